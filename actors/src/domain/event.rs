@@ -1,0 +1,270 @@
+//! What partners are told: the events of one commit, kept as one compact row and spelled out when they are read.
+//!
+//! Rule: a payload can hold no code, since no type here has a field for one. A bundle is frozen at emission: it holds the
+//! order as it was then, and is never looked up again.
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::{OrderId, VoucherId};
+use super::money::{Amount, Currency};
+use super::order::{Order, OrderStatus, PendingReason, Source};
+use super::product::ProductId;
+use super::voucher::Expiry;
+
+/// One or several events of the same moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    /// `order.created`.
+    #[serde(rename = "c")]
+    Created,
+    /// `voucher.issued`, for `count` vouchers of the snapshot from `first` on.
+    #[serde(rename = "i")]
+    Issued {
+        /// Index of the first.
+        #[serde(rename = "f")]
+        first: u32,
+        /// How many.
+        #[serde(rename = "n")]
+        count: u32,
+    },
+    /// `order.delivered`.
+    #[serde(rename = "d")]
+    Delivered,
+}
+
+impl Step {
+    /// How many events it stands for.
+    #[must_use]
+    pub const fn count(self) -> u32 {
+        match self {
+            Self::Created | Self::Delivered => 1,
+            Self::Issued { count, .. } => count,
+        }
+    }
+}
+
+/// A voucher as an event tells of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaleVoucher {
+    /// Its public id.
+    #[serde(rename = "v")]
+    pub voucher_id: VoucherId,
+    /// Which line of the snapshot it belongs to.
+    #[serde(rename = "l")]
+    pub line: u32,
+    /// Its last valid day, as a Julian day; absent for never.
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub expiry: Option<i32>,
+}
+
+/// The events of one commit about one order, with the order as it was then. Keys are short: a row an order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventBundle {
+    /// Which order; a column of its own in the database.
+    #[serde(skip, default = "OrderId::nil")]
+    pub order_id: OrderId,
+    /// The order's number of the first event, from 1 over all its events.
+    #[serde(rename = "n")]
+    pub first_sequence: u32,
+    /// What happened, in this order.
+    #[serde(rename = "s")]
+    pub steps: Vec<Step>,
+    /// The order's status.
+    #[serde(rename = "o")]
+    pub status: OrderStatus,
+    /// The order's total, in minor units.
+    #[serde(rename = "t")]
+    pub total: Amount,
+    /// Its currency.
+    #[serde(rename = "c")]
+    pub currency: Currency,
+    /// Where its vouchers came from.
+    #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
+    pub fulfilled_from: Option<Source>,
+    /// What it waits for.
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    pub pending_reason: Option<PendingReason>,
+    /// What its lines are: product and face value in minor units.
+    #[serde(rename = "l")]
+    pub lines: Vec<(ProductId, Amount)>,
+    /// What it held.
+    #[serde(rename = "v", default, skip_serializing_if = "Vec::is_empty")]
+    pub vouchers: Vec<TaleVoucher>,
+}
+
+impl OrderId {
+    /// The id of no order, until the database's column fills it in.
+    #[must_use]
+    pub const fn nil() -> Self {
+        Self::from_uuid(uuid::Uuid::nil())
+    }
+}
+
+impl EventBundle {
+    /// What is told of an order that was just accepted: created, and on a cache hit each voucher and the delivery.
+    #[must_use]
+    pub fn accepted(order: &Order) -> Self {
+        let vouchers = tale(order);
+        let mut steps = vec![Step::Created];
+        if order.status == OrderStatus::Delivered {
+            let count = u32::try_from(vouchers.len()).unwrap_or(u32::MAX);
+            steps.extend([Step::Issued { first: 0, count }, Step::Delivered]);
+        }
+        Self {
+            order_id: order.order_id,
+            first_sequence: 1,
+            steps,
+            status: order.status,
+            total: order.total.amount,
+            currency: order.total.currency,
+            fulfilled_from: order.fulfilled_from,
+            pending_reason: order.pending_reason,
+            lines: order
+                .lines
+                .iter()
+                .map(|line| (line.product_id.clone(), line.denomination))
+                .collect(),
+            vouchers,
+        }
+    }
+
+    /// How many events it stands for.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.steps.iter().map(|step| step.count()).sum()
+    }
+}
+
+/// The order's vouchers with their lines; an order holds them line by line.
+fn tale(order: &Order) -> Vec<TaleVoucher> {
+    let lines = order.lines.iter().enumerate();
+    let line_of_each = lines.flat_map(|(index, line)| std::iter::repeat_n(index, line.delivered as usize));
+    let tell = |(line, allocation): (usize, &super::voucher::Allocation)| TaleVoucher {
+        voucher_id: allocation.voucher_id,
+        line: u32::try_from(line).unwrap_or(u32::MAX),
+        expiry: julian(allocation.voucher.expiry),
+    };
+    line_of_each.zip(&order.vouchers).map(tell).collect()
+}
+
+fn julian(expiry: Expiry) -> Option<i32> {
+    expiry.date().map(time::Date::to_julian_day)
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::{date, datetime};
+
+    use super::*;
+    use crate::domain::ids::{ChunkId, PartnerId, StockId};
+    use crate::domain::order::{Fulfilment, PricedLine, PricedOrder};
+    use crate::domain::product::{Approval, Route, Sku};
+    use crate::domain::voucher::{Allocation, Shelved};
+
+    fn priced(quantities: &[u32]) -> PricedOrder {
+        let line = |(index, quantity): (usize, &u32)| PricedLine {
+            sku: Sku {
+                product_id: format!("p{index}").parse().unwrap(),
+                denomination: Amount::from_minor(500),
+            },
+            quantity: *quantity,
+            unit_price: Amount::from_minor(500),
+            route: Route::Stock,
+            min_validity_days: 0,
+            approval: Approval::Rule,
+        };
+        PricedOrder {
+            lines: quantities.iter().enumerate().map(line).collect(),
+            total: Amount::from_minor(1_500).of("USD".parse().unwrap()),
+            fulfilment: Fulfilment::Auto,
+            reference: None,
+            metadata: None,
+        }
+    }
+
+    fn allocations(order: &PricedOrder) -> Vec<Allocation> {
+        let skus = order
+            .lines
+            .iter()
+            .flat_map(|l| std::iter::repeat_n(l.sku.clone(), l.quantity as usize));
+        skus.zip(1..)
+            .map(|(sku, n)| Allocation {
+                voucher_id: VoucherId::generate(),
+                sku,
+                voucher: Shelved {
+                    expiry: Expiry::on(date!(2027 - 01 - 01)),
+                    stock_id: StockId(n),
+                    chunk_id: ChunkId(1),
+                },
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_cache_hit_tells_of_creation_each_voucher_and_delivery() {
+        let priced = priced(&[2, 1]);
+        let at = datetime!(2026-01-01 0:00 UTC);
+        let order = Order::delivered(
+            OrderId::generate(),
+            PartnerId::generate(),
+            &priced,
+            allocations(&priced),
+            at,
+        );
+        let bundle = EventBundle::accepted(&order);
+        assert_eq!(
+            bundle.steps,
+            [
+                Step::Created,
+                Step::Issued { first: 0, count: 3 },
+                Step::Delivered
+            ]
+        );
+        assert_eq!(bundle.count(), 5);
+        assert_eq!(
+            bundle.vouchers.iter().map(|v| v.line).collect::<Vec<_>>(),
+            [0, 0, 1]
+        );
+    }
+
+    #[test]
+    fn a_cache_miss_tells_of_creation_alone() {
+        let at = datetime!(2026-01-01 0:00 UTC);
+        let order = Order::pending(
+            OrderId::generate(),
+            PartnerId::generate(),
+            &priced(&[3]),
+            PendingReason::Vendor,
+            at,
+        );
+        let bundle = EventBundle::accepted(&order);
+        assert_eq!(
+            (bundle.steps.as_slice(), bundle.count()),
+            (&[Step::Created][..], 1)
+        );
+    }
+
+    #[test]
+    fn a_bundle_reads_back_and_stays_small() {
+        let priced = priced(&[1]);
+        let at = datetime!(2026-01-01 0:00 UTC);
+        let order = Order::delivered(
+            OrderId::generate(),
+            PartnerId::generate(),
+            &priced,
+            allocations(&priced),
+            at,
+        );
+        let bundle = EventBundle::accepted(&order);
+        let text = serde_json::to_string(&bundle).unwrap();
+        assert!(text.len() < 200, "{} bytes: {text}", text.len());
+        let back: EventBundle = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            EventBundle {
+                order_id: bundle.order_id,
+                ..back
+            },
+            bundle
+        );
+    }
+}

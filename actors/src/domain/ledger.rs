@@ -1,0 +1,100 @@
+//! Money that moves: an entry in a wallet's ledger ("transaction" on the wire).
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::{OrderId, PartnerId, TransactionId};
+use super::money::{Amount, Currency};
+
+/// Why money moved (contract §3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum LedgerKind {
+    /// An operator added money.
+    TopUp,
+    /// An order was paid.
+    Debit,
+    /// An order, or a part of it, was paid back.
+    Refund,
+    /// Money left for a payout.
+    Payout,
+    /// A payout did not happen.
+    PayoutReversal,
+    /// An operator corrected the balance.
+    Adjustment,
+}
+
+impl LedgerKind {
+    /// All kinds.
+    pub const ALL: [Self; 6] = [
+        Self::TopUp,
+        Self::Debit,
+        Self::Refund,
+        Self::Payout,
+        Self::PayoutReversal,
+        Self::Adjustment,
+    ];
+
+    /// The word on the wire and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TopUp => "TOP_UP",
+            Self::Debit => "DEBIT",
+            Self::Refund => "REFUND",
+            Self::Payout => "PAYOUT",
+            Self::PayoutReversal => "PAYOUT_REVERSAL",
+            Self::Adjustment => "ADJUSTMENT",
+        }
+    }
+
+    /// The kind of this word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+/// A wallet: the balance of one partner in one currency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WalletKey {
+    /// Whose.
+    pub partner_id: PartnerId,
+    /// In what.
+    pub currency: Currency,
+}
+
+/// One movement of money, as a flow asks for it; the commit gives it its sequence and the balance after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Movement {
+    /// The entry's id.
+    pub transaction_id: TransactionId,
+    /// In which currency.
+    pub currency: Currency,
+    /// Why.
+    pub kind: LedgerKind,
+    /// By how much the balance changes: negative for a debit. Minor units.
+    pub amount: Amount,
+    /// By how much `pending_orders` changes: what was debited for orders not yet delivered. Minor units.
+    pub pending_orders: Amount,
+    /// The order it is for.
+    pub order_id: Option<OrderId>,
+    /// The operator's or partner's own reference.
+    pub reference: Option<String>,
+}
+
+/// What a commit says of a wallet: its newest balance, with the number of its last ledger entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Receipt {
+    /// The number of the wallet's newest ledger entry; an older receipt is ignored.
+    pub sequence: i64,
+    /// What the wallet holds after it, in minor units.
+    pub balance: Amount,
+}
+
+impl Receipt {
+    /// A wallet in which nothing was ever booked.
+    pub const EMPTY: Self = Self {
+        sequence: 0,
+        balance: Amount::ZERO,
+    };
+}

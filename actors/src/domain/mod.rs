@@ -1,0 +1,12 @@
+//! What the business is made of, as plain data: no actor, no storage, no network.
+
+pub mod answer;
+pub mod catalogue;
+pub mod clock;
+pub mod event;
+pub mod ids;
+pub mod ledger;
+pub mod money;
+pub mod order;
+pub mod product;
+pub mod voucher;

@@ -1,0 +1,106 @@
+//! A voucher as the engine sees it: a row of stock, a last valid day, never a code.
+
+use std::fmt;
+
+use time::Date;
+
+use super::ids::{ChunkId, StockId, VoucherId};
+use super::product::Sku;
+
+/// The last day on which a voucher is valid (UTC), or never; what expires first sorts first.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Expiry(i32);
+
+impl Expiry {
+    /// Good for ever: sorts after every date.
+    pub const NEVER: Self = Self(i32::MAX);
+
+    /// Before every date.
+    pub const PAST: Self = Self(i32::MIN);
+
+    /// Valid up to and including `day`.
+    #[must_use]
+    pub const fn on(day: Date) -> Self {
+        Self(day.to_julian_day())
+    }
+
+    /// From what a database or a wire keeps: a date, or nothing for never.
+    #[must_use]
+    pub fn from_date(day: Option<Date>) -> Self {
+        day.map_or(Self::NEVER, Self::on)
+    }
+
+    /// The last valid day; `None` for never.
+    #[must_use]
+    pub fn date(self) -> Option<Date> {
+        if self == Self::NEVER {
+            None
+        } else {
+            Date::from_julian_day(self.0).ok()
+        }
+    }
+
+    /// The earliest expiry that leaves at least `min_days` full days after `today`; on the last valid day none remain.
+    #[must_use]
+    pub const fn leaving(today: Date, min_days: u16) -> Self {
+        Self(today.to_julian_day().saturating_add(min_days as i32))
+    }
+}
+
+impl fmt::Debug for Expiry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.date() {
+            Some(day) => fmt::Display::fmt(&day, f),
+            None => f.write_str("never"),
+        }
+    }
+}
+
+/// A voucher in stock. The order of the fields is the order of sale: first to expire, then first in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Shelved {
+    /// Its last valid day.
+    pub expiry: Expiry,
+    /// Its row.
+    pub stock_id: StockId,
+    /// The chunk it was claimed with.
+    pub chunk_id: ChunkId,
+}
+
+/// A voucher as it belongs to an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allocation {
+    /// Its public id, new for each allocation.
+    pub voucher_id: VoucherId,
+    /// What it is.
+    pub sku: Sku,
+    /// Which row of stock it is, and until when it is valid.
+    pub voucher: Shelved,
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::date;
+
+    use super::*;
+
+    #[test]
+    fn expiry_is_the_last_valid_day() {
+        let expiry = Expiry::on(date!(2026 - 02 - 28));
+        assert!(expiry >= Expiry::leaving(date!(2026 - 02 - 28), 0));
+        assert!(expiry < Expiry::leaving(date!(2026 - 03 - 01), 0));
+        assert!(expiry >= Expiry::leaving(date!(2026 - 02 - 18), 10));
+        assert!(expiry < Expiry::leaving(date!(2026 - 02 - 19), 10));
+        assert!(Expiry::NEVER > Expiry::leaving(date!(9999 - 12 - 31), u16::MAX));
+    }
+
+    #[test]
+    fn what_never_expires_is_sold_last() {
+        assert!(Expiry::on(date!(9999 - 12 - 31)) < Expiry::NEVER);
+        assert_eq!(Expiry::from_date(None).date(), None);
+        assert_eq!(
+            Expiry::on(date!(2024 - 02 - 29)).date(),
+            Some(date!(2024 - 02 - 29))
+        );
+    }
+}

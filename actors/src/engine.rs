@@ -1,0 +1,95 @@
+//! The handle that the service holds: actors, journal and keys of one node, put together.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use crate::domain::clock::Clock;
+use crate::inventory::Inventory;
+use crate::journal::{Journal, JournalMetrics, Spawn};
+use crate::keys::Keys;
+use crate::store::{RecoverError, Store};
+use crate::supervisor::Spawner;
+use crate::wallet::Wallets;
+
+/// How many records may be under way at once, from decision to verdict. Mailboxes and lanes do not push back, so this
+/// bounds all of them: eight full batches, or about half a second of full load. Beyond it the answer is 503.
+pub const MAX_ADMITTED: u32 = 4_096;
+
+/// How many lanes a node writes with, unless it is told otherwise: two overlap their commits where fsync is slow.
+pub const DEFAULT_LANES: u16 = 2;
+
+/// What a node's engine is made from.
+pub struct Parts<'a> {
+    /// Storage.
+    pub store: Arc<dyn Store>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Where actors run.
+    pub spawner: Spawner,
+    /// Where lanes run.
+    pub spawn: Spawn<'a>,
+    /// How many lanes; at least one.
+    pub lanes: u16,
+    /// What operators see of the journal.
+    pub metrics: JournalMetrics,
+}
+
+/// The engine of one node.
+pub struct Engine {
+    /// The wallet actors.
+    pub wallets: Wallets,
+    /// The inventory actors.
+    pub inventory: Inventory,
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) journal: Journal,
+    pub(crate) admission: Arc<Semaphore>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Engine {
+    /// Opens the lanes and starts the engine; actors come to life when they are first asked.
+    ///
+    /// # Errors
+    /// [`RecoverError`] when the store cannot answer, or a later start of this node has taken over.
+    pub async fn start(parts: Parts<'_>) -> Result<Self, RecoverError> {
+        let mut lanes = Vec::with_capacity(usize::from(parts.lanes));
+        for lane in 0..parts.lanes {
+            lanes.push(parts.store.open_lane(lane).await?);
+        }
+        Ok(Self {
+            wallets: Wallets::new(parts.spawner.clone(), Arc::clone(&parts.store)),
+            inventory: Inventory::new(parts.spawner, Arc::clone(&parts.store)),
+            keys: Keys::new(Arc::clone(&parts.clock)),
+            journal: Journal::start(lanes, parts.metrics, parts.spawn),
+            admission: Arc::new(Semaphore::new(MAX_ADMITTED as usize)),
+            store: parts.store,
+            clock: parts.clock,
+        })
+    }
+
+    /// Whether commits flow: no lane is finding out what became of a batch.
+    #[must_use]
+    pub fn flows(&self) -> bool {
+        self.journal.flows()
+    }
+
+    /// How many records are under way.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        (MAX_ADMITTED as usize).saturating_sub(self.admission.available_permits())
+    }
+
+    /// Admits nothing more and waits until everything under way has its verdict.
+    pub async fn drain(&self) {
+        if self.admission.acquire_many(MAX_ADMITTED).await.is_ok() {
+            self.admission.close();
+        }
+    }
+
+    /// Resolves when a later start of this node has taken over, and this process must end.
+    pub async fn superseded(&self) {
+        self.journal.superseded().await;
+    }
+}

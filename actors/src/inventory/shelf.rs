@@ -1,0 +1,230 @@
+//! The vouchers of one SKU that this node may sell: what expires first goes first. Pure.
+//!
+//! Rule: what is on the shelf goes down at the decision and up only after a commit. Vouchers are handed out in the exact
+//! order of their expiry: none is sold while a chunk that could still be claimed begins with an earlier one (the horizon).
+//! A shortage stands only if it would stand with every unsettled hold given back.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::domain::ids::ChunkId;
+use crate::domain::voucher::{Expiry, Shelved};
+use crate::store::ClaimedStock;
+
+/// The answer to "set so many aside".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// These are set aside.
+    Held(Vec<Shelved>),
+    /// More has to be claimed first.
+    Refill,
+    /// Not now; but they would be there if what is set aside came back.
+    Wait,
+    /// They are not there, whatever comes back. Holds how many are.
+    Short(usize),
+}
+
+/// How many vouchers of a chunk are where.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Chunk {
+    free: usize,
+    aside: usize,
+    /// A commit refused one of its vouchers: none of it is sold until it is claimed again.
+    suspect: bool,
+}
+
+/// The shelf.
+#[derive(Debug, Clone)]
+pub struct Shelf {
+    free: BTreeSet<Shelved>,
+    chunks: HashMap<ChunkId, Chunk>,
+    aside: usize,
+    /// The earliest expiry that could still be claimed; `None` when nothing could.
+    horizon: Option<Expiry>,
+}
+
+impl Default for Shelf {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Shelf {
+    /// An empty shelf that knows nothing of what could be claimed.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            free: BTreeSet::new(),
+            chunks: HashMap::new(),
+            aside: 0,
+            horizon: Some(Expiry::PAST),
+        }
+    }
+
+    /// How many can be sold now.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// How many are set aside.
+    #[must_use]
+    pub const fn aside(&self) -> usize {
+        self.aside
+    }
+
+    /// Whether something could still be claimed.
+    #[must_use]
+    pub const fn can_grow(&self) -> bool {
+        self.horizon.is_some()
+    }
+
+    /// The chunks that are in memory: they are not claimed again.
+    #[must_use]
+    pub fn loaded(&self) -> Vec<ChunkId> {
+        self.chunks.keys().copied().collect()
+    }
+
+    /// Sets `quantity` vouchers aside that expire no earlier than `not_before`. `confirmed` says that the store was asked
+    /// for more after this request came.
+    pub fn hold(&mut self, quantity: usize, not_before: Expiry, confirmed: bool) -> Decision {
+        self.drop_lapsed(not_before);
+        if self.free.len() < quantity {
+            return self.shortage(quantity, confirmed);
+        }
+        let picked: Vec<Shelved> = self.free.iter().take(quantity).copied().collect();
+        let last = picked.last().map_or(Expiry::PAST, |voucher| voucher.expiry);
+        if self.horizon.is_some_and(|horizon| horizon < last) {
+            return Decision::Refill;
+        }
+        for voucher in &picked {
+            self.free.remove(voucher);
+            self.chunk(voucher.chunk_id, |chunk| {
+                chunk.free -= 1;
+                chunk.aside += 1;
+            });
+        }
+        self.aside += quantity;
+        Decision::Held(picked)
+    }
+
+    fn shortage(&self, quantity: usize, confirmed: bool) -> Decision {
+        if self.can_grow() || !confirmed {
+            Decision::Refill
+        } else if self.free.len() + self.aside >= quantity {
+            Decision::Wait
+        } else {
+            Decision::Short(self.free.len())
+        }
+    }
+
+    /// A claim brought this.
+    pub fn shelve(&mut self, claimed: &ClaimedStock) {
+        for chunk in &claimed.chunks {
+            if self.chunks.contains_key(&chunk.chunk_id) {
+                continue;
+            }
+            let vouchers = chunk.vouchers.iter();
+            self.free.extend(vouchers.map(|(stock_id, expiry)| Shelved {
+                expiry: *expiry,
+                stock_id: *stock_id,
+                chunk_id: chunk.chunk_id,
+            }));
+            self.chunks.insert(
+                chunk.chunk_id,
+                Chunk {
+                    free: chunk.vouchers.len(),
+                    ..Chunk::default()
+                },
+            );
+        }
+        self.horizon = claimed.next;
+    }
+
+    /// New stock can be claimed, the earliest of it expiring then.
+    pub fn expect(&mut self, expiry: Expiry) {
+        self.horizon = Some(self.horizon.map_or(expiry, |horizon| horizon.min(expiry)));
+    }
+
+    /// What was set aside is sold.
+    pub fn settle(&mut self, vouchers: &[Shelved]) {
+        self.take_back(vouchers);
+        vouchers.iter().for_each(|voucher| self.forget_if_done(voucher));
+    }
+
+    /// What was set aside comes back.
+    pub fn release(&mut self, vouchers: &[Shelved]) {
+        self.take_back(vouchers);
+        for voucher in vouchers {
+            if self
+                .chunks
+                .get(&voucher.chunk_id)
+                .is_some_and(|chunk| !chunk.suspect)
+            {
+                self.free.insert(*voucher);
+                self.chunk(voucher.chunk_id, |chunk| chunk.free += 1);
+            } else {
+                self.forget_if_done(voucher);
+            }
+        }
+    }
+
+    /// A commit refused what was set aside: its chunks are sold from no more, and claimed anew once nothing of them is
+    /// under way.
+    pub fn refute(&mut self, vouchers: &[Shelved]) {
+        let suspects: BTreeSet<ChunkId> = vouchers.iter().map(|voucher| voucher.chunk_id).collect();
+        self.free.retain(|voucher| !suspects.contains(&voucher.chunk_id));
+        for suspect in suspects {
+            self.chunk(suspect, |chunk| {
+                chunk.suspect = true;
+                chunk.free = 0;
+            });
+        }
+        self.release(vouchers);
+    }
+
+    fn take_back(&mut self, vouchers: &[Shelved]) {
+        assert!(vouchers.len() <= self.aside, "more comes back than was set aside");
+        self.aside -= vouchers.len();
+        for voucher in vouchers {
+            self.chunk(voucher.chunk_id, |chunk| {
+                assert!(chunk.aside > 0, "a voucher comes back that was not set aside");
+                chunk.aside -= 1;
+            });
+        }
+    }
+
+    /// Forgets a chunk of which nothing is left here; a suspect one can then be claimed again.
+    fn forget_if_done(&mut self, voucher: &Shelved) {
+        let Some(chunk) = self.chunks.get(&voucher.chunk_id).copied() else {
+            return;
+        };
+        if chunk.free + chunk.aside == 0 {
+            self.chunks.remove(&voucher.chunk_id);
+        }
+        if chunk.suspect {
+            self.expect(voucher.expiry);
+        }
+    }
+
+    fn drop_lapsed(&mut self, not_before: Expiry) {
+        while self
+            .free
+            .first()
+            .is_some_and(|voucher| voucher.expiry < not_before)
+        {
+            if let Some(voucher) = self.free.pop_first() {
+                self.chunk(voucher.chunk_id, |chunk| chunk.free -= 1);
+                self.forget_if_done(&voucher);
+            }
+        }
+    }
+
+    fn chunk(&mut self, chunk_id: ChunkId, change: impl FnOnce(&mut Chunk)) {
+        if let Some(chunk) = self.chunks.get_mut(&chunk_id) {
+            change(chunk);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! The shelf as a table of commands and answers, and as a random walk against a plain count.
+
+use proptest::prelude::*;
+use time::Date;
+use time::macros::date;
+
+use super::*;
+use crate::domain::ids::StockId;
+use crate::store::ClaimedChunk;
+
+const SOON: Date = date!(2027 - 01 - 31);
+const LATER: Date = date!(2027 - 06 - 30);
+
+fn chunk(chunk_id: i64, first: i64, expiries: &[Date]) -> ClaimedChunk {
+    let vouchers = (first..)
+        .zip(expiries)
+        .map(|(id, day)| (StockId(id), Expiry::on(*day)))
+        .collect();
+    ClaimedChunk {
+        chunk_id: ChunkId(chunk_id),
+        vouchers,
+    }
+}
+
+fn claimed(chunks: Vec<ClaimedChunk>, next: Option<Date>) -> ClaimedStock {
+    ClaimedStock {
+        chunks,
+        next: next.map(Expiry::on),
+        elsewhere: false,
+    }
+}
+
+fn shelf(chunks: Vec<ClaimedChunk>) -> Shelf {
+    let mut shelf = Shelf::new();
+    shelf.shelve(&claimed(chunks, None));
+    shelf
+}
+
+fn hold(shelf: &mut Shelf, quantity: usize) -> Vec<Shelved> {
+    match shelf.hold(quantity, Expiry::PAST, true) {
+        Decision::Held(vouchers) => vouchers,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn ids(vouchers: &[Shelved]) -> Vec<i64> {
+    vouchers.iter().map(|voucher| voucher.stock_id.0).collect()
+}
+
+#[test]
+fn what_expires_first_goes_first_and_then_what_came_first() {
+    let mut shelf = shelf(vec![chunk(1, 10, &[LATER, SOON]), chunk(2, 5, &[SOON, LATER])]);
+    assert_eq!(ids(&hold(&mut shelf, 4)), [5, 11, 6, 10]);
+}
+
+#[test]
+fn a_new_shelf_asks_for_more_before_it_says_anything() {
+    let mut shelf = Shelf::new();
+    assert_eq!(shelf.hold(1, Expiry::PAST, false), Decision::Refill);
+}
+
+#[test]
+fn a_shortage_is_said_only_after_the_store_was_asked_for_more() {
+    let mut shelf = shelf(vec![chunk(1, 1, &[SOON])]);
+    assert_eq!(shelf.hold(2, Expiry::PAST, false), Decision::Refill);
+    assert_eq!(shelf.hold(2, Expiry::PAST, true), Decision::Short(1));
+}
+
+#[test]
+fn a_shortage_waits_for_what_is_set_aside() {
+    let mut shelf = shelf(vec![chunk(1, 1, &[SOON, SOON])]);
+    let held = hold(&mut shelf, 2);
+    assert_eq!(shelf.hold(1, Expiry::PAST, true), Decision::Wait);
+    assert_eq!(shelf.hold(3, Expiry::PAST, true), Decision::Short(0));
+    shelf.settle(&held);
+    assert_eq!(shelf.hold(1, Expiry::PAST, true), Decision::Short(0));
+}
+
+#[test]
+fn released_vouchers_keep_their_place() {
+    let mut shelf = shelf(vec![chunk(1, 1, &[SOON, LATER])]);
+    let held = hold(&mut shelf, 1);
+    shelf.release(&held);
+    assert_eq!(ids(&hold(&mut shelf, 2)), [1, 2]);
+}
+
+#[test]
+fn nothing_is_sold_past_the_horizon() {
+    let mut shelf = Shelf::new();
+    shelf.shelve(&claimed(
+        vec![chunk(1, 1, &[SOON, LATER])],
+        Some(date!(2027 - 03 - 31)),
+    ));
+    assert_eq!(ids(&hold(&mut shelf, 1)), [1]);
+    assert_eq!(shelf.hold(1, Expiry::PAST, true), Decision::Refill);
+    shelf.shelve(&claimed(vec![chunk(2, 9, &[date!(2027 - 03 - 31)])], None));
+    assert_eq!(ids(&hold(&mut shelf, 2)), [9, 2]);
+}
+
+#[test]
+fn an_import_that_expires_sooner_is_claimed_first() {
+    let mut shelf = shelf(vec![chunk(1, 1, &[LATER])]);
+    shelf.expect(Expiry::on(SOON));
+    assert_eq!(shelf.hold(1, Expiry::PAST, false), Decision::Refill);
+    shelf.shelve(&claimed(vec![chunk(2, 2, &[SOON])], None));
+    assert_eq!(ids(&hold(&mut shelf, 1)), [2]);
+}
+
+#[test]
+fn vouchers_with_too_few_days_left_are_not_sold() {
+    let mut shelf = shelf(vec![chunk(1, 1, &[SOON, LATER])]);
+    let not_before = Expiry::leaving(SOON, 1);
+    assert!(matches!(shelf.hold(1, not_before, true), Decision::Held(held) if ids(&held) == [2]));
+    assert_eq!(shelf.hold(1, not_before, true), Decision::Wait);
+}
+
+#[test]
+fn a_refuted_chunk_is_sold_from_no_more_and_claimed_again_when_nothing_of_it_is_under_way() {
+    let mut shelf = shelf(vec![chunk(1, 1, &[SOON, SOON, SOON])]);
+    let refuted = hold(&mut shelf, 1);
+    let under_way = hold(&mut shelf, 1);
+    shelf.refute(&refuted);
+    assert_eq!(
+        (shelf.free(), shelf.aside(), shelf.loaded()),
+        (0, 1, vec![ChunkId(1)])
+    );
+    shelf.release(&under_way);
+    assert_eq!((shelf.free(), shelf.aside(), shelf.loaded()), (0, 0, vec![]));
+    assert_eq!(shelf.hold(1, Expiry::PAST, true), Decision::Refill);
+}
+
+#[test]
+fn a_chunk_that_is_sold_out_is_forgotten() {
+    let mut shelf = shelf(vec![chunk(1, 1, &[SOON, SOON])]);
+    let held = hold(&mut shelf, 2);
+    assert_eq!(shelf.loaded(), [ChunkId(1)]);
+    shelf.settle(&held);
+    assert_eq!(shelf.loaded(), []);
+}
+
+#[test]
+fn a_chunk_that_is_claimed_twice_is_shelved_once() {
+    let mut shelf = shelf(vec![chunk(1, 1, &[SOON])]);
+    shelf.shelve(&claimed(vec![chunk(1, 1, &[SOON])], None));
+    assert_eq!(shelf.free(), 1);
+}
+
+#[test]
+#[should_panic(expected = "more comes back")]
+fn a_hold_does_not_come_back_twice() {
+    let mut shelf = shelf(vec![chunk(1, 1, &[SOON])]);
+    let held = hold(&mut shelf, 1);
+    shelf.release(&held);
+    shelf.release(&held);
+}
+
+proptest! {
+    #[test]
+    fn no_voucher_is_ever_in_two_hands(steps in prop::collection::vec((0_u8..4, 1_usize..4), 1..200)) {
+        let mut shelf = shelf(vec![chunk(1, 1, &[SOON; 20]), chunk(2, 21, &[LATER; 20])]);
+        let mut open: Vec<Vec<Shelved>> = Vec::new();
+        let mut sold = BTreeSet::new();
+        for (step, quantity) in steps {
+            match step {
+                0 | 1 => if let Decision::Held(held) = shelf.hold(quantity, Expiry::PAST, true) {
+                    prop_assert!(open.iter().flatten().all(|voucher| !held.contains(voucher)));
+                    prop_assert!(held.iter().all(|voucher| !sold.contains(voucher)));
+                    open.push(held);
+                },
+                2 => if let Some(held) = open.pop() {
+                    shelf.settle(&held);
+                    sold.extend(held);
+                },
+                _ => if let Some(held) = open.pop() {
+                    shelf.release(&held);
+                },
+            }
+            let aside: usize = open.iter().map(Vec::len).sum();
+            prop_assert_eq!(shelf.aside(), aside);
+            prop_assert_eq!(shelf.free() + aside + sold.len(), 40);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! A record on its way to the disk, with everything that waits for its fate.
+//!
+//! Rule: holds, key and admission are moved in here and live as long as the record's fate is open; the request that sent
+//! it may go away at any time.
+
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use super::record::{Record, Stale, Verdict};
+use crate::domain::answer::{Answer, KnownAnswer};
+use crate::domain::ledger::Receipt;
+use crate::keys::KeyGuard;
+
+/// Something in memory that was set aside for a record. Dropping it gives it back.
+pub trait Hold: Send {
+    /// The record is durable; `receipt` is the newest state of the wallet it moved money in.
+    fn settle(self: Box<Self>, receipt: Option<Receipt>);
+
+    /// The commit found that what the record rested on is no longer so.
+    fn refute(self: Box<Self>, stale: Stale);
+}
+
+/// What lives as long as a record's fate is open: its key, and its place among the admitted.
+#[derive(Debug)]
+pub struct Ticket {
+    /// The key that is being answered.
+    pub key: KeyGuard,
+    /// One of the places that bound how much is open at once.
+    pub admission: OwnedSemaphorePermit,
+}
+
+/// How it ended, for the flow that submitted it.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is durable, and this is its answer.
+    Committed(Answer),
+    /// Its key was known, with this answer.
+    KeyKnown(KnownAnswer),
+    /// Nothing was written, decide again; the ticket comes back for that.
+    Stale(Stale, Ticket),
+    /// Nothing was written, and writing it again would fail again.
+    Poisoned,
+    /// Nothing was written, for a reason that passes.
+    Busy,
+}
+
+/// A record that was submitted.
+pub(super) struct Entry {
+    pub(super) record: Record,
+    pub(super) open: Open,
+}
+
+/// What waits for the record's fate.
+pub(super) struct Open {
+    pub(super) holds: Vec<Box<dyn Hold>>,
+    pub(super) ticket: Ticket,
+    pub(super) reply: oneshot::Sender<Outcome>,
+}
+
+impl Open {
+    /// Whether the flow has stopped waiting.
+    pub(super) fn abandoned(&self) -> bool {
+        self.reply.is_closed()
+    }
+
+    /// The batch committed and said this of the record.
+    pub(super) fn settle(self, record: Record, verdict: Verdict) {
+        let Self { holds, ticket, reply } = self;
+        let outcome = match verdict {
+            Verdict::Committed(receipt) => {
+                holds.into_iter().for_each(|hold| hold.settle(receipt));
+                let known = KnownAnswer {
+                    fingerprint: record.claim.fingerprint,
+                    answer: record.claim.answer.clone(),
+                };
+                ticket.key.keep(known);
+                Outcome::Committed(record.claim.answer)
+            }
+            Verdict::KeyKnown(known) => {
+                drop(holds);
+                ticket.key.keep(known.clone());
+                Outcome::KeyKnown(known)
+            }
+            Verdict::Stale(stale) => {
+                holds.into_iter().for_each(|hold| hold.refute(stale));
+                Outcome::Stale(stale, ticket)
+            }
+        };
+        // A flow that no longer waits has nothing to lose: what is durable is found under its key.
+        drop(reply.send(outcome));
+    }
+
+    /// The record was not written, for certain: holds and key are free before the flow hears of it.
+    pub(super) fn give_up(self, outcome: Outcome) {
+        let Self { holds, ticket, reply } = self;
+        drop((holds, ticket));
+        drop(reply.send(outcome));
+    }
+}

@@ -1,0 +1,120 @@
+//! Group commit: decisions become durable in batches, each with a verdict of its own.
+//!
+//! A flow hands over a [`Record`] with the [`Hold`]s it rests on. A lane, picked by the partner, writes what has gathered
+//! while its last commit was under way as one transaction: one round trip, no timer. What bounds a batch is
+//! [`MAX_BATCH_RECORDS`] and [`MAX_BATCH_VOUCHERS`]; what bounds the queue in front of it is the engine's admission.
+//!
+//! Two lanes overlap their commits where fsync is slow. All records of a partner go through one lane, so the receipts of
+//! a wallet come in order, and two lanes of a node never wait for one wallet.
+
+mod entry;
+mod lane;
+mod meter;
+mod record;
+
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use entry::{Entry, Open};
+pub use entry::{Hold, Outcome, Ticket};
+use lane::{Lane, Superseded};
+pub use lane::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS};
+pub use meter::JournalMetrics;
+use meter::LaneMeter;
+pub use record::{KeyClaim, Record, Stale, Verdict};
+
+use crate::domain::ids::PartnerId;
+use crate::store::{LaneStore, StoreFuture};
+
+/// Starts a task that outlives every request, on the runtime that the store's work lives on.
+pub type Spawn<'a> = &'a dyn Fn(StoreFuture<'static, ()>);
+
+/// The way to the disk. Cheap to share; submitting never waits.
+#[derive(Debug)]
+pub struct Journal {
+    lanes: Vec<(mpsc::UnboundedSender<Entry>, Arc<LaneMeter>)>,
+    metrics: JournalMetrics,
+    superseded: watch::Receiver<bool>,
+}
+
+impl Journal {
+    /// Starts a task for each lane.
+    pub fn start(lanes: Vec<Box<dyn LaneStore>>, metrics: JournalMetrics, spawn: Spawn<'_>) -> Self {
+        assert!(!lanes.is_empty(), "a journal needs a lane");
+        let (superseded_sender, superseded) = watch::channel(false);
+        let superseded_sender = Arc::new(superseded_sender);
+        let start = |(number, store): (u16, Box<dyn LaneStore>)| {
+            let (sender, inbox) = mpsc::unbounded_channel();
+            let meter = Arc::new(LaneMeter::new(metrics.clone()));
+            let lane = Lane::new(number, store, inbox, Arc::clone(&meter));
+            spawn(Box::pin(keep_running(lane, Arc::clone(&superseded_sender))));
+            (sender, meter)
+        };
+        Self {
+            lanes: (0..).zip(lanes).map(start).collect(),
+            metrics,
+            superseded,
+        }
+    }
+
+    /// Hands a record over. The fate of record, holds and ticket is the lane's from here on, whatever becomes of the
+    /// receiver that is returned.
+    pub fn submit(
+        &self,
+        record: Record,
+        holds: Vec<Box<dyn Hold>>,
+        ticket: Ticket,
+    ) -> oneshot::Receiver<Outcome> {
+        let (reply, outcome) = oneshot::channel();
+        let (lane, _) = &self.lanes[self.lane_of(record.partner_id)];
+        self.metrics.submitted();
+        // A closed lane belongs to a superseded process: the entry is dropped, and the flow hears "closed".
+        drop(lane.send(Entry {
+            record,
+            open: Open { holds, ticket, reply },
+        }));
+        outcome
+    }
+
+    /// Whether no lane is busy finding out what became of a batch.
+    #[must_use]
+    pub fn flows(&self) -> bool {
+        self.lanes.iter().all(|(_, meter)| meter.flows())
+    }
+
+    /// Resolves when a later start of this node has taken over, and this process must end.
+    pub async fn superseded(&self) {
+        let mut superseded = self.superseded.clone();
+        if superseded.wait_for(|yes| *yes).await.is_err() {
+            // No lane is left that could say so.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    fn lane_of(&self, partner_id: PartnerId) -> usize {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(partner_id);
+        let lanes = self.lanes.len() as u64;
+        usize::try_from(hash % lanes).unwrap_or_default()
+    }
+}
+
+/// A lane that panics has lost track of money: the process ends, and the next start loads the truth.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!("a lane of the journal panicked: the process ends now");
+            std::process::abort();
+        }
+    }
+}
+
+async fn keep_running(lane: Lane, superseded: Arc<watch::Sender<bool>>) {
+    let _abort = AbortOnPanic;
+    if let Err(Superseded) = lane.run().await {
+        superseded.send_replace(true);
+    }
+}

@@ -1,0 +1,127 @@
+//! Finds the actor of a key, starts it when there is none, and rebuilds it when it has died.
+//!
+//! Actix restarts nothing after a panic, and keeps the old state where it restarts at all. So supervision is ours: who
+//! asks for a dead actor gets a new one, which loads its state from the store. Rule: no reference into the map is held
+//! across an await, and never two at once.
+
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher, Hash};
+use std::sync::Arc;
+
+use actix::{Actor, Addr, Context};
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use tracing::error;
+
+use super::holds::OpenHolds;
+use super::meter::{ActorMeter, ActorState, Reading};
+use super::spawner::Spawner;
+
+/// What an actor shares with the incarnations before and after it.
+#[derive(Debug, Clone, Default)]
+pub struct Lineage {
+    /// Its counters.
+    pub meter: Arc<ActorMeter>,
+    /// The holds that are open on its state.
+    pub holds: Arc<OpenHolds>,
+}
+
+/// A live actor.
+pub struct Found<A: Actor> {
+    /// Where to send.
+    pub addr: Addr<A>,
+    /// What its messages are counted by.
+    pub lineage: Lineage,
+}
+
+impl<A: Actor> std::fmt::Debug for Found<A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Found")
+    }
+}
+
+impl<A: Actor> Clone for Found<A> {
+    fn clone(&self) -> Self {
+        Self {
+            addr: self.addr.clone(),
+            lineage: self.lineage.clone(),
+        }
+    }
+}
+
+type Make<K, A> = dyn Fn(K, Lineage) -> A + Send + Sync;
+
+/// The actors of one kind, by key.
+pub struct Directory<K, A: Actor> {
+    actors: DashMap<K, Found<A>>,
+    spawner: Spawner,
+    make: Arc<Make<K, A>>,
+}
+
+impl<K, A> Directory<K, A>
+where
+    K: Eq + Hash + Clone + std::fmt::Debug + Send + 'static,
+    A: Actor<Context = Context<A>>,
+{
+    /// No actor lives yet; `make` builds one that has yet to load its state.
+    pub fn new(spawner: Spawner, make: impl Fn(K, Lineage) -> A + Send + Sync + 'static) -> Self {
+        Self {
+            actors: DashMap::new(),
+            spawner,
+            make: Arc::new(make),
+        }
+    }
+
+    /// The live actor of `key`.
+    pub fn get(&self, key: &K) -> Found<A> {
+        if let Some(found) = self.find(key) {
+            return found;
+        }
+        match self.actors.entry(key.clone()) {
+            // Somebody else may have been faster.
+            Entry::Occupied(entry) if entry.get().addr.connected() => entry.get().clone(),
+            Entry::Occupied(mut entry) => {
+                let lineage = entry.get().lineage.clone();
+                lineage.meter.restarted();
+                error!(actor.key = ?key, "an actor died and is rebuilt from the store");
+                let found = self.start(key, lineage);
+                entry.insert(found.clone());
+                found
+            }
+            Entry::Vacant(entry) => entry.insert(self.start(key, Lineage::default())).clone(),
+        }
+    }
+
+    /// The live actor of `key`, if there is one.
+    pub fn find(&self, key: &K) -> Option<Found<A>> {
+        self.actors
+            .get(key)
+            .filter(|found| found.addr.connected())
+            .map(|found| found.clone())
+    }
+
+    /// The counters of every actor.
+    pub fn readings(&self) -> Vec<(K, Reading)> {
+        let read = |found: &Found<A>| {
+            let reading = found.lineage.meter.reading();
+            if found.addr.connected() {
+                reading
+            } else {
+                Reading {
+                    state: ActorState::Ended,
+                    ..reading
+                }
+            }
+        };
+        self.actors
+            .iter()
+            .map(|entry| (entry.key().clone(), read(entry.value())))
+            .collect()
+    }
+
+    fn start(&self, key: &K, lineage: Lineage) -> Found<A> {
+        let place = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
+        let (make, owned_key, owned) = (Arc::clone(&self.make), key.clone(), lineage.clone());
+        let addr = self.spawner.start(place, move |_| make(owned_key, owned));
+        Found { addr, lineage }
+    }
+}
