@@ -9,3 +9,5 @@ pub mod keys;
 pub mod store;
 pub mod supervisor;
 pub mod wallet;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

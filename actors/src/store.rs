@@ -7,11 +7,10 @@ use std::future::Future;
 use std::pin::Pin;
 
 use crate::domain::answer::{KeyHash, KnownAnswer};
-use crate::domain::ids::{ChunkId, PartnerId, StockId};
+use crate::domain::ids::PartnerId;
 use crate::domain::ledger::Receipt;
 use crate::domain::money::Currency;
-use crate::domain::product::Sku;
-use crate::domain::voucher::Expiry;
+use crate::domain::stock::{ClaimedStock, StockRequest};
 use crate::journal::{Record, Verdict};
 
 /// A future of the store, boxed so that the engine does not depend on which store it is.
@@ -88,39 +87,6 @@ pub trait LaneStore: Send + 'static {
         &'a mut self,
         records: &'a [Record],
     ) -> StoreFuture<'a, Result<Vec<Verdict>, Unavailable>>;
-}
-
-/// What an inventory actor asks for when its shelf runs low.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StockRequest {
-    /// Of which SKU.
-    pub sku: Sku,
-    /// Chunks that it holds in memory, so that they are not handed out again.
-    pub loaded: Vec<ChunkId>,
-    /// How many vouchers would be enough.
-    pub enough: usize,
-    /// Vouchers that expire earlier are left out.
-    pub not_before: Expiry,
-}
-
-/// A chunk that was claimed: the vouchers in it that are free.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClaimedChunk {
-    /// Which chunk.
-    pub chunk_id: ChunkId,
-    /// Its free vouchers.
-    pub vouchers: Vec<(StockId, Expiry)>,
-}
-
-/// What a claim brought.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ClaimedStock {
-    /// The chunks that this node owns now.
-    pub chunks: Vec<ClaimedChunk>,
-    /// The earliest expiry in a chunk that could still be claimed; `None` when there is no such chunk.
-    pub next: Option<Expiry>,
-    /// Whether another live node owns free vouchers of the SKU.
-    pub elsewhere: bool,
 }
 
 /// Storage, as the engine sees it.

@@ -133,6 +133,12 @@ impl EventBundle {
     pub fn count(&self) -> u32 {
         self.steps.iter().map(|step| step.count()).sum()
     }
+
+    /// The order's number of the last event.
+    #[must_use]
+    pub fn last_sequence(&self) -> u32 {
+        (self.first_sequence + self.count()).saturating_sub(1)
+    }
 }
 
 /// The order's vouchers with their lines; an order holds them line by line.

@@ -9,4 +9,5 @@ pub mod ledger;
 pub mod money;
 pub mod order;
 pub mod product;
+pub mod stock;
 pub mod voucher;

@@ -13,8 +13,9 @@ use tracing::warn;
 use super::hold::StockHold;
 use super::shelf::{Decision, Shelf};
 use crate::domain::product::Sku;
+use crate::domain::stock::{ClaimedStock, StockRequest};
 use crate::domain::voucher::{Expiry, Shelved};
-use crate::store::{ClaimedStock, StockRequest, Store, Unavailable};
+use crate::store::{Store, Unavailable};
 use crate::supervisor::{Found, Lineage, Queued, Reply, WaitingLine};
 
 /// Below how many free vouchers more is claimed ahead of need. At 10,000 vouchers a second of one SKU it is gone in

@@ -7,8 +7,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::domain::ids::ChunkId;
+use crate::domain::stock::ClaimedStock;
 use crate::domain::voucher::{Expiry, Shelved};
-use crate::store::ClaimedStock;
 
 /// The answer to "set so many aside".
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -33,7 +33,10 @@ pub const fn partner(number: u64) -> PartnerId {
 /// A product at a face value in minor units.
 #[must_use]
 pub fn sku(product_id: &str, denomination: i64) -> Sku {
-    Sku { product_id: product_id.parse().unwrap(), denomination: minor(denomination) }
+    Sku {
+        product_id: product_id.parse().unwrap(),
+        denomination: minor(denomination),
+    }
 }
 
 /// What most tests pay with.
@@ -45,7 +48,10 @@ pub fn usd() -> Currency {
 /// The wallet that most tests pay from.
 #[must_use]
 pub fn usd_of(partner_id: PartnerId) -> WalletKey {
-    WalletKey { partner_id, currency: usd() }
+    WalletKey {
+        partner_id,
+        currency: usd(),
+    }
 }
 
 /// So many minor units.
@@ -75,7 +81,10 @@ pub fn fingerprint(name: &str) -> Fingerprint {
 /// A 201 with this body.
 #[must_use]
 pub fn answer(body: &str) -> Answer {
-    Answer { status: 201, body: Bytes::copy_from_slice(body.as_bytes()) }
+    Answer {
+        status: 201,
+        body: Bytes::copy_from_slice(body.as_bytes()),
+    }
 }
 
 /// The order that the record of this name places.
@@ -93,7 +102,10 @@ pub fn transaction_id(name: &str) -> TransactionId {
 /// An order at list price; each voucher costs its denomination.
 #[must_use]
 pub fn priced(lines: &[(&Sku, u32)]) -> PricedOrder {
-    let total = lines.iter().map(|(sku, quantity)| sku.denomination.minor() * i64::from(*quantity)).sum();
+    let total = lines
+        .iter()
+        .map(|(sku, quantity)| sku.denomination.minor() * i64::from(*quantity))
+        .sum();
     PricedOrder {
         lines: lines.iter().map(|(sku, quantity)| line(sku, *quantity)).collect(),
         total: minor(total).of(usd()),
@@ -116,14 +128,25 @@ fn line(sku: &Sku, quantity: u32) -> PricedLine {
 /// An order that was delivered from the shelf, paid and told.
 #[must_use]
 pub fn delivered(partner_id: PartnerId, name: &str, basket: &[(&Sku, &[Shelved])]) -> Record {
-    let lines: Vec<_> = basket.iter().map(|(sku, held)| (*sku, u32::try_from(held.len()).unwrap())).collect();
+    let lines: Vec<_> = basket
+        .iter()
+        .map(|(sku, held)| (*sku, u32::try_from(held.len()).unwrap()))
+        .collect();
     let priced = priced(&lines);
-    let order = Order::delivered(order_id(name), partner_id, &priced, allocations(name, basket), NOW);
+    let order = Order::delivered(
+        order_id(name),
+        partner_id,
+        &priced,
+        allocations(name, basket),
+        NOW,
+    );
     accepted(partner_id, name, order, Amount::ZERO)
 }
 
 fn allocations(name: &str, basket: &[(&Sku, &[Shelved])]) -> Vec<Allocation> {
-    let vouchers = basket.iter().flat_map(|(sku, held)| held.iter().map(|voucher| ((*sku).clone(), *voucher)));
+    let vouchers = basket
+        .iter()
+        .flat_map(|(sku, held)| held.iter().map(|voucher| ((*sku).clone(), *voucher)));
     let allocate = |(index, (sku, voucher)): (usize, (Sku, Shelved))| Allocation {
         voucher_id: VoucherId::from_uuid(uuid("voucher", &format!("{name}/{index}"))),
         sku,
@@ -151,7 +174,12 @@ fn accepted(partner_id: PartnerId, name: &str, order: Order, pending_orders: Amo
         reference: order.reference.clone(),
     };
     let events = Some(EventBundle::accepted(&order));
-    Record { order: Some(order), movement: Some(debit), events, ..refusal(partner_id, name) }
+    Record {
+        order: Some(order),
+        movement: Some(debit),
+        events,
+        ..refusal(partner_id, name)
+    }
 }
 
 /// An answer that is kept, and nothing else.
@@ -163,7 +191,13 @@ pub fn refusal(partner_id: PartnerId, name: &str) -> Record {
         answer: answer(&format!("answer to {name}")),
         keep: Keep::Day,
     };
-    Record { partner_id, claim, order: None, movement: None, events: None }
+    Record {
+        partner_id,
+        claim,
+        order: None,
+        movement: None,
+        events: None,
+    }
 }
 
 /// Money that an operator adds; its reference is never booked twice.

@@ -6,7 +6,7 @@ use time::macros::date;
 
 use super::*;
 use crate::domain::ids::StockId;
-use crate::store::ClaimedChunk;
+use crate::domain::stock::ClaimedChunk;
 
 const SOON: Date = date!(2027 - 01 - 31);
 const LATER: Date = date!(2027 - 06 - 30);

@@ -86,7 +86,10 @@ pub(super) struct Transaction {
 
 impl Transaction {
     pub(super) fn begin(db: &MemoryDatabase) -> Self {
-        Self { db: db.clone(), held: Vec::new() }
+        Self {
+            db: db.clone(),
+            held: Vec::new(),
+        }
     }
 
     /// Waits until the row is this transaction's alone.
@@ -101,8 +104,14 @@ impl Transaction {
 
     async fn take(&mut self, lock: Lock, mode: Mode) -> Result<(), LockTimeout> {
         let in_order = self.held.last().is_none_or(|last| *last < lock);
-        assert!(in_order, "locks are taken in one order, or two writers deadlock: {lock:?} after {:?}", self.held);
-        self.db.wait_for(|state| state.locks.take(&lock, mode).then_some(())).await?;
+        assert!(
+            in_order,
+            "locks are taken in one order, or two writers deadlock: {lock:?} after {:?}",
+            self.held
+        );
+        self.db
+            .wait_for(|state| state.locks.take(&lock, mode).then_some(()))
+            .await?;
         self.held.push(lock);
         Ok(())
     }
@@ -120,14 +129,18 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        self.db.with(|state| self.held.iter().for_each(|lock| state.locks.release(lock)));
+        self.db
+            .with(|state| self.held.iter().for_each(|lock| state.locks.release(lock)));
         self.db.shared.freed.notify_waiters();
     }
 }
 
 impl MemoryDatabase {
     /// Tries until `attempt` succeeds, again whenever a transaction ends.
-    pub(super) async fn wait_for<T>(&self, mut attempt: impl FnMut(&mut State) -> Option<T>) -> Result<T, LockTimeout> {
+    pub(super) async fn wait_for<T>(
+        &self,
+        mut attempt: impl FnMut(&mut State) -> Option<T>,
+    ) -> Result<T, LockTimeout> {
         let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
             // Registered before the attempt: a transaction that ends in between is not missed.

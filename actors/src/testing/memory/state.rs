@@ -55,7 +55,10 @@ impl MemoryDatabase {
     /// An empty database whose commit does not verify one thing: for tests that must notice it.
     #[must_use]
     pub fn without(guard: Guard) -> Self {
-        Self::with_state(State { removed: BTreeSet::from([guard]), ..State::default() })
+        Self::with_state(State {
+            removed: BTreeSet::from([guard]),
+            ..State::default()
+        })
     }
 
     fn with_state(state: State) -> Self {

@@ -73,7 +73,10 @@ pub(super) struct WalletRow {
 
 impl Default for WalletRow {
     fn default() -> Self {
-        Self { newest: Receipt::EMPTY, pending_orders: Amount::ZERO }
+        Self {
+            newest: Receipt::EMPTY,
+            pending_orders: Amount::ZERO,
+        }
     }
 }
 
@@ -132,7 +135,9 @@ pub(super) struct Tables {
 impl Tables {
     /// Whether this start of the node is still the newest.
     pub(super) fn is_current(&self, owner: &Owner) -> bool {
-        self.nodes.get(&owner.node).is_some_and(|row| row.incarnation == owner.incarnation)
+        self.nodes
+            .get(&owner.node)
+            .is_some_and(|row| row.incarnation == owner.incarnation)
     }
 
     /// The newest state of a wallet; empty where there is none.
@@ -151,11 +156,24 @@ impl Tables {
     /// Books a movement: the wallet's next number, its balance, its row in the ledger.
     pub(super) fn book(&mut self, wallet: WalletKey, movement: &Movement) {
         let row = self.wallets.entry(wallet).or_default();
-        let balance = row.newest.balance.checked_add(movement.amount).expect("checked when the balance was read");
-        row.newest = Receipt { sequence: row.newest.sequence + 1, balance };
-        row.pending_orders = row.pending_orders.checked_add(movement.pending_orders).expect("as the balance");
+        let balance = row
+            .newest
+            .balance
+            .checked_add(movement.amount)
+            .expect("checked when the balance was read");
+        row.newest = Receipt {
+            sequence: row.newest.sequence + 1,
+            balance,
+        };
+        row.pending_orders = row
+            .pending_orders
+            .checked_add(movement.pending_orders)
+            .expect("as the balance");
         self.transactions.insert(movement.transaction_id);
-        let entry = Entry { after: row.newest, movement: movement.clone() };
+        let entry = Entry {
+            after: row.newest,
+            movement: movement.clone(),
+        };
         self.ledger.entry(wallet).or_default().push(entry);
     }
 
@@ -164,6 +182,9 @@ impl Tables {
         let next = self.next_event.entry(partner_id).or_insert(1);
         let number = *next;
         *next += i64::from(bundle.count());
-        self.events.entry(partner_id).or_default().push(EventRow { number, bundle: bundle.clone() });
+        self.events.entry(partner_id).or_default().push(EventRow {
+            number,
+            bundle: bundle.clone(),
+        });
     }
 }

@@ -1,0 +1,38 @@
+//! Stock on its way to a shelf: what an inventory actor asks for, and what a claim brings.
+
+use super::ids::{ChunkId, StockId};
+use super::product::Sku;
+use super::voucher::Expiry;
+
+/// What an inventory actor asks for when its shelf runs low.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StockRequest {
+    /// Of which SKU.
+    pub sku: Sku,
+    /// Chunks that it holds in memory, so that they are not handed out again.
+    pub loaded: Vec<ChunkId>,
+    /// How many vouchers would be enough.
+    pub enough: usize,
+    /// Vouchers that expire earlier are left out.
+    pub not_before: Expiry,
+}
+
+/// A chunk that was claimed: the vouchers in it that are free.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedChunk {
+    /// Which chunk.
+    pub chunk_id: ChunkId,
+    /// Its free vouchers.
+    pub vouchers: Vec<(StockId, Expiry)>,
+}
+
+/// What a claim brought.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClaimedStock {
+    /// The chunks that this node owns now.
+    pub chunks: Vec<ClaimedChunk>,
+    /// The earliest expiry in a chunk that could still be claimed; `None` when there is no such chunk.
+    pub next: Option<Expiry>,
+    /// Whether another live node owns free vouchers of the SKU.
+    pub elsewhere: bool,
+}

@@ -1,0 +1,87 @@
+//! Is every order whole? (paid once, complete, under exactly one key)
+
+use std::collections::BTreeMap;
+
+use super::Findings;
+use crate::domain::ids::OrderId;
+use crate::domain::ledger::WalletKey;
+use crate::domain::order::{Order, OrderStatus};
+use crate::testing::memory::tables::Tables;
+
+pub(super) fn check(tables: &Tables, findings: &mut Findings) {
+    let paid = net_by_order(tables);
+    let keys = keys_by_order(tables);
+    for order in tables.orders.values() {
+        let net = paid
+            .get(&(order.order_id, wallet_of(order)))
+            .copied()
+            .unwrap_or(0);
+        money(order, net, findings);
+        completeness(order, findings);
+        let count = keys.get(&order.order_id).copied().unwrap_or(0);
+        findings.check("I8 one key an order", count == 1, || {
+            format!("{} has {count} keys", order.order_id)
+        });
+    }
+    for order_id in keys.keys() {
+        let known = tables.orders.contains_key(order_id);
+        findings.check("I9 key and order", known, || {
+            format!("a key answers for {order_id}, which is not there")
+        });
+    }
+}
+
+fn wallet_of(order: &Order) -> WalletKey {
+    WalletKey {
+        partner_id: order.partner_id,
+        currency: order.total.currency,
+    }
+}
+
+fn net_by_order(tables: &Tables) -> BTreeMap<(OrderId, WalletKey), i64> {
+    let mut net = BTreeMap::new();
+    for (wallet, entries) in &tables.ledger {
+        for movement in entries.iter().map(|entry| &entry.movement) {
+            if let Some(order_id) = movement.order_id {
+                *net.entry((order_id, *wallet)).or_default() += movement.amount.minor();
+            }
+        }
+    }
+    net
+}
+
+fn keys_by_order(tables: &Tables) -> BTreeMap<OrderId, usize> {
+    let mut keys = BTreeMap::new();
+    let rows = tables
+        .keys
+        .values()
+        .chain(tables.retired.iter().map(|(_, row)| row));
+    rows.filter_map(|row| row.order_id)
+        .for_each(|order_id| *keys.entry(order_id).or_default() += 1);
+    keys
+}
+
+fn money(order: &Order, net: i64, findings: &mut Findings) {
+    let (total, refunded) = (order.total.amount.minor(), order.refunded.minor());
+    let paid = net == refunded - total && (0..=total).contains(&refunded);
+    findings.check("I4 order and money", paid, || format!("{order:?} moved {net}"));
+    let price: i64 = order
+        .lines
+        .iter()
+        .map(|line| line.unit_price.minor() * i64::from(line.quantity))
+        .sum();
+    findings.check("I6 total", price == total, || format!("{order:?} costs {price}"));
+}
+
+fn completeness(order: &Order, findings: &mut Findings) {
+    let delivered: u32 = order.lines.iter().map(|line| line.delivered).sum();
+    let asked: u32 = order.lines.iter().map(|line| line.quantity).sum();
+    let held = order.vouchers.len() == delivered as usize;
+    findings.check("I6 completeness", held, || {
+        format!("{order:?} delivered {delivered}")
+    });
+    let whole = (order.status != OrderStatus::Delivered) || delivered == asked;
+    findings.check("I6 completeness", whole, || {
+        format!("{order:?} delivered {delivered} of {asked}")
+    });
+}

@@ -1,0 +1,113 @@
+//! One start of one node, as the engine has it: the store port over the database in memory.
+//!
+//! Rule: reads see committed rows alone, and any of them may be slow or not answered.
+
+use super::MemoryDatabase;
+use super::fault::FaultKind;
+use super::lane::MemoryLane;
+use super::tables::Owner;
+use crate::domain::answer::{KeyHash, KnownAnswer};
+use crate::domain::ids::PartnerId;
+use crate::domain::ledger::Receipt;
+use crate::domain::money::Currency;
+use crate::domain::stock::{ClaimedStock, StockRequest};
+use crate::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
+
+/// The store of one start of a node. A later start of the same node supersedes it.
+#[derive(Debug, Clone)]
+pub struct MemoryStore {
+    db: MemoryDatabase,
+    by: Owner,
+}
+
+impl MemoryStore {
+    pub(super) fn new(db: &MemoryDatabase, by: Owner) -> Self {
+        Self { db: db.clone(), by }
+    }
+
+    /// The number of this start of its node.
+    #[must_use]
+    pub fn incarnation(&self) -> i64 {
+        self.by.incarnation
+    }
+
+    async fn claim(&self, request: StockRequest) -> Result<ClaimedStock, Unavailable> {
+        self.db.reach(&self.by.node).await?;
+        let claimed = self.db.claim(&self.by, &request).await?;
+        if self.db.faults().draw(&self.by.node, FaultKind::ClaimLost) {
+            return Err(Unavailable(
+                "the connection was closed before the answer".to_owned(),
+            ));
+        }
+        Ok(claimed)
+    }
+}
+
+impl MemoryDatabase {
+    /// A read's way to the database: at times long, at times not to be had.
+    pub(super) async fn reach(&self, node: &str) -> Result<(), Unavailable> {
+        let delay = self.faults().draw_delay();
+        if let Some(delay) = delay {
+            tokio::time::sleep(delay).await;
+        }
+        if self.faults().draw(node, FaultKind::ReadFails) {
+            return Err(Unavailable("the connection was refused".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The answer under a key, unless its time is over.
+    fn answer_under(&self, key: KeyHash) -> Option<KnownAnswer> {
+        let now = self.now();
+        let unexpired = |row: &&super::tables::KeyRow| row.expires_at.is_none_or(|at| at > now);
+        self.with(|state| {
+            state
+                .tables
+                .keys
+                .get(&key)
+                .filter(unexpired)
+                .map(|row| row.known.clone())
+        })
+    }
+
+    fn wallets_of(&self, partner_id: PartnerId) -> Vec<(Currency, Receipt)> {
+        self.with(|state| {
+            let own = state
+                .tables
+                .wallets
+                .iter()
+                .filter(|(wallet, _)| wallet.partner_id == partner_id);
+            own.map(|(wallet, row)| (wallet.currency, row.newest)).collect()
+        })
+    }
+}
+
+impl Store for MemoryStore {
+    fn open_lane(&self, lane: u16) -> StoreFuture<'_, Result<Box<dyn LaneStore>, RecoverError>> {
+        Box::pin(async move {
+            let lane = MemoryLane::open(&self.db, &self.by, lane).await?;
+            Ok(Box::new(lane) as Box<dyn LaneStore>)
+        })
+    }
+
+    fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
+        Box::pin(self.claim(request))
+    }
+
+    fn load_wallets(
+        &self,
+        partner_id: PartnerId,
+    ) -> StoreFuture<'_, Result<Vec<(Currency, Receipt)>, Unavailable>> {
+        Box::pin(async move {
+            self.db.reach(&self.by.node).await?;
+            Ok(self.db.wallets_of(partner_id))
+        })
+    }
+
+    fn find_answer(&self, key: KeyHash) -> StoreFuture<'_, Result<Option<KnownAnswer>, Unavailable>> {
+        Box::pin(async move {
+            self.db.reach(&self.by.node).await?;
+            Ok(self.db.answer_under(key))
+        })
+    }
+}

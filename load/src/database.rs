@@ -1,0 +1,79 @@
+//! Under which database did a run take place? Durability settings and sizes, read from Postgres itself.
+//!
+//! This is the one file of the crate with SQL, and it knows no table of the service.
+
+use std::fmt;
+
+use serde::Serialize;
+use sqlx::{Connection, PgConnection};
+
+/// A connection beside the service's own, for reading alone.
+pub struct Database(PgConnection);
+
+/// What makes a figure comparable.
+#[derive(Clone, Debug, Serialize)]
+pub struct DatabaseFacts {
+    /// `fsync`: `on`, or the figures do not count.
+    pub fsync: String,
+    /// `synchronous_commit`: `on`, or the figures do not count.
+    pub synchronous_commit: String,
+    /// The user tables, largest first.
+    pub tables: Vec<TableSize>,
+}
+
+/// One table with its indexes and overflow storage.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct TableSize {
+    /// Schema and name.
+    pub name: String,
+    /// Size in bytes.
+    pub bytes: i64,
+}
+
+impl Database {
+    /// Connects, before a run, so that a wrong URL does not cost one.
+    ///
+    /// # Errors
+    /// When the database cannot be reached.
+    pub async fn connect(url: &str) -> sqlx::Result<Self> {
+        PgConnection::connect(url).await.map(Self)
+    }
+
+    /// Reads settings and sizes.
+    ///
+    /// # Errors
+    /// When a query fails.
+    pub async fn facts(&mut self) -> sqlx::Result<DatabaseFacts> {
+        let fsync = sqlx::query_scalar("SHOW fsync").fetch_one(&mut self.0).await?;
+        let synchronous_commit = sqlx::query_scalar("SHOW synchronous_commit")
+            .fetch_one(&mut self.0)
+            .await?;
+        let tables = sqlx::query_as(
+            "SELECT schemaname || '.' || relname AS name,
+                    pg_total_relation_size(relid) AS bytes
+             FROM pg_stat_user_tables
+             ORDER BY bytes DESC, name",
+        )
+        .fetch_all(&mut self.0)
+        .await?;
+        Ok(DatabaseFacts {
+            fsync,
+            synchronous_commit,
+            tables,
+        })
+    }
+}
+
+impl fmt::Display for DatabaseFacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "  fsync {}, synchronous_commit {}",
+            self.fsync, self.synchronous_commit
+        )?;
+        for table in &self.tables {
+            writeln!(f, "  {:>12} kB  {}", table.bytes / 1024, table.name)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! What of an answer goes into a history? Its kind, its hashes, and what it says about orders, vouchers and codes.
+
+use sha2::{Digest, Sha256};
+
+use crate::client::Answer;
+use crate::history::{Call, CodeFact, Event, EventKind, OrderFacts};
+use crate::wire::{CodesView, OrderView};
+
+/// Makes an invocation the completion that an answer is.
+pub(crate) fn enter(event: &mut Event, answer: &Answer) {
+    event.kind = match answer.status.as_u16() {
+        200..=299 => EventKind::Ok,
+        300..=499 => EventKind::Fail,
+        _ => EventKind::Info,
+    };
+    event.status = Some(answer.status.as_u16());
+    event.body_hash = Some(sha256_hex(&answer.body));
+    if event.kind != EventKind::Ok {
+        event.code = answer.error_code();
+        return;
+    }
+    match event.f {
+        Call::Order | Call::GetOrder => {
+            if let Ok(order) = OrderView::parse(&answer.body) {
+                event.order_id = Some(order.order_id.to_owned());
+                event.order = Some(order_facts(&order));
+            }
+        }
+        Call::Codes => {
+            if let Ok(view) = answer.json::<CodesView>() {
+                event.codes = Some(code_facts(&view));
+                event.order_id = Some(view.order_id);
+            }
+        }
+    }
+}
+
+fn order_facts(order: &OrderView<'_>) -> OrderFacts {
+    OrderFacts {
+        order_status: order.status.to_owned(),
+        total_amount: order.total_amount.get().to_owned(),
+        currency: order.currency.to_owned(),
+        vouchers: order
+            .vouchers
+            .iter()
+            .map(|voucher| voucher.voucher_id.to_owned())
+            .collect(),
+    }
+}
+
+fn code_facts(view: &CodesView) -> Vec<CodeFact> {
+    let fact = |voucher: &crate::wire::VoucherCodes| {
+        // Serial and URL are left out: what must never be sold twice is code and pin.
+        let mut secret: Vec<_> = voucher
+            .credentials
+            .iter()
+            .filter(|part| matches!(part.kind.as_str(), "code" | "pin"))
+            .map(|part| (part.kind.as_str(), part.value.as_str()))
+            .collect();
+        secret.sort_unstable();
+        let code_hash = sha256_hex(format!("{secret:?}").as_bytes());
+        CodeFact {
+            voucher_id: voucher.voucher_id.clone(),
+            code_hash,
+        }
+    };
+    view.data.iter().map(fact).collect()
+}
+
+/// SHA-256, hex.
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}

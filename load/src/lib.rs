@@ -1,0 +1,24 @@
+//! What does a partner see of Vouchsafe, and does it hold? The wire seen from outside: a signer, a client,
+//! a history of what was asked and answered with a checker over it, and a load run with its audit.
+//!
+//! Rule: nothing here comes from the service's own code. A mistake made there is not made here a second time,
+//! so the black-box tests and the audit can be believed.
+
+pub mod audit;
+pub mod books;
+pub mod check;
+pub mod client;
+pub mod database;
+mod facts;
+pub mod history;
+pub mod money;
+pub mod origin;
+pub mod partner;
+pub mod partner_file;
+pub mod recorder;
+pub mod report;
+pub mod run;
+pub mod signer;
+pub mod tally;
+pub mod wire;
+pub mod workload;

@@ -1,0 +1,86 @@
+//! Where does a request go? The base URL taken apart: address, `Host` header, and the prefix of every path.
+
+use hyper::Uri;
+use hyper::header::HeaderValue;
+
+/// The base URL is not `http://HOST:PORT/PREFIX`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not of the form http://HOST:PORT/PREFIX")]
+pub struct UrlError(String);
+
+/// Where the service is: host, port, and the prefix in front of every path.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    host: String,
+    port: u16,
+    host_header: HeaderValue,
+    prefix: String,
+}
+
+impl Origin {
+    /// Reads a base URL such as `http://127.0.0.1:8080/api/v1`. TLS is not spoken: the load runs beside the
+    /// service.
+    ///
+    /// # Errors
+    /// [`UrlError`] when the URL is of another form.
+    pub fn parse(url: &str) -> Result<Self, UrlError> {
+        let refused = || UrlError(url.to_owned());
+        let uri: Uri = url.parse().map_err(|_| refused())?;
+        let authority = uri.authority().ok_or_else(refused)?;
+        if uri.scheme_str() != Some("http") || uri.query().is_some() || authority.as_str().contains('@') {
+            return Err(refused());
+        }
+        Ok(Self {
+            host: authority.host().trim_matches(['[', ']']).to_owned(),
+            port: authority.port_u16().unwrap_or(80),
+            host_header: HeaderValue::from_str(authority.as_str()).map_err(|_| refused())?,
+            prefix: uri.path().trim_end_matches('/').to_owned(),
+        })
+    }
+
+    /// The absolute path of `path` under the prefix: `/orders` becomes `/api/v1/orders`.
+    #[must_use]
+    pub fn path(&self, path: &str) -> String {
+        format!("{}{path}", self.prefix)
+    }
+
+    /// Host and port, as connecting wants them.
+    #[must_use]
+    pub fn address(&self) -> (&str, u16) {
+        (&self.host, self.port)
+    }
+
+    /// The value of the `Host` header.
+    #[must_use]
+    pub fn host_header(&self) -> &HeaderValue {
+        &self.host_header
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_url_gives_host_port_and_prefix() {
+        let origin = Origin::parse("http://127.0.0.1:8080/api/v1/").unwrap();
+        assert_eq!((origin.host.as_str(), origin.port), ("127.0.0.1", 8080));
+        assert_eq!(origin.path("/orders"), "/api/v1/orders");
+        assert_eq!(origin.host_header, "127.0.0.1:8080");
+        assert_eq!(Origin::parse("http://[::1]:9/").unwrap().host, "::1");
+    }
+
+    #[test]
+    fn other_urls_are_refused() {
+        for url in [
+            "127.0.0.1:8080",
+            "https://127.0.0.1/",
+            "http://a@b/",
+            "http://h/?x=1",
+            "",
+            "/api/v1",
+        ] {
+            assert!(Origin::parse(url).is_err(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! What did the clients of a run see? Latencies, outcomes by status and error code, and the books.
+//!
+//! Rule: a latency is that of a 2xx answer to an order that was sent after the warm-up. A fast refusal must not
+//! make the service look quick; refusals are counted beside it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hdrhistogram::Histogram;
+
+use crate::books::{Books, Unsettled};
+use crate::client::{Answer, Failure};
+
+/// Slowest latency told apart, in microseconds: twice the client's timeout, so nothing measured is cut.
+const MAX_LATENCY_US: u64 = 60_000_000;
+/// Significant digits of a latency: 0.1 %, well below the spread of runs.
+const LATENCY_DIGITS: u8 = 3;
+/// Bytes of an error body that are shown as an example.
+const MAX_EXAMPLE_BYTES: usize = 300;
+
+/// What one order came to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// An answer with this status and, for errors, this code.
+    Answered {
+        /// The HTTP status.
+        status: u16,
+        /// The `error.code`, if the answer has one.
+        code: Option<String>,
+    },
+    /// Certainly never left.
+    NotSent,
+    /// No whole answer.
+    Unknown,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answered {
+                status,
+                code: Some(code),
+            } => write!(f, "{status} {code}"),
+            Self::Answered { status, code: None } => write!(f, "{status}"),
+            Self::NotSent => f.write_str("not sent"),
+            Self::Unknown => f.write_str("outcome unknown"),
+        }
+    }
+}
+
+/// How often an outcome was seen.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// How often.
+    pub count: u64,
+    /// The text of the first error of this kind.
+    pub example: Option<String>,
+}
+
+/// Outcomes with their counts.
+pub type Outcomes = BTreeMap<Outcome, Seen>;
+
+/// The part of a run an order was sent in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Audited, but no part of the figures.
+    WarmUp,
+    /// Part of the figures.
+    Measured,
+}
+
+/// An order as it was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent<'a> {
+    /// In which part of the run.
+    pub phase: Phase,
+    /// When its sending began.
+    pub at: Instant,
+    /// Its Idempotency-Key.
+    pub key: &'a str,
+    /// Its body.
+    pub body: &'a Bytes,
+}
+
+/// What the clients of one thread, or of the whole run, saw.
+#[derive(Debug)]
+pub struct Tally {
+    /// Latency of measured 2xx answers, in microseconds.
+    pub latency_us: Histogram<u64>,
+    /// Outcomes of measured orders.
+    pub measured: Outcomes,
+    /// Outcomes of the warm-up.
+    pub warm_up: Outcomes,
+    /// What was acknowledged, warm-up included.
+    pub books: Books,
+    /// When the last measured order came to an end.
+    pub last_end: Option<Instant>,
+}
+
+impl Tally {
+    /// Empty, keeping at most `samples` whole orders.
+    #[must_use]
+    pub fn new(samples: usize) -> Self {
+        let Ok(latency_us) = Histogram::new_with_bounds(1, MAX_LATENCY_US, LATENCY_DIGITS) else {
+            unreachable!("the bounds are constants that a histogram takes")
+        };
+        let books = Books::new(samples);
+        Self {
+            latency_us,
+            measured: Outcomes::new(),
+            warm_up: Outcomes::new(),
+            books,
+            last_end: None,
+        }
+    }
+
+    /// Enters one order that ended at `end`.
+    pub fn record(&mut self, sent: Sent<'_>, end: Instant, outcome: &Result<Answer, Failure>) {
+        let acknowledged = outcome.as_ref().is_ok_and(|answer| answer.status.is_success());
+        if sent.phase == Phase::Measured {
+            self.last_end = self.last_end.max(Some(end));
+            if acknowledged {
+                self.latency_us.saturating_record(micros(end - sent.at));
+            }
+        }
+        self.count(sent.phase, outcome);
+        match outcome {
+            Ok(answer) if acknowledged => {
+                self.books
+                    .acknowledge(sent.key, sent.body, answer.status.as_u16(), &answer.body);
+            }
+            Ok(answer) if !answer.status.is_server_error() => {}
+            Err(Failure::NotSent(_)) => {}
+            Ok(_) | Err(Failure::Unknown(_)) => {
+                self.books.unsettled.push(Unsettled {
+                    key: sent.key.to_owned(),
+                    body: sent.body.clone(),
+                });
+            }
+        }
+    }
+
+    fn count(&mut self, phase: Phase, outcome: &Result<Answer, Failure>) {
+        let (kind, example) = match outcome {
+            Ok(answer) => {
+                let error = !answer.status.is_success();
+                let code = error.then(|| answer.error_code()).flatten();
+                (
+                    Outcome::Answered {
+                        status: answer.status.as_u16(),
+                        code,
+                    },
+                    error.then(|| excerpt(answer)),
+                )
+            }
+            Err(failure @ Failure::NotSent(_)) => (Outcome::NotSent, Some(failure.to_string())),
+            Err(failure @ Failure::Unknown(_)) => (Outcome::Unknown, Some(failure.to_string())),
+        };
+        let outcomes = match phase {
+            Phase::WarmUp => &mut self.warm_up,
+            Phase::Measured => &mut self.measured,
+        };
+        let seen = outcomes.entry(kind).or_default();
+        seen.count += 1;
+        seen.example = seen.example.take().or(example);
+    }
+
+    /// Enters what another thread saw.
+    pub fn merge(&mut self, other: Self) {
+        let Ok(()) = self.latency_us.add(other.latency_us) else {
+            unreachable!("all histograms of a run have the same bounds")
+        };
+        for (mine, others) in [
+            (&mut self.measured, other.measured),
+            (&mut self.warm_up, other.warm_up),
+        ] {
+            for (kind, seen) in others {
+                let sum = mine.entry(kind).or_default();
+                sum.count += seen.count;
+                sum.example = sum.example.take().or(seen.example);
+            }
+        }
+        self.books.merge(other.books);
+        self.last_end = self.last_end.max(other.last_end);
+    }
+}
+
+fn micros(latency: Duration) -> u64 {
+    u64::try_from(latency.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn excerpt(answer: &Answer) -> String {
+    String::from_utf8_lossy(&answer.body[..answer.body.len().min(MAX_EXAMPLE_BYTES)]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::{HeaderMap, StatusCode};
+
+    fn answer(status: u16, body: &'static str) -> Result<Answer, Failure> {
+        let status = StatusCode::from_u16(status).unwrap();
+        Ok(Answer {
+            status,
+            headers: HeaderMap::new(),
+            body: Bytes::from_static(body.as_bytes()),
+        })
+    }
+
+    fn record(tally: &mut Tally, phase: Phase, took_ms: u64, outcome: &Result<Answer, Failure>) {
+        let at = Instant::now();
+        let sent = Sent {
+            phase,
+            at,
+            key: "k",
+            body: &Bytes::new(),
+        };
+        tally.record(sent, at + Duration::from_millis(took_ms), outcome);
+    }
+
+    const ORDER: &str =
+        r#"{"order_id":"o","status":"PENDING","total_amount":1,"currency":"USD","vouchers":[]}"#;
+
+    #[test]
+    fn only_measured_acknowledgements_have_a_latency() {
+        let mut tally = Tally::new(1);
+        record(&mut tally, Phase::WarmUp, 900, &answer(202, ORDER));
+        record(&mut tally, Phase::Measured, 1, &answer(503, "{}"));
+        record(&mut tally, Phase::Measured, 20, &answer(202, ORDER));
+        assert_eq!(tally.latency_us.len(), 1);
+        assert!((19_900..=20_100).contains(&tally.latency_us.max()));
+        assert_eq!(tally.books.orders, 2, "the warm-up is audited too");
+        assert!(tally.last_end.is_some());
+    }
+
+    #[test]
+    fn what_may_have_been_executed_is_kept_to_be_settled() {
+        let mut tally = Tally::new(0);
+        for outcome in [
+            answer(409, r#"{"error":{"code":"INSUFFICIENT_INVENTORY"}}"#),
+            Err(Failure::NotSent("refused".into())),
+            answer(500, ""),
+            Err(Failure::Unknown("reset".into())),
+        ] {
+            record(&mut tally, Phase::Measured, 1, &outcome);
+        }
+        assert_eq!(tally.books.unsettled.len(), 2);
+        let shown: Vec<String> = tally.measured.keys().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            ["409 INSUFFICIENT_INVENTORY", "500", "not sent", "outcome unknown"]
+        );
+    }
+
+    #[test]
+    fn threads_add_up_and_the_first_error_text_stays() {
+        let (mut one, mut two) = (Tally::new(0), Tally::new(0));
+        record(&mut one, Phase::Measured, 1, &answer(429, "first"));
+        record(&mut two, Phase::Measured, 1, &answer(429, "second"));
+        record(&mut two, Phase::Measured, 1, &answer(202, ORDER));
+        one.merge(two);
+        let kind = Outcome::Answered {
+            status: 429,
+            code: None,
+        };
+        assert_eq!(
+            (one.measured[&kind].count, one.measured[&kind].example.as_deref()),
+            (2, Some("first"))
+        );
+        assert_eq!(one.latency_us.len(), 1);
+    }
+}

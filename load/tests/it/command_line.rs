@@ -1,0 +1,111 @@
+//! Does the command tell by its exit code whether the figures count?
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::fake::{Fake, Lie};
+use crate::signature::{KEY, SECRET};
+
+fn load(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_load"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn run(dir: &Path, lie: Lie) -> Output {
+    let credentials = dir.join("sandbox-partner.json");
+    let text = format!(r#"{{"partner_id":"ptn_1","api_key":"{KEY}","api_secret":"{SECRET}"}}"#);
+    std::fs::write(&credentials, text).unwrap();
+    let fake = Fake::start(lie);
+    let (credentials, json) = (credentials.to_str().unwrap(), dir.join("report.json"));
+    load(&[
+        "run",
+        "--url",
+        &fake.url,
+        "--credentials",
+        credentials,
+        "--connections",
+        "4",
+        "--threads",
+        "2",
+        "--orders",
+        "50",
+        "--warmup",
+        "0",
+        "--json",
+        json.to_str().unwrap(),
+    ])
+}
+
+#[test]
+fn an_audited_run_succeeds_and_is_written_as_json() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(dir.path(), Lie::None);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(
+        text.contains("audit: passed") && text.contains("outcomes: 201 × 50"),
+        "{text}"
+    );
+    let json = std::fs::read(dir.path().join("report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(report["orders"], 50);
+    assert_eq!(report["outcomes"]["201"], 50);
+    assert!(report["latency_us"]["p99"].as_u64().unwrap() > 0);
+    assert_eq!(report["audit"]["checks"][5]["name"], "wallet");
+}
+
+#[test]
+fn a_failed_audit_fails_the_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(dir.path(), Lie::SellsVoucherTwice);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("FAILED no voucher twice: 1 repeated, such as vch_0000"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_cannot_be_run_is_neither() {
+    let output = load(&["run", "--credentials", "/nonexistent/partner.json"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .contains("cannot read the credentials file")
+    );
+    assert_eq!(
+        load(&["run", "--credentials", "x", "--connections", "0"])
+            .status
+            .code(),
+        Some(2)
+    );
+}
+
+#[test]
+fn a_history_file_is_checked() {
+    let invoke = r#"{"op_id":0,"proc":0,"type":"invoke","f":"order","partner":"p","key":"k","t_ns":1}"#;
+    let refused =
+        r#"{"op_id":0,"proc":0,"type":"fail","f":"order","partner":"p","key":"k","status":404,"t_ns":2}"#;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history.jsonl");
+    for (lines, code, said) in [
+        (format!("{invoke}\n{refused}\n"), 0, r#""operations":1"#),
+        (
+            format!("{invoke}\n"),
+            1,
+            "VIOLATION: partner p, key k: the outcome of operation 0",
+        ),
+    ] {
+        std::fs::write(&path, lines).unwrap();
+        let output = load(&["check", path.to_str().unwrap()]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.contains(said), "{text}");
+    }
+    std::fs::write(&path, "no event\n").unwrap();
+    assert_eq!(load(&["check", path.to_str().unwrap()]).status.code(), Some(2));
+}

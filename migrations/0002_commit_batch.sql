@@ -1,0 +1,298 @@
+-- The commit statement: one call writes a batch of records in one transaction, and says of each what became of it.
+--
+-- Memory has decided; this verifies. Everything that somebody else could have taken meanwhile is claimed first, in the
+-- lock order of 0001: keys, wallets, chunks, vouchers. A record that loses a claim gets its verdict and gives back what it
+-- had claimed; what is left is written. An error anywhere undoes the whole batch.
+--
+-- A line that carries a guard says which: tests take each one out and expect a test of that name to turn red.
+--
+-- Arrays come in five groups, an element a row: r_ the records themselves; m_ money that moves, o_ orders, a_ allocations
+-- and e_ events, each with the number (from 1) of the record it belongs to.
+--
+-- Verdicts: 0 committed, 1 key known, 2 the balance is short, 3 the stock is gone.
+CREATE FUNCTION commit_batch(
+    p_node text,
+    p_incarnation bigint,
+    p_lane smallint,
+    p_generation bigint,
+    p_batch bigint,
+    r_partner uuid[],
+    r_key uuid[],
+    r_fingerprint bytea[],
+    r_status smallint[],
+    r_body bytea[],
+    r_forever boolean[],
+    m_record integer[],
+    m_transaction uuid[],
+    m_currency text[],
+    m_kind text[],
+    m_amount bigint[],
+    m_pending bigint[],
+    m_order uuid[],
+    m_reference text[],
+    o_record integer[],
+    o_order uuid[],
+    o_status text[],
+    o_currency text[],
+    o_total bigint[],
+    o_source text[],
+    o_pending_reason text[],
+    o_closed boolean[],
+    o_sequence integer[],
+    o_reference text[],
+    o_metadata text[],
+    o_lines text[],
+    o_timeline text[],
+    o_created timestamptz[],
+    a_record integer[],
+    a_stock bigint[],
+    a_chunk bigint[],
+    a_voucher uuid[],
+    a_order uuid[],
+    a_line smallint[],
+    e_record integer[],
+    e_order uuid[],
+    e_count integer[],
+    e_sequence integer[],
+    e_body text[]
+) RETURNS TABLE (
+    verdict smallint,
+    wallet_sequence bigint,
+    wallet_balance bigint,
+    known_fingerprint bytea,
+    known_status smallint,
+    known_body bytea
+) LANGUAGE plpgsql
+-- Plans must stay index probes, whatever the tables' sizes were when they were first made.
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
+DECLARE
+    v_count    integer := cardinality(r_key);
+    v_now      timestamptz := clock_timestamp();
+    v_verdict  smallint[] := array_fill(0::smallint, ARRAY[v_count]);
+    v_sequence bigint[] := array_fill(NULL::bigint, ARRAY[v_count]);
+    v_balance  bigint[] := array_fill(NULL::bigint, ARRAY[v_count]);
+    v_claimed  uuid[];
+    v_chunks   bigint[];
+    v_written  integer;
+    v_row      record;
+BEGIN
+    -- The fence. Also what recovery waits for, and where it reads whether this batch committed.
+    UPDATE lanes AS l
+       SET batch = p_batch
+     WHERE l.node = p_node
+       AND l.lane = p_lane
+       AND l.generation = p_generation /* guard: lane */;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'lane % of node % was fenced off', p_lane, p_node USING ERRCODE = 'VS001';
+    END IF;
+
+    -- Keys. Waits where another transaction has the key and is not over; a key whose time is over is taken again.
+    WITH claimed AS (
+        INSERT INTO idempotency_keys AS k (key, fingerprint, status, body, expires_at)
+        SELECT r.key,
+               r.fingerprint,
+               r.status,
+               r.body,
+               CASE WHEN r.forever THEN 'infinity'::timestamptz ELSE v_now + interval '24 hours' END
+          FROM unnest(r_key, r_fingerprint, r_status, r_body, r_forever)
+               AS r (key, fingerprint, status, body, forever)
+         ORDER BY r.key
+        ON CONFLICT (key) DO UPDATE
+           SET fingerprint = EXCLUDED.fingerprint,
+               status = EXCLUDED.status,
+               body = EXCLUDED.body,
+               expires_at = EXCLUDED.expires_at
+         WHERE k.expires_at <= v_now /* guard: key */
+        RETURNING k.key
+    )
+    SELECT array_agg(c.key) INTO v_claimed FROM claimed AS c;
+    IF cardinality(v_claimed) IS DISTINCT FROM v_count THEN
+        FOR v_row IN
+            SELECT r.record::integer
+              FROM unnest(r_key) WITH ORDINALITY AS r (key, record)
+             WHERE NOT EXISTS (SELECT FROM unnest(v_claimed) AS c (key) WHERE c.key = r.key)
+        LOOP
+            v_verdict[v_row.record] := 1;
+        END LOOP;
+    END IF;
+
+    -- Wallets. Money that comes in opens a wallet where there is none.
+    IF 0 < ANY (m_amount) THEN
+        INSERT INTO wallets (partner_id, currency)
+        SELECT DISTINCT r_partner[m.record], m.currency
+          FROM unnest(m_record, m_currency, m_amount) AS m (record, currency, amount)
+         WHERE m.amount > 0 AND v_verdict[m.record] = 0
+         ORDER BY 1, 2
+        ON CONFLICT (partner_id, currency) DO NOTHING;
+    END IF;
+    -- In the order of the batch each debit must find enough, with all that stand before it; a debit that does not is
+    -- decided again, so it does no harm that those behind it count it in.
+    FOR v_row IN
+        WITH moved AS MATERIALIZED (
+            SELECT m.record, r_partner[m.record] AS partner_id, m.currency, m.amount
+              FROM unnest(m_record, m_currency, m_amount) AS m (record, currency, amount)
+             WHERE v_verdict[m.record] = 0
+        ), locked AS MATERIALIZED (
+            SELECT w.partner_id, w.currency, w.balance
+              FROM wallets AS w
+             WHERE (w.partner_id, w.currency) IN (SELECT DISTINCT m.partner_id, m.currency FROM moved AS m)
+             ORDER BY w.partner_id, w.currency
+               FOR UPDATE
+        ), running AS (
+            SELECT m.record,
+                   m.amount,
+                   w.balance + sum(m.amount) OVER (PARTITION BY m.partner_id, m.currency ORDER BY m.record) AS balance
+              FROM moved AS m
+              LEFT JOIN locked AS w ON w.partner_id = m.partner_id AND w.currency = m.currency
+        )
+        SELECT r.record
+          FROM running AS r
+         WHERE r.amount < 0
+           AND COALESCE(r.balance, -1) < 0 /* guard: balance */
+    LOOP
+        v_verdict[v_row.record] := 2;
+    END LOOP;
+
+    IF cardinality(a_stock) > 0 THEN
+        -- Chunks. Shared, so that lanes do not wait for each other; a takeover waits for us, or we see that it happened.
+        SELECT array_agg(c.chunk_id)
+          INTO v_chunks
+          FROM (
+            SELECT c.chunk_id
+              FROM chunks AS c
+             WHERE c.chunk_id IN (SELECT DISTINCT a.chunk_id FROM unnest(a_chunk) AS a (chunk_id))
+               AND c.node = p_node AND c.incarnation = p_incarnation /* guard: chunk */
+             ORDER BY c.chunk_id
+               FOR SHARE
+          ) AS c;
+        FOR v_row IN
+            SELECT DISTINCT a.record
+              FROM unnest(a_record, a_chunk) AS a (record, chunk_id)
+             WHERE v_verdict[a.record] = 0
+               AND NOT EXISTS (SELECT FROM unnest(v_chunks) AS c (chunk_id) WHERE c.chunk_id = a.chunk_id)
+        LOOP
+            v_verdict[v_row.record] := 3;
+        END LOOP;
+
+        -- Vouchers. The primary key decides; the count says whether it decided against one of ours.
+        INSERT INTO allocations (stock_id, voucher_id, partner_id, order_id, line)
+        SELECT a.stock_id, a.voucher_id, r_partner[a.record], a.order_id, a.line
+          FROM unnest(a_record, a_stock, a_voucher, a_order, a_line) AS a (record, stock_id, voucher_id, order_id, line)
+         WHERE v_verdict[a.record] = 0
+         ORDER BY a.stock_id
+        ON CONFLICT (stock_id) DO NOTHING;
+        GET DIAGNOSTICS v_written = ROW_COUNT;
+        IF v_written < (SELECT count(*) FROM unnest(a_record) AS a (record) WHERE v_verdict[a.record] = 0) /* guard: voucher */ THEN
+            FOR v_row IN
+                SELECT DISTINCT a.record
+                  FROM unnest(a_record, a_stock, a_voucher) AS a (record, stock_id, voucher_id)
+                  JOIN allocations AS x ON x.stock_id = a.stock_id
+                 WHERE v_verdict[a.record] = 0
+                   AND x.voucher_id IS DISTINCT FROM a.voucher_id
+            LOOP
+                v_verdict[v_row.record] := 3;
+            END LOOP;
+        END IF;
+    END IF;
+
+    -- What lost a claim gives back the claims it had won. A key that was known is not ours to give.
+    IF 2 = ANY (v_verdict) OR 3 = ANY (v_verdict) /* guard: give-back */ THEN
+        DELETE FROM allocations AS x
+         USING unnest(a_record, a_stock, a_voucher) AS a (record, stock_id, voucher_id)
+         WHERE x.stock_id = a.stock_id
+           AND x.voucher_id = a.voucher_id
+           AND v_verdict[a.record] <> 0;
+        DELETE FROM idempotency_keys AS k
+         USING unnest(r_key) WITH ORDINALITY AS r (key, record)
+         WHERE k.key = r.key
+           AND v_verdict[r.record] IN (2, 3);
+    END IF;
+
+    -- From here on nothing can be lost to anybody. Money: balances, and an entry each with what was left after it.
+    FOR v_row IN
+        WITH moved AS MATERIALIZED (
+            SELECT m.*,
+                   r_partner[m.record] AS partner_id,
+                   row_number() OVER wallet AS n,
+                   sum(m.amount) OVER wallet AS running
+              FROM unnest(m_record, m_transaction, m_currency, m_kind, m_amount, m_pending, m_order, m_reference)
+                   AS m (record, transaction_id, currency, kind, amount, pending, order_id, reference)
+             WHERE v_verdict[m.record] = 0
+            WINDOW wallet AS (PARTITION BY r_partner[m.record], m.currency ORDER BY m.record)
+        ), sums AS (
+            SELECT m.partner_id, m.currency, sum(m.amount) AS amount, sum(m.pending) AS pending, count(*) AS n
+              FROM moved AS m
+             GROUP BY m.partner_id, m.currency
+        ), updated AS (
+            UPDATE wallets AS w
+               SET balance = w.balance + s.amount,
+                   pending_orders = w.pending_orders + s.pending,
+                   sequence = w.sequence + s.n,
+                   updated_at = v_now
+              FROM sums AS s
+             WHERE w.partner_id = s.partner_id AND w.currency = s.currency
+            RETURNING w.partner_id, w.currency, w.balance - s.amount AS balance, w.sequence - s.n AS sequence
+        ), booked AS MATERIALIZED (
+            SELECT m.*, u.sequence + m.n AS sequence, u.balance + m.running AS balance_after
+              FROM moved AS m
+              JOIN updated AS u ON u.partner_id = m.partner_id AND u.currency = m.currency
+        ), written AS (
+            INSERT INTO ledger (partner_id, transaction_id, currency, sequence, kind, amount, balance_after,
+                                order_id, reference, created_at)
+            SELECT b.partner_id, b.transaction_id, b.currency, b.sequence, b.kind, b.amount, b.balance_after,
+                   b.order_id, b.reference, v_now
+              FROM booked AS b
+        )
+        SELECT b.record, b.sequence, b.balance_after FROM booked AS b
+    LOOP
+        v_sequence[v_row.record] := v_row.sequence;
+        v_balance[v_row.record] := v_row.balance_after;
+    END LOOP;
+
+    INSERT INTO orders (partner_id, order_id, status, currency, total, fulfilled_from, pending_reason, closed,
+                        last_sequence, reference, metadata, lines, timeline, created_at, updated_at)
+    SELECT r_partner[o.record], o.order_id, o.status, o.currency, o.total, o.source, o.pending_reason, o.closed,
+           o.last_sequence, o.reference, o.metadata, o.lines::jsonb, o.timeline::jsonb, o.created_at, o.created_at
+      FROM unnest(o_record, o_order, o_status, o_currency, o_total, o_source, o_pending_reason, o_closed, o_sequence,
+                  o_reference, o_metadata, o_lines, o_timeline, o_created)
+           AS o (record, order_id, status, currency, total, source, pending_reason, closed, last_sequence,
+                 reference, metadata, lines, timeline, created_at)
+     WHERE v_verdict[o.record] = 0;
+
+    -- Events, numbered in the order of the commits: the counter's row stays locked until this one is over.
+    WITH told AS MATERIALIZED (
+        SELECT e.*,
+               r_partner[e.record] AS partner_id,
+               sum(e.count) OVER (PARTITION BY r_partner[e.record] ORDER BY e.record) AS running
+          FROM unnest(e_record, e_order, e_count, e_sequence, e_body) AS e (record, order_id, count, sequence, body)
+         WHERE v_verdict[e.record] = 0
+    ), sums AS (
+        SELECT t.partner_id, sum(t.count) AS count FROM told AS t GROUP BY t.partner_id
+    ), counted AS (
+        INSERT INTO feeds AS f (partner_id, last_number)
+        SELECT s.partner_id, s.count FROM sums AS s ORDER BY s.partner_id
+        ON CONFLICT (partner_id) DO UPDATE SET last_number = f.last_number + EXCLUDED.last_number
+        RETURNING f.partner_id, f.last_number
+    )
+    INSERT INTO events (partner_id, number, count, order_id, first_sequence, body, created_at)
+    SELECT t.partner_id, c.last_number - s.count + t.running - t.count + 1, t.count, t.order_id, t.sequence, t.body, v_now
+      FROM told AS t
+      JOIN counted AS c ON c.partner_id = t.partner_id
+      JOIN sums AS s ON s.partner_id = t.partner_id;
+
+    IF 1 = ANY (v_verdict) THEN
+        RETURN QUERY
+        SELECT v_verdict[i], v_sequence[i], v_balance[i], k.fingerprint, k.status, k.body
+          FROM generate_series(1, v_count) AS i
+          LEFT JOIN idempotency_keys AS k ON k.key = r_key[i] AND v_verdict[i] = 1
+         ORDER BY i;
+    ELSE
+        RETURN QUERY
+        SELECT v_verdict[i], v_sequence[i], v_balance[i], NULL::bytea, NULL::smallint, NULL::bytea
+          FROM generate_series(1, v_count) AS i
+         ORDER BY i;
+    END IF;
+END
+$$;

@@ -1,0 +1,204 @@
+//! From which addresses may a partner call?
+//!
+//! The rules: an empty list admits nobody, and IPv4-mapped IPv6 (`::ffff:a.b.c.d`) is IPv4, in an address as well as
+//! in a network. A network of IPv6 therefore never admits an IPv4 address, not even `::/0`.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use serde::{Deserialize, Serialize};
+
+/// The most networks in one list: every request walks it, and a partner with more egress than this has ranges.
+pub const MAX_NETWORKS: usize = 256;
+
+/// Bits of a mapped address that stand before the IPv4 address in it.
+const MAPPED_PREFIX_BITS: u8 = 96;
+
+/// The networks that a partner or one of its credentials may call from.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
+pub struct Allowlist {
+    networks: Vec<IpNet>,
+}
+
+/// Why a list of texts is no allowlist.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidAllowlist {
+    /// One entry is neither an address nor a network.
+    #[error("entry {position} is no address (203.0.113.7) and no network in CIDR form (203.0.113.0/24)")]
+    Entry {
+        /// Which one, counted from 0.
+        position: usize,
+    },
+    /// There are more than [`MAX_NETWORKS`].
+    #[error("{count} entries are more than the {MAX_NETWORKS} that a list may hold")]
+    TooMany {
+        /// How many there are.
+        count: usize,
+    },
+}
+
+impl Allowlist {
+    /// Reads a list. A bare address is the network of that one address; bits behind the prefix are cleared.
+    ///
+    /// # Errors
+    /// [`InvalidAllowlist`] names the first entry that cannot be read, or says that there are too many.
+    pub fn parse<T: AsRef<str>>(entries: &[T]) -> Result<Self, InvalidAllowlist> {
+        if entries.len() > MAX_NETWORKS {
+            return Err(InvalidAllowlist::TooMany { count: entries.len() });
+        }
+        let read = |(position, entry): (usize, &T)| {
+            parse_network(entry.as_ref()).ok_or(InvalidAllowlist::Entry { position })
+        };
+        let networks = entries.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        Ok(Self { networks })
+    }
+
+    /// Whether a call from this address is welcome.
+    #[must_use]
+    pub fn admits(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.networks.iter().any(|network| network.contains(&address))
+    }
+
+    /// The networks in the order in which they were given.
+    #[must_use]
+    pub fn networks(&self) -> &[IpNet] {
+        &self.networks
+    }
+}
+
+impl TryFrom<Vec<String>> for Allowlist {
+    type Error = InvalidAllowlist;
+
+    fn try_from(entries: Vec<String>) -> Result<Self, InvalidAllowlist> {
+        Self::parse(&entries)
+    }
+}
+
+impl From<Allowlist> for Vec<String> {
+    fn from(list: Allowlist) -> Self {
+        list.networks.iter().map(ToString::to_string).collect()
+    }
+}
+
+fn parse_network(text: &str) -> Option<IpNet> {
+    let network = match text.parse::<IpAddr>() {
+        Ok(address) => IpNet::from(address),
+        Err(_) => text.parse::<IpNet>().ok()?,
+    };
+    Some(unmapped(network.trunc()))
+}
+
+/// A network that lies wholly within the mapped addresses, as the IPv4 network it stands for.
+fn unmapped(network: IpNet) -> IpNet {
+    match network {
+        IpNet::V4(_) => network,
+        IpNet::V6(v6) => mapped_v4(v6).map_or(network, IpNet::V4),
+    }
+}
+
+fn mapped_v4(network: Ipv6Net) -> Option<Ipv4Net> {
+    let bits = network.prefix_len().checked_sub(MAPPED_PREFIX_BITS)?;
+    let address = Ipv6Addr::to_ipv4_mapped(&network.addr())?;
+    Ipv4Net::new(address, bits).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_admitted_by_the_networks_that_hold_it() {
+        for (networks, address, admitted) in [
+            (&[][..], "127.0.0.1", false),
+            (&[], "::1", false),
+            (&["203.0.113.7"], "203.0.113.7", true),
+            (&["203.0.113.7"], "203.0.113.8", false),
+            (&["203.0.113.0/24"], "203.0.113.255", true),
+            (&["203.0.113.0/24"], "203.0.114.0", false),
+            (&["203.0.113.77/24"], "203.0.113.1", true),
+            (&["10.0.0.0/8", "192.0.2.1"], "192.0.2.1", true),
+            (&["0.0.0.0/0"], "198.51.100.1", true),
+            (&["0.0.0.0/0"], "2001:db8::1", false),
+            (&["2001:db8::/32"], "2001:db8:ffff::1", true),
+            (&["2001:db8::/32"], "2001:db9::1", false),
+            (&["::1"], "::1", true),
+        ] {
+            let list = Allowlist::parse(networks).unwrap();
+            assert_eq!(
+                list.admits(address.parse().unwrap()),
+                admitted,
+                "{networks:?} {address}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_mapped_address_or_network_is_ipv4() {
+        for (network, address, admitted) in [
+            ("203.0.113.0/24", "::ffff:203.0.113.9", true),
+            ("203.0.113.0/24", "::ffff:203.0.114.9", false),
+            ("::ffff:203.0.113.9", "203.0.113.9", true),
+            ("::ffff:203.0.113.0/120", "203.0.113.200", true),
+            ("::ffff:203.0.113.0/120", "::ffff:203.0.113.200", true),
+            ("::ffff:203.0.113.0/120", "203.0.112.200", false),
+            ("::ffff:0:0/96", "198.51.100.1", true),
+            ("::/0", "203.0.113.9", false),
+            ("::/0", "::ffff:203.0.113.9", false),
+            ("::/0", "2001:db8::1", true),
+            // The old "compatible" form is an IPv6 address of its own.
+            ("203.0.113.9", "::203.0.113.9", false),
+        ] {
+            let list = Allowlist::parse(&[network]).unwrap();
+            assert_eq!(
+                list.admits(address.parse().unwrap()),
+                admitted,
+                "{network} {address}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_network_is_named_by_its_position() {
+        for bad in [
+            "",
+            " ",
+            "203.0.113.7 ",
+            "203.0.113",
+            "203.0.113.7/33",
+            "::1/129",
+            "1.2.3.4/-1",
+            "host",
+            "01.2.3.4",
+        ] {
+            assert_eq!(
+                Allowlist::parse(&["127.0.0.1", bad]),
+                Err(InvalidAllowlist::Entry { position: 1 }),
+                "{bad}"
+            );
+        }
+        let many = vec!["127.0.0.1"; MAX_NETWORKS + 1];
+        assert_eq!(
+            Allowlist::parse(&many),
+            Err(InvalidAllowlist::TooMany {
+                count: MAX_NETWORKS + 1
+            })
+        );
+        assert!(Allowlist::parse(&many[1..]).is_ok());
+    }
+
+    #[test]
+    fn on_the_wire_it_is_an_array_of_networks() {
+        let text = r#"["127.0.0.1","10.1.2.3/8","::1","::ffff:192.0.2.0/120"]"#;
+        let list: Allowlist = serde_json::from_str(text).unwrap();
+        let written = serde_json::to_string(&list).unwrap();
+        assert_eq!(
+            written,
+            r#"["127.0.0.1/32","10.0.0.0/8","::1/128","192.0.2.0/24"]"#
+        );
+        assert_eq!(serde_json::from_str::<Allowlist>(&written).unwrap(), list);
+        assert!(serde_json::from_str::<Allowlist>(r#"["nowhere"]"#).is_err());
+        assert!(serde_json::from_str::<Allowlist>(r#""127.0.0.1""#).is_err());
+    }
+}

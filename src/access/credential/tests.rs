@@ -1,0 +1,150 @@
+//! Are keys and secrets read strictly, kept as hashes, in force for their time, and never shown?
+
+use std::convert::Infallible;
+
+use time::macros::datetime;
+use uuid::Uuid;
+
+use super::*;
+
+fn minted(byte: u8) -> Minted {
+    let Ok(minted) = mint::<Infallible>(Environment::Sandbox, |bytes| {
+        bytes.fill(byte);
+        Ok(())
+    });
+    minted
+}
+
+#[test]
+fn a_minted_pair_reads_back_and_names_its_environment() {
+    for (environment, prefix) in [
+        (Environment::Sandbox, "vs_sandbox_"),
+        (Environment::Production, "vs_live_"),
+    ] {
+        let Minted { api_key, api_secret } = mint(environment, getrandom::fill).unwrap();
+        let text = api_key.to_string();
+        assert!(text.starts_with(prefix), "{text}");
+        assert_eq!(ApiKey::parse(text.as_bytes()), Ok(api_key.clone()));
+        assert_eq!(api_key.environment(), environment);
+        let again = ApiSecret::parse(api_secret.expose().as_bytes()).unwrap();
+        assert_eq!(again.expose(), api_secret.expose());
+        assert!(again.hash().matches(&api_secret.hash()));
+    }
+}
+
+#[test]
+fn two_minted_pairs_differ() {
+    let (a, b) = (
+        mint(Environment::Sandbox, getrandom::fill).unwrap(),
+        mint(Environment::Sandbox, getrandom::fill).unwrap(),
+    );
+    assert_ne!(a.api_key, b.api_key);
+    assert!(!a.api_secret.hash().matches(&b.api_secret.hash()));
+}
+
+#[test]
+fn no_randomness_is_an_error_and_no_weak_secret() {
+    assert_eq!(mint(Environment::Sandbox, |_| Err("none")).err(), Some("none"));
+}
+
+#[test]
+fn other_texts_are_no_key() {
+    let good = format!("vs_live_{}", "0a".repeat(16));
+    assert!(ApiKey::parse(good.as_bytes()).is_ok());
+    for text in [
+        String::new(),
+        "vs_live_".to_owned(),
+        good.to_uppercase(),
+        good.replace("0a", "0A"),
+        good.replace("vs_live_", "vs_prod_"),
+        format!("{good}0"),
+        good[..good.len() - 1].to_owned(),
+        format!(" {good}"),
+        format!("{good}\n"),
+        good.replacen('0', "g", 1),
+        good.replacen("0a", "é", 1),
+    ] {
+        assert_eq!(
+            ApiKey::parse(text.as_bytes()),
+            Err(MalformedCredential),
+            "{text:?}"
+        );
+    }
+    assert_eq!(ApiKey::parse(b"vs_live_\xff\xfe"), Err(MalformedCredential));
+}
+
+#[test]
+fn other_texts_are_no_secret() {
+    let good = format!("vss_{}", "0a".repeat(32));
+    assert!(ApiSecret::parse(good.as_bytes()).is_ok());
+    for text in [
+        "",
+        "vss_",
+        &good[4..],
+        &good[..67],
+        &format!("{good}0"),
+        &good.to_uppercase(),
+    ] {
+        assert!(ApiSecret::parse(text.as_bytes()).is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn the_hash_of_a_secret_is_sha_256_of_its_text() {
+    let secret = minted(0).api_secret;
+    let expected: [u8; 32] = Sha256::digest(format!("vss_{}", "00".repeat(32))).into();
+    assert!(secret.hash().matches(&ApiSecretHash::from_bytes(expected)));
+    let mut last_bit = expected;
+    last_bit[31] ^= 1;
+    assert!(!secret.hash().matches(&ApiSecretHash::from_bytes(last_bit)));
+}
+
+#[test]
+fn a_credential_is_live_between_its_bounds_and_until_revoked() {
+    let Minted { api_key, api_secret } = minted(1);
+    let (start, end) = (datetime!(2026-11-20 12:00 UTC), datetime!(2026-11-20 13:00 UTC));
+    let second = time::Duration::SECOND;
+    let base = Credential {
+        credential_id: CredentialId::from_uuid(Uuid::nil()),
+        partner_id: PartnerId::from_uuid(Uuid::nil()),
+        key_hash: api_key.hash(),
+        secret_hash: api_secret.hash(),
+        allowlist: None,
+        not_before: start,
+        not_after: None,
+        revoked_at: None,
+    };
+    let bounded = Credential {
+        not_after: Some(end),
+        ..base.clone()
+    };
+    let revoked = Credential {
+        revoked_at: Some(end),
+        ..base.clone()
+    };
+    for (name, credential, now, live) in [
+        ("before", &base, start - second, false),
+        ("at the start", &base, start, true),
+        ("unbounded", &base, end + second, true),
+        ("before the end", &bounded, end - second, true),
+        ("at the end", &bounded, end, false),
+        ("revoked", &revoked, end + second, false),
+        ("revoked by a clock ahead", &revoked, start, false),
+    ] {
+        assert_eq!(credential.is_live(now), live, "{name}");
+    }
+}
+
+#[test]
+fn debug_text_never_shows_a_key_or_a_secret() {
+    let minted = minted(0xab);
+    let debug = format!(
+        "{minted:?} {:?} {:?}",
+        minted.api_secret.hash(),
+        ApiSecret::parse(b"vss_abab").err()
+    );
+    assert!(debug.contains("***"));
+    assert!(!debug.contains("abab"), "{debug}");
+    let hash = hex::encode(minted.api_secret.hash().as_bytes());
+    assert!(!debug.contains(&hash));
+}

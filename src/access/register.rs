@@ -1,0 +1,210 @@
+//! Who may call right now?
+//!
+//! The register holds every partner and credential in memory, so that a check costs no query and a change is in force
+//! with the next request. The rules: what is wrong with a credential is never told, and takes the same work whether
+//! the key is known or not; the address is looked at only after the secret was right; a revoked credential stays
+//! revoked, whatever older copy is put in later.
+//!
+//! | Checked, in this order | Refused as |
+//! |---|---|
+//! | key and secret: there once, well formed, known, right, in force | [`AccessError::InvalidCredentials`] |
+//! | the address is on the partner's list, and on the credential's where it has one | [`AccessError::IpNotAllowed`] |
+//! | the partner is not suspended | [`AccessError::PartnerSuspended`] |
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use time::OffsetDateTime;
+use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
+
+use super::allowlist::Allowlist;
+use super::credential::{ApiKey, ApiKeyHash, ApiSecret, ApiSecretHash, Credential};
+use super::environment::Environment;
+use super::headers::Presented;
+
+/// Stands in for the stored hash of an unknown key, so that it is compared like a known one. No secret has it: that
+/// would be a preimage of zero.
+const NO_SECRET: ApiSecretHash = ApiSecretHash::from_bytes([0; 32]);
+
+/// Whether a partner may call at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It may.
+    Active,
+    /// An operator has stopped it.
+    Suspended,
+}
+
+/// What access knows of a partner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartnerAccess {
+    /// Its id.
+    pub partner_id: PartnerId,
+    /// Its name, for people.
+    pub name: String,
+    /// The networks it calls from.
+    pub allowlist: Allowlist,
+    /// Whether it may call at all.
+    pub standing: Standing,
+}
+
+/// Why a request goes no further.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AccessError {
+    /// Key or secret are missing, repeated, malformed, unknown, wrong, expired or revoked: which is not told.
+    #[error("X-API-Key and X-API-Secret must be those of a credential in force")]
+    InvalidCredentials,
+    /// The credentials are right, and the call comes from elsewhere.
+    #[error("{address} is not on the allowlist")]
+    IpNotAllowed {
+        /// Whose credentials they are.
+        partner_id: PartnerId,
+        /// Where the call comes from.
+        address: IpAddr,
+    },
+    /// All is right, and the partner is stopped.
+    #[error("the partner is suspended")]
+    PartnerSuspended {
+        /// Which one.
+        partner_id: PartnerId,
+    },
+}
+
+/// The partner behind a request, with what the later checks of the same request need.
+#[derive(Debug)]
+pub struct Caller {
+    /// Who it is, as of this request.
+    pub partner: Arc<PartnerAccess>,
+    /// Which of its credentials it used.
+    pub credential_id: CredentialId,
+    /// Names the key without being it: what limits are counted by.
+    pub key_hash: ApiKeyHash,
+    /// The secret as presented: it keys the signature.
+    pub secret: ApiSecret,
+}
+
+/// Every partner and credential of one environment. All methods take `&self`; none waits, and none gives out a lock.
+#[derive(Debug)]
+pub struct Register {
+    environment: Environment,
+    partners: DashMap<PartnerId, Arc<PartnerAccess>>,
+    credentials: DashMap<ApiKeyHash, Arc<Credential>>,
+    keys: DashMap<CredentialId, ApiKeyHash>,
+}
+
+impl Register {
+    /// An empty register: it lets nobody in.
+    #[must_use]
+    pub fn new(environment: Environment) -> Self {
+        Self {
+            environment,
+            partners: DashMap::new(),
+            credentials: DashMap::new(),
+            keys: DashMap::new(),
+        }
+    }
+
+    /// Puts a partner in, or in the place of what was known of it.
+    pub fn replace_partner(&self, partner: PartnerAccess) {
+        self.partners.insert(partner.partner_id, Arc::new(partner));
+    }
+
+    /// The partner with this id.
+    #[must_use]
+    pub fn partner(&self, partner_id: PartnerId) -> Option<Arc<PartnerAccess>> {
+        self.partners.get(&partner_id).map(|partner| Arc::clone(&partner))
+    }
+
+    /// Puts a credential in, or in the place of what was known under its key.
+    ///
+    /// A copy read before a revocation may arrive after it; the revocation stays.
+    pub fn put_credential(&self, mut credential: Credential) {
+        let mut slot = self
+            .credentials
+            .entry(credential.key_hash)
+            .or_insert_with(|| Arc::new(credential.clone()));
+        credential.revoked_at = slot.revoked_at.or(credential.revoked_at);
+        self.keys.insert(credential.credential_id, credential.key_hash);
+        *slot = Arc::new(credential);
+    }
+
+    /// Takes a credential out of force from the next request on. False if there is none of this id.
+    pub fn revoke(&self, credential_id: CredentialId, now: OffsetDateTime) -> bool {
+        let key_hash = self.keys.get(&credential_id).map(|key_hash| *key_hash);
+        let Some(mut slot) = key_hash.and_then(|key_hash| self.credentials.get_mut(&key_hash)) else {
+            return false;
+        };
+        let revoked_at = slot.revoked_at.or(Some(now));
+        Arc::make_mut(&mut slot).revoked_at = revoked_at;
+        true
+    }
+
+    /// Finds out who calls.
+    ///
+    /// `address` is the client's, after trusted proxies were taken off.
+    ///
+    /// # Errors
+    /// [`AccessError`], in the order of the table above.
+    pub fn authenticate(
+        &self,
+        presented: &Presented<'_>,
+        address: IpAddr,
+        now: OffsetDateTime,
+    ) -> Result<Caller, AccessError> {
+        let (credential, secret) = self
+            .prove(presented, now)
+            .ok_or(AccessError::InvalidCredentials)?;
+        let partner = self
+            .partner(credential.partner_id)
+            .ok_or(AccessError::InvalidCredentials)?;
+        let partner_id = partner.partner_id;
+        if !admits(&partner, &credential, address) {
+            return Err(AccessError::IpNotAllowed { partner_id, address });
+        }
+        if partner.standing == Standing::Suspended {
+            return Err(AccessError::PartnerSuspended { partner_id });
+        }
+        let Credential {
+            credential_id,
+            key_hash,
+            ..
+        } = *credential;
+        Ok(Caller {
+            partner,
+            credential_id,
+            key_hash,
+            secret,
+        })
+    }
+
+    /// The credential whose key and secret these are. All of it is computed before anything is decided, so that an
+    /// unknown key takes as long as a wrong secret.
+    fn prove(&self, presented: &Presented<'_>, now: OffsetDateTime) -> Option<(Arc<Credential>, ApiSecret)> {
+        let key = ApiKey::parse(presented.api_key.one()?).ok()?;
+        let secret = ApiSecret::parse(presented.api_secret.one()?).ok()?;
+        let found = self
+            .credentials
+            .get(&key.hash())
+            .map(|credential| Arc::clone(&credential));
+        let expected = found
+            .as_ref()
+            .map_or(NO_SECRET, |credential| credential.secret_hash);
+        let right = expected.matches(&secret.hash());
+        let credential = found?;
+        (right && key.environment() == self.environment && credential.is_live(now))
+            .then_some((credential, secret))
+    }
+}
+
+/// A credential's list narrows its partner's and never widens it.
+fn admits(partner: &PartnerAccess, credential: &Credential, address: IpAddr) -> bool {
+    let narrower = credential
+        .allowlist
+        .as_ref()
+        .is_none_or(|list| list.admits(address));
+    narrower && partner.allowlist.admits(address)
+}
+
+#[cfg(test)]
+mod tests;

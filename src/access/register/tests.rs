@@ -1,0 +1,311 @@
+//! Who gets in, as partners and strangers meet it, and is a change in force with the next call?
+
+use time::Duration;
+use time::macros::datetime;
+
+use super::*;
+use crate::access::credential::{Minted, mint};
+use crate::access::headers::Once;
+
+const NOW: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
+const HOME: &str = "203.0.113.7";
+
+/// One partner with one credential, as its engineer holds them.
+struct Persona {
+    partner_id: PartnerId,
+    credential: Credential,
+    key: String,
+    secret: String,
+}
+
+impl Persona {
+    fn join(register: &Register, allowlist: &[&str]) -> Self {
+        Self::join_with(register, allowlist, |_| ())
+    }
+
+    fn join_with(register: &Register, allowlist: &[&str], change: impl FnOnce(&mut Credential)) -> Self {
+        let partner_id = PartnerId::generate();
+        register.replace_partner(partner(partner_id, allowlist, Standing::Active));
+        Self::with_credential(register, partner_id, change)
+    }
+
+    fn with_credential(
+        register: &Register,
+        partner_id: PartnerId,
+        change: impl FnOnce(&mut Credential),
+    ) -> Self {
+        let Minted { api_key, api_secret } = mint(register.environment, getrandom::fill).unwrap();
+        let mut credential = Credential {
+            credential_id: CredentialId::generate(),
+            partner_id,
+            key_hash: api_key.hash(),
+            secret_hash: api_secret.hash(),
+            allowlist: None,
+            not_before: NOW,
+            not_after: None,
+            revoked_at: None,
+        };
+        change(&mut credential);
+        register.put_credential(credential.clone());
+        Self {
+            partner_id,
+            credential,
+            key: api_key.to_string(),
+            secret: api_secret.expose().to_owned(),
+        }
+    }
+
+    fn calls(&self, register: &Register, from: &str) -> Result<Caller, AccessError> {
+        presents(
+            register,
+            Once::One(self.key.as_bytes()),
+            Once::One(self.secret.as_bytes()),
+            from,
+        )
+    }
+}
+
+fn partner(partner_id: PartnerId, allowlist: &[&str], standing: Standing) -> PartnerAccess {
+    let allowlist = Allowlist::parse(allowlist).unwrap();
+    PartnerAccess {
+        partner_id,
+        name: "Acme".to_owned(),
+        allowlist,
+        standing,
+    }
+}
+
+fn presents(register: &Register, key: Once<'_>, secret: Once<'_>, from: &str) -> Result<Caller, AccessError> {
+    let presented = Presented {
+        api_key: key,
+        api_secret: secret,
+        timestamp: Once::Missing,
+        signature: Once::Missing,
+        idempotency_key: Once::Missing,
+    };
+    register.authenticate(&presented, from.parse().unwrap(), NOW)
+}
+
+fn sandbox() -> Register {
+    Register::new(Environment::Sandbox)
+}
+
+#[test]
+fn the_right_key_and_secret_from_the_right_address_name_the_caller() {
+    let register = sandbox();
+    let (acme, other) = (
+        Persona::join(&register, &[HOME]),
+        Persona::join(&register, &[HOME]),
+    );
+    let caller = acme.calls(&register, HOME).unwrap();
+    assert_eq!(caller.partner.partner_id, acme.partner_id);
+    assert_eq!(caller.credential_id, acme.credential.credential_id);
+    assert_eq!(caller.key_hash, acme.credential.key_hash);
+    assert_eq!(caller.secret.expose(), acme.secret);
+    assert_eq!(
+        other.calls(&register, HOME).unwrap().partner.partner_id,
+        other.partner_id
+    );
+}
+
+#[test]
+fn whatever_is_wrong_with_key_or_secret_looks_the_same() {
+    let register = sandbox();
+    let (acme, other) = (
+        Persona::join(&register, &[HOME]),
+        Persona::join(&register, &[HOME]),
+    );
+    let stranger = Persona::join(&sandbox(), &[HOME]);
+    let key = || Once::One(acme.key.as_bytes());
+    let secret = || Once::One(acme.secret.as_bytes());
+    let last_byte = format!(
+        "{}{}",
+        &acme.secret[..67],
+        if acme.secret.ends_with('0') { '1' } else { '0' }
+    );
+    for (name, key, secret) in [
+        ("no key", Once::Missing, secret()),
+        ("no secret", key(), Once::Missing),
+        ("neither", Once::Missing, Once::Missing),
+        ("key twice", Once::Repeated, secret()),
+        ("secret twice", key(), Once::Repeated),
+        ("malformed key", Once::One(b"key"), secret()),
+        ("malformed secret", key(), Once::One(b"secret")),
+        (
+            "bytes that are no text",
+            Once::One(&[0xff; 43]),
+            Once::One(&[0xff; 68]),
+        ),
+        ("unknown key", Once::One(stranger.key.as_bytes()), secret()),
+        (
+            "unknown pair",
+            Once::One(stranger.key.as_bytes()),
+            Once::One(stranger.secret.as_bytes()),
+        ),
+        (
+            "another partner's secret",
+            key(),
+            Once::One(other.secret.as_bytes()),
+        ),
+        ("a wrong last byte", key(), Once::One(last_byte.as_bytes())),
+        ("swapped", secret(), key()),
+    ] {
+        // From an address that is not welcome either: that is not told before the secret is right.
+        for from in [HOME, "198.51.100.1"] {
+            let refused = presents(&register, key, secret, from).err();
+            assert_eq!(refused, Some(AccessError::InvalidCredentials), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_credential_out_of_force_is_an_unknown_one() {
+    let register = sandbox();
+    let second = Duration::SECOND;
+    let yet_to_come = Persona::join_with(&register, &[HOME], |c| c.not_before = NOW + second);
+    let ended = Persona::join_with(&register, &[HOME], |c| c.not_after = Some(NOW));
+    let revoked = Persona::join_with(&register, &[HOME], |c| c.revoked_at = Some(NOW));
+    for persona in [yet_to_come, ended, revoked] {
+        assert_eq!(
+            persona.calls(&register, HOME).err(),
+            Some(AccessError::InvalidCredentials)
+        );
+    }
+    let ending = Persona::join_with(&register, &[HOME], |c| c.not_after = Some(NOW + second));
+    assert!(ending.calls(&register, HOME).is_ok());
+}
+
+#[test]
+fn a_key_of_the_other_environment_is_unknown_even_if_it_is_there() {
+    let live = Register::new(Environment::Production);
+    let acme = Persona::join(&live, &[HOME]);
+    assert!(acme.calls(&live, HOME).is_ok());
+    let register = sandbox();
+    register.replace_partner(partner(acme.partner_id, &[HOME], Standing::Active));
+    register.put_credential(acme.credential.clone());
+    assert_eq!(
+        acme.calls(&register, HOME).err(),
+        Some(AccessError::InvalidCredentials)
+    );
+}
+
+#[test]
+fn a_credential_whose_partner_is_not_known_opens_nothing() {
+    let register = sandbox();
+    let orphan = Persona::with_credential(&register, PartnerId::generate(), |_| ());
+    assert_eq!(
+        orphan.calls(&register, HOME).err(),
+        Some(AccessError::InvalidCredentials)
+    );
+}
+
+#[test]
+fn the_address_must_be_on_both_lists() {
+    let narrow = |list: &'static [&'static str]| Some(Allowlist::parse(list).unwrap());
+    for (partner, credential, from, admitted) in [
+        (&["203.0.113.0/24"][..], None, HOME, true),
+        (&["203.0.113.0/24"], None, "::ffff:203.0.113.7", true),
+        (&["203.0.113.0/24"], None, "198.51.100.1", false),
+        (&[], None, HOME, false),
+        (&["203.0.113.0/24"], narrow(&[HOME]), HOME, true),
+        (&["203.0.113.0/24"], narrow(&[HOME]), "203.0.113.8", false),
+        (&["203.0.113.0/24"], narrow(&[]), HOME, false),
+        (&["203.0.113.0/24"], narrow(&["0.0.0.0/0"]), "198.51.100.1", false),
+        (&[], narrow(&["0.0.0.0/0"]), HOME, false),
+    ] {
+        let register = sandbox();
+        let persona = Persona::join_with(&register, partner, |c| c.allowlist = credential);
+        let refused = persona.calls(&register, from).err();
+        let partner_id = persona.partner_id;
+        let expected = AccessError::IpNotAllowed {
+            partner_id,
+            address: from.parse().unwrap(),
+        };
+        assert_eq!(refused, (!admitted).then_some(expected), "{partner:?} {from}");
+    }
+}
+
+#[test]
+fn suspension_and_a_new_list_are_in_force_with_the_next_call() {
+    let register = sandbox();
+    let acme = Persona::join(&register, &[HOME]);
+    let partner_id = acme.partner_id;
+    assert!(acme.calls(&register, HOME).is_ok());
+
+    register.replace_partner(partner(partner_id, &[HOME], Standing::Suspended));
+    assert_eq!(
+        acme.calls(&register, HOME).err(),
+        Some(AccessError::PartnerSuspended { partner_id })
+    );
+    let elsewhere = acme.calls(&register, "198.51.100.1").err();
+    assert!(
+        matches!(elsewhere, Some(AccessError::IpNotAllowed { .. })),
+        "the address comes first"
+    );
+
+    register.replace_partner(partner(partner_id, &["198.51.100.1"], Standing::Active));
+    assert!(acme.calls(&register, "198.51.100.1").is_ok());
+    assert_eq!(
+        *register.partner(partner_id).unwrap(),
+        partner(partner_id, &["198.51.100.1"], Standing::Active)
+    );
+}
+
+#[test]
+fn in_a_rotation_both_credentials_work_until_the_old_one_ends() {
+    let register = sandbox();
+    let old = Persona::join(&register, &[HOME]);
+    let new = Persona::with_credential(&register, old.partner_id, |_| ());
+    register.put_credential(Credential {
+        not_after: Some(NOW + Duration::DAY),
+        ..old.credential.clone()
+    });
+    assert!(old.calls(&register, HOME).is_ok());
+    assert!(new.calls(&register, HOME).is_ok());
+    register.put_credential(Credential {
+        not_after: Some(NOW),
+        ..old.credential.clone()
+    });
+    assert_eq!(
+        old.calls(&register, HOME).err(),
+        Some(AccessError::InvalidCredentials)
+    );
+    assert!(new.calls(&register, HOME).is_ok());
+}
+
+#[test]
+fn a_revocation_is_in_force_at_once_and_for_good() {
+    let register = sandbox();
+    let acme = Persona::join(&register, &[HOME]);
+    let spare = Persona::with_credential(&register, acme.partner_id, |_| ());
+    assert!(register.revoke(acme.credential.credential_id, NOW));
+    assert_eq!(
+        acme.calls(&register, HOME).err(),
+        Some(AccessError::InvalidCredentials)
+    );
+    assert!(spare.calls(&register, HOME).is_ok());
+
+    register.put_credential(acme.credential.clone());
+    assert!(
+        acme.calls(&register, HOME).is_err(),
+        "a copy read before the revocation changes nothing"
+    );
+    assert!(
+        register.revoke(acme.credential.credential_id, NOW + Duration::DAY),
+        "a second call is no error"
+    );
+    assert!(!register.revoke(CredentialId::generate(), NOW));
+}
+
+#[test]
+fn debug_text_never_shows_a_key_or_a_secret() {
+    let register = sandbox();
+    let acme = Persona::join(&register, &[HOME]);
+    let caller = acme.calls(&register, HOME).unwrap();
+    let debug = format!("{register:?} {caller:?} {:?}", acme.calls(&register, "::1").err());
+    assert!(debug.contains("***"));
+    let secret_hash = hex::encode(acme.credential.secret_hash.as_bytes());
+    for hidden in [&acme.secret[4..], &acme.key["vs_sandbox_".len()..], &secret_hash] {
+        assert!(!debug.contains(hidden), "{debug}");
+    }
+}

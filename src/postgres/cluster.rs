@@ -1,0 +1,141 @@
+//! What must be on disk before the private Postgres can start?
+//!
+//! Programs, a home, a socket's directory, a password, and a cluster made by `initdb`. Each step finds what an earlier
+//! start made; the cluster itself is made aside and moved into place, so that an interrupted `initdb` leaves none.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::fchown;
+use std::path::{Path, PathBuf};
+
+use super::error::{PostgresError, io_at};
+use super::home::Home;
+use super::password::Password;
+use super::plan::Plan;
+use super::programs::{self, Programs};
+use super::settings::{self, Durability};
+use super::socket;
+use super::sql::{Access, SUPERUSER};
+
+/// Makes or finds everything, and says how to run the server and how to reach it.
+///
+/// # Errors
+/// Whatever stands in the way, as a [`PostgresError`] that says what to do about it.
+pub(super) fn prepare(data_dir: &Path, durability: Durability) -> Result<(Plan, Access), PostgresError> {
+    let home = match Home::find(data_dir)? {
+        Some(home) => home,
+        None => Home::make(data_dir)?,
+    };
+    let made_by = version_of(&home.pgdata())?;
+    let programs = programs::find(made_by)?;
+    let password = match made_by {
+        Some(_) => Password::read(data_dir)?,
+        None => {
+            let password = Password::read_or_make(data_dir)?;
+            initialise(&home, &programs, &password, durability)?;
+            password
+        }
+    };
+    let socket_directory = socket::make_directory(&home)?;
+    let plan = Plan {
+        data_dir: data_dir.to_path_buf(),
+        account: home.account,
+        program: programs.postgres,
+        pgdata: home.pgdata(),
+        settings: settings::arguments(durability, &socket_directory),
+    };
+    Ok((
+        plan,
+        Access {
+            socket_directory,
+            password,
+        },
+    ))
+}
+
+/// The major version that made the cluster; `None` if there is none yet.
+fn version_of(pgdata: &Path) -> Result<Option<u32>, PostgresError> {
+    let path = pgdata.join("PG_VERSION");
+    match fs::read_to_string(&path) {
+        Ok(text) => match programs::leading_number(text.trim()) {
+            Some(version) => Ok(Some(version)),
+            None => Err(PostgresError::Unusable {
+                path,
+                reason: "it holds no version".to_owned(),
+            }),
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io_at("read", &path)(error)),
+    }
+}
+
+fn initialise(
+    home: &Home,
+    programs: &Programs,
+    password: &Password,
+    durability: Durability,
+) -> Result<(), PostgresError> {
+    let unfinished = home.path.join("data.new");
+    remove(&unfinished, |path| fs::remove_dir_all(path))?;
+    let password_file = lend(password, home)?;
+    tracing::info!(cluster = %home.path.display(), "making a new database");
+    let made = run_initdb(home, programs, &unfinished, &password_file, durability);
+    remove(&password_file, |path| fs::remove_file(path))?;
+    made?;
+    let pgdata = home.pgdata();
+    fs::rename(&unfinished, &pgdata).map_err(io_at("create", &pgdata))?;
+    let sync = File::open(&home.path).and_then(|directory| directory.sync_all());
+    sync.map_err(io_at("sync", &home.path))
+}
+
+fn run_initdb(
+    home: &Home,
+    programs: &Programs,
+    pgdata: &Path,
+    password_file: &Path,
+    durability: Durability,
+) -> Result<(), PostgresError> {
+    let mut command = home.account.command(&programs.initdb, &home.path);
+    command
+        .arg("--pgdata")
+        .arg(pgdata)
+        .arg("--pwfile")
+        .arg(password_file)
+        .args([
+            "--username",
+            SUPERUSER,
+            "--auth=scram-sha-256",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--data-checksums",
+        ]);
+    if durability == Durability::ForTests {
+        command.arg("--no-sync");
+    }
+    let output = command.output().map_err(io_at("run", &programs.initdb))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = [
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    ]
+    .concat();
+    Err(PostgresError::Initdb(words.trim().to_owned()))
+}
+
+/// `initdb` reads the password as the user of Postgres, who cannot read ours: it gets a copy for as long as it runs.
+fn lend(password: &Password, home: &Home) -> Result<PathBuf, PostgresError> {
+    let path = home.path.join("password.tmp");
+    remove(&path, |path| fs::remove_file(path))?;
+    let file = password.write_new(&path).map_err(io_at("write", &path))?;
+    fchown(&file, Some(home.account.uid), Some(home.account.gid)).map_err(io_at("give away", &path))?;
+    Ok(path)
+}
+
+fn remove(path: &Path, how: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), PostgresError> {
+    match how(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io_at("remove", path)(error)),
+        _ => Ok(()),
+    }
+}

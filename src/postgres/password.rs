@@ -1,0 +1,116 @@
+//! What keeps other users of the machine out of the private Postgres, besides the mode of its socket's directory?
+//!
+//! A random password, in `DATA_DIR/postgres-password` with mode 0600. It is on disk before the cluster knows it, so that
+//! no crash leaves a cluster that nobody can open.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use zeroize::Zeroizing;
+
+use super::error::{PostgresError, io_at};
+
+/// Bytes of chance in a password.
+const PASSWORD_BYTES: usize = 24;
+
+/// Mode of a file with a password in it.
+const SECRET_MODE: u32 = 0o600;
+
+/// The password of the cluster's roles. It has no `Debug`, so that it cannot reach a log by accident.
+#[derive(Clone)]
+pub(super) struct Password(Zeroizing<String>);
+
+impl Password {
+    /// Reads the password of an existing cluster.
+    ///
+    /// # Errors
+    /// [`PostgresError::PasswordLost`] if the file is missing or empty.
+    pub(super) fn read(data_dir: &Path) -> Result<Self, PostgresError> {
+        let path = file(data_dir);
+        match fs::read_to_string(&path) {
+            Ok(text) if !text.trim().is_empty() => Ok(Self(Zeroizing::new(text.trim().to_owned()))),
+            Ok(_) => Err(PostgresError::PasswordLost(path)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(PostgresError::PasswordLost(path)),
+            Err(error) => Err(io_at("read", &path)(error)),
+        }
+    }
+
+    /// The password for a cluster that is yet to be made: one that an interrupted start left, or a new one.
+    ///
+    /// # Errors
+    /// [`PostgresError::Io`] if the file cannot be written or the system has no chance to give.
+    pub(super) fn read_or_make(data_dir: &Path) -> Result<Self, PostgresError> {
+        match Self::read(data_dir) {
+            Err(PostgresError::PasswordLost(path)) => {
+                Self::make(data_dir, &path).map_err(io_at("write", &path))
+            }
+            found => found,
+        }
+    }
+
+    /// The password itself, to be handed to a client.
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Writes the password into a new file that only its owner can read.
+    ///
+    /// # Errors
+    /// Whatever the file system says, also if something lies there already.
+    pub(super) fn write_new(&self, path: &Path) -> io::Result<File> {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(SECRET_MODE)
+            .open(path)?;
+        file.write_all(self.0.as_bytes())?;
+        file.write_all(b"\n")?;
+        file.sync_all()?;
+        Ok(file)
+    }
+
+    fn make(data_dir: &Path, path: &Path) -> io::Result<Self> {
+        let mut bytes = Zeroizing::new([0_u8; PASSWORD_BYTES]);
+        getrandom::fill(bytes.as_mut_slice()).map_err(io::Error::other)?;
+        let password = Self(Zeroizing::new(hex::encode(bytes.as_slice())));
+        let unfinished = data_dir.join("postgres-password.new");
+        match fs::remove_file(&unfinished) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        password.write_new(&unfinished)?;
+        fs::rename(&unfinished, path)?;
+        File::open(data_dir)?.sync_all()?;
+        Ok(password)
+    }
+}
+
+fn file(data_dir: &Path) -> PathBuf {
+    data_dir.join("postgres-password")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn it_is_made_once_and_for_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(
+            Password::read(dir.path()),
+            Err(PostgresError::PasswordLost(_))
+        ));
+        let made = Password::read_or_make(dir.path()).unwrap();
+        assert_eq!(made.reveal().len(), 2 * PASSWORD_BYTES);
+        assert_eq!(
+            Password::read_or_make(dir.path()).unwrap().reveal(),
+            made.reveal()
+        );
+        let mode = fs::metadata(file(dir.path())).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, SECRET_MODE);
+    }
+}

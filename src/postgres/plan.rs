@@ -1,0 +1,120 @@
+//! What does a guard have to know?
+//!
+//! The plan is all of it: handed over as arguments, so that a guard reads no setting and no environment, and two guards
+//! with the same plan are interchangeable. Its fingerprint tells whether a running guard is the one that is wanted.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use sha2::{Digest, Sha256};
+
+use super::account::Account;
+
+/// Bytes of the plan's hash that identify it.
+const FINGERPRINT_BYTES: usize = 8;
+
+/// How to run one server, and for which data directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// The service's data directory, where the locks and the log lie.
+    pub(super) data_dir: PathBuf,
+    /// The account that the server runs as.
+    pub(super) account: Account,
+    /// The program `postgres`.
+    pub(super) program: PathBuf,
+    /// The server's data directory.
+    pub(super) pgdata: PathBuf,
+    /// The server's further arguments.
+    pub(super) settings: Vec<OsString>,
+}
+
+impl Plan {
+    /// The guard's arguments, after its subcommand.
+    pub(super) fn to_arguments(&self) -> Vec<OsString> {
+        let mut arguments = vec![
+            self.data_dir.clone().into(),
+            self.account.uid.to_string().into(),
+            self.account.gid.to_string().into(),
+            self.program.clone().into(),
+            self.pgdata.clone().into(),
+        ];
+        arguments.extend(self.settings.iter().cloned());
+        arguments
+    }
+
+    /// Reads what [`Plan::to_arguments`] wrote; `None` if it did not.
+    pub(super) fn from_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
+        let data_dir = arguments.next()?.into();
+        let uid = arguments.next()?.to_str()?.parse().ok()?;
+        let gid = arguments.next()?.to_str()?.parse().ok()?;
+        let program = arguments.next()?.into();
+        let pgdata = arguments.next()?.into();
+        Some(Self {
+            data_dir,
+            account: Account { uid, gid },
+            program,
+            pgdata,
+            settings: arguments.collect(),
+        })
+    }
+
+    /// The server's arguments, after its program.
+    pub(super) fn server_arguments(&self) -> Vec<OsString> {
+        let mut arguments = vec!["-D".into(), self.pgdata.clone().into()];
+        arguments.extend(self.settings.iter().cloned());
+        arguments
+    }
+
+    /// Two plans with one fingerprint run the same server.
+    pub(super) fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        for argument in self.to_arguments() {
+            hash.update(argument.as_encoded_bytes());
+            hash.update([0]);
+        }
+        hex::encode(&hash.finalize()[..FINGERPRINT_BYTES])
+    }
+
+    /// The log of guard and server.
+    pub(super) fn log(&self) -> PathBuf {
+        self.data_dir.join("postgres.log")
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A plan for nothing in particular.
+    pub(in crate::postgres) fn plan() -> Plan {
+        Plan {
+            data_dir: "/data".into(),
+            account: Account { uid: 1, gid: 2 },
+            program: "/bin/postgres".into(),
+            pgdata: "/data/postgres/data".into(),
+            settings: vec!["-c".into(), "fsync=on".into()],
+        }
+    }
+
+    #[test]
+    fn arguments_carry_the_whole_plan() {
+        assert_eq!(
+            Plan::from_arguments(plan().to_arguments().into_iter()),
+            Some(plan())
+        );
+        assert_eq!(
+            Plan::from_arguments(plan().to_arguments().into_iter().take(4)),
+            None
+        );
+    }
+
+    #[test]
+    fn another_setting_is_another_fingerprint() {
+        let other = Plan {
+            settings: vec!["-c".into(), "fsync=off".into()],
+            ..plan()
+        };
+        assert_ne!(plan().fingerprint(), other.fingerprint());
+        assert_eq!(plan().fingerprint(), plan().fingerprint());
+    }
+}

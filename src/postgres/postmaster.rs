@@ -1,0 +1,294 @@
+//! How is the server process started, recognised and stopped?
+//!
+//! `postmaster.pid` in the cluster names the server that has it. One that runs exactly as planned is adopted, whoever
+//! started it; one that runs otherwise is stopped first. Nothing that Postgres itself watches over is removed.
+
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::iter;
+use std::os::unix::fs::{OpenOptionsExt, fchown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::plan::Plan;
+use super::process;
+
+/// Pause between two looks at a server that is ending.
+const ENDING_POLL: Duration = Duration::from_millis(10);
+
+/// Which line of `postmaster.pid` holds the server's state, counted from 0.
+const STATE_LINE: usize = 7;
+
+/// Which line of `postmaster.pid` holds the socket's directory, counted from 0.
+const SOCKET_LINE: usize = 4;
+
+/// How long a server may take to end before the next harder signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Patience {
+    /// After SIGINT, by which it disconnects everybody, writes a checkpoint and ends.
+    pub(super) fast: Duration,
+    /// After SIGQUIT, by which it ends at once and recovers at the next start.
+    pub(super) immediate: Duration,
+}
+
+/// The server process of one cluster.
+#[derive(Debug)]
+pub(super) enum Postmaster {
+    /// Started by this process, which must reap it.
+    Child(Child),
+    /// Started by an earlier guard, and running as planned.
+    Adopted(u32),
+}
+
+/// Whose the pid in `postmaster.pid` is.
+#[derive(Debug, PartialEq, Eq)]
+enum Recorded {
+    /// Nobody's.
+    Gone,
+    /// A server's that runs as planned.
+    AsPlanned(u32),
+    /// A server's of this cluster, with other settings or of another version.
+    Otherwise(u32),
+    /// A process's that has nothing to do with this cluster.
+    Stranger,
+}
+
+impl Postmaster {
+    /// Adopts the running server, or starts one.
+    ///
+    /// # Errors
+    /// If the program cannot be run. That it runs and fails is seen later, by [`Postmaster::ended`].
+    pub(super) fn adopt_or_start(plan: &Plan, patience: Patience) -> io::Result<Self> {
+        match recorded(plan) {
+            Recorded::AsPlanned(pid) => {
+                tracing::info!(postmaster.pid = pid, "adopting the running server");
+                return Ok(Self::Adopted(pid));
+            }
+            Recorded::Otherwise(pid) => {
+                tracing::info!(postmaster.pid = pid, "stopping a server with other settings");
+                stop(
+                    patience,
+                    |signal| process::signal(pid, signal),
+                    || Ok(!is_of_cluster(plan, pid)),
+                )?;
+            }
+            Recorded::Stranger => disown(plan)?,
+            Recorded::Gone => {}
+        }
+        let child = plan
+            .account
+            .command(&plan.program, &plan.pgdata)
+            .args(plan.server_arguments())
+            .stdout(Stdio::inherit())
+            .stderr(Stdio::inherit())
+            .process_group(0)
+            .spawn()?;
+        tracing::info!(postmaster.pid = child.id(), "started the server");
+        Ok(Self::Child(child))
+    }
+
+    /// Whether the process has ended.
+    ///
+    /// # Errors
+    /// What the system says about a child of ours.
+    pub(super) fn has_ended(&mut self, plan: &Plan) -> io::Result<bool> {
+        match self {
+            Self::Child(child) => Ok(child.try_wait()?.is_some()),
+            Self::Adopted(pid) => Ok(!is_of_cluster(plan, *pid)),
+        }
+    }
+
+    /// Ends the process, ever harder, and returns when it has ended.
+    ///
+    /// # Errors
+    /// If a signal cannot be sent.
+    pub(super) fn stop(mut self, plan: &Plan, patience: Patience) -> io::Result<()> {
+        let pid = self.pid();
+        stop(
+            patience,
+            |signal| process::signal(pid, signal),
+            || self.has_ended(plan),
+        )
+    }
+
+    /// The server's pid.
+    pub(super) fn pid(&self) -> u32 {
+        match self {
+            Self::Child(child) => child.id(),
+            Self::Adopted(pid) => *pid,
+        }
+    }
+}
+
+/// Whether this server has said that it takes connections. The pid is compared, because the file of a killed server
+/// says so until its successor has written its own.
+pub(super) fn is_ready(pgdata: &Path, pid: u32) -> bool {
+    recorded_pid(pgdata) == Some(pid) && line(pgdata, STATE_LINE).is_some_and(|state| state == "ready")
+}
+
+/// The pid of the server that runs in the planned cluster, whatever its settings.
+pub(super) fn running_pid(plan: &Plan) -> Option<u32> {
+    match recorded(plan) {
+        Recorded::AsPlanned(pid) | Recorded::Otherwise(pid) => Some(pid),
+        Recorded::Gone | Recorded::Stranger => None,
+    }
+}
+
+/// The directory of the socket on which the server in this cluster said that it listens.
+pub(super) fn recorded_socket(pgdata: &Path) -> Option<String> {
+    line(pgdata, SOCKET_LINE).filter(|path| !path.is_empty())
+}
+
+fn stop(
+    patience: Patience,
+    send: impl Fn(Signal) -> io::Result<()>,
+    mut has_ended: impl FnMut() -> io::Result<bool>,
+) -> io::Result<()> {
+    for (signal, patience) in [(Signal::INT, patience.fast), (Signal::QUIT, patience.immediate)] {
+        let deadline = Instant::now() + patience;
+        send(signal)?;
+        while Instant::now() < deadline {
+            if has_ended()? {
+                return Ok(());
+            }
+            thread::sleep(ENDING_POLL);
+        }
+    }
+    // Its children notice within moments that it has gone, and end too.
+    send(Signal::KILL)?;
+    while !has_ended()? {
+        thread::sleep(ENDING_POLL);
+    }
+    Ok(())
+}
+
+fn recorded(plan: &Plan) -> Recorded {
+    let Some(pid) = recorded_pid(&plan.pgdata) else {
+        return Recorded::Gone;
+    };
+    let words: Vec<OsString> = iter::once(plan.program.clone().into())
+        .chain(plan.server_arguments())
+        .collect();
+    let planned = process::command_line(words.iter().map(OsString::as_os_str));
+    match process::look(pid) {
+        // Ended and not reaped: Postgres would take it for alive.
+        None if process::exists(pid) => Recorded::Stranger,
+        None => Recorded::Gone,
+        Some(running) if running.uid == plan.account.uid && running.command_line == planned => {
+            Recorded::AsPlanned(pid)
+        }
+        Some(_) if is_of_cluster(plan, pid) => Recorded::Otherwise(pid),
+        Some(_) => Recorded::Stranger,
+    }
+}
+
+/// Whether a process is a server of the planned cluster, with whatever settings.
+fn is_of_cluster(plan: &Plan, pid: u32) -> bool {
+    let named = format!(" -D {} ", plan.pgdata.display());
+    process::look(pid).is_some_and(|running| {
+        running.uid == plan.account.uid
+            && running.command_line.contains("postgres")
+            && format!("{} ", running.command_line).contains(&named)
+    })
+}
+
+/// Lets the server start although its old pid belongs to another process now, which it would wait for in vain: after a
+/// restart of the machine or the container that is common. The file is kept, because it also names the shared memory by
+/// which Postgres sees whether children of the old server still live; only the pid in it becomes that of this process,
+/// the new server's parent, which Postgres knows to be no server.
+fn disown(plan: &Plan) -> io::Result<()> {
+    let path = plan.pgdata.join("postmaster.pid");
+    let unfinished = plan.pgdata.join("postmaster.pid.new");
+    let text = fs::read_to_string(&path)?;
+    let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
+    tracing::info!("the pid of the last server belongs to another program now");
+    match fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // A new file, moved into place: the directory is another user's, who might have put a link there.
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&unfinished)?;
+    write!(file, "{}\n{rest}", std::process::id())?;
+    fchown(&file, Some(plan.account.uid), Some(plan.account.gid))?;
+    fs::rename(unfinished, path)
+}
+
+fn recorded_pid(pgdata: &Path) -> Option<u32> {
+    line(pgdata, 0)?.parse().ok()
+}
+
+fn line(pgdata: &Path, number: usize) -> Option<String> {
+    let text = fs::read_to_string(pgdata.join("postmaster.pid")).ok()?;
+    text.lines().nth(number).map(|line| line.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::postgres::account::Account;
+    use crate::postgres::plan::tests::plan;
+
+    fn plan_in(dir: &Path) -> Plan {
+        Plan {
+            pgdata: dir.to_path_buf(),
+            account: Account::current(),
+            ..plan()
+        }
+    }
+
+    #[test]
+    fn a_pid_file_is_read_line_by_line() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!is_ready(dir.path(), 4));
+        let text = "4\n/pgdata\n1764000000\n5432\n/socket\n\n  123  4\nready   \n";
+        fs::write(dir.path().join("postmaster.pid"), text).unwrap();
+        assert!(is_ready(dir.path(), 4));
+        assert!(!is_ready(dir.path(), 5), "it is another server that was ready");
+        assert_eq!(recorded_socket(dir.path()).as_deref(), Some("/socket"));
+    }
+
+    #[test]
+    fn a_strangers_pid_is_disowned_and_the_shared_memory_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = plan_in(dir.path());
+        let path = dir.path().join("postmaster.pid");
+        let own = std::process::id();
+        fs::write(
+            &path,
+            format!("{own}\n{}\n0\n5432\n/s\n\n 12 34\nready\n", dir.path().display()),
+        )
+        .unwrap();
+        assert_eq!(recorded(&plan), Recorded::Stranger);
+        disown(&plan).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(
+            text.starts_with(&format!("{own}\n")) && text.contains("\n 12 34\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_server_that_ignores_every_plea_is_killed() {
+        let mut sent = std::cell::RefCell::new(Vec::new());
+        let none = Patience {
+            fast: Duration::ZERO,
+            immediate: Duration::ZERO,
+        };
+        let send = |signal| {
+            sent.borrow_mut().push(signal);
+            Ok(())
+        };
+        stop(none, send, || Ok(true)).unwrap();
+        assert_eq!(*sent.get_mut(), [Signal::INT, Signal::QUIT, Signal::KILL]);
+    }
+}

@@ -1,0 +1,190 @@
+//! Which `initdb` and `postgres` run the private Postgres?
+//!
+//! A cluster can only be opened by the major version that made it, so an existing one decides; a new one takes the first
+//! pair found: on the PATH, then where distributions hide them, newest first.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+use super::error::PostgresError;
+
+/// The oldest major version with `log_parameter_max_length_on_error`, without which a failing statement's values could
+/// reach the log.
+pub(super) const OLDEST_MAJOR: u32 = 13;
+
+/// Where the server's programs lie when they are not on the PATH; `*` stands for a version.
+const HIDING_PLACES: [&str; 6] = [
+    "/usr/lib/postgresql/*/bin",
+    "/usr/pgsql-*/bin",
+    "/usr/libexec/postgresql*",
+    "/opt/homebrew/opt/postgresql*/bin",
+    "/usr/local/opt/postgresql*/bin",
+    "/home/linuxbrew/.linuxbrew/opt/postgresql*/bin",
+];
+
+/// The two programs, of one version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Programs {
+    pub(super) initdb: PathBuf,
+    pub(super) postgres: PathBuf,
+}
+
+/// Finds the programs: those of major version `made_by` for an existing cluster, else the first that are new enough.
+///
+/// # Errors
+/// [`PostgresError::ProgramsMissing`], [`PostgresError::VersionMissing`] or [`PostgresError::TooOld`], each saying what to
+/// install.
+pub(super) fn find(made_by: Option<u32>) -> Result<Programs, PostgresError> {
+    let directories = directories();
+    let mut found = Vec::new();
+    for programs in directories.iter().filter_map(|directory| in_directory(directory)) {
+        let version = major_of(&programs.postgres);
+        let fits = match made_by {
+            Some(wanted) => version == Some(wanted),
+            None => version.is_some_and(|version| version >= OLDEST_MAJOR),
+        };
+        if fits {
+            return Ok(programs);
+        }
+        let version = version.map_or_else(|| "unknown".to_owned(), |version| version.to_string());
+        found.push(format!("{} ({version})", programs.postgres.display()));
+    }
+    let found_list = found.join(", ");
+    Err(match made_by {
+        _ if found.is_empty() => PostgresError::ProgramsMissing {
+            searched: list(&directories),
+        },
+        Some(wanted) => PostgresError::VersionMissing {
+            wanted,
+            found: found_list,
+        },
+        None => PostgresError::TooOld { found: found_list },
+    })
+}
+
+fn directories() -> Vec<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut directories: Vec<PathBuf> = env::split_paths(&path)
+        .filter(|path| path.is_absolute())
+        .collect();
+    for pattern in HIDING_PLACES {
+        directories.extend(expand(Path::new(pattern)));
+    }
+    directories
+}
+
+/// The existing directories that a pattern with one `*` means, highest version first.
+fn expand(pattern: &Path) -> Vec<PathBuf> {
+    let mut matches = vec![PathBuf::new()];
+    for part in pattern {
+        matches = matches.iter().flat_map(|base| children(base, part)).collect();
+    }
+    matches
+}
+
+fn children(base: &Path, part: &OsStr) -> Vec<PathBuf> {
+    let Some((before, after)) = part.to_str().and_then(|part| part.split_once('*')) else {
+        return vec![base.join(part)];
+    };
+    let mut versions: Vec<(u32, PathBuf)> = fs::read_dir(base)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let version = name
+                .to_str()?
+                .strip_prefix(before)?
+                .strip_suffix(after)?
+                .to_owned();
+            Some((
+                leading_number(version.trim_start_matches('@')).unwrap_or(0),
+                entry.path(),
+            ))
+        })
+        .collect();
+    versions.sort_by(|left, right| right.cmp(left));
+    versions.into_iter().map(|(_, path)| path).collect()
+}
+
+/// Both programs of a directory. Links are followed, because `postgres` looks for its libraries beside itself.
+fn in_directory(directory: &Path) -> Option<Programs> {
+    let initdb = fs::canonicalize(directory.join("initdb")).ok()?;
+    let postgres = fs::canonicalize(directory.join("postgres")).ok()?;
+    // Multi-call wrappers of some distributions are one program under many names, and follow nothing.
+    let named = |path: &Path, name: &str| path.file_name() == Some(OsStr::new(name));
+    if named(&initdb, "initdb") && named(&postgres, "postgres") {
+        Some(Programs { initdb, postgres })
+    } else {
+        Some(Programs {
+            initdb: directory.join("initdb"),
+            postgres: directory.join("postgres"),
+        })
+    }
+}
+
+/// `postgres (PostgreSQL) 15.19 (Debian 15.19-0+deb12u1)` is 15. A program that does not run has no version, and the
+/// search goes on.
+fn major_of(postgres: &Path) -> Option<u32> {
+    let output = Command::new(postgres)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    String::from_utf8_lossy(&output.stdout)
+        .split_whitespace()
+        .find_map(leading_number)
+}
+
+/// The number a text begins with.
+pub(super) fn leading_number(text: &str) -> Option<u32> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text[..end].parse().ok()
+}
+
+fn list(directories: &[PathBuf]) -> String {
+    let names: Vec<String> = directories
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    format!("{}, {}", names.join(", "), HIDING_PLACES.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        let dir = tempfile::tempdir().unwrap();
+        for version in ["9", "15", "101"] {
+            fs::create_dir_all(dir.path().join(version).join("bin")).unwrap();
+        }
+        let found = expand(&dir.path().join("*/bin"));
+        let versions: Vec<_> = found
+            .iter()
+            .map(|path| path.strip_prefix(dir.path()).unwrap().to_str().unwrap())
+            .collect();
+        assert_eq!(versions, ["101/bin", "15/bin", "9/bin"]);
+    }
+
+    #[test]
+    fn a_number_is_read_from_the_front() {
+        for (text, number) in [
+            ("15.19", Some(15)),
+            ("17beta1", Some(17)),
+            ("(Debian", None),
+            ("", None),
+        ] {
+            assert_eq!(leading_number(text), number, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_of_a_version_that_is_not_there_names_the_version() {
+        let error = find(Some(7)).unwrap_err().to_string();
+        assert!(error.contains("PostgreSQL 7"), "{error}");
+    }
+}

@@ -1,0 +1,59 @@
+//! What every route is given: the engine, the store, and the little that is kept in memory beside them.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use vouchsafe_actors::domain::catalogue::Catalogue;
+use vouchsafe_actors::domain::clock::Clock;
+use vouchsafe_actors::domain::product::Product;
+use vouchsafe_actors::engine::Engine;
+
+use crate::access::environment::Environment;
+use crate::access::register::Register;
+use crate::keyring::Keyring;
+use crate::metrics::Metrics;
+use crate::store::PgStore;
+
+/// One process of the service.
+pub struct Service {
+    /// Sandbox or production.
+    pub environment: Environment,
+    /// Decides and commits.
+    pub engine: Engine,
+    /// Postgres.
+    pub store: PgStore,
+    /// Who may call.
+    pub register: Register,
+    /// What can be ordered.
+    pub catalogue: CurrentCatalogue,
+    /// Seals and opens codes.
+    pub keyring: Keyring,
+    /// The SHA-256 of the operator's token.
+    pub operator_token: crate::admin::OperatorToken,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// What operators see.
+    pub metrics: Metrics,
+}
+
+/// The products as they are now; a change replaces the whole.
+#[derive(Debug, Default)]
+pub struct CurrentCatalogue(RwLock<Arc<Catalogue>>);
+
+impl CurrentCatalogue {
+    /// The products of this moment.
+    #[must_use]
+    pub fn now(&self) -> Arc<Catalogue> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces all products.
+    pub fn replace(&self, catalogue: Catalogue) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalogue);
+    }
+
+    /// Adds or replaces one product.
+    pub fn put(&self, product: Product) {
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(current.with(product));
+    }
+}

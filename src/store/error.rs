@@ -1,0 +1,50 @@
+//! What a failure of Postgres means: whether a write may have happened, and whether it is worth trying again.
+//!
+//! Rule: an ERROR from the server is certain, the transaction is undone. FATAL, PANIC, a lost connection, a protocol that
+//! went wrong: nobody can say.
+
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
+use vouchsafe_actors::store::{CommitError, Unavailable};
+
+/// Raised by `commit_batch` when the lane's generation is no longer the one it was called with.
+const FENCED: &str = "VS001";
+
+/// Classes of SQLSTATE that say "not now": connection, rolled back (deadlock, serialisation), no resources, a limit of
+/// the program, an object in use or locked, an operator intervened (a timeout is one).
+const BUSY_CLASSES: &[&str] = &["08", "40", "53", "55", "57", "58"];
+
+/// What a failed batch is known to have done.
+pub(super) fn commit_error(error: &sqlx::Error) -> CommitError {
+    let Some(answer) = certain(error) else {
+        return CommitError::Unknown(describe(error));
+    };
+    match answer.code() {
+        FENCED => CommitError::Fenced,
+        code if BUSY_CLASSES.iter().any(|class| code.starts_with(class)) => {
+            CommitError::Busy(describe(error))
+        }
+        _ => CommitError::Poisoned(describe(error)),
+    }
+}
+
+/// A read, or a write that may be repeated, that got no answer.
+pub(crate) fn unavailable(error: &sqlx::Error) -> Unavailable {
+    Unavailable(describe(error))
+}
+
+/// The server's own word that the statement failed and the transaction with it.
+fn certain(error: &sqlx::Error) -> Option<&PgDatabaseError> {
+    let answer = error.as_database_error()?.try_downcast_ref::<PgDatabaseError>()?;
+    (answer.severity() == PgSeverity::Error).then_some(answer)
+}
+
+/// Code and message; never the detail, which may quote a row.
+pub(crate) fn describe(error: &sqlx::Error) -> String {
+    match error
+        .as_database_error()
+        .and_then(|e| e.try_downcast_ref::<PgDatabaseError>())
+    {
+        Some(answer) => format!("{} {}", answer.code(), answer.message()),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,43 @@
+//! Answers under idempotency keys: finding one, and clearing away those whose time is over.
+
+use sqlx::{Executor, PgPool, Postgres};
+use vouchsafe_actors::domain::answer::{KeyHash, KnownAnswer};
+
+use super::commit::known_answer;
+
+/// Most rows that one clearing removes: keeps its transaction short.
+const PURGE_ROWS: i64 = 5_000;
+
+/// The answer under `key`, unless its 24 hours are over by the database's clock.
+pub(super) async fn find_answer(
+    executor: impl Executor<'_, Database = Postgres>,
+    key: KeyHash,
+) -> Result<Option<KnownAnswer>, sqlx::Error> {
+    let row: Option<(Vec<u8>, i16, Vec<u8>)> = sqlx::query_as(
+        "SELECT fingerprint, status, body FROM idempotency_keys WHERE key = $1 AND expires_at > clock_timestamp()",
+    )
+    .bind(key.0)
+    .fetch_optional(executor)
+    .await?;
+    row.map(|(fingerprint, status, body)| known_answer(fingerprint, status, body))
+        .transpose()
+}
+
+/// Removes answers whose time is over; says how many.
+pub(super) async fn purge_expired(pool: &PgPool) -> Result<u64, sqlx::Error> {
+    let removed = sqlx::query(
+        "DELETE FROM idempotency_keys
+          WHERE key IN (
+                SELECT key
+                  FROM idempotency_keys
+                 WHERE expires_at <= clock_timestamp()
+                 ORDER BY key
+                 LIMIT $1
+                   FOR UPDATE SKIP LOCKED
+                )",
+    )
+    .bind(PURGE_ROWS)
+    .execute(pool)
+    .await?;
+    Ok(removed.rows_affected())
+}

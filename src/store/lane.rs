@@ -1,0 +1,203 @@
+//! A lane's own connection: it writes batches, and after a failure that says nothing it finds out what became of one.
+//!
+//! Rule: the connection is taken out while a batch is under way and put back only when the server has answered in full.
+//! Whatever goes wrong otherwise, it is never used again, and the fence decides.
+
+use std::time::Duration;
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions as _, PgConnection};
+use vouchsafe_actors::domain::ledger::Receipt;
+use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_actors::journal::{Record, Stale, Verdict};
+use vouchsafe_actors::store::{BatchFate, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable};
+
+use super::commit;
+use super::error::{commit_error, unavailable};
+use super::keys;
+
+/// How long a batch may take before its connection is given up and its outcome settled by the fence: longer than every
+/// server-side timeout, so that only a connection that is dead gets here.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
+
+/// Under which name and generation a lane writes.
+#[derive(Debug, Clone)]
+pub(super) struct Fence {
+    pub(super) node: String,
+    pub(super) incarnation: i64,
+    pub(super) lane: i16,
+    pub(super) generation: i64,
+}
+
+/// A lane over Postgres.
+pub(super) struct PgLane {
+    options: PgConnectOptions,
+    fence: Fence,
+    connection: Option<PgConnection>,
+}
+
+impl PgLane {
+    /// Opens a lane: what its predecessor left under way is shut out, and its batches are counted anew.
+    pub(super) async fn open(
+        options: PgConnectOptions,
+        node: String,
+        incarnation: i64,
+        lane: i16,
+    ) -> Result<Self, RecoverError> {
+        let mut connection = connect(&options).await?;
+        let generation: Option<i64> = sqlx::query_scalar(
+            "INSERT INTO lanes AS l (node, lane, generation, batch)
+             SELECT n.node, $3, 1, 0
+               FROM nodes AS n
+              WHERE n.node = $1 AND n.incarnation = $2
+             ON CONFLICT (node, lane) DO UPDATE SET generation = l.generation + 1, batch = 0
+             RETURNING generation",
+        )
+        .bind(&node)
+        .bind(incarnation)
+        .bind(lane)
+        .fetch_all(&mut connection)
+        .await
+        .map_err(|error| unavailable(&error))?
+        .pop();
+        let generation = generation.ok_or(RecoverError::Superseded)?;
+        Ok(Self {
+            options,
+            fence: Fence {
+                node,
+                incarnation,
+                lane,
+                generation,
+            },
+            connection: Some(connection),
+        })
+    }
+
+    async fn write(&mut self, batch: i64, records: &[Record]) -> Result<Vec<Verdict>, CommitError> {
+        let lost = || CommitError::Unknown("the connection was lost before".to_owned());
+        let mut connection = self.connection.take().ok_or_else(lost)?;
+        let written = commit::commit_batch(&mut connection, &self.fence, batch, records);
+        match tokio::time::timeout(GIVE_UP_AFTER, written).await {
+            Ok(Ok(verdicts)) => {
+                self.connection = Some(connection);
+                Ok(verdicts)
+            }
+            Ok(Err(error)) => {
+                let error = commit_error(&error);
+                if !matches!(error, CommitError::Unknown(_)) {
+                    self.connection = Some(connection);
+                }
+                Err(error)
+            }
+            Err(_) => Err(CommitError::Unknown(format!(
+                "no answer within {} s",
+                GIVE_UP_AFTER.as_secs()
+            ))),
+        }
+    }
+
+    async fn take_up(&mut self, batch: i64) -> Result<BatchFate, RecoverError> {
+        self.connection = None;
+        let mut connection = connect(&self.options).await?;
+        // Waits for the old transaction if it still runs, shuts out one that has not arrived yet, and reads which batch
+        // was the last to commit, all by the lock on one row.
+        let taken: Option<(i64, i64)> = sqlx::query_as(
+            "UPDATE lanes AS l
+                SET generation = l.generation + 1
+               FROM nodes AS n
+              WHERE l.node = $1
+                AND l.lane = $2
+                AND n.node = l.node
+                AND n.incarnation = $3
+             RETURNING l.generation, l.batch",
+        )
+        .bind(&self.fence.node)
+        .bind(self.fence.lane)
+        .bind(self.fence.incarnation)
+        .fetch_all(&mut connection)
+        .await
+        .map_err(|error| unavailable(&error))?
+        .pop();
+        let (generation, last) = taken.ok_or(RecoverError::Superseded)?;
+        self.fence.generation = generation;
+        self.connection = Some(connection);
+        Ok(if last == batch {
+            BatchFate::Committed
+        } else {
+            BatchFate::NotWritten
+        })
+    }
+
+    async fn read_verdicts(&mut self, records: &[Record]) -> Result<Vec<Verdict>, Unavailable> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => connect(&self.options).await?,
+        };
+        let mut verdicts = Vec::with_capacity(records.len());
+        for record in records {
+            let verdict = read_verdict(&mut connection, record).await;
+            verdicts.push(verdict.map_err(|error| unavailable(&error))?);
+        }
+        self.connection = Some(connection);
+        Ok(verdicts)
+    }
+}
+
+/// The key's row tells whose record is in: every record keeps an answer of its own under it.
+async fn read_verdict(connection: &mut PgConnection, record: &Record) -> Result<Verdict, sqlx::Error> {
+    let known = keys::find_answer(&mut *connection, record.claim.key).await?;
+    Ok(match known {
+        Some(known) if known.answer == record.claim.answer => {
+            Verdict::Committed(read_receipt(connection, record).await?)
+        }
+        Some(known) => Verdict::KeyKnown(known),
+        None => Verdict::Stale(Stale {
+            balance: true,
+            stock: true,
+        }),
+    })
+}
+
+async fn read_receipt(
+    connection: &mut PgConnection,
+    record: &Record,
+) -> Result<Option<Receipt>, sqlx::Error> {
+    let Some(movement) = &record.movement else {
+        return Ok(None);
+    };
+    let newest: Option<(i64, i64)> =
+        sqlx::query_as("SELECT sequence, balance FROM wallets WHERE partner_id = $1 AND currency = $2")
+            .bind(record.partner_id.as_uuid())
+            .bind(movement.currency.as_str())
+            .fetch_optional(connection)
+            .await?;
+    Ok(newest.map(|(sequence, balance)| Receipt {
+        sequence,
+        balance: Amount::from_minor(balance),
+    }))
+}
+
+async fn connect(options: &PgConnectOptions) -> Result<PgConnection, Unavailable> {
+    options.connect().await.map_err(|error| unavailable(&error))
+}
+
+impl LaneStore for PgLane {
+    fn commit<'a>(
+        &'a mut self,
+        batch: i64,
+        records: &'a [Record],
+    ) -> StoreFuture<'a, Result<Vec<Verdict>, CommitError>> {
+        Box::pin(self.write(batch, records))
+    }
+
+    fn recover(&mut self, batch: i64) -> StoreFuture<'_, Result<BatchFate, RecoverError>> {
+        Box::pin(self.take_up(batch))
+    }
+
+    fn verdicts<'a>(
+        &'a mut self,
+        records: &'a [Record],
+    ) -> StoreFuture<'a, Result<Vec<Verdict>, Unavailable>> {
+        Box::pin(self.read_verdicts(records))
+    }
+}

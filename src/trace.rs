@@ -1,0 +1,91 @@
+//! Trace ids: every request has one, every answer and every log line about it carries it.
+//!
+//! A W3C `traceparent` that comes with the request is continued; otherwise a random id is made.
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use actix_web::middleware::Next;
+
+/// The response header with the trace id (spec part 7).
+static X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
+
+tokio::task_local! {
+    static TRACE_ID: String;
+}
+
+/// The trace id of the request that is being answered; empty outside of one.
+#[must_use]
+pub fn current() -> String {
+    TRACE_ID.try_with(Clone::clone).unwrap_or_default()
+}
+
+/// Middleware: gives the request its trace id, and the response the header.
+///
+/// # Errors
+/// Those of the routes.
+pub async fn traced(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    let trace_id = incoming(request.headers()).unwrap_or_else(random);
+    let header = HeaderValue::from_str(&trace_id);
+    let mut response = TRACE_ID.scope(trace_id, next.call(request)).await?;
+    if let Ok(value) = header {
+        response.headers_mut().insert(X_TRACE_ID.clone(), value);
+    }
+    Ok(response)
+}
+
+/// The trace id of a well-formed `traceparent`: `00-<32 hex>-<16 hex>-<2 hex>`, not all zeros.
+fn incoming(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get("traceparent")?.to_str().ok()?;
+    let mut parts = text.split('-');
+    let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let hex = |part: &str, length: usize| {
+        part.len() == length
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    };
+    let well_formed = hex(version, 2) && version != "ff" && hex(trace, 32) && hex(span, 16) && hex(flags, 2);
+    let known = version != "00" || parts.next().is_none();
+    (well_formed && known && trace.bytes().any(|b| b != b'0')).then(|| trace.to_owned())
+}
+
+fn random() -> String {
+    uuid::Uuid::now_v7().simple().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Option<String> {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            HeaderName::from_static("traceparent"),
+            HeaderValue::from_str(text).unwrap(),
+        );
+        incoming(&headers)
+    }
+
+    #[test]
+    fn a_traceparent_is_continued() {
+        let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+        assert_eq!(
+            parse(&format!("00-{trace}-00f067aa0ba902b7-01")).as_deref(),
+            Some(trace)
+        );
+        for broken in [
+            format!("00-{trace}-00f067aa0ba902b7"),
+            format!("00-{}-00f067aa0ba902b7-01", "0".repeat(32)),
+            format!("ff-{trace}-00f067aa0ba902b7-01"),
+            format!("00-{}-00f067aa0ba902b7-01", trace.to_uppercase()),
+            format!("00-{trace}-00f067aa0ba902b7-01-more"),
+            "hello".to_owned(),
+        ] {
+            assert_eq!(parse(&broken), None, "{broken}");
+        }
+    }
+}

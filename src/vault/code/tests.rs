@@ -1,0 +1,206 @@
+//! Is a code taken in under its limits, encoded without loss, and never shown?
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn shown(code: &VoucherCode) -> Vec<(&'static str, String)> {
+    code.credentials()
+        .map(|(part, text)| (part.as_str(), text.to_owned()))
+        .collect()
+}
+
+#[test]
+fn the_parts_that_are_there_are_shown_in_order() {
+    let full = CodeParts {
+        code: " AB-1 2\t",
+        pin: Some("0042"),
+        serial: Some(" S1"),
+        url: Some("https://x.example/1"),
+    };
+    let expected = [
+        ("code", "AB-1 2"),
+        ("pin", "0042"),
+        ("serial", "S1"),
+        ("url", "https://x.example/1"),
+    ];
+    assert_eq!(
+        shown(&VoucherCode::parse(full).unwrap()),
+        expected.map(|(t, v)| (t, v.to_owned()))
+    );
+
+    let sparse = CodeParts {
+        code: "AB",
+        pin: Some(""),
+        serial: Some("  "),
+        url: None,
+    };
+    assert_eq!(
+        shown(&VoucherCode::parse(sparse).unwrap()),
+        [("code", "AB".to_owned())]
+    );
+}
+
+#[test]
+fn texts_that_will_not_do_are_refused_by_name() {
+    use InvalidCode::{Control, Missing, TooLong};
+    let text = |n: usize| "x".repeat(n);
+    let (t128, t129, t512, t513, t2048, t2049) =
+        (text(128), text(129), text(512), text(513), text(2048), text(2049));
+    let good = CodeParts {
+        code: "AB",
+        ..CodeParts::default()
+    };
+    for (parts, expected) in [
+        (good, None),
+        (
+            CodeParts {
+                code: &t512,
+                pin: Some(&t128),
+                serial: Some(&t128),
+                url: Some(&t2048),
+            },
+            None,
+        ),
+        (CodeParts { code: "", ..good }, Some(Missing)),
+        (
+            CodeParts {
+                code: " \u{a0}\n",
+                ..good
+            },
+            Some(Missing),
+        ),
+        (
+            CodeParts {
+                code: "",
+                pin: Some("1"),
+                ..good
+            },
+            Some(Missing),
+        ),
+        (
+            CodeParts { code: &t513, ..good },
+            Some(TooLong {
+                part: Part::Code,
+                bytes: 513,
+            }),
+        ),
+        (
+            CodeParts {
+                pin: Some(&t129),
+                ..good
+            },
+            Some(TooLong {
+                part: Part::Pin,
+                bytes: 129,
+            }),
+        ),
+        (
+            CodeParts {
+                serial: Some(&t129),
+                ..good
+            },
+            Some(TooLong {
+                part: Part::Serial,
+                bytes: 129,
+            }),
+        ),
+        (
+            CodeParts {
+                url: Some(&t2049),
+                ..good
+            },
+            Some(TooLong {
+                part: Part::Url,
+                bytes: 2049,
+            }),
+        ),
+        (
+            CodeParts { code: "A\0B", ..good },
+            Some(Control { part: Part::Code }),
+        ),
+        (
+            CodeParts {
+                pin: Some("1\n2"),
+                ..good
+            },
+            Some(Control { part: Part::Pin }),
+        ),
+        (
+            CodeParts {
+                url: Some("https://x\u{85}y"),
+                ..good
+            },
+            Some(Control { part: Part::Url }),
+        ),
+    ] {
+        assert_eq!(VoucherCode::parse(parts).err(), expected);
+    }
+}
+
+#[test]
+fn the_encoding_stays_readable_from_build_to_build() {
+    let code = VoucherCode::parse(CodeParts {
+        code: "AB",
+        url: Some("u"),
+        ..CodeParts::default()
+    })
+    .unwrap();
+    let bytes = b"\x01\x00\x02AB\x00\x00\x00\x00\x00\x01u";
+    assert_eq!(code.encode()[..], bytes[..]);
+    assert_eq!(shown(&VoucherCode::decode(bytes).unwrap()), shown(&code));
+}
+
+#[test]
+fn bytes_that_are_no_encoding_are_refused() {
+    let good = b"\x01\x00\x02AB\x00\x00\x00\x00\x00\x01u";
+    for cut in 0..good.len() {
+        assert!(VoucherCode::decode(&good[..cut]).is_err(), "{cut}");
+    }
+    assert!(VoucherCode::decode(&[&good[..], &[0]].concat()).is_err());
+    assert!(VoucherCode::decode(&[&[2], &good[1..]].concat()).is_err());
+    assert!(VoucherCode::decode(b"\x01\x00\x02\xff\xfe\x00\x00\x00\x00\x00\x00").is_err());
+}
+
+#[test]
+fn neither_debug_text_nor_an_error_shows_the_code() {
+    let code = VoucherCode::parse(CodeParts {
+        code: "canary",
+        ..CodeParts::default()
+    })
+    .unwrap();
+    assert_eq!(format!("{code:?}"), "VoucherCode(***)");
+    let error = VoucherCode::parse(CodeParts {
+        code: "canary\0canary",
+        ..CodeParts::default()
+    })
+    .err();
+    assert!(!format!("{error:?}").contains("canary"));
+}
+
+proptest! {
+    #[test]
+    fn what_is_encoded_decodes_to_the_same(
+        code in "[^\\s\\p{C}]{1,64}",
+        pin in prop::option::of("[^\\p{C}]{0,16}"),
+        serial in prop::option::of("[^\\p{C}]{0,16}"),
+        url in prop::option::of("[^\\p{C}]{0,64}"),
+    ) {
+        let parts = CodeParts {
+            code: &code,
+            pin: pin.as_deref(),
+            serial: serial.as_deref(),
+            url: url.as_deref(),
+        };
+        let code = VoucherCode::parse(parts).unwrap();
+        prop_assert_eq!(shown(&VoucherCode::decode(&code.encode()).unwrap()), shown(&code));
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..64), version in any::<bool>()) {
+        let bytes = if version { [&[ENCODING_V1][..], &bytes].concat() } else { bytes };
+        if let Ok(code) = VoucherCode::decode(&bytes) {
+            prop_assert_eq!(&code.encode()[..], &bytes[..]);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Does a sealed code open in its place and nowhere else, and does no text show it?
+
+use proptest::prelude::*;
+use vouchsafe_actors::domain::money::Amount;
+
+use super::*;
+use crate::vault::code::CodeParts;
+use crate::vault::data_key::DataKey;
+
+const BLIND: KeyId = KeyId(1);
+
+fn master(byte: u8) -> MasterKey {
+    MasterKey::parse(&hex::encode([byte; 32])).unwrap()
+}
+
+fn wrapped(key_id: KeyId, purpose: Purpose) -> WrappedKey {
+    DataKey::generate(key_id, purpose)
+        .unwrap()
+        .wrap(&master(1))
+        .unwrap()
+}
+
+/// A blind index key and the given keys for codes.
+fn keys(codes: &[i32]) -> Vec<WrappedKey> {
+    let codes = codes.iter().map(|&id| wrapped(KeyId(id), Purpose::Codes));
+    [wrapped(BLIND, Purpose::BlindIndex)]
+        .into_iter()
+        .chain(codes)
+        .collect()
+}
+
+fn vault() -> Vault {
+    Vault::unlock(&master(1), &keys(&[2]), 0).unwrap()
+}
+
+fn sku(product: &str, denomination: i64) -> Sku {
+    Sku {
+        product_id: product.parse().unwrap(),
+        denomination: Amount::from_minor(denomination),
+    }
+}
+
+fn code(text: &str) -> VoucherCode {
+    VoucherCode::parse(CodeParts {
+        code: text,
+        pin: Some("0042"),
+        ..CodeParts::default()
+    })
+    .unwrap()
+}
+
+fn shown(code: &VoucherCode) -> Vec<(&'static str, String)> {
+    code.credentials()
+        .map(|(part, text)| (part.as_str(), text.to_owned()))
+        .collect()
+}
+
+#[test]
+fn a_sealed_code_opens_in_its_place() {
+    let (vault, sku) = (vault(), sku("amzn-us", 2500));
+    let sealed = vault.seal(CodeId(7), &sku, &code("AB-12")).unwrap();
+    let opened = vault.open(CodeId(7), &sku, &sealed).unwrap();
+    assert_eq!(
+        shown(&opened),
+        [("code", "AB-12".to_owned()), ("pin", "0042".to_owned())]
+    );
+    assert_eq!(sealed.key_id, KeyId(2));
+    assert!(!sealed.ciphertext.windows(5).any(|part| part == b"AB-12"));
+}
+
+#[test]
+fn a_code_of_another_row_or_sku_is_refused() {
+    let (vault, place) = (vault(), sku("amzn-us", 2500));
+    let sealed = vault.seal(CodeId(7), &place, &code("AB-12")).unwrap();
+    for (code_id, other) in [
+        (8, place.clone()),
+        (-7, place.clone()),
+        (7, sku("amzn-us", 5000)),
+        (7, sku("amzn-us", 250)),
+        (7, sku("amzn-u", 2500)),
+        (7, sku("amzn-us2", 2500)),
+    ] {
+        let code_id = CodeId(code_id);
+        let refused = vault.open(code_id, &other, &sealed).err();
+        assert_eq!(refused, Some(OpenError::Refused { code_id }), "{other}");
+    }
+}
+
+#[test]
+fn two_swapped_rows_are_both_refused() {
+    let (vault, sku) = (vault(), sku("amzn-us", 2500));
+    let first = vault.seal(CodeId(1), &sku, &code("first")).unwrap();
+    let second = vault.seal(CodeId(2), &sku, &code("second")).unwrap();
+    assert!(vault.open(CodeId(1), &sku, &second).is_err());
+    assert!(vault.open(CodeId(2), &sku, &first).is_err());
+}
+
+#[test]
+fn every_altered_byte_is_noticed() {
+    let (vault, sku) = (vault(), sku("amzn-us", 2500));
+    let good = vault.seal(CodeId(7), &sku, &code("AB-12")).unwrap();
+    let refused = Some(OpenError::Refused { code_id: CodeId(7) });
+    for at in 0..good.ciphertext.len() {
+        let mut sealed = good.clone();
+        sealed.ciphertext[at] ^= 0x80;
+        assert_eq!(vault.open(CodeId(7), &sku, &sealed).err(), refused, "byte {at}");
+        sealed = Sealed {
+            ciphertext: good.ciphertext[..at].to_vec(),
+            ..good.clone()
+        };
+        assert_eq!(vault.open(CodeId(7), &sku, &sealed).err(), refused, "cut at {at}");
+    }
+    for at in 0..NONCE_BYTES {
+        let mut sealed = good.clone();
+        sealed.nonce[at] ^= 1;
+        assert_eq!(
+            vault.open(CodeId(7), &sku, &sealed).err(),
+            refused,
+            "nonce byte {at}"
+        );
+    }
+}
+
+#[test]
+fn after_a_rotation_the_new_key_seals_and_both_open() {
+    let (keys, sku) = (keys(&[2, 3]), sku("amzn-us", 2500));
+    let before = Vault::unlock(&master(1), &keys[..2], 0).unwrap();
+    let old = before.seal(CodeId(1), &sku, &code("old")).unwrap();
+    let after = Vault::unlock(&master(1), &keys, 0).unwrap();
+    let new = after.seal(CodeId(2), &sku, &code("new")).unwrap();
+    assert_eq!(
+        (old.key_id, new.key_id, after.active_key()),
+        (KeyId(2), KeyId(3), KeyId(3))
+    );
+    assert_eq!(
+        shown(&after.open(CodeId(1), &sku, &old).unwrap()),
+        shown(&code("old"))
+    );
+    assert_eq!(
+        shown(&after.open(CodeId(2), &sku, &new).unwrap()),
+        shown(&code("new"))
+    );
+    assert_eq!(
+        before.open(CodeId(2), &sku, &new).err(),
+        Some(OpenError::UnknownKey { key_id: KeyId(3) })
+    );
+}
+
+#[test]
+fn a_code_does_not_open_under_another_key_id() {
+    let (vault, sku) = (
+        Vault::unlock(&master(1), &keys(&[2, 3]), 0).unwrap(),
+        sku("amzn-us", 2500),
+    );
+    let sealed = vault.seal(CodeId(1), &sku, &code("AB")).unwrap();
+    let moved = Sealed {
+        key_id: KeyId(2),
+        ..sealed
+    };
+    assert_eq!(
+        vault.open(CodeId(1), &sku, &moved).err(),
+        Some(OpenError::Refused { code_id: CodeId(1) })
+    );
+}
+
+#[test]
+fn a_vault_is_unlocked_by_the_right_master_key_and_a_whole_set() {
+    let whole = keys(&[2]);
+    let two_indexes = [keys(&[2]), keys(&[])].concat();
+    for (master_byte, keys, expected) in [
+        (1, &whole[..], None),
+        (
+            2,
+            &whole,
+            Some(UnlockError::WrongMasterKey(WrongMasterKey { key_id: KeyId(2) })),
+        ),
+        (1, &whole[..1], Some(UnlockError::NoCodesKey)),
+        (1, &whole[1..], Some(UnlockError::BlindIndexKeys { count: 0 })),
+        (1, &two_indexes, Some(UnlockError::BlindIndexKeys { count: 2 })),
+        (1, &[], Some(UnlockError::NoCodesKey)),
+    ] {
+        assert_eq!(Vault::unlock(&master(master_byte), keys, 0).err(), expected);
+    }
+}
+
+#[test]
+fn a_key_asks_for_the_next_one_long_before_it_stops() {
+    let (keys, sku) = (keys(&[2]), sku("amzn-us", 2500));
+    let at = |seals| Vault::unlock(&master(1), &keys, seals).unwrap();
+    assert!(!at(SEALS_BEFORE_ROTATION - 1).needs_rotation());
+    let due = at(SEALS_BEFORE_ROTATION - 1);
+    due.seal(CodeId(1), &sku, &code("AB")).unwrap();
+    assert!(due.needs_rotation());
+
+    let last = at(MAX_SEALS - 1);
+    assert!(last.seal(CodeId(1), &sku, &code("AB")).is_ok());
+    let refused = last.seal(CodeId(2), &sku, &code("AB")).err();
+    assert_eq!(refused, Some(SealError::KeyExhausted { key_id: KeyId(2) }));
+}
+
+#[test]
+fn the_blind_index_is_the_same_after_a_restart_and_under_a_new_data_key() {
+    let keys = keys(&[2, 3]);
+    let before = Vault::unlock(&master(1), &keys[..2], 0)
+        .unwrap()
+        .blind_index("Acme", &code("AB"));
+    let after = Vault::unlock(&master(1), &keys, 0)
+        .unwrap()
+        .blind_index("Acme", &code("AB"));
+    assert_eq!(before, after);
+    assert_ne!(
+        before,
+        vault().blind_index("Acme", &code("AB")),
+        "another blind index key"
+    );
+}
+
+#[test]
+fn no_debug_text_shows_a_code_or_a_key() {
+    let (vault, sku) = (vault(), sku("amzn-us", 2500));
+    let canary = code("canary-4711");
+    let sealed = vault.seal(CodeId(1), &sku, &canary).unwrap();
+    let refused = vault.open(CodeId(2), &sku, &sealed).err();
+    let index = vault.blind_index("Acme", &canary);
+    let debug = format!(
+        "{vault:?} {canary:?} {sealed:?} {index:?} {refused:?} {:?}",
+        master(1)
+    );
+    for hidden in ["canary", "4711", "0042", "01010101", "1, 1, 1, 1"] {
+        assert!(!debug.contains(hidden), "{debug}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_place_is_never_that_of_another_code(
+        (k1, c1, d1, p1) in (0i32..3, 0i64..3, 0i64..3, "[a-c]{1,3}"),
+        (k2, c2, d2, p2) in (0i32..3, 0i64..3, 0i64..3, "[a-c]{1,3}"),
+    ) {
+        let same = (k1, c1, d1, &p1) == (k2, c2, d2, &p2);
+        let first = place(KeyId(k1), CodeId(c1), &sku(&p1, d1));
+        prop_assert_eq!(first == place(KeyId(k2), CodeId(c2), &sku(&p2, d2)), same);
+    }
+}
