@@ -85,7 +85,8 @@ struct Open {
 pub struct Client {
     origin: Origin,
     timeout: Duration,
-    open: Option<Open>,
+    /// Boxed, because it is taken out and put back at every request, and hyper's state is a kilobyte.
+    open: Option<Box<Open>>,
 }
 
 /// A request that did not come back as an answer.
@@ -174,7 +175,7 @@ impl Client {
             .map_err(|broken| broken.failure)
     }
 
-    async fn connect(&self) -> Result<Open, Failure> {
+    async fn connect(&self) -> Result<Box<Open>, Failure> {
         let not_sent = |error: &dyn std::fmt::Display| Failure::NotSent(format!("connecting: {error}"));
         let connecting = TcpStream::connect(self.origin.address());
         let stream = match tokio::time::timeout(self.timeout, connecting).await {
@@ -185,15 +186,18 @@ impl Client {
         stream.set_nodelay(true).map_err(|error| not_sent(&error))?;
         let handshake = http1::handshake(TokioIo::new(stream)).await;
         let (sender, wire) = handshake.map_err(|error| not_sent(&error))?;
-        Ok(Open {
-            sender,
-            wire: Some(wire),
-        })
+        let wire = Some(wire);
+        Ok(Box::new(Open { sender, wire }))
     }
 
     /// One request over one connection; the connection is kept only after a whole answer.
-    async fn exchange(&mut self, mut open: Open, request: Request<Full<Bytes>>) -> Result<Answer, Broken> {
-        let exchange = drive(&mut open.wire, ask(&mut open.sender, request));
+    async fn exchange(
+        &mut self,
+        mut open: Box<Open>,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Answer, Broken> {
+        let Open { sender, wire } = open.as_mut();
+        let exchange = drive(wire, ask(sender, request));
         let outcome = match tokio::time::timeout(self.timeout, exchange).await {
             Ok(outcome) => outcome,
             Err(_) => Err(unknown(&format!("no whole answer within {:?}", self.timeout))),

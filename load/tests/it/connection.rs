@@ -98,8 +98,10 @@ async fn a_connection_that_the_server_closed_is_replaced() {
     });
     for _ in 0..3 {
         assert_eq!(get(&mut client, "/").await.unwrap().status, 200);
-        // The end of the connection must have arrived: before that, nobody can know of it.
+        // The end of the connection must have arrived, and the runtime have looked at its sockets: before that,
+        // nobody can know of it.
         server.closed.recv().await.unwrap();
+        tokio::task::yield_now().await;
     }
     assert_eq!(server.requests().len(), 3);
 }

@@ -9,4 +9,3 @@ mod fake;
 mod history;
 mod run_and_audit;
 mod signature;
-mod tmp_serve;
