@@ -4,8 +4,20 @@
 //! `store` (the commit statement).
 
 pub mod access;
+pub mod admin;
+pub mod cli;
 pub mod errors;
+pub mod http;
+pub mod json;
+pub mod keyring;
+pub mod metrics;
 pub mod postgres;
+pub mod sandbox;
+pub mod secrets;
+pub mod service;
+pub mod settings;
+pub mod startup;
 pub mod store;
+pub mod telemetry;
 pub mod trace;
 pub mod vault;

@@ -1,14 +1,36 @@
-//! The service's entry point.
+//! The program: reads its settings, then serves, or speaks to a service that runs.
 
-use std::env;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use vouchsafe::postgres::{GUARD_SUBCOMMAND, run_guard};
+use vouchsafe::settings::{Cli, Command, SettingsError};
+use vouchsafe::{cli, startup, telemetry};
 
 fn main() -> ExitCode {
-    let mut arguments = env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == GUARD_SUBCOMMAND) {
-        return run_guard(arguments);
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    if arguments.get(1).is_some_and(|first| first == GUARD_SUBCOMMAND) {
+        return run_guard(arguments.into_iter().skip(2));
     }
-    ExitCode::SUCCESS
+    let settings = match Cli::read(&arguments) {
+        Ok(settings) => settings,
+        Err(SettingsError::Arguments(error)) => error.exit(),
+        Err(error) => return complain(&error),
+    };
+    match settings.command {
+        Some(Command::Client(command)) => cli::run(command, &settings.data_dir),
+        Some(Command::Serve(_)) | None => {
+            let serve = settings.serve_settings();
+            match telemetry::start(&serve.log, serve.log_format) {
+                Ok(()) => startup::serve(serve, &settings.data_dir),
+                Err(error) => complain(&error),
+            }
+        }
+    }
+}
+
+#[allow(clippy::print_stderr)] // nothing logs yet
+fn complain(error: &dyn std::error::Error) -> ExitCode {
+    eprintln!("vouchsafe: {error}");
+    ExitCode::FAILURE
 }

@@ -9,6 +9,7 @@ use vouchsafe_actors::engine::Engine;
 
 use crate::access::environment::Environment;
 use crate::access::register::Register;
+use crate::http::Gate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
 use crate::store::PgStore;
@@ -17,6 +18,8 @@ use crate::store::PgStore;
 pub struct Service {
     /// Sandbox or production.
     pub environment: Environment,
+    /// Who is inside.
+    pub gate: Arc<Gate>,
     /// Decides and commits.
     pub engine: Engine,
     /// Postgres.

@@ -8,6 +8,6 @@ pub mod journal;
 pub mod keys;
 pub mod store;
 pub mod supervisor;
-pub mod wallet;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod wallet;

@@ -1,44 +1,43 @@
 //! The store in memory passes every case of the conformance suite; and each case can fail.
 
-use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 
+use futures_util::FutureExt;
 use vouchsafe_actors::conformance_cases;
 use vouchsafe_actors::testing::conformance::{self, CASES, GUARDS};
 use vouchsafe_actors::testing::{Guard, MemoryDatabase};
 
-/// On paused time in one thread: a wait costs nothing, and everything happens in the same order every time.
-fn on_paused_time<T>(story: impl Future<Output = T>) -> T {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime needs nothing but memory");
-    runtime.block_on(story)
-}
-
+/// Each case is a test, on paused time in one thread: a wait costs nothing, and all happens in the same order every time.
 macro_rules! in_memory {
     ($($case:ident)*) => {
         $(
-            #[test]
-            fn $case() {
-                on_paused_time(conformance::run_and_audit(stringify!($case), &MemoryDatabase::new()));
+            #[tokio::test(start_paused = true)]
+            async fn $case() {
+                conformance::run_and_audit(stringify!($case), &MemoryDatabase::new()).await;
             }
         )*
     };
 }
 conformance_cases!(in_memory);
 
-#[test]
-fn without_a_guard_its_case_fails() {
+/// What the case panics with on a store without the guard; `None` when it does not notice.
+async fn complaint(guard: Guard, case: &str) -> Option<String> {
+    let subject = MemoryDatabase::without(guard);
+    let panic = AssertUnwindSafe(conformance::run(case, &subject))
+        .catch_unwind()
+        .await
+        .err()?;
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string))
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_guard_its_case_fails() {
     for (guard, case) in GUARDS {
-        let removed = Guard::from_name(guard).expect("the store in memory has every guard");
-        let passes =
-            || on_paused_time(async { conformance::run(case, &MemoryDatabase::without(removed)).await });
-        let outcome = catch_unwind(AssertUnwindSafe(passes));
+        let removed = Guard::from_name(guard).unwrap();
+        let complaint = complaint(removed, case).await;
         assert!(
-            outcome.is_err(),
+            complaint.is_some(),
             "{case} does not notice that the guard {guard} is gone"
         );
     }

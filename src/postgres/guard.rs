@@ -173,12 +173,13 @@ impl Guard {
         self.tend(service, now)
     }
 
-    /// Until the next look, or the next start if that comes first.
+    /// Until the next look, or the next start if that comes first. A start that is overdue waits for the service.
     fn pause(&self) -> Duration {
-        match self.server {
-            Server::Running(_) => POLL,
-            Server::DueAt(at) => POLL.min(at.saturating_duration_since(Instant::now())),
-        }
+        let left = match self.server {
+            Server::Running(_) => Duration::ZERO,
+            Server::DueAt(at) => at.saturating_duration_since(Instant::now()),
+        };
+        if left.is_zero() { POLL } else { left.min(POLL) }
     }
 
     fn tend(&mut self, service: Service, now: Instant) -> io::Result<Option<End>> {
@@ -279,3 +280,6 @@ impl Guard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

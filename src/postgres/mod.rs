@@ -92,9 +92,12 @@ impl PrivatePostgres {
             }
             // A guard that we started does not end while there is hope.
             if starts > 1 {
-                Err(PostgresError::DoesNotStart { log: log.clone() })
-            } else {
-                Ok(guarding)
+                return Err(PostgresError::DoesNotStart { log: log.clone() });
+            }
+            // The server's own file is asked first: while it recovers, it would log each attempt to connect.
+            match guarding {
+                Guarding::Serving if !postmaster::answers(keeper.plan()) => Ok(Guarding::Changing),
+                guarding => Ok(guarding),
             }
         });
         ready.map_err(|error| match error {

@@ -132,6 +132,11 @@ pub(super) fn is_ready(pgdata: &Path, pid: u32) -> bool {
     recorded_pid(pgdata) == Some(pid) && line(pgdata, STATE_LINE).is_some_and(|state| state == "ready")
 }
 
+/// Whether a server of the planned cluster runs and takes connections.
+pub(super) fn answers(plan: &Plan) -> bool {
+    running_pid(plan).is_some_and(|pid| is_ready(&plan.pgdata, pid))
+}
+
 /// The pid of the server that runs in the planned cluster, whatever its settings.
 pub(super) fn running_pid(plan: &Plan) -> Option<u32> {
     match recorded(plan) {

@@ -71,7 +71,9 @@ impl Access {
         run(async move {
             loop {
                 let last = match look()? {
-                    Guarding::Changing | Guarding::Started => "its guard is starting or ending".to_owned(),
+                    Guarding::Changing | Guarding::Started => {
+                        "its guard or itself is starting or ending".to_owned()
+                    }
                     Guarding::Serving => match connect(&options).await {
                         Ok(connection) => return Ok(connection.close().await?),
                         Err(error) if is_wrong_password(&error) => return Err(error.into()),

@@ -2,6 +2,7 @@
 
 use sqlx::PgPool;
 use time::Date;
+use time::macros::date;
 use vouchsafe_actors::domain::ids::{ChunkId, StockId};
 use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, StockRequest};
 use vouchsafe_actors::domain::voucher::Expiry;
@@ -205,5 +206,5 @@ async fn free_elsewhere(
 
 /// The first usable day as a date; what is before every date leaves nothing out.
 fn earliest(request: &StockRequest) -> Date {
-    request.not_before.date().unwrap_or(Date::MIN)
+    request.not_before.date().unwrap_or(date!(0001 - 01 - 01))
 }

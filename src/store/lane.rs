@@ -50,6 +50,7 @@ impl PgLane {
              SELECT n.node, $3, 1, 0
                FROM nodes AS n
               WHERE n.node = $1 AND n.incarnation = $2
+                FOR SHARE OF n
              ON CONFLICT (node, lane) DO UPDATE SET generation = l.generation + 1, batch = 0
              RETURNING generation",
         )
@@ -100,15 +101,17 @@ impl PgLane {
         self.connection = None;
         let mut connection = connect(&self.options).await?;
         // Waits for the old transaction if it still runs, shuts out one that has not arrived yet, and reads which batch
-        // was the last to commit, all by the lock on one row.
+        // was the last to commit, all by the lock on one row. The node's row is locked before: after a wait for the lane
+        // Postgres would not look at the incarnation again, and a later start could have come meanwhile.
         let taken: Option<(i64, i64)> = sqlx::query_as(
-            "UPDATE lanes AS l
+            "WITH me AS MATERIALIZED (
+                SELECT n.node FROM nodes AS n WHERE n.node = $1 AND n.incarnation = $3 FOR SHARE
+             )
+             UPDATE lanes AS l
                 SET generation = l.generation + 1
-               FROM nodes AS n
-              WHERE l.node = $1
+               FROM me
+              WHERE l.node = me.node
                 AND l.lane = $2
-                AND n.node = l.node
-                AND n.incarnation = $3
              RETURNING l.generation, l.batch",
         )
         .bind(&self.fence.node)

@@ -4,12 +4,24 @@
 //! Every operation runs there as a task, so that a caller who goes away cancels nothing; a transaction that is cancelled
 //! half-way would leave its connection in the pool with the transaction open.
 
+mod audit;
+mod availability;
+mod categories;
+mod codes;
 mod commit;
+mod credentials;
+mod data_keys;
+mod deployment;
 mod error;
 mod inventory;
 mod keys;
 mod lane;
 mod nodes;
+mod orders;
+mod partners;
+mod products;
+mod stock;
+mod transactions;
 mod wallets;
 
 use std::future::Future;
@@ -25,11 +37,25 @@ use vouchsafe_actors::domain::money::Currency;
 use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_actors::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 
+pub use audit::{AuditFilter, AuditRow, By, Deed};
+pub use availability::FreeVouchers;
+pub use categories::{Category, PutCategory};
+pub use codes::{Retrieval, Retrieved, SealedVoucher};
+pub use credentials::{CredentialSummary, Issued, MAX_LIVE_CREDENTIALS, Papers};
+pub use data_keys::{DataKeys, Wrap};
 pub(crate) use error::describe;
 use error::unavailable;
 pub use inventory::CHUNK_VOUCHERS;
 use lane::PgLane;
 pub use nodes::{LEASE_S, NodeIdentity};
+pub use partners::terms::{ApprovalRule, Limit, Limits, OtherCurrencies, Scope, Thresholds};
+pub use partners::{Change, DEFAULT_CANCEL_WINDOW_S, Partner};
+pub use products::{PutProduct, ShownProduct};
+pub use stock::{
+    FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, StockBatch, StockLevel, VoidOutcome, VoidTarget, Voided,
+};
+pub use transactions::Transaction;
+pub use wallets::WalletRow;
 
 /// Connections beside those of the lanes.
 const MAX_CONNECTIONS: u32 = 12;
@@ -114,6 +140,16 @@ impl PgStore {
     pub async fn ping(&self) -> Result<(), sqlx::Error> {
         self.run(|pool| async move { sqlx::query("SELECT 1").execute(&pool).await.map(drop) })
             .await
+    }
+
+    /// Runs work that changes the database, and then what is kept of it in memory: to its end, whether or not its caller
+    /// waits for it.
+    pub(crate) async fn to_the_end<T, F>(&self, work: F) -> Result<T, sqlx::Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
+    {
+        on(&self.runtime, work).await
     }
 
     /// Runs database work as a task of its own on the database's runtime.

@@ -107,6 +107,11 @@ impl Catalogue {
         self.products.get(product_id)
     }
 
+    /// All products, in no order.
+    pub fn products(&self) -> impl Iterator<Item = &Product> {
+        self.products.values().map(AsRef::as_ref)
+    }
+
     /// This catalogue with `product` new or replaced.
     #[must_use]
     pub fn with(&self, product: Product) -> Self {

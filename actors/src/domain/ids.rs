@@ -27,6 +27,9 @@ macro_rules! id {
             /// What the text form begins with.
             pub const PREFIX: &'static str = $prefix;
 
+            /// How long the text form is, in bytes.
+            pub const TEXT_LENGTH: usize = $prefix.len() + 32;
+
             /// A new id of this moment.
             #[must_use]
             pub fn generate() -> Self {

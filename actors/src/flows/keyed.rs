@@ -82,6 +82,7 @@ pub(super) async fn begin(engine: &Engine, key: KeyHash, request: Fingerprint) -
                 }));
             }
             Begun::Running(waiter) => waiter,
+            Begun::Crowded => return Err(Unanswered::KeyBusy),
         };
         match tokio::time::timeout_at(patience_ends, waiter.ended()).await {
             Ok(Ended::Kept(known)) => return replay(known, request).map(Turn::Answered),
@@ -100,7 +101,7 @@ pub(super) async fn look_up(
     match engine.store.find_answer(ticket.key.key()).await {
         Ok(None) => Ok(Turn::Run(ticket)),
         Ok(Some(known)) => {
-            ticket.key.keep(known.clone());
+            ticket.key.found(known.clone());
             replay(known, request).map(Turn::Answered)
         }
         Err(error) => {

@@ -14,7 +14,7 @@ use crate::domain::ids::{PartnerId, TransactionId};
 use crate::domain::ledger::{LedgerKind, Movement};
 use crate::domain::money::{Amount, Money};
 use crate::engine::Engine;
-use crate::journal::{Hold, KeyClaim, Record};
+use crate::journal::{Hold, KeyClaim, Record, Ticket};
 use crate::supervisor::Patience;
 use crate::wallet::Funds;
 
@@ -81,13 +81,14 @@ pub async fn top_up(engine: &Engine, command: TopUp) -> Result<Booked, NotBooked
             .wallets
             .set_aside(command.partner_id, command.money.currency, taken, &patience)
             .await;
-        let hold = match asked.map_err(|_| Unanswered::Unavailable)? {
-            Funds::Held(hold) => hold,
-            Funds::Short(balance) => {
-                return match keyed::look_up(engine, ticket, command.fingerprint).await? {
-                    Turn::Answered(answer) => booked(&answer, true),
-                    Turn::Run(_) => Err(NotBooked::Short(balance)),
+        let hold = match asked {
+            Ok(Funds::Held(hold)) => hold,
+            refused => {
+                let reason = match refused {
+                    Ok(Funds::Short(balance)) => NotBooked::Short(balance),
+                    _ => Unanswered::Unavailable.into(),
                 };
+                return unless_known(engine, ticket, command.fingerprint, reason).await;
             }
         };
         let holds: Vec<Box<dyn Hold>> = vec![Box::new(hold)];
@@ -97,7 +98,26 @@ pub async fn top_up(engine: &Engine, command: TopUp) -> Result<Booked, NotBooked
             Finished::Stale(same) => ticket = same,
         }
     }
-    Err(Unanswered::Unavailable.into())
+    unless_known(
+        engine,
+        ticket,
+        command.fingerprint,
+        Unanswered::Unavailable.into(),
+    )
+    .await
+}
+
+/// Books nothing for `reason`, unless the reference was booked before.
+async fn unless_known(
+    engine: &Engine,
+    ticket: Ticket,
+    request: Fingerprint,
+    reason: NotBooked,
+) -> Result<Booked, NotBooked> {
+    match keyed::look_up(engine, ticket, request).await? {
+        Turn::Answered(answer) => booked(&answer, true),
+        Turn::Run(_) => Err(reason),
+    }
 }
 
 /// What is kept under the reference is the entry's id: its balance is known in the commit, and read from the ledger.

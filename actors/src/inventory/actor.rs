@@ -100,6 +100,7 @@ pub(super) struct InventoryActor {
     /// Whether the last claim saw free vouchers at another node.
     elsewhere: bool,
     loaded: bool,
+    /// Whether a claim is under way, or about to be tried again.
     claiming: bool,
     /// A decision found that more must be claimed first.
     wanted: Option<Need>,
@@ -158,11 +159,15 @@ impl InventoryActor {
     }
 
     /// Claims stock for `need` and some more; whoever waits is asked again after it.
-    fn claim(&mut self, need: Need, ctx: &mut Context<Self>) {
+    fn claim(&mut self, mut need: Need, ctx: &mut Context<Self>) {
         if std::mem::replace(&mut self.claiming, true) {
             return;
         }
+        // Nobody who waits may find that what would do for it was left out.
+        let waiting = self.line.questions().map(|waiting| waiting.not_before);
+        need.not_before = waiting.fold(need.not_before, Expiry::min);
         self.line.round_begins();
+        self.shelf.claim_begins();
         let request = StockRequest {
             sku: self.sku.clone(),
             loaded: self.shelf.loaded(),
@@ -193,19 +198,15 @@ impl InventoryActor {
         need: Need,
         ctx: &mut Context<Self>,
     ) {
-        self.claiming = false;
         match claimed {
             Ok(claimed) => {
-                let brought_nothing = claimed.chunks.is_empty();
-                self.shelf.shelve(&claimed);
+                self.shelf.shelve(&claimed, need.not_before);
                 self.elsewhere = claimed.elsewhere;
                 self.loaded = true;
                 self.lineage.meter.set_ready(true);
-                self.line.round_ends();
-                if brought_nothing && self.shelf.can_grow() {
-                    self.claim_later(need, ctx);
-                } else {
-                    self.ask_again(ctx);
+                match (claimed.chunks.is_empty(), claimed.next) {
+                    (true, Some(_)) => self.claim_later(need, ctx),
+                    (brought_nothing, _) => self.conclude(brought_nothing, ctx),
                 }
             }
             Err(error) => {
@@ -215,9 +216,21 @@ impl InventoryActor {
         }
     }
 
+    /// Asks those who wait. Only a claim that brought nothing says whether others own what is missing here, so only such
+    /// a one confirms a shortage.
+    fn conclude(&mut self, brought_nothing: bool, ctx: &mut Context<Self>) {
+        self.claiming = false;
+        if brought_nothing {
+            self.line.round_ends();
+        }
+        self.ask_again(ctx);
+    }
+
     /// Tries again, as long as somebody waits for it.
     fn claim_later(&mut self, need: Need, ctx: &mut Context<Self>) {
+        self.line.forget_gone();
         ctx.run_later(CLAIM_AGAIN_AFTER, move |actor, ctx| {
+            actor.claiming = false;
             if !actor.loaded || !actor.line.is_empty() {
                 actor.claim(need, ctx);
             }
@@ -301,11 +314,26 @@ impl Handler<Restocked> for InventoryActor {
     }
 }
 
+/// Shows the shelf.
+#[cfg(any(test, feature = "testing"))]
+#[derive(Debug, Message)]
+#[rtype(result = "Shelf")]
+pub(super) struct Show;
+
+#[cfg(any(test, feature = "testing"))]
+impl Handler<Show> for InventoryActor {
+    type Result = MessageResult<Show>;
+
+    fn handle(&mut self, _: Show, _: &mut Self::Context) -> Self::Result {
+        MessageResult(self.shelf.clone())
+    }
+}
+
 /// Kills the actor in the middle of its work.
 #[cfg(any(test, feature = "testing"))]
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub struct Panic;
+pub(super) struct Panic;
 
 #[cfg(any(test, feature = "testing"))]
 impl Handler<Panic> for InventoryActor {

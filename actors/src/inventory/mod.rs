@@ -6,10 +6,10 @@ pub mod shelf;
 
 use std::sync::Arc;
 
-#[cfg(any(test, feature = "testing"))]
-pub use actor::Panic;
 pub use actor::Supply;
 use actor::{InventoryActor, Need, Restocked, SetAside};
+#[cfg(any(test, feature = "testing"))]
+use actor::{Panic, Show};
 pub use hold::StockHold;
 
 use crate::domain::product::Sku;
@@ -62,6 +62,12 @@ impl Inventory {
     /// The counters of every inventory actor.
     pub fn readings(&self) -> Vec<(Sku, Reading)> {
         self.actors.readings()
+    }
+
+    /// The shelf of a SKU as its actor has it; nothing if none is alive.
+    #[cfg(any(test, feature = "testing"))]
+    pub async fn shelf(&self, sku: &Sku) -> Option<shelf::Shelf> {
+        self.actors.find(sku)?.addr.send(Show).await.ok()
     }
 
     /// Kills the actor of a SKU in the middle of its work.

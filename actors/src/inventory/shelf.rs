@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::domain::ids::ChunkId;
+use crate::domain::ids::{ChunkId, StockId};
 use crate::domain::stock::ClaimedStock;
 use crate::domain::voucher::{Expiry, Shelved};
 
@@ -28,7 +28,7 @@ pub enum Decision {
 struct Chunk {
     free: usize,
     aside: usize,
-    /// A commit refused one of its vouchers: none of it is sold until it is claimed again.
+    /// What of it is free is not known here any more: none of it is sold until it is claimed again.
     suspect: bool,
 }
 
@@ -40,6 +40,10 @@ pub struct Shelf {
     aside: usize,
     /// The earliest expiry that could still be claimed; `None` when nothing could.
     horizon: Option<Expiry>,
+    /// The earliest expiry that came up since the claim under way began: its answer may not know of it.
+    come_up: Option<Expiry>,
+    /// What expires earlier may be missing from the chunks that are here.
+    floor: Expiry,
 }
 
 impl Default for Shelf {
@@ -57,6 +61,8 @@ impl Shelf {
             chunks: HashMap::new(),
             aside: 0,
             horizon: Some(Expiry::PAST),
+            come_up: None,
+            floor: Expiry::PAST,
         }
     }
 
@@ -84,14 +90,23 @@ impl Shelf {
         self.chunks.keys().copied().collect()
     }
 
+    /// The vouchers that can be sold, in the order of sale.
+    pub fn on_sale(&self) -> impl Iterator<Item = &Shelved> {
+        self.free.iter()
+    }
+
     /// Sets `quantity` vouchers aside that expire no earlier than `not_before`. `confirmed` says that the store was asked
     /// for more after this request came.
     pub fn hold(&mut self, quantity: usize, not_before: Expiry, confirmed: bool) -> Decision {
-        self.drop_lapsed(not_before);
-        if self.free.len() < quantity {
-            return self.shortage(quantity, confirmed);
+        if not_before < self.floor {
+            self.doubt_all();
+            return Decision::Refill;
         }
-        let picked: Vec<Shelved> = self.free.iter().take(quantity).copied().collect();
+        let usable = self.free.range(first_expiring(not_before)..);
+        let picked: Vec<Shelved> = usable.take(quantity).copied().collect();
+        if picked.len() < quantity {
+            return self.shortage(quantity, picked.len(), confirmed);
+        }
         let last = picked.last().map_or(Expiry::PAST, |voucher| voucher.expiry);
         if self.horizon.is_some_and(|horizon| horizon < last) {
             return Decision::Refill;
@@ -107,18 +122,25 @@ impl Shelf {
         Decision::Held(picked)
     }
 
-    fn shortage(&self, quantity: usize, confirmed: bool) -> Decision {
+    fn shortage(&self, quantity: usize, usable: usize, confirmed: bool) -> Decision {
+        // A suspect chunk can be claimed again as soon as nothing of it is under way: until then nobody knows.
+        let unknown = || self.chunks.values().any(|chunk| chunk.suspect);
         if self.can_grow() || !confirmed {
             Decision::Refill
-        } else if self.free.len() + self.aside >= quantity {
+        } else if usable + self.aside >= quantity || unknown() {
             Decision::Wait
         } else {
-            Decision::Short(self.free.len())
+            Decision::Short(usable)
         }
     }
 
-    /// A claim brought this.
-    pub fn shelve(&mut self, claimed: &ClaimedStock) {
+    /// The store is about to be asked for more.
+    pub const fn claim_begins(&mut self) {
+        self.come_up = None;
+    }
+
+    /// A claim brought this, and left out what expires before `not_before`.
+    pub fn shelve(&mut self, claimed: &ClaimedStock, not_before: Expiry) {
         for chunk in &claimed.chunks {
             if self.chunks.contains_key(&chunk.chunk_id) {
                 continue;
@@ -137,12 +159,15 @@ impl Shelf {
                 },
             );
         }
-        self.horizon = claimed.next;
+        self.horizon = earlier(claimed.next, self.come_up);
+        self.floor = self.floor.max(not_before);
+        self.drop_lapsed(not_before);
     }
 
     /// New stock can be claimed, the earliest of it expiring then.
     pub fn expect(&mut self, expiry: Expiry) {
-        self.horizon = Some(self.horizon.map_or(expiry, |horizon| horizon.min(expiry)));
+        self.horizon = earlier(self.horizon, Some(expiry));
+        self.come_up = earlier(self.come_up, Some(expiry));
     }
 
     /// What was set aside is sold.
@@ -198,12 +223,27 @@ impl Shelf {
         let Some(chunk) = self.chunks.get(&voucher.chunk_id).copied() else {
             return;
         };
-        if chunk.free + chunk.aside == 0 {
-            self.chunks.remove(&voucher.chunk_id);
+        if chunk.free + chunk.aside > 0 {
+            return;
         }
+        self.chunks.remove(&voucher.chunk_id);
         if chunk.suspect {
-            self.expect(voucher.expiry);
+            // What else is in it, and when that expires, is not known here any more.
+            self.expect(Expiry::PAST);
         }
+    }
+
+    /// Less validity will do than what was claimed for: the clock was set back, or an operator changed the product. All
+    /// chunks are claimed anew, each once nothing of it is under way.
+    fn doubt_all(&mut self) {
+        self.free.clear();
+        self.chunks.retain(|_, chunk| chunk.aside > 0);
+        for chunk in self.chunks.values_mut() {
+            chunk.free = 0;
+            chunk.suspect = true;
+        }
+        self.floor = Expiry::PAST;
+        self.expect(Expiry::PAST);
     }
 
     fn drop_lapsed(&mut self, not_before: Expiry) {
@@ -224,6 +264,19 @@ impl Shelf {
             change(chunk);
         }
     }
+}
+
+/// Where the vouchers begin that expire no earlier than `expiry`.
+const fn first_expiring(expiry: Expiry) -> Shelved {
+    Shelved {
+        expiry,
+        stock_id: StockId(i64::MIN),
+        chunk_id: ChunkId(i64::MIN),
+    }
+}
+
+fn earlier(one: Option<Expiry>, other: Option<Expiry>) -> Option<Expiry> {
+    one.into_iter().chain(other).min()
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ impl Open {
             }
             Verdict::KeyKnown(known) => {
                 drop(holds);
-                ticket.key.keep(known.clone());
+                ticket.key.found(known.clone());
                 Outcome::KeyKnown(known)
             }
             Verdict::Stale(stale) => {

@@ -293,6 +293,8 @@ fn recovery_pauses() -> ExponentialBackoff {
         current_interval: first,
         max_interval: longest,
         max_elapsed_time: None,
+        // Without chance: a node has a few lanes alone, and a test repeats what it saw.
+        randomization_factor: 0.0,
         ..ExponentialBackoff::default()
     }
 }

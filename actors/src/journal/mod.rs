@@ -13,8 +13,10 @@ mod meter;
 mod record;
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use entry::{Entry, Open};
@@ -100,21 +102,14 @@ impl Journal {
     }
 }
 
-/// A lane that panics has lost track of money: the process ends, and the next start loads the truth.
-struct AbortOnPanic;
-
-impl Drop for AbortOnPanic {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
+/// Runs a lane to its end. One that panics has lost track of money: the process ends, and the next start loads the truth.
+async fn keep_running(lane: Lane, superseded: Arc<watch::Sender<bool>>) {
+    match AssertUnwindSafe(lane.run()).catch_unwind().await {
+        Ok(Ok(())) => {}
+        Ok(Err(Superseded)) => drop(superseded.send_replace(true)),
+        Err(_) => {
             tracing::error!("a lane of the journal panicked: the process ends now");
             std::process::abort();
         }
-    }
-}
-
-async fn keep_running(lane: Lane, superseded: Arc<watch::Sender<bool>>) {
-    let _abort = AbortOnPanic;
-    if let Err(Superseded) = lane.run().await {
-        superseded.send_replace(true);
     }
 }

@@ -8,11 +8,16 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::answers::Answers;
 use crate::domain::answer::{KeyHash, KnownAnswer};
 use crate::domain::clock::Clock;
+
+/// How many requests may wait for the first one of their key at once, over all keys: as many as may be under way. They
+/// are not admitted while they wait, so this bounds them; beyond it a duplicate hears at once what it would hear after
+/// its wait.
+const MAX_WAITING: usize = 4_096;
 
 /// How the request that came first ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +35,8 @@ pub enum Begun {
     First(KeyGuard),
     /// Another request runs; it will end.
     Running(Waiter),
+    /// Another request runs, and too many wait already.
+    Crowded,
     /// It was answered lately.
     Known(KnownAnswer),
 }
@@ -38,6 +45,7 @@ pub enum Begun {
 pub struct Keys {
     running: DashMap<KeyHash, watch::Receiver<Option<Ended>>>,
     answers: Answers,
+    waiting: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
 }
 
@@ -56,6 +64,7 @@ impl Keys {
         Arc::new(Self {
             running: DashMap::new(),
             answers: Answers::new(),
+            waiting: Arc::new(Semaphore::new(MAX_WAITING)),
             clock,
         })
     }
@@ -64,9 +73,13 @@ impl Keys {
     pub fn begin(self: &Arc<Self>, key: KeyHash) -> Begun {
         let guard = match self.running.entry(key) {
             Entry::Occupied(entry) => {
-                return Begun::Running(Waiter {
-                    ended: entry.get().clone(),
-                });
+                return match Arc::clone(&self.waiting).try_acquire_owned() {
+                    Ok(place) => Begun::Running(Waiter {
+                        ended: entry.get().clone(),
+                        _place: place,
+                    }),
+                    Err(_) => Begun::Crowded,
+                };
             }
             Entry::Vacant(entry) => {
                 let (ended, receiver) = watch::channel(None);
@@ -97,6 +110,7 @@ impl Keys {
 #[derive(Debug)]
 pub struct Waiter {
     ended: watch::Receiver<Option<Ended>>,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Waiter {
@@ -131,9 +145,15 @@ impl KeyGuard {
         self.key
     }
 
-    /// An answer is durable under the key: whoever waits gets it.
+    /// An answer became durable under the key: whoever waits gets it, and whoever comes later.
     pub fn keep(self, known: KnownAnswer) {
         self.keys.answers.insert(self.key, known.clone(), self.since);
+        self.found(known);
+    }
+
+    /// An answer was durable under the key before: whoever waits gets it. It is not remembered, since its 24 h began
+    /// with its own commit, and nobody here knows when that was.
+    pub fn found(self, known: KnownAnswer) {
         self.ended.send_replace(Some(Ended::Kept(known)));
     }
 }
@@ -199,6 +219,27 @@ mod tests {
         }
         assert!(matches!(keys.begin(KEY), Begun::Known(answer) if answer == known()));
         assert_eq!(keys.running(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_was_found_is_told_to_those_who_wait_and_not_remembered() {
+        let keys = keys();
+        let guard = first(&keys);
+        let waiter = waiter(&keys);
+        guard.found(known());
+        assert_eq!(waiter.ended().await, Ended::Kept(known()));
+        first(&keys);
+    }
+
+    #[test]
+    fn no_more_wait_than_there_is_room_for() {
+        let keys = keys();
+        let guard = first(&keys);
+        let mut waiters: Vec<_> = (0..MAX_WAITING).map(|_| waiter(&keys)).collect();
+        assert!(matches!(keys.begin(KEY), Begun::Crowded));
+        waiters.pop();
+        assert!(matches!(keys.begin(KEY), Begun::Running(_)));
+        drop(guard);
     }
 
     #[tokio::test]

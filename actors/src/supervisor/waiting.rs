@@ -59,9 +59,14 @@ impl<Q, A> WaitingLine<Q, A> {
         self.line.is_empty()
     }
 
-    /// Whether somebody waits with such a question.
-    pub fn any(&self, question: impl Fn(&Q) -> bool) -> bool {
-        self.line.iter().any(|waiting| question(&waiting.question))
+    /// What those who wait have asked, in the order they came.
+    pub fn questions(&self) -> impl Iterator<Item = &Q> {
+        self.line.iter().map(|waiting| &waiting.question)
+    }
+
+    /// Forgets those who have gone, while there is no answer for anybody.
+    pub fn forget_gone(&mut self) {
+        self.line.retain(|waiting| !waiting.reply.is_closed());
     }
 
     /// Asks everybody's question again. `decide` is told whether the store was read since the question came; it answers
@@ -115,5 +120,14 @@ mod tests {
         assert_eq!(asked, [1, 3]);
         line.ask_again(|question, _| Some(*question));
         assert!(line.is_empty());
+    }
+
+    #[test]
+    fn those_who_have_gone_are_forgotten_though_nobody_is_answered() {
+        let mut line = WaitingLine::<u32, u32>::default();
+        drop(line.join(1));
+        let _second = line.join(2);
+        line.forget_gone();
+        assert_eq!(line.questions().collect::<Vec<_>>(), [&2]);
     }
 }

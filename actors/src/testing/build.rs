@@ -17,7 +17,7 @@ use crate::domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
 use crate::domain::ledger::{LedgerKind, Movement, WalletKey};
 use crate::domain::money::{Amount, Currency};
 use crate::domain::order::{Fulfilment, Order, PendingReason, PricedLine, PricedOrder};
-use crate::domain::product::{Route, Sku};
+use crate::domain::product::{Approval, Route, Sku};
 use crate::domain::voucher::{Allocation, Expiry, Shelved};
 use crate::journal::{KeyClaim, Record};
 
@@ -122,6 +122,7 @@ fn line(sku: &Sku, quantity: u32) -> PricedLine {
         unit_price: sku.denomination,
         route: Route::Vendor,
         min_validity_days: 0,
+        approval: Approval::Rule,
     }
 }
 

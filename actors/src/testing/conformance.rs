@@ -75,9 +75,9 @@ macro_rules! conformance_cases {
             a_chunk_under_a_running_batch_stays
             a_chunk_taken_over_during_a_wait_is_stale
             a_voucher_sold_during_a_wait_is_stale
+            two_lanes_sell_from_one_chunk
             what_expires_first_is_claimed_first
             asking_again_is_harmless
-            nothing_is_claimed_for_nothing
             own_chunks_come_back_at_once
             a_strangers_chunks_come_after_its_lease
             sold_stock_is_not_elsewhere
@@ -87,6 +87,7 @@ macro_rules! conformance_cases {
             events_are_numbered_without_gap
             events_follow_the_order_of_the_batch
             partners_are_numbered_apart
+            numbers_given_during_a_wait_are_taken
         }
     };
 }

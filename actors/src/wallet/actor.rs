@@ -75,7 +75,12 @@ pub(super) struct WalletActor {
     purses: HashMap<Currency, Purse>,
     line: WaitingLine<(Currency, Amount), Funds>,
     loaded: bool,
+    /// Whether a read is under way, or about to be tried again.
     reading: bool,
+    /// How often a commit found less in the wallet than was thought here.
+    doubts: u64,
+    /// How many of these were known when the last read that was answered began.
+    dispelled: u64,
 }
 
 impl WalletActor {
@@ -89,6 +94,8 @@ impl WalletActor {
             line: WaitingLine::default(),
             loaded: false,
             reading: false,
+            doubts: 0,
+            dispelled: 0,
         }
     }
 
@@ -100,7 +107,7 @@ impl WalletActor {
         confirmed: bool,
         ctx: &mut Context<Self>,
     ) -> Option<Funds> {
-        if !self.loaded {
+        if !self.knows() {
             return None;
         }
         let purse = self.purses.entry(currency).or_insert(Purse::new(Receipt::EMPTY));
@@ -109,6 +116,11 @@ impl WalletActor {
             Decision::Short(balance) if confirmed => Some(Funds::Short(balance)),
             Decision::Short(_) | Decision::Wait => None,
         }
+    }
+
+    /// Whether the purses are what the store said, after the last commit that contradicted them.
+    fn knows(&self) -> bool {
+        self.loaded && self.dispelled == self.doubts
     }
 
     fn hold(&self, currency: Currency, amount: Amount, ctx: &mut Context<Self>) -> WalletHold {
@@ -132,6 +144,7 @@ impl WalletActor {
         }
         self.line.round_begins();
         let (store, partner_id) = (Arc::clone(&self.store), self.partner_id);
+        let doubts = self.doubts;
         let holds = (!self.loaded).then(|| Arc::clone(&self.lineage.holds));
         let read = async move {
             // What a dead incarnation set aside is settled first, so that nothing under way is missed.
@@ -142,14 +155,19 @@ impl WalletActor {
         };
         ctx.spawn(
             read.into_actor(self)
-                .map(|wallets, actor, ctx| actor.has_read(wallets, ctx)),
+                .map(move |wallets, actor, ctx| actor.has_read(wallets, doubts, ctx)),
         );
     }
 
-    fn has_read(&mut self, wallets: Result<Vec<(Currency, Receipt)>, Unavailable>, ctx: &mut Context<Self>) {
-        self.reading = false;
+    fn has_read(
+        &mut self,
+        wallets: Result<Vec<(Currency, Receipt)>, Unavailable>,
+        doubts: u64,
+        ctx: &mut Context<Self>,
+    ) {
         match wallets {
             Ok(wallets) => {
+                self.reading = false;
                 for (currency, receipt) in wallets {
                     self.purses
                         .entry(currency)
@@ -157,27 +175,30 @@ impl WalletActor {
                         .learn(receipt);
                 }
                 self.loaded = true;
+                self.dispelled = doubts;
                 self.lineage.meter.set_ready(true);
                 self.line.round_ends();
                 self.ask_again(ctx);
-                self.read_if_short(ctx);
+                self.read_if_needed(ctx);
             }
             Err(error) => {
                 warn!(partner.id = %self.partner_id, %error, "a wallet cannot be read yet");
-                ctx.run_later(READ_AGAIN_AFTER, Self::read);
+                self.line.forget_gone();
+                ctx.run_later(READ_AGAIN_AFTER, |actor, ctx| {
+                    actor.reading = false;
+                    actor.read(ctx);
+                });
             }
         }
     }
 
-    /// Reads again if somebody is short who came after the last read began.
-    fn read_if_short(&mut self, ctx: &mut Context<Self>) {
-        let purses = &self.purses;
+    /// Reads again if a commit contradicted the last read, or if somebody is short who came after it began.
+    fn read_if_needed(&mut self, ctx: &mut Context<Self>) {
         let short = |(currency, amount): &(Currency, Amount)| {
-            purses
-                .get(currency)
-                .is_none_or(|purse| purse.newest().balance < *amount)
+            let purse = self.purses.get(currency);
+            purse.is_none_or(|purse| purse.newest().balance < *amount)
         };
-        if self.line.any(short) {
+        if !self.knows() || self.line.questions().any(short) {
             self.read(ctx);
         }
     }
@@ -205,7 +226,7 @@ impl Handler<SetAside> for WalletActor {
             Some(funds) => Reply::Now(funds),
             None => {
                 let answer = self.line.join((currency, amount));
-                self.read_if_short(ctx);
+                self.read_if_needed(ctx);
                 Reply::Later(answer)
             }
         };
@@ -231,14 +252,30 @@ impl Handler<Resolved> for WalletActor {
             Fate::Released => purse.release(amount),
             Fate::Refuted => {
                 purse.release(amount);
+                self.doubts += 1;
                 self.read(ctx);
             }
         }
         if !self.line.is_empty() {
             self.ask_again(ctx);
-            self.read_if_short(ctx);
+            self.read_if_needed(ctx);
         }
         drop(queued);
+    }
+}
+
+/// Shows the purse of a currency.
+#[cfg(any(test, feature = "testing"))]
+#[derive(Debug, Message)]
+#[rtype(result = "Option<Purse>")]
+pub(super) struct Show(pub(super) Currency);
+
+#[cfg(any(test, feature = "testing"))]
+impl Handler<Show> for WalletActor {
+    type Result = Option<Purse>;
+
+    fn handle(&mut self, Show(currency): Show, _: &mut Self::Context) -> Self::Result {
+        self.purses.get(&currency).copied()
     }
 }
 
@@ -246,7 +283,7 @@ impl Handler<Resolved> for WalletActor {
 #[cfg(any(test, feature = "testing"))]
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub struct Panic;
+pub(super) struct Panic;
 
 #[cfg(any(test, feature = "testing"))]
 impl Handler<Panic> for WalletActor {

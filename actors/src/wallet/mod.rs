@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 pub use actor::Funds;
 #[cfg(any(test, feature = "testing"))]
-pub use actor::Panic;
+use actor::{Panic, Show};
 use actor::{SetAside, WalletActor};
 pub use hold::WalletHold;
 
@@ -59,6 +59,13 @@ impl Wallets {
     /// The counters of every wallet actor.
     pub fn readings(&self) -> Vec<(PartnerId, Reading)> {
         self.actors.readings()
+    }
+
+    /// What the actor of a partner knows of a currency; nothing if none is alive.
+    #[cfg(any(test, feature = "testing"))]
+    pub async fn purse(&self, partner_id: PartnerId, currency: Currency) -> Option<purse::Purse> {
+        let wallet = self.actors.find(&partner_id)?;
+        wallet.addr.send(Show(currency)).await.ok().flatten()
     }
 
     /// Kills the actor of a partner in the middle of its work.

@@ -5,7 +5,6 @@ use time::Date;
 use time::macros::date;
 
 use super::*;
-use crate::domain::ids::StockId;
 use crate::domain::stock::ClaimedChunk;
 
 const SOON: Date = date!(2027 - 01 - 31);
@@ -32,7 +31,7 @@ fn claimed(chunks: Vec<ClaimedChunk>, next: Option<Date>) -> ClaimedStock {
 
 fn shelf(chunks: Vec<ClaimedChunk>) -> Shelf {
     let mut shelf = Shelf::new();
-    shelf.shelve(&claimed(chunks, None));
+    shelf.shelve(&claimed(chunks, None), Expiry::PAST);
     shelf
 }
 
@@ -87,13 +86,16 @@ fn released_vouchers_keep_their_place() {
 #[test]
 fn nothing_is_sold_past_the_horizon() {
     let mut shelf = Shelf::new();
-    shelf.shelve(&claimed(
-        vec![chunk(1, 1, &[SOON, LATER])],
-        Some(date!(2027 - 03 - 31)),
-    ));
+    shelf.shelve(
+        &claimed(vec![chunk(1, 1, &[SOON, LATER])], Some(date!(2027 - 03 - 31))),
+        Expiry::PAST,
+    );
     assert_eq!(ids(&hold(&mut shelf, 1)), [1]);
     assert_eq!(shelf.hold(1, Expiry::PAST, true), Decision::Refill);
-    shelf.shelve(&claimed(vec![chunk(2, 9, &[date!(2027 - 03 - 31)])], None));
+    shelf.shelve(
+        &claimed(vec![chunk(2, 9, &[date!(2027 - 03 - 31)])], None),
+        Expiry::PAST,
+    );
     assert_eq!(ids(&hold(&mut shelf, 2)), [9, 2]);
 }
 
@@ -102,7 +104,7 @@ fn an_import_that_expires_sooner_is_claimed_first() {
     let mut shelf = shelf(vec![chunk(1, 1, &[LATER])]);
     shelf.expect(Expiry::on(SOON));
     assert_eq!(shelf.hold(1, Expiry::PAST, false), Decision::Refill);
-    shelf.shelve(&claimed(vec![chunk(2, 2, &[SOON])], None));
+    shelf.shelve(&claimed(vec![chunk(2, 2, &[SOON])], None), Expiry::PAST);
     assert_eq!(ids(&hold(&mut shelf, 1)), [2]);
 }
 
@@ -130,6 +132,70 @@ fn a_refuted_chunk_is_sold_from_no_more_and_claimed_again_when_nothing_of_it_is_
 }
 
 #[test]
+fn nobody_is_told_of_a_shortage_while_a_refuted_chunk_cannot_be_claimed_again() {
+    let mut shelf = shelf(vec![chunk(1, 1, &[SOON; 9])]);
+    let refuted = hold(&mut shelf, 1);
+    let under_way = hold(&mut shelf, 1);
+    shelf.refute(&refuted);
+    assert_eq!(shelf.hold(5, Expiry::PAST, true), Decision::Wait);
+    shelf.settle(&under_way);
+    assert_eq!(shelf.hold(5, Expiry::PAST, true), Decision::Refill);
+}
+
+#[test]
+fn a_refuted_chunk_is_claimed_again_before_anything_else_is_sold() {
+    let mut shelf = shelf(vec![
+        chunk(1, 1, &[SOON, LATER]),
+        chunk(2, 9, &[date!(2027 - 03 - 31)]),
+    ]);
+    let early = hold(&mut shelf, 1);
+    let late = hold(&mut shelf, 2);
+    shelf.release(&early);
+    shelf.refute(&late);
+    assert_eq!(shelf.hold(1, Expiry::PAST, true), Decision::Refill);
+}
+
+#[test]
+fn what_comes_up_during_a_claim_is_not_forgotten_when_it_ends() {
+    let mut shelf = shelf(vec![chunk(1, 1, &[LATER, LATER])]);
+    shelf.claim_begins();
+    shelf.expect(Expiry::on(SOON));
+    shelf.shelve(&claimed(vec![], None), Expiry::PAST);
+    assert_eq!(shelf.hold(1, Expiry::PAST, true), Decision::Refill);
+    shelf.claim_begins();
+    shelf.shelve(&claimed(vec![chunk(2, 9, &[SOON])], None), Expiry::PAST);
+    assert_eq!(ids(&hold(&mut shelf, 2)), [9, 1]);
+}
+
+#[test]
+fn when_less_validity_will_do_again_everything_is_claimed_anew() {
+    let mut shelf = Shelf::new();
+    let strict = Expiry::leaving(SOON, 1);
+    shelf.shelve(&claimed(vec![chunk(1, 2, &[LATER, LATER])], None), strict);
+    let under_way = shelf.hold(1, strict, true);
+    assert_eq!(shelf.hold(3, Expiry::on(SOON), true), Decision::Refill);
+    assert_eq!((shelf.free(), shelf.loaded()), (0, vec![ChunkId(1)]));
+    let Decision::Held(under_way) = under_way else {
+        panic!("{under_way:?}")
+    };
+    shelf.release(&under_way);
+    assert_eq!(shelf.loaded(), []);
+    let whole = vec![chunk(1, 1, &[SOON, LATER, LATER])];
+    shelf.shelve(&claimed(whole, None), Expiry::on(SOON));
+    assert!(matches!(shelf.hold(3, Expiry::on(SOON), true), Decision::Held(held) if ids(&held) == [1, 2, 3]));
+}
+
+#[test]
+fn what_has_lapsed_is_dropped_by_the_next_claim() {
+    let mut shelf = shelf(vec![chunk(1, 1, &[SOON, SOON]), chunk(2, 3, &[LATER])]);
+    let not_before = Expiry::leaving(SOON, 1);
+    assert_eq!(shelf.hold(2, not_before, true), Decision::Short(1));
+    assert_eq!(shelf.free(), 3);
+    shelf.shelve(&claimed(vec![], None), not_before);
+    assert_eq!((shelf.free(), shelf.loaded()), (1, vec![ChunkId(2)]));
+}
+
+#[test]
 fn a_chunk_that_is_sold_out_is_forgotten() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON, SOON])]);
     let held = hold(&mut shelf, 2);
@@ -141,7 +207,7 @@ fn a_chunk_that_is_sold_out_is_forgotten() {
 #[test]
 fn a_chunk_that_is_claimed_twice_is_shelved_once() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON])]);
-    shelf.shelve(&claimed(vec![chunk(1, 1, &[SOON])], None));
+    shelf.shelve(&claimed(vec![chunk(1, 1, &[SOON])], None), Expiry::PAST);
     assert_eq!(shelf.free(), 1);
 }
 

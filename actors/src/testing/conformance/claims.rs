@@ -1,17 +1,24 @@
 //! Which chunks a claim hands out: what expires first, its own at once, a stranger's only after the lease.
 
-use super::desk::{Desk, GONE, NODE, claim, ending_on, gift, request};
+use super::desk::{Desk, GONE, Line, NODE, claim, claim_of, ending_on, gift, request};
 use super::subject::Subject;
-use crate::domain::ids::ChunkId;
+use crate::domain::ids::{ChunkId, StockId};
 use crate::domain::stock::{ClaimedStock, StockRequest};
-use crate::domain::voucher::Expiry;
+use crate::domain::voucher::{Expiry, Shelved};
 use crate::testing::build;
 
 fn ids(claimed: &ClaimedStock) -> Vec<ChunkId> {
     claimed.chunks.iter().map(|chunk| chunk.chunk_id).collect()
 }
 
-/// Chunks come in the order in which they expire, until it is enough; the next one is announced, other SKUs are not.
+fn pairs(vouchers: &[Shelved]) -> Vec<(StockId, Expiry)> {
+    vouchers
+        .iter()
+        .map(|voucher| (voucher.stock_id, voucher.expiry))
+        .collect()
+}
+
+/// What expires first is claimed, until it is enough; the next to expire is announced. Other SKUs are left alone.
 pub async fn what_expires_first_is_claimed_first<S: Subject>(subject: &S) {
     let desk = Desk::open(subject).await;
     let late = subject.add_chunk(&gift(), &ending_on(30, 2)).await;
@@ -21,17 +28,12 @@ pub async fn what_expires_first_is_claimed_first<S: Subject>(subject: &S) {
     let never = subject.add_chunk(&gift(), &[Expiry::NEVER]).await;
     subject.add_chunk(&build::sku("other", 5), &ending_on(1, 2)).await;
 
-    let claimed = desk.store.claim_stock(request(&[], 2)).await.unwrap();
+    let claimed = claim_of(&desk.store, request(&[], 2)).await;
     assert_eq!(ids(&claimed), [soon[0].chunk_id]);
-    let first = (soon[1].stock_id, soon[1].expiry);
-    assert_eq!(
-        claimed.chunks[0].vouchers,
-        [first, (soon[0].stock_id, soon[0].expiry)],
-        "first to expire first"
-    );
+    assert_eq!(claimed.chunks[0].vouchers, pairs(&soon));
     assert_eq!((claimed.next, claimed.elsewhere), (Some(build::day(30)), false));
 
-    let claimed = desk.store.claim_stock(request(&soon, 3)).await.unwrap();
+    let claimed = claim_of(&desk.store, request(&soon, 3)).await;
     assert_eq!(ids(&claimed), [late[0].chunk_id, never[0].chunk_id]);
     assert_eq!(claimed.next, None);
 }
@@ -45,14 +47,6 @@ pub async fn asking_again_is_harmless<S: Subject>(subject: &S) {
     assert_eq!(desk.claim(&gifts).await, ClaimedStock::default());
 }
 
-/// Enough is enough: nothing is claimed for nothing.
-pub async fn nothing_is_claimed_for_nothing<S: Subject>(subject: &S) {
-    let desk = Desk::open(subject).await;
-    subject.add_chunk(&gift(), &ending_on(1, 2)).await;
-    let claimed = desk.store.claim_stock(request(&[], 0)).await.unwrap();
-    assert_eq!((ids(&claimed), claimed.next), (vec![], Some(build::day(1))));
-}
-
 /// After a restart a node has its own chunks back at once, lease or not, without what was sold.
 pub async fn own_chunks_come_back_at_once<S: Subject>(subject: &S) {
     let mut desk = Desk::open(subject).await;
@@ -61,7 +55,7 @@ pub async fn own_chunks_come_back_at_once<S: Subject>(subject: &S) {
     let restarted = subject.start_node(NODE).await;
     let claimed = claim(&restarted, &[]).await;
     assert_eq!(ids(&claimed), [gifts[0].chunk_id]);
-    assert_eq!(claimed.chunks[0].vouchers, [(gifts[1].stock_id, gifts[1].expiry)]);
+    assert_eq!(claimed.chunks[0].vouchers, pairs(&gifts[1..]));
 }
 
 /// A stranger's chunks are announced as elsewhere while its lease lasts, and claimed once it is over.
@@ -121,14 +115,14 @@ pub async fn what_expires_too_soon_is_left_out<S: Subject>(subject: &S) {
         not_before: build::day(day),
         ..request(&[], 1_000)
     };
-    let claimed = desk.store.claim_stock(from(5)).await.unwrap();
+    let claimed = claim_of(&desk.store, from(5)).await;
     assert_eq!(ids(&claimed), [mixed[0].chunk_id]);
     let usable: Vec<_> = mixed[1..]
         .iter()
         .map(|voucher| (voucher.stock_id, voucher.expiry))
         .collect();
     assert_eq!((&claimed.chunks[0].vouchers, claimed.next), (&usable, None));
-    let claimed = desk.store.claim_stock(from(4)).await.unwrap();
+    let claimed = claim_of(&desk.store, from(4)).await;
     assert_eq!(
         ids(&claimed),
         [mixed[0].chunk_id, stale[0].chunk_id],
@@ -147,6 +141,6 @@ pub async fn a_superseded_node_claims_nothing<S: Subject>(subject: &S) {
         refused.as_ref().map_or(true, |claimed| claimed.chunks.is_empty()),
         "{refused:?}"
     );
-    desk.line = super::desk::Line::open(&newer, 0).await;
+    desk.line = Line::open(&newer, 0).await;
     desk.line.must_commit(&desk.order("a", &gifts)).await;
 }

@@ -249,10 +249,19 @@ impl<'s, S: Subject> Desk<'s, S> {
 
 /// Claims all there is of [`gift`] but what is loaded.
 pub(super) async fn claim(store: &Arc<dyn Store>, loaded: &[Shelved]) -> ClaimedStock {
-    store
-        .claim_stock(request(loaded, 1_000))
+    claim_of(store, request(loaded, 1_000)).await
+}
+
+/// Claims stock, and sorts what came: a shelf puts it in order, so the answer need not be.
+pub(super) async fn claim_of(store: &Arc<dyn Store>, request: StockRequest) -> ClaimedStock {
+    let mut claimed = store
+        .claim_stock(request)
         .await
-        .expect("the newest start of a node can claim")
+        .expect("the store can be reached");
+    claimed.chunks.sort_by_key(|chunk| chunk.chunk_id);
+    let vouchers = claimed.chunks.iter_mut().map(|chunk| &mut chunk.vouchers);
+    vouchers.for_each(|vouchers| vouchers.sort_by_key(|(stock_id, _)| *stock_id));
+    claimed
 }
 
 /// Asks for [`gift`].
@@ -276,6 +285,14 @@ pub(super) fn own_answer(record: &Record) -> KnownAnswer {
     KnownAnswer {
         fingerprint: record.claim.fingerprint,
         answer: record.claim.answer.clone(),
+    }
+}
+
+/// What somebody else answered, to another request.
+pub(super) fn another_answer() -> KnownAnswer {
+    KnownAnswer {
+        fingerprint: build::fingerprint("another"),
+        answer: build::answer("{\"by\": \"another\"}"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! In which numbers a partner is told: its own, without a gap, in the order of the commits.
 
-use super::desk::{Desk, FUNDS, Line};
-use super::subject::Subject;
+use super::desk::{Desk, FUNDS, Line, another_answer, must_wait};
+use super::subject::{OtherTransaction, Subject};
 use crate::testing::build;
 use crate::testing::facts::Told;
 
@@ -64,4 +64,25 @@ pub async fn partners_are_numbered_apart<S: Subject>(subject: &S) {
         assert_eq!(told.len(), count);
         assert_without_gap(&told);
     }
+}
+
+/// Numbers that were given while a batch waited are not given again, neither to events nor to ledger entries.
+pub async fn numbers_given_during_a_wait_are_taken<S: Subject>(subject: &S) {
+    let mut desk = Desk::open(subject).await;
+    let mut second = Line::open(&desk.store, 1).await;
+    let records = [desk.debit("a", 10), desk.debit("b", 10)];
+    let rivals = [desk.debit("c", 10), desk.debit("d", 10)];
+    let other = subject.open_key(records[1].claim.key, &another_answer()).await;
+    let mut under_way = desk.line.send(&records);
+    must_wait(subject, 1, &mut under_way).await;
+    second.commit(&rivals).await;
+    other.rollback().await;
+    under_way.await.unwrap();
+    let told = subject.events(desk.partner).await;
+    let orders: Vec<_> = told.iter().map(|row| row.bundle.order_id).collect();
+    assert_eq!(orders, ["c", "d", "a", "b"].map(build::order_id));
+    assert_without_gap(&told);
+    let ledger = subject.ledger(desk.wallet()).await;
+    let sequences: Vec<_> = ledger.iter().map(|entry| entry.after.sequence).collect();
+    assert_eq!(sequences, [1, 2, 3, 4, 5]);
 }

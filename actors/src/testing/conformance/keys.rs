@@ -2,22 +2,13 @@
 
 use std::time::Duration;
 
-use super::desk::{Desk, FUNDS, must_wait, own_answer};
+use super::desk::{Desk, FUNDS, another_answer, must_wait, own_answer};
 use super::subject::{OtherTransaction, Subject};
-use crate::domain::answer::KnownAnswer;
 use crate::domain::ledger::Receipt;
 use crate::journal::Verdict;
 use crate::testing::build;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// What somebody else answered, to another request.
-fn another_answer() -> KnownAnswer {
-    KnownAnswer {
-        fingerprint: build::fingerprint("another"),
-        answer: build::answer("{\"by\": \"another\"}"),
-    }
-}
 
 /// A key that another transaction has claimed and not committed is waited for; it commits, and the key is known.
 pub async fn a_key_under_way_elsewhere_is_waited_for<S: Subject>(subject: &S) {

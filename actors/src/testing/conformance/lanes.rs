@@ -1,8 +1,7 @@
 //! How a lane finds out what became of a batch, and how whatever is left of it is shut out.
 
-use super::desk::{Desk, FUNDS, Line, NODE, SHORT, must_wait, own_answer};
+use super::desk::{Desk, FUNDS, Line, NODE, SHORT, another_answer, must_wait, own_answer};
 use super::subject::{CommitFault, OtherTransaction, Subject};
-use crate::domain::answer::KnownAnswer;
 use crate::domain::ledger::Receipt;
 use crate::journal::{Stale, Verdict};
 use crate::store::{BatchFate, CommitError, RecoverError};
@@ -107,7 +106,7 @@ pub async fn recovery_waits_for_a_running_batch<S: Subject>(subject: &S) {
     let mut desk = Desk::open(subject).await;
     let records = [desk.debit("a", 700)];
     desk.arm(CommitFault::Adrift).await;
-    let other = subject.open_key(records[0].claim.key, &known()).await;
+    let other = subject.open_key(records[0].claim.key, &another_answer()).await;
     desk.line.lose(&records).await;
     subject.until_waiting(1).await;
     let mut recovery = desk.line.recover();
@@ -129,21 +128,17 @@ pub async fn recovery_finds_a_key_that_became_known<S: Subject>(subject: &S) {
     let mut desk = Desk::open(subject).await;
     let records = [desk.debit("a", 700)];
     desk.arm(CommitFault::Adrift).await;
-    let other = subject.open_key(records[0].claim.key, &known()).await;
+    let other = subject.open_key(records[0].claim.key, &another_answer()).await;
     desk.line.lose(&records).await;
     subject.until_waiting(1).await;
     let mut recovery = desk.line.recover();
     must_wait(subject, 2, &mut recovery).await;
     other.commit().await;
     assert_eq!(recovery.await, Ok(BatchFate::Committed));
-    assert_eq!(desk.line.verdicts(&records).await, [Verdict::KeyKnown(known())]);
-}
-
-fn known() -> KnownAnswer {
-    KnownAnswer {
-        fingerprint: build::fingerprint("another"),
-        answer: build::answer("another"),
-    }
+    assert_eq!(
+        desk.line.verdicts(&records).await,
+        [Verdict::KeyKnown(another_answer())]
+    );
 }
 
 /// After a restart a lane counts anew: the last batch of the start before is not taken for one of its own.
@@ -186,7 +181,7 @@ pub async fn two_lanes_commit_side_by_side<S: Subject>(subject: &S) {
         .await;
     let mut second = Line::open(&desk.store, 1).await;
     let records = [desk.debit("a", 700)];
-    let other = subject.open_key(records[0].claim.key, &known()).await;
+    let other = subject.open_key(records[0].claim.key, &another_answer()).await;
     let mut under_way = desk.line.send(&records);
     must_wait(subject, 1, &mut under_way).await;
     second.must_commit(&build::pending(neighbour, "b", 1_000)).await;

@@ -1,8 +1,7 @@
 //! What the commit verifies of money: enough of it, at the moment of the commit, record by record.
 
-use super::desk::{Desk, FUNDS, Line, SHORT, must_wait};
+use super::desk::{Desk, FUNDS, Line, SHORT, another_answer, must_wait};
 use super::subject::{OtherTransaction, Subject};
-use crate::domain::answer::KnownAnswer;
 use crate::domain::ledger::{Receipt, WalletKey};
 use crate::journal::Verdict;
 use crate::testing::build;
@@ -149,7 +148,7 @@ pub async fn money_spent_during_a_wait_is_gone<S: Subject>(subject: &S) {
     let mut second = Line::open(&desk.store, 1).await;
     let records = [desk.debit("a", 8_000)];
     let rival = desk.debit("b", 8_000);
-    let other = subject.open_key(records[0].claim.key, &known()).await;
+    let other = subject.open_key(records[0].claim.key, &another_answer()).await;
     let mut under_way = desk.line.send(&records);
     must_wait(subject, 1, &mut under_way).await;
     second.must_commit(&rival).await;
@@ -167,7 +166,7 @@ pub async fn a_wallet_opened_during_a_wait_is_credited<S: Subject>(subject: &S) 
         ..desk.wallet()
     };
     let records = [build::top_up(yen, "wire-1", 500)];
-    let other = subject.open_key(records[0].claim.key, &known()).await;
+    let other = subject.open_key(records[0].claim.key, &another_answer()).await;
     let mut under_way = desk.line.send(&records);
     must_wait(subject, 1, &mut under_way).await;
     second.must_commit(&build::top_up(yen, "wire-2", 300)).await;
@@ -178,11 +177,4 @@ pub async fn a_wallet_opened_during_a_wait_is_credited<S: Subject>(subject: &S) 
     };
     assert_eq!(under_way.await.unwrap(), [Verdict::Committed(Some(both))]);
     assert_eq!(subject.wallet(yen).await, Some(both));
-}
-
-fn known() -> KnownAnswer {
-    KnownAnswer {
-        fingerprint: build::fingerprint("another"),
-        answer: build::answer("another"),
-    }
 }

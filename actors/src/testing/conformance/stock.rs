@@ -1,19 +1,11 @@
 //! What the commit verifies of stock: the voucher is free, its chunk this start's, and a refused record leaves nothing.
 
-use super::desk::{Desk, FUNDS, GONE, Line, NODE, PRICE, claim, gift, must_wait};
+use super::desk::{Desk, FUNDS, GONE, Line, NODE, PRICE, SHORT, another_answer, claim, gift, must_wait};
 use super::subject::{OtherTransaction, Subject};
-use crate::domain::answer::KnownAnswer;
 use crate::domain::ledger::Receipt;
 use crate::journal::Verdict;
 use crate::testing::build;
 use crate::testing::facts::Holder;
-
-fn known() -> KnownAnswer {
-    KnownAnswer {
-        fingerprint: build::fingerprint("another"),
-        answer: build::answer("another"),
-    }
-}
 
 /// Guard `chunk-node`: a voucher of another node's chunk cannot be sold, nor one of nobody's.
 pub async fn a_chunk_of_another_node_is_stale<S: Subject>(subject: &S) {
@@ -113,10 +105,7 @@ pub async fn a_stale_record_gives_back_its_key<S: Subject>(subject: &S) {
     assert_eq!(desk.store.find_answer(build::key("a")).await.unwrap(), None);
     desk.line.must_commit(&desk.order("a", &gifts[1..])).await;
 
-    assert_eq!(
-        desk.line.commit_one(&desk.debit("b", FUNDS)).await,
-        super::desk::SHORT
-    );
+    assert_eq!(desk.line.commit_one(&desk.debit("b", FUNDS)).await, SHORT);
     assert_eq!(desk.store.find_answer(build::key("b")).await.unwrap(), None);
     desk.line.must_commit(&desk.debit("b", 100)).await;
 }
@@ -190,7 +179,7 @@ pub async fn a_chunk_taken_over_during_a_wait_is_stale<S: Subject>(subject: &S) 
     let gifts = desk.stock(1).await;
     let stranger = subject.start_node("two").await;
     let records = [desk.order("a", &gifts)];
-    let other = subject.open_key(records[0].claim.key, &known()).await;
+    let other = subject.open_key(records[0].claim.key, &another_answer()).await;
     let mut under_way = desk.line.send(&records);
     must_wait(subject, 1, &mut under_way).await;
     subject.lapse_lease(NODE).await;
@@ -207,11 +196,35 @@ pub async fn a_voucher_sold_during_a_wait_is_stale<S: Subject>(subject: &S) {
     let mut second = Line::open(&desk.store, 1).await;
     let records = [desk.order("a", &gifts)];
     let rival = desk.order("b", &gifts);
-    let other = subject.open_key(records[0].claim.key, &known()).await;
+    let other = subject.open_key(records[0].claim.key, &another_answer()).await;
     let mut under_way = desk.line.send(&records);
     must_wait(subject, 1, &mut under_way).await;
     second.must_commit(&rival).await;
     other.rollback().await;
     assert_eq!(under_way.await.unwrap(), [GONE]);
     desk.assert_absent(&records[0]).await;
+}
+
+/// Two lanes sell from one chunk at the same time: neither waits for the other.
+pub async fn two_lanes_sell_from_one_chunk<S: Subject>(subject: &S) {
+    let mut desk = Desk::open(subject).await;
+    let gifts = desk.stock(2).await;
+    let neighbour = build::partner(2);
+    subject.add_partner(neighbour).await;
+    subject
+        .top_up(build::usd_of(neighbour), build::minor(PRICE))
+        .await;
+    let mut second = Line::open(&desk.store, 1).await;
+    let records = [desk.order("a", &gifts[..1])];
+    let other = subject.open_void(gifts[0].stock_id).await;
+    let mut under_way = desk.line.send(&records);
+    must_wait(subject, 1, &mut under_way).await;
+    let theirs = build::delivered(neighbour, "b", &[(&gift(), &gifts[1..])]);
+    second.must_commit(&theirs).await;
+    other.rollback().await;
+    let verdicts = under_way.await.unwrap();
+    assert!(
+        matches!(verdicts[..], [Verdict::Committed(Some(_))]),
+        "{verdicts:?}"
+    );
 }

@@ -1,21 +1,20 @@
-//! How a node claims chunks of stock: its own first starts' at once, nobody's, and a stranger's only after its lease.
+//! How a node claims chunks of stock: its own earlier starts' at once, nobody's, and a stranger's only after its lease.
 //!
-//! Rule: what expires first is claimed first. A chunk that a running commit stands on does not change hands.
+//! Rule: what expires first is claimed first. A chunk that a running commit stands on is passed over, and announced as
+//! the next one, so that nobody thinks the SKU sold out.
 
 use super::MemoryDatabase;
-use super::lock::{Lock, LockTimeout};
+use super::lock::Lock;
 use super::state::State;
 use super::tables::{ChunkRow, DbTime, Owner, Tables};
 use crate::domain::ids::{ChunkId, StockId};
 use crate::domain::stock::{ClaimedChunk, ClaimedStock, StockRequest};
 use crate::domain::voucher::Expiry;
-use crate::store::Unavailable;
 
 /// A chunk with vouchers that can be sold.
 struct Candidate {
     chunk_id: ChunkId,
     vouchers: Vec<(StockId, Expiry)>,
-    changes_hands: bool,
 }
 
 impl Candidate {
@@ -24,96 +23,59 @@ impl Candidate {
     }
 }
 
-/// What there is to be claimed, first to expire first.
+/// What there is of a SKU, as one node sees it.
+#[derive(Default)]
 struct Offer {
+    /// First to expire first.
     candidates: Vec<Candidate>,
     emptied: Vec<ChunkId>,
     elsewhere: bool,
 }
 
 impl MemoryDatabase {
-    /// Claims stock for a node, waiting for commits that stand on what it wants.
-    pub(super) async fn claim(
-        &self,
-        by: &Owner,
-        request: &StockRequest,
-    ) -> Result<ClaimedStock, Unavailable> {
-        let claimed = self
-            .wait_for(|state| claim_now(state, by, request, self.now()))
-            .await;
-        claimed.unwrap_or_else(|LockTimeout| Err(Unavailable("lock timeout".to_owned())))
+    /// Claims stock for a node. A start that was superseded gets nothing.
+    pub(super) fn claim(&self, by: &Owner, request: &StockRequest) -> ClaimedStock {
+        let now = self.now();
+        self.with(|state| claim(state, by, request, now))
     }
 }
 
-/// One attempt; `None` while a running commit stands on a chunk that would change hands.
-fn claim_now(
-    state: &mut State,
-    by: &Owner,
-    request: &StockRequest,
-    now: DbTime,
-) -> Option<Result<ClaimedStock, Unavailable>> {
-    if !state.tables.is_current(by) {
-        return Some(Err(Unavailable(
-            "a later start of this node has taken over".to_owned(),
-        )));
-    }
-    let Offer {
-        mut candidates,
-        emptied,
-        elsewhere,
-    } = offer(&state.tables, by, request, now);
-    let rest = candidates.split_off(how_many(&candidates, request.enough));
-    let stands_on = |candidate: &Candidate| state.locks.is_held(&Lock::Chunk(candidate.chunk_id));
-    if candidates
-        .iter()
-        .any(|candidate| candidate.changes_hands && stands_on(candidate))
-    {
-        return None;
-    }
-    for chunk_id in emptied {
+fn claim(state: &mut State, by: &Owner, request: &StockRequest, now: DbTime) -> ClaimedStock {
+    let offer = offer(&state.tables, by, request, now);
+    for chunk_id in offer.emptied {
         state
             .tables
             .chunks
             .entry(chunk_id)
             .and_modify(|chunk| chunk.emptied = true);
     }
-    for candidate in &candidates {
+    let enough = if state.tables.is_current(by) {
+        request.enough
+    } else {
+        0
+    };
+    let (mut claimed, mut vouchers) = (ClaimedStock::default(), 0);
+    for candidate in offer.candidates {
+        if vouchers >= enough || state.locks.is_held(&Lock::Chunk(candidate.chunk_id)) {
+            claimed.next.get_or_insert(candidate.first());
+            continue;
+        }
+        vouchers += candidate.vouchers.len();
         state
             .tables
             .chunks
             .entry(candidate.chunk_id)
             .and_modify(|chunk| chunk.owner = Some(by.clone()));
+        let Candidate { chunk_id, vouchers } = candidate;
+        claimed.chunks.push(ClaimedChunk { chunk_id, vouchers });
     }
-    let hand_out = |candidate: Candidate| ClaimedChunk {
-        chunk_id: candidate.chunk_id,
-        vouchers: candidate.vouchers,
-    };
-    Some(Ok(ClaimedStock {
-        next: rest.first().map(Candidate::first),
-        chunks: candidates.into_iter().map(hand_out).collect(),
-        elsewhere,
-    }))
-}
-
-/// How many of the first candidates make `enough` vouchers.
-fn how_many(candidates: &[Candidate], enough: usize) -> usize {
-    let mut sum = 0;
-    candidates
-        .iter()
-        .take_while(|candidate| {
-            let wanted = sum < enough;
-            sum += candidate.vouchers.len();
-            wanted
-        })
-        .count()
+    // Asked only when there is nothing to be had here: otherwise nobody would wait for it.
+    claimed.elsewhere = offer.elsewhere && claimed.chunks.is_empty() && claimed.next.is_none();
+    claimed
 }
 
 fn offer(tables: &Tables, by: &Owner, request: &StockRequest, now: DbTime) -> Offer {
-    let mut offer = Offer {
-        candidates: Vec::new(),
-        emptied: Vec::new(),
-        elsewhere: false,
-    };
+    let mut offer = Offer::default();
     let of_sku = tables
         .chunks
         .iter()
@@ -131,11 +93,9 @@ fn offer(tables: &Tables, by: &Owner, request: &StockRequest, now: DbTime) -> Of
         if belongs_elsewhere(tables, chunk, by, now) {
             offer.elsewhere = true;
         } else if !request.loaded.contains(chunk_id) {
-            let changes_hands = chunk.owner.as_ref().is_some_and(|owner| owner != by);
             offer.candidates.push(Candidate {
                 chunk_id: *chunk_id,
                 vouchers,
-                changes_hands,
             });
         }
     }

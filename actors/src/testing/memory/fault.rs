@@ -221,13 +221,10 @@ impl Faults {
         strikes
     }
 
-    /// How long this read of the node takes.
+    /// How much longer than usual a read takes.
     pub(super) fn draw_delay(&mut self) -> Option<Duration> {
-        let delay = self
-            .chance
-            .as_mut()
-            .filter(|chance| chance.strikes(FaultKind::SlowRead))
-            .map(Chance::span)?;
+        let chance = self.chance.as_mut()?;
+        let delay = chance.strikes(FaultKind::SlowRead).then(|| chance.span())?;
         self.count(FaultKind::SlowRead);
         Some(delay)
     }

@@ -3,7 +3,7 @@
 //! Rule: the lane knows no more than a client of Postgres would. After an outcome that it cannot know it must recover.
 
 use super::MemoryDatabase;
-use super::commit::{Header, Sent, execute, receipt};
+use super::commit::{Header, Sent, execute, wallet_of};
 use super::fault::{Fault, FaultKind};
 use super::guard::Guard;
 use super::lock::{Lock, Transaction};
@@ -149,7 +149,8 @@ async fn befall(
 
 /// The server's side of a connection that was lost: it runs on by itself.
 fn run_adrift(db: MemoryDatabase, sent: Sent, delay: std::time::Duration) {
-    // Not bound to the client, as a backend of Postgres is not: that is what makes its outcome unknown.
+    // Nobody waits for it, as nobody waits for a backend of Postgres: that is what makes its outcome unknown.
+    #[allow(clippy::disallowed_methods)]
     drop(tokio::spawn(async move {
         tokio::time::sleep(delay).await;
         let _ = execute(&db, &sent.header, &sent.records, std::time::Duration::ZERO).await;
@@ -201,7 +202,9 @@ fn read_verdict(state: &State, record: &Record) -> Verdict {
         answer: claim.answer.clone(),
     };
     match state.tables.keys.get(&claim.key) {
-        Some(row) if row.known == own => Verdict::Committed(receipt(&state.tables, record)),
+        Some(row) if row.known == own => {
+            Verdict::Committed(wallet_of(record).map(|wallet| state.tables.newest(&wallet)))
+        }
         Some(row) => Verdict::KeyKnown(row.known.clone()),
         None => Verdict::Stale(Stale {
             balance: true,

@@ -21,10 +21,10 @@ pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) enum Lock {
     Lane(LaneId),
     Key(KeyHash),
-    EventNumber(PartnerId),
     Wallet(WalletKey),
     Chunk(ChunkId),
     Voucher(StockId),
+    EventNumber(PartnerId),
 }
 
 /// A lock was not to be had in time.
@@ -137,10 +137,7 @@ impl Drop for Transaction {
 
 impl MemoryDatabase {
     /// Tries until `attempt` succeeds, again whenever a transaction ends.
-    pub(super) async fn wait_for<T>(
-        &self,
-        mut attempt: impl FnMut(&mut State) -> Option<T>,
-    ) -> Result<T, LockTimeout> {
+    async fn wait_for<T>(&self, mut attempt: impl FnMut(&mut State) -> Option<T>) -> Result<T, LockTimeout> {
         let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
             // Registered before the attempt: a transaction that ends in between is not missed.

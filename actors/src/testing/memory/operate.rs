@@ -46,11 +46,9 @@ impl MemoryDatabase {
     pub fn lapse_lease(&self, node: &str) {
         let now = self.now();
         self.with(|state| {
-            state
-                .tables
-                .nodes
-                .entry(Arc::from(node))
-                .and_modify(|row| row.lease_until = now)
+            if let Some(row) = state.tables.nodes.get_mut(node) {
+                row.lease_until = now;
+            }
         });
     }
 
@@ -83,7 +81,7 @@ impl MemoryDatabase {
         tx.commit(|state| {
             let number = state.tables.newest(&wallet).sequence;
             let name = format!("{}/{}/{number}", wallet.partner_id, wallet.currency);
-            state.tables.book(wallet, &build::credit(wallet, &name, amount));
+            state.tables.book(wallet, &build::credit(wallet, &name, amount))
         });
     }
 

@@ -33,7 +33,7 @@ impl MemoryStore {
 
     async fn claim(&self, request: StockRequest) -> Result<ClaimedStock, Unavailable> {
         self.db.reach(&self.by.node).await?;
-        let claimed = self.db.claim(&self.by, &request).await?;
+        let claimed = self.db.claim(&self.by, &request);
         if self.db.faults().draw(&self.by.node, FaultKind::ClaimLost) {
             return Err(Unavailable(
                 "the connection was closed before the answer".to_owned(),

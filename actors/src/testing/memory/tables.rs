@@ -154,7 +154,7 @@ impl Tables {
     }
 
     /// Books a movement: the wallet's next number, its balance, its row in the ledger.
-    pub(super) fn book(&mut self, wallet: WalletKey, movement: &Movement) {
+    pub(super) fn book(&mut self, wallet: WalletKey, movement: &Movement) -> Receipt {
         let row = self.wallets.entry(wallet).or_default();
         let balance = row
             .newest
@@ -170,11 +170,13 @@ impl Tables {
             .checked_add(movement.pending_orders)
             .expect("as the balance");
         self.transactions.insert(movement.transaction_id);
-        let entry = Entry {
-            after: row.newest,
-            movement: movement.clone(),
-        };
-        self.ledger.entry(wallet).or_default().push(entry);
+        let after = row.newest;
+        let movement = movement.clone();
+        self.ledger
+            .entry(wallet)
+            .or_default()
+            .push(Entry { after, movement });
+        after
     }
 
     /// Writes events under the partner's next numbers.

@@ -1,0 +1,149 @@
+//! What does an operator's request say? JSON, whole, bounded in size and time, and nothing beside what is asked for.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use actix_web::dev::Payload;
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
+use actix_web::{FromRequest, HttpRequest};
+use bytes::BytesMut;
+use futures_util::StreamExt as _;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+
+use crate::errors::{ApiError, Code};
+use crate::json;
+
+/// Largest JSON body (contract §2). Bytes.
+const MAX_BODY_BYTES: usize = 256 * 1024;
+
+/// How long a whole JSON body may take (contract §2).
+const BODY_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Longest name of anything, in characters.
+const MAX_NAME: usize = 200;
+
+/// A JSON body.
+pub(super) struct Json<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest for Json<T> {
+    type Error = ApiError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, payload) = (request.clone(), payload.take());
+        Box::pin(async move {
+            plain(request.headers())?;
+            let json = Some("application/json");
+            if media_type(request.headers()).is_some_and(|found| Some(found.as_str()) != json) {
+                return Err(ApiError::new(Code::UnsupportedMediaType, "send Content-Type: application/json"));
+            }
+            let body = read(request.headers(), payload).await?;
+            json::parse(&body).map(Self)
+        })
+    }
+}
+
+/// Refuses what is compressed: a small request is not to become a large one.
+pub(super) fn plain(headers: &HeaderMap) -> Result<(), ApiError> {
+    if headers.contains_key(CONTENT_ENCODING) {
+        let message = "Content-Encoding is not supported; send the plain bytes";
+        return Err(ApiError::new(Code::UnsupportedMediaType, message));
+    }
+    Ok(())
+}
+
+/// The media type without its parameters, in lower case; `None` where none is given.
+pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(CONTENT_TYPE)?.to_str().unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default();
+    Some(essence.trim().to_ascii_lowercase())
+}
+
+async fn read(headers: &HeaderMap, payload: Payload) -> Result<BytesMut, ApiError> {
+    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > MAX_BODY_BYTES as u64) {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(BODY_DEADLINE, collect(payload)).await {
+        Ok(body) => body,
+        Err(_) => Err(ApiError::new(Code::RequestTimeout, "the body did not arrive within 10 seconds")),
+    }
+}
+
+async fn collect(mut payload: Payload) -> Result<BytesMut, ApiError> {
+    let mut body = BytesMut::new();
+    while let Some(part) = payload.next().await {
+        let part = part.map_err(|_| broken())?;
+        if body.len() + part.len() > MAX_BODY_BYTES {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&part);
+    }
+    Ok(body)
+}
+
+/// The client went away, or what it sent is no HTTP.
+pub(super) fn broken() -> ApiError {
+    ApiError::new(Code::MalformedRequest, "the body broke off")
+}
+
+fn too_large() -> ApiError {
+    ApiError::new(Code::PayloadTooLarge, "a body has at most 262144 bytes")
+}
+
+/// A field that may be left out. Where it is given, `null` is its type's affair.
+pub(super) fn given<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
+/// A text for people, trimmed: 1 to 200 characters, none of them a control character.
+pub(super) fn name(field: &str, text: &str) -> Result<String, ApiError> {
+    bounded(field, text, MAX_NAME)
+}
+
+/// A text of 1 to `max` characters, trimmed, none of them a control character.
+pub(super) fn bounded(field: &str, text: &str, max: usize) -> Result<String, ApiError> {
+    let text = text.trim();
+    if (1..=max).contains(&text.chars().count()) && !text.contains(char::is_control) {
+        return Ok(text.to_owned());
+    }
+    let message = format!("expected 1 to {max} characters, without control characters");
+    Err(ApiError::invalid(field, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_trimmed_bounded_and_printable() {
+        assert_eq!(name("name", " Acme & Söhne ").unwrap(), "Acme & Söhne");
+        assert!(name("name", &"ß".repeat(200)).is_ok());
+        for text in ["", "  ", "a\nb", "a\u{0}b", &"ß".repeat(201)] {
+            let error = name("name", text).unwrap_err();
+            assert_eq!((error.code, error.details[0].field.as_str()), (Code::ValidationFailed, "name"), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn null_is_not_the_same_as_nothing() {
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct Patch {
+            #[serde(default, deserialize_with = "given")]
+            clears: Option<Option<u32>>,
+            #[serde(default, deserialize_with = "given")]
+            stays: Option<bool>,
+        }
+        let patch = |text| serde_json::from_str::<Patch>(text);
+        assert_eq!(patch("{}").unwrap(), Patch { clears: None, stays: None });
+        assert_eq!(patch(r#"{"clears":null}"#).unwrap().clears, Some(None));
+        assert_eq!(patch(r#"{"clears":7}"#).unwrap().clears, Some(Some(7)));
+        assert!(patch(r#"{"stays":null}"#).is_err());
+    }
+}

@@ -1,0 +1,70 @@
+//! `GET /stock`: the level of each SKU.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Serialize;
+use time::Date;
+use vouchsafe_actors::domain::money::{Currency, Money};
+use vouchsafe_actors::domain::product::ProductId;
+
+use crate::admin::operator::Operator;
+use crate::errors::ApiError;
+use crate::http::Page;
+use crate::service::Service;
+use crate::store::StockLevel;
+
+#[derive(Serialize)]
+struct LevelBody {
+    product_id: ProductId,
+    denomination: Money,
+    currency: Currency,
+    loaded: i64,
+    free: i64,
+    sold: i64,
+    void: i64,
+    expired: i64,
+    next_expiry: Option<Date>,
+    #[serde(skip)]
+    minor: i64,
+}
+
+/// `GET /stock`; filter: `product_id`.
+pub(in crate::admin) async fn levels(
+    service: web::Data<Service>,
+    _operator: Operator,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let page = Page::read(&request, &["product_id"])?;
+    let after = page.after.as_deref().and_then(read_key);
+    let product_id = page.filter("product_id").map(ToOwned::to_owned);
+    let levels = service.store.stock_levels(product_id, after, page.limit + 1).await?;
+    let catalogue = service.catalogue.now();
+    let body = |level: StockLevel| {
+        let product = catalogue.get(&level.sku.product_id)?;
+        Some(LevelBody::of(level, product.currency))
+    };
+    let bodies = levels.into_iter().filter_map(body).collect();
+    Ok(page.answer(bodies, |level: &LevelBody| format!("{} {}", level.product_id, level.minor)))
+}
+
+/// Product and denomination, as the cursor carries them.
+fn read_key(text: &str) -> Option<(String, i64)> {
+    let (product_id, denomination) = text.split_once(' ')?;
+    Some((product_id.to_owned(), denomination.parse().ok()?))
+}
+
+impl LevelBody {
+    fn of(level: StockLevel, currency: Currency) -> Self {
+        Self {
+            minor: level.sku.denomination.minor(),
+            denomination: level.sku.denomination.of(currency),
+            product_id: level.sku.product_id,
+            currency,
+            loaded: level.loaded,
+            free: level.free,
+            sold: level.sold,
+            void: level.void,
+            expired: level.expired,
+            next_expiry: level.next_expiry,
+        }
+    }
+}

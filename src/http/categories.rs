@@ -1,0 +1,44 @@
+//! `/categories`: the shelves on which this partner finds something to order.
+
+use std::collections::BTreeMap;
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Serialize;
+
+use super::caller::Caller;
+use super::list::Page;
+use crate::errors::ApiError;
+use crate::service::Service;
+
+#[derive(Debug, Serialize)]
+struct CategoryBody {
+    category_id: String,
+    name: String,
+    parent_id: Option<String>,
+    product_count: usize,
+}
+
+/// `GET /categories`.
+///
+/// # Errors
+/// `VALIDATION_FAILED` and `INVALID_CURSOR`.
+pub async fn list(service: web::Data<Service>, _caller: Caller, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let page = Page::read(&request, &[])?;
+    let catalogue = service.catalogue.now();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for product in catalogue.products() {
+        *counts.entry(&product.category_id).or_default() += 1;
+    }
+    let categories = service.store.list_categories().await?;
+    let shown = categories.into_iter().filter_map(|category| {
+        let product_count = *counts.get(category.category_id.as_str())?;
+        let after = page.after.as_deref().is_none_or(|after| category.category_id.as_str() > after);
+        after.then_some(CategoryBody {
+            category_id: category.category_id,
+            name: category.name,
+            parent_id: category.parent_id,
+            product_count,
+        })
+    });
+    Ok(page.answer(shown.take(page.limit + 1).collect(), |body| body.category_id.clone()))
+}

@@ -1,0 +1,176 @@
+//! `/orders`: placing one and reading one.
+
+pub mod body;
+pub mod request;
+
+use actix_web::http::header::{CONTENT_TYPE, LOCATION};
+use actix_web::{HttpRequest, HttpResponse, web};
+pub use body::OrderBody;
+use vouchsafe_actors::domain::answer::Answer;
+use vouchsafe_actors::domain::catalogue::Unpriced;
+use vouchsafe_actors::domain::ids::OrderId;
+use vouchsafe_actors::domain::order::{Order, OrderStatus};
+use vouchsafe_actors::flows::{self, NotPlaced, PlaceOrder, Placed, Refusal, Unanswered, Wording};
+
+use super::caller::{Caller, Signed, presented};
+use crate::access::idempotency::{Endpoint, IdempotencyKey, KeyError, fingerprint};
+use crate::errors::{ApiError, Code};
+use crate::service::Service;
+
+/// `POST /orders`.
+///
+/// # Errors
+/// Those of contract §7.
+pub async fn place(
+    service: web::Data<Service>,
+    request: HttpRequest,
+    signed: Signed,
+) -> Result<HttpResponse, ApiError> {
+    let key = idempotency_key(&request)?;
+    let partner_id = signed.caller.partner_id();
+    let command = PlaceOrder {
+        partner_id,
+        key: key.scoped(partner_id, Endpoint::PlaceOrder),
+        fingerprint: fingerprint(request.method().as_str(), request.path(), &signed.body),
+        request: request::parse(&signed.body)?,
+        catalogue: service.catalogue.now(),
+    };
+    match flows::place_order(&service.engine, command, &JsonWording).await {
+        Ok(Placed::Fresh(answer)) => Ok(answered(answer, false)),
+        Ok(Placed::Replayed(answer)) => Ok(answered(answer, true)),
+        Err(error) => Err(not_placed(error)),
+    }
+}
+
+/// `GET /orders/{order_id}`.
+///
+/// # Errors
+/// `ORDER_NOT_FOUND`, also for the order of another partner.
+pub async fn get(
+    service: web::Data<Service>,
+    caller: Caller,
+    order_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let order_id = parse_id(&order_id)?;
+    let order = service.store.find_order(caller.partner_id(), order_id).await?.ok_or_else(|| not_found(order_id))?;
+    let body = OrderBody::of(&order).and_then(|body| serde_json::to_vec(&body)).map_err(|_| broken())?;
+    Ok(HttpResponse::Ok().insert_header((CONTENT_TYPE, "application/json")).body(body))
+}
+
+/// The id of an order in a path; what is none names no order.
+///
+/// # Errors
+/// `ORDER_NOT_FOUND`.
+pub fn parse_id(text: &str) -> Result<OrderId, ApiError> {
+    text.parse().map_err(|_| ApiError::new(Code::OrderNotFound, "there is no such order"))
+}
+
+/// This partner has no such order.
+#[must_use]
+pub fn not_found(order_id: OrderId) -> ApiError {
+    ApiError::new(Code::OrderNotFound, format!("there is no order {order_id}"))
+}
+
+fn broken() -> ApiError {
+    ApiError::new(Code::InternalError, "the answer could not be written; send the same request again")
+}
+
+/// The key of a request that needs one.
+///
+/// # Errors
+/// `MISSING_IDEMPOTENCY_KEY`, also for one that is repeated or malformed.
+pub fn idempotency_key(request: &HttpRequest) -> Result<IdempotencyKey, ApiError> {
+    let header = presented(request).idempotency_key;
+    IdempotencyKey::parse(header).map_err(|error| {
+        let message = match error {
+            KeyError::Missing => "send an Idempotency-Key header: 1 to 255 visible ASCII characters",
+            KeyError::Malformed => "send one Idempotency-Key header of 1 to 255 visible ASCII characters",
+        };
+        ApiError::new(Code::MissingIdempotencyKey, message)
+    })
+}
+
+/// How the engine's answers read on the wire.
+struct JsonWording;
+
+impl Wording for JsonWording {
+    fn accepted(&self, order: &Order) -> Answer {
+        let status = if order.status == OrderStatus::Delivered { 201 } else { 202 };
+        match OrderBody::of(order).and_then(|body| serde_json::to_vec(&body)) {
+            Ok(body) => Answer { status, body: body.into() },
+            // An order that cannot be spelled out is not lost: GET /orders/{id} is asked for it.
+            Err(_) => Answer { status, body: format!(r#"{{"order_id":"{}"}}"#, order.order_id).into() },
+        }
+    }
+
+    fn refused(&self, refusal: &Refusal) -> Answer {
+        let error = match refusal {
+            Refusal::InsufficientFunds { needed, available } => ApiError::new(
+                Code::InsufficientFunds,
+                format!(
+                    "the order costs {needed} {currency}, the wallet holds {} {currency}",
+                    available.of(needed.currency),
+                    currency = needed.currency
+                ),
+            ),
+            Refusal::InsufficientInventory { sku, asked, available } => ApiError::new(
+                Code::InsufficientInventory,
+                format!("{asked} vouchers of product {} were asked for, {available} can be had", sku.product_id),
+            ),
+        };
+        Answer { status: error.code.status(), body: error.body() }
+    }
+}
+
+/// Status and body are what was kept, to the byte; the headers are made from them.
+fn answered(answer: Answer, replayed: bool) -> HttpResponse {
+    let status = actix_web::http::StatusCode::from_u16(answer.status).unwrap_or_default();
+    let mut response = HttpResponse::build(status);
+    response.insert_header((CONTENT_TYPE, "application/json"));
+    if let Some(order_id) = status.is_success().then(|| order_id_of(&answer.body)).flatten() {
+        response.insert_header((LOCATION, format!("/api/v1/orders/{order_id}")));
+    }
+    if replayed {
+        response.insert_header(("Idempotent-Replayed", "true"));
+    }
+    response.body(answer.body)
+}
+
+/// An order's body begins with its id.
+fn order_id_of(body: &[u8]) -> Option<&str> {
+    let id = body.strip_prefix(br#"{"order_id":""#)?.get(..OrderId::TEXT_LENGTH)?;
+    std::str::from_utf8(id).ok()
+}
+
+fn not_placed(error: NotPlaced) -> ApiError {
+    let message = error.to_string();
+    match error {
+        NotPlaced::Unpriced(unpriced) => unpriced_error(unpriced, message),
+        NotPlaced::Unanswered(unanswered) => unanswered_error(&unanswered),
+    }
+}
+
+fn unpriced_error(error: Unpriced, message: String) -> ApiError {
+    match error {
+        Unpriced::ProductNotFound(_) => ApiError::new(Code::ProductNotFound, message),
+        Unpriced::Discontinued(_) => ApiError::new(Code::ProductUnavailable, message),
+        Unpriced::Denomination { .. } => ApiError::new(Code::DenominationNotAllowed, message),
+        Unpriced::Amount { line, error } => {
+            ApiError::invalid(format!("items[{line}].denomination"), error.to_string())
+        }
+        Unpriced::Currency { .. } => ApiError::new(Code::CurrencyMismatch, message),
+        Unpriced::TooLarge => ApiError::invalid("items", message),
+    }
+}
+
+/// Why a request with a key was not answered; the same for every such endpoint.
+#[must_use]
+pub fn unanswered_error(error: &Unanswered) -> ApiError {
+    let code = match error {
+        Unanswered::KeyReused => Code::IdempotencyKeyReused,
+        Unanswered::KeyBusy => Code::IdempotencyInProgress,
+        Unanswered::Overloaded | Unanswered::Unavailable | Unanswered::OutcomeUnknown => Code::ServiceUnavailable,
+        Unanswered::Poisoned => Code::InternalError,
+    };
+    ApiError::new(code, error.to_string())
+}

@@ -1,0 +1,231 @@
+//! An order request on the wire: what may be in it, and how it becomes the engine's words.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use vouchsafe_actors::domain::catalogue::{MAX_LINES, MAX_VOUCHERS, RequestedLine, RequestedOrder};
+use vouchsafe_actors::domain::money::{AmountText, Currency};
+use vouchsafe_actors::domain::order::Fulfilment;
+
+use crate::errors::{ApiError, Detail};
+use crate::json;
+
+/// Longest reference (contract §3), in characters.
+pub const MAX_REFERENCE: usize = 128;
+
+/// Most keys of metadata (contract §3).
+pub const MAX_METADATA_KEYS: usize = 50;
+
+/// Longest key of metadata, in characters.
+pub const MAX_METADATA_KEY: usize = 40;
+
+/// Longest value of metadata, in bytes of its JSON text.
+pub const MAX_METADATA_VALUE: usize = 512;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OrderRequest {
+    items: Vec<Item>,
+    #[serde(default)]
+    currency: Option<String>,
+    #[serde(default)]
+    reference: Option<String>,
+    #[serde(default)]
+    metadata: Option<Metadata>,
+    #[serde(default)]
+    fulfilment: Option<Fulfilment>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Item {
+    product_id: String,
+    denomination: AmountText,
+    quantity: u32,
+}
+
+/// Reads and checks an order request.
+///
+/// # Errors
+/// `MALFORMED_REQUEST` and `VALIDATION_FAILED`, the latter with every field that is wrong.
+pub fn parse(body: &[u8]) -> Result<RequestedOrder, ApiError> {
+    let request: OrderRequest = json::parse(body)?;
+    let mut wrong = Vec::new();
+    check_items(&request.items, &mut wrong);
+    let reference = request.reference.as_deref().unwrap_or_default();
+    if reference.chars().count() > MAX_REFERENCE || reference.contains('\0') {
+        refuse(&mut wrong, "reference", format!("expected at most {MAX_REFERENCE} characters, none of them NUL"));
+    }
+    let currency = request.currency.as_deref().map(str::parse::<Currency>).transpose();
+    if let Err(error) = &currency {
+        refuse(&mut wrong, "currency", error.to_string());
+    }
+    if !wrong.is_empty() {
+        return Err(ApiError::invalid_fields(wrong));
+    }
+    Ok(RequestedOrder {
+        lines: request.items.into_iter().map(Item::into_line).collect(),
+        currency: currency.ok().flatten(),
+        fulfilment: request.fulfilment.unwrap_or_default(),
+        reference: request.reference,
+        metadata: request.metadata.map(|metadata| metadata.0),
+    })
+}
+
+fn check_items(items: &[Item], wrong: &mut Vec<Detail>) {
+    if items.is_empty() || items.len() > MAX_LINES {
+        refuse(wrong, "items", format!("expected 1 to {MAX_LINES} items"));
+    }
+    for (index, item) in items.iter().enumerate().take(MAX_LINES) {
+        if item.quantity == 0 || item.quantity > MAX_VOUCHERS {
+            refuse(wrong, format!("items[{index}].quantity"), format!("expected 1 to {MAX_VOUCHERS}"));
+        }
+        if item.product_id.is_empty() {
+            refuse(wrong, format!("items[{index}].product_id"), "expected the id of a product");
+        }
+    }
+    let vouchers: u64 = items.iter().map(|item| u64::from(item.quantity)).sum();
+    if vouchers > u64::from(MAX_VOUCHERS) {
+        refuse(wrong, "items", format!("expected at most {MAX_VOUCHERS} vouchers, all items together"));
+    }
+}
+
+fn refuse(wrong: &mut Vec<Detail>, field: impl Into<String>, message: impl Into<String>) {
+    wrong.push(Detail { field: field.into(), message: message.into() });
+}
+
+impl Item {
+    fn into_line(self) -> RequestedLine {
+        RequestedLine { product_id: self.product_id, denomination: self.denomination, quantity: self.quantity }
+    }
+}
+
+/// A flat JSON object of scalars, kept as it was spelled so that it is echoed to the byte.
+#[derive(Debug)]
+struct Metadata(Arc<str>);
+
+impl<'de> Deserialize<'de> for Metadata {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        serde_json::from_str::<CheckedMetadata>(raw.get()).map_err(D::Error::custom)?;
+        Ok(Self(Arc::from(raw.get())))
+    }
+}
+
+/// Says only that an object is good metadata.
+struct CheckedMetadata;
+
+impl<'de> Deserialize<'de> for CheckedMetadata {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(CheckedMetadata)
+    }
+}
+
+impl<'de> Visitor<'de> for CheckedMetadata {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of strings, numbers and booleans")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
+        let mut keys = HashSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let value: &RawValue = map.next_value()?;
+            check_entry(&key, value.get()).map_err(A::Error::custom)?;
+            if !keys.insert(key) {
+                return Err(A::Error::custom("a key is repeated"));
+            }
+            if keys.len() > MAX_METADATA_KEYS {
+                return Err(A::Error::custom(format!("expected at most {MAX_METADATA_KEYS} keys")));
+            }
+        }
+        Ok(self)
+    }
+}
+
+fn check_entry(key: &str, value: &str) -> Result<(), String> {
+    if key.is_empty() || key.chars().count() > MAX_METADATA_KEY {
+        return Err(format!("expected keys of 1 to {MAX_METADATA_KEY} characters"));
+    }
+    if value.starts_with(['{', '[']) || value == "null" {
+        return Err("expected strings, numbers and booleans as values".to_owned());
+    }
+    if value.len() > MAX_METADATA_VALUE {
+        return Err(format!("expected values of at most {MAX_METADATA_VALUE} bytes"));
+    }
+    if key.contains('\0') || value.contains("\\u0000") {
+        return Err("expected text without NUL".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::errors::Code;
+
+    fn order(rest: &str) -> Vec<u8> {
+        format!(r#"{{"items":[{{"product_id":"sbx-instant","denomination":25,"quantity":2}}]{rest}}}"#).into_bytes()
+    }
+
+    fn field(body: &[u8]) -> String {
+        let error = parse(body).unwrap_err();
+        assert_eq!(error.code, Code::ValidationFailed, "{error}");
+        error.details[0].field.clone()
+    }
+
+    #[test]
+    fn a_whole_request_is_read() {
+        let rest = r#","currency":"USD","reference":"po-1","metadata":{"a":"b","n":1.50,"t":true},"fulfilment":"CACHE_ONLY""#;
+        let request = parse(&order(rest)).unwrap();
+        assert_eq!((request.lines.len(), request.lines[0].quantity), (1, 2));
+        assert_eq!(request.metadata.as_deref(), Some(r#"{"a":"b","n":1.50,"t":true}"#));
+        assert_eq!(request.fulfilment, Fulfilment::CacheOnly);
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_named() {
+        let item = |quantity: &str| {
+            format!(r#"{{"items":[{{"product_id":"p","denomination":25,"quantity":{quantity}}}]}}"#).into_bytes()
+        };
+        for quantity in ["0", "1001", "-1", "1.0", "4294967296", "\"1\"", "null"] {
+            assert_eq!(field(&item(quantity)), "items[0].quantity", "{quantity}");
+        }
+        assert_eq!(field(br#"{"items":[]}"#), "items");
+        assert_eq!(field(br"{}"), "body");
+        assert_eq!(field(&order(r#","currency":"usd""#)), "currency");
+        assert_eq!(field(&order(r#","colour":"red""#)), "colour");
+        assert_eq!(field(&order(&format!(r#","reference":"{}""#, "x".repeat(129)))), "reference");
+        assert_eq!(field(&order(r#","fulfilment":"MAYBE""#)), "fulfilment");
+    }
+
+    #[test]
+    fn vouchers_are_counted_over_all_items() {
+        let item = r#"{"product_id":"p","denomination":25,"quantity":501}"#;
+        assert_eq!(field(format!(r#"{{"items":[{item},{item}]}}"#).as_bytes()), "items");
+    }
+
+    #[test]
+    fn metadata_is_flat_and_bounded() {
+        let many: Vec<String> = (0..51).map(|n| format!(r#""k{n}":1"#)).collect();
+        let many = many.join(",");
+        for metadata in [
+            r#"{"a":{}}"#,
+            r#"{"a":[1]}"#,
+            r#"{"a":null}"#,
+            r#"{"a":1,"a":2}"#,
+            r#"{"":1}"#,
+            r#"[1]"#,
+            r#""text""#,
+            &format!("{{{many}}}"),
+            &format!(r#"{{"a":"{}"}}"#, "x".repeat(600)),
+        ] {
+            assert_eq!(field(&order(&format!(r#","metadata":{metadata}"#))), "metadata", "{metadata}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! `/products`: what can be ordered, and how much of it is there.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Serialize;
+use time::OffsetDateTime;
+use vouchsafe_actors::domain::money::{Amount, Currency, Money};
+use vouchsafe_actors::domain::product::{ExpiryPolicy, Product, ProductId, Redemption, Route, Sku};
+
+use super::caller::Caller;
+use super::list::Page;
+use crate::errors::{ApiError, Code};
+use crate::service::Service;
+use crate::store::FreeVouchers;
+
+/// How well a product or a denomination can be had (contract §3), best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum Availability {
+    InStock,
+    LowStock,
+    OnDemand,
+    OutOfStock,
+    Discontinued,
+}
+
+#[derive(Debug, Serialize)]
+struct ProductBody<'a> {
+    product_id: &'a ProductId,
+    name: &'a str,
+    brand: &'a str,
+    category_id: &'a str,
+    vendor: &'a str,
+    currency: Currency,
+    countries: &'a [String],
+    denominations: Vec<Money>,
+    denomination_range: Option<RangeBody>,
+    expiry_policy: &'a ExpiryPolicy,
+    availability: Availability,
+    redemption: &'a Redemption,
+    #[serde(with = "time::serde::rfc3339")]
+    updated_at: OffsetDateTime,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stock: Option<Vec<StockBody>>,
+}
+
+#[derive(Debug, Serialize)]
+struct RangeBody {
+    min: Money,
+    max: Money,
+    step: Money,
+}
+
+#[derive(Debug, Serialize)]
+struct StockBody {
+    denomination: Money,
+    availability: Availability,
+}
+
+/// `GET /products`.
+///
+/// # Errors
+/// `VALIDATION_FAILED` and `INVALID_CURSOR`.
+pub async fn list(
+    service: web::Data<Service>,
+    _caller: Caller,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let page = Page::read(&request, &["currency", "country", "category_id"])?;
+    let catalogue = service.catalogue.now();
+    let mut products: Vec<&Product> = catalogue.products().filter(|product| matches(product, &page)).collect();
+    products.sort_by(|a, b| a.product_id.cmp(&b.product_id));
+    let after = page.after.as_deref();
+    products.retain(|product| after.is_none_or(|after| product.product_id.as_str() > after));
+    products.truncate(page.limit + 1);
+    let free = service.store.free_vouchers(&products).await?;
+    let bodies = products.into_iter().map(|product| ProductBody::of(product, &free)).collect();
+    Ok(page.answer(bodies, |body: &ProductBody<'_>| body.product_id.to_string()))
+}
+
+fn matches(product: &Product, page: &Page) -> bool {
+    let currency = page.filter("currency").is_none_or(|code| product.currency.as_str() == code);
+    let category = page.filter("category_id").is_none_or(|id| product.category_id == id);
+    let country = page.filter("country").is_none_or(|code| {
+        product.countries.is_empty() || product.countries.iter().any(|country| country == code)
+    });
+    currency && category && country
+}
+
+/// `GET /products/{product_id}`.
+///
+/// # Errors
+/// `PRODUCT_NOT_FOUND`.
+pub async fn get(
+    service: web::Data<Service>,
+    _caller: Caller,
+    product_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let not_found = || ApiError::new(Code::ProductNotFound, "there is no such product; GET /products lists them");
+    let product_id = product_id.parse().map_err(|_| not_found())?;
+    let catalogue = service.catalogue.now();
+    let product = catalogue.get(&product_id).ok_or_else(not_found)?;
+    let free = service.store.free_vouchers(&[product]).await?;
+    let stock = denominations(product, &free).into_iter().map(|denomination| StockBody {
+        denomination: denomination.of(product.currency),
+        availability: availability(product, free_of(product, denomination, &free)),
+    });
+    let body = ProductBody { stock: Some(stock.collect()), ..ProductBody::of(product, &free) };
+    Ok(HttpResponse::Ok().json(body))
+}
+
+impl<'a> ProductBody<'a> {
+    fn of(product: &'a Product, free: &FreeVouchers) -> Self {
+        let currency = product.currency;
+        let best = denominations(product, free).into_iter().map(|d| availability(product, free_of(product, d, free)));
+        Self {
+            product_id: &product.product_id,
+            name: &product.name,
+            brand: &product.brand,
+            category_id: &product.category_id,
+            vendor: &product.vendor,
+            currency,
+            countries: &product.countries,
+            denominations: product.denominations.iter().map(|amount| amount.of(currency)).collect(),
+            denomination_range: product.denomination_range.map(|range| RangeBody {
+                min: range.min.of(currency),
+                max: range.max.of(currency),
+                step: range.step.of(currency),
+            }),
+            expiry_policy: &product.expiry_policy,
+            availability: best.min().unwrap_or_else(|| availability(product, 0)),
+            redemption: &product.redemption,
+            updated_at: product.updated_at,
+            stock: None,
+        }
+    }
+}
+
+/// The listed face values, and those of the range of which something is in stock.
+fn denominations(product: &Product, free: &FreeVouchers) -> Vec<Amount> {
+    let stocked = free.keys().filter(|sku| sku.product_id == product.product_id).map(|sku| sku.denomination);
+    let mut all: Vec<Amount> = product.denominations.iter().copied().chain(stocked).collect();
+    all.retain(|amount| product.offers(*amount));
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn free_of(product: &Product, denomination: Amount, free: &FreeVouchers) -> u32 {
+    let sku = Sku { product_id: product.product_id.clone(), denomination };
+    free.get(&sku).copied().unwrap_or(0)
+}
+
+fn availability(product: &Product, free: u32) -> Availability {
+    match (product.discontinued, free, product.route) {
+        (true, _, _) => Availability::Discontinued,
+        (false, 0, Route::Vendor) => Availability::OnDemand,
+        (false, 0, Route::Stock) => Availability::OutOfStock,
+        (false, free, _) if free < product.low_stock_at => Availability::LowStock,
+        (false, _, _) => Availability::InStock,
+    }
+}

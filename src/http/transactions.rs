@@ -1,0 +1,61 @@
+//! `/transactions`: every movement of money in this partner's wallets, newest first.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Serialize;
+use time::OffsetDateTime;
+use vouchsafe_actors::domain::ids::{OrderId, TransactionId};
+use vouchsafe_actors::domain::ledger::LedgerKind;
+use vouchsafe_actors::domain::money::{Currency, Money};
+
+use super::caller::Caller;
+use super::list::Page;
+use crate::errors::{ApiError, Code};
+use crate::service::Service;
+use crate::store::Transaction;
+
+/// A ledger entry on the wire (contract §3).
+#[derive(Debug, Serialize)]
+pub struct TransactionBody {
+    transaction_id: TransactionId,
+    #[serde(rename = "type")]
+    kind: LedgerKind,
+    amount: Money,
+    currency: Currency,
+    balance_after: Money,
+    sequence: i64,
+    order_id: Option<OrderId>,
+    payout_id: Option<String>,
+    reference: Option<String>,
+    #[serde(with = "time::serde::rfc3339")]
+    created_at: OffsetDateTime,
+}
+
+impl From<Transaction> for TransactionBody {
+    fn from(entry: Transaction) -> Self {
+        Self {
+            transaction_id: entry.transaction_id,
+            kind: entry.kind,
+            amount: entry.amount.of(entry.currency),
+            currency: entry.currency,
+            balance_after: entry.balance_after.of(entry.currency),
+            sequence: entry.sequence,
+            order_id: entry.order_id,
+            payout_id: entry.payout_id.map(|id| format!("po_{}", id.as_simple())),
+            reference: entry.reference,
+            created_at: entry.created_at,
+        }
+    }
+}
+
+/// `GET /transactions`.
+///
+/// # Errors
+/// `VALIDATION_FAILED` and `INVALID_CURSOR`.
+pub async fn list(service: web::Data<Service>, caller: Caller, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let page = Page::read(&request, &[])?;
+    let after = page.after.as_deref().map(str::parse::<TransactionId>).transpose();
+    let after = after.map_err(|_| ApiError::new(Code::InvalidCursor, "the cursor is not one of this list"))?;
+    let entries = service.store.list_transactions(caller.partner_id(), after, page.limit + 1).await?;
+    let bodies = entries.into_iter().map(TransactionBody::from).collect();
+    Ok(page.answer(bodies, |body| body.transaction_id.to_string()))
+}

@@ -1,0 +1,112 @@
+//! `GET /orders/{order_id}/vouchers`: the one place where codes leave the service.
+//!
+//! Signed, never cached, and written to the trail before a code is decrypted. Each code is opened into the answer's bytes
+//! and nowhere else.
+
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use actix_web::{HttpResponse, web};
+use serde::ser::SerializeSeq as _;
+use serde::{Serialize, Serializer};
+use time::Date;
+use vouchsafe_actors::domain::ids::{OrderId, VoucherId};
+use vouchsafe_actors::domain::money::{Currency, Money};
+use vouchsafe_actors::domain::product::ProductId;
+
+use super::caller::Signed;
+use super::orders;
+use crate::errors::{ApiError, Code};
+use crate::service::Service;
+use crate::store::{Retrieval, Retrieved, SealedVoucher};
+use crate::trace;
+use crate::vault::code::VoucherCode;
+use crate::vault::seal::Vault;
+
+time::serde::format_description!(iso_day, Date, "[year]-[month]-[day]");
+
+/// `GET /orders/{order_id}/vouchers`.
+///
+/// # Errors
+/// `ORDER_NOT_FOUND`, and `ORDER_NOT_READY` while nothing is allocated.
+pub async fn get(
+    service: web::Data<Service>,
+    signed: Signed,
+    order_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let order_id = orders::parse_id(&order_id)?;
+    let retrieval = Retrieval {
+        partner_id: signed.caller.partner_id(),
+        order_id,
+        credential_id: signed.caller.credential_id,
+        address: signed.caller.address.to_string(),
+        trace_id: trace::current(),
+    };
+    let sealed = match service.store.retrieve_codes(retrieval).await? {
+        Retrieved::Vouchers(sealed) => sealed,
+        Retrieved::NotFound => return Err(orders::not_found(order_id)),
+        Retrieved::NotReady => {
+            return Err(ApiError::new(Code::OrderNotReady, "no voucher of the order is allocated"));
+        }
+    };
+    let vault = service.keyring.vault();
+    let opened = sealed.iter().map(|voucher| OpenedVoucher::open(&vault, voucher)).collect::<Result<_, _>>()?;
+    let body = serde_json::to_vec(&Codes { order_id, data: opened }).map_err(|_| sealed_for_good())?;
+    let mut response = HttpResponse::Ok();
+    response.insert_header((CONTENT_TYPE, "application/json")).insert_header((CACHE_CONTROL, "no-store"));
+    Ok(response.body(body))
+}
+
+fn sealed_for_good() -> ApiError {
+    ApiError::new(Code::InternalError, "the codes could not be opened; contact the operator")
+}
+
+#[derive(Serialize)]
+struct Codes<'a> {
+    order_id: OrderId,
+    data: Vec<OpenedVoucher<'a>>,
+}
+
+#[derive(Serialize)]
+struct OpenedVoucher<'a> {
+    voucher_id: VoucherId,
+    product_id: &'a ProductId,
+    denomination: Money,
+    currency: Currency,
+    #[serde(with = "iso_day::option")]
+    expiry: Option<Date>,
+    #[serde(serialize_with = "spell_out")]
+    credentials: VoucherCode,
+}
+
+impl<'a> OpenedVoucher<'a> {
+    fn open(vault: &Vault, voucher: &'a SealedVoucher) -> Result<Self, ApiError> {
+        let opened = vault.open(voucher.code_id, &voucher.sku, &voucher.sealed);
+        let credentials = opened.map_err(|error| {
+            tracing::error!(voucher.id = %voucher.voucher_id, %error, trace.id = trace::current(), "a code could not be opened");
+            sealed_for_good()
+        })?;
+        Ok(Self {
+            voucher_id: voucher.voucher_id,
+            product_id: &voucher.sku.product_id,
+            denomination: voucher.sku.denomination.of(voucher.currency),
+            currency: voucher.currency,
+            expiry: voucher.expiry,
+            credentials,
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct Credential<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    value: &'a str,
+}
+
+/// The code type itself cannot be serialised; this answer alone spells it out.
+fn spell_out<S: Serializer>(code: &VoucherCode, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut list = serializer.serialize_seq(None)?;
+    for (part, value) in code.credentials() {
+        list.serialize_element(&Credential { kind: part.as_str(), value })?;
+    }
+    list.end()
+}

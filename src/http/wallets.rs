@@ -1,0 +1,47 @@
+//! `/wallets`: what a partner can spend, and what is under way.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Serialize;
+use time::OffsetDateTime;
+use vouchsafe_actors::domain::money::{Currency, Money};
+
+use super::caller::Caller;
+use super::list::Page;
+use crate::errors::ApiError;
+use crate::service::Service;
+use crate::store::WalletRow;
+
+#[derive(Debug, Serialize)]
+struct WalletBody {
+    currency: Currency,
+    balance: Money,
+    pending_orders: Money,
+    pending_payouts: Money,
+    #[serde(with = "time::serde::rfc3339")]
+    updated_at: OffsetDateTime,
+}
+
+/// `GET /wallets`.
+///
+/// # Errors
+/// `VALIDATION_FAILED` and `INVALID_CURSOR`.
+pub async fn list(service: web::Data<Service>, caller: Caller, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let page = Page::read(&request, &[])?;
+    let wallets = service.store.list_wallets(caller.partner_id()).await?;
+    let bodies = wallets.into_iter().map(WalletBody::of);
+    let after = page.after.as_deref();
+    let bodies = bodies.filter(|body| after.is_none_or(|after| body.currency.as_str() > after));
+    Ok(page.answer(bodies.take(page.limit + 1).collect(), |body| body.currency.to_string()))
+}
+
+impl WalletBody {
+    fn of(row: WalletRow) -> Self {
+        Self {
+            currency: row.currency,
+            balance: row.balance.of(row.currency),
+            pending_orders: row.pending_orders.of(row.currency),
+            pending_payouts: row.pending_payouts.of(row.currency),
+            updated_at: row.updated_at,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What operators see under `/metrics`: the journal, the actors, the requests.
+
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+use vouchsafe_actors::engine::Engine;
+use vouchsafe_actors::journal::JournalMetrics;
+use vouchsafe_actors::supervisor::{ActorState, Reading};
+
+/// Which actors a figure is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ActorLabels {
+    kind: &'static str,
+}
+
+/// Which answers a figure is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AnswerLabels {
+    listener: &'static str,
+    method: &'static str,
+    status: u16,
+}
+
+/// Which listener a figure is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ListenerLabels {
+    listener: &'static str,
+}
+
+type Figures = Family<ActorLabels, Gauge>;
+
+/// All figures of the process.
+pub struct Metrics {
+    registry: Registry,
+    journal: JournalMetrics,
+    actors: Figures,
+    mailbox_depth: Figures,
+    deepest_mailbox: Figures,
+    not_ready: Figures,
+    handled: Family<ActorLabels, Counter<u64, AtomicU64>>,
+    restarts: Family<ActorLabels, Counter<u64, AtomicU64>>,
+    under_way: Gauge,
+    answers: Family<AnswerLabels, Counter>,
+    seconds: Family<ListenerLabels, Histogram>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// All figures at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut metrics = Self {
+            registry: Registry::with_prefix("vouchsafe"),
+            journal: JournalMetrics::default(),
+            actors: Family::default(),
+            mailbox_depth: Family::default(),
+            deepest_mailbox: Family::default(),
+            not_ready: Family::default(),
+            handled: Family::default(),
+            restarts: Family::default(),
+            under_way: Gauge::default(),
+            answers: Family::default(),
+            seconds: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.000_25, 2.0, 16))),
+        };
+        metrics.register();
+        metrics
+    }
+
+    fn register(&mut self) {
+        let registry = &mut self.registry;
+        self.journal.register(registry);
+        registry.register("actors", "Live actors", self.actors.clone());
+        registry.register("actor_mailbox_depth", "Messages that wait, all actors of a kind", self.mailbox_depth.clone());
+        registry.register("actor_mailbox_deepest", "Messages that wait in the fullest mailbox", self.deepest_mailbox.clone());
+        registry.register("actors_not_ready", "Actors that load their state or have ended", self.not_ready.clone());
+        registry.register("actor_messages_handled", "Messages handled", self.handled.clone());
+        registry.register("actor_restarts", "Actors rebuilt from the store after a panic", self.restarts.clone());
+        registry.register("records_under_way", "Records between decision and verdict", self.under_way.clone());
+        registry.register("http_answers", "Answers by listener, method and status", self.answers.clone());
+        let seconds = "Time from the request's head to its answer";
+        registry.register_with_unit("http_answer", seconds, Unit::Seconds, self.seconds.clone());
+    }
+
+    /// What the engine counts into.
+    #[must_use]
+    pub fn journal(&self) -> JournalMetrics {
+        self.journal.clone()
+    }
+
+    /// An answer was given.
+    pub fn answered(&self, listener: &'static str, method: &'static str, status: u16, seconds: f64) {
+        self.answers.get_or_create(&AnswerLabels { listener, method, status }).inc();
+        self.seconds.get_or_create(&ListenerLabels { listener }).observe(seconds);
+    }
+
+    /// The text that a Prometheus server reads.
+    #[must_use]
+    pub fn render(&self, engine: &Engine) -> String {
+        self.read_actors("wallet", engine.wallets.readings().into_iter().map(|(_, reading)| reading));
+        self.read_actors("inventory", engine.inventory.readings().into_iter().map(|(_, reading)| reading));
+        self.under_way.set(i64::try_from(engine.under_way()).unwrap_or(i64::MAX));
+        let mut text = String::new();
+        if encode(&mut text, &self.registry).is_err() {
+            // Writing into a string fails only out of memory.
+            text.clear();
+        }
+        resident_memory(&mut text);
+        text
+    }
+
+    fn read_actors(&self, kind: &'static str, readings: impl Iterator<Item = Reading>) {
+        let (mut count, mut depth, mut deepest, mut not_ready) = (0_i64, 0_i64, 0_i64, 0_i64);
+        let (mut handled, mut restarts) = (0, 0);
+        for reading in readings {
+            let waiting = i64::try_from(reading.mailbox_depth).unwrap_or(i64::MAX);
+            count += 1;
+            depth += waiting;
+            deepest = deepest.max(waiting);
+            not_ready += i64::from(reading.state != ActorState::Ready);
+            handled += reading.handled;
+            restarts += u64::from(reading.restarts);
+        }
+        let labels = ActorLabels { kind };
+        self.actors.get_or_create(&labels).set(count);
+        self.mailbox_depth.get_or_create(&labels).set(depth);
+        self.deepest_mailbox.get_or_create(&labels).set(deepest);
+        self.not_ready.get_or_create(&labels).set(not_ready);
+        set(&self.handled.get_or_create(&labels), handled);
+        set(&self.restarts.get_or_create(&labels), restarts);
+    }
+}
+
+/// The actors count for themselves; the figure follows them.
+fn set(counter: &Counter<u64, AtomicU64>, value: u64) {
+    counter.inner().store(value, std::sync::atomic::Ordering::Relaxed);
+}
+
+/// The process's resident memory, where the system tells; before the closing line of the text.
+fn resident_memory(text: &mut String) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let Some(kib) = kib else { return };
+    let end = text.rfind("# EOF").unwrap_or(text.len());
+    text.truncate(end);
+    // Writing into a string does not fail.
+    let _ = writeln!(text, "# TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes {}\n# EOF", kib * 1024);
+}

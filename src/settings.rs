@@ -1,0 +1,195 @@
+//! Every setting: by flag, by environment, by file, in that order; what is set nowhere has a default that works.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use secrecy::SecretString;
+use vouchsafe_actors::engine::DEFAULT_LANES;
+
+use crate::access::environment::Environment;
+use crate::cli;
+
+/// Vouchsafe: partners order vouchers over a signed REST API.
+#[derive(Debug, Parser)]
+#[command(name = "vouchsafe", version, about, max_term_width = 110)]
+pub struct Cli {
+    /// A file of settings, one NAME=value a line, named as the environment variables are.
+    #[arg(long, global = true, env = "VOUCHSAFE_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Where the service keeps what it needs: its own Postgres, keys, tokens.
+    #[arg(long, global = true, env = "VOUCHSAFE_DATA_DIR", default_value = ".vouchsafe", value_name = "DIR")]
+    pub data_dir: PathBuf,
+
+    #[command(flatten)]
+    serve: ServeSettings,
+
+    /// What to do; nothing said, `serve`.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve partners and operators.
+    Serve(Box<ServeSettings>),
+    /// A client of the running service.
+    #[command(flatten)]
+    Client(cli::Command),
+}
+
+/// The settings of the service.
+#[derive(Debug, Clone, Args)]
+pub struct ServeSettings {
+    /// Where partners are served.
+    #[arg(long, env = "VOUCHSAFE_HTTP_ADDR", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    pub http_addr: SocketAddr,
+
+    /// Where operators are served: admin API and metrics.
+    #[arg(long, env = "VOUCHSAFE_ADMIN_ADDR", default_value = "127.0.0.1:8081", value_name = "ADDRESS")]
+    pub admin_addr: SocketAddr,
+
+    /// Sandbox or production; a database belongs to one of them for ever.
+    #[arg(long, env = "VOUCHSAFE_ENVIRONMENT", default_value = "sandbox", value_name = "sandbox|production")]
+    pub environment: Environment,
+
+    /// The Postgres to use. Unset: one of its own in the data directory.
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    pub database_url: Option<SecretString>,
+
+    /// The key that wraps all data keys: 64 hex digits or base64 of 32 bytes. Unset in the sandbox: made and kept in the
+    /// data directory.
+    #[arg(long, env = "VOUCHSAFE_MASTER_KEY", hide_env_values = true, value_name = "KEY")]
+    pub master_key: Option<SecretString>,
+
+    /// The operator's token, at least 32 characters. Unset in the sandbox: made and kept in the data directory.
+    #[arg(long, env = "VOUCHSAFE_OPERATOR_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    pub operator_token: Option<SecretString>,
+
+    /// How many lanes write to the database.
+    #[arg(long, env = "VOUCHSAFE_LANES", default_value_t = DEFAULT_LANES, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub lanes: u16,
+
+    /// How many threads serve partners.
+    #[arg(long, env = "VOUCHSAFE_HTTP_WORKERS", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub http_workers: u16,
+
+    /// What is logged: a level, or a filter such as `info,vouchsafe=debug`.
+    #[arg(long, env = "VOUCHSAFE_LOG", default_value = "info", value_name = "FILTER")]
+    pub log: String,
+
+    /// How it is logged.
+    #[arg(long, env = "VOUCHSAFE_LOG_FORMAT", default_value = "terminal", value_name = "FORMAT")]
+    pub log_format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Terminal,
+    /// A JSON object a line.
+    Json,
+}
+
+/// Why the settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// Wrong arguments; also `--help` and `--version`.
+    #[error(transparent)]
+    Arguments(#[from] clap::Error),
+    /// The file of settings.
+    #[error("the settings in {path} cannot be used: {reason}")]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Cli {
+    /// Reads all settings.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub fn read(arguments: &[OsString]) -> Result<Self, SettingsError> {
+        let first = Self::command().ignore_errors(true).get_matches_from(arguments);
+        let file = first.get_one::<PathBuf>("config").map(|path| read_file(path)).transpose()?;
+        let command = with_defaults(Self::command(), &file.unwrap_or_default());
+        Ok(Self::from_arg_matches(&command.try_get_matches_from(arguments)?)?)
+    }
+
+    /// The settings of the service, whether `serve` was said or nothing.
+    #[must_use]
+    pub fn serve_settings(&self) -> &ServeSettings {
+        match &self.command {
+            Some(Command::Serve(settings)) => settings,
+            _ => &self.serve,
+        }
+    }
+}
+
+/// `NAME=value` lines; blank lines and those that begin with `#` are passed over.
+fn read_file(path: &Path) -> Result<Vec<(String, String)>, SettingsError> {
+    let refused = |reason: String| SettingsError::File { path: path.to_owned(), reason };
+    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let lines = text.lines().map(str::trim).zip(1..).filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|(line, number)| {
+            let (name, value) = line.split_once('=').ok_or_else(|| refused(format!("line {number} is not NAME=value")))?;
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        })
+        .collect()
+}
+
+/// Makes what the file says the default of the argument with that environment variable.
+fn with_defaults(command: clap::Command, file: &[(String, String)]) -> clap::Command {
+    let command = command.mut_args(|argument| {
+        let name = argument.get_env().and_then(|name| name.to_str()).map(ToOwned::to_owned);
+        let value = name.and_then(|name| file.iter().find(|(known, _)| *known == name));
+        match value {
+            Some((_, value)) => argument.default_value(value.clone()),
+            None => argument,
+        }
+    });
+    command.mut_subcommands(|subcommand| with_defaults(subcommand, file))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn read(arguments: &[&str]) -> Result<Cli, SettingsError> {
+        let arguments: Vec<OsString> = ["vouchsafe"].iter().chain(arguments).map(OsString::from).collect();
+        Cli::read(&arguments)
+    }
+
+    #[test]
+    fn nothing_said_serves_the_sandbox_on_loopback() {
+        let cli = read(&[]).unwrap();
+        let settings = cli.serve_settings();
+        assert_eq!(settings.environment, Environment::Sandbox);
+        assert!(settings.http_addr.ip().is_loopback() && settings.admin_addr.ip().is_loopback());
+    }
+
+    #[test]
+    fn a_flag_goes_before_the_file_and_the_file_before_the_default() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        writeln!(file, "# settings\nVOUCHSAFE_HTTP_ADDR = 127.0.0.1:9000\nVOUCHSAFE_ADMIN_ADDR=127.0.0.1:9001").unwrap();
+        let path = file.path().to_str().unwrap();
+        let cli = read(&["--config", path, "serve", "--http-addr", "127.0.0.1:9999"]).unwrap();
+        assert_eq!(cli.serve_settings().http_addr.port(), 9999);
+        assert_eq!(cli.serve_settings().admin_addr.port(), 9001);
+    }
+
+    #[test]
+    fn a_file_that_is_none_is_an_error() {
+        assert!(matches!(read(&["--config", "/nowhere/at/all"]), Err(SettingsError::File { .. })));
+    }
+}

@@ -1,0 +1,161 @@
+//! The operators' trail: who did what, when, in which request, what it was before and what after.
+//!
+//! Rule: the entry is written in the transaction of the change it tells of, so neither is there without the other. What
+//! is written comes from types that hold no code and no secret.
+
+use serde::Serialize;
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+
+use super::PgStore;
+
+/// The operator behind a write, and the request it came with. Writes of operators take one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct By {
+    /// Who.
+    pub operator: String,
+    /// In which request; `None` outside of one.
+    pub trace_id: Option<String>,
+}
+
+impl By {
+    /// The service itself, at its start.
+    #[must_use]
+    pub fn service() -> Self {
+        Self {
+            operator: "service".to_owned(),
+            trace_id: None,
+        }
+    }
+}
+
+/// An entry of the trail, as it is read.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct AuditRow {
+    /// Its number: ascending, with gaps where a transaction was undone.
+    pub audit_id: i64,
+    /// When its transaction began.
+    pub at: OffsetDateTime,
+    /// Who.
+    pub operator: String,
+    /// What was done, e.g. `partner.change`.
+    pub action: String,
+    /// To what: an id.
+    pub subject: String,
+    /// How it was, as JSON text.
+    pub before: Option<String>,
+    /// How it is since, as JSON text.
+    pub after: Option<String>,
+    /// In which request.
+    pub trace_id: Option<String>,
+}
+
+/// Which entries are asked for; `None` is any.
+#[derive(Debug, Clone, Default)]
+pub struct AuditFilter {
+    /// Of this operator.
+    pub operator: Option<String>,
+    /// This was done.
+    pub action: Option<String>,
+    /// To this.
+    pub subject: Option<String>,
+}
+
+/// What is done to what.
+#[derive(Debug, Clone, Copy)]
+pub struct Deed<'a> {
+    /// A noun and a verb, e.g. `partner.change`.
+    pub action: &'static str,
+    /// An id.
+    pub subject: &'a str,
+}
+
+/// Writes an entry into the transaction that `connection` has open.
+pub(super) async fn write(
+    connection: &mut PgConnection,
+    by: &By,
+    deed: Deed<'_>,
+    before: Option<&(impl Serialize + Sync)>,
+    after: Option<&(impl Serialize + Sync)>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO audit_log (operator, action, subject, before, after, trace_id)
+         VALUES ($1, $2, $3, $4::jsonb, $5::jsonb, $6)",
+    )
+    .bind(&by.operator)
+    .bind(deed.action)
+    .bind(deed.subject)
+    .bind(before.map(text).transpose()?)
+    .bind(after.map(text).transpose()?)
+    .bind(&by.trace_id)
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+/// As text, since a JSON value in memory would turn amounts into floats.
+fn text(value: &impl Serialize) -> Result<String, sqlx::Error> {
+    serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(error.into()))
+}
+
+/// For a change that has no earlier state.
+pub(super) const NOTHING: Option<&()> = None;
+
+impl PgStore {
+    /// Writes an entry ahead of a change that another transaction makes: the trail may tell of a change that was refused
+    /// afterwards, and never misses one.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn audit_ahead(
+        &self,
+        by: By,
+        deed: Deed<'_>,
+        after: impl Serialize + Send + Sync + 'static,
+    ) -> Result<(), sqlx::Error> {
+        let (action, subject) = (deed.action, deed.subject.to_owned());
+        self.run(move |pool| async move {
+            let deed = Deed { action, subject: &subject };
+            let mut connection = pool.acquire().await?;
+            write(&mut connection, &by, deed, NOTHING, Some(&after)).await
+        })
+        .await
+    }
+
+    /// Up to `limit` entries, newest first, older than `before`.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list_audit(
+        &self,
+        filter: AuditFilter,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<AuditRow>, sqlx::Error> {
+        self.run(move |pool| async move {
+            sqlx::query_as(
+                "SELECT audit_id, at, operator, action, subject, before::text, after::text, trace_id
+                   FROM audit_log
+                  WHERE ($1::text IS NULL OR operator = $1)
+                    AND ($2::text IS NULL OR action = $2)
+                    AND ($3::text IS NULL OR subject = $3)
+                    AND ($4::bigint IS NULL OR audit_id < $4)
+                  ORDER BY audit_id DESC
+                  LIMIT $5",
+            )
+            .bind(filter.operator)
+            .bind(filter.action)
+            .bind(filter.subject)
+            .bind(before)
+            .bind(rows(limit))
+            .fetch_all(&pool)
+            .await
+        })
+        .await
+    }
+}
+
+/// A number of rows, as SQL counts them.
+pub(super) fn rows(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

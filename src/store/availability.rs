@@ -1,0 +1,87 @@
+//! How much of each SKU is free, read from committed rows; counted no further than the answer needs.
+
+use std::collections::HashMap;
+
+use sqlx::PgPool;
+use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_actors::domain::product::{Product, ProductId, Sku};
+
+use super::PgStore;
+
+/// Free vouchers by SKU, each count capped at what the product's `low_stock_at` needs.
+pub type FreeVouchers = HashMap<Sku, u32>;
+
+/// What is asked of one product.
+struct Question {
+    product_id: String,
+    min_validity_days: i32,
+    /// Counting stops here.
+    cap: i64,
+}
+
+impl PgStore {
+    /// Counts what is free of these products.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn free_vouchers(&self, products: &[&Product]) -> Result<FreeVouchers, sqlx::Error> {
+        let questions: Vec<Question> = products.iter().map(|product| Question::of(product)).collect();
+        self.run(move |pool| async move { count(&pool, questions).await }).await
+    }
+}
+
+impl Question {
+    fn of(product: &Product) -> Self {
+        Self {
+            product_id: product.product_id.as_str().to_owned(),
+            min_validity_days: i32::from(product.min_validity_days),
+            cap: i64::from(product.low_stock_at.max(1)),
+        }
+    }
+}
+
+async fn count(pool: &PgPool, questions: Vec<Question>) -> Result<FreeVouchers, sqlx::Error> {
+    let mut columns: (Vec<String>, Vec<i32>, Vec<i64>) = Default::default();
+    for question in questions {
+        columns.0.push(question.product_id);
+        columns.1.push(question.min_validity_days);
+        columns.2.push(question.cap);
+    }
+    // From the chunks that expire last: those are the ones that hardly anything was sold from.
+    let rows: Vec<(String, i64, i64)> = sqlx::query_as(
+        "SELECT q.product_id, d.denomination, f.free
+           FROM unnest($1::text[], $2::integer[], $3::bigint[]) AS q (product_id, min_days, cap)
+          CROSS JOIN LATERAL (
+                SELECT DISTINCT c.denomination
+                  FROM chunks AS c
+                 WHERE c.product_id = q.product_id AND NOT c.emptied
+                ) AS d
+          CROSS JOIN LATERAL (
+                SELECT count(*) AS free
+                  FROM (
+                    SELECT
+                      FROM chunks AS c
+                      JOIN stock AS s ON s.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
+                     WHERE c.product_id = q.product_id
+                       AND c.denomination = d.denomination
+                       AND NOT c.emptied
+                       AND (s.expiry IS NULL OR s.expiry >= (now() AT TIME ZONE 'UTC')::date + q.min_days)
+                       AND NOT EXISTS (SELECT FROM allocations AS a WHERE a.stock_id = s.stock_id)
+                     ORDER BY c.first_expiry DESC NULLS FIRST
+                     LIMIT q.cap
+                  ) AS free
+                ) AS f",
+    )
+    .bind(columns.0)
+    .bind(columns.1)
+    .bind(columns.2)
+    .fetch_all(pool)
+    .await?;
+    rows.into_iter().map(|(product_id, denomination, free)| free_of(&product_id, denomination, free)).collect()
+}
+
+fn free_of(product_id: &str, denomination: i64, free: i64) -> Result<(Sku, u32), sqlx::Error> {
+    let product_id: ProductId = product_id.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+    let sku = Sku { product_id, denomination: Amount::from_minor(denomination) };
+    Ok((sku, u32::try_from(free).unwrap_or(u32::MAX)))
+}

@@ -1,0 +1,300 @@
+//! Products: the catalogue as it is kept.
+//!
+//! Rule: brand and currency of a product that ever had stock are fixed. The brand is part of what makes a code unique
+//! for ever, and a face value in minor units means something else in another currency.
+
+mod shown;
+
+use sqlx::types::Json;
+use sqlx::{PgConnection, PgPool};
+use time::OffsetDateTime;
+use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_actors::domain::product::{
+    Approval, DenominationRange, ExpiryPolicy, Product, ProductId, Redemption, Route,
+};
+
+pub use self::shown::ShownProduct;
+use super::PgStore;
+use super::audit::{self, By, Deed, rows};
+
+/// What became of a wish to put a product in its place.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PutProduct {
+    /// It is new.
+    Created(Product),
+    /// It was there, and is as asked for now.
+    Replaced(Product),
+    /// There is no such category.
+    CategoryNotFound,
+    /// It has stock, and this field cannot change any more.
+    Fixed(&'static str),
+}
+
+#[derive(sqlx::FromRow)]
+struct ProductRow {
+    product_id: String,
+    name: String,
+    brand: String,
+    category_id: String,
+    vendor: String,
+    currency: String,
+    countries: Vec<String>,
+    denominations: Vec<i64>,
+    range_min: Option<i64>,
+    range_max: Option<i64>,
+    range_step: Option<i64>,
+    expiry_policy: Json<ExpiryPolicy>,
+    redemption: Json<Redemption>,
+    route: String,
+    approval: String,
+    returnable: bool,
+    min_validity_days: i32,
+    low_stock_at: i32,
+    discontinued: bool,
+    updated_at: OffsetDateTime,
+}
+
+/// A row that our own statements could not have written.
+#[derive(Debug, thiserror::Error)]
+#[error("product {product_id} has an impossible {column}")]
+struct ImpossibleRow {
+    product_id: String,
+    column: &'static str,
+}
+
+impl TryFrom<ProductRow> for Product {
+    type Error = sqlx::Error;
+
+    fn try_from(row: ProductRow) -> Result<Self, sqlx::Error> {
+        let impossible = |column| {
+            let product_id = row.product_id.clone();
+            sqlx::Error::Decode(Box::new(ImpossibleRow { product_id, column }))
+        };
+        Ok(Self {
+            product_id: row.product_id.parse().map_err(|_| impossible("product_id"))?,
+            currency: row.currency.parse().map_err(|_| impossible("currency"))?,
+            route: read_route(&row.route).ok_or_else(|| impossible("route"))?,
+            approval: read_approval(&row.approval).ok_or_else(|| impossible("approval"))?,
+            min_validity_days: u16::try_from(row.min_validity_days)
+                .map_err(|_| impossible("min_validity_days"))?,
+            denomination_range: row.range(),
+            low_stock_at: row.low_stock_at.cast_unsigned(),
+            denominations: row.denominations.into_iter().map(Amount::from_minor).collect(),
+            name: row.name,
+            brand: row.brand,
+            category_id: row.category_id,
+            vendor: row.vendor,
+            countries: row.countries,
+            expiry_policy: row.expiry_policy.0,
+            redemption: row.redemption.0,
+            returnable: row.returnable,
+            discontinued: row.discontinued,
+            updated_at: row.updated_at,
+        })
+    }
+}
+
+impl ProductRow {
+    fn range(&self) -> Option<DenominationRange> {
+        Some(DenominationRange {
+            min: Amount::from_minor(self.range_min?),
+            max: Amount::from_minor(self.range_max?),
+            step: Amount::from_minor(self.range_step?),
+        })
+    }
+}
+
+const fn route_word(route: Route) -> &'static str {
+    match route {
+        Route::Stock => "stock",
+        Route::Vendor => "vendor",
+    }
+}
+
+fn read_route(word: &str) -> Option<Route> {
+    [Route::Stock, Route::Vendor]
+        .into_iter()
+        .find(|route| route_word(*route) == word)
+}
+
+const fn approval_word(approval: Approval) -> &'static str {
+    match approval {
+        Approval::Rule => "rule",
+        Approval::Always => "always",
+    }
+}
+
+fn read_approval(word: &str) -> Option<Approval> {
+    [Approval::Rule, Approval::Always]
+        .into_iter()
+        .find(|approval| approval_word(*approval) == word)
+}
+
+impl PgStore {
+    /// Every product: read once, at the start.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn load_products(&self) -> Result<Vec<Product>, sqlx::Error> {
+        self.run(|pool| async move {
+            let found: Vec<ProductRow> = sqlx::query_as("SELECT * FROM products").fetch_all(&pool).await?;
+            found.into_iter().map(Product::try_from).collect()
+        })
+        .await
+    }
+
+    /// The product of this id.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn find_product(&self, product_id: ProductId) -> Result<Option<Product>, sqlx::Error> {
+        self.run(move |pool| async move {
+            let found: Option<ProductRow> = sqlx::query_as("SELECT * FROM products WHERE product_id = $1")
+                .bind(product_id.as_str())
+                .fetch_optional(&pool)
+                .await?;
+            found.map(Product::try_from).transpose()
+        })
+        .await
+    }
+
+    /// Up to `limit` products by id, after the one with the id `after`.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list_products(
+        &self,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Vec<Product>, sqlx::Error> {
+        self.run(move |pool| async move { list(&pool, after, limit).await }).await
+    }
+
+    /// Puts a product in, or in the place of the one with its id. Its `updated_at` is the database's.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn put_product(&self, product: Product, by: By) -> Result<PutProduct, sqlx::Error> {
+        self.run(move |pool| async move { put(&pool, product, &by).await }).await
+    }
+}
+
+async fn list(pool: &PgPool, after: Option<String>, limit: usize) -> Result<Vec<Product>, sqlx::Error> {
+    let found: Vec<ProductRow> = sqlx::query_as(
+        "SELECT *
+           FROM products
+          WHERE $1::text IS NULL OR product_id > $1
+          ORDER BY product_id
+          LIMIT $2",
+    )
+    .bind(after)
+    .bind(rows(limit))
+    .fetch_all(pool)
+    .await?;
+    found.into_iter().map(Product::try_from).collect()
+}
+
+/// The product's row is locked before its stock is looked at; an import locks it too, before it adds some.
+async fn put(pool: &PgPool, mut product: Product, by: &By) -> Result<PutProduct, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    let known: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM categories WHERE category_id = $1)")
+        .bind(&product.category_id)
+        .fetch_one(&mut *transaction)
+        .await?;
+    if !known {
+        return Ok(PutProduct::CategoryNotFound);
+    }
+    let before = lock(&mut transaction, &product.product_id).await?;
+    if let Some(field) = before.as_ref().and_then(|before| fixed_field(before, &product))
+        && has_stock(&mut transaction, &product.product_id).await?
+    {
+        return Ok(PutProduct::Fixed(field));
+    }
+    product.updated_at = write(&mut transaction, &product).await?;
+    let deed = Deed { action: "product.put", subject: product.product_id.as_str() };
+    let (shown_before, shown) = (before.as_ref().map(ShownProduct::of), ShownProduct::of(&product));
+    audit::write(&mut transaction, by, deed, shown_before.as_ref(), Some(&shown)).await?;
+    transaction.commit().await?;
+    Ok(if before.is_some() { PutProduct::Replaced(product) } else { PutProduct::Created(product) })
+}
+
+/// The field that differs and may not, once there is stock.
+fn fixed_field(before: &Product, after: &Product) -> Option<&'static str> {
+    if before.currency != after.currency {
+        Some("currency")
+    } else if before.brand != after.brand {
+        Some("brand")
+    } else {
+        None
+    }
+}
+
+async fn lock(connection: &mut PgConnection, product_id: &ProductId) -> Result<Option<Product>, sqlx::Error> {
+    let found: Option<ProductRow> =
+        sqlx::query_as("SELECT * FROM products WHERE product_id = $1 FOR NO KEY UPDATE")
+            .bind(product_id.as_str())
+            .fetch_optional(connection)
+            .await?;
+    found.map(Product::try_from).transpose()
+}
+
+/// Whether stock was ever imported: its chunks stay when they are sold out.
+async fn has_stock(connection: &mut PgConnection, product_id: &ProductId) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar("SELECT EXISTS (SELECT FROM chunks WHERE product_id = $1)")
+        .bind(product_id.as_str())
+        .fetch_one(connection)
+        .await
+}
+
+async fn write(connection: &mut PgConnection, product: &Product) -> Result<OffsetDateTime, sqlx::Error> {
+    let minor = |amount: Amount| amount.minor();
+    let range = product.denomination_range;
+    sqlx::query_scalar(
+        "INSERT INTO products (product_id, name, brand, category_id, vendor, currency, countries, denominations,
+                               range_min, range_max, range_step, expiry_policy, redemption, route, approval,
+                               returnable, min_validity_days, low_stock_at, discontinued)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+         ON CONFLICT (product_id) DO UPDATE
+            SET name = EXCLUDED.name,
+                brand = EXCLUDED.brand,
+                category_id = EXCLUDED.category_id,
+                vendor = EXCLUDED.vendor,
+                currency = EXCLUDED.currency,
+                countries = EXCLUDED.countries,
+                denominations = EXCLUDED.denominations,
+                range_min = EXCLUDED.range_min,
+                range_max = EXCLUDED.range_max,
+                range_step = EXCLUDED.range_step,
+                expiry_policy = EXCLUDED.expiry_policy,
+                redemption = EXCLUDED.redemption,
+                route = EXCLUDED.route,
+                approval = EXCLUDED.approval,
+                returnable = EXCLUDED.returnable,
+                min_validity_days = EXCLUDED.min_validity_days,
+                low_stock_at = EXCLUDED.low_stock_at,
+                discontinued = EXCLUDED.discontinued,
+                updated_at = now()
+         RETURNING updated_at",
+    )
+    .bind(product.product_id.as_str())
+    .bind(&product.name)
+    .bind(&product.brand)
+    .bind(&product.category_id)
+    .bind(&product.vendor)
+    .bind(product.currency.as_str())
+    .bind(&product.countries)
+    .bind(product.denominations.iter().copied().map(minor).collect::<Vec<_>>())
+    .bind(range.map(|range| range.min.minor()))
+    .bind(range.map(|range| range.max.minor()))
+    .bind(range.map(|range| range.step.minor()))
+    .bind(Json(&product.expiry_policy))
+    .bind(Json(&product.redemption))
+    .bind(route_word(product.route))
+    .bind(approval_word(product.approval))
+    .bind(product.returnable)
+    .bind(i32::from(product.min_validity_days))
+    .bind(i32::try_from(product.low_stock_at).unwrap_or(i32::MAX))
+    .bind(product.discontinued)
+    .fetch_one(connection)
+    .await
+}

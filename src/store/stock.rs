@@ -1,0 +1,239 @@
+//! Stock coming in: sealed codes, the rows that are sold, and the chunks that nodes claim them by.
+//!
+//! Rule: one code and PIN of a brand comes in once, ever; the unique blind index decides, also between two imports of
+//! one file at the same time. Rows go in by its order, so that two imports wait for each other and never in a circle.
+
+mod chunks;
+mod levels;
+mod void;
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+use sqlx::{PgConnection, PgPool};
+use time::Date;
+use vouchsafe_actors::domain::money::Currency;
+use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_actors::domain::voucher::Expiry;
+
+use self::chunks::{Piece, cut};
+use super::PgStore;
+use super::audit::{self, By, Deed, NOTHING, rows};
+use crate::vault::blind_index::BlindIndex;
+use crate::vault::seal::{CodeId, Sealed};
+
+pub use self::levels::StockLevel;
+pub use self::void::{VoidOutcome, VoidTarget, Voided};
+
+/// Serialises the taking of stock ids, so that those of one import are neighbours. Any number that nothing else uses.
+const STOCK_IDS_TURN: i64 = 0x5653_7374_6f63_6b00;
+
+/// What a voucher is imported as, and what its sealing rests on.
+#[derive(Debug, Clone)]
+pub struct ImportTarget {
+    /// Of which SKU.
+    pub sku: Sku,
+    /// The brand that went into the blind indexes.
+    pub brand: String,
+    /// The currency that the face value was read in.
+    pub currency: Currency,
+}
+
+/// Ids for vouchers that are about to come in. Those that are not used are lost, which costs nothing.
+#[derive(Debug, Clone, Default)]
+pub struct FreshIds {
+    /// For codes: bound into their sealing.
+    pub codes: Vec<CodeId>,
+    /// For stock rows, ascending; neighbours as a rule.
+    pub stock: Vec<i64>,
+}
+
+/// A voucher that comes in.
+#[derive(Debug)]
+pub struct NewVoucher {
+    /// The row of its code.
+    pub code_id: CodeId,
+    /// What makes it unique.
+    pub blind_index: BlindIndex,
+    /// Its code.
+    pub sealed: Sealed,
+    /// Its last valid day; `None` is never.
+    pub expiry: Option<Date>,
+}
+
+/// Vouchers that come in together, in one transaction.
+#[derive(Debug)]
+pub struct StockBatch {
+    /// As what.
+    pub target: ImportTarget,
+    /// They, and as many stock ids at least.
+    pub vouchers: Vec<NewVoucher>,
+    /// As [`PgStore::take_stock_ids`] gave them.
+    pub stock_ids: Vec<i64>,
+}
+
+/// What a batch brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Imported {
+    /// New vouchers.
+    pub imported: u64,
+    /// Codes that were there before, or twice in the batch.
+    pub duplicates: u64,
+    /// When the first of the new ones expires.
+    pub earliest: Option<Expiry>,
+}
+
+/// What became of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImportOutcome {
+    /// It is in.
+    Stored(Imported),
+    /// Nothing was written: brand or currency of the product are not those of the target any more.
+    ProductChanged,
+}
+
+/// What the trail says of a batch.
+#[derive(Serialize)]
+struct Entry {
+    imported: u64,
+    duplicates: u64,
+}
+
+impl PgStore {
+    /// Takes ids for `count` vouchers.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn take_stock_ids(&self, count: usize) -> Result<FreshIds, sqlx::Error> {
+        self.run(move |pool| async move { take_ids(&pool, count).await }).await
+    }
+
+    /// Takes a batch in. What is in already is counted and left as it is, so a batch may be repeated.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer; then nobody can say whether the batch is in.
+    pub async fn import_stock(&self, batch: StockBatch, by: By) -> Result<ImportOutcome, sqlx::Error> {
+        self.run(move |pool| async move { import(&pool, &batch, &by).await }).await
+    }
+}
+
+async fn take_ids(pool: &PgPool, count: usize) -> Result<FreshIds, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    let codes: Vec<i64> = sqlx::query_scalar("SELECT nextval('code_ids') FROM generate_series(1, $1)")
+        .bind(rows(count))
+        .fetch_all(&mut *transaction)
+        .await?;
+    sqlx::query("SELECT pg_advisory_xact_lock($1)")
+        .bind(STOCK_IDS_TURN)
+        .execute(&mut *transaction)
+        .await?;
+    let stock = sqlx::query_scalar("SELECT nextval('stock_ids') FROM generate_series(1, $1)")
+        .bind(rows(count))
+        .fetch_all(&mut *transaction)
+        .await?;
+    transaction.commit().await?;
+    let codes = codes.into_iter().map(CodeId).collect();
+    Ok(FreshIds { codes, stock })
+}
+
+async fn import(pool: &PgPool, batch: &StockBatch, by: &By) -> Result<ImportOutcome, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    if !is_current(&mut transaction, &batch.target).await? {
+        return Ok(ImportOutcome::ProductChanged);
+    }
+    let new = insert_codes(&mut transaction, batch).await?;
+    let mut fresh: Vec<&NewVoucher> =
+        batch.vouchers.iter().filter(|voucher| new.contains(&voucher.code_id.0)).collect();
+    fresh.sort_by_key(|voucher| (Expiry::from_date(voucher.expiry), voucher.code_id));
+    insert_stock(&mut transaction, batch, &fresh).await?;
+    let imported = Imported {
+        imported: fresh.len() as u64,
+        duplicates: (batch.vouchers.len() - fresh.len()) as u64,
+        earliest: fresh.first().map(|voucher| Expiry::from_date(voucher.expiry)),
+    };
+    if imported.imported > 0 {
+        let subject = batch.target.sku.to_string();
+        let entry = Entry { imported: imported.imported, duplicates: imported.duplicates };
+        let deed = Deed { action: "stock.import", subject: &subject };
+        audit::write(&mut transaction, by, deed, NOTHING, Some(&entry)).await?;
+    }
+    transaction.commit().await?;
+    Ok(ImportOutcome::Stored(imported))
+}
+
+/// Whether the product is still what the batch was made for; it stays so until the transaction ends.
+async fn is_current(connection: &mut PgConnection, target: &ImportTarget) -> Result<bool, sqlx::Error> {
+    let found: Option<(String, String)> =
+        sqlx::query_as("SELECT brand, currency FROM products WHERE product_id = $1 FOR SHARE")
+            .bind(target.sku.product_id.as_str())
+            .fetch_optional(connection)
+            .await?;
+    Ok(found.is_some_and(|(brand, currency)| brand == target.brand && currency == target.currency.as_str()))
+}
+
+/// Writes the codes that are new, and says which.
+async fn insert_codes(connection: &mut PgConnection, batch: &StockBatch) -> Result<HashSet<i64>, sqlx::Error> {
+    let mut vouchers: Vec<&NewVoucher> = batch.vouchers.iter().collect();
+    vouchers.sort_unstable_by_key(|voucher| voucher.blind_index.as_bytes());
+    let column = |of: fn(&NewVoucher) -> &[u8]| vouchers.iter().map(|v| of(v)).collect::<Vec<&[u8]>>();
+    let inserted: Vec<i64> = sqlx::query_scalar(
+        "INSERT INTO codes (code_id, product_id, denomination, blind_index, key_id, nonce, ciphertext)
+         SELECT v.code_id, $1, $2, v.blind_index, v.key_id, v.nonce, v.ciphertext
+           FROM unnest($3::bigint[], $4::bytea[], $5::integer[], $6::bytea[], $7::bytea[])
+                AS v (code_id, blind_index, key_id, nonce, ciphertext)
+         ON CONFLICT (blind_index) DO NOTHING
+         RETURNING code_id",
+    )
+    .bind(batch.target.sku.product_id.as_str())
+    .bind(batch.target.sku.denomination.minor())
+    .bind(vouchers.iter().map(|v| v.code_id.0).collect::<Vec<_>>())
+    .bind(column(|v| v.blind_index.as_bytes()))
+    .bind(vouchers.iter().map(|v| v.sealed.key_id.0).collect::<Vec<_>>())
+    .bind(column(|v| &v.sealed.nonce))
+    .bind(column(|v| &v.sealed.ciphertext))
+    .fetch_all(connection)
+    .await?;
+    Ok(inserted.into_iter().collect())
+}
+
+/// Writes chunks of neighbours, and the stock rows in them.
+async fn insert_stock(
+    connection: &mut PgConnection,
+    batch: &StockBatch,
+    fresh: &[&NewVoucher],
+) -> Result<(), sqlx::Error> {
+    let stock_ids = batch.stock_ids.get(..fresh.len()).ok_or_else(|| {
+        sqlx::Error::Encode("a batch needs a stock id for each of its vouchers".into())
+    })?;
+    let expiries: Vec<Expiry> = fresh.iter().map(|voucher| Expiry::from_date(voucher.expiry)).collect();
+    let pieces = cut(stock_ids, &expiries);
+    let column = |of: fn(&Piece) -> i64| pieces.iter().map(of).collect::<Vec<_>>();
+    let piece_of_each = pieces.iter().flat_map(|piece| std::iter::repeat_n(piece.first_stock_id, piece.length()));
+    sqlx::query(
+        "WITH made AS (
+            INSERT INTO chunks (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id)
+            SELECT $1, $2, c.first_expiry, c.last_expiry, c.first_stock_id, c.last_stock_id
+              FROM unnest($3::date[], $4::date[], $5::bigint[], $6::bigint[])
+                   AS c (first_expiry, last_expiry, first_stock_id, last_stock_id)
+            RETURNING chunk_id, first_stock_id
+         )
+         INSERT INTO stock (stock_id, chunk_id, code_id, expiry)
+         SELECT s.stock_id, m.chunk_id, s.code_id, s.expiry
+           FROM unnest($7::bigint[], $8::bigint[], $9::bigint[], $10::date[])
+                AS s (stock_id, first_stock_id, code_id, expiry)
+           JOIN made AS m ON m.first_stock_id = s.first_stock_id",
+    )
+    .bind(batch.target.sku.product_id.as_str())
+    .bind(batch.target.sku.denomination.minor())
+    .bind(pieces.iter().map(|piece| piece.first_expiry.date()).collect::<Vec<_>>())
+    .bind(pieces.iter().map(|piece| piece.last_expiry.date()).collect::<Vec<_>>())
+    .bind(column(|piece| piece.first_stock_id))
+    .bind(column(|piece| piece.last_stock_id))
+    .bind(stock_ids)
+    .bind(piece_of_each.collect::<Vec<_>>())
+    .bind(fresh.iter().map(|voucher| voucher.code_id.0).collect::<Vec<_>>())
+    .bind(fresh.iter().map(|voucher| voucher.expiry).collect::<Vec<_>>())
+    .execute(connection)
+    .await
+    .map(drop)
+}

@@ -1,0 +1,118 @@
+//! How much of each SKU came in, and what became of it.
+
+use sqlx::PgPool;
+use time::Date;
+use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_actors::domain::product::Sku;
+
+use super::PgStore;
+use super::rows;
+
+/// The vouchers of a SKU, counted. `loaded` is the sum of the other four.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StockLevel {
+    /// Which SKU.
+    pub sku: Sku,
+    /// All stock rows; a voucher that came back has another one.
+    pub loaded: i64,
+    /// Can be sold.
+    pub free: i64,
+    /// Belong to an order, or did.
+    pub sold: i64,
+    /// Were taken out of sale.
+    pub void: i64,
+    /// Lapsed unsold.
+    pub expired: i64,
+    /// When the first free one expires; `None` is never, or that none is free.
+    pub next_expiry: Option<Date>,
+}
+
+#[derive(sqlx::FromRow)]
+struct LevelRow {
+    product_id: String,
+    denomination: i64,
+    loaded: i64,
+    free: i64,
+    sold: i64,
+    void: i64,
+    expired: i64,
+    next_expiry: Option<Date>,
+}
+
+impl PgStore {
+    /// Up to `limit` SKUs that ever had stock, in order, after `after`; of one product, if one is named.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn stock_levels(
+        &self,
+        product_id: Option<String>,
+        after: Option<(String, i64)>,
+        limit: usize,
+    ) -> Result<Vec<StockLevel>, sqlx::Error> {
+        self.run(move |pool| async move { levels(&pool, product_id, after, limit).await }).await
+    }
+}
+
+/// The page is cut before anything is counted.
+async fn levels(
+    pool: &PgPool,
+    product_id: Option<String>,
+    after: Option<(String, i64)>,
+    limit: usize,
+) -> Result<Vec<StockLevel>, sqlx::Error> {
+    let (after_product, after_denomination) = after.unzip();
+    let found: Vec<LevelRow> = sqlx::query_as(
+        "WITH page AS MATERIALIZED (
+            SELECT DISTINCT c.product_id, c.denomination
+              FROM chunks AS c
+             WHERE ($1::text IS NULL OR c.product_id = $1)
+               AND ($2::text IS NULL OR (c.product_id, c.denomination) > ($2, $3))
+             ORDER BY c.product_id, c.denomination
+             LIMIT $4
+         ), today AS MATERIALIZED (
+            SELECT (now() AT TIME ZONE 'UTC')::date AS day
+         )
+         SELECT p.product_id,
+                p.denomination,
+                count(*) AS loaded,
+                count(*) FILTER (WHERE a.stock_id IS NULL AND (s.expiry IS NULL OR s.expiry >= t.day)) AS free,
+                count(*) FILTER (WHERE a.order_id IS NOT NULL) AS sold,
+                count(*) FILTER (WHERE a.taken_out = 'void') AS void,
+                count(*) FILTER (
+                    WHERE a.taken_out = 'expired' OR (a.stock_id IS NULL AND s.expiry < t.day)
+                ) AS expired,
+                min(s.expiry) FILTER (WHERE a.stock_id IS NULL AND s.expiry >= t.day) AS next_expiry
+           FROM page AS p
+          CROSS JOIN today AS t
+           JOIN chunks AS c ON c.product_id = p.product_id AND c.denomination = p.denomination
+           JOIN stock AS s ON s.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
+           LEFT JOIN allocations AS a ON a.stock_id = s.stock_id
+          GROUP BY p.product_id, p.denomination
+          ORDER BY p.product_id, p.denomination",
+    )
+    .bind(product_id)
+    .bind(after_product)
+    .bind(after_denomination)
+    .bind(rows(limit))
+    .fetch_all(pool)
+    .await?;
+    found.into_iter().map(StockLevel::try_from).collect()
+}
+
+impl TryFrom<LevelRow> for StockLevel {
+    type Error = sqlx::Error;
+
+    fn try_from(row: LevelRow) -> Result<Self, sqlx::Error> {
+        let product_id = row.product_id.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+        Ok(Self {
+            sku: Sku { product_id, denomination: Amount::from_minor(row.denomination) },
+            loaded: row.loaded,
+            free: row.free,
+            sold: row.sold,
+            void: row.void,
+            expired: row.expired,
+            next_expiry: row.next_expiry,
+        })
+    }
+}

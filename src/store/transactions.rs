@@ -1,0 +1,123 @@
+//! Ledger entries as they are read: "transactions" on the wire.
+
+use time::OffsetDateTime;
+use uuid::Uuid;
+use vouchsafe_actors::domain::ids::{OrderId, PartnerId, TransactionId};
+use vouchsafe_actors::domain::ledger::LedgerKind;
+use vouchsafe_actors::domain::money::{Amount, Currency};
+
+use super::PgStore;
+
+/// A ledger entry. Amounts in minor units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transaction {
+    /// Its id.
+    pub transaction_id: TransactionId,
+    /// Why money moved.
+    pub kind: LedgerKind,
+    /// By how much the balance changed; negative for a debit.
+    pub amount: Amount,
+    /// In what.
+    pub currency: Currency,
+    /// What the wallet held after it.
+    pub balance_after: Amount,
+    /// Its number in the wallet, from 1 and without a gap.
+    pub sequence: i64,
+    /// The order it was for.
+    pub order_id: Option<OrderId>,
+    /// The payout it was for.
+    pub payout_id: Option<Uuid>,
+    /// The operator's or partner's own reference.
+    pub reference: Option<String>,
+    /// When it was booked.
+    pub created_at: OffsetDateTime,
+}
+
+#[derive(sqlx::FromRow)]
+struct TransactionRow {
+    transaction_id: Uuid,
+    kind: String,
+    amount: i64,
+    currency: String,
+    balance_after: i64,
+    sequence: i64,
+    order_id: Option<Uuid>,
+    payout_id: Option<Uuid>,
+    reference: Option<String>,
+    created_at: OffsetDateTime,
+}
+
+impl TryFrom<TransactionRow> for Transaction {
+    type Error = sqlx::Error;
+
+    fn try_from(row: TransactionRow) -> Result<Self, sqlx::Error> {
+        let transaction_id = TransactionId::from_uuid(row.transaction_id);
+        let impossible = |column: &str| {
+            sqlx::Error::Decode(format!("transaction {transaction_id} has an impossible {column}").into())
+        };
+        Ok(Self {
+            transaction_id,
+            kind: LedgerKind::from_word(&row.kind).ok_or_else(|| impossible("kind"))?,
+            amount: Amount::from_minor(row.amount),
+            currency: row.currency.parse().map_err(|_| impossible("currency"))?,
+            balance_after: Amount::from_minor(row.balance_after),
+            sequence: row.sequence,
+            order_id: row.order_id.map(OrderId::from_uuid),
+            payout_id: row.payout_id,
+            reference: row.reference,
+            created_at: row.created_at,
+        })
+    }
+}
+
+impl PgStore {
+    /// The ledger entry of this id in the wallets of this partner.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn find_transaction(
+        &self,
+        partner_id: PartnerId,
+        transaction_id: TransactionId,
+    ) -> Result<Option<Transaction>, sqlx::Error> {
+        self.run(move |pool| async move {
+            let row: Option<TransactionRow> =
+                sqlx::query_as("SELECT * FROM ledger WHERE partner_id = $1 AND transaction_id = $2")
+                    .bind(partner_id.as_uuid())
+                    .bind(transaction_id.as_uuid())
+                    .fetch_optional(&pool)
+                    .await?;
+            row.map(Transaction::try_from).transpose()
+        })
+        .await
+    }
+
+    /// The newest ledger entries of a partner, before `before` where it is given.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list_transactions(
+        &self,
+        partner_id: PartnerId,
+        before: Option<TransactionId>,
+        limit: usize,
+    ) -> Result<Vec<Transaction>, sqlx::Error> {
+        self.run(move |pool| async move {
+            let rows: Vec<TransactionRow> = sqlx::query_as(
+                "SELECT *
+                   FROM ledger
+                  WHERE partner_id = $1
+                    AND ($2::uuid IS NULL OR transaction_id < $2)
+                  ORDER BY transaction_id DESC
+                  LIMIT $3",
+            )
+            .bind(partner_id.as_uuid())
+            .bind(before.map(TransactionId::as_uuid))
+            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+            .fetch_all(&pool)
+            .await?;
+            rows.into_iter().map(Transaction::try_from).collect()
+        })
+        .await
+    }
+}

@@ -1,0 +1,222 @@
+//! What cases put into the tables past every lane, and read back from them, as plain SQL.
+
+use sqlx::PgPool;
+use sqlx::types::time::Date;
+use uuid::Uuid;
+use vouchsafe_actors::domain::answer::{Answer, Fingerprint, KeyHash, KnownAnswer};
+use vouchsafe_actors::domain::event::EventBundle;
+use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, StockId, TransactionId};
+use vouchsafe_actors::domain::ledger::{LedgerKind, Movement, Receipt, WalletKey};
+use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
+use vouchsafe_actors::testing::{Entry, Holder, Kept, Told};
+
+/// Imports vouchers as one chunk, with the product that they are of.
+pub(crate) async fn add_chunk(pool: &PgPool, sku: &Sku, expiries: &[Expiry]) -> Vec<Shelved> {
+    let (product, denomination) = (sku.product_id.as_str(), sku.denomination.minor());
+    sqlx::query("INSERT INTO categories (category_id, name) VALUES ('all', 'All') ON CONFLICT DO NOTHING")
+        .execute(pool)
+        .await
+        .unwrap();
+    sqlx::query(
+        "INSERT INTO products (product_id, name, brand, category_id, vendor, currency, countries, denominations,
+                               expiry_policy, redemption, route, approval, returnable, min_validity_days,
+                               low_stock_at, discontinued)
+         VALUES ($1, $1, $1, 'all', 'mock', 'USD', '{US}', ARRAY[$2], '{}', '{}', 'vendor', 'rule', true, 0, 0, false)
+         ON CONFLICT (product_id) DO UPDATE SET denominations = products.denominations || EXCLUDED.denominations",
+    )
+    .bind(product)
+    .bind(denomination)
+    .execute(pool)
+    .await
+    .unwrap();
+    let days: Vec<Option<Date>> = expiries.iter().map(|expiry| expiry.date()).collect();
+    let rows: Vec<(i64, i64)> = sqlx::query_as(
+        "WITH voucher AS MATERIALIZED (
+            SELECT nextval('stock_ids') AS stock_id, v.expiry
+              FROM unnest($3) WITH ORDINALITY AS v (expiry, place)
+             ORDER BY v.place
+         ), chunk AS (
+            INSERT INTO chunks (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id)
+            SELECT $1, $2, min(expiry), CASE WHEN count(expiry) = count(*) THEN max(expiry) END,
+                   min(stock_id), max(stock_id)
+              FROM voucher
+            RETURNING chunk_id
+         )
+         INSERT INTO stock (stock_id, chunk_id, code_id, expiry)
+         SELECT v.stock_id, c.chunk_id, v.stock_id, v.expiry
+           FROM voucher AS v CROSS JOIN chunk AS c
+          ORDER BY v.stock_id
+         RETURNING stock_id, chunk_id",
+    )
+    .bind(product)
+    .bind(denomination)
+    .bind(days)
+    .fetch_all(pool)
+    .await
+    .unwrap();
+    let shelve = |(expiry, (stock_id, chunk_id)): (&Expiry, (i64, i64))| Shelved {
+        expiry: *expiry,
+        stock_id: StockId(stock_id),
+        chunk_id: ChunkId(chunk_id),
+    };
+    expiries.iter().zip(rows).map(shelve).collect()
+}
+
+/// Adds money to a wallet, as another writer of the ledger.
+pub(crate) async fn top_up(pool: &PgPool, wallet: WalletKey, amount: Amount) {
+    sqlx::query(
+        "WITH credited AS (
+            INSERT INTO wallets AS w (partner_id, currency, balance, sequence)
+            VALUES ($1, $2, $3, 1)
+            ON CONFLICT (partner_id, currency) DO UPDATE
+               SET balance = w.balance + EXCLUDED.balance, sequence = w.sequence + 1
+            RETURNING balance, sequence
+         )
+         INSERT INTO ledger (partner_id, transaction_id, currency, sequence, kind, amount, balance_after, created_at)
+         SELECT $1, $4, $2, c.sequence, 'TOP_UP', $3, c.balance, clock_timestamp()
+           FROM credited AS c",
+    )
+    .bind(wallet.partner_id.as_uuid())
+    .bind(wallet.currency.as_str())
+    .bind(amount.minor())
+    .bind(TransactionId::generate().as_uuid())
+    .execute(pool)
+    .await
+    .unwrap();
+}
+
+/// How many transactions of this database wait for a lock.
+pub(crate) async fn waiting(pool: &PgPool) -> i64 {
+    sqlx::query_scalar(
+        "SELECT count(DISTINCT l.pid)
+           FROM pg_locks AS l
+           JOIN pg_stat_activity AS a ON a.pid = l.pid
+          WHERE NOT l.granted AND a.datname = current_database()",
+    )
+    .fetch_one(pool)
+    .await
+    .unwrap()
+}
+
+/// A wallet's newest state, and what was debited for orders that are not delivered yet.
+pub(crate) async fn wallet(pool: &PgPool, wallet: WalletKey) -> Option<(Receipt, Amount)> {
+    let row: Option<(i64, i64, i64)> = sqlx::query_as(
+        "SELECT sequence, balance, pending_orders FROM wallets WHERE partner_id = $1 AND currency = $2",
+    )
+    .bind(wallet.partner_id.as_uuid())
+    .bind(wallet.currency.as_str())
+    .fetch_optional(pool)
+    .await
+    .unwrap();
+    row.map(|(sequence, balance, pending)| (receipt(sequence, balance), Amount::from_minor(pending)))
+}
+
+fn receipt(sequence: i64, balance: i64) -> Receipt {
+    Receipt {
+        sequence,
+        balance: Amount::from_minor(balance),
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct LedgerRow {
+    transaction_id: Uuid,
+    sequence: i64,
+    kind: String,
+    amount: i64,
+    balance_after: i64,
+    order_id: Option<Uuid>,
+    reference: Option<String>,
+    pending: i64,
+}
+
+/// The ledger of a wallet. What an entry set aside for later is kept with its order.
+pub(crate) async fn ledger(pool: &PgPool, wallet: WalletKey) -> Vec<Entry> {
+    let rows: Vec<LedgerRow> = sqlx::query_as(
+        "SELECT l.transaction_id, l.sequence, l.kind, l.amount, l.balance_after, l.order_id, l.reference,
+                CASE WHEN o.status = 'PENDING' THEN o.total ELSE 0 END AS pending
+           FROM ledger AS l
+           LEFT JOIN orders AS o ON o.partner_id = l.partner_id AND o.order_id = l.order_id
+          WHERE l.partner_id = $1 AND l.currency = $2
+          ORDER BY l.sequence",
+    )
+    .bind(wallet.partner_id.as_uuid())
+    .bind(wallet.currency.as_str())
+    .fetch_all(pool)
+    .await
+    .unwrap();
+    rows.into_iter().map(|row| entry(wallet, row)).collect()
+}
+
+fn entry(wallet: WalletKey, row: LedgerRow) -> Entry {
+    let movement = Movement {
+        transaction_id: TransactionId::from_uuid(row.transaction_id),
+        currency: wallet.currency,
+        kind: LedgerKind::from_word(&row.kind).unwrap(),
+        amount: Amount::from_minor(row.amount),
+        pending_orders: Amount::from_minor(row.pending),
+        order_id: row.order_id.map(OrderId::from_uuid),
+        reference: row.reference,
+    };
+    Entry {
+        after: receipt(row.sequence, row.balance_after),
+        movement,
+    }
+}
+
+/// Who has which voucher.
+pub(crate) async fn allocations(pool: &PgPool) -> Vec<(StockId, Holder)> {
+    let rows: Vec<(i64, Option<Uuid>)> =
+        sqlx::query_as("SELECT stock_id, order_id FROM allocations ORDER BY stock_id")
+            .fetch_all(pool)
+            .await
+            .unwrap();
+    let holder = |order_id: Option<Uuid>| {
+        order_id.map_or(Holder::Void, |order_id| Holder::Order(OrderId::from_uuid(order_id)))
+    };
+    rows.into_iter()
+        .map(|(stock_id, order_id)| (StockId(stock_id), holder(order_id)))
+        .collect()
+}
+
+/// The row of a key, expired or not.
+pub(crate) async fn kept(pool: &PgPool, key: KeyHash) -> Option<Kept> {
+    let row: Option<(Vec<u8>, i16, Vec<u8>, bool)> = sqlx::query_as(
+        "SELECT fingerprint, status, body, expires_at = 'infinity' FROM idempotency_keys WHERE key = $1",
+    )
+    .bind(key.0)
+    .fetch_optional(pool)
+    .await
+    .unwrap();
+    row.map(|(fingerprint, status, body, for_ever)| Kept {
+        known: KnownAnswer {
+            fingerprint: Fingerprint(fingerprint.try_into().unwrap()),
+            answer: Answer {
+                status: status.cast_unsigned(),
+                body: body.into(),
+            },
+        },
+        for_ever,
+    })
+}
+
+/// What a partner was told.
+pub(crate) async fn events(pool: &PgPool, partner_id: PartnerId) -> Vec<Told> {
+    let rows: Vec<(i64, i32, Uuid, i32, String)> = sqlx::query_as(
+        "SELECT number, count, order_id, first_sequence, body FROM events WHERE partner_id = $1 ORDER BY number",
+    )
+    .bind(partner_id.as_uuid())
+    .fetch_all(pool)
+    .await
+    .unwrap();
+    let tell = |(number, count, order_id, first_sequence, body): (i64, i32, Uuid, i32, String)| {
+        let mut bundle: EventBundle = serde_json::from_str(&body).unwrap();
+        bundle.order_id = OrderId::from_uuid(order_id);
+        let columns = (count.cast_unsigned(), first_sequence.cast_unsigned());
+        assert_eq!(columns, (bundle.count(), bundle.first_sequence), "columns say what the body says");
+        Told { number, bundle }
+    };
+    rows.into_iter().map(tell).collect()
+}

@@ -1,0 +1,108 @@
+//! The real Postgres under the suite: one private server for all cases, and a fresh database for each.
+
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
+use vouchsafe::postgres::{DataDir, Durability, PrivatePostgres};
+
+/// Migrated once, and copied for each case.
+const TEMPLATE: &str = "migrated";
+
+/// Waits until the tests are over and the server has been stopped by its guard, then removes what they leave.
+const SWEEP: &str = r#"cat >/dev/null
+for try in $(seq 100); do
+    test -e "$1/data/postgres/data/postmaster.pid" || break
+    sleep 0.2
+done
+exec rm -rf "$1""#;
+
+struct Server {
+    postgres: PrivatePostgres,
+    /// Ends when this process does, however it ends: its standard input is a pipe from here.
+    _sweeper: Child,
+}
+
+static SERVER: OnceLock<Server> = OnceLock::new();
+static DATABASES: AtomicU32 = AtomicU32::new(1);
+
+impl Server {
+    fn start() -> Self {
+        let place = tempfile::Builder::new()
+            .prefix("vs")
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .tempdir()
+            .unwrap()
+            .keep();
+        let sweeper = sweep(&place).unwrap();
+        let data_dir = DataDir::open(&place.join("data")).unwrap();
+        let executable = Path::new(env!("CARGO_BIN_EXE_vouchsafe"));
+        let postgres = PrivatePostgres::start(&data_dir, executable, Durability::ForTests).unwrap();
+        postgres.create_database(TEMPLATE, None).unwrap();
+        migrate(&postgres.connect_options().database(TEMPLATE));
+        Self {
+            postgres,
+            _sweeper: sweeper,
+        }
+    }
+}
+
+fn sweep(place: &Path) -> io::Result<Child> {
+    Command::new("sh")
+        .args(["-c", SWEEP, "sh"])
+        .arg(place)
+        .stdin(Stdio::piped())
+        .spawn()
+}
+
+/// On a thread of its own, since the caller may be inside a runtime.
+fn migrate(template: &PgConnectOptions) {
+    let migrated = std::thread::scope(|scope| {
+        let migrate = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async {
+                let mut connection = PgConnection::connect_with(template).await?;
+                sqlx::migrate!().run(&mut connection).await?;
+                connection.close().await
+            })
+        };
+        scope.spawn(migrate).join()
+    });
+    migrated.unwrap().unwrap();
+}
+
+/// A database of its own, as the service's migrations leave it.
+pub(crate) struct Database {
+    name: String,
+}
+
+impl Database {
+    pub(crate) fn create() -> Self {
+        let server = SERVER.get_or_init(Server::start);
+        let name = format!("case_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
+        tokio::task::block_in_place(|| server.postgres.create_database(&name, Some(TEMPLATE))).unwrap();
+        Self { name }
+    }
+
+    /// How the service reaches it.
+    pub(crate) fn options(&self) -> PgConnectOptions {
+        self.server().connect_options().database(&self.name)
+    }
+
+    /// Removes it with all who are connected.
+    pub(crate) async fn remove(self) {
+        let mut connection = PgConnection::connect_with(&self.server().superuser_options())
+            .await
+            .unwrap();
+        let remove = format!("DROP DATABASE {} WITH (FORCE)", self.name);
+        connection.execute(AssertSqlSafe(remove)).await.unwrap();
+    }
+
+    fn server(&self) -> &'static PrivatePostgres {
+        &SERVER.get().expect("a database has a server").postgres
+    }
+}

@@ -1,0 +1,269 @@
+//! Postgres, put through the conformance suite: the service's own store on one side, plain SQL on the other.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{Connection, Executor, PgConnection, PgPool, Postgres};
+use tokio::runtime::Handle;
+use uuid::Uuid;
+use vouchsafe::store::PgStore;
+use vouchsafe_actors::domain::answer::{KeyHash, KnownAnswer};
+use vouchsafe_actors::domain::ids::{OrderId, PartnerId, StockId};
+use vouchsafe_actors::domain::ledger::{Receipt, WalletKey};
+use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_actors::domain::order::Order;
+use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
+use vouchsafe_actors::store::Store;
+use vouchsafe_actors::testing::conformance::{self, CommitFault, Subject};
+use vouchsafe_actors::testing::{Entry, Holder, Kept, Told};
+
+use crate::proxy::{Edit, Proxy};
+use crate::server::Database;
+use crate::{rows, spawn, violations};
+
+/// How often the database is asked again whether something has happened in it.
+const POLL: Duration = Duration::from_millis(2);
+
+/// A database with a proxy in front of it for each node.
+pub(crate) struct PgSubject {
+    database: Database,
+    /// Past every proxy.
+    pool: PgPool,
+    edit: Option<Edit>,
+    proxies: Mutex<BTreeMap<String, Arc<Proxy>>>,
+    newest: Mutex<Option<Arc<PgStore>>>,
+}
+
+impl PgSubject {
+    pub(crate) async fn new() -> Self {
+        Self::with(None).await
+    }
+
+    /// The same, where a text in the statements of nodes is another when it arrives.
+    pub(crate) async fn with(edit: Option<Edit>) -> Self {
+        let database = Database::create();
+        let pool = PgPoolOptions::new().max_connections(4);
+        let pool = pool.connect_with(database.options()).await.unwrap();
+        Self {
+            database,
+            pool,
+            edit,
+            proxies: Mutex::default(),
+            newest: Mutex::default(),
+        }
+    }
+
+    pub(crate) async fn remove(self) {
+        self.database.remove().await;
+    }
+
+    pub(crate) fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    pub(crate) fn options(&self) -> PgConnectOptions {
+        self.database.options()
+    }
+
+    /// Starts a node as the service does, for what the engine's port does not offer.
+    pub(crate) async fn start(&self, node: &str) -> Arc<PgStore> {
+        let options = self.options();
+        let options = options.socket(self.proxy(node).directory());
+        let store = PgStore::open(options, Handle::current(), node.to_owned())
+            .await
+            .unwrap();
+        let store = Arc::new(store);
+        *self.newest.lock().unwrap() = Some(Arc::clone(&store));
+        store
+    }
+
+    /// A transaction that has run this statement and stands open.
+    pub(crate) async fn open(&self, query: sqlx::query::Query<'_, Postgres, sqlx::postgres::PgArguments>) -> OtherTransaction {
+        let mut connection = PgConnection::connect_with(&self.options()).await.unwrap();
+        connection.execute("BEGIN").await.unwrap();
+        query.execute(&mut connection).await.unwrap();
+        OtherTransaction(connection)
+    }
+
+    fn proxy(&self, node: &str) -> Arc<Proxy> {
+        let open = || {
+            let options = self.options();
+            let server = options.get_socket().expect("the private server has a socket");
+            Arc::new(Proxy::open(server, options.get_port(), self.edit))
+        };
+        let mut proxies = self.proxies.lock().unwrap();
+        Arc::clone(proxies.entry(node.to_owned()).or_insert_with(open))
+    }
+
+    /// Cancels the next commit: it is made to wait at its fence until the server has been told.
+    async fn cancel_next_commit(&self) {
+        let fence = self.open(sqlx::query("LOCK TABLE lanes IN EXCLUSIVE MODE")).await;
+        let pool = self.pool.clone();
+        spawn(async move {
+            while !cancel_waiting_commit(&pool).await {
+                tokio::time::sleep(POLL).await;
+            }
+            conformance::OtherTransaction::rollback(fence).await;
+        });
+    }
+}
+
+async fn cancel_waiting_commit(pool: &PgPool) -> bool {
+    let cancelled: Option<bool> = sqlx::query_scalar(
+        "SELECT pg_cancel_backend(a.pid)
+           FROM pg_stat_activity AS a
+          WHERE a.datname = current_database()
+            AND a.wait_event_type = 'Lock'
+            AND a.query LIKE '%commit_batch(%'",
+    )
+    .fetch_optional(pool)
+    .await
+    .unwrap();
+    cancelled.is_some()
+}
+
+/// A connection of somebody else, inside a transaction.
+pub(crate) struct OtherTransaction(PgConnection);
+
+impl conformance::OtherTransaction for OtherTransaction {
+    async fn commit(mut self) {
+        self.0.execute("COMMIT").await.unwrap();
+    }
+
+    async fn rollback(mut self) {
+        self.0.execute("ROLLBACK").await.unwrap();
+    }
+}
+
+impl Subject for PgSubject {
+    type Other = OtherTransaction;
+
+    async fn start_node(&self, node: &str) -> Arc<dyn Store> {
+        let store = self.start(node).await;
+        sqlx::query("UPDATE nodes SET lease_until = clock_timestamp() + interval '1 day' WHERE node = $1")
+            .bind(node)
+            .execute(&self.pool)
+            .await
+            .unwrap();
+        store
+    }
+
+    async fn lapse_lease(&self, node: &str) {
+        sqlx::query("UPDATE nodes SET lease_until = clock_timestamp() - interval '1 second' WHERE node = $1")
+            .bind(node)
+            .execute(&self.pool)
+            .await
+            .unwrap();
+    }
+
+    async fn add_partner(&self, partner_id: PartnerId) {
+        sqlx::query("INSERT INTO partners (partner_id, name, allowlist) VALUES ($1, 'A partner', '{}')")
+            .bind(partner_id.as_uuid())
+            .execute(&self.pool)
+            .await
+            .unwrap();
+    }
+
+    async fn add_chunk(&self, sku: &Sku, expiries: &[Expiry]) -> Vec<Shelved> {
+        rows::add_chunk(&self.pool, sku, expiries).await
+    }
+
+    async fn void(&self, stock_id: StockId) {
+        conformance::OtherTransaction::commit(self.open_void(stock_id).await).await;
+    }
+
+    async fn top_up(&self, wallet: WalletKey, amount: Amount) {
+        rows::top_up(&self.pool, wallet, amount).await;
+    }
+
+    async fn age_key(&self, key: KeyHash, by: Duration) {
+        sqlx::query("UPDATE idempotency_keys SET expires_at = expires_at - make_interval(secs => $2) WHERE key = $1")
+            .bind(key.0)
+            .bind(by.as_secs_f64())
+            .execute(&self.pool)
+            .await
+            .unwrap();
+    }
+
+    async fn open_key(&self, key: KeyHash, known: &KnownAnswer) -> OtherTransaction {
+        let insert = sqlx::query(
+            "INSERT INTO idempotency_keys (key, fingerprint, status, body, expires_at)
+             VALUES ($1, $2, $3, $4, 'infinity')",
+        );
+        let insert = insert.bind(key.0).bind(known.fingerprint.0.to_vec());
+        let answer = &known.answer;
+        self.open(insert.bind(answer.status.cast_signed()).bind(answer.body.to_vec()))
+            .await
+    }
+
+    async fn open_void(&self, stock_id: StockId) -> OtherTransaction {
+        let insert = sqlx::query("INSERT INTO allocations (stock_id, taken_out) VALUES ($1, 'void')");
+        self.open(insert.bind(stock_id.0)).await
+    }
+
+    async fn until_waiting(&self, transactions: usize) {
+        let transactions = i64::try_from(transactions).unwrap();
+        while rows::waiting(&self.pool).await < transactions {
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn fail_next_commit(&self, node: &str, fault: CommitFault) {
+        match fault {
+            CommitFault::Refused => self.cancel_next_commit().await,
+            lost => self.proxy(node).arm(lost),
+        }
+    }
+
+    async fn deliver_late(&self) {
+        let proxies: Vec<_> = self.proxies.lock().unwrap().values().cloned().collect();
+        for proxy in proxies {
+            proxy.deliver().await;
+        }
+    }
+
+    async fn wallet(&self, wallet: WalletKey) -> Option<Receipt> {
+        rows::wallet(&self.pool, wallet).await.map(|(receipt, _)| receipt)
+    }
+
+    async fn pending_orders(&self, wallet: WalletKey) -> Amount {
+        rows::wallet(&self.pool, wallet)
+            .await
+            .map_or(Amount::ZERO, |(_, pending)| pending)
+    }
+
+    async fn ledger(&self, wallet: WalletKey) -> Vec<Entry> {
+        rows::ledger(&self.pool, wallet).await
+    }
+
+    async fn order(&self, order_id: OrderId) -> Option<Order> {
+        let owner: Option<Uuid> = sqlx::query_scalar("SELECT partner_id FROM orders WHERE order_id = $1")
+            .bind(order_id.as_uuid())
+            .fetch_optional(&self.pool)
+            .await
+            .unwrap();
+        let newest = self.newest.lock().unwrap().clone();
+        let store = newest.expect("an order is looked for after a node was started");
+        let owner = PartnerId::from_uuid(owner?);
+        store.find_order(owner, order_id).await.unwrap()
+    }
+
+    async fn allocations(&self) -> Vec<(StockId, Holder)> {
+        rows::allocations(&self.pool).await
+    }
+
+    async fn kept(&self, key: KeyHash) -> Option<Kept> {
+        rows::kept(&self.pool, key).await
+    }
+
+    async fn events(&self, partner_id: PartnerId) -> Vec<Told> {
+        rows::events(&self.pool, partner_id).await
+    }
+
+    async fn violations(&self) -> Vec<String> {
+        violations::all(&self.pool).await
+    }
+}
