@@ -4,7 +4,7 @@
 -- lock order of 0001: keys, wallets, chunks, vouchers. A record that loses a claim gets its verdict and gives back what it
 -- had claimed; what is left is written. An error anywhere undoes the whole batch.
 --
--- A line that carries a guard says which: tests take each one out and expect a test of that name to turn red.
+-- A line that carries a guard says which: tests take each one out and expect a case of the suite to turn red.
 --
 -- Arrays come in five groups, an element a row: r_ the records themselves; m_ money that moves, o_ orders, a_ allocations
 -- and e_ events, each with the number (from 1) of the record it belongs to.
@@ -74,16 +74,17 @@ DECLARE
     v_sequence bigint[] := array_fill(NULL::bigint, ARRAY[v_count]);
     v_balance  bigint[] := array_fill(NULL::bigint, ARRAY[v_count]);
     v_claimed  uuid[];
-    v_chunks   bigint[];
-    v_written  integer;
+    v_left     numeric;
+    v_written  bigint;
+    v_asked    bigint;
     v_row      record;
 BEGIN
     -- The fence. Also what recovery waits for, and where it reads whether this batch committed.
     UPDATE lanes AS l
-       SET batch = p_batch
+       SET batch = p_batch /* guard: lane-batch */
      WHERE l.node = p_node
        AND l.lane = p_lane
-       AND l.generation = p_generation /* guard: lane */;
+       AND l.generation = p_generation; /* guard: lane */
     IF NOT FOUND THEN
         RAISE EXCEPTION 'lane % of node % was fenced off', p_lane, p_node USING ERRCODE = 'VS001';
     END IF;
@@ -95,7 +96,7 @@ BEGIN
                r.fingerprint,
                r.status,
                r.body,
-               CASE WHEN r.forever THEN 'infinity'::timestamptz ELSE v_now + interval '24 hours' END
+               CASE WHEN r.forever /* guard: key-forever */ THEN 'infinity' ELSE v_now + interval '24 hours' END
           FROM unnest(r_key, r_fingerprint, r_status, r_body, r_forever)
                AS r (key, fingerprint, status, body, forever)
          ORDER BY r.key
@@ -104,7 +105,7 @@ BEGIN
                status = EXCLUDED.status,
                body = EXCLUDED.body,
                expires_at = EXCLUDED.expires_at
-         WHERE k.expires_at <= v_now /* guard: key */
+         WHERE k.expires_at <= v_now /* guard: key, key-expiry */
         RETURNING k.key
     )
     SELECT array_agg(c.key) INTO v_claimed FROM claimed AS c;
@@ -127,51 +128,69 @@ BEGIN
          ORDER BY 1, 2
         ON CONFLICT (partner_id, currency) DO NOTHING;
     END IF;
-    -- In the order of the batch each debit must find enough, with all that stand before it; a debit that does not is
-    -- decided again, so it does no harm that those behind it count it in.
+    PERFORM
+       FROM wallets AS w
+      WHERE (w.partner_id, w.currency) IN (
+            SELECT DISTINCT r_partner[m.record], m.currency
+              FROM unnest(m_record, m_currency) AS m (record, currency)
+             WHERE v_verdict[m.record] = 0
+            )
+      ORDER BY w.partner_id, w.currency
+        FOR UPDATE;
+    -- Where the debits together are more than there is, each must find enough after those before it that stand.
     FOR v_row IN
         WITH moved AS MATERIALIZED (
             SELECT m.record, r_partner[m.record] AS partner_id, m.currency, m.amount
               FROM unnest(m_record, m_currency, m_amount) AS m (record, currency, amount)
              WHERE v_verdict[m.record] = 0
-        ), locked AS MATERIALIZED (
-            SELECT w.partner_id, w.currency, w.balance
-              FROM wallets AS w
-             WHERE (w.partner_id, w.currency) IN (SELECT DISTINCT m.partner_id, m.currency FROM moved AS m)
-             ORDER BY w.partner_id, w.currency
-               FOR UPDATE
-        ), running AS (
-            SELECT m.record,
-                   m.amount,
-                   w.balance + sum(m.amount) OVER (PARTITION BY m.partner_id, m.currency ORDER BY m.record) AS balance
+        ), debits AS (
+            SELECT m.partner_id, m.currency, sum(m.amount) AS amount
               FROM moved AS m
-              LEFT JOIN locked AS w ON w.partner_id = m.partner_id AND w.currency = m.currency
+             WHERE m.amount < 0
+             GROUP BY m.partner_id, m.currency
+        ), short AS MATERIALIZED (
+            SELECT d.partner_id, d.currency, COALESCE(w.balance, 0) AS balance
+              FROM debits AS d
+              LEFT JOIN wallets AS w ON w.partner_id = d.partner_id AND w.currency = d.currency
+             WHERE COALESCE(w.balance, 0) + d.amount < 0
         )
-        SELECT r.record
-          FROM running AS r
-         WHERE r.amount < 0
-           AND COALESCE(r.balance, -1) < 0 /* guard: balance */
+        SELECT m.record,
+               m.amount,
+               s.balance,
+               row_number() OVER (PARTITION BY m.partner_id, m.currency ORDER BY m.record) AS n
+          FROM short AS s
+          JOIN moved AS m ON m.partner_id = s.partner_id AND m.currency = s.currency
+         ORDER BY m.partner_id, m.currency, m.record
     LOOP
-        v_verdict[v_row.record] := 2;
+        IF v_row.n = 1 THEN
+            v_left := v_row.balance;
+        END IF;
+        IF v_left + v_row.amount < 0 THEN /* guard: balance */
+            v_verdict[v_row.record] := 2;
+        ELSE
+            v_left := v_left + v_row.amount; /* guard: running-balance */
+        END IF;
     END LOOP;
 
     IF cardinality(a_stock) > 0 THEN
         -- Chunks. Shared, so that lanes do not wait for each other; a takeover waits for us, or we see that it happened.
-        SELECT array_agg(c.chunk_id)
-          INTO v_chunks
-          FROM (
-            SELECT c.chunk_id
-              FROM chunks AS c
-             WHERE c.chunk_id IN (SELECT DISTINCT a.chunk_id FROM unnest(a_chunk) AS a (chunk_id))
-               AND c.node = p_node AND c.incarnation = p_incarnation /* guard: chunk */
-             ORDER BY c.chunk_id
-               FOR SHARE
-          ) AS c;
+        PERFORM
+           FROM chunks AS c
+          WHERE c.chunk_id IN (SELECT DISTINCT a.chunk_id FROM unnest(a_chunk) AS a (chunk_id))
+          ORDER BY c.chunk_id
+            FOR SHARE; /* guard: chunk-lock */
         FOR v_row IN
             SELECT DISTINCT a.record
-              FROM unnest(a_record, a_chunk) AS a (record, chunk_id)
+              FROM unnest(a_record, a_stock, a_chunk) AS a (record, stock_id, chunk_id)
              WHERE v_verdict[a.record] = 0
-               AND NOT EXISTS (SELECT FROM unnest(v_chunks) AS c (chunk_id) WHERE c.chunk_id = a.chunk_id)
+               AND NOT EXISTS (
+                    SELECT
+                      FROM chunks AS c
+                     WHERE c.chunk_id = a.chunk_id
+                       AND a.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
+                       AND c.node = p_node /* guard: chunk-node */
+                       AND c.incarnation = p_incarnation /* guard: chunk-incarnation */
+                    )
         LOOP
             v_verdict[v_row.record] := 3;
         END LOOP;
@@ -184,7 +203,8 @@ BEGIN
          ORDER BY a.stock_id
         ON CONFLICT (stock_id) DO NOTHING;
         GET DIAGNOSTICS v_written = ROW_COUNT;
-        IF v_written < (SELECT count(*) FROM unnest(a_record) AS a (record) WHERE v_verdict[a.record] = 0) /* guard: voucher */ THEN
+        SELECT count(*) INTO v_asked FROM unnest(a_record) AS a (record) WHERE v_verdict[a.record] = 0;
+        IF v_written < v_asked THEN /* guard: voucher */
             FOR v_row IN
                 SELECT DISTINCT a.record
                   FROM unnest(a_record, a_stock, a_voucher) AS a (record, stock_id, voucher_id)
@@ -198,46 +218,47 @@ BEGIN
     END IF;
 
     -- What lost a claim gives back the claims it had won. A key that was known is not ours to give.
-    IF 2 = ANY (v_verdict) OR 3 = ANY (v_verdict) /* guard: give-back */ THEN
+    IF 2 = ANY (v_verdict) OR 3 = ANY (v_verdict) THEN
         DELETE FROM allocations AS x
          USING unnest(a_record, a_stock, a_voucher) AS a (record, stock_id, voucher_id)
          WHERE x.stock_id = a.stock_id
            AND x.voucher_id = a.voucher_id
-           AND v_verdict[a.record] <> 0;
+           AND v_verdict[a.record] IN (2, 3); /* guard: give-back-vouchers */
         DELETE FROM idempotency_keys AS k
          USING unnest(r_key) WITH ORDINALITY AS r (key, record)
          WHERE k.key = r.key
-           AND v_verdict[r.record] IN (2, 3);
+           AND v_verdict[r.record] IN (2, 3); /* guard: give-back-key */
     END IF;
 
-    -- From here on nothing can be lost to anybody. Money: balances, and an entry each with what was left after it.
-    FOR v_row IN
-        WITH moved AS MATERIALIZED (
-            SELECT m.*,
-                   r_partner[m.record] AS partner_id,
-                   row_number() OVER wallet AS n,
-                   sum(m.amount) OVER wallet AS running
-              FROM unnest(m_record, m_transaction, m_currency, m_kind, m_amount, m_pending, m_order, m_reference)
-                   AS m (record, transaction_id, currency, kind, amount, pending, order_id, reference)
+    -- From here on nothing can be lost to anybody. Money: the balances, then an entry each. The wallet's row says how it
+    -- stands after the last entry; what an entry left is that without the entries behind it.
+    UPDATE wallets AS w
+       SET balance = w.balance + s.amount,
+           pending_orders = w.pending_orders + s.pending,
+           sequence = w.sequence + s.entries,
+           updated_at = v_now
+      FROM (
+            SELECT r_partner[m.record] AS partner_id,
+                   m.currency,
+                   sum(m.amount) AS amount,
+                   sum(m.pending) AS pending,
+                   count(*) AS entries
+              FROM unnest(m_record, m_currency, m_amount, m_pending) AS m (record, currency, amount, pending)
              WHERE v_verdict[m.record] = 0
-            WINDOW wallet AS (PARTITION BY r_partner[m.record], m.currency ORDER BY m.record)
-        ), sums AS (
-            SELECT m.partner_id, m.currency, sum(m.amount) AS amount, sum(m.pending) AS pending, count(*) AS n
-              FROM moved AS m
-             GROUP BY m.partner_id, m.currency
-        ), updated AS (
-            UPDATE wallets AS w
-               SET balance = w.balance + s.amount,
-                   pending_orders = w.pending_orders + s.pending,
-                   sequence = w.sequence + s.n,
-                   updated_at = v_now
-              FROM sums AS s
-             WHERE w.partner_id = s.partner_id AND w.currency = s.currency
-            RETURNING w.partner_id, w.currency, w.balance - s.amount AS balance, w.sequence - s.n AS sequence
-        ), booked AS MATERIALIZED (
-            SELECT m.*, u.sequence + m.n AS sequence, u.balance + m.running AS balance_after
-              FROM moved AS m
-              JOIN updated AS u ON u.partner_id = m.partner_id AND u.currency = m.currency
+             GROUP BY 1, 2
+           ) AS s
+     WHERE w.partner_id = s.partner_id AND w.currency = s.currency;
+    FOR v_row IN
+        WITH booked AS MATERIALIZED (
+            SELECT m.*,
+                   w.partner_id,
+                   w.sequence + 1 - row_number() OVER from_here AS sequence,
+                   w.balance + m.amount - sum(m.amount) OVER from_here AS balance_after
+              FROM unnest(m_record, m_transaction, m_currency, m_kind, m_amount, m_order, m_reference)
+                   AS m (record, transaction_id, currency, kind, amount, order_id, reference)
+              JOIN wallets AS w ON w.partner_id = r_partner[m.record] AND w.currency = m.currency
+             WHERE v_verdict[m.record] = 0
+            WINDOW from_here AS (PARTITION BY w.partner_id, w.currency ORDER BY m.record DESC)
         ), written AS (
             INSERT INTO ledger (partner_id, transaction_id, currency, sequence, kind, amount, balance_after,
                                 order_id, reference, created_at)
@@ -262,37 +283,27 @@ BEGIN
      WHERE v_verdict[o.record] = 0;
 
     -- Events, numbered in the order of the commits: the counter's row stays locked until this one is over.
-    WITH told AS MATERIALIZED (
-        SELECT e.*,
-               r_partner[e.record] AS partner_id,
-               sum(e.count) OVER (PARTITION BY r_partner[e.record] ORDER BY e.record) AS running
-          FROM unnest(e_record, e_order, e_count, e_sequence, e_body) AS e (record, order_id, count, sequence, body)
-         WHERE v_verdict[e.record] = 0
-    ), sums AS (
-        SELECT t.partner_id, sum(t.count) AS count FROM told AS t GROUP BY t.partner_id
-    ), counted AS (
-        INSERT INTO feeds AS f (partner_id, last_number)
-        SELECT s.partner_id, s.count FROM sums AS s ORDER BY s.partner_id
-        ON CONFLICT (partner_id) DO UPDATE SET last_number = f.last_number + EXCLUDED.last_number
-        RETURNING f.partner_id, f.last_number
-    )
+    INSERT INTO feeds AS f (partner_id, last_number)
+    SELECT r_partner[e.record], sum(e.count)
+      FROM unnest(e_record, e_count) AS e (record, count)
+     WHERE v_verdict[e.record] = 0
+     GROUP BY 1
+     ORDER BY 1
+    ON CONFLICT (partner_id) DO UPDATE SET last_number = f.last_number + EXCLUDED.last_number;
     INSERT INTO events (partner_id, number, count, order_id, first_sequence, body, created_at)
-    SELECT t.partner_id, c.last_number - s.count + t.running - t.count + 1, t.count, t.order_id, t.sequence, t.body, v_now
-      FROM told AS t
-      JOIN counted AS c ON c.partner_id = t.partner_id
-      JOIN sums AS s ON s.partner_id = t.partner_id;
+    SELECT f.partner_id,
+           f.last_number + 1 - sum(e.count) OVER (PARTITION BY f.partner_id ORDER BY e.record DESC),
+           e.count, e.order_id, e.sequence, e.body, v_now
+      FROM unnest(e_record, e_order, e_count, e_sequence, e_body) AS e (record, order_id, count, sequence, body)
+      JOIN feeds AS f ON f.partner_id = r_partner[e.record]
+     WHERE v_verdict[e.record] = 0;
 
-    IF 1 = ANY (v_verdict) THEN
-        RETURN QUERY
-        SELECT v_verdict[i], v_sequence[i], v_balance[i], k.fingerprint, k.status, k.body
-          FROM generate_series(1, v_count) AS i
-          LEFT JOIN idempotency_keys AS k ON k.key = r_key[i] AND v_verdict[i] = 1
-         ORDER BY i;
-    ELSE
-        RETURN QUERY
-        SELECT v_verdict[i], v_sequence[i], v_balance[i], NULL::bytea, NULL::smallint, NULL::bytea
-          FROM generate_series(1, v_count) AS i
-         ORDER BY i;
-    END IF;
+    RETURN QUERY
+    SELECT v.verdict, v.sequence, v.balance, k.fingerprint, k.status, k.body
+      FROM unnest(v_verdict, v_sequence, v_balance, r_key) WITH ORDINALITY AS v (verdict, sequence, balance, key, record)
+      LEFT JOIN LATERAL (
+            SELECT * FROM idempotency_keys AS k WHERE v.verdict = 1 AND k.key = v.key OFFSET 0
+           ) AS k ON true
+     ORDER BY v.record;
 END
 $$;

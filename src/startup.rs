@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_rt::ArbiterHandle;
 use actix_web::dev::ServerHandle;
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer, web};
@@ -84,7 +85,12 @@ fn run(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("start the database's runtime")?;
-    let served = actix_web::rt::System::new().block_on(serve_on(settings, &directory, options, &database));
+    let system = actix_web::rt::System::new();
+    let arbiter = actix_rt::Arbiter::new();
+    let served = system.block_on(serve_on(settings, &directory, options, &database, arbiter.handle()));
+    // Actors end before the database's runtime, so that none of them asks a store that is gone.
+    arbiter.stop();
+    arbiter.join().map_err(|_| anyhow::anyhow!("the actors' thread panicked"))?;
     database.shutdown_timeout(Duration::from_secs(1));
     if let Some(private) = private {
         private.stop().context("stop the private Postgres")?;
@@ -133,8 +139,9 @@ async fn serve_on(
     directory: &DataDir,
     options: PgConnectOptions,
     database: &Runtime,
+    actors: ArbiterHandle,
 ) -> anyhow::Result<ExitCode> {
-    let service = web::Data::new(assemble(settings, directory, options, database).await?);
+    let service = web::Data::new(assemble(settings, directory, options, database, actors).await?);
     if settings.environment == Environment::Sandbox {
         sandbox::seed_if_new(&service, directory.path()).await.context("fill the sandbox")?;
     }
@@ -164,6 +171,7 @@ async fn assemble(
     directory: &DataDir,
     options: PgConnectOptions,
     database: &Runtime,
+    actors: ArbiterHandle,
 ) -> anyhow::Result<Service> {
     let node = secrets::node_name(directory.path())?;
     let store = PgStore::open(options, database.handle().clone(), node).await.context("open the database")?;
@@ -172,7 +180,7 @@ async fn assemble(
     let keyring = Keyring::open(store.clone(), master_key).await.context("unlock the data keys")?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let metrics = Metrics::new();
-    let engine = start_engine(settings, &store, &clock, &metrics, database).await?;
+    let engine = start_engine(settings, &store, &clock, &metrics, database, actors).await?;
     Ok(Service {
         environment: settings.environment,
         gate: Arc::new(Gate::default()),
@@ -193,6 +201,7 @@ async fn start_engine(
     clock: &Arc<dyn Clock>,
     metrics: &Metrics,
     database: &Runtime,
+    actors: ArbiterHandle,
 ) -> anyhow::Result<Engine> {
     let handle = database.handle().clone();
     #[allow(clippy::disallowed_methods)] // lanes live on the database's runtime
@@ -200,7 +209,7 @@ async fn start_engine(
     let parts = Parts {
         store: Arc::new(store.clone()),
         clock: Arc::clone(clock),
-        spawner: Spawner::Arbiters(vec![actix_rt::Arbiter::new().handle()]),
+        spawner: Spawner::Arbiters(vec![actors]),
         spawn: &spawn,
         lanes: settings.lanes,
         metrics: metrics.journal(),

@@ -40,6 +40,10 @@ impl<T: DeserializeOwned> FromRequest for Json<T> {
                 return Err(ApiError::new(Code::UnsupportedMediaType, "send Content-Type: application/json"));
             }
             let body = read(request.headers(), payload).await?;
+            // A list of the fields' values would be read as an object, too.
+            if body.trim_ascii_start().starts_with(b"[") {
+                return Err(ApiError::invalid("body", "expected an object"));
+            }
             json::parse(&body).map(Self)
         })
     }

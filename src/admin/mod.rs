@@ -12,7 +12,7 @@ mod credentials;
 mod operator;
 mod partners;
 mod products;
-pub mod stock;
+mod stock;
 mod wallets;
 
 use actix_web::http::header::{ALLOW, HeaderValue};
@@ -20,7 +20,6 @@ use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, Resource, ResponseError as _, web};
 
 pub use operator::{Operator, OperatorToken, Role};
-pub use wallets::booking;
 
 use crate::errors::{ApiError, Code};
 use crate::http;

@@ -117,8 +117,7 @@ fn command(
 }
 
 /// A booking under its reference. Each wallet and each kind counts its own references.
-#[must_use]
-pub fn booking(partner_id: PartnerId, money: Money, kind: LedgerKind, reference: String) -> TopUp {
+fn booking(partner_id: PartnerId, money: Money, kind: LedgerKind, reference: String) -> TopUp {
     let endpoint = match kind {
         LedgerKind::TopUp => Endpoint::TopUp,
         _ => Endpoint::Adjustment,

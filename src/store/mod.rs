@@ -153,24 +153,25 @@ impl PgStore {
     }
 
     /// Runs database work as a task of its own on the database's runtime.
-    async fn run<T, F>(&self, work: impl FnOnce(PgPool) -> F) -> Result<T, sqlx::Error>
+    fn run<T, F, W>(&self, work: W) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F, W>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
+        W: FnOnce(PgPool) -> F,
     {
-        on(&self.runtime, work(self.pool.clone())).await
+        on(&self.runtime, work(self.pool.clone()))
     }
 }
 
 #[allow(clippy::disallowed_methods)] // the one place that starts tasks on the database's runtime
-async fn on<T: Send + 'static>(
-    runtime: &Handle,
-    work: impl Future<Output = Result<T, sqlx::Error>> + Send + 'static,
-) -> Result<T, sqlx::Error> {
-    runtime
-        .spawn(work)
-        .await
-        .unwrap_or(Err(sqlx::Error::WorkerCrashed))
+fn on<T, F>(runtime: &Handle, work: F) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
+{
+    let task = runtime.spawn(work);
+    // The caller's future holds the task's handle alone, however large the work is.
+    async move { task.await.unwrap_or(Err(sqlx::Error::WorkerCrashed)) }
 }
 
 impl Store for PgStore {

@@ -78,6 +78,12 @@ impl Shelf {
         self.aside
     }
 
+    /// What expires earlier may be missing from the chunks that are here.
+    #[must_use]
+    pub const fn floor(&self) -> Expiry {
+        self.floor
+    }
+
     /// Whether something could still be claimed.
     #[must_use]
     pub const fn can_grow(&self) -> bool {

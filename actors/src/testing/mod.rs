@@ -9,6 +9,7 @@ pub mod build;
 pub mod conformance;
 mod facts;
 mod memory;
+pub mod world;
 
 pub use facts::{Entry, Holder, Kept, Told};
 pub use memory::{Fault, FaultKind, Guard, MemoryDatabase, MemoryStore, OtherTransaction, Rates};

@@ -127,7 +127,7 @@ impl Fields {
             _ => return Err(Reason::OpenQuote),
         }
         let count = ended + last;
-        // Ends of the second call are counted from where it began to write... the reader keeps them absolute.
+        // The ends of both calls are counted from the beginning of the record.
         let text = std::str::from_utf8(&self.text[..written + more]).map_err(|_| Reason::NotText)?;
         Ok(Split { text, ends: &self.ends[..count], count })
     }

@@ -85,15 +85,16 @@ fn read_target(service: &Service, request: &HttpRequest) -> Result<(ImportTarget
     let product_id = required(product_id, "product_id")?;
     let catalogue = service.catalogue.now();
     let known = product_id.parse().ok().and_then(|id| catalogue.get(&id)).ok_or_else(no_product)?;
-    let denomination = read_denomination(known, &required(denomination, "denomination")?)?;
+    let denomination = required(denomination, "denomination")?;
+    let denomination = read_denomination(known, &AmountText::from(denomination.as_str()))?;
     let sku = Sku { product_id: known.product_id.clone(), denomination };
     let calendar = Calendar { today: service.clock.now().date(), otherwise: fixed_date(known) };
     Ok((intake::target(known, sku), calendar))
 }
 
 /// A face value that the product is sold at.
-pub(super) fn read_denomination(product: &Product, text: &str) -> Result<Amount, ApiError> {
-    let amount = AmountText::from(text).parse(product.currency);
+pub(super) fn read_denomination(product: &Product, text: &AmountText) -> Result<Amount, ApiError> {
+    let amount = text.parse(product.currency);
     let amount = amount.map_err(|error| ApiError::invalid("denomination", error.to_string()))?;
     if product.offers(amount) {
         return Ok(amount);

@@ -2,7 +2,6 @@
 //! to the shelf.
 
 use actix_web::web;
-use time::Date;
 use vouchsafe_actors::domain::product::{Product, Sku};
 
 use super::rows::Row;
@@ -10,30 +9,12 @@ use crate::errors::{ApiError, Code};
 use crate::keyring::KeyringError;
 use crate::service::Service;
 use crate::store::{By, FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, StockBatch};
-use crate::vault::code::VoucherCode;
 use crate::vault::seal::{SealError, Vault};
 
 /// What vouchers of this SKU are imported as.
 #[must_use]
-pub fn target(product: &Product, sku: Sku) -> ImportTarget {
+pub(super) fn target(product: &Product, sku: Sku) -> ImportTarget {
     ImportTarget { sku, brand: product.brand.clone(), currency: product.currency }
-}
-
-/// Takes vouchers into stock, all or none. At most 10,000 at once.
-///
-/// # Errors
-/// `SERVICE_UNAVAILABLE` when the database does not answer or no key can be had: repeat it, nothing comes in twice.
-pub async fn take_in(
-    service: &web::Data<Service>,
-    target: &ImportTarget,
-    vouchers: Vec<(VoucherCode, Option<Date>)>,
-    by: By,
-) -> Result<Imported, ApiError> {
-    let rows: Vec<Row> = vouchers.into_iter().map(|(code, expiry)| Row { code, expiry }).collect();
-    let vault = service.keyring.sealing().await.map_err(locked)?;
-    let ids = service.store.take_stock_ids(rows.len()).await?;
-    let batch = seal(&vault, target, &rows, ids).map_err(|error| unsealed(&error))?;
-    store(service, batch, by).await
 }
 
 /// Seals vouchers. Works for tens of milliseconds: not for a thread that serves.
@@ -44,14 +25,14 @@ pub(super) fn seal(
     ids: FreshIds,
 ) -> Result<StockBatch, SealError> {
     let seal = |(row, &code_id): (&Row, _)| {
-        Ok(NewVoucher {
+        Ok::<_, SealError>(NewVoucher {
             code_id,
             blind_index: vault.blind_index(&target.brand, &row.code),
             sealed: vault.seal(code_id, &target.sku, &row.code)?,
             expiry: row.expiry,
         })
     };
-    let vouchers = rows.iter().zip(&ids.codes).map(seal).collect::<Result<_, _>>()?;
+    let vouchers = rows.iter().zip(&ids.codes).map(seal).collect::<Result<_, SealError>>()?;
     Ok(StockBatch { target: target.clone(), vouchers, stock_ids: ids.stock })
 }
 

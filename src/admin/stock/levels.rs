@@ -2,7 +2,6 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
-use time::Date;
 use vouchsafe_actors::domain::money::{Currency, Money};
 use vouchsafe_actors::domain::product::ProductId;
 
@@ -22,7 +21,7 @@ struct LevelBody {
     sold: i64,
     void: i64,
     expired: i64,
-    next_expiry: Option<Date>,
+    next_expiry: Option<String>,
     #[serde(skip)]
     minor: i64,
 }
@@ -64,7 +63,7 @@ impl LevelBody {
             sold: level.sold,
             void: level.void,
             expired: level.expired,
-            next_expiry: level.next_expiry,
+            next_expiry: level.next_expiry.map(|day| day.to_string()),
         }
     }
 }

@@ -10,6 +10,5 @@ mod rows;
 mod void;
 
 pub(super) use import::import;
-pub use intake::{take_in, target};
 pub(super) use levels::levels;
 pub(super) use void::void;

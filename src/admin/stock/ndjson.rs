@@ -25,6 +25,10 @@ struct Object<'a> {
 
 /// The voucher of a line. The parser's own words are not passed on: they may quote a code.
 pub(super) fn row(line: &str, calendar: Calendar) -> Result<Row, Reason> {
+    // A list of the fields' values would be read as an object, too.
+    if line.trim_start().starts_with('[') {
+        return Err(Reason::NotAVoucher);
+    }
     let object: Object<'_> = serde_json::from_str(line).map_err(|error| match error.classify() {
         Category::Data => Reason::NotAVoucher,
         Category::Syntax | Category::Eof | Category::Io => Reason::NotJson,

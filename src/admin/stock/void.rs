@@ -4,6 +4,7 @@
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
+use vouchsafe_actors::domain::money::AmountText;
 use vouchsafe_actors::domain::product::{Product, Sku};
 
 use super::import::read_denomination;
@@ -27,7 +28,7 @@ const MAX_REASON: usize = 500;
 pub(in crate::admin) struct VoidRequest {
     product_id: String,
     #[serde(default)]
-    denomination: Option<String>,
+    denomination: Option<AmountText>,
     #[serde(default)]
     codes: Option<Vec<NamedCode>>,
     reason: String,

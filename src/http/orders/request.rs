@@ -161,7 +161,8 @@ fn check_entry(key: &str, value: &str) -> Result<(), String> {
     if key.contains('\0') || value.contains("\\u0000") {
         return Err("expected text without NUL".to_owned());
     }
-    Ok(())
+    // Half a surrogate pair is a string to a parser that does not decode it, and to no other.
+    serde_json::from_str::<serde_json::Value>(value).map(drop).map_err(|_| "expected valid text and numbers".to_owned())
 }
 
 #[cfg(test)]
@@ -220,6 +221,8 @@ mod tests {
             r#"{"a":null}"#,
             r#"{"a":1,"a":2}"#,
             r#"{"":1}"#,
+            r#"{"a":"\ud800"}"#,
+            r#"{"a":1e999}"#,
             r#"[1]"#,
             r#""text""#,
             &format!("{{{many}}}"),

@@ -180,6 +180,7 @@ fn when_less_validity_will_do_again_everything_is_claimed_anew() {
     };
     shelf.release(&under_way);
     assert_eq!(shelf.loaded(), []);
+    shelf.claim_begins();
     let whole = vec![chunk(1, 1, &[SOON, LATER, LATER])];
     shelf.shelve(&claimed(whole, None), Expiry::on(SOON));
     assert!(matches!(shelf.hold(3, Expiry::on(SOON), true), Decision::Held(held) if ids(&held) == [1, 2, 3]));

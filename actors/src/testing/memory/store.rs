@@ -5,9 +5,10 @@
 use super::MemoryDatabase;
 use super::fault::FaultKind;
 use super::lane::MemoryLane;
+use super::state::State;
 use super::tables::Owner;
 use crate::domain::answer::{KeyHash, KnownAnswer};
-use crate::domain::ids::PartnerId;
+use crate::domain::ids::{ChunkId, PartnerId};
 use crate::domain::ledger::Receipt;
 use crate::domain::money::Currency;
 use crate::domain::stock::{ClaimedStock, StockRequest};
@@ -29,6 +30,13 @@ impl MemoryStore {
     #[must_use]
     pub fn incarnation(&self) -> i64 {
         self.by.incarnation
+    }
+
+    /// Whether a chunk belongs to this start of its node.
+    #[must_use]
+    pub fn owns(&self, chunk_id: ChunkId) -> bool {
+        let owner = |state: &mut State| state.tables.chunks.get(&chunk_id)?.owner.clone();
+        self.db.with(owner).is_some_and(|owner| owner == self.by)
     }
 
     async fn claim(&self, request: StockRequest) -> Result<ClaimedStock, Unavailable> {

@@ -1,0 +1,110 @@
+//! Which vouchers an order gets: what expires first, as long as it is good for long enough.
+
+use time::Duration as Days;
+use vouchsafe_actors::domain::voucher::Expiry;
+use vouchsafe_actors::testing::build;
+use vouchsafe_actors::testing::world::{Node, World};
+
+use crate::in_a_world;
+use crate::shop::{ALICE, BOB, all_is_settled, gift, shop, wants};
+
+/// The days (after the first of 2031) on which the vouchers of the last order expire.
+fn days_of_last(world: &World) -> Vec<i64> {
+    let order = world.db.orders().pop().unwrap();
+    let day_zero = build::day(0).date().unwrap();
+    let day = |expiry: Expiry| (expiry.date().unwrap() - day_zero).whole_days();
+    order.vouchers.iter().map(|v| day(v.voucher.expiry)).collect()
+}
+
+async fn sells(world: &World, node: &Node, product: &str, quantity: u32) -> Vec<i64> {
+    let key = format!("order {}", world.db.orders().len());
+    let heard = node.places(&wants(ALICE, &key, product, quantity)).await;
+    assert!(heard.fresh().starts_with("DELIVERED"), "{}", heard.in_words());
+    days_of_last(world)
+}
+
+in_a_world! {
+    async fn what_expires_first_goes_first_over_all_chunks() {
+        let (world, node) = shop().await;
+        world.import(&gift(), &[5, 1, 9]);
+        world.import(&gift(), &[3, 2]);
+        assert_eq!(sells(&world, &node, "gift", 3).await, [1, 2, 3]);
+        assert_eq!(sells(&world, &node, "gift", 2).await, [5, 9]);
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn an_import_that_expires_sooner_is_sold_next() {
+        let (world, node) = shop().await;
+        world.import(&gift(), &[7, 7, 7]);
+        assert_eq!(sells(&world, &node, "gift", 1).await, [7]);
+        node.imports(&gift(), &[4]);
+        node.imports(&gift(), &[9]);
+        assert_eq!(sells(&world, &node, "gift", 4).await, [4, 7, 7, 9]);
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn what_is_not_good_for_long_enough_is_not_sold() {
+        let (world, node) = shop().await;
+        let strict = build::sku("strict", 1_000);
+        let (today, first) = (build::NOW.date(), build::day(0).date().unwrap());
+        let in_30_days = (today - first).whole_days() + 30;
+        world.import(&strict, &[in_30_days - 1, in_30_days, in_30_days + 1]);
+        assert_eq!(sells(&world, &node, "strict", 1).await, [in_30_days]);
+        let heard = node.places(&wants(BOB, "k", "strict", 2)).await;
+        assert_eq!(heard.fresh(), "INSUFFICIENT_INVENTORY strict/1000 2 of 1");
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn a_clock_that_was_wrong_for_a_while_loses_no_stock() {
+        let (world, node) = shop().await;
+        let (today, first) = (build::NOW.date(), build::day(0).date().unwrap());
+        let today = (today - first).whole_days();
+        world.import(&gift(), &[today, today + 1]);
+        world.clock.jump(Days::days(2));
+        let heard = node.places(&wants(BOB, "k", "gift", 1)).await;
+        assert_eq!(heard.fresh(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
+        world.clock.jump(Days::days(-2));
+        assert_eq!(sells(&world, &node, "gift", 2).await, [today, today + 1]);
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn a_product_that_needs_less_validity_than_before_loses_no_stock() {
+        let (world, node) = shop().await;
+        let strict = build::sku("strict", 1_000);
+        let (today, first) = (build::NOW.date(), build::day(0).date().unwrap());
+        let today = (today - first).whole_days();
+        world.import(&strict, &[today + 10, today + 40]);
+        assert_eq!(sells(&world, &node, "strict", 1).await, [today + 40]);
+        let mut product = world.catalogue().get(&strict.product_id).unwrap().as_ref().clone();
+        product.min_validity_days = 5;
+        world.set_catalogue(world.catalogue().with(product));
+        assert_eq!(sells(&world, &node, "strict", 1).await, [today + 10]);
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn a_voucher_that_was_taken_out_costs_no_order() {
+        let (world, node) = shop().await;
+        let shelved = world.import(&gift(), &[1, 2, 3, 4]);
+        assert_eq!(sells(&world, &node, "gift", 1).await, [1]);
+        assert!(world.db.void(shelved[1].stock_id).await);
+        assert_eq!(sells(&world, &node, "gift", 1).await, [3]);
+        assert!(world.db.void(shelved[3].stock_id).await);
+        let heard = node.places(&wants(BOB, "k", "gift", 1)).await;
+        assert_eq!(heard.fresh(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn a_chunk_that_was_refuted_is_whole_again_once_nothing_of_it_is_under_way() {
+        let (world, node) = shop().await;
+        let shelved = world.import(&gift(), &[1; 9]);
+        assert_eq!(sells(&world, &node, "gift", 1).await, [1]);
+        world.db.fail_commit("one", vouchsafe_actors::testing::Fault::Slow(crate::shop::SECOND));
+        let slow = node.begins(&wants(ALICE, "slow", "gift", 1));
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        assert!(world.db.void(shelved[2].stock_id).await);
+        let heard = node.places(&wants(BOB, "k", "gift", 6)).await;
+        assert!(heard.fresh().starts_with("DELIVERED"), "all six are there: {}", heard.in_words());
+        slow.await.unwrap().fresh();
+        all_is_settled(&world, &node).await;
+    }
+}

@@ -1,0 +1,126 @@
+//! The operator: makes partners, products, stock and money.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytes::Bytes;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::Method;
+use serde_json::{Value, json};
+use vouchsafe_load::client::{Answer, Client};
+use vouchsafe_load::origin::Origin;
+use vouchsafe_load::signer::Credentials;
+
+use super::partner::Partner;
+use super::service::Instance;
+
+/// An operator at a service.
+pub(crate) struct Operator {
+    client: Client,
+    token: String,
+    base_url: String,
+}
+
+/// A product that is on sale, at one denomination in USD.
+#[derive(Debug, Clone)]
+pub(crate) struct Sale {
+    /// Its id.
+    pub(crate) product_id: String,
+    /// Its face value.
+    pub(crate) denomination: &'static str,
+}
+
+/// Names that no other test has.
+pub(crate) fn unique(prefix: &str) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("{prefix}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+impl Operator {
+    /// The operator of this service.
+    pub(crate) fn of(service: &Instance) -> Self {
+        let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
+        let client = Client::new(Origin::parse(&service.admin_url()).unwrap());
+        Self { client, token: token.trim().to_owned(), base_url: service.base_url() }
+    }
+
+    /// Any call with the operator's token.
+    pub(crate) async fn call(&mut self, method: Method, path: &str, content_type: &str, body: impl Into<Bytes>) -> Answer {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {}", self.token)).unwrap());
+        headers.insert(CONTENT_TYPE, HeaderValue::from_str(content_type).unwrap());
+        self.client.call(method, path, headers, body.into()).await.unwrap()
+    }
+
+    /// A call with a JSON body that must succeed.
+    pub(crate) async fn put(&mut self, method: Method, path: &str, body: &Value) -> Value {
+        let answer = self.call(method, path, "application/json", body.to_string()).await;
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(answer.status.is_success(), "{path}: {} {text}", answer.status);
+        serde_json::from_str(&text).unwrap_or(Value::Null)
+    }
+
+    /// A GET that must succeed.
+    pub(crate) async fn get(&mut self, path: &str) -> Value {
+        let answer = self.call(Method::GET, path, "application/json", "").await;
+        assert!(answer.status.is_success(), "{path}: {}", answer.status);
+        serde_json::from_slice(&answer.body).unwrap()
+    }
+
+    /// A partner who may call from this machine, with so much money in USD.
+    pub(crate) async fn partner(&mut self, usd: &str) -> Partner {
+        let made = json!({ "name": unique("partner"), "allowlist": ["127.0.0.0/8", "::1/128"] });
+        let made = self.put(Method::POST, "/admin/v1/partners", &made).await;
+        let partner_id = made["partner_id"].as_str().unwrap().to_owned();
+        let text = |name: &str| made["credential"][name].as_str().unwrap().to_owned();
+        let credentials = Credentials::new(&text("api_key"), &text("api_secret")).unwrap();
+        if usd != "0" {
+            self.top_up(&partner_id, "USD", usd).await;
+        }
+        Partner::new(&self.base_url, partner_id, credentials)
+    }
+
+    /// Adds money to a wallet.
+    pub(crate) async fn top_up(&mut self, partner_id: &str, currency: &str, amount: &str) -> Value {
+        let path = format!("/admin/v1/partners/{partner_id}/wallets/{currency}/top-ups");
+        self.put(Method::POST, &path, &json!({ "amount": amount, "reference": unique("top-up") })).await
+    }
+
+    /// A product of 25 USD with so many vouchers.
+    pub(crate) async fn sale(&mut self, vouchers: usize) -> Sale {
+        self.product("stock", vouchers).await
+    }
+
+    /// A product of 25 USD by this route, with so many vouchers.
+    pub(crate) async fn product(&mut self, route: &str, vouchers: usize) -> Sale {
+        let sale = Sale { product_id: unique("product"), denomination: "25" };
+        let body = json!({
+            "name": "A product", "brand": sale.product_id, "category_id": "retail", "vendor": "mock",
+            "currency": "USD", "countries": ["US"], "denominations": ["25"],
+            "expiry_policy": { "type": "NONE" }, "redemption": { "instructions": "", "terms": "" }, "route": route,
+        });
+        self.put(Method::PUT, &format!("/admin/v1/products/{}", sale.product_id), &body).await;
+        if vouchers > 0 {
+            let codes: String = (0..vouchers).map(|n| format!("{}-CODE-{n},{n:04},,,2099-12-31\n", sale.product_id)).collect();
+            let imported = self.import(&sale, format!("code,pin,serial,url,expiry\n{codes}")).await;
+            assert_eq!(imported["imported"], vouchers, "{imported}");
+        }
+        sale
+    }
+
+    /// Imports vouchers from CSV.
+    pub(crate) async fn import(&mut self, sale: &Sale, csv: String) -> Value {
+        let path =
+            format!("/admin/v1/stock?product_id={}&denomination={}", sale.product_id, sale.denomination);
+        let answer = self.call(Method::POST, &path, "text/csv", csv).await;
+        assert!(answer.status.is_success(), "{}", String::from_utf8_lossy(&answer.body));
+        serde_json::from_slice(&answer.body).unwrap()
+    }
+
+    /// A call without the operator's token.
+    pub(crate) async fn anonymous(&mut self, method: Method, path: &str, headers: &[(&'static str, &str)]) -> Answer {
+        let headers = headers.iter().map(|(name, value)| {
+            (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
+        });
+        self.client.call(method, path, headers.collect(), Bytes::new()).await.unwrap()
+    }
+}
