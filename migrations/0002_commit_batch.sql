@@ -63,9 +63,11 @@ CREATE FUNCTION commit_batch(
     known_status smallint,
     known_body bytea
 ) LANGUAGE plpgsql
--- Plans must stay index probes, whatever the tables' sizes were when they were first made.
+-- Plans must stay index probes, whatever the tables' sizes were when they were first made. The planner takes every array
+-- for a handful of rows: no join below is of two of them, since it would compare each row with each.
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
+SET jit = off
 AS $$
 DECLARE
     v_count    integer := cardinality(r_key);
@@ -113,7 +115,7 @@ BEGIN
         FOR v_row IN
             SELECT r.record::integer
               FROM unnest(r_key) WITH ORDINALITY AS r (key, record)
-             WHERE NOT EXISTS (SELECT FROM unnest(v_claimed) AS c (key) WHERE c.key = r.key)
+             WHERE r.key NOT IN (SELECT c.key FROM unnest(v_claimed) AS c (key))
         LOOP
             v_verdict[v_row.record] := 1;
         END LOOP;
@@ -129,14 +131,16 @@ BEGIN
         ON CONFLICT (partner_id, currency) DO NOTHING;
     END IF;
     PERFORM
-       FROM wallets AS w
-      WHERE (w.partner_id, w.currency) IN (
-            SELECT DISTINCT r_partner[m.record], m.currency
+       FROM (
+            SELECT DISTINCT r_partner[m.record] AS partner_id, m.currency
               FROM unnest(m_record, m_currency) AS m (record, currency)
              WHERE v_verdict[m.record] = 0
-            )
-      ORDER BY w.partner_id, w.currency
-        FOR UPDATE;
+             ORDER BY 1, 2
+           ) AS m
+      CROSS JOIN LATERAL (
+            SELECT FROM wallets AS w WHERE w.partner_id = m.partner_id AND w.currency = m.currency
+               FOR UPDATE /* guard: wallet-lock */
+           ) AS w;
     -- Where the debits together are more than there is, each must find enough after those before it that stand.
     FOR v_row IN
         WITH moved AS MATERIALIZED (
@@ -175,10 +179,11 @@ BEGIN
     IF cardinality(a_stock) > 0 THEN
         -- Chunks. Shared, so that lanes do not wait for each other; a takeover waits for us, or we see that it happened.
         PERFORM
-           FROM chunks AS c
-          WHERE c.chunk_id IN (SELECT DISTINCT a.chunk_id FROM unnest(a_chunk) AS a (chunk_id))
-          ORDER BY c.chunk_id
-            FOR SHARE; /* guard: chunk-lock */
+           FROM (SELECT DISTINCT a.chunk_id FROM unnest(a_chunk) AS a (chunk_id) ORDER BY 1) AS a
+          CROSS JOIN LATERAL (
+                SELECT FROM chunks AS c WHERE c.chunk_id = a.chunk_id
+                   FOR SHARE /* guard: chunk-lock */
+               ) AS c;
         FOR v_row IN
             SELECT DISTINCT a.record
               FROM unnest(a_record, a_stock, a_chunk) AS a (record, stock_id, chunk_id)
@@ -187,7 +192,7 @@ BEGIN
                     SELECT
                       FROM chunks AS c
                      WHERE c.chunk_id = a.chunk_id
-                       AND a.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
+                       AND a.stock_id BETWEEN c.first_stock_id AND c.last_stock_id /* guard: chunk-range */
                        AND c.node = p_node /* guard: chunk-node */
                        AND c.incarnation = p_incarnation /* guard: chunk-incarnation */
                     )
@@ -222,7 +227,7 @@ BEGIN
         DELETE FROM allocations AS x
          USING unnest(a_record, a_stock, a_voucher) AS a (record, stock_id, voucher_id)
          WHERE x.stock_id = a.stock_id
-           AND x.voucher_id = a.voucher_id
+           AND x.voucher_id = a.voucher_id /* guard: give-back-own */
            AND v_verdict[a.record] IN (2, 3); /* guard: give-back-vouchers */
         DELETE FROM idempotency_keys AS k
          USING unnest(r_key) WITH ORDINALITY AS r (key, record)

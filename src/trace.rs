@@ -4,6 +4,7 @@
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::error::InternalError;
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 
@@ -20,7 +21,8 @@ pub fn current() -> String {
     TRACE_ID.try_with(Clone::clone).unwrap_or_default()
 }
 
-/// Middleware: gives the request its trace id, and the response the header.
+/// Middleware: gives the request its trace id, and the response the header; also the one that an inner middleware
+/// refuses with, which is written while the id is known.
 ///
 /// # Errors
 /// Those of the routes.
@@ -30,11 +32,16 @@ pub async fn traced(
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
     let trace_id = incoming(request.headers()).unwrap_or_else(random);
     let header = HeaderValue::from_str(&trace_id);
-    let mut response = TRACE_ID.scope(trace_id, next.call(request)).await?;
+    let answered = async { next.call(request).await.map_err(|error| (error.error_response(), error)) };
+    let mut answered = TRACE_ID.scope(trace_id, answered).await;
     if let Ok(value) = header {
-        response.headers_mut().insert(X_TRACE_ID.clone(), value);
+        let headers = match &mut answered {
+            Ok(response) => response.headers_mut(),
+            Err((response, _)) => response.headers_mut(),
+        };
+        headers.insert(X_TRACE_ID.clone(), value);
     }
-    Ok(response)
+    answered.map_err(|(response, error)| InternalError::from_response(error, response).into())
 }
 
 /// The trace id of a well-formed `traceparent`: `00-<32 hex>-<16 hex>-<2 hex>`, not all zeros.

@@ -83,8 +83,10 @@ impl Engine {
 
     /// Admits nothing more and waits until everything under way has its verdict.
     pub async fn drain(&self) {
-        if self.admission.acquire_many(MAX_ADMITTED).await.is_ok() {
+        if let Ok(all) = self.admission.acquire_many(MAX_ADMITTED).await {
+            // Closed while all places are taken: nobody slips in between.
             self.admission.close();
+            drop(all);
         }
     }
 

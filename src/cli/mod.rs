@@ -1,20 +1,115 @@
-//! The commands that speak to a running service.
+//! The commands that speak to a running service: as a partner, as an operator, or to its database.
+//!
+//! Rule: results go to the standard output, all else to the standard error; `--json` shows the answer as it came. The
+//! exit code is 0 only when what was asked for was done.
 
+mod admin;
+mod call;
+mod catalogue;
+mod client;
+mod credential;
+mod look;
+mod partner;
+mod show;
+mod stock;
+mod verify;
+mod wallet;
+
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
+use self::admin::Admin;
+use self::client::Refusal;
+
 /// What a client can ask for.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show the live actors.
-    Actors,
+    /// Sign and send a partner's request.
+    Call(call::CallArgs),
+    /// Partners: take them in, look at them, change their terms.
+    Partner(partner::PartnerArgs),
+    /// Credentials: issue and revoke them.
+    Credential(credential::CredentialArgs),
+    /// Categories of the catalogue.
+    Category(catalogue::CategoryArgs),
+    /// Products of the catalogue.
+    Product(catalogue::ProductArgs),
+    /// Stock: import vouchers, see the levels, take some out of sale.
+    Stock(stock::StockArgs),
+    /// Wallets: add money, correct a balance.
+    Wallet(wallet::WalletArgs),
+    /// The live actors, the busiest first.
+    Actors(look::ActorsArgs),
+    /// The operators' trail, newest first.
+    Audit(look::AuditArgs),
+    /// Check every invariant on the database, with the service up or down.
+    Verify(verify::VerifyArgs),
 }
 
-/// Runs a command.
+/// What a command has to show, and whether it did what was asked for.
+#[derive(Debug)]
+struct Outcome {
+    text: String,
+    done: bool,
+}
+
+impl From<String> for Outcome {
+    fn from(text: String) -> Self {
+        Self { text, done: true }
+    }
+}
+
+/// Runs a command; `data_dir` is that of the service.
 #[must_use]
 pub fn run(command: Command, data_dir: &Path) -> ExitCode {
-    let _ = (command, data_dir);
-    ExitCode::SUCCESS
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let outcome = match runtime {
+        Ok(runtime) => runtime.block_on(dispatch(command, data_dir)),
+        Err(error) => Err(error.into()),
+    };
+    match outcome {
+        Ok(Outcome { text, done }) => {
+            print(&text);
+            if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            if let Some(raw) = error.downcast_ref::<Refusal>().and_then(Refusal::raw) {
+                print(raw);
+            }
+            complain(&format!("vouchsafe: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn dispatch(command: Command, data_dir: &Path) -> anyhow::Result<Outcome> {
+    let admin = |options| Admin::new(options, data_dir);
+    match command {
+        Command::Call(args) => call::run(args, data_dir).await,
+        Command::Partner(args) => partner::run(args.action, &admin(args.options)?).await,
+        Command::Credential(args) => credential::run(args.action, &admin(args.options)?).await,
+        Command::Category(args) => catalogue::category(args.action, &admin(args.options)?).await,
+        Command::Product(args) => catalogue::product(args.action, &admin(args.options)?).await,
+        Command::Stock(args) => stock::run(args.action, &admin(args.options)?).await,
+        Command::Wallet(args) => wallet::run(args.action, &admin(args.options)?).await,
+        Command::Actors(args) => look::actors(&args.query, &admin(args.options)?).await,
+        Command::Audit(args) => look::audit(&args.query, &admin(args.options)?).await,
+        Command::Verify(args) => verify::run(args, data_dir).await,
+    }
+}
+
+/// To the standard output. Nobody may be reading any more, which is no failure of ours.
+fn print(text: &str) {
+    if !text.is_empty() {
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        drop(write!(std::io::stdout(), "{text}{end}"));
+    }
+}
+
+/// To the standard error.
+fn complain(text: &str) {
+    drop(writeln!(std::io::stderr(), "{text}"));
 }

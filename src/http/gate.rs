@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use actix_web::body::MessageBody;
+use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::http::header::{CONNECTION, HeaderValue};
 use actix_web::middleware::Next;
-use actix_web::web;
+use actix_web::{HttpResponse, ResponseError as _, web};
 
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
@@ -56,7 +56,7 @@ impl Drop for Inside {
 /// Those of the routes, and `SERVICE_UNAVAILABLE` while the service drains.
 pub async fn partner_gate(
     request: ServiceRequest,
-    next: Next<impl MessageBody>,
+    next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
     pass("partner", request, next).await
 }
@@ -67,29 +67,41 @@ pub async fn partner_gate(
 /// Those of the routes, and `SERVICE_UNAVAILABLE` while the service drains.
 pub async fn operator_gate(
     request: ServiceRequest,
-    next: Next<impl MessageBody>,
+    next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
     pass("operator", request, next).await
 }
 
-async fn pass(
+async fn pass<B: MessageBody + 'static>(
     listener: &'static str,
     request: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
     let since = Instant::now();
     let service = request.app_data::<web::Data<Service>>().cloned().ok_or_else(ApiError::unavailable)?;
-    let Some(inside) = service.gate.enter() else {
-        return Err(ApiError::new(Code::ServiceUnavailable, "the service is going down; send the same request again").into());
-    };
     let method = method_word(request.method());
-    let mut response = next.call(request).await?;
-    service.metrics.answered(listener, method, response.status().as_u16(), since.elapsed().as_secs_f64());
-    if service.gate.closed.load(Ordering::Relaxed) {
+    let inside = service.gate.enter();
+    let mut answered = match &inside {
+        Some(_) => next.call(request).await.map(ServiceResponse::map_into_left_body),
+        None => Ok(request.into_response(going_down()).map_into_right_body()),
+    };
+    let status = match &answered {
+        Ok(response) => response.status(),
+        Err(error) => error.as_response_error().status_code(),
+    };
+    service.metrics.answered(listener, method, status.as_u16(), since.elapsed().as_secs_f64());
+    if let Ok(response) = &mut answered
+        && service.gate.closed.load(Ordering::Relaxed)
+    {
+        // Else the client would send its next request into a connection that is about to be cut.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     drop(inside);
-    Ok(response)
+    answered
+}
+
+fn going_down() -> HttpResponse {
+    ApiError::new(Code::ServiceUnavailable, "the service is going down; send the same request again").error_response()
 }
 
 /// A label of a figure has few values, whatever clients send.

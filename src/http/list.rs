@@ -14,7 +14,7 @@ const DEFAULT_LIMIT: usize = 25;
 /// Most that a page has (contract §3).
 const MAX_LIMIT: usize = 100;
 
-/// How much of the filters' hash a cursor carries. Bytes.
+/// How much of the hash over list and filters a cursor carries. Bytes.
 const FILTER_HASH: usize = 8;
 
 #[derive(Debug, Serialize)]
@@ -31,6 +31,7 @@ pub struct Page {
     pub limit: usize,
     /// After which entry: what its `key` was.
     pub after: Option<String>,
+    list: String,
     filters: Vec<(String, String)>,
 }
 
@@ -42,7 +43,8 @@ impl Page {
     /// that is not of this list with these filters.
     pub fn read(request: &HttpRequest, filters: &[&str]) -> Result<Self, ApiError> {
         let pairs = query_pairs(request)?;
-        let mut page = Self { limit: DEFAULT_LIMIT, after: None, filters: Vec::new() };
+        let list = request.path().to_owned();
+        let mut page = Self { limit: DEFAULT_LIMIT, after: None, list, filters: Vec::new() };
         let mut cursor = None;
         for (name, value) in pairs {
             match name.as_str() {
@@ -84,12 +86,11 @@ impl Page {
     }
 
     fn filter_hash(&self) -> [u8; FILTER_HASH] {
+        let filters = self.filters.iter().flat_map(|(name, value)| [name, value]);
         let mut hash = Sha256::new();
-        for (name, value) in &self.filters {
-            for part in [name, value] {
-                hash.update(part.len().to_be_bytes());
-                hash.update(part);
-            }
+        for part in [&self.list].into_iter().chain(filters) {
+            hash.update(part.len().to_be_bytes());
+            hash.update(part);
         }
         let mut short = [0; FILTER_HASH];
         short.copy_from_slice(&hash.finalize()[..FILTER_HASH]);
@@ -143,6 +144,8 @@ mod tests {
         for query in ["?currency=EUR&country=DE", "?currency=USD", "?x=1"].map(|q| format!("{q}&cursor={cursor}")) {
             assert!(read(&query).is_err(), "{query}");
         }
+        let other = TestRequest::with_uri(&format!("/other?country=DE&currency=USD&cursor={cursor}")).to_http_request();
+        assert_eq!(Page::read(&other, &["currency", "country"]).unwrap_err().code, Code::InvalidCursor);
         assert_eq!(read("?cursor=%21").unwrap_err().code, Code::InvalidCursor);
         assert_eq!(read("?cursor=AAAA").unwrap_err().code, Code::InvalidCursor);
     }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::plan::Plan;
-use super::process;
+use super::{process, settings, socket};
 
 /// Pause between two looks at a server that is ending.
 const ENDING_POLL: Duration = Duration::from_millis(10);
@@ -78,9 +78,10 @@ impl Postmaster {
                     || Ok(!is_of_cluster(plan, pid)),
                 )?;
             }
-            Recorded::Stranger => disown(plan)?,
+            Recorded::Stranger => disown(plan, &plan.pgdata.join("postmaster.pid"))?,
             Recorded::Gone => {}
         }
+        free_socket(plan)?;
         let child = plan
             .account
             .command(&plan.program, &plan.pgdata)
@@ -204,15 +205,14 @@ fn is_of_cluster(plan: &Plan, pid: u32) -> bool {
 }
 
 /// Lets the server start although its old pid belongs to another process now, which it would wait for in vain: after a
-/// restart of the machine or the container that is common. The file is kept, because it also names the shared memory by
-/// which Postgres sees whether children of the old server still live; only the pid in it becomes that of this process,
-/// the new server's parent, which Postgres knows to be no server.
-fn disown(plan: &Plan) -> io::Result<()> {
-    let path = plan.pgdata.join("postmaster.pid");
-    let unfinished = plan.pgdata.join("postmaster.pid.new");
-    let text = fs::read_to_string(&path)?;
+/// restart of the machine or the container that is common. The file is kept, because that of the cluster also names the
+/// shared memory by which Postgres sees whether children of the old server still live; only the pid in it becomes that of
+/// this process, the new server's parent, which Postgres knows to be no server.
+fn disown(plan: &Plan, path: &Path) -> io::Result<()> {
+    let unfinished = path.with_extension("new");
+    let text = fs::read_to_string(path)?;
     let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
-    tracing::info!("the pid of the last server belongs to another program now");
+    tracing::info!(path = %path.display(), "the pid of the last server belongs to another program now");
     match fs::remove_file(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -228,8 +228,24 @@ fn disown(plan: &Plan) -> io::Result<()> {
     fs::rename(unfinished, path)
 }
 
+/// The lock of the socket names the last server, too, and outlives it like the file of the cluster; but a server that does
+/// not get the socket removes the latter as it goes. So it is looked at by itself, before every start.
+fn free_socket(plan: &Plan) -> io::Result<()> {
+    let Some(lock) = settings::socket_directory(&plan.settings).map(|socket| socket.join(socket::LOCK_FILE)) else {
+        return Ok(());
+    };
+    match first_line(&lock).and_then(|pid| pid.parse().ok()) {
+        Some(pid) if process::exists(pid) && !is_of_cluster(plan, pid) => disown(plan, &lock),
+        _ => Ok(()),
+    }
+}
+
 fn recorded_pid(pgdata: &Path) -> Option<u32> {
-    line(pgdata, 0)?.parse().ok()
+    first_line(&pgdata.join("postmaster.pid"))?.parse().ok()
+}
+
+fn first_line(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok()?.lines().next().map(|line| line.trim().to_owned())
 }
 
 fn line(pgdata: &Path, number: usize) -> Option<String> {
@@ -274,7 +290,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(recorded(&plan), Recorded::Stranger);
-        disown(&plan).unwrap();
+        disown(&plan, &path).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         assert!(
             text.starts_with(&format!("{own}\n")) && text.contains("\n 12 34\n"),

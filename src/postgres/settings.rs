@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::socket::PORT;
 
@@ -62,6 +62,9 @@ const ALWAYS: [(&str, &str); 19] = [
 /// What decides whether a commit is on disk.
 const DURABLE_SETTINGS: [&str; 3] = ["fsync", "synchronous_commit", "full_page_writes"];
 
+/// Where the socket is made.
+const SOCKET_SETTING: &str = "unix_socket_directories";
+
 /// The server's arguments, after its data directory.
 pub(super) fn arguments(durability: Durability, socket_directory: &Path) -> Vec<OsString> {
     let mut arguments = Vec::new();
@@ -80,12 +83,15 @@ pub(super) fn arguments(durability: Durability, socket_directory: &Path) -> Vec<
     }
     // A list by commas, unless it is quoted.
     let quoted = socket_directory.to_string_lossy().replace('"', "\"\"");
-    set(
-        &mut arguments,
-        "unix_socket_directories",
-        &format!("\"{quoted}\""),
-    );
+    set(&mut arguments, SOCKET_SETTING, &format!("\"{quoted}\""));
     arguments
+}
+
+/// Where the server with these arguments makes its socket.
+pub(super) fn socket_directory(arguments: &[OsString]) -> Option<PathBuf> {
+    let values = arguments.iter().filter_map(|argument| argument.to_str()?.strip_prefix(SOCKET_SETTING));
+    let quoted = values.last()?.strip_prefix("=\"")?.strip_suffix('"')?;
+    Some(quoted.replace("\"\"", "\"").into())
 }
 
 fn set(arguments: &mut Vec<OsString>, name: &str, value: &str) {
@@ -140,6 +146,7 @@ mod tests {
             value_of(&arguments, "unix_socket_directories").as_deref(),
             Some(r#""/a,b ""c""""#)
         );
+        assert_eq!(socket_directory(&arguments), Some("/a,b \"c\"".into()));
     }
 
     #[test]

@@ -13,6 +13,9 @@ use super::home::{Home, make_private, short_name};
 /// The port, which only names the socket file here.
 pub(super) const PORT: u16 = 5432;
 
+/// The file by which a server says that the socket is its own.
+pub(super) const LOCK_FILE: &str = ".s.PGSQL.5432.lock";
+
 /// Bytes of the longest usable socket path: 103 on macOS, 107 on Linux.
 const MAX_PATH_BYTES: usize = 103;
 

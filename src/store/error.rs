@@ -9,9 +9,10 @@ use vouchsafe_actors::store::{CommitError, Unavailable};
 /// Raised by `commit_batch` when the lane's generation is no longer the one it was called with.
 const FENCED: &str = "VS001";
 
-/// Classes of SQLSTATE that say "not now": connection, rolled back (deadlock, serialisation), no resources, a limit of
-/// the program, an object in use or locked, an operator intervened (a timeout is one).
-const BUSY_CLASSES: &[&str] = &["08", "40", "53", "55", "57", "58"];
+/// Classes of SQLSTATE that say "not now": connection, state of the transaction (a server that is read-only since it
+/// stands by), rolled back (deadlock, serialisation), no resources, an object in use or locked, an operator intervened (a
+/// timeout is one), a failure of the system.
+const BUSY_CLASSES: &[&str] = &["08", "25", "40", "53", "55", "57", "58"];
 
 /// What a failed batch is known to have done.
 pub(super) fn commit_error(error: &sqlx::Error) -> CommitError {

@@ -133,12 +133,25 @@ async fn free_vouchers(
         });
     }
     if !empty.is_empty() {
-        sqlx::query("UPDATE chunks SET emptied = true WHERE chunk_id = ANY ($1)")
-            .bind(empty)
-            .execute(pool)
-            .await?;
+        mark_emptied(pool, empty).await?;
     }
     Ok(claimed)
+}
+
+/// Spares later claims the look into these chunks. One that a commit stands on is left for the next claim: waiting for
+/// several would take locks in no order.
+async fn mark_emptied(pool: &PgPool, chunks: Vec<i64>) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE chunks
+            SET emptied = true
+          WHERE chunk_id IN (
+                SELECT c.chunk_id FROM chunks AS c WHERE c.chunk_id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED
+                )",
+    )
+    .bind(chunks)
+    .execute(pool)
+    .await
+    .map(drop)
 }
 
 /// The earliest expiry in a chunk that could still be claimed and has something to sell.

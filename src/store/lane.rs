@@ -49,7 +49,7 @@ impl PgLane {
             "INSERT INTO lanes AS l (node, lane, generation, batch)
              SELECT n.node, $3, 1, 0
                FROM nodes AS n
-              WHERE n.node = $1 AND n.incarnation = $2
+              WHERE n.node = $1 AND n.incarnation = $2 /* guard: incarnation */
                 FOR SHARE OF n
              ON CONFLICT (node, lane) DO UPDATE SET generation = l.generation + 1, batch = 0
              RETURNING generation",
@@ -105,7 +105,11 @@ impl PgLane {
         // Postgres would not look at the incarnation again, and a later start could have come meanwhile.
         let taken: Option<(i64, i64)> = sqlx::query_as(
             "WITH me AS MATERIALIZED (
-                SELECT n.node FROM nodes AS n WHERE n.node = $1 AND n.incarnation = $3 FOR SHARE
+                SELECT n.node
+                  FROM nodes AS n
+                 WHERE n.node = $1
+                   AND n.incarnation = $3 /* guard: incarnation */
+                   FOR SHARE
              )
              UPDATE lanes AS l
                 SET generation = l.generation + 1
@@ -146,11 +150,13 @@ impl PgLane {
     }
 }
 
-/// The key's row tells whose record is in: every record keeps an answer of its own under it.
+/// The key's row tells whose record is in: the request that it answers, and an answer that is the record's own.
 async fn read_verdict(connection: &mut PgConnection, record: &Record) -> Result<Verdict, sqlx::Error> {
     let known = keys::find_answer(&mut *connection, record.claim.key).await?;
     Ok(match known {
-        Some(known) if known.answer == record.claim.answer => {
+        Some(known)
+            if known.fingerprint == record.claim.fingerprint && known.answer == record.claim.answer =>
+        {
             Verdict::Committed(read_receipt(connection, record).await?)
         }
         Some(known) => Verdict::KeyKnown(known),

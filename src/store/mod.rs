@@ -22,6 +22,7 @@ mod partners;
 mod products;
 mod stock;
 mod transactions;
+pub mod verify;
 mod wallets;
 
 use std::future::Future;

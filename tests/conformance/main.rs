@@ -16,9 +16,9 @@ mod nodes;
 mod plans;
 mod proxy;
 mod races;
-mod records;
 mod rows;
 mod server;
+mod storm;
 mod subject;
 mod violations;
 
@@ -30,7 +30,10 @@ use vouchsafe_actors::testing::conformance;
 use crate::subject::PgSubject;
 
 /// Starts what a test leaves running until its runtime ends: proxies, and cancellations.
-#[allow(clippy::disallowed_methods, reason = "the runtime of a test ends with the test")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends with the test"
+)]
 fn spawn(work: impl Future<Output = ()> + Send + 'static) {
     drop(tokio::spawn(work));
 }

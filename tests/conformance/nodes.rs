@@ -1,1 +1,74 @@
-//! x
+//! Two nodes over one database: one is paused past its lease, the other takes its stock, and the paused one comes back.
+
+use std::sync::Arc;
+
+use vouchsafe::store::PgStore;
+use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
+use vouchsafe_actors::journal::{Record, Stale, Verdict};
+use vouchsafe_actors::store::{LaneStore, Store};
+use vouchsafe_actors::testing::build;
+use vouchsafe_actors::testing::conformance::Subject;
+
+use crate::subject::PgSubject;
+
+fn gift() -> Sku {
+    build::sku("gift", 1_000)
+}
+
+async fn claim(node: &Arc<PgStore>) -> ClaimedStock {
+    let request = StockRequest {
+        sku: gift(),
+        loaded: Vec::new(),
+        enough: 1_000,
+        not_before: build::day(0),
+    };
+    node.claim_stock(request).await.unwrap()
+}
+
+async fn commit(lane: &mut Box<dyn LaneStore>, batch: i64, record: &Record) -> Verdict {
+    let mut verdicts = lane.commit(batch, std::slice::from_ref(record)).await.unwrap();
+    verdicts.remove(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_was_paused_past_its_lease_sells_nothing_of_what_was_taken() {
+    const GONE: Verdict = Verdict::Stale(Stale {
+        balance: false,
+        stock: true,
+    });
+    let subject = PgSubject::new().await;
+    let partner = build::partner(1);
+    subject.add_partner(partner).await;
+    subject.top_up(build::usd_of(partner), build::minor(10_000)).await;
+    let vouchers = subject.add_chunk(&gift(), &[build::day(1), build::day(2)]).await;
+    let order = |name: &str, of: usize| build::delivered(partner, name, &[(&gift(), &vouchers[of..=of])]);
+
+    let (paused, other) = (subject.start("one").await, subject.start("two").await);
+    assert_eq!(claim(&paused).await.chunks.len(), 1);
+    let mut its_lane = paused.open_lane(0).await.unwrap();
+    let mut other_lane = other.open_lane(0).await.unwrap();
+    // While the lease lasts there is nothing to take, and nothing that could be sold.
+    let early = claim(&other).await;
+    assert!(early.chunks.is_empty() && early.elsewhere, "{early:?}");
+    assert_eq!(commit(&mut other_lane, 1, &order("early", 0)).await, GONE);
+
+    subject.lapse_lease("one").await;
+    assert_eq!(claim(&other).await.chunks.len(), 1);
+    let sold = commit(&mut other_lane, 2, &order("taken", 0)).await;
+    assert!(matches!(sold, Verdict::Committed(Some(_))), "{sold:?}");
+
+    // What the paused one had decided on is refused: the voucher that was sold, and the one that was not.
+    assert_eq!(commit(&mut its_lane, 1, &order("sold", 0)).await, GONE);
+    assert_eq!(commit(&mut its_lane, 2, &order("free", 1)).await, GONE);
+    // It is no stranger for that: its lease is its own, its lane still writes, and the stock is somewhere else.
+    assert!(paused.renew_lease().await.unwrap());
+    let pending = commit(&mut its_lane, 3, &build::pending(partner, "bought", 500)).await;
+    assert!(matches!(pending, Verdict::Committed(Some(_))), "{pending:?}");
+    let late = claim(&paused).await;
+    assert!(late.chunks.is_empty() && late.elsewhere, "{late:?}");
+
+    assert_eq!(subject.allocations().await.len(), 1);
+    assert_eq!(subject.violations().await, Vec::<String>::new());
+    subject.remove().await;
+}

@@ -1,1 +1,223 @@
-//! x
+//! The commit finds what it looks for by an index, however large the tables are and whenever its plans were made.
+//!
+//! The server itself says how it ran each statement inside the function (`auto_explain`); every table that is read must
+//! be read by a condition on an index. Plans are made for tables that were never analysed, or were so with as few rows as
+//! ever make the server do it by itself, and are kept while the tables grow to 100,000 rows.
+
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, Executor};
+use tokio::runtime::Handle;
+use vouchsafe::store::PgStore;
+use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_actors::domain::stock::StockRequest;
+use vouchsafe_actors::domain::voucher::Shelved;
+use vouchsafe_actors::journal::{Record, Verdict};
+use vouchsafe_actors::store::{LaneStore, Store};
+use vouchsafe_actors::testing::build;
+use vouchsafe_actors::testing::conformance::Subject;
+
+use crate::subject::PgSubject;
+
+/// What makes the server tell its plans, those of statements inside of functions too.
+const EXPLAIN: [(&str, &str); 5] = [
+    ("session_preload_libraries", "auto_explain"),
+    ("auto_explain.log_min_duration", "0"),
+    ("auto_explain.log_nested_statements", "on"),
+    ("auto_explain.log_analyze", "on"),
+    ("auto_explain.log_format", "json"),
+];
+
+/// So many rows of everything that a commit looks into.
+const FILL: &str = "
+    INSERT INTO idempotency_keys
+    SELECT gen_random_uuid(), sha256(i::text::bytea), 201, '', 'infinity' FROM generate_series(1, $1) AS i;
+    INSERT INTO wallets (partner_id, currency, balance)
+    SELECT gen_random_uuid(), 'USD', 1000 FROM generate_series(1, $1);
+    INSERT INTO feeds SELECT gen_random_uuid(), 0 FROM generate_series(1, $1);
+    INSERT INTO chunks (product_id, denomination, first_stock_id, last_stock_id)
+    SELECT 'gift', 100, 1000000 + i, 1000000 + i FROM generate_series(1, $1) AS i;
+    INSERT INTO allocations (stock_id, taken_out)
+    SELECT $1 * 10 + i, 'void' FROM generate_series(1, $1) AS i;
+    INSERT INTO lanes SELECT gen_random_uuid(), 0, 1, 0 FROM generate_series(1, $1) AS i;";
+
+/// Below this a table is not analysed by the server itself, and is taken to have ten pages.
+const FEW: u32 = 50;
+
+const MANY: u32 = 100_000;
+
+const ANALYZE: &str = "ANALYZE idempotency_keys, wallets, feeds, chunks, allocations, lanes";
+
+async fn fill(subject: &PgSubject, rows: u32) {
+    let fill = FILL.replace("$1", &rows.to_string());
+    subject.pool().execute(AssertSqlSafe(fill)).await.unwrap();
+}
+
+/// A node whose every statement is explained, and how far the log has been read.
+struct Explained<'s> {
+    subject: &'s PgSubject,
+    store: PgStore,
+    lane: Box<dyn LaneStore>,
+    stock: Vec<Shelved>,
+    batch: i64,
+}
+
+impl<'s> Explained<'s> {
+    async fn open(subject: &'s PgSubject, name: &str) -> Self {
+        let options = subject.superuser_options().options(EXPLAIN);
+        let store = PgStore::open(options, Handle::current(), name.to_owned())
+            .await
+            .unwrap();
+        let lane = store.open_lane(0).await.unwrap();
+        let expiries: Vec<_> = (0..100).map(build::day).collect();
+        let stock = subject.add_chunk(&gift(), &expiries).await;
+        let request = StockRequest {
+            sku: gift(),
+            loaded: Vec::new(),
+            enough: 1,
+            not_before: build::day(0),
+        };
+        store.claim_stock(request).await.unwrap();
+        Self {
+            subject,
+            store,
+            lane,
+            stock,
+            batch: 0,
+        }
+    }
+
+    /// Commits a batch that goes every way through the function, and checks how its tables were read.
+    async fn commit(&mut self, when: &str) {
+        self.batch += 1;
+        let name = format!("{}/{}", self.store.node().name, self.batch);
+        let begin = self.subject.log().len();
+        let records = records(&name, &mut self.stock);
+        let verdicts = self.lane.commit(self.batch, &records).await.unwrap();
+        assert!(
+            matches!(
+                verdicts[..],
+                [
+                    Verdict::Committed(_),
+                    Verdict::Committed(_),
+                    Verdict::KeyKnown(_),
+                    Verdict::Stale(_),
+                    Verdict::Stale(_)
+                ]
+            ),
+            "{verdicts:?}"
+        );
+        let log = self.subject.log();
+        let plans = plans(&log[begin..]);
+        let mut read = Vec::new();
+        for plan in &plans {
+            check(&format!("{when}: {}", plan["Query Text"]), plan, &mut read);
+        }
+        for table in [
+            "lanes",
+            "idempotency_keys",
+            "wallets",
+            "chunks",
+            "allocations",
+            "feeds",
+        ] {
+            assert!(
+                read.iter().any(|name| name == table),
+                "{when}: {table} was not read, of {} plans",
+                plans.len()
+            );
+        }
+    }
+}
+
+fn gift() -> Sku {
+    build::sku("gift", 100)
+}
+
+/// A top-up and an order, a known key, an order that nobody can pay, one whose voucher is gone.
+fn records(name: &str, stock: &mut Vec<Shelved>) -> Vec<Record> {
+    let partner = build::partner(1);
+    let (sold, other) = (stock.pop().unwrap(), stock.pop().unwrap());
+    let order = |what: &str, held: &[Shelved]| {
+        build::delivered(partner, &format!("{name}/{what}"), &[(&gift(), held)])
+    };
+    vec![
+        build::top_up(build::usd_of(partner), &format!("{name}/money"), 1_000),
+        order("sold", &[sold]),
+        build::under_key("known", order("again", &[other])),
+        build::pending(partner, &format!("{name}/dear"), 1_000_000),
+        order("gone", &[sold, other]),
+    ]
+}
+
+/// The plans in a piece of the log, each with its statement.
+fn plans(log: &str) -> Vec<Value> {
+    let plans = log.split("plan:\n").skip(1).map(|rest| {
+        let lines = rest.lines().take_while(|line| line.starts_with('\t'));
+        lines.collect::<Vec<_>>().join("\n")
+    });
+    plans.map(|plan| serde_json::from_str(&plan).unwrap()).collect()
+}
+
+/// Checks a node of a plan and those below it; collects the tables that they read.
+fn check(when: &str, node: &Value, read: &mut Vec<String>) {
+    let below = [&node["Plan"]].into_iter().filter(|plan| !plan.is_null());
+    let below = below.chain(node["Plans"].as_array().into_iter().flatten());
+    below.for_each(|node| check(when, node, read));
+    let kind = node["Node Type"].as_str().unwrap_or_default();
+    let Some(table) = node["Relation Name"].as_str().filter(|_| kind.ends_with("Scan")) else {
+        if let Some(table) = node["Conflict Arbiter Indexes"]
+            .as_array()
+            .and(node["Relation Name"].as_str())
+        {
+            read.push(table.to_owned());
+        }
+        return;
+    };
+    let condition = if kind.starts_with("Bitmap") {
+        "Recheck Cond"
+    } else {
+        "Index Cond"
+    };
+    assert!(!node[condition].is_null(), "{when}: {table} is read by {node:#}");
+    read.push(table.to_owned());
+}
+
+/// A database in which somebody knows a partner and an answer.
+async fn open() -> PgSubject {
+    let subject = PgSubject::new().await;
+    let partner = build::partner(1);
+    subject.add_partner(partner).await;
+    let mut lane = subject.start("nobody").await.open_lane(0).await.unwrap();
+    lane.commit(1, &[build::refusal(partner, "known")]).await.unwrap();
+    subject
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_for_empty_tables_are_good_for_large_ones() {
+    let subject = open().await;
+    let mut early = Explained::open(&subject, "early").await;
+    early.commit("empty").await;
+    fill(&subject, MANY).await;
+    early.commit("planned when empty").await;
+    let mut late = Explained::open(&subject, "late").await;
+    late.commit("never analysed").await;
+    subject.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_for_small_tables_are_good_for_large_ones() {
+    let subject = open().await;
+    let mut early = Explained::open(&subject, "early").await;
+    fill(&subject, FEW).await;
+    subject.pool().execute(ANALYZE).await.unwrap();
+    early.commit("analysed when small").await;
+    fill(&subject, MANY).await;
+    early.commit("planned when small").await;
+    subject.pool().execute(ANALYZE).await.unwrap();
+    early.commit("planned anew").await;
+    Explained::open(&subject, "late")
+        .await
+        .commit("planned when large")
+        .await;
+    subject.remove().await;
+}

@@ -137,7 +137,12 @@ impl Way {
         self.armed.lock().unwrap().take_if(|_| is_commit)
     }
 
-    async fn befall(&self, fault: CommitFault, mut delayed: Delayed, hang_up: impl FnOnce()) -> io::Result<()> {
+    async fn befall(
+        &self,
+        fault: CommitFault,
+        mut delayed: Delayed,
+        hang_up: impl FnOnce(),
+    ) -> io::Result<()> {
         match fault {
             CommitFault::Refused => panic!("a refusal is the server's word"),
             CommitFault::NeverSent => hang_up(),

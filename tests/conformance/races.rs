@@ -1,1 +1,171 @@
-//! x
+//! Waits that only Postgres has: a row that changes while the commit waits for that very row.
+//!
+//! The suite lets a commit wait for a key or a voucher and changes other rows meanwhile. Here the row itself is held, so
+//! that what counts is how the statement reads it once the wait is over.
+
+use std::sync::Arc;
+
+use vouchsafe::store::PgStore;
+use vouchsafe_actors::domain::ids::PartnerId;
+use vouchsafe_actors::domain::ledger::Receipt;
+use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_actors::domain::stock::StockRequest;
+use vouchsafe_actors::domain::voucher::Shelved;
+use vouchsafe_actors::journal::{Record, Stale, Verdict};
+use vouchsafe_actors::store::{LaneStore, Store};
+use vouchsafe_actors::testing::build;
+use vouchsafe_actors::testing::conformance::{OtherTransaction, Subject};
+
+use crate::subject::PgSubject;
+
+macro_rules! cases {
+    ($($case:ident)*) => {
+        /// The names of the cases here.
+        pub(crate) const CASES: &[&str] = &[$(stringify!($case)),*];
+
+        /// Runs the case of this name.
+        pub(crate) async fn run(case: &str, subject: &PgSubject) {
+            match case {
+                $(stringify!($case) => Box::pin($case(subject)).await,)*
+                _ => panic!("there is no case {case}"),
+            }
+        }
+
+        mod with_every_guard {
+            use crate::subject::PgSubject;
+
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $case() {
+                    let subject = PgSubject::new().await;
+                    super::$case(&subject).await;
+                    subject.remove().await;
+                }
+            )*
+        }
+    };
+}
+
+cases! {
+    a_wallet_is_read_as_it_is_after_the_wait_for_it
+    a_chunk_is_read_as_it_is_after_the_wait_for_it
+    a_voucher_of_another_chunk_is_stale
+}
+
+const FUNDS: i64 = 10_000;
+
+fn gift() -> Sku {
+    build::sku("gift", 100)
+}
+
+fn everything() -> StockRequest {
+    StockRequest {
+        sku: gift(),
+        loaded: Vec::new(),
+        enough: 20,
+        not_before: build::day(0),
+    }
+}
+
+/// A partner with [`FUNDS`], and a node.
+async fn open(subject: &PgSubject) -> (PartnerId, Arc<PgStore>) {
+    let partner = build::partner(1);
+    subject.add_partner(partner).await;
+    subject.top_up(build::usd_of(partner), build::minor(FUNDS)).await;
+    let node = subject.start("one").await;
+    (partner, node)
+}
+
+/// Commits the record while another transaction holds what it needs, and ends that one once the commit waits.
+async fn commit_behind(
+    subject: &PgSubject,
+    lane: &mut Box<dyn LaneStore>,
+    batch: i64,
+    record: &Record,
+    end: impl AsyncFnOnce(),
+) -> Verdict {
+    let mut under_way = lane.commit(batch, std::slice::from_ref(record));
+    tokio::select! {
+        outcome = &mut under_way => panic!("it should have waited, but ended with {outcome:?}"),
+        () = subject.until_waiting(1) => {}
+    }
+    end().await;
+    under_way.await.unwrap().remove(0)
+}
+
+/// Takes money as another writer of the ledger does.
+const SPEND: &str = "
+    WITH spent AS (
+        UPDATE wallets SET balance = balance - 8000, sequence = sequence + 1 RETURNING *
+    )
+    INSERT INTO ledger (partner_id, transaction_id, currency, sequence, kind, amount, balance_after, created_at)
+    SELECT partner_id, gen_random_uuid(), currency, sequence, 'ADJUSTMENT', -8000, balance, clock_timestamp()
+      FROM spent";
+
+async fn a_wallet_is_read_as_it_is_after_the_wait_for_it(subject: &PgSubject) {
+    const SHORT: Verdict = Verdict::Stale(Stale {
+        balance: true,
+        stock: false,
+    });
+    let (partner, node) = open(subject).await;
+    let mut lane = node.open_lane(0).await.unwrap();
+    let record = build::pending(partner, "a", 8_000);
+    let other = subject.open(sqlx::query(SPEND)).await;
+    let verdict = commit_behind(subject, &mut lane, 1, &record, async || other.commit().await).await;
+    assert_eq!(verdict, SHORT);
+    let record = build::pending(partner, "b", 2_000);
+    let other = subject.open(sqlx::query("UPDATE wallets SET balance = 0")).await;
+    let verdict = commit_behind(subject, &mut lane, 2, &record, async || other.rollback().await).await;
+    let empty = Receipt {
+        sequence: 3,
+        balance: build::minor(0),
+    };
+    assert_eq!(verdict, Verdict::Committed(Some(empty)));
+    assert_eq!(subject.violations().await, Vec::<String>::new());
+}
+
+async fn a_chunk_is_read_as_it_is_after_the_wait_for_it(subject: &PgSubject) {
+    const GONE: Verdict = Verdict::Stale(Stale {
+        balance: false,
+        stock: true,
+    });
+    const TAKE: &str = "UPDATE chunks SET node = 'two'";
+    let (partner, node) = open(subject).await;
+    let _other_node = subject.start("two").await;
+    let vouchers = subject.add_chunk(&gift(), &[build::day(1), build::day(1)]).await;
+    node.claim_stock(everything()).await.unwrap();
+    let mut lane = node.open_lane(0).await.unwrap();
+    let order = |name, of: usize| build::delivered(partner, name, &[(&gift(), &vouchers[of..=of])]);
+    let other = subject.open(sqlx::query(TAKE)).await;
+    let verdict = commit_behind(subject, &mut lane, 1, &order("a", 0), async || {
+        other.rollback().await
+    })
+    .await;
+    assert!(matches!(verdict, Verdict::Committed(Some(_))), "{verdict:?}");
+    let other = subject.open(sqlx::query(TAKE)).await;
+    let verdict = commit_behind(subject, &mut lane, 2, &order("b", 1), async || {
+        other.commit().await
+    })
+    .await;
+    assert_eq!(verdict, GONE);
+}
+
+/// A voucher that is not in the chunk it is said to be in is not sold, whoever owns that chunk.
+async fn a_voucher_of_another_chunk_is_stale(subject: &PgSubject) {
+    let (partner, node) = open(subject).await;
+    let mine = subject.add_chunk(&gift(), &[build::day(1)]).await;
+    node.claim_stock(everything()).await.unwrap();
+    let nobodys = subject.add_chunk(&gift(), &[build::day(1)]).await;
+    let mut lane = node.open_lane(0).await.unwrap();
+    let mixed_up = Shelved {
+        chunk_id: mine[0].chunk_id,
+        ..nobodys[0]
+    };
+    let record = build::delivered(partner, "a", &[(&gift(), &[mixed_up])]);
+    let verdicts = lane.commit(1, &[record]).await.unwrap();
+    assert!(
+        matches!(verdicts[..], [Verdict::Stale(stale)] if stale.stock),
+        "{verdicts:?}"
+    );
+    assert_eq!(subject.allocations().await, []);
+}

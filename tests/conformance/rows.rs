@@ -174,7 +174,9 @@ pub(crate) async fn allocations(pool: &PgPool) -> Vec<(StockId, Holder)> {
             .await
             .unwrap();
     let holder = |order_id: Option<Uuid>| {
-        order_id.map_or(Holder::Void, |order_id| Holder::Order(OrderId::from_uuid(order_id)))
+        order_id.map_or(Holder::Void, |order_id| {
+            Holder::Order(OrderId::from_uuid(order_id))
+        })
     };
     rows.into_iter()
         .map(|(stock_id, order_id)| (StockId(stock_id), holder(order_id)))
@@ -215,7 +217,11 @@ pub(crate) async fn events(pool: &PgPool, partner_id: PartnerId) -> Vec<Told> {
         let mut bundle: EventBundle = serde_json::from_str(&body).unwrap();
         bundle.order_id = OrderId::from_uuid(order_id);
         let columns = (count.cast_unsigned(), first_sequence.cast_unsigned());
-        assert_eq!(columns, (bundle.count(), bundle.first_sequence), "columns say what the body says");
+        assert_eq!(
+            columns,
+            (bundle.count(), bundle.first_sequence),
+            "columns say what the body says"
+        );
         Told { number, bundle }
     };
     rows.into_iter().map(tell).collect()

@@ -1,10 +1,10 @@
 //! The real Postgres under the suite: one private server for all cases, and a fresh database for each.
 
-use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::{fs, io};
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
@@ -23,6 +23,7 @@ exec rm -rf "$1""#;
 
 struct Server {
     postgres: PrivatePostgres,
+    log: PathBuf,
     /// Ends when this process does, however it ends: its standard input is a pipe from here.
     _sweeper: Child,
 }
@@ -46,6 +47,7 @@ impl Server {
         migrate(&postgres.connect_options().database(TEMPLATE));
         Self {
             postgres,
+            log: place.join("data/postgres.log"),
             _sweeper: sweeper,
         }
     }
@@ -91,6 +93,16 @@ impl Database {
     /// How the service reaches it.
     pub(crate) fn options(&self) -> PgConnectOptions {
         self.server().connect_options().database(&self.name)
+    }
+
+    /// How the superuser reaches it.
+    pub(crate) fn superuser_options(&self) -> PgConnectOptions {
+        self.server().superuser_options().database(&self.name)
+    }
+
+    /// What the server has logged so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(&SERVER.get().expect("a database has a server").log).unwrap()
     }
 
     /// Removes it with all who are connected.

@@ -68,6 +68,16 @@ impl PgSubject {
         self.database.options()
     }
 
+    /// As somebody who may ask the server how it works.
+    pub(crate) fn superuser_options(&self) -> PgConnectOptions {
+        self.database.superuser_options()
+    }
+
+    /// What the server has logged so far.
+    pub(crate) fn log(&self) -> String {
+        self.database.log()
+    }
+
     /// Starts a node as the service does, for what the engine's port does not offer.
     pub(crate) async fn start(&self, node: &str) -> Arc<PgStore> {
         let options = self.options();
@@ -81,7 +91,10 @@ impl PgSubject {
     }
 
     /// A transaction that has run this statement and stands open.
-    pub(crate) async fn open(&self, query: sqlx::query::Query<'_, Postgres, sqlx::postgres::PgArguments>) -> OtherTransaction {
+    pub(crate) async fn open(
+        &self,
+        query: sqlx::query::Query<'_, Postgres, sqlx::postgres::PgArguments>,
+    ) -> OtherTransaction {
         let mut connection = PgConnection::connect_with(&self.options()).await.unwrap();
         connection.execute("BEGIN").await.unwrap();
         query.execute(&mut connection).await.unwrap();
@@ -180,12 +193,14 @@ impl Subject for PgSubject {
     }
 
     async fn age_key(&self, key: KeyHash, by: Duration) {
-        sqlx::query("UPDATE idempotency_keys SET expires_at = expires_at - make_interval(secs => $2) WHERE key = $1")
-            .bind(key.0)
-            .bind(by.as_secs_f64())
-            .execute(&self.pool)
-            .await
-            .unwrap();
+        sqlx::query(
+            "UPDATE idempotency_keys SET expires_at = expires_at - make_interval(secs => $2) WHERE key = $1",
+        )
+        .bind(key.0)
+        .bind(by.as_secs_f64())
+        .execute(&self.pool)
+        .await
+        .unwrap();
     }
 
     async fn open_key(&self, key: KeyHash, known: &KnownAnswer) -> OtherTransaction {
@@ -195,8 +210,12 @@ impl Subject for PgSubject {
         );
         let insert = insert.bind(key.0).bind(known.fingerprint.0.to_vec());
         let answer = &known.answer;
-        self.open(insert.bind(answer.status.cast_signed()).bind(answer.body.to_vec()))
-            .await
+        self.open(
+            insert
+                .bind(answer.status.cast_signed())
+                .bind(answer.body.to_vec()),
+        )
+        .await
     }
 
     async fn open_void(&self, stock_id: StockId) -> OtherTransaction {

@@ -198,3 +198,6 @@ fn price_line(product: &Product, line: &RequestedLine, index: usize) -> Result<P
         approval: product.approval,
     })
 }
+
+#[cfg(test)]
+mod tests;

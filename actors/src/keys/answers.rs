@@ -10,6 +10,10 @@ use crate::domain::answer::{KeyHash, KnownAnswer};
 /// time in which most retries come.
 const CAPACITY: usize = 32_768;
 
+/// How many bytes of bodies are kept in memory, however few answers they are: the one to an order of 1,000 vouchers is
+/// some hundred times as long as most.
+const CAPACITY_BYTES: usize = 64 * 1024 * 1024;
+
 /// Independent parts, so that threads seldom meet at a lock.
 const SHARDS: usize = 16;
 
@@ -20,6 +24,24 @@ const KEPT_FOR: Duration = Duration::from_hours(24);
 struct Shard {
     answers: HashMap<KeyHash, (KnownAnswer, Duration)>,
     oldest_first: VecDeque<KeyHash>,
+    bytes: usize,
+}
+
+impl Shard {
+    fn insert(&mut self, key: KeyHash, answer: KnownAnswer, since: Duration) {
+        self.bytes += answer.answer.body.len();
+        match self.answers.insert(key, (answer, since)) {
+            None => self.oldest_first.push_back(key),
+            Some((before, _)) => self.bytes -= before.answer.body.len(),
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        let oldest = self.oldest_first.pop_front();
+        if let Some((forgotten, _)) = oldest.and_then(|oldest| self.answers.remove(&oldest)) {
+            self.bytes -= forgotten.answer.body.len();
+        }
+    }
 }
 
 /// A bounded map from key to answer.
@@ -27,17 +49,19 @@ struct Shard {
 pub(super) struct Answers {
     shards: [Mutex<Shard>; SHARDS],
     capacity_per_shard: usize,
+    bytes_per_shard: usize,
 }
 
 impl Answers {
     pub(super) fn new() -> Self {
-        Self::with_capacity(CAPACITY)
+        Self::with_capacity(CAPACITY, CAPACITY_BYTES)
     }
 
-    fn with_capacity(capacity: usize) -> Self {
+    fn with_capacity(answers: usize, bytes: usize) -> Self {
         Self {
             shards: Default::default(),
-            capacity_per_shard: capacity.div_ceil(SHARDS),
+            capacity_per_shard: answers.div_ceil(SHARDS),
+            bytes_per_shard: bytes.div_ceil(SHARDS),
         }
     }
 
@@ -51,13 +75,9 @@ impl Answers {
     /// Remembers an answer. `since` is a monotonic time before its commit.
     pub(super) fn insert(&self, key: KeyHash, answer: KnownAnswer, since: Duration) {
         let mut shard = self.shard(key).lock().unwrap_or_else(PoisonError::into_inner);
-        if shard.answers.insert(key, (answer, since)).is_none() {
-            shard.oldest_first.push_back(key);
-        }
-        while shard.oldest_first.len() > self.capacity_per_shard {
-            if let Some(oldest) = shard.oldest_first.pop_front() {
-                shard.answers.remove(&oldest);
-            }
+        shard.insert(key, answer, since);
+        while shard.oldest_first.len() > self.capacity_per_shard || shard.bytes > self.bytes_per_shard {
+            shard.forget_oldest();
         }
     }
 
@@ -100,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_oldest_goes_when_there_is_no_room() {
-        let answers = Answers::with_capacity(SHARDS * 2);
+        let answers = Answers::with_capacity(SHARDS * 2, CAPACITY_BYTES);
         for n in 1..=3 {
             answers.insert(key(n), answer(201), Duration::ZERO);
         }
@@ -111,8 +131,34 @@ mod tests {
     }
 
     #[test]
+    fn long_answers_take_the_room_of_many() {
+        let answers = Answers::with_capacity(CAPACITY, SHARDS * 100);
+        let long = |length: usize| KnownAnswer {
+            answer: Answer {
+                status: 201,
+                body: Bytes::from(vec![b' '; length]),
+            },
+            ..answer(201)
+        };
+        let kept = |answers: &Answers| -> Vec<u128> {
+            let known = |n: &u128| answers.get(key(*n), Duration::ZERO).is_some();
+            (1..=4).filter(known).collect()
+        };
+        for (n, length) in [(1, 60), (2, 30), (3, 30)] {
+            answers.insert(key(n), long(length), Duration::ZERO);
+        }
+        assert_eq!(kept(&answers), [2, 3]);
+        (0..9).for_each(|_| answers.insert(key(3), long(70), Duration::ZERO));
+        assert_eq!(kept(&answers), [2, 3]);
+        answers.insert(key(4), long(101), Duration::ZERO);
+        assert_eq!(kept(&answers), [] as [u128; 0]);
+        answers.insert(key(4), long(100), Duration::ZERO);
+        assert_eq!(kept(&answers), [4]);
+    }
+
+    #[test]
     fn inserting_again_takes_no_second_place() {
-        let answers = Answers::with_capacity(SHARDS * 2);
+        let answers = Answers::with_capacity(SHARDS * 2, CAPACITY_BYTES);
         for _ in 0..10 {
             answers.insert(key(1), answer(201), Duration::ZERO);
         }

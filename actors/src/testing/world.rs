@@ -9,7 +9,7 @@ mod clock;
 mod goods;
 mod history;
 mod node;
-//WALK
+pub mod walk;
 mod wording;
 
 use std::cell::RefCell;
@@ -27,6 +27,7 @@ pub use wording::Plain;
 
 use super::{MemoryDatabase, build};
 use crate::domain::catalogue::Catalogue;
+use crate::domain::clock::Clock as _;
 use crate::domain::ids::PartnerId;
 use crate::domain::product::Sku;
 use crate::domain::voucher::{Expiry, Shelved};
@@ -80,6 +81,12 @@ impl World {
     pub fn import(&self, sku: &Sku, days: &[i64]) -> Vec<Shelved> {
         let expiries: Vec<Expiry> = days.iter().map(|day| build::day(*day)).collect();
         self.db.add_stock(sku, &expiries, expiries.len().max(1))
+    }
+
+    /// What is still valid today.
+    #[must_use]
+    pub fn today(&self) -> Expiry {
+        Expiry::leaving(self.clock.now().date(), 0)
     }
 
     /// The catalogue of the moment.

@@ -182,13 +182,13 @@ in_a_world! {
 
     async fn the_same_key_at_two_nodes_executes_once() {
         let (world, one) = shop().await;
-        world.import(&gift(), &[1]);
         let two = world.start("two").await;
-        world.import(&gift(), &[1]);
         let ask = wants(ALICE, "k", "gift", 1);
+        world.import(&gift(), &[1]);
         world.db.fail_commit("one", Fault::Slow(SECOND));
         let first = one.begins(&ask);
         sleep(MOMENT).await;
+        world.import(&gift(), &[1]);
         let second = two.places(&ask).await;
         assert_eq!(second.replayed(), first.await.unwrap().fresh());
         assert_eq!((world.db.orders().len(), world.balance(ALICE)), (1, 9_000));

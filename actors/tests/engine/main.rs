@@ -15,6 +15,7 @@ mod shop;
 mod stock;
 mod top_ups;
 mod unknown;
+mod walks;
 
 /// Each body is a test in a world of its own, on paused time.
 macro_rules! in_a_world {

@@ -13,7 +13,7 @@ use crate::shop::{ALICE, BOB, SECOND, all_is_settled, booking, gift, shop, wants
 const MOMENT: Duration = Duration::from_millis(1);
 
 /// The panics here are meant: they are not printed.
-fn quietly() {
+pub(crate) fn quietly() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         let loud = std::panic::take_hook();

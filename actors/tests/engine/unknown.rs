@@ -112,6 +112,22 @@ in_a_world! {
         all_is_settled(&world, &node).await;
     }
 
+    async fn what_gathers_while_the_disk_is_slow_is_written_in_bounded_batches() {
+        let (world, node) = shop().await;
+        world.give(ALICE, 100_000_000).await;
+        world.import(&gift(), &vec![1; 9_700]);
+        world.db.fail_commit("one", Fault::Slow(SECOND));
+        let mut calls = vec![node.begins(&wants(ALICE, "first", "gift", 1))];
+        sleep(MOMENT).await;
+        calls.extend((0..9).map(|n| node.begins(&wants(ALICE, &format!("large {n}"), "gift", 1_000))));
+        calls.extend((0..600).map(|n| node.begins(&wants(ALICE, &format!("small {n}"), "gift", 1))));
+        for call in calls {
+            assert!(call.await.unwrap().fresh().starts_with("DELIVERED"));
+        }
+        assert_eq!(world.db.free(&gift()).len(), 99);
+        all_is_settled(&world, &node).await;
+    }
+
     async fn a_restart_settles_what_its_predecessor_left() {
         for (fault, executed) in [(Fault::AnswerLost, true), (Fault::NeverSent, false), (Fault::Late, false)] {
             let (world, node) = shop().await;

@@ -1,12 +1,19 @@
 //! A running service, and the people who use it.
 //!
-//! One service is started for all tests of the binary, each test makes its own partner and product in it. The service
-//! dies with the test process: a shell holds its end of a pipe, and ends the service when ours closes.
+//! One service is started for all tests of the binary, each test makes its own partner and product in it. A service dies
+//! with the test process: a shell holds its end of a pipe, and ends the service when ours closes.
 
+mod answer;
+mod database;
 mod operator;
 mod partner;
+mod patience;
 mod service;
+pub(crate) mod wire;
 
-pub(crate) use operator::{Operator, Sale};
-pub(crate) use partner::{Partner, json_of, order_of};
-pub(crate) use service::{Instance, shared};
+pub(crate) use answer::{accepted, json_of, kept_refusal, refused, text_of};
+pub(crate) use database::Database;
+pub(crate) use operator::{Operator, Sale, unique};
+pub(crate) use partner::{Partner, line_of, order_of};
+pub(crate) use patience::{SOON, eventually, until};
+pub(crate) use service::{Instance, PROGRAM, free_addresses, shared, signal};

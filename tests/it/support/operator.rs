@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::Method;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use vouchsafe_load::client::{Answer, Client};
 use vouchsafe_load::origin::Origin;
@@ -20,7 +20,7 @@ pub(crate) struct Operator {
     base_url: String,
 }
 
-/// A product that is on sale, at one denomination in USD.
+/// A product that is on sale, at one denomination.
 #[derive(Debug, Clone)]
 pub(crate) struct Sale {
     /// Its id.
@@ -29,10 +29,14 @@ pub(crate) struct Sale {
     pub(crate) denomination: &'static str,
 }
 
-/// Names that no other test has.
+/// A name that no other test has.
 pub(crate) fn unique(prefix: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("{prefix}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!(
+        "{prefix}-{}-{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 impl Operator {
@@ -40,20 +44,38 @@ impl Operator {
     pub(crate) fn of(service: &Instance) -> Self {
         let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
         let client = Client::new(Origin::parse(&service.admin_url()).unwrap());
-        Self { client, token: token.trim().to_owned(), base_url: service.base_url() }
+        Self {
+            client,
+            token: token.trim().to_owned(),
+            base_url: service.base_url(),
+        }
     }
 
     /// Any call with the operator's token.
-    pub(crate) async fn call(&mut self, method: Method, path: &str, content_type: &str, body: impl Into<Bytes>) -> Answer {
+    pub(crate) async fn call(
+        &mut self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: impl Into<Bytes>,
+    ) -> Answer {
         let mut headers = HeaderMap::new();
-        headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {}", self.token)).unwrap());
+        headers.insert(
+            AUTHORIZATION,
+            HeaderValue::from_str(&format!("Bearer {}", self.token)).unwrap(),
+        );
         headers.insert(CONTENT_TYPE, HeaderValue::from_str(content_type).unwrap());
-        self.client.call(method, path, headers, body.into()).await.unwrap()
+        self.client
+            .call(method, path, headers, body.into())
+            .await
+            .unwrap()
     }
 
     /// A call with a JSON body that must succeed.
     pub(crate) async fn put(&mut self, method: Method, path: &str, body: &Value) -> Value {
-        let answer = self.call(method, path, "application/json", body.to_string()).await;
+        let answer = self
+            .call(method, path, "application/json", body.to_string())
+            .await;
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         assert!(answer.status.is_success(), "{path}: {} {text}", answer.status);
         serde_json::from_str(&text).unwrap_or(Value::Null)
@@ -68,21 +90,48 @@ impl Operator {
 
     /// A partner who may call from this machine, with so much money in USD.
     pub(crate) async fn partner(&mut self, usd: &str) -> Partner {
-        let made = json!({ "name": unique("partner"), "allowlist": ["127.0.0.0/8", "::1/128"] });
+        let partner = self.partner_at(&["127.0.0.0/8", "::1/128"]).await;
+        if usd != "0" {
+            self.top_up(&partner.partner_id, "USD", usd).await;
+        }
+        partner
+    }
+
+    /// A partner without money who may call from these addresses.
+    pub(crate) async fn partner_at(&mut self, allowlist: &[&str]) -> Partner {
+        let made = json!({ "name": unique("partner"), "allowlist": allowlist });
         let made = self.put(Method::POST, "/admin/v1/partners", &made).await;
         let partner_id = made["partner_id"].as_str().unwrap().to_owned();
         let text = |name: &str| made["credential"][name].as_str().unwrap().to_owned();
         let credentials = Credentials::new(&text("api_key"), &text("api_secret")).unwrap();
-        if usd != "0" {
-            self.top_up(&partner_id, "USD", usd).await;
-        }
-        Partner::new(&self.base_url, partner_id, credentials)
+        Partner::new(&self.base_url, partner_id, credentials).with_credential_id(text("credential_id"))
+    }
+
+    /// Changes the terms of a partner.
+    pub(crate) async fn patch(&mut self, partner: &Partner, change: &Value) {
+        self.put(
+            Method::PATCH,
+            &format!("/admin/v1/partners/{}", partner.partner_id),
+            change,
+        )
+        .await;
+    }
+
+    /// Takes the credential of a partner out of force.
+    pub(crate) async fn revoke(&mut self, partner: &Partner) {
+        let path = format!("/admin/v1/credentials/{}", partner.credential_id);
+        self.put(Method::DELETE, &path, &Value::Null).await;
     }
 
     /// Adds money to a wallet.
     pub(crate) async fn top_up(&mut self, partner_id: &str, currency: &str, amount: &str) -> Value {
         let path = format!("/admin/v1/partners/{partner_id}/wallets/{currency}/top-ups");
-        self.put(Method::POST, &path, &json!({ "amount": amount, "reference": unique("top-up") })).await
+        self.put(
+            Method::POST,
+            &path,
+            &json!({ "amount": amount, "reference": unique("top-up") }),
+        )
+        .await
     }
 
     /// A product of 25 USD with so many vouchers.
@@ -92,35 +141,84 @@ impl Operator {
 
     /// A product of 25 USD by this route, with so many vouchers.
     pub(crate) async fn product(&mut self, route: &str, vouchers: usize) -> Sale {
-        let sale = Sale { product_id: unique("product"), denomination: "25" };
-        let body = json!({
-            "name": "A product", "brand": sale.product_id, "category_id": "retail", "vendor": "mock",
-            "currency": "USD", "countries": ["US"], "denominations": ["25"],
-            "expiry_policy": { "type": "NONE" }, "redemption": { "instructions": "", "terms": "" }, "route": route,
-        });
-        self.put(Method::PUT, &format!("/admin/v1/products/{}", sale.product_id), &body).await;
+        self.offer(json!({ "route": route }), "25", vouchers).await
+    }
+
+    /// A product of 25 USD, with these changes, and so many vouchers of one denomination.
+    pub(crate) async fn offer(
+        &mut self,
+        changes: Value,
+        denomination: &'static str,
+        vouchers: usize,
+    ) -> Sale {
+        let sale = Sale {
+            product_id: unique("product"),
+            denomination,
+        };
+        self.change(&sale.product_id, changes).await;
         if vouchers > 0 {
-            let codes: String = (0..vouchers).map(|n| format!("{}-CODE-{n},{n:04},,,2099-12-31\n", sale.product_id)).collect();
-            let imported = self.import(&sale, format!("code,pin,serial,url,expiry\n{codes}")).await;
-            assert_eq!(imported["imported"], vouchers, "{imported}");
+            self.restock(&sale, vouchers, "2099-12-31").await;
         }
         sale
     }
 
+    /// Makes a product, or replaces it, by a product of 25 USD with these changes.
+    pub(crate) async fn change(&mut self, product_id: &str, changes: Value) {
+        let mut product = json!({
+            "name": "A product", "brand": product_id, "category_id": "retail", "vendor": "mock",
+            "currency": "USD", "countries": ["US"], "denominations": ["25"],
+            "expiry_policy": { "type": "NONE" }, "redemption": { "instructions": "", "terms": "" }, "route": "stock",
+        });
+        let Value::Object(changes) = changes else {
+            panic!("{changes}")
+        };
+        product.as_object_mut().unwrap().extend(changes);
+        self.put(Method::PUT, &format!("/admin/v1/products/{product_id}"), &product)
+            .await;
+    }
+
+    /// Imports so many new vouchers with this last valid day; none, where it is empty.
+    pub(crate) async fn restock(&mut self, sale: &Sale, vouchers: usize, expiry: &str) {
+        let code = |_| format!("{}-{},0000,,,{expiry}\n", sale.product_id, unique("code"));
+        let codes: String = (0..vouchers).map(code).collect();
+        let imported = self
+            .import(sale, format!("code,pin,serial,url,expiry\n{codes}"))
+            .await;
+        assert_eq!(imported["imported"], vouchers, "{imported}");
+    }
+
     /// Imports vouchers from CSV.
     pub(crate) async fn import(&mut self, sale: &Sale, csv: String) -> Value {
-        let path =
-            format!("/admin/v1/stock?product_id={}&denomination={}", sale.product_id, sale.denomination);
+        let Sale {
+            product_id,
+            denomination,
+        } = sale;
+        let path = format!("/admin/v1/stock?product_id={product_id}&denomination={denomination}");
         let answer = self.call(Method::POST, &path, "text/csv", csv).await;
-        assert!(answer.status.is_success(), "{}", String::from_utf8_lossy(&answer.body));
+        assert!(
+            answer.status.is_success(),
+            "{}",
+            String::from_utf8_lossy(&answer.body)
+        );
         serde_json::from_slice(&answer.body).unwrap()
     }
 
     /// A call without the operator's token.
-    pub(crate) async fn anonymous(&mut self, method: Method, path: &str, headers: &[(&'static str, &str)]) -> Answer {
+    pub(crate) async fn anonymous(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Answer {
         let headers = headers.iter().map(|(name, value)| {
-            (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_str(value).unwrap(),
+            )
         });
-        self.client.call(method, path, headers.collect(), Bytes::new()).await.unwrap()
+        self.client
+            .call(method, path, headers.collect(), Bytes::new())
+            .await
+            .unwrap()
     }
 }

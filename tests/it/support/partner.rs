@@ -1,17 +1,22 @@
 //! The partner: signs and sends with the signer of the load generator, which shares no code with the service.
 
 use hyper::Method;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 use vouchsafe_load::client::Answer;
-use vouchsafe_load::partner::PartnerClient;
+use vouchsafe_load::partner::{IDEMPOTENCY_KEY, PartnerClient, unix_seconds};
 use vouchsafe_load::signer::Credentials;
+use vouchsafe_load::wire::{ListView, WalletView};
 
+use super::answer::json_of;
 use super::operator::{Sale, unique};
 
 /// A partner at a service.
 pub(crate) struct Partner {
     /// Its id.
     pub(crate) partner_id: String,
+    /// The id of its credential, where it was told.
+    pub(crate) credential_id: String,
     /// Its connection; any call can be made with it.
     pub(crate) client: PartnerClient,
     base_url: String,
@@ -20,17 +25,32 @@ pub(crate) struct Partner {
 impl Partner {
     pub(crate) fn new(base_url: &str, partner_id: String, credentials: Credentials) -> Self {
         let client = PartnerClient::new(base_url, credentials).unwrap();
-        Self { partner_id, client, base_url: base_url.to_owned() }
+        Self {
+            partner_id,
+            credential_id: String::new(),
+            client,
+            base_url: base_url.to_owned(),
+        }
+    }
+
+    pub(crate) fn with_credential_id(mut self, credential_id: String) -> Self {
+        self.credential_id = credential_id;
+        self
     }
 
     /// The same partner on another connection.
     pub(crate) fn again(&self) -> Self {
-        Self::new(&self.base_url, self.partner_id.clone(), self.client.credentials().clone())
+        self.at(&self.base_url)
     }
 
     /// The same partner at another service.
     pub(crate) fn at(&self, base_url: &str) -> Self {
-        Self::new(base_url, self.partner_id.clone(), self.client.credentials().clone())
+        let partner = Self::new(
+            base_url,
+            self.partner_id.clone(),
+            self.client.credentials().clone(),
+        );
+        partner.with_credential_id(self.credential_id.clone())
     }
 
     /// Orders so many of a product under a new key.
@@ -45,7 +65,12 @@ impl Partner {
 
     /// Sends this body as an order.
     pub(crate) async fn send(&mut self, key: &str, body: &Value) -> Answer {
-        self.client.order(key, body.to_string()).await.unwrap()
+        self.send_text(key, &body.to_string()).await
+    }
+
+    /// Sends this text as an order.
+    pub(crate) async fn send_text(&mut self, key: &str, body: &str) -> Answer {
+        self.client.order(key, body.to_owned()).await.unwrap()
     }
 
     /// A GET below the prefix.
@@ -53,11 +78,21 @@ impl Partner {
         self.client.get(path).await.unwrap()
     }
 
-    /// What a wallet holds, as it is written.
-    pub(crate) async fn wallet(&mut self, currency: &str) -> Value {
-        let wallets = json_of(&self.get("/wallets").await);
-        let found = wallets["data"].as_array().unwrap().iter().find(|wallet| wallet["currency"] == currency);
-        found.cloned().unwrap_or(Value::Null)
+    /// The body of a GET that must succeed.
+    pub(crate) async fn read(&mut self, path: &str) -> Value {
+        let answer = self.get(path).await;
+        assert_eq!(answer.status, 200, "{path}: {:?}", answer.body);
+        json_of(&answer)
+    }
+
+    /// What can be spent, to the digit; empty where there is no such wallet.
+    pub(crate) async fn balance(&mut self, currency: &str) -> String {
+        let answer = self.get("/wallets").await;
+        let wallets: ListView<WalletView<'_>> = answer.json().unwrap();
+        let found = wallets.data.iter().find(|wallet| wallet.currency == currency);
+        found
+            .map(|wallet| wallet.balance.get().to_owned())
+            .unwrap_or_default()
     }
 
     /// The codes of an order.
@@ -67,17 +102,45 @@ impl Partner {
 
     /// A signed call with any method and path below the prefix.
     pub(crate) async fn signed(&mut self, method: Method, path: &str, body: &str) -> Answer {
-        self.client.signed(method, path, body.to_owned().into(), hyper::HeaderMap::new()).await.unwrap()
+        self.client
+            .signed(method, path, body.to_owned(), HeaderMap::new())
+            .await
+            .unwrap()
+    }
+
+    /// What an honest order carries now, under a new key; `path` is the whole path that is signed.
+    pub(crate) fn headers(&self, path: &str, body: &[u8]) -> HeaderMap {
+        self.headers_at(unix_seconds(), path, body)
+    }
+
+    /// What an honest order carries at this time.
+    pub(crate) fn headers_at(&self, time: u64, path: &str, body: &[u8]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        self.client
+            .credentials()
+            .sign("POST", path, body, time)
+            .apply(&mut headers);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(IDEMPOTENCY_KEY, HeaderValue::from_str(&unique("key")).unwrap());
+        headers
+    }
+
+    /// Posts to the orders with exactly these headers.
+    pub(crate) async fn post(&mut self, headers: HeaderMap, body: impl Into<bytes::Bytes>) -> Answer {
+        self.client
+            .raw(Method::POST, "/api/v1/orders", headers, body)
+            .await
+            .unwrap()
     }
 }
 
 /// An order of one line.
 pub(crate) fn order_of(sale: &Sale, quantity: u32) -> Value {
-    let denomination: Value = serde_json::from_str(sale.denomination).unwrap();
-    json!({ "items": [{ "product_id": sale.product_id, "denomination": denomination, "quantity": quantity }] })
+    json!({ "items": [line_of(sale, quantity)] })
 }
 
-/// The body of an answer.
-pub(crate) fn json_of(answer: &Answer) -> Value {
-    serde_json::from_slice(&answer.body).unwrap_or_else(|error| panic!("{error}: {:?}", answer.body))
+/// One line of an order.
+pub(crate) fn line_of(sale: &Sale, quantity: u32) -> Value {
+    let denomination: Value = serde_json::from_str(sale.denomination).unwrap();
+    json!({ "product_id": sale.product_id, "denomination": denomination, "quantity": quantity })
 }

@@ -1,90 +1,158 @@
 //! Starting and ending the real program.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
+use super::patience::until;
+
+/// The program.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_vouchsafe");
 
 /// How long a start may take before the test gives up on it: on a busy machine `initdb` takes its time.
 const START_DEADLINE: Duration = Duration::from_secs(90);
 
-/// How long a service may take to end.
+/// How long a service may take to end: it gives up on its own after 30 s.
 const STOP_DEADLINE: Duration = Duration::from_secs(40);
+
+/// Runs the service, says its pid, and ends it when nobody holds our end of standard input any more, also when this
+/// process was killed. Takes the scratch directory with it where nobody else would.
+const WATCHED: &str = r#"
+trap '' INT
+scratch=$1; shift
+exec 3<&0 </dev/null
+"$@" 3<&- &
+service=$!
+echo "pid $service"
+{ read -r _ <&3; kill -TERM $service; } >/dev/null 2>&1 &
+watcher=$!
+exec 3<&- >/dev/null 2>&1
+wait $service
+code=$?
+kill $watcher
+[ -z "$scratch" ] || rm -rf -- "$scratch"
+exit $code
+"#;
 
 /// A service process of our own.
 pub(crate) struct Instance {
-    child: Child,
+    /// The shell that runs the service.
+    shell: Child,
+    pid: u32,
     http: SocketAddr,
     admin: SocketAddr,
     data_dir: PathBuf,
-    _owned: Option<TempDir>,
+    settings: Vec<(&'static str, &'static str)>,
+    _scratch: Option<TempDir>,
 }
 
 /// The service that all tests of this process share.
 pub(crate) fn shared() -> &'static Instance {
     static SHARED: OnceLock<Instance> = OnceLock::new();
-    SHARED.get_or_init(|| Instance::start_watched(tempdir()))
+    // Nothing drops what is static: the shell clears the directory away.
+    SHARED.get_or_init(|| {
+        let scratch = scratch().keep();
+        Instance::spawn(&scratch.join("data"), Vec::new(), Some(&scratch))
+    })
 }
 
 /// A directory that the user of Postgres may pass through, too.
-fn tempdir() -> TempDir {
+fn scratch() -> TempDir {
     use std::os::unix::fs::PermissionsExt as _;
-    let directory = tempfile::Builder::new().prefix("vouchsafe-it-").tempdir().unwrap();
-    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    directory
+    let mode = std::fs::Permissions::from_mode(0o755);
+    tempfile::Builder::new()
+        .prefix("vouchsafe-it-")
+        .permissions(mode)
+        .tempdir()
+        .unwrap()
 }
 
 impl Instance {
     /// A service on an empty data directory of its own.
     pub(crate) fn start() -> Self {
-        let directory = tempdir();
-        let mut instance = Self::start_on(&directory.path().join("data"), &[]);
-        instance._owned = Some(directory);
+        Self::start_with(&[])
+    }
+
+    /// Like [`Self::start`], with further settings.
+    pub(crate) fn start_with(settings: &[(&'static str, &'static str)]) -> Self {
+        let scratch = scratch();
+        let mut instance = Self::spawn(&scratch.path().join("data"), settings.to_vec(), None);
+        instance._scratch = Some(scratch);
         instance
     }
 
-    /// A service on this data directory, with further settings.
-    pub(crate) fn start_on(data_dir: &Path, settings: &[(&str, &str)]) -> Self {
-        let [http, admin] = free_addresses();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_vouchsafe"));
-        command.arg("--data-dir").arg(data_dir).envs(settings.iter().copied());
-        Self::spawn(command, http, admin, data_dir)
+    /// Another process on the data directory of this one, which has ended.
+    pub(crate) fn restart(&mut self) {
+        assert!(self.shell.try_wait().unwrap().is_some(), "it has not ended yet");
+        let mut next = Self::spawn(&self.data_dir, self.settings.clone(), None);
+        next._scratch = self._scratch.take();
+        *self = next;
     }
 
-    /// Like [`Self::start`], with a shell that ends the service when this process is gone.
-    fn start_watched(directory: TempDir) -> Self {
+    fn spawn(data_dir: &Path, settings: Vec<(&'static str, &'static str)>, scratch: Option<&Path>) -> Self {
         let [http, admin] = free_addresses();
-        let data_dir = directory.path().join("data");
         let mut command = Command::new("sh");
-        command.arg("-c").arg(r#""$@" & service=$!; read -r _; kill -TERM $service; wait $service"#).arg("sh");
-        command.arg(env!("CARGO_BIN_EXE_vouchsafe")).arg("--data-dir").arg(&data_dir).stdin(Stdio::piped());
-        let mut instance = Self::spawn(command, http, admin, &data_dir);
-        instance._owned = Some(directory);
-        instance
-    }
-
-    fn spawn(mut command: Command, http: SocketAddr, admin: SocketAddr, data_dir: &Path) -> Self {
+        command
+            .args(["-c", WATCHED, "sh"])
+            .arg(scratch.unwrap_or(Path::new("")));
+        command.arg(PROGRAM).arg("--data-dir").arg(data_dir);
         command
             .env("VOUCHSAFE_HTTP_ADDR", http.to_string())
-            .env("VOUCHSAFE_ADMIN_ADDR", admin.to_string())
-            .env_remove("DATABASE_URL")
+            .env("VOUCHSAFE_ADMIN_ADDR", admin.to_string());
+        command.env_remove("DATABASE_URL").envs(settings.iter().copied());
+        command
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let log = BufReader::new(child.stderr.take().unwrap());
-        let kept = data_dir.with_extension("log");
-        std::thread::spawn(move || keep(log, &kept));
-        wait_until_ready(&mut child);
-        Self { child, http, admin, data_dir: data_dir.to_owned(), _owned: None }
+        let mut shell = command.spawn().unwrap();
+        // The first output makes the directory; until then there may be none.
+        std::fs::create_dir_all(data_dir.parent().unwrap()).unwrap();
+        drop(follow(
+            shell.stderr.take().unwrap(),
+            data_dir.with_extension("log"),
+        ));
+        let out = follow(shell.stdout.take().unwrap(), data_dir.with_extension("out"));
+        let pid = wait_for(&out, "pid ").trim().parse().unwrap();
+        let mut instance = Self {
+            shell,
+            pid,
+            http,
+            admin,
+            data_dir: data_dir.to_owned(),
+            settings,
+            _scratch: None,
+        };
+        // The greeting says that the listeners are bound.
+        instance.wait_for_greeting(&out);
+        instance
+    }
+
+    fn wait_for_greeting(&mut self, out: &Receiver<String>) {
+        let deadline = Instant::now() + START_DEADLINE;
+        loop {
+            match out.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) if line.contains("is ready") => return,
+                Ok(_) => {}
+                Err(error) => panic!("the service did not start: {error}\n{}", self.log()),
+            }
+        }
     }
 
     /// Where partners are served, with the prefix.
     pub(crate) fn base_url(&self) -> String {
         format!("http://{}/api/v1", self.http)
+    }
+
+    /// Where partners are served.
+    pub(crate) fn http_address(&self) -> SocketAddr {
+        self.http
     }
 
     /// Where operators are served.
@@ -102,72 +170,81 @@ impl Instance {
         std::fs::read_to_string(self.data_dir.with_extension("log")).unwrap_or_default()
     }
 
-    /// Its process.
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+    /// What it said on its terminal so far.
+    pub(crate) fn terminal(&self) -> String {
+        std::fs::read_to_string(self.data_dir.with_extension("out")).unwrap_or_default()
+    }
+
+    /// Asks it to end, as an operator would.
+    pub(crate) fn terminate(&self) {
+        signal(self.pid, Signal::TERM);
     }
 
     /// SIGTERM, and the exit code.
     pub(crate) fn stop(&mut self) -> Option<i32> {
-        signal(self.child.id(), "TERM");
+        self.terminate();
         self.ended()
     }
 
     /// SIGKILL.
     pub(crate) fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        signal(self.pid, Signal::KILL);
+        self.ended();
     }
 
     /// Waits for the end, and says the exit code.
     pub(crate) fn ended(&mut self) -> Option<i32> {
-        let deadline = Instant::now() + STOP_DEADLINE;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(Instant::now() < deadline, "the service does not end");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let shell = &mut self.shell;
+        until("the service has ended", STOP_DEADLINE, || {
+            shell.try_wait().unwrap()
+        })
+        .code()
     }
 }
 
 impl Drop for Instance {
+    /// The shell does the rest when its input ends; the directory goes after the processes.
     fn drop(&mut self) {
-        if self.child.try_wait().ok().flatten().is_none() {
-            self.stop();
-        }
+        drop(self.shell.stdin.take());
+        drop(self.shell.wait());
     }
 }
 
 /// Sends a signal to a process of ours.
-pub(crate) fn signal(pid: u32, name: &str) {
-    let status = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status().unwrap();
-    assert!(status.success(), "kill -{name} {pid}");
+pub(crate) fn signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
 }
 
 /// Two addresses that nobody listens on.
-fn free_addresses() -> [SocketAddr; 2] {
+pub(crate) fn free_addresses() -> [SocketAddr; 2] {
     let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     listeners.map(|listener| listener.local_addr().unwrap())
 }
 
-/// The greeting says that the listeners are bound.
-fn wait_until_ready(child: &mut Child) {
-    let mut out = BufReader::new(child.stdout.take().unwrap());
-    let (sender, greeted) = std::sync::mpsc::channel();
+/// Keeps what a process writes in a file, and passes the lines on. It never writes into a full pipe.
+fn follow(output: impl std::io::Read + Send + 'static, path: PathBuf) -> Receiver<String> {
+    let (sender, lines): (Sender<String>, _) = channel();
     std::thread::spawn(move || {
-        let mut line = String::new();
-        let ready = out.read_line(&mut line).is_ok_and(|_| line.contains("is ready"));
-        drop(sender.send(ready));
-        // Read on, so that the service never writes into a full pipe.
-        drop(out.read_to_end(&mut Vec::new()));
+        let mut file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .unwrap();
+        let mut output = BufReader::new(output);
+        let mut line = Vec::new();
+        while output.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
+            drop(file.write_all(&line));
+            drop(sender.send(String::from_utf8_lossy(&line).into_owned()));
+            line.clear();
+        }
     });
-    let ready = greeted.recv_timeout(START_DEADLINE);
-    assert_eq!(ready, Ok(true), "the service did not start: {:?}", child.try_wait());
+    lines
 }
 
-fn keep(mut log: impl std::io::Read, path: &Path) {
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
-    drop(std::io::copy(&mut log, &mut file));
+/// The rest of the first line that begins so.
+fn wait_for(lines: &Receiver<String>, beginning: &str) -> String {
+    let line = lines.recv_timeout(START_DEADLINE).unwrap();
+    line.strip_prefix(beginning)
+        .unwrap_or_else(|| panic!("{line}"))
+        .to_owned()
 }

@@ -8,9 +8,9 @@ use super::fault::{Fault, FaultKind};
 use super::guard::Guard;
 use super::lock::{Lock, Transaction};
 use super::state::State;
-use super::tables::{LaneId, Owner};
+use super::tables::{DbTime, KeyRow, LaneId, Owner};
 use crate::domain::answer::KnownAnswer;
-use crate::journal::{Record, Stale, Verdict};
+use crate::journal::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS, Record, Stale, Verdict};
 use crate::store::{BatchFate, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable};
 
 /// One lane of one start of one node.
@@ -51,6 +51,11 @@ impl MemoryLane {
             batch > self.last,
             "the number of a batch grows: {batch} came after {}",
             self.last
+        );
+        assert!(
+            records.len() <= MAX_BATCH_RECORDS
+                && records.iter().map(Record::vouchers).sum::<usize>() <= MAX_BATCH_VOUCHERS,
+            "a batch is bounded"
         );
         self.last = batch;
         deliver_late(&self.db, &self.id).await;
@@ -97,9 +102,12 @@ impl LaneStore for MemoryLane {
     ) -> StoreFuture<'a, Result<Vec<Verdict>, Unavailable>> {
         Box::pin(async move {
             self.db.reach(&self.by.node).await?;
-            Ok(self
-                .db
-                .with(|state| records.iter().map(|record| read_verdict(state, record)).collect()))
+            let now = self.db.now();
+            let read = |state: &mut State| {
+                let verdicts = records.iter().map(|record| read_verdict(state, record, now));
+                verdicts.collect()
+            };
+            Ok(self.db.with(read))
         })
     }
 }
@@ -194,14 +202,15 @@ async fn deliver_late(db: &MemoryDatabase, id: &LaneId) {
     }
 }
 
-/// The verdict of a record by what its key says.
-fn read_verdict(state: &State, record: &Record) -> Verdict {
+/// The verdict of a record by what its key says, if its time is not over: an expired one says nothing of this record.
+fn read_verdict(state: &State, record: &Record, now: DbTime) -> Verdict {
     let claim = &record.claim;
     let own = KnownAnswer {
         fingerprint: claim.fingerprint,
         answer: claim.answer.clone(),
     };
-    match state.tables.keys.get(&claim.key) {
+    let unexpired = |row: &&KeyRow| row.expires_at.is_none_or(|at| at > now);
+    match state.tables.keys.get(&claim.key).filter(unexpired) {
         Some(row) if row.known == own => {
             Verdict::Committed(wallet_of(record).map(|wallet| state.tables.newest(&wallet)))
         }

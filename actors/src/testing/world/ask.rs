@@ -131,7 +131,6 @@ impl Heard {
     ///
     /// # Panics
     /// When it is something else.
-    #[must_use]
     pub fn fresh(&self) -> &str {
         match self {
             Self::Fresh(answer) => std::str::from_utf8(&answer.body).unwrap(),
@@ -143,12 +142,17 @@ impl Heard {
     ///
     /// # Panics
     /// When it is something else.
-    #[must_use]
     pub fn replayed(&self) -> &str {
         match self {
             Self::Replayed(answer) => std::str::from_utf8(&answer.body).unwrap(),
             other => panic!("expected a replay, heard {}", other.in_words()),
         }
+    }
+
+    /// Whether the order has no price.
+    #[must_use]
+    pub const fn is_unpriced(&self) -> bool {
+        matches!(self, Self::Nothing(NotPlaced::Unpriced(_)))
     }
 
     /// The reason why nothing is kept, if it is not about prices.

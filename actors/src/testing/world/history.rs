@@ -16,8 +16,8 @@ struct Story {
     fresh: u32,
     /// Requests that were told that the key is another's.
     reused: Vec<Ask>,
-    /// The first request, to close what is open.
-    asked: Option<Ask>,
+    /// All requests, each once, to close what is open.
+    asked: Vec<Ask>,
 }
 
 /// The keys that live, and what is wrong with them.
@@ -32,7 +32,9 @@ impl History {
     /// A partner heard this.
     pub fn hear(&mut self, ask: &Ask, heard: &Heard) {
         let story = self.stories.entry(ask.key_hash()).or_default();
-        story.asked.get_or_insert_with(|| ask.clone());
+        if !story.asked.contains(ask) {
+            story.asked.push(ask.clone());
+        }
         if let Heard::Fresh(_) = heard {
             story.fresh += 1;
         }
@@ -68,11 +70,20 @@ impl History {
         self.wrongs.iter().cloned().chain(twice).chain(own).collect()
     }
 
-    /// The requests of all keys that nobody has an answer of.
+    /// The requests under each key that nobody has an answer of.
     #[must_use]
-    pub fn open(&self) -> Vec<Ask> {
+    pub fn open(&self) -> Vec<Vec<Ask>> {
         let open = self.stories.values().filter(|story| story.kept.is_none());
-        open.filter_map(|story| story.asked.clone()).collect()
+        open.map(|story| story.asked.clone()).collect()
+    }
+
+    /// The first request of every key.
+    #[must_use]
+    pub fn asked(&self) -> Vec<&Ask> {
+        self.stories
+            .values()
+            .filter_map(|story| story.asked.first())
+            .collect()
     }
 
     /// The request and the answer of every key that has one.

@@ -1,0 +1,245 @@
+//! Prices as a table of what was asked and what it costs, or why it has no price.
+
+use time::macros::datetime;
+
+use super::*;
+use crate::domain::product::{Approval, DenominationRange, ExpiryKind, ExpiryPolicy, Redemption, Route};
+
+type Line<'a> = (&'a str, &'a str, u32);
+
+fn currency(code: &str) -> Currency {
+    code.parse().unwrap()
+}
+
+fn id(text: &str) -> ProductId {
+    text.parse().unwrap()
+}
+
+fn product(product_id: &str, code: &str, denominations: &[i64]) -> Product {
+    Product {
+        product_id: id(product_id),
+        name: String::new(),
+        brand: String::new(),
+        category_id: "gifts".to_owned(),
+        vendor: "vendor".to_owned(),
+        currency: currency(code),
+        countries: Vec::new(),
+        denominations: denominations.iter().copied().map(Amount::from_minor).collect(),
+        denomination_range: None,
+        expiry_policy: ExpiryPolicy {
+            kind: ExpiryKind::None,
+            value: None,
+        },
+        redemption: Redemption::default(),
+        route: Route::Stock,
+        approval: Approval::Rule,
+        returnable: false,
+        min_validity_days: 0,
+        low_stock_at: 0,
+        discontinued: false,
+        updated_at: datetime!(2030-01-01 0:00 UTC),
+    }
+}
+
+fn catalogue() -> Catalogue {
+    let [min, max, step] = [500, 10_000, 500].map(Amount::from_minor);
+    let ranged = Product {
+        denomination_range: Some(DenominationRange { min, max, step }),
+        ..product("ranged", "USD", &[1_234])
+    };
+    let gone = Product {
+        discontinued: true,
+        ..product("gone", "USD", &[1_000])
+    };
+    let bought = Product {
+        route: Route::Vendor,
+        approval: Approval::Always,
+        min_validity_days: 30,
+        ..product("bought", "USD", &[1_000])
+    };
+    Catalogue::new([
+        product("card", "USD", &[1_000, 2_500]),
+        product("huge", "USD", &[i64::MAX / 2]),
+        product("euro", "EUR", &[1_000]),
+        product("yen", "JPY", &[500]),
+        product("dinar", "KWD", &[1_500]),
+        ranged,
+        gone,
+        bought,
+    ])
+}
+
+fn request(lines: &[Line<'_>], currency: Option<Currency>) -> RequestedOrder {
+    let line = |(product_id, denomination, quantity): &Line<'_>| RequestedLine {
+        product_id: (*product_id).to_owned(),
+        denomination: (*denomination).into(),
+        quantity: *quantity,
+    };
+    RequestedOrder {
+        lines: lines.iter().map(line).collect(),
+        currency,
+        fulfilment: Fulfilment::Auto,
+        reference: None,
+        metadata: None,
+    }
+}
+
+fn price(lines: &[Line<'_>]) -> Result<PricedOrder, Unpriced> {
+    catalogue().price(request(lines, None))
+}
+
+#[test]
+fn an_order_costs_the_sum_of_its_lines_in_its_products_currency() {
+    let table: &[(&[Line<'_>], &str)] = &[
+        (&[("card", "10.00", 1)], "10.00 USD"),
+        (&[("card", "10", 3), ("card", "25.0", 2)], "80.00 USD"),
+        (&[("card", "10.00", 1), ("card", "10.00", 2)], "30.00 USD"),
+        (
+            &[
+                ("ranged", "5.00", 1),
+                ("ranged", "100.00", 1),
+                ("ranged", "12.34", 1),
+            ],
+            "117.34 USD",
+        ),
+        (&[("yen", "500", 3)], "1500 JPY"),
+        (&[("dinar", "1.500", 2)], "3.000 KWD"),
+        (&[("card", "10.00", 1_000); 100], "1000000.00 USD"),
+    ];
+    for (lines, total) in table {
+        assert_eq!(format!("{:?}", price(lines).unwrap().total), *total, "{lines:?}");
+    }
+}
+
+#[test]
+fn what_the_service_does_not_sell_has_no_price() {
+    let denomination = |product_id, line| Unpriced::Denomination {
+        product_id: id(product_id),
+        line,
+    };
+    let unknown = |text: &str| Unpriced::ProductNotFound(text.to_owned());
+    let table: &[(&[Line<'_>], Unpriced)] = &[
+        (&[("nothing", "10.00", 1)], unknown("nothing")),
+        (&[("No Product!", "10.00", 1)], unknown("No Product!")),
+        (
+            &[("card", "10.00", 1), ("nothing", "10.00", 1)],
+            unknown("nothing"),
+        ),
+        (&[("gone", "10.00", 1)], Unpriced::Discontinued(id("gone"))),
+        (&[("card", "10.01", 1)], denomination("card", 0)),
+        (&[("card", "25.00", 1), ("card", "0", 1)], denomination("card", 1)),
+        (&[("card", "-10.00", 1)], denomination("card", 0)),
+        (&[("ranged", "4.50", 1)], denomination("ranged", 0)),
+        (&[("ranged", "100.50", 1)], denomination("ranged", 0)),
+        (&[("ranged", "7.25", 1)], denomination("ranged", 0)),
+        (&[("yen", "501", 1)], denomination("yen", 0)),
+    ];
+    for (lines, reason) in table {
+        assert_eq!(price(lines).unwrap_err(), *reason, "{lines:?}");
+    }
+}
+
+#[test]
+fn a_face_value_has_the_decimals_of_its_products_currency() {
+    let too_many = |code, exponent| InvalidMoney::TooManyDecimals {
+        currency: currency(code),
+        exponent,
+    };
+    let table: &[(Line<'_>, InvalidMoney)] = &[
+        (("card", "10.001", 1), too_many("USD", 2)),
+        (("yen", "500.0", 1), too_many("JPY", 0)),
+        (("dinar", "1.5000", 1), too_many("KWD", 3)),
+        (("card", "ten", 1), InvalidMoney::NotANumber),
+        (("card", "1e1", 1), InvalidMoney::NotANumber),
+        (("card", "99999999999999999999", 1), InvalidMoney::OutOfRange),
+    ];
+    for (line, error) in table {
+        let reason = Unpriced::Amount {
+            line: 1,
+            error: error.clone(),
+        };
+        let product_of_same_currency = match line.0 {
+            "yen" => ("yen", "500", 1),
+            "dinar" => ("dinar", "1.500", 1),
+            _ => ("card", "10.00", 1),
+        };
+        assert_eq!(
+            price(&[product_of_same_currency, *line]).unwrap_err(),
+            reason,
+            "{line:?}"
+        );
+    }
+}
+
+#[test]
+fn all_lines_and_the_request_share_one_currency() {
+    let differs = |product_id, found, expected| Unpriced::Currency {
+        product_id: id(product_id),
+        found: currency(found),
+        expected: currency(expected),
+    };
+    let table: &[(&[Line<'_>], Option<&str>, Option<Unpriced>)] = &[
+        (&[("card", "10.00", 1)], Some("USD"), None),
+        (
+            &[("card", "10.00", 1)],
+            Some("EUR"),
+            Some(differs("card", "USD", "EUR")),
+        ),
+        (
+            &[("euro", "10.00", 1), ("card", "10.00", 1)],
+            None,
+            Some(differs("card", "USD", "EUR")),
+        ),
+        (
+            &[("card", "10.00", 1), ("euro", "10.00", 1)],
+            Some("USD"),
+            Some(differs("euro", "EUR", "USD")),
+        ),
+        // The currency is looked at before the face value: 500 yen are no 500.00 dollars.
+        (
+            &[("card", "10.00", 1), ("yen", "0.5", 1)],
+            None,
+            Some(differs("yen", "JPY", "USD")),
+        ),
+    ];
+    for (lines, asked, reason) in table {
+        let priced = catalogue().price(request(lines, asked.map(currency)));
+        assert_eq!(priced.err(), *reason, "{lines:?} in {asked:?}");
+    }
+}
+
+#[test]
+fn a_total_that_cannot_be_counted_has_no_price() {
+    let half = "46116860184273879.03";
+    assert!(price(&[("huge", half, 2)]).is_ok());
+    for lines in [&[("huge", half, 3)][..], &[("huge", half, 2), ("huge", half, 1)]] {
+        assert_eq!(price(lines).unwrap_err(), Unpriced::TooLarge, "{lines:?}");
+    }
+}
+
+#[test]
+fn a_line_is_frozen_as_its_product_is_now() {
+    let priced = price(&[("bought", "10.00", 4)]).unwrap();
+    let [line] = &priced.lines[..] else {
+        panic!("{priced:?}")
+    };
+    let frozen = (line.route, line.approval, line.min_validity_days, line.quantity);
+    assert_eq!(frozen, (Route::Vendor, Approval::Always, 30, 4));
+    assert_eq!(
+        (line.unit_price, line.sku.denomination),
+        (Amount::from_minor(1_000), Amount::from_minor(1_000))
+    );
+}
+
+#[test]
+fn a_change_makes_a_new_catalogue_and_leaves_the_old_one() {
+    let old = catalogue();
+    let new = old.with(product("card", "USD", &[9_900]));
+    let asked = || request(&[("card", "99.00", 1)], None);
+    assert!(old.price(asked()).is_err());
+    assert_eq!(
+        new.price(asked()).unwrap().total.amount,
+        Amount::from_minor(9_900)
+    );
+    assert_eq!(new.products().count(), old.products().count());
+}

@@ -1,0 +1,174 @@
+//! `vouchsafe call`: a partner's request, signed as a partner signs it.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use reqwest::Method;
+use secrecy::SecretString;
+use serde::{Deserialize, Deserializer};
+use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
+
+use super::Outcome;
+use super::client::client;
+use super::complain;
+use crate::access::credential::ApiSecret;
+use crate::access::framing::{Framed, SignedRequest, Timestamp};
+use crate::access::signature::sign;
+use crate::sandbox::PARTNER_FILE;
+use crate::secrets::expose;
+
+/// Headers of the answer that are told beside its status.
+const TOLD: [&str; 4] = ["location", "idempotent-replayed", "retry-after", "x-trace-id"];
+
+/// Arguments of `vouchsafe call`.
+#[derive(Debug, Args)]
+pub struct CallArgs {
+    /// GET, POST, PUT or DELETE.
+    method: String,
+
+    /// The path below the base URL, e.g. /orders.
+    path: String,
+
+    /// The body: JSON, @FILE, or - for the standard input.
+    body: Option<String>,
+
+    /// Where partners are served.
+    #[arg(long, env = "VOUCHSAFE_URL", default_value = "http://127.0.0.1:8080/api/v1", value_name = "URL")]
+    url: String,
+
+    /// A file with `api_key` and `api_secret`. Unset: the sandbox partner's in the data directory.
+    #[arg(long, value_name = "FILE")]
+    credentials: Option<PathBuf>,
+
+    /// The Idempotency-Key of a POST. Unset: a new one.
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+}
+
+/// What the file of credentials says. It has no `Debug` text.
+#[derive(Deserialize)]
+struct Credentials {
+    #[serde(deserialize_with = "secret")]
+    api_key: SecretString,
+    #[serde(deserialize_with = "secret")]
+    api_secret: SecretString,
+}
+
+fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretString, D::Error> {
+    String::deserialize(deserializer).map(SecretString::from)
+}
+
+/// Runs `vouchsafe call`.
+pub(super) async fn run(args: CallArgs, data_dir: &Path) -> anyhow::Result<Outcome> {
+    let credentials = read_credentials(args.credentials.unwrap_or_else(|| data_dir.join(PARTNER_FILE)).as_path())?;
+    let method: Method = args.method.to_ascii_uppercase().parse().context("METHOD: expected GET, POST, PUT or DELETE")?;
+    let body = args.body.as_deref().map(read_text).transpose()?.unwrap_or_default();
+    let url = url_of(&args.url, &args.path)?;
+    let mut request = client(url.as_str())?.request(method.clone(), url.clone());
+    request = request.header("X-API-Key", expose(&credentials.api_key));
+    request = request.header("X-API-Secret", expose(&credentials.api_secret));
+    // A query is not covered by the signature; what has one is read without.
+    if url.query().is_none() {
+        let (timestamp, signature) = signed(&credentials.api_secret, method.as_str(), url.path(), body.as_bytes())?;
+        request = request.header("X-Timestamp", timestamp).header("X-Signature", signature);
+    }
+    if method == Method::POST {
+        let key = args.key.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+        complain(&format!("Idempotency-Key: {key}"));
+        request = request.header("Idempotency-Key", key);
+    }
+    if !body.is_empty() {
+        request = request.header("Content-Type", "application/json").body(body);
+    }
+    tell(request, &args.url).await
+}
+
+/// The status and some headers to the standard error, the body to the standard output.
+async fn tell(request: reqwest::RequestBuilder, url: &str) -> anyhow::Result<Outcome> {
+    let response = request.send().await.map_err(|error| super::client::unreachable(&error, url, "--url"))?;
+    let status = response.status();
+    complain(&status.to_string());
+    for name in TOLD {
+        if let Some(value) = response.headers().get(name).and_then(|value| value.to_str().ok()) {
+            complain(&format!("{name}: {value}"));
+        }
+    }
+    let text = response.text().await.context("read the answer")?;
+    Ok(Outcome { text, done: status.as_u16() < 400 })
+}
+
+fn read_credentials(path: &Path) -> anyhow::Result<Credentials> {
+    let text = std::fs::read_to_string(path).with_context(|| {
+        format!("cannot read credentials from {}; the first start of a sandbox makes them, or name others with --credentials", path.display())
+    })?;
+    // The parser's words may quote a secret.
+    serde_json::from_str(&text).ok().with_context(|| format!("{} holds no api_key and api_secret", path.display()))
+}
+
+/// A path below the base URL, with or without the base's own path before it.
+fn url_of(base: &str, path: &str) -> anyhow::Result<reqwest::Url> {
+    let base = reqwest::Url::parse(base.trim_end_matches('/')).context("--url: expected a URL")?;
+    let path = path.trim_start_matches('/');
+    let prefix = base.path().trim_matches('/');
+    let below = match path.strip_prefix(prefix) {
+        Some(below) if !prefix.is_empty() => below.trim_start_matches('/'),
+        _ => path,
+    };
+    let text = format!("{}/{below}", base.as_str().trim_end_matches('/'));
+    reqwest::Url::parse(&text).context("PATH: expected a path such as /orders")
+}
+
+/// `X-Timestamp` and `X-Signature`.
+fn signed(secret: &SecretString, method: &str, path: &str, body: &[u8]) -> anyhow::Result<(String, String)> {
+    let secret = ApiSecret::parse(expose(secret).as_bytes()).context("api_secret")?;
+    let timestamp = Timestamp::from_unix_s(SystemClock::new().now().unix_timestamp()).context("this machine's clock")?;
+    let framed = Framed::new(timestamp, SignedRequest { method, path, body });
+    let framed = framed.context("the request cannot be signed: a body is empty or a JSON object, a path has no special characters")?;
+    let digits = String::from_utf8_lossy(timestamp.digits()).into_owned();
+    Ok((digits, sign(&secret, timestamp, &framed)))
+}
+
+/// A text as it was given, or that of @FILE, or of the standard input for `-`.
+pub(super) fn read_text(argument: &str) -> anyhow::Result<String> {
+    if argument == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("read the standard input")?;
+        return Ok(text);
+    }
+    let Some(path) = argument.strip_prefix('@') else { return Ok(argument.to_owned()) };
+    if path.is_empty() {
+        bail!("@ names a file: @order.json");
+    }
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_taken_with_and_without_the_prefix() {
+        let base = "http://127.0.0.1:8080/api/v1";
+        for (path, expected) in [
+            ("/orders", "http://127.0.0.1:8080/api/v1/orders"),
+            ("orders", "http://127.0.0.1:8080/api/v1/orders"),
+            ("/api/v1/orders", "http://127.0.0.1:8080/api/v1/orders"),
+            ("/products?currency=USD", "http://127.0.0.1:8080/api/v1/products?currency=USD"),
+        ] {
+            assert_eq!(url_of(base, path).unwrap().as_str(), expected, "{path}");
+            assert_eq!(url_of(&format!("{base}/"), path).unwrap().as_str(), expected, "{path}");
+        }
+        assert_eq!(url_of("http://h:1", "/orders").unwrap().as_str(), "http://h:1/orders");
+        assert!(url_of("nowhere", "/orders").is_err());
+    }
+
+    #[test]
+    fn a_signature_names_its_timestamp() {
+        let secret = SecretString::from(format!("vss_{}", "ab".repeat(32)));
+        let (timestamp, signature) = signed(&secret, "POST", "/api/v1/orders", b"{}").unwrap();
+        assert!(signature.starts_with(&format!("t={timestamp},v1=")) && signature.len() == 2 + 10 + 4 + 64);
+        assert!(signed(&secret, "POST", "/api/v1/orders", b"no object").is_err());
+    }
+}

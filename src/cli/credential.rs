@@ -1,0 +1,52 @@
+//! `vouchsafe credential`: handing access out, and taking it back.
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::json;
+
+use super::Outcome;
+use super::admin::{Admin, AdminOptions, NO_BODY, escaped};
+use super::partner::path_of;
+
+/// Arguments of `vouchsafe credential`.
+#[derive(Debug, Args)]
+pub struct CredentialArgs {
+    #[command(flatten)]
+    pub(super) options: AdminOptions,
+    #[command(subcommand)]
+    pub(super) action: Action,
+}
+
+/// What can be done to credentials.
+#[derive(Debug, Subcommand)]
+pub(super) enum Action {
+    /// Issue a credential. Its secret is shown once.
+    Issue {
+        /// Whose.
+        partner_id: String,
+        /// Narrows the partner's allowlist. May be repeated.
+        #[arg(long = "allow", value_name = "CIDR")]
+        allow: Vec<String>,
+    },
+    /// Take a credential out of force, at once.
+    Revoke {
+        /// Its id.
+        credential_id: String,
+    },
+}
+
+/// Runs `vouchsafe credential`.
+pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome> {
+    match action {
+        Action::Issue { partner_id, allow } => {
+            let body = if allow.is_empty() { json!({}) } else { json!({ "allowlist": allow }) };
+            let path = format!("{}/credentials", path_of(&partner_id));
+            admin.change(Method::POST, &path, Some(&body)).await
+        }
+        Action::Revoke { credential_id } => {
+            let path = format!("/credentials/{}", escaped(&credential_id));
+            let answer = admin.call(Method::DELETE, &path, NO_BODY).await?;
+            admin.show(answer, |_| Ok(format!("{credential_id} is revoked")))
+        }
+    }
+}

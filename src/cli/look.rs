@@ -1,0 +1,87 @@
+//! `vouchsafe actors` and `vouchsafe audit`: what the service does, and what operators did.
+
+use clap::Args;
+
+use super::Outcome;
+use super::admin::{Admin, AdminOptions, PageOptions};
+use super::show::Column;
+
+const ACTOR_COLUMNS: [Column; 6] = [
+    ("KIND", "kind"),
+    ("KEY", "key"),
+    ("MAILBOX", "mailbox_depth"),
+    ("HANDLED", "handled"),
+    ("RESTARTS", "restarts"),
+    ("STATE", "state"),
+];
+
+const AUDIT_COLUMNS: [Column; 6] = [
+    ("ENTRY", "audit_id"),
+    ("AT", "at"),
+    ("OPERATOR", "operator"),
+    ("ACTION", "action"),
+    ("SUBJECT", "subject"),
+    ("AFTER", "after"),
+];
+
+/// Arguments of `vouchsafe actors`.
+#[derive(Debug, Args)]
+pub struct ActorsArgs {
+    #[command(flatten)]
+    pub(super) options: AdminOptions,
+    #[command(flatten)]
+    pub(super) query: ActorsQuery,
+}
+
+/// Which actors.
+#[derive(Debug, Args)]
+pub(super) struct ActorsQuery {
+    /// How many, 1 to 10000.
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    limit: u32,
+    /// Of one kind.
+    #[arg(long, value_name = "wallet|inventory")]
+    kind: Option<String>,
+}
+
+/// Arguments of `vouchsafe audit`.
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    #[command(flatten)]
+    pub(super) options: AdminOptions,
+    #[command(flatten)]
+    pub(super) query: AuditQuery,
+}
+
+/// Which entries.
+#[derive(Debug, Args)]
+pub(super) struct AuditQuery {
+    /// Of this operator.
+    #[arg(long)]
+    operator: Option<String>,
+    /// What was done, e.g. partner.change.
+    #[arg(long)]
+    action: Option<String>,
+    /// To what: an id.
+    #[arg(long)]
+    subject: Option<String>,
+    #[command(flatten)]
+    page: PageOptions,
+}
+
+/// Runs `vouchsafe actors`.
+pub(super) async fn actors(query: &ActorsQuery, admin: &Admin) -> anyhow::Result<Outcome> {
+    let limit = query.limit.to_string();
+    let kind = query.kind.as_deref().map(|kind| ("kind", kind));
+    let query: Vec<_> = std::iter::once(("limit", limit.as_str())).chain(kind).collect();
+    admin.list("/actors", &query, &ACTOR_COLUMNS).await
+}
+
+/// Runs `vouchsafe audit`.
+pub(super) async fn audit(query: &AuditQuery, admin: &Admin) -> anyhow::Result<Outcome> {
+    let mut pairs = query.page.query();
+    let filters = [("operator", &query.operator), ("action", &query.action), ("subject", &query.subject)];
+    pairs.extend(filters.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
+    let pairs: Vec<_> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    admin.list("/audit", &pairs, &AUDIT_COLUMNS).await
+}

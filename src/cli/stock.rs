@@ -1,0 +1,213 @@
+//! `vouchsafe stock`: vouchers coming in, what became of them, and taking them out of sale.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use bytes::Bytes;
+use clap::{Args, Subcommand, ValueEnum};
+use futures_util::stream;
+use reqwest::{Body, Method};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::Outcome;
+use super::admin::{Admin, AdminOptions, PageOptions};
+use super::show::Column;
+
+/// How much of a file is read at once. Bytes.
+const PART_BYTES: usize = 64 * 1024;
+
+const COLUMNS: [Column; 8] = [
+    ("PRODUCT", "product_id"),
+    ("DENOMINATION", "denomination"),
+    ("LOADED", "loaded"),
+    ("FREE", "free"),
+    ("SOLD", "sold"),
+    ("VOID", "void"),
+    ("EXPIRED", "expired"),
+    ("NEXT EXPIRY", "next_expiry"),
+];
+
+/// Arguments of `vouchsafe stock`.
+#[derive(Debug, Args)]
+pub struct StockArgs {
+    #[command(flatten)]
+    pub(super) options: AdminOptions,
+    #[command(subcommand)]
+    pub(super) action: Action,
+}
+
+/// What can be done to stock.
+#[derive(Debug, Subcommand)]
+pub(super) enum Action {
+    /// Import vouchers. May be repeated: nothing comes in twice.
+    Import {
+        /// CSV with a header (code,pin,serial,url,expiry) or NDJSON; - is the standard input.
+        file: PathBuf,
+        /// Of which product.
+        #[arg(long, value_name = "PRODUCT")]
+        product: String,
+        /// At which face value.
+        #[arg(long, value_name = "AMOUNT")]
+        denomination: String,
+        /// What the file is. Unset: NDJSON if its name ends in .ndjson or .jsonl, else CSV.
+        #[arg(long)]
+        format: Option<Format>,
+    },
+    /// Show the level of each SKU.
+    Levels {
+        /// Of this product.
+        #[arg(long, value_name = "PRODUCT")]
+        product: Option<String>,
+        #[command(flatten)]
+        page: PageOptions,
+    },
+    /// Take vouchers out of sale. What is sold stays sold.
+    Void {
+        /// Of which product.
+        #[arg(long, value_name = "PRODUCT")]
+        product: String,
+        /// Everything that is free at this face value.
+        #[arg(long, value_name = "AMOUNT", required_unless_present = "codes", conflicts_with = "codes")]
+        denomination: Option<String>,
+        /// A file with a code a line, its PIN behind a comma; - is the standard input.
+        #[arg(long, value_name = "FILE")]
+        codes: Option<PathBuf>,
+        /// Why; kept in the trail.
+        #[arg(long)]
+        reason: String,
+    },
+}
+
+/// The formats of an import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// Comma-separated, with a header.
+    Csv,
+    /// A JSON object a line.
+    Ndjson,
+}
+
+#[derive(Deserialize)]
+struct Report {
+    imported: u64,
+    duplicates: u64,
+    rejected_count: u64,
+    rejected: Vec<Rejection>,
+}
+
+#[derive(Deserialize)]
+struct Rejection {
+    line: u64,
+    reason: String,
+}
+
+#[derive(Deserialize)]
+struct Voided {
+    voided: u64,
+    refused: Vec<Refused>,
+}
+
+#[derive(Deserialize)]
+struct Refused {
+    index: usize,
+    reason: String,
+}
+
+/// Runs `vouchsafe stock`.
+pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome> {
+    match action {
+        Action::Import { file, product, denomination, format } => {
+            let query = [("product_id", product.as_str()), ("denomination", denomination.as_str())];
+            let content_type = match format.unwrap_or_else(|| format_of(&file)) {
+                Format::Csv => "text/csv",
+                Format::Ndjson => "application/x-ndjson",
+            };
+            let body = streamed(open(&file)?);
+            let answer = admin.stream("/stock", &query, content_type, body).await?;
+            admin.show(answer, |answer| Ok(report(&serde_json::from_str(answer)?)))
+        }
+        Action::Levels { product, page } => {
+            let mut query = page.query();
+            query.extend(product.map(|product| ("product_id", product)));
+            let query: Vec<_> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            admin.list("/stock", &query, &COLUMNS).await
+        }
+        Action::Void { product, denomination, codes, reason } => {
+            let body = match codes {
+                Some(file) => json!({ "product_id": product, "codes": read_codes(&file)?, "reason": reason }),
+                None => json!({ "product_id": product, "denomination": denomination, "reason": reason }),
+            };
+            let answer = admin.call(Method::POST, "/stock/void", Some(&body)).await?;
+            admin.show(answer, |answer| Ok(voided(&serde_json::from_str(answer)?)))
+        }
+    }
+}
+
+fn format_of(file: &Path) -> Format {
+    let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    if ["ndjson", "jsonl"].contains(&extension) { Format::Ndjson } else { Format::Csv }
+}
+
+fn open(file: &Path) -> anyhow::Result<Box<dyn Read + Send>> {
+    if file == Path::new("-") {
+        return Ok(Box::new(io::stdin()));
+    }
+    let opened = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(Box::new(opened))
+}
+
+/// A part at a time, as the service takes them: the file is never held whole.
+fn streamed(source: Box<dyn Read + Send>) -> Body {
+    Body::wrap_stream(stream::unfold(source, |mut source| async move {
+        let mut part = vec![0; PART_BYTES];
+        match source.read(&mut part) {
+            Ok(0) => None,
+            Ok(read) => {
+                part.truncate(read);
+                Some((Ok(Bytes::from(part)), source))
+            }
+            Err(error) => Some((Err(error), source)),
+        }
+    }))
+}
+
+fn report(report: &Report) -> String {
+    let Report { imported, duplicates, rejected_count, rejected } = report;
+    let mut text = format!("imported {imported}, duplicates {duplicates}, rejected {rejected_count}");
+    for Rejection { line, reason } in rejected {
+        text.push_str(&format!("\n  line {line}: {reason}"));
+    }
+    let untold = rejected_count.saturating_sub(rejected.len() as u64);
+    if untold > 0 {
+        text.push_str(&format!("\n  … and {untold} more"));
+    }
+    text
+}
+
+/// A code a line, its PIN behind the first comma.
+fn read_codes(file: &Path) -> anyhow::Result<Vec<serde_json::Value>> {
+    let mut text = String::new();
+    open(file)?.read_to_string(&mut text).with_context(|| format!("cannot read {}", file.display()))?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let codes: Vec<_> = lines
+        .map(|line| match line.split_once(',') {
+            Some((code, pin)) => json!({ "code": code, "pin": pin }),
+            None => json!({ "code": line }),
+        })
+        .collect();
+    if codes.is_empty() {
+        bail!("{} names no code", file.display());
+    }
+    Ok(codes)
+}
+
+fn voided(outcome: &Voided) -> String {
+    let mut text = format!("taken out of sale: {}", outcome.voided);
+    for Refused { index, reason } in &outcome.refused {
+        text.push_str(&format!("\n  code {}: {reason}", index + 1));
+    }
+    text
+}

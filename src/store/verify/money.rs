@@ -1,0 +1,105 @@
+//! Money: wallets, ledger, and what orders moved.
+
+use super::Invariant;
+
+/// Amounts are shown in minor units.
+pub(super) const INVARIANTS: &[Invariant] = &[
+    Invariant {
+        name: "money.conservation",
+        says: "the balance of a wallet is the sum of its ledger",
+        sql: "
+            SELECT format('wallet %s %s: balance %s, ledger %s', partner_id, currency, w.balance, l.sum)
+              FROM wallets AS w
+              FULL JOIN (
+                    SELECT partner_id, currency, sum(amount) AS sum FROM ledger GROUP BY partner_id, currency
+                    ) AS l USING (partner_id, currency)
+             WHERE w.balance IS DISTINCT FROM COALESCE(l.sum, 0)",
+    },
+    Invariant {
+        name: "money.chain",
+        says: "the entries of a wallet are numbered without a gap, and each tells the balance after it",
+        sql: "
+            SELECT format('wallet %s %s: entry %s', partner_id, currency, sequence)
+              FROM (
+                    SELECT *,
+                           lag(sequence) OVER wallet AS sequence_before,
+                           lag(balance_after) OVER wallet AS balance_before
+                      FROM ledger
+                    WINDOW wallet AS (PARTITION BY partner_id, currency ORDER BY sequence)
+                    ) AS l
+             WHERE sequence <> COALESCE(sequence_before, 0) + 1
+                OR balance_after <> COALESCE(balance_before, 0) + amount
+             UNION ALL
+            SELECT format('wallet %s %s: at entry %s, ledger at %s', partner_id, currency, w.sequence, l.last)
+              FROM wallets AS w
+              LEFT JOIN (
+                    SELECT partner_id, currency, max(sequence) AS last FROM ledger GROUP BY partner_id, currency
+                    ) AS l USING (partner_id, currency)
+             WHERE w.sequence <> COALESCE(l.last, 0)",
+    },
+    Invariant {
+        name: "money.no_overdraft",
+        says: "no wallet holds, or ever held, less than nothing",
+        sql: "
+            SELECT format('wallet %s %s: entry %s left %s', partner_id, currency, sequence, balance_after)
+              FROM ledger
+             WHERE balance_after < 0
+             UNION ALL
+            SELECT format('wallet %s %s: %s, %s, %s', partner_id, currency, balance, pending_orders, pending_payouts)
+              FROM wallets
+             WHERE LEAST(balance, pending_orders, pending_payouts) < 0",
+    },
+    Invariant {
+        name: "money.signs",
+        says: "a top-up, a refund and a reversal add money, a debit and a payout take some, and no entry moves nothing",
+        sql: "
+            SELECT format('wallet %s %s: entry %s, %s of %s', partner_id, currency, sequence, kind, amount)
+              FROM ledger
+             WHERE amount = 0
+                OR (kind IN ('TOP_UP', 'REFUND', 'PAYOUT_REVERSAL') AND amount < 0)
+                OR (kind IN ('DEBIT', 'PAYOUT') AND amount > 0)",
+    },
+    Invariant {
+        name: "money.order_paid",
+        says: "what an order moved is its total less what was refunded, in its currency, by one debit",
+        sql: "
+            SELECT format('order %s: total %s, refunded %s, moved %s by %s debits', order_id, o.total, o.refunded,
+                          l.net, l.debits)
+              FROM orders AS o
+              FULL JOIN (
+                    SELECT partner_id, currency, order_id, sum(amount) AS net,
+                           count(*) FILTER (WHERE kind = 'DEBIT') AS debits
+                      FROM ledger
+                     WHERE order_id IS NOT NULL
+                     GROUP BY partner_id, currency, order_id
+                    ) AS l USING (partner_id, currency, order_id)
+             WHERE l.net IS DISTINCT FROM o.refunded - o.total
+                OR l.debits <> 1",
+    },
+    Invariant {
+        name: "money.kinds",
+        says: "debits and refunds name an order and nothing else does; payouts and reversals name a payout",
+        sql: "
+            SELECT format('wallet %s %s: entry %s, %s', partner_id, currency, sequence, kind)
+              FROM ledger
+             WHERE (kind IN ('DEBIT', 'REFUND')) <> (order_id IS NOT NULL)
+                OR (kind IN ('PAYOUT', 'PAYOUT_REVERSAL')) <> (payout_id IS NOT NULL)",
+    },
+    Invariant {
+        name: "money.pending",
+        says: "what a wallet has pending for orders is the value of their units that are still to come",
+        sql: "
+            SELECT format('wallet %s %s: pending %s, due %s', partner_id, currency, w.pending_orders, d.due)
+              FROM wallets AS w
+              FULL JOIN (
+                    SELECT o.partner_id, o.currency,
+                           sum((l ->> 'u')::bigint * ((l ->> 'q')::bigint - (l ->> 'a')::bigint
+                                                      - COALESCE((l ->> 'f')::bigint, 0))) AS due
+                      FROM orders AS o
+                     CROSS JOIN jsonb_array_elements(o.lines) AS l
+                     WHERE NOT o.closed
+                     GROUP BY o.partner_id, o.currency
+                    ) AS d USING (partner_id, currency)
+             WHERE COALESCE(w.pending_orders, 0) <> COALESCE(d.due, 0)",
+    },
+];

@@ -1,0 +1,156 @@
+//! Stock: chunks, the rows in them, who has them, and the sealed codes.
+
+use super::Invariant;
+
+pub(super) const INVARIANTS: &[Invariant] = &[
+    Invariant {
+        name: "stock.once",
+        says: "a code is in stock once",
+        sql: "
+            SELECT format('code %s: %s stock rows', c.code_id, count(s.stock_id))
+              FROM codes AS c
+              LEFT JOIN stock AS s ON s.code_id = c.code_id
+             GROUP BY c.code_id
+            HAVING count(s.stock_id) <> 1",
+    },
+    Invariant {
+        name: "stock.code",
+        says: "a stock row stands for a code of its chunk's SKU",
+        sql: "
+            SELECT format('stock row %s, code %s', s.stock_id, s.code_id)
+              FROM stock AS s
+              LEFT JOIN codes AS c ON c.code_id = s.code_id
+              LEFT JOIN chunks AS k ON k.chunk_id = s.chunk_id
+             WHERE (c.product_id, c.denomination) IS DISTINCT FROM (k.product_id, k.denomination)
+                OR c.code_id IS NULL",
+    },
+    Invariant {
+        name: "stock.chunk",
+        says: "a stock row lies within the range of its chunk, no two ranges overlap, and none is empty",
+        sql: "
+            SELECT format('stock row %s of chunk %s', s.stock_id, s.chunk_id)
+              FROM stock AS s
+              LEFT JOIN chunks AS k ON k.chunk_id = s.chunk_id
+             WHERE (s.stock_id BETWEEN k.first_stock_id AND k.last_stock_id) IS NOT TRUE
+             UNION ALL
+            SELECT format('chunk %s begins at %s, the one before ends at %s', k.chunk_id, k.first_stock_id, k.before)
+              FROM (
+                    SELECT chunk_id, first_stock_id, lag(last_stock_id) OVER (ORDER BY first_stock_id) AS before
+                      FROM chunks
+                    ) AS k
+             WHERE k.before >= k.first_stock_id
+             UNION ALL
+            SELECT format('chunk %s has no rows', k.chunk_id)
+              FROM chunks AS k
+             WHERE NOT EXISTS (
+                    SELECT FROM stock AS s WHERE s.stock_id BETWEEN k.first_stock_id AND k.last_stock_id
+                    )",
+    },
+    Invariant {
+        name: "stock.expiry",
+        says: "a chunk knows when its first and its last voucher expire",
+        sql: "
+            SELECT format('chunk %s: %s to %s, its rows %s to %s', k.chunk_id, k.first_expiry, k.last_expiry,
+                          r.first_expiry, r.last_expiry)
+              FROM chunks AS k
+              JOIN (
+                    SELECT s.chunk_id,
+                           min(s.expiry) AS first_expiry,
+                           CASE WHEN count(*) = count(s.expiry) THEN max(s.expiry) END AS last_expiry
+                      FROM stock AS s
+                     GROUP BY s.chunk_id
+                    ) AS r ON r.chunk_id = k.chunk_id
+             WHERE (k.first_expiry, k.last_expiry) IS DISTINCT FROM (r.first_expiry, r.last_expiry)",
+    },
+    Invariant {
+        name: "stock.emptied",
+        says: "an emptied chunk has nothing left to sell",
+        sql: "
+            SELECT format('chunk %s: stock row %s is free', k.chunk_id, s.stock_id)
+              FROM chunks AS k
+              JOIN stock AS s ON s.chunk_id = k.chunk_id
+             WHERE k.emptied
+               AND NOT EXISTS (SELECT FROM allocations AS a WHERE a.stock_id = s.stock_id)",
+    },
+    Invariant {
+        name: "stock.owner",
+        says: "a chunk belongs to nobody, or to a life of a node that has begun",
+        sql: "
+            SELECT format('chunk %s of %s, life %s', k.chunk_id, k.node, k.incarnation)
+              FROM chunks AS k
+              LEFT JOIN nodes AS n ON n.node = k.node
+             WHERE (k.node IS NULL) <> (k.incarnation IS NULL)
+                OR (k.node IS NOT NULL AND NOT COALESCE(k.incarnation <= n.incarnation, false))",
+    },
+    Invariant {
+        name: "stock.taken",
+        says: "what is allocated or out of sale is a stock row",
+        sql: "
+            SELECT format('stock row %s', a.stock_id)
+              FROM allocations AS a
+             WHERE NOT EXISTS (SELECT FROM stock AS s WHERE s.stock_id = a.stock_id)",
+    },
+    Invariant {
+        name: "stock.public_id",
+        says: "the public id of a voucher names one allocation",
+        sql: "
+            SELECT format('voucher %s: %s allocations', a.voucher_id, count(*))
+              FROM allocations AS a
+             WHERE a.voucher_id IS NOT NULL
+             GROUP BY a.voucher_id
+            HAVING count(*) > 1",
+    },
+    Invariant {
+        name: "stock.denomination",
+        says: "stock is of a product that exists",
+        sql: "
+            SELECT DISTINCT format('%s/%s', x.product_id, x.denomination)
+              FROM (
+                    SELECT product_id, denomination FROM chunks
+                     UNION ALL
+                    SELECT product_id, denomination FROM codes
+                    ) AS x
+             WHERE x.denomination <= 0
+                OR NOT EXISTS (SELECT FROM products AS p WHERE p.product_id = x.product_id)",
+    },
+    Invariant {
+        name: "codes.unique",
+        says: "no code of a brand is there twice: blind indexes are unique",
+        sql: "
+            SELECT format('codes %s', string_agg(c.code_id::text, ', ' ORDER BY c.code_id))
+              FROM codes AS c
+             GROUP BY c.blind_index
+            HAVING count(*) > 1",
+    },
+    Invariant {
+        name: "codes.nonce",
+        says: "no data key sealed two codes with one nonce",
+        sql: "
+            SELECT format('codes %s under key %s', string_agg(c.code_id::text, ', ' ORDER BY c.code_id), c.key_id)
+              FROM codes AS c
+             GROUP BY c.key_id, c.nonce
+            HAVING count(*) > 1",
+    },
+    Invariant {
+        name: "codes.key",
+        says: "a code is sealed under a data key for codes",
+        sql: "
+            SELECT format('code %s under key %s', c.code_id, c.key_id)
+              FROM codes AS c
+              LEFT JOIN data_keys AS k ON k.key_id = c.key_id AND k.purpose = 'codes'
+             WHERE k.key_id IS NULL",
+    },
+    Invariant {
+        name: "codes.data_keys",
+        says: "there is a data key for codes and one for the blind index, if there is any code",
+        sql: "
+            SELECT format('%s for codes, %s for the blind index', k.codes, k.blind_index)
+              FROM (
+                    SELECT count(*) FILTER (WHERE purpose = 'codes') AS codes,
+                           count(*) FILTER (WHERE purpose = 'blind_index') AS blind_index
+                      FROM data_keys
+                    ) AS k
+             WHERE k.blind_index > 1
+                OR (LEAST(k.codes, k.blind_index) = 0 AND EXISTS (SELECT FROM codes))",
+    },
+];

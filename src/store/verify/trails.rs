@@ -1,0 +1,158 @@
+//! What was told and written down: events, retrievals, credentials, and what fences the writers.
+
+use super::Invariant;
+
+pub(super) const INVARIANTS: &[Invariant] = &[
+    Invariant {
+        name: "event.numbers",
+        says: "the events of a partner are numbered without a gap, and its feed knows the last",
+        sql: "
+            SELECT format('partner %s: event %s', partner_id, number)
+              FROM (
+                    SELECT *, lag(number + count) OVER (PARTITION BY partner_id ORDER BY number) AS next
+                      FROM events
+                    ) AS e
+             WHERE number <> COALESCE(next, 1)
+             UNION ALL
+            SELECT format('partner %s: feed at %s, events to %s', partner_id, f.last_number, e.last)
+              FROM feeds AS f
+              FULL JOIN (
+                    SELECT partner_id, max(number + count - 1) AS last FROM events GROUP BY partner_id
+                    ) AS e USING (partner_id)
+             WHERE f.last_number IS DISTINCT FROM e.last",
+    },
+    Invariant {
+        name: "event.order",
+        says: "the events of an order are numbered without a gap from 1, and the order knows the last",
+        sql: "
+            SELECT format('order %s: event %s', order_id, first_sequence)
+              FROM (
+                    SELECT *,
+                           lag(first_sequence + count) OVER (PARTITION BY partner_id, order_id ORDER BY number) AS next
+                      FROM events
+                    ) AS e
+             WHERE first_sequence <> COALESCE(next, 1)
+             UNION ALL
+            SELECT format('order %s: at %s, told to %s', order_id, o.last_sequence, e.last)
+              FROM orders AS o
+              FULL JOIN (
+                    SELECT partner_id, order_id, max(first_sequence + count - 1) AS last
+                      FROM events
+                     GROUP BY partner_id, order_id
+                    ) AS e USING (partner_id, order_id)
+             WHERE o.last_sequence IS DISTINCT FROM e.last",
+    },
+    Invariant {
+        name: "event.body",
+        says: "a bundle holds as many events as it counts, and tells of the order's total and currency",
+        sql: "
+            SELECT format('order %s: event %s', e.order_id, e.first_sequence)
+              FROM (
+                    SELECT e.*, e.body::jsonb AS tale FROM events AS e
+                    ) AS e
+              JOIN orders AS o ON o.partner_id = e.partner_id AND o.order_id = e.order_id
+             WHERE (e.tale ->> 't')::bigint <> o.total
+                OR e.tale ->> 'c' <> o.currency
+                OR (e.tale ->> 'n')::integer <> e.first_sequence
+                OR e.count <> (
+                    SELECT sum(CASE WHEN jsonb_typeof(s) = 'object' THEN (s -> 'i' ->> 'n')::integer ELSE 1 END)
+                      FROM jsonb_array_elements(e.tale -> 's') AS s
+                    )",
+    },
+    Invariant {
+        name: "event.status",
+        says: "the last that was told of an order is its status",
+        sql: "
+            SELECT format('order %s is %s, told as %s', o.order_id, o.status, e.status)
+              FROM orders AS o
+              JOIN (
+                    SELECT DISTINCT ON (partner_id, order_id) partner_id, order_id, body::jsonb ->> 'o' AS status
+                      FROM events
+                     ORDER BY partner_id, order_id, number DESC
+                    ) AS e ON e.partner_id = o.partner_id AND e.order_id = o.order_id
+             WHERE e.status IS DISTINCT FROM o.status",
+    },
+    Invariant {
+        name: "event.issued",
+        says: "every voucher that an order holds was told of as issued, once",
+        sql: "
+            WITH issued AS (
+                SELECT e.partner_id, e.order_id, v ->> 'v' AS voucher_id
+                  FROM events AS e
+                 CROSS JOIN jsonb_array_elements(e.body::jsonb -> 's') AS s
+                 CROSS JOIN jsonb_array_elements(e.body::jsonb -> 'v') WITH ORDINALITY AS t (v, place)
+                 WHERE jsonb_typeof(s) = 'object'
+                   AND t.place - 1 >= (s -> 'i' ->> 'f')::integer
+                   AND t.place - 1 < (s -> 'i' ->> 'f')::integer + (s -> 'i' ->> 'n')::integer
+            )
+            SELECT format('order %s: voucher %s, told %s times', a.order_id, a.voucher_id, count(i.voucher_id))
+              FROM allocations AS a
+              LEFT JOIN issued AS i
+                ON i.partner_id = a.partner_id
+               AND i.order_id = a.order_id
+               AND i.voucher_id = 'vch_' || replace(a.voucher_id::text, '-', '')
+             WHERE a.order_id IS NOT NULL
+             GROUP BY a.order_id, a.voucher_id
+            HAVING count(i.voucher_id) <> 1",
+    },
+    Invariant {
+        name: "retrieval.audited",
+        says: "codes that were retrieved have an entry in the trail, by a credential of the order's partner",
+        sql: "
+            SELECT format('order %s: retrieved %s, no entry', o.order_id, o.codes_retrieved_at)
+              FROM orders AS o
+             WHERE o.codes_retrieved_at IS NOT NULL
+               AND NOT EXISTS (
+                    SELECT
+                      FROM code_retrievals AS r
+                     WHERE r.partner_id = o.partner_id AND r.order_id = o.order_id
+                    )
+             UNION ALL
+            SELECT format('stock row %s: retrieved, and its order %s was not', a.stock_id, a.order_id)
+              FROM allocations AS a
+              LEFT JOIN orders AS o ON o.partner_id = a.partner_id AND o.order_id = a.order_id
+             WHERE a.first_retrieved_at IS NOT NULL
+               AND o.codes_retrieved_at IS NULL
+             UNION ALL
+            SELECT format('retrieval %s: order %s, credential %s', r.retrieval_id, r.order_id, r.credential_id)
+              FROM code_retrievals AS r
+              LEFT JOIN orders AS o ON o.partner_id = r.partner_id AND o.order_id = r.order_id
+              LEFT JOIN credentials AS c ON c.credential_id = r.credential_id AND c.partner_id = r.partner_id
+             WHERE o.codes_retrieved_at IS NULL OR c.credential_id IS NULL",
+    },
+    Invariant {
+        name: "access.partner",
+        says: "a credential belongs to a partner that exists",
+        sql: "
+            SELECT format('credential %s', c.credential_id)
+              FROM credentials AS c
+             WHERE NOT EXISTS (SELECT FROM partners AS p WHERE p.partner_id = c.partner_id)",
+    },
+    Invariant {
+        name: "access.papers",
+        says: "in production a live credential has certification and agreement behind it",
+        sql: "
+            SELECT format('credential %s of partner %s', c.credential_id, c.partner_id)
+              FROM credentials AS c
+              JOIN partners AS p ON p.partner_id = c.partner_id
+              JOIN deployment AS d ON d.environment = 'production'
+             WHERE c.revoked_at IS NULL
+               AND (p.certified_at IS NULL OR p.agreement_signed_at IS NULL)",
+    },
+    Invariant {
+        name: "fence.lanes",
+        says: "a lane belongs to a node that exists",
+        sql: "
+            SELECT format('lane %s of node %s', l.lane, l.node)
+              FROM lanes AS l
+             WHERE NOT EXISTS (SELECT FROM nodes AS n WHERE n.node = l.node)",
+    },
+    Invariant {
+        name: "fence.deployment",
+        says: "a database with partners belongs to one environment",
+        sql: "
+            SELECT format('%s environments', count(*))
+              FROM deployment
+            HAVING count(*) > 1 OR (count(*) = 0 AND EXISTS (SELECT FROM partners))",
+    },
+];

@@ -1,0 +1,224 @@
+//! What must hold in the database, whatever was killed? Questions that have no answer as long as it does.
+//!
+//! Written from the schema and the rules alone: none of the service's SQL is used, so none of its mistakes is shared.
+
+use sqlx::PgConnection;
+
+/// A rule, and the SQL that finds what breaks it.
+pub(crate) struct Invariant {
+    pub(crate) name: &'static str,
+    sql: &'static str,
+}
+
+/// What breaks a rule.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) name: &'static str,
+    /// The first few rows, as text.
+    pub(crate) rows: Vec<String>,
+}
+
+/// Asks all of them, in one snapshot if the connection is in such a transaction.
+pub(crate) async fn broken(connection: &mut PgConnection) -> Vec<Broken> {
+    let mut all = Vec::new();
+    for Invariant { name, sql } in &INVARIANTS {
+        let rows = sqlx::query_scalar(*sql).fetch_all(&mut *connection).await;
+        let mut rows: Vec<String> = rows.unwrap_or_else(|error| panic!("{name}: {error}"));
+        if !rows.is_empty() {
+            rows.truncate(5);
+            all.push(Broken { name, rows });
+        }
+    }
+    all
+}
+
+pub(crate) const INVARIANTS: [Invariant; 16] = [
+    Invariant {
+        name: "a wallet holds the sum of its ledger",
+        sql: "SELECT w::text
+                FROM wallets AS w
+                LEFT JOIN LATERAL (
+                     SELECT COALESCE(sum(l.amount), 0) AS amount, count(*) AS entries
+                       FROM ledger AS l
+                      WHERE l.partner_id = w.partner_id AND l.currency = w.currency
+                     ) AS s ON true
+               WHERE w.balance <> s.amount OR w.sequence <> s.entries OR w.balance < 0",
+    },
+    Invariant {
+        name: "each ledger entry follows the one before it",
+        sql: "SELECT x::text
+                FROM (
+                  SELECT l.transaction_id, l.sequence, l.amount, l.balance_after,
+                         COALESCE(lag(l.sequence) OVER wallet, 0) AS earlier_sequence,
+                         COALESCE(lag(l.balance_after) OVER wallet, 0) AS earlier_balance
+                    FROM ledger AS l
+                  WINDOW wallet AS (PARTITION BY l.partner_id, l.currency ORDER BY l.sequence)
+                ) AS x
+               WHERE x.sequence <> x.earlier_sequence + 1
+                  OR x.balance_after <> x.earlier_balance + x.amount
+                  OR x.balance_after < 0",
+    },
+    Invariant {
+        name: "an order was paid once, with its total",
+        sql: "SELECT o.order_id::text
+                FROM orders AS o
+                LEFT JOIN LATERAL (
+                     SELECT COALESCE(sum(l.amount), 0) AS amount,
+                            count(*) FILTER (WHERE l.kind = 'DEBIT') AS debits,
+                            COALESCE(bool_and(l.currency = o.currency), false) AS same_currency
+                       FROM ledger AS l
+                      WHERE l.partner_id = o.partner_id AND l.order_id = o.order_id
+                     ) AS s ON true
+               WHERE s.amount <> o.refunded - o.total OR s.debits <> 1 OR NOT s.same_currency",
+    },
+    Invariant {
+        name: "a debit belongs to an order",
+        sql: "SELECT l.transaction_id::text
+                FROM ledger AS l
+                LEFT JOIN orders AS o ON o.partner_id = l.partner_id AND o.order_id = l.order_id
+               WHERE l.kind = 'DEBIT' AND o.order_id IS NULL",
+    },
+    Invariant {
+        name: "pending_orders is what open orders cost",
+        sql: "SELECT w::text
+                FROM wallets AS w
+               WHERE w.pending_orders <> (
+                     SELECT COALESCE(sum(o.total - o.refunded), 0)
+                       FROM orders AS o
+                      WHERE o.partner_id = w.partner_id AND o.currency = w.currency
+                        AND o.status IN ('PENDING', 'PROCESSING')
+                     )",
+    },
+    Invariant {
+        name: "a total is the sum of its lines",
+        sql: "SELECT o.order_id::text
+                FROM orders AS o
+               WHERE o.total <> (
+                     SELECT sum((line->>'u')::bigint * (line->>'q')::bigint)
+                       FROM jsonb_array_elements(o.lines) AS line
+                     )",
+    },
+    Invariant {
+        name: "an order has as many vouchers as its lines say",
+        sql: "SELECT o.order_id || ' line ' || l.number
+                FROM orders AS o
+               CROSS JOIN LATERAL jsonb_array_elements(o.lines) WITH ORDINALITY AS l (line, number)
+               WHERE (l.line->>'a')::integer <> (
+                     SELECT count(*)
+                       FROM allocations AS a
+                      WHERE a.partner_id = o.partner_id AND a.order_id = o.order_id AND a.line = l.number - 1
+                     )
+                  OR (o.status = 'DELIVERED' AND l.line->'a' <> l.line->'q')
+                  OR (o.status = 'PENDING' AND l.line->'a' <> '0')",
+    },
+    Invariant {
+        name: "a voucher belongs to a line of an order, of its own product",
+        sql: "SELECT a::text
+                FROM allocations AS a
+                LEFT JOIN orders AS o ON o.partner_id = a.partner_id AND o.order_id = a.order_id
+                LEFT JOIN stock AS s ON s.stock_id = a.stock_id
+                LEFT JOIN codes AS c ON c.code_id = s.code_id
+               WHERE a.taken_out IS NULL
+                 AND (c.product_id, c.denomination)
+                     IS DISTINCT FROM (o.lines->a.line->>'p', (o.lines->a.line->>'d')::bigint)",
+    },
+    Invariant {
+        name: "a code and a voucher's id are sold once",
+        sql: "SELECT 'code ' || s.code_id
+                FROM allocations AS a
+                JOIN stock AS s ON s.stock_id = a.stock_id
+               WHERE a.order_id IS NOT NULL
+               GROUP BY s.code_id
+              HAVING count(*) > 1
+               UNION ALL
+              SELECT 'voucher ' || a.voucher_id
+                FROM allocations AS a
+               WHERE a.voucher_id IS NOT NULL
+               GROUP BY a.voucher_id
+              HAVING count(*) > 1",
+    },
+    Invariant {
+        name: "an order is kept under one key",
+        sql: "WITH kept AS (
+                SELECT substr(convert_from(k.body, 'UTF8'), 14, 36) AS order_id
+                  FROM idempotency_keys AS k
+                 WHERE k.status IN (201, 202) AND substr(k.body, 3, 8) = 'order_id'::bytea
+              )
+              SELECT COALESCE(k.order_id, o.order_id::text) || ': ' || count(k.order_id)
+                FROM kept AS k
+                FULL JOIN orders AS o ON k.order_id = 'ord_' || replace(o.order_id::text, '-', '')
+               GROUP BY o.order_id, k.order_id
+              HAVING o.order_id IS NULL OR count(k.order_id) <> 1",
+    },
+    Invariant {
+        name: "a partner's events are numbered without a gap",
+        sql: "SELECT x::text
+                FROM (
+                  SELECT e.partner_id, e.number, e.count,
+                         COALESCE(lag(e.number + e.count) OVER feed, 1) AS expected
+                    FROM events AS e
+                  WINDOW feed AS (PARTITION BY e.partner_id ORDER BY e.number)
+                ) AS x
+               WHERE x.number <> x.expected
+               UNION ALL
+              SELECT f::text
+                FROM feeds AS f
+               WHERE f.last_number <> (SELECT COALESCE(sum(e.count), 0) FROM events AS e WHERE e.partner_id = f.partner_id)",
+    },
+    Invariant {
+        name: "an order tells all its events, and nothing else does",
+        sql: "SELECT COALESCE(o.order_id, e.order_id)::text
+                FROM orders AS o
+                FULL JOIN (
+                     SELECT e.partner_id, e.order_id, sum(e.count) AS told, min(e.first_sequence) AS first
+                       FROM events AS e
+                      GROUP BY e.partner_id, e.order_id
+                     ) AS e ON e.partner_id = o.partner_id AND e.order_id = o.order_id
+               WHERE (o.last_sequence, 1) IS DISTINCT FROM (e.told, e.first)",
+    },
+    Invariant {
+        name: "a chunk holds its stock without a gap",
+        sql: "SELECT c::text
+                FROM chunks AS c
+               WHERE c.last_stock_id - c.first_stock_id + 1 <> (
+                     SELECT count(*)
+                       FROM stock AS s
+                       JOIN codes AS k ON k.code_id = s.code_id
+                      WHERE s.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
+                        AND s.chunk_id = c.chunk_id
+                        AND (k.product_id, k.denomination) = (c.product_id, c.denomination)
+                     )
+               UNION ALL
+              SELECT s::text
+                FROM stock AS s
+               WHERE NOT EXISTS (SELECT FROM chunks AS c WHERE c.chunk_id = s.chunk_id)",
+    },
+    Invariant {
+        name: "an emptied chunk is empty",
+        sql: "SELECT s::text
+                FROM chunks AS c
+                JOIN stock AS s ON s.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
+               WHERE c.emptied AND NOT EXISTS (SELECT FROM allocations AS a WHERE a.stock_id = s.stock_id)",
+    },
+    Invariant {
+        name: "a code is in stock once",
+        sql: "SELECT k.code_id::text
+                FROM codes AS k
+                LEFT JOIN stock AS s ON s.code_id = k.code_id
+               GROUP BY k.code_id
+              HAVING count(s.stock_id) <> 1",
+    },
+    Invariant {
+        name: "who reads codes leaves a trace",
+        sql: "SELECT a::text
+                FROM allocations AS a
+               WHERE a.first_retrieved_at IS NOT NULL
+                 AND NOT EXISTS (
+                     SELECT
+                       FROM code_retrievals AS r
+                       JOIN orders AS o ON o.partner_id = r.partner_id AND o.order_id = r.order_id
+                      WHERE r.partner_id = a.partner_id AND r.order_id = a.order_id
+                        AND o.codes_retrieved_at IS NOT NULL
+                     )",
+    },
+];

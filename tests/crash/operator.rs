@@ -1,0 +1,113 @@
+//! What does the operator do? Makes partners, products, stock and money; and says so again when the answer was lost.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use serde_json::{Value, json};
+use vouchsafe_load::client::{Answer, Client, Failure};
+use vouchsafe_load::origin::Origin;
+use vouchsafe_load::signer::Credentials;
+
+use crate::program::Program;
+use crate::world::{Buyer, Goods};
+
+/// How long something is said again before the test gives up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An operator at a service.
+pub(crate) struct Operator {
+    client: Client,
+    token: String,
+}
+
+impl Operator {
+    /// The operator of this service.
+    pub(crate) fn of(program: &Program) -> Self {
+        let token = std::fs::read_to_string(program.data_dir().join("operator-token")).unwrap();
+        let client = Client::new(Origin::parse(&program.admin_url()).unwrap());
+        Self { client, token: token.trim().to_owned() }
+    }
+
+    async fn call(&mut self, method: Method, path: &str, kind: &str, body: String) -> Result<Answer, Failure> {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {}", self.token)).unwrap());
+        headers.insert(CONTENT_TYPE, HeaderValue::from_str(kind).unwrap());
+        self.client.call(method, path, headers, Bytes::from(body)).await
+    }
+
+    /// A call that may be made again until it succeeds, and is.
+    async fn insist(&mut self, method: Method, path: &str, kind: &str, body: String) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let answer = self.call(method.clone(), path, kind, body.clone()).await;
+            match answer {
+                Ok(answer) if answer.status.is_success() => return answer.json().unwrap(),
+                Ok(answer) if answer.status.is_client_error() && answer.status.as_u16() != 409 => {
+                    panic!("{path}: {} {}", answer.status, String::from_utf8_lossy(&answer.body))
+                }
+                _ => assert!(Instant::now() < deadline, "{path} does not succeed: {answer:?}"),
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn json(&mut self, method: Method, path: &str, body: &Value) -> Value {
+        self.insist(method, path, "application/json", body.to_string()).await
+    }
+
+    /// A partner who may call from this machine, as often as it likes.
+    pub(crate) async fn partner(&mut self, name: &str) -> Buyer {
+        let limit = json!({ "quota": 1_000_000, "window_s": 60 });
+        let body = json!({
+            "name": name, "allowlist": ["127.0.0.0/8", "::1/128"],
+            "limits": { "orders": limit, "general": limit, "vouchers": limit },
+        });
+        let made = self.json(Method::POST, "/admin/v1/partners", &body).await;
+        let text = |name: &str| made["credential"][name].as_str().unwrap().to_owned();
+        Buyer {
+            partner_id: made["partner_id"].as_str().unwrap().to_owned(),
+            credentials: Credentials::new(&text("api_key"), &text("api_secret")).unwrap(),
+        }
+    }
+
+    /// Adds USD to a partner's wallet, once a reference.
+    pub(crate) async fn top_up(&mut self, buyer: &Buyer, usd: u32, reference: &str) {
+        let path = format!("/admin/v1/partners/{}/wallets/USD/top-ups", buyer.partner_id);
+        self.json(Method::POST, &path, &json!({ "amount": usd, "reference": reference })).await;
+    }
+
+    /// Puts a product on sale.
+    pub(crate) async fn product(&mut self, goods: &Goods) {
+        let body = json!({
+            "name": "A product", "brand": goods.product_id, "category_id": "retail", "vendor": "manual",
+            "currency": "USD", "countries": ["US"], "denominations": [goods.usd],
+            "expiry_policy": { "type": "NONE" }, "redemption": { "instructions": "", "terms": "" },
+            "route": goods.route,
+        });
+        self.json(Method::PUT, &format!("/admin/v1/products/{}", goods.product_id), &body).await;
+    }
+
+    /// Imports `count` vouchers; the same `delivery` again imports nothing twice.
+    pub(crate) async fn import(&mut self, goods: &Goods, delivery: &str, count: usize) {
+        let path = format!("/admin/v1/stock?product_id={}&denomination={}", goods.product_id, goods.usd);
+        let mut csv = String::from("code,pin,serial,url,expiry\n");
+        for number in 0..count {
+            // Two days of expiry, so that what expires first is not simply what came first.
+            let day = 30 + number % 2;
+            csv.push_str(&format!("{}-{delivery}-{number:05},{number:04},,,2099-12-{day}\n", goods.product_id));
+        }
+        let report = self.insist(Method::POST, &path, "text/csv", csv).await;
+        let taken = report["imported"].as_u64().unwrap() + report["duplicates"].as_u64().unwrap();
+        assert_eq!(taken, count as u64, "{report}");
+    }
+
+    /// One figure of `/metrics`, by the beginning of its line.
+    pub(crate) async fn figure(&mut self, line: &str) -> u64 {
+        let answer = self.call(Method::GET, "/metrics", "text/plain", String::new()).await.unwrap();
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        let found = text.lines().find_map(|candidate| candidate.strip_prefix(line));
+        found.and_then(|rest| rest.trim().parse().ok()).unwrap_or_else(|| panic!("no {line} in\n{text}"))
+    }
+}

@@ -1,0 +1,120 @@
+//! How often was what struck, and what came of the orders that were under way?
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use vouchsafe_load::history::{Call, Event, EventKind, History, Op};
+
+use crate::closing::Settled;
+use crate::processes::Strike;
+
+/// What order calls were answered, until the doors closed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Answers {
+    acknowledged: usize,
+    refused: usize,
+    postponed: usize,
+    unavailable: usize,
+    unanswered: usize,
+    not_sent: usize,
+}
+
+impl Answers {
+    /// Of the order calls from this operation on.
+    pub(crate) fn since(history: &History, first: u64) -> Self {
+        let mut answers = Self::default();
+        let ops = history.ops().filter(|op| op.invoke.op_id >= first && op.invoke.f == Call::Order);
+        ops.for_each(|op| answers.count(op));
+        answers
+    }
+
+    fn count(&mut self, op: &Op) {
+        let place = match op.completion.as_ref().map(|event| (event.kind, event.status)) {
+            Some((EventKind::Ok, _)) => &mut self.acknowledged,
+            Some((EventKind::Fail, None)) => &mut self.not_sent,
+            Some((EventKind::Fail, _)) if op.completion.as_ref().is_some_and(is_in_progress) => &mut self.postponed,
+            Some((EventKind::Fail, _)) => &mut self.refused,
+            Some((EventKind::Info, Some(_))) => &mut self.unavailable,
+            Some((EventKind::Info | EventKind::Invoke, _)) | None => &mut self.unanswered,
+        };
+        *place += 1;
+    }
+}
+
+fn is_in_progress(event: &Event) -> bool {
+    event.code.as_deref() == Some("IDEMPOTENCY_IN_PROGRESS")
+}
+
+/// One line of the account.
+#[derive(Debug, Clone, Copy, Default)]
+struct Line {
+    rounds: usize,
+    answers: Answers,
+    settled: Settled,
+    slowest: Duration,
+}
+
+/// The account of a run, by what struck.
+#[derive(Debug, Default)]
+pub(crate) struct Tally(BTreeMap<Strike, Line>);
+
+impl Tally {
+    /// A round is over.
+    pub(crate) fn add(&mut self, strike: Strike, answers: Answers, settled: Settled, away: Duration) {
+        let line = self.0.entry(strike).or_default();
+        line.rounds += 1;
+        line.slowest = line.slowest.max(away);
+        for (sum, more) in [
+            (&mut line.answers.acknowledged, answers.acknowledged),
+            (&mut line.answers.refused, answers.refused),
+            (&mut line.answers.postponed, answers.postponed),
+            (&mut line.answers.unavailable, answers.unavailable),
+            (&mut line.answers.unanswered, answers.unanswered),
+            (&mut line.answers.not_sent, answers.not_sent),
+            (&mut line.settled.committed, settled.committed),
+            (&mut line.settled.not_written, settled.not_written),
+        ] {
+            *sum += more;
+        }
+    }
+
+    /// Which kinds never came up.
+    pub(crate) fn missing(&self) -> Vec<Strike> {
+        Strike::ALL.into_iter().filter(|strike| !self.0.contains_key(strike)).collect()
+    }
+
+    /// How many open outcomes were found committed, and how many not.
+    pub(crate) fn settled(&self) -> Settled {
+        let sum = |of: fn(&Settled) -> usize| self.0.values().map(|line| of(&line.settled)).sum();
+        Settled { committed: sum(|settled| settled.committed), not_written: sum(|settled| settled.not_written) }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:22}{:>7}{:>7}{:>9}{:>11}{:>6}{:>11}{:>10}   {:>11}{:>13}{:>12}",
+            "struck", "rounds", "acked", "refused", "409 wait", "5xx", "no answer", "not sent", "open: were", "open: were not", "ready after"
+        )?;
+        for (strike, line) in &self.0 {
+            let Line { rounds, answers: a, settled: s, slowest } = line;
+            writeln!(
+                f,
+                "{:22}{rounds:>7}{:>7}{:>9}{:>11}{:>6}{:>11}{:>10}   {:>11}{:>13}{:>12}",
+                format!("{strike:?}"),
+                a.acknowledged,
+                a.refused,
+                a.postponed,
+                a.unavailable,
+                a.unanswered,
+                a.not_sent,
+                s.committed,
+                s.not_written,
+                format!("{} ms", slowest.as_millis()),
+            )?;
+        }
+        Ok(())
+    }
+}

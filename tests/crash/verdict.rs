@@ -1,0 +1,102 @@
+//! Was the service's word kept? The checker's rules over the history, the invariants over the database, and both held
+//! against each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sqlx::{Connection as _, PgConnection};
+use vouchsafe_load::check::{Violation, check};
+use vouchsafe_load::history::{Call, History};
+
+use crate::front::Front;
+use crate::invariants;
+
+/// Panics with what is broken, if anything is.
+pub(crate) async fn pronounce(front: &Front, database: &mut PgConnection) {
+    let history = front.history();
+    if let Err(violation) = check(&history) {
+        panic!("{violation}\n{}", story(&history, &violation));
+    }
+    same_bytes(&history);
+    let mut snapshot = database.begin().await.unwrap();
+    sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").execute(&mut *snapshot).await.unwrap();
+    let broken = invariants::broken(&mut snapshot).await;
+    assert!(broken.is_empty(), "broken in the database: {broken:#?}");
+    nothing_unasked(front, &history, &mut snapshot).await;
+    snapshot.rollback().await.unwrap();
+    nobody_hangs(database).await;
+}
+
+/// The operations that a violation names, by their number, order, voucher or key: its story.
+pub(crate) fn story(history: &History, violation: &Violation) -> String {
+    let text = violation.to_string();
+    let words: BTreeSet<&str> =
+        text.split(|c: char| !c.is_ascii_alphanumeric() && !"_-".contains(c)).filter(|word| !word.is_empty()).collect();
+    let named = |text: Option<&str>| text.is_some_and(|text| words.contains(text));
+    let mut lines = String::new();
+    for op in history.ops() {
+        let vouchers = op.ok().and_then(|event| event.order.as_ref()).map(|order| &order.vouchers);
+        let is_named = named(Some(&op.invoke.op_id.to_string()))
+            || named(op.invoke.key.as_deref())
+            || named(op.invoke.order_id.as_deref())
+            || named(op.completion.as_ref().and_then(|event| event.order_id.as_deref()))
+            || vouchers.is_some_and(|vouchers| vouchers.iter().any(|voucher| named(Some(voucher))));
+        if is_named {
+            lines.push_str(&format!("{:?}\n  {:?}\n", op.invoke, op.completion));
+        }
+    }
+    lines
+}
+
+/// What is read later is what was acknowledged, to the byte: nothing here changes an order after its acknowledgement.
+fn same_bytes(history: &History) {
+    let mut acknowledged = BTreeMap::new();
+    let mut read = Vec::new();
+    for op in history.ops() {
+        let Some(event) = op.ok() else { continue };
+        match op.invoke.f {
+            Call::Order => drop(acknowledged.insert(event.order_id.as_deref(), event)),
+            Call::GetOrder => read.push(event),
+            Call::Codes => {}
+        }
+    }
+    for event in read {
+        let first = acknowledged.get(&event.order_id.as_deref());
+        let first = first.unwrap_or_else(|| panic!("read and never acknowledged: {event:?}"));
+        assert_eq!(first.body_hash, event.body_hash, "acknowledged {first:?}\nread {event:?}");
+    }
+}
+
+/// The orders in the database are those that were acknowledged, no more and no less: all keys are closed by now.
+async fn nothing_unasked(front: &Front, history: &History, snapshot: &mut PgConnection) {
+    let partners: BTreeSet<&str> = front.buyers.iter().map(|buyer| buyer.partner_id.as_str()).collect();
+    let stored: Vec<(String, String)> = sqlx::query_as(
+        "SELECT 'ptn_' || replace(partner_id::text, '-', ''), 'ord_' || replace(order_id::text, '-', '') FROM orders",
+    )
+    .fetch_all(snapshot)
+    .await
+    .unwrap();
+    let stored: BTreeSet<(&str, &str)> = stored
+        .iter()
+        .map(|(partner, order)| (partner.as_str(), order.as_str()))
+        .filter(|(partner, _)| partners.contains(partner))
+        .collect();
+    let orders = history.ops().filter(|op| op.invoke.f == Call::Order).filter_map(|op| op.ok());
+    let acknowledged: BTreeSet<(&str, &str)> =
+        orders.map(|event| (event.partner.as_str(), event.order_id.as_deref().unwrap())).collect();
+    let unasked: Vec<_> = stored.difference(&acknowledged).collect();
+    let lost: Vec<_> = acknowledged.difference(&stored).collect();
+    assert!(unasked.is_empty() && lost.is_empty(), "in the database alone: {unasked:?}; not in it: {lost:?}");
+}
+
+/// No backend holds a transaction open that nobody works on.
+async fn nobody_hangs(database: &mut PgConnection) {
+    let hanging: Vec<String> = sqlx::query_scalar(
+        "SELECT a.query
+           FROM pg_stat_activity AS a
+          WHERE a.state LIKE 'idle in transaction%' AND a.state_change < clock_timestamp() - interval '1 second'",
+    )
+    .fetch_all(database)
+    .await
+    .unwrap();
+    assert!(hanging.is_empty(), "open transactions: {hanging:?}");
+}

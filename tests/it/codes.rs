@@ -1,0 +1,238 @@
+//! Where do codes come out, and where do they never?
+
+use std::path::Path;
+use std::process::Command;
+
+use hyper::header::{HeaderMap, HeaderValue};
+use serde_json::Value;
+
+use crate::support::{
+    Database, Instance, Operator, Partner, Sale, accepted, refused, shared, text_of, unique,
+};
+
+/// A product with two vouchers, one with everything and one with a code alone.
+async fn two_vouchers(operator: &mut Operator, canary: &str) -> Sale {
+    let sale = operator.sale(0).await;
+    let csv = format!(
+        "code,pin,serial,url,expiry\n{canary}-A,{canary}-PIN,{canary}-SER,https://redeem.test/{canary},2050-01-31\n{canary}-B,,,,\n"
+    );
+    assert_eq!(operator.import(&sale, csv).await["imported"], 2);
+    sale
+}
+
+async fn order_of_both(partner: &mut Partner, sale: &Sale) -> (String, Vec<String>) {
+    let order = accepted(&partner.order(sale, 2).await, 201);
+    let vouchers = order["vouchers"].as_array().unwrap().iter();
+    let ids = vouchers
+        .map(|voucher| voucher["voucher_id"].as_str().unwrap().to_owned())
+        .collect();
+    (order["order_id"].as_str().unwrap().to_owned(), ids)
+}
+
+/// The id as the database writes it.
+fn uuid_of(id: &str) -> &str {
+    id.split_once('_').unwrap().1
+}
+
+#[tokio::test]
+async fn codes_come_as_they_were_imported() {
+    let mut operator = Operator::of(shared());
+    let canary = unique("CNRY");
+    let sale = two_vouchers(&mut operator, &canary).await;
+    let mut partner = operator.partner("100").await;
+    let (order_id, ids) = order_of_both(&mut partner, &sale).await;
+    let answer = partner.codes(&order_id).await;
+    accepted(&answer, 200);
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let voucher = |id: &str, expiry: &str, credentials: &str| {
+        let product = &sale.product_id;
+        format!(
+            r#"{{"voucher_id":"{id}","product_id":"{product}","denomination":25.00,"currency":"USD","expiry":{expiry},"credentials":[{credentials}]}}"#
+        )
+    };
+    let whole = format!(
+        r#"{{"type":"code","value":"{canary}-A"}},{{"type":"pin","value":"{canary}-PIN"}},{{"type":"serial","value":"{canary}-SER"}},{{"type":"url","value":"https://redeem.test/{canary}"}}"#
+    );
+    let bare = format!(r#"{{"type":"code","value":"{canary}-B"}}"#);
+    let vouchers = [
+        voucher(&ids[0], r#""2050-01-31""#, &whole),
+        voucher(&ids[1], "null", &bare),
+    ]
+    .join(",");
+    assert_eq!(
+        text_of(&answer),
+        format!(r#"{{"order_id":"{order_id}","data":[{vouchers}]}}"#)
+    );
+}
+
+#[tokio::test]
+async fn no_order_shows_a_code() {
+    let mut operator = Operator::of(shared());
+    let canary = unique("CNRY");
+    let sale = two_vouchers(&mut operator, &canary).await;
+    let mut partner = operator.partner("100").await;
+    let placed = partner.order(&sale, 2).await;
+    let order_id = accepted(&placed, 201)["order_id"].as_str().unwrap().to_owned();
+    accepted(&partner.codes(&order_id).await, 200);
+    let mut seen = vec![text_of(&placed).to_owned()];
+    for path in [
+        &format!("/orders/{order_id}"),
+        "/transactions",
+        "/wallets",
+        &format!("/products/{}", sale.product_id),
+    ] {
+        seen.push(text_of(&partner.get(path).await).to_owned());
+    }
+    seen.push(operator.get("/admin/v1/audit?limit=100").await.to_string());
+    seen.push(operator.get("/admin/v1/stock").await.to_string());
+    let mut database = Database::of(shared()).await;
+    seen.extend(
+        database
+            .texts(
+                "SELECT body FROM events WHERE order_id = $1::uuid",
+                uuid_of(&order_id),
+            )
+            .await,
+    );
+    assert_eq!(seen.len(), 8);
+    assert!(seen.iter().all(|text| !text.contains(&canary)), "{seen:#?}");
+}
+
+#[tokio::test]
+async fn every_read_is_on_the_trail_and_the_first_is_remembered() {
+    const READS: &str = "SELECT count(*) FROM code_retrievals WHERE order_id = $1::uuid";
+    const FIRST: &str = "SELECT first_retrieved_at::text FROM allocations WHERE order_id = $1::uuid
+                            AND first_retrieved_at IS NOT NULL";
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(2).await;
+    let mut partner = operator.partner("100").await;
+    let (order_id, _) = order_of_both(&mut partner, &sale).await;
+    let id = uuid_of(&order_id);
+    let mut database = Database::of(shared()).await;
+    assert_eq!(
+        (
+            database.count(READS, id).await,
+            database.texts(FIRST, id).await.len()
+        ),
+        (0, 0)
+    );
+    // What is refused is not on the trail.
+    refused(
+        &partner.get(&format!("/orders/{order_id}/vouchers")).await,
+        401,
+        "INVALID_SIGNATURE",
+    );
+    refused(
+        &operator.partner("0").await.codes(&order_id).await,
+        404,
+        "ORDER_NOT_FOUND",
+    );
+    assert_eq!(database.count(READS, id).await, 0);
+    let first_answer = partner.codes(&order_id).await;
+    let first = database.texts(FIRST, id).await;
+    assert_eq!((database.count(READS, id).await, first.len()), (1, 2));
+    assert_eq!(partner.codes(&order_id).await.body, first_answer.body);
+    assert_eq!(
+        (database.count(READS, id).await, database.texts(FIRST, id).await),
+        (2, first)
+    );
+    let trail =
+        "SELECT concat_ws(' ', replace(partner_id::text, '-', ''), replace(credential_id::text, '-', ''),
+                                  address, vouchers, trace_id)
+                   FROM code_retrievals WHERE order_id = $1::uuid ORDER BY retrieval_id";
+    let (who, with) = (uuid_of(&partner.partner_id), uuid_of(&partner.credential_id));
+    let trace = first_answer.header("x-trace-id").unwrap();
+    assert_eq!(
+        database.texts(trail, id).await[0],
+        format!("{who} {with} 127.0.0.1 2 {trace}")
+    );
+}
+
+#[tokio::test]
+async fn reading_codes_changes_nothing_that_the_partner_sees() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(2).await;
+    let mut partner = operator.partner("100").await;
+    let (order_id, _) = order_of_both(&mut partner, &sale).await;
+    let path = format!("/orders/{order_id}");
+    let before = partner.get(&path).await;
+    accepted(&partner.codes(&order_id).await, 200);
+    assert_eq!(partner.get(&path).await.body, before.body);
+}
+
+#[tokio::test]
+async fn one_code_is_sold_once_even_if_it_is_imported_twice() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(0).await;
+    let csv = format!("code\n{}\n{}\n", unique("CNRY"), unique("CNRY"));
+    assert_eq!(operator.import(&sale, csv.clone()).await["imported"], 2);
+    let again = operator.import(&sale, csv).await;
+    assert_eq!(
+        (&again["imported"], &again["duplicates"]),
+        (&Value::from(0), &Value::from(2))
+    );
+    let mut partner = operator.partner("100").await;
+    order_of_both(&mut partner, &sale).await;
+    refused(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+}
+
+#[tokio::test]
+async fn at_the_most_talkative_nothing_secret_is_written_anywhere() {
+    let mut service = Instance::start_with(&[("VOUCHSAFE_LOG", "trace")]);
+    let mut operator = Operator::of(&service);
+    let canary = unique("CNRY");
+    let sale = two_vouchers(&mut operator, &canary).await;
+    let mut partner = operator.partner("100").await;
+    let key = unique("CNRYKEY");
+    let answer = partner.order_under(&key, &sale, 2).await;
+    let order_id = accepted(&answer, 201)["order_id"].as_str().unwrap().to_owned();
+    assert!(text_of(&partner.codes(&order_id).await).contains(&canary));
+    refused(
+        &partner
+            .send_text(&unique("CNRYKEY"), &format!(r#"{{"items":"{canary}"}}"#))
+            .await,
+        422,
+        "VALIDATION_FAILED",
+    );
+    let headers = partner.headers("/api/v1/orders", b"{}");
+    let mut wrong = headers.clone();
+    wrong.insert("x-signature", HeaderValue::from_static("t=1,v1=CNRYSIGNATURE"));
+    refused(&partner.post(wrong, "{}").await, 401, "INVALID_SIGNATURE");
+    assert_eq!(service.stop(), Some(0));
+    let value = |headers: &HeaderMap, name: &str| headers[name].to_str().unwrap().to_owned();
+    let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
+    let secrets = [
+        (value(&headers, "x-api-key"), "an API key"),
+        (value(&headers, "x-api-secret"), "an API secret"),
+        ("CNRY".to_owned(), "a code, a body, a signature or a key"),
+        (token.trim().to_owned(), "the operator's token"),
+    ];
+    assert!(service.log().contains("TRACE"), "it was not talkative");
+    for (secret, what) in secrets {
+        let found = files_with(service.data_dir().parent().unwrap(), &secret);
+        let found: Vec<_> = found
+            .iter()
+            .filter(|path| !path.ends_with("/operator-token"))
+            .collect();
+        assert!(found.is_empty(), "{what} is in {found:?}");
+    }
+}
+
+/// The files below a directory that hold this text: log, database, write-ahead log, whatever is there.
+fn files_with(directory: &Path, text: &str) -> Vec<String> {
+    let found = Command::new("grep")
+        .args(["-raFl", "--", text])
+        .arg(directory)
+        .output()
+        .unwrap();
+    assert!(
+        found.status.code().is_some_and(|code| code < 2),
+        "{}",
+        String::from_utf8_lossy(&found.stderr)
+    );
+    String::from_utf8(found.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect()
+}

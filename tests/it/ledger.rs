@@ -1,0 +1,110 @@
+//! Does every movement of money show, exactly and without a gap?
+
+use serde_json::{Value, json};
+
+use crate::support::{Operator, accepted, refused, shared, text_of};
+
+#[tokio::test]
+async fn every_order_is_a_debit_in_a_ledger_without_gaps() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(3).await;
+    let mut partner = operator.partner("100").await;
+    let mut ids = Vec::new();
+    for quantity in [1, 2] {
+        let order = accepted(&partner.order(&sale, quantity).await, 201);
+        ids.push(order["order_id"].as_str().unwrap().to_owned());
+    }
+    refused(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+    let answer = partner.get("/transactions").await;
+    let shown = accepted(&answer, 200);
+    assert_eq!(
+        (&shown["has_more"], &shown["next_cursor"]),
+        (&json!(false), &Value::Null)
+    );
+    let entries = shown["data"].as_array().unwrap();
+    let told: Vec<_> = entries
+        .iter()
+        .map(|e| (&e["type"], &e["sequence"], &e["order_id"]))
+        .collect();
+    let (debit, top_up, ids) = (
+        json!("DEBIT"),
+        json!("TOP_UP"),
+        ids.into_iter().map(Value::from).collect::<Vec<_>>(),
+    );
+    let numbers = [json!(1), json!(2), json!(3)];
+    assert_eq!(
+        told,
+        [
+            (&debit, &numbers[2], &ids[1]),
+            (&debit, &numbers[1], &ids[0]),
+            (&top_up, &numbers[0], &Value::Null)
+        ]
+    );
+    for (amount, after) in [("-50.00", "25.00"), ("-25.00", "75.00"), ("100.00", "100.00")] {
+        let expected = format!(r#""amount":{amount},"currency":"USD","balance_after":{after},"#);
+        assert!(text_of(&answer).contains(&expected), "{expected} in {answer:?}");
+    }
+    assert!(
+        entries
+            .iter()
+            .all(|e| e["transaction_id"].as_str().unwrap().starts_with("txn_"))
+    );
+}
+
+#[tokio::test]
+async fn pages_of_the_ledger_follow_each_other() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("1").await;
+    for _ in 0..4 {
+        operator.top_up(&partner.partner_id, "USD", "0.01").await;
+    }
+    let (mut sequences, mut path) = (Vec::new(), "/transactions?limit=2".to_owned());
+    loop {
+        let page = partner.read(&path).await;
+        sequences.extend(
+            page["data"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|entry| entry["sequence"].as_i64().unwrap()),
+        );
+        assert_eq!(
+            page["has_more"].as_bool().unwrap(),
+            !page["next_cursor"].is_null()
+        );
+        let Some(cursor) = page["next_cursor"].as_str() else {
+            break;
+        };
+        path = format!("/transactions?limit=2&cursor={cursor}");
+    }
+    assert_eq!(sequences, [5, 4, 3, 2, 1]);
+}
+
+#[tokio::test]
+async fn each_currency_is_a_wallet_of_its_own() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("0").await;
+    assert_eq!(partner.read("/wallets").await["data"], json!([]));
+    for (currency, amount) in [("USD", "10"), ("JPY", "10"), ("KWD", "0.001")] {
+        operator.top_up(&partner.partner_id, currency, amount).await;
+    }
+    let wallets = partner.get("/wallets").await;
+    for expected in [
+        r#"{"currency":"JPY","balance":10,"pending_orders":0,"pending_payouts":0,"updated_at":""#,
+        r#"{"currency":"KWD","balance":0.001,"pending_orders":0.000,"pending_payouts":0.000,"updated_at":""#,
+        r#"{"currency":"USD","balance":10.00,"pending_orders":0.00,"pending_payouts":0.00,"updated_at":""#,
+    ] {
+        assert!(text_of(&wallets).contains(expected), "{expected} in {wallets:?}");
+    }
+    let euros = operator.offer(json!({ "currency": "EUR" }), "25", 1).await;
+    refused(&partner.order(&euros, 1).await, 402, "INSUFFICIENT_FUNDS");
+}
+
+#[tokio::test]
+async fn a_partner_sees_its_own_money_alone() {
+    let mut operator = Operator::of(shared());
+    let (mut rich, mut poor) = (operator.partner("5000").await, operator.partner("0").await);
+    assert_eq!(poor.read("/transactions").await["data"], json!([]));
+    assert_eq!(poor.read("/wallets").await["data"], json!([]));
+    assert_eq!(rich.balance("USD").await, "5000.00");
+}

@@ -1,0 +1,331 @@
+//! What does a partner get who orders what is in stock?
+
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use vouchsafe_load::partner::unix_seconds;
+
+use crate::support::{
+    Operator, Sale, accepted, json_of, line_of, order_of, refused, shared, text_of, unique,
+};
+
+/// How far the service's clock may be from ours, and an order may take.
+const CLOCK_SLACK_S: u64 = 60;
+
+#[tokio::test]
+async fn a_cache_hit_is_answered_with_the_whole_order_and_no_code() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(2).await;
+    let mut partner = operator.partner("100").await;
+    let answer = partner.order(&sale, 2).await;
+    let order = accepted(&answer, 201);
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let (order_id, at) = (text(&order["order_id"]), text(&order["created_at"]));
+    let [first, second] = [0, 1].map(|n| text(&order["vouchers"][n]["voucher_id"]));
+    assert_eq!(
+        answer.header("location"),
+        Some(format!("/api/v1/orders/{order_id}").as_str())
+    );
+    assert_eq!(answer.header("idempotent-replayed"), None);
+    assert_id(&order_id, "ord_");
+    assert_id(&first, "vch_");
+    assert_ne!(first, second);
+    assert_is_now(&at);
+    let product = &sale.product_id;
+    let voucher = |id: &str| {
+        format!(
+            r#"{{"voucher_id":"{id}","product_id":"{product}","denomination":25.00,"expiry":"2099-12-31"}}"#
+        )
+    };
+    let expected = [
+        format!(r#"{{"order_id":"{order_id}","status":"DELIVERED","total_amount":50.00,"currency":"USD","#),
+        r#""fulfilled_from":"cache","reference":null,"metadata":null,"#.to_owned(),
+        format!(r#""items":[{{"product_id":"{product}","denomination":25.00,"quantity":2,"#),
+        r#""delivered":2,"pending":0,"failed":0}],"#.to_owned(),
+        format!(r#""vouchers":[{},{}],"#, voucher(&first), voucher(&second)),
+        r#""refunded_amount":0.00,"closed":true,"pending_reason":null,"#.to_owned(),
+        format!(r#""timeline":[{{"status":"DELIVERED","at":"{at}","by":"partner","reason":null}}],"#),
+        format!(r#""created_at":"{at}","updated_at":"{at}"}}"#),
+    ];
+    assert_eq!(text_of(&answer), expected.concat());
+}
+
+#[tokio::test]
+async fn get_gives_the_bytes_that_post_gave() {
+    let mut operator = Operator::of(shared());
+    let [first, second] = [
+        operator.sale(0).await,
+        operator
+            .offer(json!({ "denominations": [25, 50] }), "50", 3)
+            .await,
+    ];
+    operator.restock(&first, 3, "2098-06-30").await;
+    operator.restock(&first, 3, "2097-06-30").await;
+    let mut partner = operator.partner("1000").await;
+    let body = json!({
+        "items": [line_of(&first, 2), line_of(&second, 3), line_of(&first, 3)],
+        "currency": "USD", "reference": "Bestellung \u{1F381} \"7\"", "metadata": { "a": "\u{e9}\n", "n": 1.5, "t": true },
+        "fulfilment": "AUTO",
+    });
+    let placed = partner.send(&unique("key"), &body).await;
+    let order_id = accepted(&placed, 201)["order_id"].as_str().unwrap().to_owned();
+    let read = partner.get(&format!("/orders/{order_id}")).await;
+    accepted(&read, 200);
+    assert_eq!(text_of(&read), text_of(&placed));
+}
+
+#[tokio::test]
+async fn reference_and_metadata_come_back_as_they_were_spelled() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(1).await;
+    let mut partner = operator.partner("25").await;
+    let line = line_of(&sale, 1);
+    let metadata = r#"{ "price" : 1.500, "note":"\u00e9\/",  "yes":true }"#;
+    let body = format!(r#"{{"items":[{line}],"reference":"  PO 7 ","metadata":{metadata}}}"#);
+    let answer = partner.send_text(&unique("key"), &body).await;
+    accepted(&answer, 201);
+    assert!(
+        text_of(&answer).contains(&format!(r#""reference":"  PO 7 ","metadata":{metadata},"#)),
+        "{answer:?}"
+    );
+    let read = partner
+        .get(
+            answer
+                .header("location")
+                .unwrap()
+                .strip_prefix("/api/v1")
+                .unwrap(),
+        )
+        .await;
+    assert_eq!(text_of(&read), text_of(&answer));
+}
+
+#[tokio::test]
+async fn several_products_and_denominations_make_one_order() {
+    let mut operator = Operator::of(shared());
+    let changes = || json!({ "denominations": ["10", "25", "50"] });
+    let [ten, other] = [
+        operator.offer(changes(), "10", 2).await,
+        operator.offer(changes(), "50", 1).await,
+    ];
+    let fifty = Sale {
+        denomination: "50",
+        ..ten.clone()
+    };
+    operator.restock(&fifty, 1, "").await;
+    let mut partner = operator.partner("200").await;
+    let body = json!({ "items": [line_of(&fifty, 1), line_of(&other, 1), line_of(&ten, 2)] });
+    let order = accepted(&partner.send(&unique("key"), &body).await, 201);
+    assert_eq!(order["total_amount"], 120.0);
+    let held: Vec<_> = order["vouchers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|v| (&v["product_id"], &v["denomination"]))
+        .collect();
+    let expected = [(&fifty, 50.0), (&other, 50.0), (&ten, 10.0), (&ten, 10.0)];
+    let expected = expected.map(|(sale, value)| (json!(sale.product_id), json!(value)));
+    assert_eq!(
+        held,
+        expected.iter().map(|(id, value)| (id, value)).collect::<Vec<_>>()
+    );
+    assert_eq!(partner.balance("USD").await, "80.00");
+}
+
+#[tokio::test]
+async fn lines_of_one_sku_share_its_shelf() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(5).await;
+    let mut partner = operator.partner("1000").await;
+    let lines =
+        |counts: &[u32]| json!({ "items": counts.iter().map(|n| line_of(&sale, *n)).collect::<Vec<_>>() });
+    refused(
+        &partner.send(&unique("key"), &lines(&[2, 2, 2])).await,
+        409,
+        "INSUFFICIENT_INVENTORY",
+    );
+    let order = accepted(&partner.send(&unique("key"), &lines(&[2, 1, 2])).await, 201);
+    let delivered: Vec<_> = order["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["delivered"].clone())
+        .collect();
+    assert_eq!(delivered, [2, 1, 2]);
+    let mut ids: Vec<_> = order["vouchers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|v| v["voucher_id"].to_string())
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 5);
+}
+
+#[tokio::test]
+async fn currencies_without_and_with_three_decimals_are_exact() {
+    let mut operator = Operator::of(shared());
+    let cases = [
+        (
+            "JPY",
+            "1500",
+            "5000",
+            r#""total_amount":3000,"currency":"JPY""#,
+            r#""denomination":1500,"#,
+            "2000",
+        ),
+        (
+            "KWD",
+            "10.5",
+            "42.003",
+            r#""total_amount":21.000,"currency":"KWD""#,
+            r#""denomination":10.500,"#,
+            "21.003",
+        ),
+    ];
+    for (currency, denomination, money, total, face_value, rest) in cases {
+        let changes = json!({ "currency": currency, "denominations": [denomination] });
+        let sale = operator.offer(changes, denomination, 2).await;
+        let mut partner = operator.partner("0").await;
+        operator.top_up(&partner.partner_id, currency, money).await;
+        let answer = partner.order(&sale, 2).await;
+        accepted(&answer, 201);
+        assert!(
+            text_of(&answer).contains(total) && text_of(&answer).contains(face_value),
+            "{answer:?}"
+        );
+        assert_eq!(partner.balance(currency).await, rest);
+    }
+}
+
+#[tokio::test]
+async fn a_denomination_is_a_number_or_a_string_and_lies_on_the_list_or_the_step() {
+    let mut operator = Operator::of(shared());
+    let changes =
+        json!({ "denominations": ["7.25"], "denomination_range": { "min": 10, "max": 30, "step": "2.50" } });
+    let mut sale = operator.offer(changes, "7.25", 2).await;
+    for (denomination, vouchers) in [("10", 2), ("12.5", 2), ("30", 2)] {
+        sale.denomination = denomination;
+        operator.restock(&sale, vouchers, "").await;
+    }
+    let mut partner = operator.partner("1000").await;
+    for denomination in [
+        "7.25",
+        r#""7.25""#,
+        "10",
+        "10.00",
+        "12.5",
+        r#""12.50""#,
+        "30.0",
+        r#""30""#,
+    ] {
+        let product = &sale.product_id;
+        let body = format!(
+            r#"{{"items":[{{"product_id":"{product}","denomination":{denomination},"quantity":1}}]}}"#
+        );
+        accepted(&partner.send_text(&unique("key"), &body).await, 201);
+    }
+    assert_eq!(partner.balance("USD").await, "880.50");
+}
+
+#[tokio::test]
+async fn what_expires_first_is_sold_first_over_several_imports() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(0).await;
+    for (vouchers, expiry) in [(2, ""), (2, "2099-01-01"), (2, "2090-01-01")] {
+        operator.restock(&sale, vouchers, expiry).await;
+    }
+    let mut partner = operator.partner("1000").await;
+    assert_eq!(
+        expiries(&accepted(&partner.order(&sale, 1).await, 201)),
+        ["2090-01-01"]
+    );
+    // The shelf holds what it claimed; what came later and expires sooner goes before it.
+    operator.restock(&sale, 1, "2080-01-01").await;
+    assert_eq!(
+        expiries(&accepted(&partner.order(&sale, 3).await, 201)),
+        ["2080-01-01", "2090-01-01", "2099-01-01"]
+    );
+    assert_eq!(
+        expiries(&accepted(&partner.order(&sale, 3).await, 201)),
+        ["2099-01-01", "null", "null"]
+    );
+}
+
+#[tokio::test]
+async fn a_voucher_with_too_few_days_left_is_never_sold() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.offer(json!({ "min_validity_days": 30 }), "25", 0).await;
+    operator.restock(&sale, 1, &in_days(29)).await;
+    let mut partner = operator.partner("1000").await;
+    refused(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+    operator.restock(&sale, 1, &in_days(31)).await;
+    assert_eq!(
+        expiries(&accepted(&partner.order(&sale, 1).await, 201)),
+        [in_days(31)]
+    );
+    refused(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+}
+
+#[tokio::test]
+async fn the_largest_order_is_delivered_whole() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(1_000).await;
+    let mut partner = operator.partner("25000").await;
+    let answer = partner
+        .send(&unique("key"), &json!({ "items": vec![line_of(&sale, 10); 100] }))
+        .await;
+    let order = accepted(&answer, 201);
+    assert_eq!(order["vouchers"].as_array().unwrap().len(), 1_000);
+    assert_eq!(partner.balance("USD").await, "0.00");
+    let read = partner
+        .get(&format!("/orders/{}", order["order_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(text_of(&read), text_of(&answer));
+}
+
+#[tokio::test]
+async fn the_price_is_the_services_own() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(1).await;
+    let mut partner = operator.partner("100").await;
+    for field in ["unit_price", "price", "total_amount", "discount"] {
+        let mut body = order_of(&sale, 1);
+        body["items"][0][field] = json!(0.01);
+        refused(
+            &partner.send(&unique("key"), &body).await,
+            422,
+            "VALIDATION_FAILED",
+        );
+    }
+    assert_eq!(json_of(&partner.order(&sale, 1).await)["total_amount"], 25.0);
+}
+
+fn expiries(order: &Value) -> Vec<String> {
+    let text = |voucher: &Value| voucher["expiry"].as_str().unwrap_or("null").to_owned();
+    order["vouchers"].as_array().unwrap().iter().map(text).collect()
+}
+
+fn assert_id(id: &str, prefix: &str) {
+    let digits = id.strip_prefix(prefix).unwrap_or_else(|| panic!("{id}"));
+    assert!(
+        digits.len() == 32 && digits.bytes().all(|b| b.is_ascii_hexdigit()),
+        "{id}"
+    );
+}
+
+/// RFC 3339 in UTC, and about now.
+fn assert_is_now(text: &str) {
+    let time = OffsetDateTime::parse(text, &Rfc3339).unwrap().unix_timestamp();
+    assert!(
+        text.ends_with('Z') && unix_seconds().abs_diff(time.unsigned_abs()) < CLOCK_SLACK_S,
+        "{text}"
+    );
+}
+
+/// The date so many days from now.
+fn in_days(days: i64) -> String {
+    let now = OffsetDateTime::from_unix_timestamp(i64::try_from(unix_seconds()).unwrap()).unwrap();
+    (now.date() + time::Duration::days(days)).to_string()
+}

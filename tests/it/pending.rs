@@ -1,0 +1,118 @@
+//! What becomes of an order that cannot be delivered at once?
+
+use serde_json::json;
+
+use crate::support::{Operator, accepted, order_of, refused, shared, text_of, unique};
+
+#[tokio::test]
+async fn what_the_vendor_has_to_fill_is_accepted_and_paid() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.product("vendor", 0).await;
+    let mut partner = operator.partner("100").await;
+    let answer = partner.order(&sale, 3).await;
+    let order = accepted(&answer, 202);
+    let order_id = order["order_id"].as_str().unwrap();
+    assert_eq!(
+        answer.header("location"),
+        Some(format!("/api/v1/orders/{order_id}").as_str())
+    );
+    let product = &sale.product_id;
+    let at = order["created_at"].as_str().unwrap();
+    let expected = [
+        format!(r#"{{"order_id":"{order_id}","status":"PENDING","total_amount":75.00,"currency":"USD","#),
+        r#""fulfilled_from":null,"reference":null,"metadata":null,"#.to_owned(),
+        format!(r#""items":[{{"product_id":"{product}","denomination":25.00,"quantity":3,"#),
+        r#""delivered":0,"pending":3,"failed":0}],"vouchers":[],"#.to_owned(),
+        r#""refunded_amount":0.00,"closed":false,"pending_reason":"VENDOR","#.to_owned(),
+        format!(r#""timeline":[{{"status":"PENDING","at":"{at}","by":"partner","reason":null}}],"#),
+        format!(r#""created_at":"{at}","updated_at":"{at}"}}"#),
+    ];
+    assert_eq!(text_of(&answer), expected.concat());
+    assert_eq!(
+        text_of(&partner.get(&format!("/orders/{order_id}")).await),
+        text_of(&answer)
+    );
+    let wallets = partner.get("/wallets").await;
+    let expected = r#""currency":"USD","balance":25.00,"pending_orders":75.00,"pending_payouts":0.00,"#;
+    assert!(text_of(&wallets).contains(expected), "{wallets:?}");
+}
+
+#[tokio::test]
+async fn a_miss_takes_nothing_from_the_shelf() {
+    let mut operator = Operator::of(shared());
+    let [short, other] = [operator.product("vendor", 2).await, operator.sale(1).await];
+    let mut partner = operator.partner("1000").await;
+    let both = json!({ "items": [order_of(&short, 3)["items"][0], order_of(&other, 1)["items"][0]] });
+    let order = accepted(&partner.send(&unique("key"), &both).await, 202);
+    assert_eq!(
+        (&order["status"], &order["pending_reason"]),
+        (&json!("PENDING"), &json!("VENDOR"))
+    );
+    accepted(&partner.order(&short, 2).await, 201);
+    accepted(&partner.order(&other, 1).await, 201);
+    accepted(&partner.order(&short, 1).await, 202);
+}
+
+#[tokio::test]
+async fn an_order_from_stock_alone_is_delivered_or_refused() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.product("vendor", 2).await;
+    let mut partner = operator.partner("1000").await;
+    let from_stock = |quantity| {
+        let mut body = order_of(&sale, quantity);
+        body["fulfilment"] = json!("CACHE_ONLY");
+        body
+    };
+    let error = refused(
+        &partner.send(&unique("key"), &from_stock(3)).await,
+        409,
+        "INSUFFICIENT_INVENTORY",
+    );
+    assert!(
+        error["message"].as_str().unwrap().contains(&sale.product_id),
+        "{error}"
+    );
+    assert_eq!(partner.balance("USD").await, "1000.00");
+    let order = accepted(&partner.send(&unique("key"), &from_stock(2)).await, 201);
+    assert_eq!(order["fulfilled_from"], "cache");
+}
+
+#[tokio::test]
+async fn a_product_under_approval_waits_with_its_stock_untouched() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.offer(json!({ "approval": "always" }), "25", 1).await;
+    let mut partner = operator.partner("100").await;
+    // Stock is looked at and not reserved: both may wait for the one voucher.
+    for _ in 0..2 {
+        let order = accepted(&partner.order(&sale, 1).await, 202);
+        assert_eq!(
+            (&order["status"], &order["pending_reason"]),
+            (&json!("PENDING"), &json!("APPROVAL"))
+        );
+        assert_eq!(order["vouchers"], json!([]));
+    }
+    let product = partner.read(&format!("/products/{}", sale.product_id)).await;
+    assert_eq!(product["availability"], "LOW_STOCK");
+    assert_eq!(partner.balance("USD").await, "50.00");
+    refused(&partner.order(&sale, 2).await, 409, "INSUFFICIENT_INVENTORY");
+}
+
+#[tokio::test]
+async fn the_sandbox_products_do_what_their_ids_say() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("1000").await;
+    let mut order = async |product: &str| {
+        let body = json!({ "items": [{ "product_id": product, "denomination": 25, "quantity": 1 }] });
+        partner.send(&unique("key"), &body).await
+    };
+    assert_eq!(accepted(&order("sbx-instant").await, 201)["status"], "DELIVERED");
+    assert_eq!(
+        accepted(&order("sbx-pending").await, 202)["pending_reason"],
+        "VENDOR"
+    );
+    assert_eq!(
+        accepted(&order("sbx-approval").await, 202)["pending_reason"],
+        "APPROVAL"
+    );
+    refused(&order("sbx-out-of-stock").await, 409, "INSUFFICIENT_INVENTORY");
+}

@@ -1,0 +1,97 @@
+//! Who gets the last voucher and the last money, when many ask at once?
+
+use std::collections::HashSet;
+
+use futures_util::future::join_all;
+use serde_json::json;
+use vouchsafe_load::client::Answer;
+
+use crate::support::{Operator, Partner, accepted, line_of, refused, shared, unique};
+
+/// The answers to so many orders at once, each on a connection of its own.
+async fn at_once(partner: &Partner, bodies: Vec<serde_json::Value>) -> Vec<Answer> {
+    let orders = bodies.into_iter().map(|body| {
+        let mut partner = partner.again();
+        async move { partner.send(&unique("key"), &body).await }
+    });
+    join_all(orders).await
+}
+
+/// How many were placed; the others must have been refused for this.
+fn placed(answers: &[Answer], status: u16, code: &str) -> usize {
+    let (placed, others): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
+    for answer in others {
+        refused(answer, status, code);
+    }
+    placed.len()
+}
+
+#[tokio::test]
+async fn the_last_vouchers_are_sold_exactly_once() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(7).await;
+    let (first, second) = (operator.partner("1000").await, operator.partner("1000").await);
+    let bodies = || {
+        (0..16)
+            .map(|_| json!({ "items": [line_of(&sale, 1)] }))
+            .collect::<Vec<_>>()
+    };
+    let (mut answers, others) = tokio::join!(at_once(&first, bodies()), at_once(&second, bodies()));
+    answers.extend(others);
+    assert_eq!(placed(&answers, 409, "INSUFFICIENT_INVENTORY"), 7);
+    let sold = answers
+        .iter()
+        .filter(|answer| answer.status == 201)
+        .map(|answer| {
+            accepted(answer, 201)["vouchers"][0]["voucher_id"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        });
+    assert_eq!(sold.collect::<HashSet<_>>().len(), 7);
+}
+
+#[tokio::test]
+async fn the_last_money_is_spent_exactly_once() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(40).await;
+    let mut partner = operator.partner("130").await;
+    let bodies = (0..24).map(|_| json!({ "items": [line_of(&sale, 1)] })).collect();
+    let answers = at_once(&partner, bodies).await;
+    assert_eq!(placed(&answers, 402, "INSUFFICIENT_FUNDS"), 5);
+    assert_eq!(partner.balance("USD").await, "5.00");
+    let ledger = partner.read("/transactions?limit=100").await;
+    let entries = ledger["data"].as_array().unwrap();
+    let sequences: Vec<_> = entries
+        .iter()
+        .map(|entry| entry["sequence"].as_i64().unwrap())
+        .collect();
+    assert_eq!(sequences, [6, 5, 4, 3, 2, 1]);
+    // What was refused for money left its vouchers where they were.
+    operator.top_up(&partner.partner_id, "USD", "1000").await;
+    accepted(&partner.order(&sale, 35).await, 201);
+}
+
+#[tokio::test]
+async fn orders_that_want_the_same_two_products_do_not_block_each_other() {
+    let mut operator = Operator::of(shared());
+    let [a, b] = [operator.sale(20).await, operator.sale(20).await];
+    let partner = operator.partner("2000").await;
+    let bodies = (0..20).map(|n| {
+        let (first, second) = if n % 2 == 0 { (&a, &b) } else { (&b, &a) };
+        json!({ "items": [line_of(first, 1), line_of(second, 1)] })
+    });
+    let answers = at_once(&partner, bodies.collect()).await;
+    assert_eq!(placed(&answers, 409, "INSUFFICIENT_INVENTORY"), 20);
+}
+
+#[tokio::test]
+async fn an_order_that_is_short_of_one_product_takes_none_of_the_other() {
+    let mut operator = Operator::of(shared());
+    let [plenty, scarce] = [operator.sale(12).await, operator.sale(4).await];
+    let partner = operator.partner("10000").await;
+    let bodies = (0..12).map(|_| json!({ "items": [line_of(&plenty, 1), line_of(&scarce, 1)] }));
+    let answers = at_once(&partner, bodies.collect()).await;
+    assert_eq!(placed(&answers, 409, "INSUFFICIENT_INVENTORY"), 4);
+    accepted(&partner.again().order(&plenty, 8).await, 201);
+}

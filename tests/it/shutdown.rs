@@ -1,0 +1,199 @@
+//! How does the service begin, how does it end, and what does it tell of itself meanwhile?
+
+use std::cell::Cell;
+use std::process::Command;
+
+use futures_util::future::join_all;
+use vouchsafe_load::client::{Answer, Failure};
+
+use crate::support::{
+    Instance, Operator, Partner, SOON, Sale, accepted, eventually, order_of, refused, shared, text_of,
+    unique, until,
+};
+
+/// Partners' connections that order while the service is told to end.
+const CONNECTIONS: usize = 16;
+
+/// What became of an order around the end of the service.
+struct Sent {
+    key: String,
+    outcome: Result<Answer, Failure>,
+}
+
+/// Orders without a pause until the service is gone.
+async fn order_until_the_end(mut partner: Partner, sale: &Sale, placed: &Cell<usize>) -> Vec<Sent> {
+    let mut sent = Vec::new();
+    loop {
+        let key = unique("key");
+        let outcome = partner.client.order(&key, order_of(sale, 1).to_string()).await;
+        let gone = matches!(outcome, Err(Failure::NotSent(_)));
+        if outcome.as_ref().is_ok_and(|answer| answer.status == 201) {
+            placed.set(placed.get() + 1);
+        }
+        sent.push(Sent { key, outcome });
+        if gone {
+            return sent;
+        }
+    }
+}
+
+#[tokio::test]
+async fn told_to_end_it_answers_what_is_open_and_leaves_nothing_behind() {
+    let mut service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let sale = operator.sale(5_000).await;
+    let partner = operator.partner("100000").await;
+    let placed = Cell::new(0);
+    let ordering = (0..CONNECTIONS).map(|_| order_until_the_end(partner.again(), &sale, &placed));
+    let ending = async {
+        eventually("orders are under way", SOON, async || {
+            (placed.get() > 50).then_some(())
+        })
+        .await;
+        service.terminate();
+    };
+    let (sent, ()) = tokio::join!(join_all(ordering), ending);
+    assert_eq!(service.ended(), Some(0), "{}", service.log());
+    until("its Postgres has ended", SOON, || {
+        processes_with(service.data_dir()).is_empty().then_some(())
+    });
+    let sent: Vec<Sent> = sent.into_iter().flatten().collect();
+    let count = |of: fn(&Sent) -> bool| sent.iter().filter(|sent| of(sent)).count();
+    let refused_ones = count(|sent| sent.outcome.as_ref().is_ok_and(|answer| answer.status == 503));
+    let unknown = count(|sent| matches!(sent.outcome, Err(Failure::Unknown(_))));
+    println!(
+        "{} placed, {refused_ones} refused, {unknown} without an answer",
+        placed.get()
+    );
+    service.restart();
+    let mut partner = partner.at(&service.base_url());
+    for Sent { key, outcome } in &sent {
+        match outcome {
+            Ok(answer) if answer.status == 201 => {
+                let again = partner.order_under(key, &sale, 1).await;
+                assert_eq!((again.status, text_of(&again)), (answer.status, text_of(answer)));
+                assert_eq!(again.header("idempotent-replayed"), Some("true"));
+            }
+            Ok(answer) => drop(refused(answer, 503, "SERVICE_UNAVAILABLE")),
+            Err(_) => {}
+        }
+    }
+    let spent = 25 * placed.get();
+    assert_eq!(partner.balance("USD").await, format!("{}.00", 100_000 - spent));
+    // A connection that nobody took up any more may be reset; what was executed has been answered.
+    for key in sent
+        .iter()
+        .filter(|sent| sent.outcome.is_err())
+        .map(|sent| &sent.key)
+    {
+        let answer = partner.order_under(key, &sale, 1).await;
+        accepted(&answer, 201);
+        assert_eq!(
+            answer.header("idempotent-replayed"),
+            None,
+            "it was executed and not answered"
+        );
+    }
+}
+
+/// Every process whose command line names the directory.
+fn processes_with(directory: &std::path::Path) -> Vec<String> {
+    let output = Command::new("ps")
+        .args(["-A", "-ww", "-o", "pid=", "-o", "command="])
+        .output()
+        .unwrap();
+    let name = directory.display().to_string();
+    let listing = String::from_utf8_lossy(&output.stdout).into_owned();
+    listing
+        .lines()
+        .filter(|line| line.contains(&name))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[tokio::test]
+async fn both_listeners_say_that_they_are_alive_and_ready() {
+    let service = shared();
+    let partner = Operator::of(service).partner("0").await;
+    for address in [service.base_url().replace("/api/v1", ""), service.admin_url()] {
+        let mut anyone = partner.at(&address);
+        for path in ["/healthz", "/readyz"] {
+            accepted(
+                &anyone
+                    .client
+                    .raw(hyper::Method::GET, path, hyper::HeaderMap::new(), "")
+                    .await
+                    .unwrap(),
+                200,
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_figures_tell_of_journal_actors_and_answers() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(1).await;
+    let mut partner = operator.partner("100").await;
+    accepted(&partner.order(&sale, 1).await, 201);
+    let answer = operator.anonymous(hyper::Method::GET, "/metrics", &[]).await;
+    let figures = text_of(&answer);
+    assert!(
+        answer
+            .header("content-type")
+            .unwrap()
+            .starts_with("application/openmetrics-text"),
+        "{answer:?}"
+    );
+    assert!(figures.ends_with("# EOF\n"));
+    for (name, at_least) in [
+        (r#"vouchsafe_actors{kind="wallet"}"#, 1.0),
+        (r#"vouchsafe_actors{kind="inventory"}"#, 1.0),
+        (r#"vouchsafe_actor_messages_handled_total{kind="inventory"}"#, 1.0),
+        (r#"vouchsafe_actor_mailbox_depth{kind="wallet"}"#, 0.0),
+        (r#"vouchsafe_actor_restarts_total{kind="wallet"}"#, 0.0),
+        ("vouchsafe_journal_commit_seconds_count", 1.0),
+        ("vouchsafe_journal_batch_records_sum", 1.0),
+        (
+            r#"vouchsafe_http_answers_total{listener="partner",method="POST",status="201"}"#,
+            1.0,
+        ),
+        ("process_resident_memory_bytes", 1_000_000.0),
+    ] {
+        let line = figures
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        let value: f64 = line
+            .unwrap_or_else(|| panic!("no {name} in\n{figures}"))
+            .parse()
+            .unwrap();
+        assert!(value >= at_least, "{name} {value}");
+    }
+    assert!(
+        figures.contains("vouchsafe_journal_verdicts_total{verdict=\"committed\"}"),
+        "{figures}"
+    );
+}
+
+#[tokio::test]
+async fn the_command_of_the_greeting_places_an_order() {
+    let service = shared();
+    let greeting = service.terminal();
+    let command = greeting
+        .lines()
+        .skip_while(|line| *line != "Place an order:")
+        .nth(1);
+    let command = command
+        .unwrap_or_else(|| panic!("no command in\n{greeting}"))
+        .trim();
+    let pasted = Command::new("sh").args(["-c", command]).output().unwrap();
+    let (said, complained) = (
+        String::from_utf8_lossy(&pasted.stdout),
+        String::from_utf8_lossy(&pasted.stderr),
+    );
+    assert!(pasted.status.success(), "{command}\n{said}{complained}");
+    assert!(
+        said.contains("DELIVERED") && said.contains("ord_"),
+        "{command}\n{said}{complained}"
+    );
+}

@@ -1,0 +1,292 @@
+//! Is a write executed only if the partner signed exactly this, and lately (contract §2)?
+
+use hyper::Method;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use vouchsafe_load::partner::unix_seconds;
+use vouchsafe_load::signer::{API_KEY, API_SECRET, Credentials, SIGNATURE, TIMESTAMP};
+
+use crate::support::{Operator, accepted, order_of, refused, shared};
+
+const ORDERS: &str = "/api/v1/orders";
+
+/// What is done to an honest request before it is sent.
+type Change = fn(&mut Draft<'_>);
+
+/// A request on its way to being a dishonest one.
+struct Draft<'a> {
+    headers: HeaderMap,
+    body: String,
+    credentials: &'a Credentials,
+}
+
+impl Draft<'_> {
+    fn set(&mut self, name: HeaderName, value: &str) {
+        self.headers.insert(name, HeaderValue::from_str(value).unwrap());
+    }
+
+    fn double(&mut self, name: HeaderName) {
+        let value = self.headers[&name].clone();
+        self.headers.append(name, value);
+    }
+
+    fn value(&self, name: &HeaderName) -> String {
+        self.headers[name].to_str().unwrap().to_owned()
+    }
+
+    /// Signs anew with a timestamp of any form, the same in both headers.
+    fn sign_at(&mut self, timestamp: &str) {
+        let v1 = self
+            .credentials
+            .signature_hex(timestamp, "POST", ORDERS, self.body.as_bytes());
+        self.set(TIMESTAMP, timestamp);
+        self.set(SIGNATURE, &format!("t={timestamp},v1={v1}"));
+    }
+
+    /// Signs anew with a clock that is so many seconds off.
+    fn sign_off(&mut self, seconds: i64) {
+        let time = unix_seconds().checked_add_signed(seconds).unwrap();
+        self.sign_at(&time.to_string());
+    }
+
+    /// Signs anew with this method, path and body in the message.
+    fn sign_message(&mut self, method: &str, path: &str, body: &str) {
+        let timestamp = unix_seconds().to_string();
+        let v1 = self
+            .credentials
+            .signature_hex(&timestamp, method, path, body.as_bytes());
+        self.set(TIMESTAMP, &timestamp);
+        self.set(SIGNATURE, &format!("t={timestamp},v1={v1}"));
+    }
+
+    /// Writes the signature in another way.
+    fn respell(&mut self, spell: fn(&str, &str) -> String) {
+        let signature = self.value(&SIGNATURE);
+        let (t, v1) = signature.strip_prefix("t=").unwrap().split_once(",v1=").unwrap();
+        self.set(SIGNATURE, &spell(t, v1));
+    }
+}
+
+const ACCEPTED: [(&str, Change); 8] = [
+    ("as it is", |_| {}),
+    ("295 s late", |draft| draft.sign_off(-295)),
+    ("295 s early", |draft| draft.sign_off(295)),
+    ("hex in capitals", |draft| {
+        draft.respell(|t, v1| format!("t={t},v1={}", v1.to_uppercase()))
+    }),
+    ("signed without the prefix", |draft| {
+        draft.sign_message("POST", "/orders", &draft.body.clone())
+    }),
+    ("space around a value, which HTTP takes off", |draft| {
+        let time = draft.value(&TIMESTAMP);
+        draft.set(TIMESTAMP, &format!("  {time} "));
+    }),
+    ("with a charset", |draft| {
+        draft.set(hyper::header::CONTENT_TYPE, "application/json; charset=utf-8")
+    }),
+    ("without a content type", |draft| {
+        drop(draft.headers.remove(hyper::header::CONTENT_TYPE))
+    }),
+];
+
+const INVALID_SIGNATURE: [(&str, Change); 21] = [
+    ("none", |draft| drop(draft.headers.remove(SIGNATURE))),
+    ("empty", |draft| draft.set(SIGNATURE, "")),
+    ("twice", |draft| draft.double(SIGNATURE)),
+    ("t alone", |draft| draft.respell(|t, _| format!("t={t}"))),
+    ("v1 alone", |draft| draft.respell(|_, v1| format!("v1={v1}"))),
+    ("v0", |draft| draft.respell(|t, v1| format!("t={t},v0={v1}"))),
+    ("v1 twice", |draft| {
+        draft.respell(|t, v1| format!("t={t},v1={v1},v1={v1}"))
+    }),
+    ("t twice", |draft| {
+        draft.respell(|t, v1| format!("t={t},t={t},v1={v1}"))
+    }),
+    ("the other order", |draft| {
+        draft.respell(|t, v1| format!("v1={v1},t={t}"))
+    }),
+    ("a space", |draft| {
+        draft.respell(|t, v1| format!("t={t}, v1={v1}"))
+    }),
+    ("an unknown field", |draft| {
+        draft.respell(|t, v1| format!("t={t},v1={v1},v2=00"))
+    }),
+    ("63 digits", |draft| {
+        draft.respell(|t, v1| format!("t={t},v1={}", &v1[1..]))
+    }),
+    ("65 digits", |draft| {
+        draft.respell(|t, v1| format!("t={t},v1=0{v1}"))
+    }),
+    ("no hex", |draft| {
+        draft.respell(|t, v1| format!("t={t},v1=g{}", &v1[1..]))
+    }),
+    ("another digit", |draft| {
+        draft.respell(|t, v1| {
+            let first = if v1.starts_with('0') { '1' } else { '0' };
+            format!("t={t},v1={first}{}", &v1[1..])
+        });
+    }),
+    ("the body altered", |draft| {
+        draft.body = draft.body.replace(r#""quantity":1"#, r#""quantity":2"#)
+    }),
+    ("a byte added", |draft| draft.body.push(' ')),
+    ("another method signed", |draft| {
+        draft.sign_message("PUT", ORDERS, &draft.body.clone())
+    }),
+    ("another path signed", |draft| {
+        draft.sign_message("POST", "/api/v1/payouts", &draft.body.clone())
+    }),
+    ("the prefix signed twice", |draft| {
+        draft.sign_message("POST", "/api/v1/api/v1/orders", &draft.body.clone())
+    }),
+    ("bytes moved from the body to the path", |draft| {
+        let path = format!("{ORDERS}{}", &draft.body[..1]);
+        draft.sign_message("POST", &path, &draft.body[1..].to_owned());
+        draft.body.remove(0);
+        draft.body.insert(0, '{');
+        draft.body.insert(1, ' ');
+    }),
+];
+
+const TIMESTAMP_OUT_OF_RANGE: [(&str, Change); 15] = [
+    ("none", |draft| drop(draft.headers.remove(TIMESTAMP))),
+    ("empty", |draft| draft.set(TIMESTAMP, "")),
+    ("twice", |draft| draft.double(TIMESTAMP)),
+    ("310 s late", |draft| draft.sign_off(-310)),
+    ("310 s early", |draft| draft.sign_off(310)),
+    ("a day late", |draft| draft.sign_off(-86_400)),
+    ("9 digits", |draft| {
+        draft.sign_at(&unix_seconds().to_string()[..9])
+    }),
+    ("11 digits", |draft| {
+        draft.sign_at(&format!("0{}", unix_seconds()))
+    }),
+    ("milliseconds", |draft| {
+        draft.sign_at(&format!("{}000", unix_seconds()))
+    }),
+    ("a plus", |draft| draft.sign_at(&format!("+{}", unix_seconds()))),
+    ("a minus", |draft| draft.sign_at(&format!("-{}", unix_seconds()))),
+    ("a space inside", |draft| {
+        draft.sign_at(&unix_seconds().to_string().replace("17", "1 7"))
+    }),
+    ("no digits", |draft| draft.sign_at("0x67b1f2a0")),
+    ("past all numbers", |draft| draft.sign_at("99999999999999999999")),
+    ("another one than t", |draft| {
+        draft.set(TIMESTAMP, &(unix_seconds() + 1_000_000_000).to_string())
+    }),
+];
+
+const INVALID_CREDENTIALS: [(&str, Change); 4] = [
+    ("the key twice", |draft| draft.double(API_KEY)),
+    ("the secret twice", |draft| draft.double(API_SECRET)),
+    ("a wrong secret", |draft| draft.set(API_SECRET, "wrong")),
+    ("an unknown key", |draft| draft.set(API_KEY, "vs_sandbox_unknown")),
+];
+
+#[tokio::test]
+async fn an_honest_signature_is_taken_in_each_of_its_forms() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(ACCEPTED.len()).await;
+    let mut partner = operator.partner("1000").await;
+    for (what, change) in ACCEPTED {
+        let body = order_of(&sale, 1).to_string();
+        let credentials = partner.client.credentials().clone();
+        let headers = partner.headers(ORDERS, body.as_bytes());
+        let mut draft = Draft {
+            headers,
+            body,
+            credentials: &credentials,
+        };
+        change(&mut draft);
+        let answer = partner.post(draft.headers, draft.body).await;
+        assert_eq!(answer.status, 201, "{what}: {:?}", answer.body);
+        accepted(&answer, 201);
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_signed_right_is_refused_and_executes_nothing() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(50).await;
+    let mut partner = operator.partner("1000").await;
+    let cases = [("INVALID_SIGNATURE", &INVALID_SIGNATURE[..])]
+        .into_iter()
+        .chain([("TIMESTAMP_OUT_OF_RANGE", &TIMESTAMP_OUT_OF_RANGE[..])])
+        .chain([("INVALID_CREDENTIALS", &INVALID_CREDENTIALS[..])]);
+    for (code, (what, change)) in cases.flat_map(|(code, table)| table.iter().map(move |case| (code, *case)))
+    {
+        let body = order_of(&sale, 1).to_string();
+        let credentials = partner.client.credentials().clone();
+        let headers = partner.headers(ORDERS, body.as_bytes());
+        let mut draft = Draft {
+            headers,
+            body,
+            credentials: &credentials,
+        };
+        change(&mut draft);
+        let answer = partner.post(draft.headers, draft.body).await;
+        assert_eq!(
+            answer.error_code().as_deref(),
+            Some(code),
+            "{what}: {} {:?}",
+            answer.status,
+            answer.body
+        );
+        refused(&answer, 401, code);
+    }
+    assert_eq!(partner.balance("USD").await, "1000.00");
+}
+
+#[tokio::test]
+async fn an_honest_signature_of_one_partner_is_none_of_another() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(1).await;
+    let (mut partner, other) = (operator.partner("100").await, operator.partner("100").await);
+    let body = order_of(&sale, 1).to_string();
+    let mut headers = partner.headers(ORDERS, body.as_bytes());
+    headers.insert(
+        SIGNATURE,
+        other.headers(ORDERS, body.as_bytes())[SIGNATURE].clone(),
+    );
+    refused(&partner.post(headers, body).await, 401, "INVALID_SIGNATURE");
+}
+
+#[tokio::test]
+async fn the_same_signature_may_come_twice_and_orders_once_a_key() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(2).await;
+    let mut partner = operator.partner("100").await;
+    let body = order_of(&sale, 1).to_string();
+    let headers = partner.headers(ORDERS, body.as_bytes());
+    let first = partner.post(headers.clone(), body.clone()).await;
+    let second = partner.post(headers, body).await;
+    accepted(&first, 201);
+    assert_eq!((second.body, second.status), (first.body, first.status));
+    assert_eq!(partner.balance("USD").await, "75.00");
+}
+
+#[tokio::test]
+async fn reading_codes_is_signed_too() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(1).await;
+    let mut partner = operator.partner("100").await;
+    let order = accepted(&partner.order(&sale, 1).await, 201);
+    let path = format!("/api/v1/orders/{}/vouchers", order["order_id"].as_str().unwrap());
+    let short = path.strip_prefix("/api/v1").unwrap();
+    refused(&partner.get(short).await, 401, "INVALID_SIGNATURE");
+    let mut headers = HeaderMap::new();
+    let credentials = partner.client.credentials().clone();
+    credentials
+        .sign("POST", &path, b"", unix_seconds())
+        .apply(&mut headers);
+    let answer = partner
+        .client
+        .raw(Method::GET, &path, headers.clone(), "")
+        .await
+        .unwrap();
+    refused(&answer, 401, "INVALID_SIGNATURE");
+    credentials
+        .sign("GET", short, b"", unix_seconds())
+        .apply(&mut headers);
+    let answer = partner.client.raw(Method::GET, &path, headers, "").await.unwrap();
+    accepted(&answer, 200);
+}

@@ -1,0 +1,34 @@
+//! What the database holds, for what no answer shows.
+
+use sqlx::{Connection as _, PgConnection};
+
+use super::service::Instance;
+
+/// A connection to the database of a service, beside it.
+pub(crate) struct Database(PgConnection);
+
+impl Database {
+    /// The private Postgres of this service.
+    pub(crate) async fn of(service: &Instance) -> Self {
+        let options = vouchsafe::postgres::running(service.data_dir()).unwrap();
+        Self(PgConnection::connect_with(&options).await.unwrap())
+    }
+
+    /// One number; `$1` in the statement is the text.
+    pub(crate) async fn count(&mut self, sql: &'static str, text: &str) -> i64 {
+        sqlx::query_scalar(sql)
+            .bind(text)
+            .fetch_one(&mut self.0)
+            .await
+            .unwrap()
+    }
+
+    /// Some texts; `$1` in the statement is the text.
+    pub(crate) async fn texts(&mut self, sql: &'static str, text: &str) -> Vec<String> {
+        sqlx::query_scalar(sql)
+            .bind(text)
+            .fetch_all(&mut self.0)
+            .await
+            .unwrap()
+    }
+}

@@ -1,0 +1,246 @@
+//! What does a partner hear whose order makes no sense?
+
+use serde_json::{Value, json};
+use vouchsafe_load::client::Answer;
+
+use crate::support::{Operator, Partner, line_of, refused, shared, unique};
+
+/// The fields that are named by a validation error.
+fn fields(answer: &Answer) -> Vec<String> {
+    let error = refused(answer, 422, "VALIDATION_FAILED");
+    assert_eq!(error["retryable"], false);
+    let named = error["details"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|detail| detail["field"].as_str().unwrap().to_owned());
+    named.collect()
+}
+
+async fn buyer() -> Partner {
+    Operator::of(shared()).partner("1000").await
+}
+
+#[tokio::test]
+async fn what_is_no_json_is_malformed() {
+    let mut partner = buyer().await;
+    let deep = |levels: usize| format!(r#"{{"items":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
+    let item = r#"{"product_id":"sbx-instant","denomination":25,"quantity":1}"#;
+    let bodies = [
+        String::new(),
+        "{".to_owned(),
+        "{nonsense}".to_owned(),
+        "nonsense".to_owned(),
+        "[]".to_owned(),
+        " {}".to_owned(),
+        "null".to_owned(),
+        "\u{feff}{\"items\":[]}".to_owned(),
+        format!(r#"{{"items":[{item}]}}x"#),
+        format!(r#"{{"items":[{item}]}}{{}}"#),
+        format!(r#"{{"items":[{item},]}}"#),
+        format!(r#"{{"items":[{item}],"reference":"\ud800"}}"#),
+        format!("{{\"items\":[{item}],\"reference\":\"a\nb\"}}"),
+        r#"{"items":NaN}"#.to_owned(),
+        deep(32),
+        deep(100_000),
+    ];
+    for body in bodies {
+        let answer = partner.send_text(&unique("key"), &body).await;
+        assert_eq!(answer.status, 400, "{body:.60}: {:?}", answer.body);
+        refused(&answer, 400, "MALFORMED_REQUEST");
+    }
+    // One level less is read, and is no order.
+    assert_eq!(
+        fields(&partner.send_text(&unique("key"), &deep(31)).await).len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_malformed() {
+    let mut partner = buyer().await;
+    let mut body = br#"{"items":[],"reference":""#.to_vec();
+    body.extend(b"\xff\xfe\"}");
+    let headers = partner.headers("/api/v1/orders", &body);
+    refused(&partner.post(headers, body).await, 400, "MALFORMED_REQUEST");
+}
+
+#[tokio::test]
+async fn each_field_that_is_wrong_is_named() {
+    let mut partner = buyer().await;
+    let item = |field: &str, value: &str| {
+        let mut item = json!({ "product_id": "sbx-instant", "denomination": 25, "quantity": 1 });
+        let value: Value = serde_json::from_str(value).unwrap();
+        item[field] = value;
+        json!({ "items": [item] }).to_string()
+    };
+    let order = |field: &str, value: Value| {
+        let item = json!({ "product_id": "sbx-instant", "denomination": 25, "quantity": 1 });
+        json!({ "items": [item], field: value }).to_string()
+    };
+    let many_keys: serde_json::Map<_, _> = (0..51).map(|n| (format!("k{n}"), json!(n))).collect();
+    let cases = [
+        ("{}".to_owned(), "body"),
+        (r#"{"items":[]}"#.to_owned(), "items"),
+        (r#"{"items":{}}"#.to_owned(), "items"),
+        (r#"{"items":null}"#.to_owned(), "items"),
+        (r#"{"items":[7]}"#.to_owned(), "items[0]"),
+        (r#"{"items":[{}]}"#.to_owned(), "items[0]"),
+        (item("quantity", "0"), "items[0].quantity"),
+        (item("quantity", "1001"), "items[0].quantity"),
+        (item("quantity", "1.0"), "items[0].quantity"),
+        (item("quantity", "-1"), "items[0].quantity"),
+        (item("quantity", "4294967297"), "items[0].quantity"),
+        (item("quantity", r#""1""#), "items[0].quantity"),
+        (item("quantity", "null"), "items[0].quantity"),
+        (item("product_id", "7"), "items[0].product_id"),
+        (item("product_id", r#""""#), "items[0].product_id"),
+        (item("denomination", "25.001"), "items[0].denomination"),
+        (item("denomination", r#""25.001""#), "items[0].denomination"),
+        (item("denomination", "true"), "items[0].denomination"),
+        (item("denomination", "null"), "items[0].denomination"),
+        (item("denomination", r#""a lot""#), "items[0].denomination"),
+        (item("denomination", r#""""#), "items[0].denomination"),
+        (
+            item("denomination", "99999999999999999999999999"),
+            "items[0].denomination",
+        ),
+        (item("colour", r#""red""#), "items[0].colour"),
+        (order("colour", json!("red")), "colour"),
+        (order("currency", json!("XYZ")), "currency"),
+        (order("currency", json!("usd")), "currency"),
+        (order("currency", json!(840)), "currency"),
+        (order("reference", json!("x".repeat(129))), "reference"),
+        (order("reference", json!("a\0b")), "reference"),
+        (order("reference", json!(7)), "reference"),
+        (order("metadata", json!(many_keys)), "metadata"),
+        (order("metadata", json!({ "a": { "b": 1 } })), "metadata"),
+        (order("metadata", json!({ "a": [1] })), "metadata"),
+        (order("metadata", json!({ "a": null })), "metadata"),
+        (order("metadata", json!("text")), "metadata"),
+        (order("metadata", json!({ "a": "a\0b" })), "metadata"),
+        (order("fulfilment", json!("MAYBE")), "fulfilment"),
+    ];
+    for (body, field) in cases {
+        let answer = partner.send_text(&unique("key"), &body).await;
+        assert_eq!(answer.status, 422, "{body:.80}: {:?}", answer.body);
+        let named = fields(&answer);
+        // 1001 of one line are too many of the order, too.
+        assert!(
+            named[0] == field && named[1..].iter().all(|name| name == "items"),
+            "{body:.80}: {named:?}"
+        );
+    }
+    assert_eq!(partner.balance("USD").await, "1000.00");
+}
+
+#[tokio::test]
+async fn a_field_stands_once() {
+    let mut partner = buyer().await;
+    let item = r#"{"product_id":"sbx-instant","denomination":25,"quantity":1}"#;
+    for (body, field) in [
+        (format!(r#"{{"items":[{item}],"items":[{item}]}}"#), "body"),
+        (
+            format!(
+                r#"{{"items":[{}]}}"#,
+                item.replace("25,", r#"25,"denomination":10,"#)
+            ),
+            "items[0]",
+        ),
+        (
+            format!(r#"{{"items":[{item}],"metadata":{{"a":1,"a":2}}}}"#),
+            "metadata",
+        ),
+    ] {
+        let named = fields(&partner.send_text(&unique("key"), &body).await);
+        assert!(
+            named.iter().all(|name| name.starts_with(field)),
+            "{body}: {named:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn numbers_that_no_machine_counts_are_refused() {
+    let mut partner = buyer().await;
+    for number in [
+        "1e400",
+        "-1e400",
+        "1E999999999",
+        "2.5e1",
+        "-25",
+        "-0",
+        "0",
+        "0.00",
+        "1e-400",
+    ] {
+        for field in ["denomination", "quantity"] {
+            let (denomination, quantity) = if field == "quantity" {
+                ("25", number)
+            } else {
+                (number, "1")
+            };
+            let body = format!(
+                r#"{{"items":[{{"product_id":"sbx-instant","denomination":{denomination},"quantity":{quantity}}}]}}"#
+            );
+            let answer = partner.send_text(&unique("key"), &body).await;
+            let code = answer.error_code().unwrap();
+            assert!(
+                ["VALIDATION_FAILED", "DENOMINATION_NOT_ALLOWED"].contains(&code.as_str()),
+                "{body}: {answer:?}"
+            );
+            refused(&answer, 422, &code);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_limits_of_an_order_are_what_they_say() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(0).await;
+    let mut partner = operator.partner("1").await;
+    let mut items = async |lines: usize, quantity: u32| {
+        partner
+            .send(
+                &unique("key"),
+                &json!({ "items": vec![line_of(&sale, quantity); lines] }),
+            )
+            .await
+    };
+    // At the limit the order is understood, and too dear.
+    for (lines, quantity) in [(1, 1_000), (100, 1), (100, 10), (2, 500)] {
+        refused(&items(lines, quantity).await, 402, "INSUFFICIENT_FUNDS");
+    }
+    for (lines, quantity) in [(101, 1), (100, 11), (2, 501)] {
+        assert_eq!(fields(&items(lines, quantity).await), ["items"]);
+    }
+}
+
+#[tokio::test]
+async fn texts_of_the_partner_are_taken_up_to_their_limits() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(2).await;
+    let mut partner = operator.partner("100").await;
+    let keys: serde_json::Map<_, _> = (0..50)
+        .map(|n| (format!("key-{n:036}"), json!("\u{e9}".repeat(255))))
+        .collect();
+    let mut body = json!({ "items": [line_of(&sale, 1)], "metadata": keys });
+    body["reference"] = json!("\u{1F381}".repeat(128));
+    assert_eq!(partner.send(&unique("key"), &body).await.status, 201);
+    body["reference"] = json!("\u{1F381}".repeat(129));
+    assert_eq!(fields(&partner.send(&unique("key"), &body).await), ["reference"]);
+}
+
+#[tokio::test]
+async fn all_that_is_wrong_is_told_at_once() {
+    let mut partner = buyer().await;
+    let item = |quantity| json!({ "product_id": "sbx-instant", "denomination": 25, "quantity": quantity });
+    let body =
+        json!({ "items": [item(0), item(1), item(1001)], "currency": "EURO", "reference": "x".repeat(129) });
+    let mut named = fields(&partner.send(&unique("key"), &body).await);
+    named.retain(|name| name != "items");
+    assert_eq!(
+        named,
+        ["items[0].quantity", "items[2].quantity", "reference", "currency"]
+    );
+}
