@@ -2,6 +2,8 @@
 //!
 //! `orders` many are placed at once, so that the journal gathers batches as it does under load; the figure is for one.
 
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a bench has nobody to tell, and runs on its own thread")]
+
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -59,7 +61,7 @@ impl Store for YesStore {
     }
 
     fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
-        let chunks = (request.enough as i64 + CHUNK - 1) / CHUNK;
+        let chunks = i64::try_from(request.enough).unwrap().div_euclid(CHUNK) + 1;
         let first = self.chunks.fetch_add(chunks, std::sync::atomic::Ordering::Relaxed);
         let chunk = |id: i64| ClaimedChunk {
             chunk_id: ChunkId(id),

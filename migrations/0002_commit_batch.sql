@@ -4,7 +4,7 @@
 -- lock order of 0001: keys, wallets, chunks, vouchers. A record that loses a claim gets its verdict and gives back what it
 -- had claimed; what is left is written. An error anywhere undoes the whole batch.
 --
--- A line that carries a guard says which: tests take each one out and expect a case of the suite to turn red.
+-- A line that carries a guard says which: tests take each one out and expect another test to turn red.
 --
 -- Arrays come in five groups, an element a row: r_ the records themselves; m_ money that moves, o_ orders, a_ allocations
 -- and e_ events, each with the number (from 1) of the record it belongs to.
@@ -64,7 +64,7 @@ CREATE FUNCTION commit_batch(
     known_body bytea
 ) LANGUAGE plpgsql
 -- Plans must stay index probes, whatever the tables' sizes were when they were first made. The planner takes every array
--- for a handful of rows: no join below is of two of them, since it would compare each row with each.
+-- for a handful of rows: no join that every batch makes is of two of them, since it would compare each row with each.
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET jit = off

@@ -15,7 +15,9 @@ use crate::vault::seal::{UnlockError, Vault};
 #[derive(Debug, thiserror::Error)]
 pub enum KeyringError {
     /// The master key is not that of this database, or a key is missing.
-    #[error("the codes in this database cannot be opened: {0}; start with the master key that it was begun with")]
+    #[error(
+        "the codes in this database cannot be opened: {0}; start with the master key that it was begun with"
+    )]
     Locked(#[from] UnlockError),
     /// The database did not answer, or no new key could be made.
     #[error("the data keys cannot be read: {0}")]
@@ -56,7 +58,10 @@ impl Keyring {
         if !vault.needs_rotation() {
             return Ok(vault);
         }
-        let keys = self.store.next_codes_key(vault.active_key(), wrap_with(&self.master)).await?;
+        let keys = self
+            .store
+            .next_codes_key(vault.active_key(), wrap_with(&self.master))
+            .await?;
         self.take_over(&keys)
     }
 

@@ -51,31 +51,64 @@ pub(super) async fn list(
     let (limit, kind) = read_query(&request)?;
     let wallets = service.engine.wallets.readings();
     let shelves = service.engine.inventory.readings();
-    let wallets = wallets.into_iter().map(|(key, reading)| ("wallet", key.to_string(), reading));
-    let shelves = shelves.into_iter().map(|(key, reading)| ("inventory", key.to_string(), reading));
-    let all = wallets.chain(shelves).map(|(kind, key, reading)| Shown { kind, key, reading });
-    let all: Vec<Shown> = all.filter(|actor| kind.as_ref().is_none_or(|kind| actor.kind == kind)).collect();
+    let wallets = wallets
+        .into_iter()
+        .map(|(key, reading)| ("wallet", key.to_string(), reading));
+    let shelves = shelves
+        .into_iter()
+        .map(|(key, reading)| ("inventory", key.to_string(), reading));
+    let all = wallets
+        .chain(shelves)
+        .map(|(kind, key, reading)| Shown { kind, key, reading });
+    let all: Vec<Shown> = all
+        .filter(|actor| kind.as_ref().is_none_or(|kind| actor.kind == kind))
+        .collect();
     Ok(HttpResponse::Ok().json(answer(all, limit)))
 }
 
 fn answer(mut all: Vec<Shown>, limit: usize) -> Answer {
-    let sums = ["wallet", "inventory"].map(|kind| sum(kind, &all)).into_iter().collect();
+    let sums = ["wallet", "inventory"]
+        .map(|kind| sum(kind, &all))
+        .into_iter()
+        .collect();
     all.sort_by(|a, b| order_of(a).cmp(&order_of(b)));
     let has_more = all.len() > limit;
     all.truncate(limit);
-    Answer { sums, data: all, has_more }
+    Answer {
+        sums,
+        data: all,
+        has_more,
+    }
 }
 
 /// The fullest mailbox first, then the one with most work done; equal ones by name, so that the order is the same again.
 fn order_of(actor: &Shown) -> (Reverse<usize>, Reverse<u64>, &str) {
-    let Reading { mailbox_depth, handled, .. } = actor.reading;
+    let Reading {
+        mailbox_depth,
+        handled,
+        ..
+    } = actor.reading;
     (Reverse(mailbox_depth), Reverse(handled), &actor.key)
 }
 
 fn sum(kind: &'static str, all: &[Shown]) -> Sum {
-    let mut sum = Sum { kind, actors: 0, not_ready: 0, mailbox_depth: 0, handled: 0, restarts: 0 };
-    for Reading { mailbox_depth, handled, restarts, state } in
-        all.iter().filter(|actor| actor.kind == kind).map(|actor| actor.reading)
+    let mut sum = Sum {
+        kind,
+        actors: 0,
+        not_ready: 0,
+        mailbox_depth: 0,
+        handled: 0,
+        restarts: 0,
+    };
+    for Reading {
+        mailbox_depth,
+        handled,
+        restarts,
+        state,
+    } in all
+        .iter()
+        .filter(|actor| actor.kind == kind)
+        .map(|actor| actor.reading)
     {
         sum.actors += 1;
         sum.not_ready += usize::from(state != ActorState::Ready);
@@ -93,8 +126,12 @@ fn read_query(request: &HttpRequest) -> Result<(usize, Option<String>), ApiError
     for (name, value) in pairs.into_inner() {
         match (name.as_str(), value.as_str()) {
             ("limit", text) => {
-                let number = text.parse().ok().filter(|number| (1..=MAX_SHOWN).contains(number));
-                limit = number.ok_or_else(|| ApiError::invalid("limit", format!("expected 1 to {MAX_SHOWN}")))?;
+                let number = text
+                    .parse()
+                    .ok()
+                    .filter(|number| (1..=MAX_SHOWN).contains(number));
+                limit =
+                    number.ok_or_else(|| ApiError::invalid("limit", format!("expected 1 to {MAX_SHOWN}")))?;
             }
             ("kind", "wallet" | "inventory") => kind = Some(value),
             ("kind", _) => return Err(ApiError::invalid("kind", "expected wallet or inventory")),
@@ -109,8 +146,17 @@ mod tests {
     use super::*;
 
     fn shown(kind: &'static str, key: &str, mailbox_depth: usize, handled: u64) -> Shown {
-        let reading = Reading { mailbox_depth, handled, restarts: 1, state: ActorState::Ready };
-        Shown { kind, key: key.to_owned(), reading }
+        let reading = Reading {
+            mailbox_depth,
+            handled,
+            restarts: 1,
+            state: ActorState::Ready,
+        };
+        Shown {
+            kind,
+            key: key.to_owned(),
+            reading,
+        }
     }
 
     #[test]
@@ -124,7 +170,11 @@ mod tests {
         let answer = answer(all, 3);
         let keys: Vec<_> = answer.data.iter().map(|actor| actor.key.as_str()).collect();
         assert_eq!((keys, answer.has_more), (vec!["d", "c", "a"], true));
-        let sums: Vec<_> = answer.sums.iter().map(|s| (s.kind, s.actors, s.mailbox_depth, s.handled)).collect();
+        let sums: Vec<_> = answer
+            .sums
+            .iter()
+            .map(|s| (s.kind, s.actors, s.mailbox_depth, s.handled))
+            .collect();
         assert_eq!(sums, [("wallet", 2, 2, 5), ("inventory", 2, 0, 14)]);
     }
 }

@@ -37,7 +37,10 @@ impl<T: DeserializeOwned> FromRequest for Json<T> {
             plain(request.headers())?;
             let json = Some("application/json");
             if media_type(request.headers()).is_some_and(|found| Some(found.as_str()) != json) {
-                return Err(ApiError::new(Code::UnsupportedMediaType, "send Content-Type: application/json"));
+                return Err(ApiError::new(
+                    Code::UnsupportedMediaType,
+                    "send Content-Type: application/json",
+                ));
             }
             let body = read(request.headers(), payload).await?;
             // A list of the fields' values would be read as an object, too.
@@ -66,13 +69,18 @@ pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
 }
 
 async fn read(headers: &HeaderMap, payload: Payload) -> Result<BytesMut, ApiError> {
-    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let length = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > MAX_BODY_BYTES as u64) {
         return Err(too_large());
     }
     match tokio::time::timeout(BODY_DEADLINE, collect(payload)).await {
         Ok(body) => body,
-        Err(_) => Err(ApiError::new(Code::RequestTimeout, "the body did not arrive within 10 seconds")),
+        Err(_) => Err(ApiError::new(
+            Code::RequestTimeout,
+            "the body did not arrive within 10 seconds",
+        )),
     }
 }
 
@@ -131,7 +139,11 @@ mod tests {
         assert!(name("name", &"ß".repeat(200)).is_ok());
         for text in ["", "  ", "a\nb", "a\u{0}b", &"ß".repeat(201)] {
             let error = name("name", text).unwrap_err();
-            assert_eq!((error.code, error.details[0].field.as_str()), (Code::ValidationFailed, "name"), "{text:?}");
+            assert_eq!(
+                (error.code, error.details[0].field.as_str()),
+                (Code::ValidationFailed, "name"),
+                "{text:?}"
+            );
         }
     }
 
@@ -145,7 +157,13 @@ mod tests {
             stays: Option<bool>,
         }
         let patch = |text| serde_json::from_str::<Patch>(text);
-        assert_eq!(patch("{}").unwrap(), Patch { clears: None, stays: None });
+        assert_eq!(
+            patch("{}").unwrap(),
+            Patch {
+                clears: None,
+                stays: None
+            }
+        );
         assert_eq!(patch(r#"{"clears":null}"#).unwrap().clears, Some(None));
         assert_eq!(patch(r#"{"clears":7}"#).unwrap().clears, Some(Some(7)));
         assert!(patch(r#"{"stays":null}"#).is_err());

@@ -31,7 +31,9 @@ pub(super) async fn list_categories(
     let all = service.store.list_categories().await?.into_iter();
     let after = page.after.clone();
     let rest = all.filter(|category| after.as_ref().is_none_or(|after| category.category_id > *after));
-    Ok(page.answer(rest.take(page.limit + 1).collect(), |category| category.category_id.clone()))
+    Ok(page.answer(rest.take(page.limit + 1).collect(), |category| {
+        category.category_id.clone()
+    }))
 }
 
 /// `PUT /categories/{category_id}`: 201 when it is new, 200 when it was there.
@@ -44,12 +46,19 @@ pub(super) async fn put_category(
     let by = operator.may(Role::Operator)?;
     let category_id = category_id.into_inner();
     check_slug(&category_id).map_err(|error| ApiError::invalid("category_id", error.to_string()))?;
-    let category = Category { category_id, name: name("name", &request.name)?, parent_id: request.parent_id };
+    let category = Category {
+        category_id,
+        name: name("name", &request.name)?,
+        parent_id: request.parent_id,
+    };
     match service.store.put_category(category.clone(), by).await? {
         PutCategory::Created => Ok(HttpResponse::Created().json(category)),
         PutCategory::Replaced => Ok(HttpResponse::Ok().json(category)),
         PutCategory::ParentNotFound => Err(ApiError::invalid("parent_id", "there is no such category")),
-        PutCategory::Cycle => Err(ApiError::invalid("parent_id", "the category would be a part of itself")),
+        PutCategory::Cycle => Err(ApiError::invalid(
+            "parent_id",
+            "the category would be a part of itself",
+        )),
     }
 }
 
@@ -60,7 +69,10 @@ pub(super) async fn list_products(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = Page::read(&request, &[])?;
-    let products = service.store.list_products(page.after.clone(), page.limit + 1).await?;
+    let products = service
+        .store
+        .list_products(page.after.clone(), page.limit + 1)
+        .await?;
     let shown = products.iter().map(ShownProduct::of).collect();
     Ok(page.answer(shown, |product| product.product_id().to_string()))
 }
@@ -72,7 +84,11 @@ pub(super) async fn get_product(
     product_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let product_id: ProductId = product_id.parse().map_err(|_| no_product())?;
-    let product = service.store.find_product(product_id).await?.ok_or_else(no_product)?;
+    let product = service
+        .store
+        .find_product(product_id)
+        .await?
+        .ok_or_else(no_product)?;
     Ok(HttpResponse::Ok().json(ShownProduct::of(&product)))
 }
 
@@ -84,11 +100,12 @@ pub(super) async fn put_product(
     Json(request): Json<PutRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let by = operator.may(Role::Operator)?;
-    let product_id: ProductId = product_id
-        .parse()
-        .map_err(|error: vouchsafe_actors::domain::product::InvalidSlug| {
-            ApiError::invalid("product_id", error.to_string())
-        })?;
+    let product_id: ProductId =
+        product_id
+            .parse()
+            .map_err(|error: vouchsafe_actors::domain::product::InvalidSlug| {
+                ApiError::invalid("product_id", error.to_string())
+            })?;
     let product = request.into_product(product_id, service.clock.now())?;
     let put = change::make(&service, |service| async move {
         let put = service.store.put_product(product, by).await?;
@@ -100,15 +117,20 @@ pub(super) async fn put_product(
     match put.await? {
         PutProduct::Created(product) => Ok(HttpResponse::Created().json(ShownProduct::of(&product))),
         PutProduct::Replaced(product) => Ok(HttpResponse::Ok().json(ShownProduct::of(&product))),
-        PutProduct::CategoryNotFound => {
-            Err(ApiError::invalid("category_id", "there is no such category; PUT it first"))
-        }
-        PutProduct::Fixed(field) => {
-            Err(ApiError::invalid(field, "cannot change, as stock of the product was imported"))
-        }
+        PutProduct::CategoryNotFound => Err(ApiError::invalid(
+            "category_id",
+            "there is no such category; PUT it first",
+        )),
+        PutProduct::Fixed(field) => Err(ApiError::invalid(
+            field,
+            "cannot change, as stock of the product was imported",
+        )),
     }
 }
 
 pub(super) fn no_product() -> ApiError {
-    ApiError::new(Code::ProductNotFound, "there is no such product; GET /admin/v1/products lists them")
+    ApiError::new(
+        Code::ProductNotFound,
+        "there is no such product; GET /admin/v1/products lists them",
+    )
 }

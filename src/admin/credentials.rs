@@ -90,9 +90,9 @@ pub(super) async fn issue(
         Ok(outcome)
     });
     match outcome.await? {
-        Issued::Issued => {
-            Ok(HttpResponse::Created().insert_header((CACHE_CONTROL, "no-store")).json(issued))
-        }
+        Issued::Issued => Ok(HttpResponse::Created()
+            .insert_header((CACHE_CONTROL, "no-store"))
+            .json(issued)),
         Issued::PartnerNotFound => Err(partners::not_found()),
         Issued::Uncertified => Err(ApiError::new(
             Code::CertificationRequired,
@@ -103,7 +103,8 @@ pub(super) async fn issue(
 }
 
 fn too_many() -> ApiError {
-    let message = format!("the partner has {MAX_LIVE_CREDENTIALS} live credentials, the most there may be; revoke one");
+    let message =
+        format!("the partner has {MAX_LIVE_CREDENTIALS} live credentials, the most there may be; revoke one");
     ApiError::invalid("partner_id", message)
 }
 
@@ -122,9 +123,15 @@ pub(super) async fn revoke(
         }
         Ok(revoked)
     });
-    revoked.await?.map(|_| HttpResponse::NoContent().finish()).ok_or_else(not_found)
+    revoked
+        .await?
+        .map(|_| HttpResponse::NoContent().finish())
+        .ok_or_else(not_found)
 }
 
 fn not_found() -> ApiError {
-    ApiError::new(Code::CredentialNotFound, "there is no such credential; GET the partner to see its credentials")
+    ApiError::new(
+        Code::CredentialNotFound,
+        "there is no such credential; GET the partner to see its credentials",
+    )
 }

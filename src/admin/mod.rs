@@ -40,7 +40,9 @@ pub fn routes(config: &mut web::ServiceConfig) {
     let (get, post, put) = (web::get, web::post, web::put);
     let scope = web::scope("/admin/v1")
         .service(
-            resource("/partners", "GET, POST").route(get().to(partners::list)).route(post().to(partners::create)),
+            resource("/partners", "GET, POST")
+                .route(get().to(partners::list))
+                .route(post().to(partners::create)),
         )
         .service(
             resource("/partners/{partner_id}", "GET, PATCH")
@@ -49,13 +51,16 @@ pub fn routes(config: &mut web::ServiceConfig) {
         )
         .service(resource("/partners/{partner_id}/credentials", "POST").route(post().to(credentials::issue)))
         .service(
-            resource("/partners/{partner_id}/wallets/{currency}/top-ups", "POST").route(post().to(wallets::top_up)),
+            resource("/partners/{partner_id}/wallets/{currency}/top-ups", "POST")
+                .route(post().to(wallets::top_up)),
         )
         .service(
             resource("/partners/{partner_id}/wallets/{currency}/adjustments", "POST")
                 .route(post().to(wallets::adjust)),
         )
-        .service(resource("/credentials/{credential_id}", "DELETE").route(web::delete().to(credentials::revoke)))
+        .service(
+            resource("/credentials/{credential_id}", "DELETE").route(web::delete().to(credentials::revoke)),
+        )
         .service(resource("/categories", "GET").route(get().to(catalogue::list_categories)))
         .service(resource("/categories/{category_id}", "PUT").route(put().to(catalogue::put_category)))
         .service(resource("/products", "GET").route(get().to(catalogue::list_products)))
@@ -65,7 +70,9 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .route(put().to(catalogue::put_product)),
         )
         .service(
-            resource("/stock", "GET, POST").route(get().to(stock::levels)).route(post().to(stock::import)),
+            resource("/stock", "GET, POST")
+                .route(get().to(stock::levels))
+                .route(post().to(stock::import)),
         )
         .service(resource("/stock/void", "POST").route(post().to(stock::void)))
         .service(resource("/actors", "GET").route(get().to(actors::list)))
@@ -79,7 +86,9 @@ fn resource(path: &str, allowed: &'static str) -> Resource {
     let no_method = move || async move {
         let refused = ApiError::new(Code::MethodNotAllowed, format!("the route takes {allowed}"));
         let mut response = refused.error_response();
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+        response
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static(allowed));
         response
     };
     web::resource(path).default_service(web::to(no_method))

@@ -97,11 +97,16 @@ pub(super) async fn authorized(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    let service = request.app_data::<web::Data<Service>>().ok_or_else(ApiError::unavailable)?;
+    let service = request
+        .app_data::<web::Data<Service>>()
+        .ok_or_else(ApiError::unavailable)?;
     if !bearer(request.headers()).is_some_and(|token| service.operator_token.is(token)) {
         return Err(refused().into());
     }
-    let operator = Operator { name: ONLY_OPERATOR.to_owned(), role: Role::Admin };
+    let operator = Operator {
+        name: ONLY_OPERATOR.to_owned(),
+        role: Role::Admin,
+    };
     request.extensions_mut().insert(operator);
     next.call(request).await
 }
@@ -109,13 +114,18 @@ pub(super) async fn authorized(
 /// The token of an `Authorization` header that is there once and says `Bearer`.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(AUTHORIZATION);
-    let (first, None) = (values.next()?, values.next()) else { return None };
+    let (first, None) = (values.next()?, values.next()) else {
+        return None;
+    };
     let (scheme, token) = first.as_bytes().split_at_checked("Bearer ".len())?;
     (scheme.eq_ignore_ascii_case(b"Bearer ") && !token.is_empty()).then_some(token)
 }
 
 fn refused() -> ApiError {
-    ApiError::new(Code::InvalidCredentials, "send Authorization: Bearer with an operator's token")
+    ApiError::new(
+        Code::InvalidCredentials,
+        "send Authorization: Bearer with an operator's token",
+    )
 }
 
 #[cfg(test)]
@@ -136,7 +146,14 @@ mod tests {
     fn a_bearer_stands_once() {
         assert_eq!(presented(&["Bearer abc"]).as_deref(), Some(&b"abc"[..]));
         assert_eq!(presented(&["bearer abc"]).as_deref(), Some(&b"abc"[..]));
-        for values in [&[][..], &["Bearer "], &["Bearer"], &["Basic abc"], &["abc"], &["Bearer a", "Bearer a"]] {
+        for values in [
+            &[][..],
+            &["Bearer "],
+            &["Bearer"],
+            &["Basic abc"],
+            &["abc"],
+            &["Bearer a", "Bearer a"],
+        ] {
             assert_eq!(presented(values), None, "{values:?}");
         }
     }
@@ -145,7 +162,12 @@ mod tests {
     fn a_token_is_itself_alone() {
         let token = OperatorToken::new("the token of the operator");
         assert!(token.is(b"the token of the operator"));
-        for wrong in ["", "the token of the operato", "the token of the operator ", "THE TOKEN OF THE OPERATOR"] {
+        for wrong in [
+            "",
+            "the token of the operato",
+            "the token of the operator ",
+            "THE TOKEN OF THE OPERATOR",
+        ] {
             assert!(!token.is(wrong.as_bytes()), "{wrong}");
         }
         assert_eq!(format!("{token:?}"), "OperatorToken(***)");
@@ -153,10 +175,19 @@ mod tests {
 
     #[test]
     fn a_role_may_what_lesser_ones_may() {
-        let operator = |role| Operator { name: "o".to_owned(), role };
+        let operator = |role| Operator {
+            name: "o".to_owned(),
+            role,
+        };
         assert!(operator(Role::Admin).may(Role::Operator).is_ok());
         assert!(operator(Role::Operator).may(Role::Operator).is_ok());
-        assert_eq!(operator(Role::Viewer).may(Role::Operator).unwrap_err().code, Code::Forbidden);
-        assert_eq!(operator(Role::Operator).may(Role::Admin).unwrap_err().code, Code::Forbidden);
+        assert_eq!(
+            operator(Role::Viewer).may(Role::Operator).unwrap_err().code,
+            Code::Forbidden
+        );
+        assert_eq!(
+            operator(Role::Operator).may(Role::Admin).unwrap_err().code,
+            Code::Forbidden
+        );
     }
 }

@@ -97,7 +97,10 @@ struct Faults(Vec<Detail>);
 
 impl Faults {
     fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        self.0.push(Detail { field: field.into(), message: message.into() });
+        self.0.push(Detail {
+            field: field.into(),
+            message: message.into(),
+        });
     }
 
     /// The value, or its fault and something in its place.
@@ -115,7 +118,11 @@ impl Faults {
 
 impl PutRequest {
     /// The product, or everything that is wrong with it.
-    pub(super) fn into_product(self, product_id: ProductId, now: OffsetDateTime) -> Result<Product, ApiError> {
+    pub(super) fn into_product(
+        self,
+        product_id: ProductId,
+        now: OffsetDateTime,
+    ) -> Result<Product, ApiError> {
         let mut faults = Faults::default();
         let name = faults.or_default(body::name("name", &self.name));
         let brand = faults.or_default(body::bounded("brand", &self.brand, MAX_BRAND));
@@ -136,7 +143,10 @@ impl PutRequest {
             faults.add("low_stock_at", format!("expected at most {MAX_LOW_STOCK_AT}"));
         }
         if self.min_validity_days > MAX_VALIDITY_DAYS {
-            faults.add("min_validity_days", format!("expected at most {MAX_VALIDITY_DAYS}"));
+            faults.add(
+                "min_validity_days",
+                format!("expected at most {MAX_VALIDITY_DAYS}"),
+            );
         }
         let (Some(expiry_policy), true) = (policy, faults.0.is_empty()) else {
             return Err(ApiError::invalid_fields(faults.0));
@@ -170,7 +180,10 @@ impl PutRequest {
 fn check_countries(mut countries: Vec<String>, faults: &mut Faults) -> Vec<String> {
     let code = |text: &String| text.len() == 2 && text.bytes().all(|b| b.is_ascii_uppercase());
     if countries.len() > MAX_COUNTRIES || !countries.iter().all(code) {
-        faults.add("countries", "expected ISO 3166 codes of two capital letters, such as DE");
+        faults.add(
+            "countries",
+            "expected ISO 3166 codes of two capital letters, such as DE",
+        );
     }
     countries.sort();
     countries.dedup();
@@ -180,7 +193,10 @@ fn check_countries(mut countries: Vec<String>, faults: &mut Faults) -> Vec<Strin
 /// Face values in ascending order, each once.
 fn read_denominations(texts: &[AmountText], currency: Currency, faults: &mut Faults) -> Vec<Amount> {
     if texts.len() > MAX_DENOMINATIONS {
-        faults.add("denominations", format!("expected at most {MAX_DENOMINATIONS}; more lie on a range"));
+        faults.add(
+            "denominations",
+            format!("expected at most {MAX_DENOMINATIONS}; more lie on a range"),
+        );
         return Vec::new();
     }
     let mut found = Vec::with_capacity(texts.len());
@@ -208,7 +224,11 @@ fn read_face_value(text: &AmountText, currency: Currency) -> Result<Amount, Stri
 impl RangeRequest {
     fn read(&self, currency: Currency) -> Result<DenominationRange, String> {
         let read = |text| read_face_value(text, currency);
-        let range = DenominationRange { min: read(&self.min)?, max: read(&self.max)?, step: read(&self.step)? };
+        let range = DenominationRange {
+            min: read(&self.min)?,
+            max: read(&self.max)?,
+            step: read(&self.step)?,
+        };
         if range.min > range.max {
             return Err("min is more than max".to_owned());
         }
@@ -231,7 +251,10 @@ impl PolicyRequest {
             }
         };
         if right {
-            return Ok(ExpiryPolicy { kind: self.kind, value });
+            return Ok(ExpiryPolicy {
+                kind: self.kind,
+                value,
+            });
         }
         Err(match self.kind {
             ExpiryKind::None => "expected nothing, as the voucher never expires".to_owned(),
@@ -242,9 +265,15 @@ impl PolicyRequest {
 }
 
 fn check_prose(redemption: &RedemptionRequest, faults: &mut Faults) {
-    for (field, text) in [("instructions", &redemption.instructions), ("terms", &redemption.terms)] {
+    for (field, text) in [
+        ("instructions", &redemption.instructions),
+        ("terms", &redemption.terms),
+    ] {
         if text.chars().count() > MAX_PROSE {
-            faults.add(format!("redemption.{field}"), format!("expected at most {MAX_PROSE} characters"));
+            faults.add(
+                format!("redemption.{field}"),
+                format!("expected at most {MAX_PROSE} characters"),
+            );
         }
     }
 }
@@ -252,87 +281,10 @@ fn check_prose(redemption: &RedemptionRequest, faults: &mut Faults) {
 /// A date in the form `YYYY-MM-DD`, and in no other.
 pub(super) fn parse_date(text: &str) -> Option<Date> {
     let format = time::macros::format_description!("[year]-[month]-[day]");
-    (text.len() == 10).then(|| Date::parse(text, &format).ok()).flatten()
+    (text.len() == 10)
+        .then(|| Date::parse(text, &format).ok())
+        .flatten()
 }
 
 #[cfg(test)]
-mod tests {
-    use time::macros::datetime;
-
-    use super::*;
-
-    const PLAIN: &str = r#"{"name":"Game Card","brand":"Acme","category_id":"games","vendor":"mock","currency":"USD",
-        "countries":["US","DE","US"],"denominations":[50,"25.00",10.5],"expiry_policy":{"type":"NONE"},
-        "redemption":{},"route":"stock"}"#;
-
-    fn product(text: &str) -> Result<Product, ApiError> {
-        let request: PutRequest = crate::json::parse(text.as_bytes())?;
-        request.into_product("game-card".parse().unwrap(), datetime!(2026-11-20 12:00 UTC))
-    }
-
-    fn with(field: &str, value: &str) -> String {
-        let mut all: serde_json::Map<String, serde_json::Value> = serde_json::from_str(PLAIN).unwrap();
-        all.insert(field.to_owned(), serde_json::from_str(value).unwrap());
-        serde_json::to_string(&all).unwrap()
-    }
-
-    #[test]
-    fn a_plain_product_has_sorted_values_and_defaults() {
-        let product = product(PLAIN).unwrap();
-        assert_eq!(product.denominations.iter().map(|a| a.minor()).collect::<Vec<_>>(), [1_050, 2_500, 5_000]);
-        assert_eq!(product.countries, ["DE", "US"]);
-        assert_eq!((product.approval, product.returnable, product.discontinued), (Approval::Rule, false, false));
-        assert_eq!((product.min_validity_days, product.low_stock_at), (0, DEFAULT_LOW_STOCK_AT));
-    }
-
-    #[test]
-    fn a_range_stands_without_listed_values() {
-        let mut text = with("denomination_range", r#"{"min":10,"max":"50.00","step":5}"#);
-        text = text.replace(r#""denominations":[50,"25.00",10.5]"#, r#""denominations":[]"#);
-        let range = product(&text).unwrap().denomination_range.unwrap();
-        assert_eq!((range.min.minor(), range.max.minor(), range.step.minor()), (1_000, 5_000, 500));
-    }
-
-    #[test]
-    fn each_field_is_refused_by_its_name() {
-        for (field, value, named) in [
-            ("name", r#""""#, "name"),
-            ("brand", r#"" ""#, "brand"),
-            ("category_id", r#""Not a slug""#, "category_id"),
-            ("vendor", r#""""#, "vendor"),
-            ("currency", r#""XYZ""#, "currency"),
-            ("countries", r#"["Germany"]"#, "countries"),
-            ("denominations", "[]", "denominations"),
-            ("denominations", "[0]", "denominations[0]"),
-            ("denominations", "[5,-5]", "denominations[1]"),
-            ("denominations", "[25.001]", "denominations[0]"),
-            ("denominations", r#"[25,"25.00"]"#, "denominations[1]"),
-            ("denominations", "[10000000001]", "denominations[0]"),
-            ("denomination_range", r#"{"min":10,"max":5,"step":1}"#, "denomination_range"),
-            ("denomination_range", r#"{"min":10,"max":12,"step":5}"#, "denomination_range"),
-            ("denomination_range", r#"{"min":10,"max":12,"step":0}"#, "denomination_range"),
-            ("expiry_policy", r#"{"type":"NONE","value":1}"#, "expiry_policy.value"),
-            ("expiry_policy", r#"{"type":"FIXED_DATE"}"#, "expiry_policy.value"),
-            ("expiry_policy", r#"{"type":"FIXED_DATE","value":"2027-02-30"}"#, "expiry_policy.value"),
-            ("expiry_policy", r#"{"type":"MONTHS_FROM_ISSUE","value":0}"#, "expiry_policy.value"),
-            ("expiry_policy", r#"{"type":"SOMETIMES"}"#, "expiry_policy.type"),
-            ("route", r#""air""#, "route"),
-            ("low_stock_at", "100001", "low_stock_at"),
-            ("min_validity_days", "3651", "min_validity_days"),
-            ("min_validity_days", "-1", "min_validity_days"),
-            ("colour", "1", "colour"),
-        ] {
-            let error = product(&with(field, value)).unwrap_err();
-            let found: Vec<_> = error.details.iter().map(|detail| detail.field.as_str()).collect();
-            assert_eq!(found, [named], "{field} {value}: {error}");
-        }
-    }
-
-    #[test]
-    fn all_faults_are_told_at_once() {
-        let text = with("name", r#""""#).replace("\"USD\"", "\"JPY\"");
-        let error = product(&text).unwrap_err();
-        let found: Vec<_> = error.details.iter().map(|detail| detail.field.as_str()).collect();
-        assert_eq!(found, ["name", "denominations[1]", "denominations[2]"]);
-    }
-}
+mod tests;

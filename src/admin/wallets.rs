@@ -77,7 +77,10 @@ pub(super) async fn top_up(
     let by = operator.may(Role::Operator)?;
     let command = command(&service, &wallet, &request, LedgerKind::TopUp)?;
     if command.money.amount < Amount::ZERO {
-        return Err(ApiError::invalid("amount", "expected more than zero; an adjustment takes money away"));
+        return Err(ApiError::invalid(
+            "amount",
+            "expected more than zero; an adjustment takes money away",
+        ));
     }
     book(&service, command, by).await
 }
@@ -101,17 +104,24 @@ fn command(
     kind: LedgerKind,
 ) -> Result<TopUp, ApiError> {
     let partner_id = partners::parse_id(partner_id)?;
-    service.register.partner(partner_id).ok_or_else(partners::not_found)?;
-    let currency: Currency = currency
-        .parse()
-        .map_err(|error: vouchsafe_actors::domain::money::InvalidMoney| {
-            ApiError::invalid("currency", error.to_string())
-        })?;
+    service
+        .register
+        .partner(partner_id)
+        .ok_or_else(partners::not_found)?;
+    let currency: Currency =
+        currency
+            .parse()
+            .map_err(|error: vouchsafe_actors::domain::money::InvalidMoney| {
+                ApiError::invalid("currency", error.to_string())
+            })?;
     let reference = bounded("reference", &request.reference, MAX_REFERENCE)?;
     let amount = request.amount.parse(currency);
     let amount = amount.map_err(|error| ApiError::invalid("amount", error.to_string()))?;
     if amount == Amount::ZERO || amount.minor().unsigned_abs() > MAX_AMOUNT.unsigned_abs() {
-        return Err(ApiError::invalid("amount", "expected something other than zero, and no more than can be counted"));
+        return Err(ApiError::invalid(
+            "amount",
+            "expected something other than zero, and no more than can be counted",
+        ));
     }
     Ok(booking(partner_id, amount.of(currency), kind, reference))
 }
@@ -139,12 +149,21 @@ fn print_of(money: Money, kind: LedgerKind, reference: &str) -> Fingerprint {
 
 async fn book(service: &Service, command: TopUp, by: By) -> Result<HttpResponse, ApiError> {
     let partner_id = command.partner_id;
-    let known = service.store.find_answer(command.key).await.map_err(|_| ApiError::unavailable())?;
+    let known = service
+        .store
+        .find_answer(command.key)
+        .await
+        .map_err(|_| ApiError::unavailable())?;
     if known.is_none() {
         audit(service, &command, by).await?;
     }
-    let booked = vouchsafe_actors::flows::top_up(&service.engine, command).await.map_err(refused)?;
-    let entry = service.store.find_transaction(partner_id, booked.transaction_id).await?;
+    let booked = vouchsafe_actors::flows::top_up(&service.engine, command)
+        .await
+        .map_err(refused)?;
+    let entry = service
+        .store
+        .find_transaction(partner_id, booked.transaction_id)
+        .await?;
     let entry = entry.ok_or_else(|| {
         tracing::error!(transaction.id = %booked.transaction_id, "a booking is under its reference and not in the ledger");
         ApiError::new(Code::InternalError, "the booking cannot be found")
@@ -168,13 +187,19 @@ async fn audit(service: &Service, command: &TopUp, by: By) -> Result<(), ApiErro
         currency: command.money.currency,
         reference: command.reference.clone(),
     };
-    let deed = Deed { action, subject: &subject };
+    let deed = Deed {
+        action,
+        subject: &subject,
+    };
     Ok(service.store.audit_ahead(by, deed, intent).await?)
 }
 
 fn refused(error: NotBooked) -> ApiError {
     match error {
-        NotBooked::Short(_) => ApiError::new(Code::InsufficientFunds, "the wallet holds less than would be taken"),
+        NotBooked::Short(_) => ApiError::new(
+            Code::InsufficientFunds,
+            "the wallet holds less than would be taken",
+        ),
         NotBooked::TooLarge => ApiError::invalid("amount", "the amount is too large"),
         NotBooked::Unanswered(Unanswered::KeyReused) => ApiError::new(
             Code::IdempotencyKeyReused,
@@ -211,14 +236,23 @@ mod tests {
 
     fn of(minor: i64, currency: &str, kind: LedgerKind, reference: &str) -> TopUp {
         let partner_id = PartnerId::from_uuid(uuid::Uuid::from_bytes([7; 16]));
-        booking(partner_id, Amount::from_minor(minor).of(currency.parse().unwrap()), kind, reference.to_owned())
+        booking(
+            partner_id,
+            Amount::from_minor(minor).of(currency.parse().unwrap()),
+            kind,
+            reference.to_owned(),
+        )
     }
 
     #[test]
     fn a_reference_is_one_key_a_wallet_and_kind() {
         let first = of(100, "USD", LedgerKind::TopUp, "r1");
         assert_eq!(of(100, "USD", LedgerKind::TopUp, "r1").key, first.key);
-        assert_eq!(of(999, "USD", LedgerKind::TopUp, "r1").key, first.key, "another amount finds the first");
+        assert_eq!(
+            of(999, "USD", LedgerKind::TopUp, "r1").key,
+            first.key,
+            "another amount finds the first"
+        );
         assert_ne!(of(100, "EUR", LedgerKind::TopUp, "r1").key, first.key);
         assert_ne!(of(100, "USD", LedgerKind::Adjustment, "r1").key, first.key);
         assert_ne!(of(100, "USD", LedgerKind::TopUp, "r2").key, first.key);
@@ -227,8 +261,17 @@ mod tests {
     #[test]
     fn the_fingerprint_tells_amounts_apart() {
         let first = of(100, "USD", LedgerKind::TopUp, "r1");
-        assert_eq!(of(100, "USD", LedgerKind::TopUp, "r1").fingerprint, first.fingerprint);
-        assert_ne!(of(-100, "USD", LedgerKind::TopUp, "r1").fingerprint, first.fingerprint);
-        assert_ne!(of(1_000, "USD", LedgerKind::TopUp, "r1").fingerprint, first.fingerprint);
+        assert_eq!(
+            of(100, "USD", LedgerKind::TopUp, "r1").fingerprint,
+            first.fingerprint
+        );
+        assert_ne!(
+            of(-100, "USD", LedgerKind::TopUp, "r1").fingerprint,
+            first.fingerprint
+        );
+        assert_ne!(
+            of(1_000, "USD", LedgerKind::TopUp, "r1").fingerprint,
+            first.fingerprint
+        );
     }
 }

@@ -17,11 +17,23 @@ use crate::secrets::{OPERATOR_TOKEN_FILE, expose};
 #[derive(Debug, Args)]
 pub(super) struct AdminOptions {
     /// Where operators are served.
-    #[arg(long, global = true, env = "VOUCHSAFE_ADMIN_URL", default_value = "http://127.0.0.1:8081", value_name = "URL")]
+    #[arg(
+        long,
+        global = true,
+        env = "VOUCHSAFE_ADMIN_URL",
+        default_value = "http://127.0.0.1:8081",
+        value_name = "URL"
+    )]
     admin_url: String,
 
     /// The operator's token. Unset: the one in the data directory.
-    #[arg(long, global = true, env = "VOUCHSAFE_OPERATOR_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    #[arg(
+        long,
+        global = true,
+        env = "VOUCHSAFE_OPERATOR_TOKEN",
+        hide_env_values = true,
+        value_name = "TOKEN"
+    )]
     operator_token: Option<SecretString>,
 
     /// Show the answer as it came.
@@ -41,6 +53,9 @@ pub(super) struct PageOptions {
     cursor: Option<String>,
 }
 
+/// A parameter of a query.
+pub(super) type Parameter = (&'static str, String);
+
 /// The admin API.
 pub(super) struct Admin {
     client: Client,
@@ -53,13 +68,22 @@ impl Admin {
     /// # Errors
     /// When there is no token.
     pub(super) fn new(options: AdminOptions, data_dir: &Path) -> anyhow::Result<Self> {
-        let AdminOptions { admin_url, operator_token, json } = options;
+        let AdminOptions {
+            admin_url,
+            operator_token,
+            json,
+        } = options;
         let url = admin_url.trim_end_matches('/').to_owned();
         let token = match operator_token {
             Some(token) => token,
             None => kept_token(data_dir)?,
         };
-        Ok(Self { client: client(&url)?, url, token, json })
+        Ok(Self {
+            client: client(&url)?,
+            url,
+            token,
+            json,
+        })
     }
 
     /// An answer, or why there is none.
@@ -81,12 +105,13 @@ impl Admin {
     pub(super) async fn stream(
         &self,
         path: &str,
-        query: &[(&str, &str)],
+        query: &[Parameter],
         content_type: &str,
         body: Body,
     ) -> anyhow::Result<String> {
         let request = self.request(Method::POST, path, query);
-        self.answer(request.header("Content-Type", content_type).body(body)).await
+        self.answer(request.header("Content-Type", content_type).body(body))
+            .await
     }
 
     /// Does something to an object, and shows it as it is afterwards.
@@ -109,7 +134,7 @@ impl Admin {
     pub(super) async fn list(
         &self,
         path: &str,
-        query: &[(&str, &str)],
+        query: &[Parameter],
         columns: &[Column],
     ) -> anyhow::Result<Outcome> {
         let answer = self.answer(self.request(Method::GET, path, query)).await?;
@@ -125,10 +150,12 @@ impl Admin {
         if self.json {
             return Ok(answer.into());
         }
-        for_people(&answer).map(Outcome::from).context("the answer is of another form than expected")
+        for_people(&answer)
+            .map(Outcome::from)
+            .context("the answer is of another form than expected")
     }
 
-    fn request(&self, method: Method, path: &str, query: &[(&str, &str)]) -> reqwest::RequestBuilder {
+    fn request(&self, method: Method, path: &str, query: &[Parameter]) -> reqwest::RequestBuilder {
         let url = format!("{}/admin/v1{path}{}", self.url, query_text(query));
         self.client.request(method, url).bearer_auth(expose(&self.token))
     }
@@ -150,7 +177,7 @@ pub(super) const NO_BODY: Option<&()> = None;
 
 impl PageOptions {
     /// As a query.
-    pub(super) fn query(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn query(&self) -> Vec<Parameter> {
         let limit = ("limit", self.limit.to_string());
         let cursor = self.cursor.clone().map(|cursor| ("cursor", cursor));
         [limit].into_iter().chain(cursor).collect()
@@ -167,15 +194,30 @@ fn kept_token(data_dir: &Path) -> anyhow::Result<SecretString> {
     Ok(text.trim().into())
 }
 
-fn query_text(query: &[(&str, &str)]) -> String {
-    let pairs: Vec<String> = query.iter().map(|(name, value)| format!("{name}={}", escaped(value))).collect();
-    if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
+fn query_text(query: &[Parameter]) -> String {
+    let pairs: Vec<String> = query
+        .iter()
+        .map(|(name, value)| format!("{name}={}", escaped(value)))
+        .collect();
+    if pairs.is_empty() {
+        String::new()
+    } else {
+        format!("?{}", pairs.join("&"))
+    }
 }
 
 /// A text as a part of a URL.
 pub(super) fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    text.bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -185,6 +227,9 @@ mod tests {
     #[test]
     fn a_query_is_escaped() {
         assert_eq!(query_text(&[]), "");
-        assert_eq!(query_text(&[("a", "x y"), ("b", "1&2/ß")]), "?a=x%20y&b=1%262%2F%C3%9F");
+        assert_eq!(
+            query_text(&[("a", "x y".to_owned()), ("b", "1&2/ß".to_owned())]),
+            "?a=x%20y&b=1%262%2F%C3%9F"
+        );
     }
 }

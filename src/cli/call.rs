@@ -14,7 +14,7 @@ use super::Outcome;
 use super::client::client;
 use super::complain;
 use crate::access::credential::ApiSecret;
-use crate::access::framing::{Framed, SignedRequest, Timestamp};
+use crate::access::framing::{API_PREFIX, Framed, SignedRequest, Timestamp};
 use crate::access::signature::sign;
 use crate::sandbox::PARTNER_FILE;
 use crate::secrets::expose;
@@ -35,7 +35,12 @@ pub struct CallArgs {
     body: Option<String>,
 
     /// Where partners are served.
-    #[arg(long, env = "VOUCHSAFE_URL", default_value = "http://127.0.0.1:8080/api/v1", value_name = "URL")]
+    #[arg(
+        long,
+        env = "VOUCHSAFE_URL",
+        default_value = "http://127.0.0.1:8080/api/v1",
+        value_name = "URL"
+    )]
     url: String,
 
     /// A file with `api_key` and `api_secret`. Unset: the sandbox partner's in the data directory.
@@ -62,17 +67,37 @@ fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretString, D:
 
 /// Runs `vouchsafe call`.
 pub(super) async fn run(args: CallArgs, data_dir: &Path) -> anyhow::Result<Outcome> {
-    let credentials = read_credentials(args.credentials.unwrap_or_else(|| data_dir.join(PARTNER_FILE)).as_path())?;
-    let method: Method = args.method.to_ascii_uppercase().parse().context("METHOD: expected GET, POST, PUT or DELETE")?;
-    let body = args.body.as_deref().map(read_text).transpose()?.unwrap_or_default();
+    let credentials = read_credentials(
+        args.credentials
+            .unwrap_or_else(|| data_dir.join(PARTNER_FILE))
+            .as_path(),
+    )?;
+    let method: Method = args
+        .method
+        .to_ascii_uppercase()
+        .parse()
+        .context("METHOD: expected GET, POST, PUT or DELETE")?;
+    let body = args
+        .body
+        .as_deref()
+        .map(read_text)
+        .transpose()?
+        .unwrap_or_default();
     let url = url_of(&args.url, &args.path)?;
     let mut request = client(url.as_str())?.request(method.clone(), url.clone());
     request = request.header("X-API-Key", expose(&credentials.api_key));
     request = request.header("X-API-Secret", expose(&credentials.api_secret));
     // A query is not covered by the signature; what has one is read without.
     if url.query().is_none() {
-        let (timestamp, signature) = signed(&credentials.api_secret, method.as_str(), url.path(), body.as_bytes())?;
-        request = request.header("X-Timestamp", timestamp).header("X-Signature", signature);
+        let (timestamp, signature) = signed(
+            &credentials.api_secret,
+            method.as_str(),
+            url.path(),
+            body.as_bytes(),
+        )?;
+        request = request
+            .header("X-Timestamp", timestamp)
+            .header("X-Signature", signature);
     }
     if method == Method::POST {
         let key = args.key.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
@@ -87,7 +112,10 @@ pub(super) async fn run(args: CallArgs, data_dir: &Path) -> anyhow::Result<Outco
 
 /// The status and some headers to the standard error, the body to the standard output.
 async fn tell(request: reqwest::RequestBuilder, url: &str) -> anyhow::Result<Outcome> {
-    let response = request.send().await.map_err(|error| super::client::unreachable(&error, url, "--url"))?;
+    let response = request
+        .send()
+        .await
+        .map_err(|error| super::client::unreachable(&error, url, "--url"))?;
     let status = response.status();
     complain(&status.to_string());
     for name in TOLD {
@@ -96,7 +124,10 @@ async fn tell(request: reqwest::RequestBuilder, url: &str) -> anyhow::Result<Out
         }
     }
     let text = response.text().await.context("read the answer")?;
-    Ok(Outcome { text, done: status.as_u16() < 400 })
+    Ok(Outcome {
+        text,
+        done: status.as_u16() < 400,
+    })
 }
 
 fn read_credentials(path: &Path) -> anyhow::Result<Credentials> {
@@ -104,28 +135,37 @@ fn read_credentials(path: &Path) -> anyhow::Result<Credentials> {
         format!("cannot read credentials from {}; the first start of a sandbox makes them, or name others with --credentials", path.display())
     })?;
     // The parser's words may quote a secret.
-    serde_json::from_str(&text).ok().with_context(|| format!("{} holds no api_key and api_secret", path.display()))
+    serde_json::from_str(&text)
+        .ok()
+        .with_context(|| format!("{} holds no api_key and api_secret", path.display()))
 }
 
-/// A path below the base URL, with or without the base's own path before it.
+/// A path below the base URL, with or without the base's own path before it. A base without a path has that of the API.
 fn url_of(base: &str, path: &str) -> anyhow::Result<reqwest::Url> {
-    let base = reqwest::Url::parse(base.trim_end_matches('/')).context("--url: expected a URL")?;
-    let path = path.trim_start_matches('/');
-    let prefix = base.path().trim_matches('/');
-    let below = match path.strip_prefix(prefix) {
-        Some(below) if !prefix.is_empty() => below.trim_start_matches('/'),
-        _ => path,
+    let base = reqwest::Url::parse(base).context("--url: expected a URL")?;
+    let own = base.path().trim_matches('/');
+    let prefix = if own.is_empty() {
+        API_PREFIX.trim_matches('/')
+    } else {
+        own
     };
-    let text = format!("{}/{below}", base.as_str().trim_end_matches('/'));
-    reqwest::Url::parse(&text).context("PATH: expected a path such as /orders")
+    let path = path.trim_start_matches('/');
+    let below = path
+        .strip_prefix(prefix)
+        .map_or(path, |below| below.trim_start_matches('/'));
+    let url = base.join(&format!("/{prefix}/{below}"));
+    url.context("PATH: expected a path such as /orders")
 }
 
 /// `X-Timestamp` and `X-Signature`.
 fn signed(secret: &SecretString, method: &str, path: &str, body: &[u8]) -> anyhow::Result<(String, String)> {
     let secret = ApiSecret::parse(expose(secret).as_bytes()).context("api_secret")?;
-    let timestamp = Timestamp::from_unix_s(SystemClock::new().now().unix_timestamp()).context("this machine's clock")?;
+    let timestamp =
+        Timestamp::from_unix_s(SystemClock::new().now().unix_timestamp()).context("this machine's clock")?;
     let framed = Framed::new(timestamp, SignedRequest { method, path, body });
-    let framed = framed.context("the request cannot be signed: a body is empty or a JSON object, a path has no special characters")?;
+    let framed = framed.context(
+        "the request cannot be signed: a body is empty or a JSON object, a path has no special characters",
+    )?;
     let digits = String::from_utf8_lossy(timestamp.digits()).into_owned();
     Ok((digits, sign(&secret, timestamp, &framed)))
 }
@@ -134,10 +174,14 @@ fn signed(secret: &SecretString, method: &str, path: &str, body: &[u8]) -> anyho
 pub(super) fn read_text(argument: &str) -> anyhow::Result<String> {
     if argument == "-" {
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("read the standard input")?;
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .context("read the standard input")?;
         return Ok(text);
     }
-    let Some(path) = argument.strip_prefix('@') else { return Ok(argument.to_owned()) };
+    let Some(path) = argument.strip_prefix('@') else {
+        return Ok(argument.to_owned());
+    };
     if path.is_empty() {
         bail!("@ names a file: @order.json");
     }
@@ -155,12 +199,22 @@ mod tests {
             ("/orders", "http://127.0.0.1:8080/api/v1/orders"),
             ("orders", "http://127.0.0.1:8080/api/v1/orders"),
             ("/api/v1/orders", "http://127.0.0.1:8080/api/v1/orders"),
-            ("/products?currency=USD", "http://127.0.0.1:8080/api/v1/products?currency=USD"),
+            (
+                "/products?currency=USD",
+                "http://127.0.0.1:8080/api/v1/products?currency=USD",
+            ),
         ] {
             assert_eq!(url_of(base, path).unwrap().as_str(), expected, "{path}");
-            assert_eq!(url_of(&format!("{base}/"), path).unwrap().as_str(), expected, "{path}");
+            assert_eq!(
+                url_of(&format!("{base}/"), path).unwrap().as_str(),
+                expected,
+                "{path}"
+            );
         }
-        assert_eq!(url_of("http://h:1", "/orders").unwrap().as_str(), "http://h:1/orders");
+        assert_eq!(
+            url_of("http://h:1", "/orders").unwrap().as_str(),
+            "http://h:1/api/v1/orders"
+        );
         assert!(url_of("nowhere", "/orders").is_err());
     }
 

@@ -11,7 +11,11 @@ use super::admin::{Admin, AdminOptions, PageOptions, escaped};
 use super::call::read_text;
 use super::show::Column;
 
-const CATEGORY_COLUMNS: [Column; 3] = [("CATEGORY", "category_id"), ("NAME", "name"), ("PARENT", "parent_id")];
+const CATEGORY_COLUMNS: [Column; 3] = [
+    ("CATEGORY", "category_id"),
+    ("NAME", "name"),
+    ("PARENT", "parent_id"),
+];
 
 const PRODUCT_COLUMNS: [Column; 8] = [
     ("PRODUCT", "product_id"),
@@ -141,16 +145,16 @@ pub(super) struct PutArgs {
 /// Runs `vouchsafe category`.
 pub(super) async fn category(action: CategoryAction, admin: &Admin) -> anyhow::Result<Outcome> {
     match action {
-        CategoryAction::Put { category_id, name, parent } => {
+        CategoryAction::Put {
+            category_id,
+            name,
+            parent,
+        } => {
             let body = json!({ "name": name, "parent_id": parent });
             let path = format!("/categories/{}", escaped(&category_id));
             admin.change(Method::PUT, &path, Some(&body)).await
         }
-        CategoryAction::List(page) => {
-            let query = page.query();
-            let query: Vec<_> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            admin.list("/categories", &query, &CATEGORY_COLUMNS).await
-        }
+        CategoryAction::List(page) => admin.list("/categories", &page.query(), &CATEGORY_COLUMNS).await,
     }
 }
 
@@ -169,12 +173,10 @@ pub(super) async fn product(action: ProductAction, admin: &Admin) -> anyhow::Res
                 None => admin.change(Method::PUT, &path, Some(&body_of(&args)?)).await,
             }
         }
-        ProductAction::List(page) => {
-            let query = page.query();
-            let query: Vec<_> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            admin.list("/products", &query, &PRODUCT_COLUMNS).await
+        ProductAction::List(page) => admin.list("/products", &page.query(), &PRODUCT_COLUMNS).await,
+        ProductAction::Show { product_id } => {
+            admin.object(&format!("/products/{}", escaped(&product_id))).await
         }
-        ProductAction::Show { product_id } => admin.object(&format!("/products/{}", escaped(&product_id))).await,
     }
 }
 

@@ -26,14 +26,20 @@ pub(super) fn client(url: &str) -> anyhow::Result<Client> {
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(IDLE_TIMEOUT);
     // Where no TLS is spoken, a machine without certificates will do.
-    let builder = if url.starts_with("https:") { builder } else { builder.tls_backend_preconfigured(trusting_nobody()?) };
+    let builder = if url.starts_with("https:") {
+        builder
+    } else {
+        builder.tls_backend_preconfigured(trusting_nobody()?)
+    };
     builder.build().context("make an HTTP client")
 }
 
 fn trusting_nobody() -> anyhow::Result<ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(config.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+    Ok(config
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth())
 }
 
 /// An answer, whole.
@@ -45,11 +51,18 @@ pub(super) struct Answer {
 
 /// Sends and reads the answer.
 pub(super) async fn send(request: RequestBuilder, url: &str, option: &str) -> anyhow::Result<Answer> {
-    let response = request.send().await.map_err(|error| unreachable(&error, url, option))?;
+    let response = request
+        .send()
+        .await
+        .map_err(|error| unreachable(&error, url, option))?;
     let status = response.status();
     let replayed = response.headers().contains_key("idempotent-replayed");
     let body = response.text().await.context("read the answer")?;
-    Ok(Answer { status, replayed, body })
+    Ok(Answer {
+        status,
+        replayed,
+        body,
+    })
 }
 
 pub(super) fn unreachable(error: &reqwest::Error, url: &str, option: &str) -> anyhow::Error {
@@ -64,7 +77,10 @@ pub(super) fn unreachable(error: &reqwest::Error, url: &str, option: &str) -> an
         reasons.push(reason.to_string());
         source = reason.source();
     }
-    anyhow!("the request to {url} failed: {}", reasons.last().cloned().unwrap_or_else(|| error.to_string()))
+    anyhow!(
+        "the request to {url} failed: {}",
+        reasons.last().cloned().unwrap_or_else(|| error.to_string())
+    )
 }
 
 /// An answer that says no.
@@ -132,10 +148,16 @@ mod tests {
         let body = r#"{"error":{"name":"ValidationFailed","code":"VALIDATION_FAILED","message":"name: x","retryable":false,
             "details":[{"field":"name","message":"x"},{"field":"brand","message":"y"}],"trace_id":"t"}}"#;
         let refusal = Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, body.to_owned(), false);
-        assert_eq!(refusal.to_string(), "name: x (VALIDATION_FAILED)\n  name: x\n  brand: y");
+        assert_eq!(
+            refusal.to_string(),
+            "name: x (VALIDATION_FAILED)\n  name: x\n  brand: y"
+        );
         assert_eq!(refusal.raw(), None);
         let other = Refusal::new(StatusCode::BAD_GATEWAY, "<html>".to_owned(), true);
-        assert_eq!((other.to_string().as_str(), other.raw()), ("the answer was 502 Bad Gateway", Some("<html>")));
+        assert_eq!(
+            (other.to_string().as_str(), other.raw()),
+            ("the answer was 502 Bad Gateway", Some("<html>"))
+        );
     }
 
     #[test]

@@ -39,7 +39,11 @@ pub(super) enum Action {
 pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome> {
     match action {
         Action::Issue { partner_id, allow } => {
-            let body = if allow.is_empty() { json!({}) } else { json!({ "allowlist": allow }) };
+            let body = if allow.is_empty() {
+                json!({})
+            } else {
+                json!({ "allowlist": allow })
+            };
             let path = format!("{}/credentials", path_of(&partner_id));
             admin.change(Method::POST, &path, Some(&body)).await
         }

@@ -71,17 +71,24 @@ pub(super) struct AuditQuery {
 
 /// Runs `vouchsafe actors`.
 pub(super) async fn actors(query: &ActorsQuery, admin: &Admin) -> anyhow::Result<Outcome> {
-    let limit = query.limit.to_string();
-    let kind = query.kind.as_deref().map(|kind| ("kind", kind));
-    let query: Vec<_> = std::iter::once(("limit", limit.as_str())).chain(kind).collect();
+    let limit = ("limit", query.limit.to_string());
+    let kind = query.kind.clone().map(|kind| ("kind", kind));
+    let query: Vec<_> = std::iter::once(limit).chain(kind).collect();
     admin.list("/actors", &query, &ACTOR_COLUMNS).await
 }
 
 /// Runs `vouchsafe audit`.
 pub(super) async fn audit(query: &AuditQuery, admin: &Admin) -> anyhow::Result<Outcome> {
     let mut pairs = query.page.query();
-    let filters = [("operator", &query.operator), ("action", &query.action), ("subject", &query.subject)];
-    pairs.extend(filters.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
-    let pairs: Vec<_> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let filters = [
+        ("operator", &query.operator),
+        ("action", &query.action),
+        ("subject", &query.subject),
+    ];
+    pairs.extend(
+        filters
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.clone()?))),
+    );
     admin.list("/audit", &pairs, &AUDIT_COLUMNS).await
 }

@@ -73,7 +73,11 @@ pub fn run(command: Command, data_dir: &Path) -> ExitCode {
     match outcome {
         Ok(Outcome { text, done }) => {
             print(&text);
-            if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            if done {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            }
         }
         Err(error) => {
             if let Some(raw) = error.downcast_ref::<Refusal>().and_then(Refusal::raw) {

@@ -97,14 +97,12 @@ pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome
             let body = json!({ "name": name, "allowlist": allow, "limits": read_limits(&limits)? });
             admin.change(Method::POST, "/partners", Some(&body)).await
         }
-        Action::List(page) => {
-            let query = page.query();
-            let query: Vec<_> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            admin.list("/partners", &query, &COLUMNS).await
-        }
+        Action::List(page) => admin.list("/partners", &page.query(), &COLUMNS).await,
         Action::Show { partner_id } => admin.object(&path_of(&partner_id)).await,
         Action::Set(args) => {
-            admin.change(Method::PATCH, &path_of(&args.partner_id), Some(&patch(&args)?)).await
+            admin
+                .change(Method::PATCH, &path_of(&args.partner_id), Some(&patch(&args)?))
+                .await
         }
         Action::Suspend { partner_id } => suspend(admin, &partner_id, true).await,
         Action::Resume { partner_id } => suspend(admin, &partner_id, false).await,
@@ -117,7 +115,13 @@ pub(super) fn path_of(partner_id: &str) -> String {
 }
 
 async fn suspend(admin: &Admin, partner_id: &str, suspended: bool) -> anyhow::Result<Outcome> {
-    admin.change(Method::PATCH, &path_of(partner_id), Some(&json!({ "suspended": suspended }))).await
+    admin
+        .change(
+            Method::PATCH,
+            &path_of(partner_id),
+            Some(&json!({ "suspended": suspended })),
+        )
+        .await
 }
 
 fn patch(args: &SetArgs) -> anyhow::Result<Value> {
@@ -131,15 +135,24 @@ fn patch(args: &SetArgs) -> anyhow::Result<Value> {
     }
     match args.cancel_window.as_deref() {
         Some("default") => drop(set("cancel_window_s", Value::Null)),
-        Some(text) => drop(set("cancel_window_s", json!(text.parse::<u32>().context("--cancel-window: seconds")?))),
+        Some(text) => drop(set(
+            "cancel_window_s",
+            json!(text.parse::<u32>().context("--cancel-window: seconds")?),
+        )),
         None => {}
     }
-    for (name, moment) in [("certified_at", &args.certified_at), ("agreement_signed_at", &args.agreement_signed_at)] {
+    for (name, moment) in [
+        ("certified_at", &args.certified_at),
+        ("agreement_signed_at", &args.agreement_signed_at),
+    ] {
         if let Some(text) = moment {
             set(name, if text == "none" { Value::Null } else { json!(text) });
         }
     }
-    for (name, terms) in [("approval_rule", &args.approval_rule), ("catalogue", &args.catalogue)] {
+    for (name, terms) in [
+        ("approval_rule", &args.approval_rule),
+        ("catalogue", &args.catalogue),
+    ] {
         if let Some(text) = terms {
             set(name, read_terms(name, text)?);
         }
@@ -187,7 +200,10 @@ mod tests {
     #[test]
     fn limits_are_read_by_class() {
         let read = limits(&["orders=500/60", "general=default"]).unwrap();
-        assert_eq!(read, json!({ "orders": { "quota": 500, "window_s": 60 }, "general": null }));
+        assert_eq!(
+            read,
+            json!({ "orders": { "quota": 500, "window_s": 60 }, "general": null })
+        );
         for text in ["orders", "orders=", "orders=5", "orders=5/x", "orders=-5/60"] {
             assert!(limits(&[text]).is_err(), "{text}");
         }

@@ -58,7 +58,11 @@ fn cell(value: &RawValue) -> String {
     match text.bytes().next() {
         Some(b'"') => serde_json::from_str(text).unwrap_or_else(|_| text.to_owned()),
         Some(b'[') => match serde_json::from_str::<Vec<Box<RawValue>>>(text) {
-            Ok(values) => values.iter().map(|value| cell(value)).collect::<Vec<_>>().join(", "),
+            Ok(values) => values
+                .iter()
+                .map(|value| cell(value))
+                .collect::<Vec<_>>()
+                .join(", "),
             Err(_) => text.to_owned(),
         },
         Some(b'n') => "-".to_owned(),
@@ -76,7 +80,12 @@ pub(super) fn object(answer: &str) -> anyhow::Result<String> {
 }
 
 fn lines(fields: &Fields, depth: usize) -> Vec<String> {
-    let width = fields.0.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    let width = fields
+        .0
+        .iter()
+        .map(|(name, _)| name.len())
+        .max()
+        .unwrap_or_default();
     let indent = "  ".repeat(depth);
     let mut lines = Vec::new();
     for (name, value) in &fields.0 {
@@ -94,7 +103,9 @@ fn lines(fields: &Fields, depth: usize) -> Vec<String> {
 /// The objects that a value is or holds, if there are any.
 fn nested(value: &RawValue) -> Option<Vec<Fields>> {
     let one = serde_json::from_str::<Fields>(value.get()).map(|object| vec![object]);
-    let objects = one.or_else(|_| serde_json::from_str::<Vec<Fields>>(value.get())).ok()?;
+    let objects = one
+        .or_else(|_| serde_json::from_str::<Vec<Fields>>(value.get()))
+        .ok()?;
     (!objects.is_empty() && objects.iter().all(|object| !object.0.is_empty())).then_some(objects)
 }
 
@@ -116,10 +127,18 @@ pub(super) fn table(answer: &str, columns: &[Column]) -> anyhow::Result<String> 
 
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let width = |column: usize| {
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or_default()
+    };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")

@@ -70,7 +70,12 @@ pub(super) enum Action {
         #[arg(long, value_name = "PRODUCT")]
         product: String,
         /// Everything that is free at this face value.
-        #[arg(long, value_name = "AMOUNT", required_unless_present = "codes", conflicts_with = "codes")]
+        #[arg(
+            long,
+            value_name = "AMOUNT",
+            required_unless_present = "codes",
+            conflicts_with = "codes"
+        )]
         denomination: Option<String>,
         /// A file with a code a line, its PIN behind a comma; - is the standard input.
         #[arg(long, value_name = "FILE")]
@@ -119,8 +124,16 @@ struct Refused {
 /// Runs `vouchsafe stock`.
 pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome> {
     match action {
-        Action::Import { file, product, denomination, format } => {
-            let query = [("product_id", product.as_str()), ("denomination", denomination.as_str())];
+        Action::Import {
+            file,
+            product,
+            denomination,
+            format,
+        } => {
+            let query = [
+                ("product_id", product),
+                ("denomination", denomination),
+            ];
             let content_type = match format.unwrap_or_else(|| format_of(&file)) {
                 Format::Csv => "text/csv",
                 Format::Ndjson => "application/x-ndjson",
@@ -132,10 +145,14 @@ pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome
         Action::Levels { product, page } => {
             let mut query = page.query();
             query.extend(product.map(|product| ("product_id", product)));
-            let query: Vec<_> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
             admin.list("/stock", &query, &COLUMNS).await
         }
-        Action::Void { product, denomination, codes, reason } => {
+        Action::Void {
+            product,
+            denomination,
+            codes,
+            reason,
+        } => {
             let body = match codes {
                 Some(file) => json!({ "product_id": product, "codes": read_codes(&file)?, "reason": reason }),
                 None => json!({ "product_id": product, "denomination": denomination, "reason": reason }),
@@ -147,8 +164,15 @@ pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome
 }
 
 fn format_of(file: &Path) -> Format {
-    let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    if ["ndjson", "jsonl"].contains(&extension) { Format::Ndjson } else { Format::Csv }
+    let extension = file
+        .extension()
+        .and_then(|extension| extension.to_str())
+        .unwrap_or_default();
+    if ["ndjson", "jsonl"].contains(&extension) {
+        Format::Ndjson
+    } else {
+        Format::Csv
+    }
 }
 
 fn open(file: &Path) -> anyhow::Result<Box<dyn Read + Send>> {
@@ -175,7 +199,12 @@ fn streamed(source: Box<dyn Read + Send>) -> Body {
 }
 
 fn report(report: &Report) -> String {
-    let Report { imported, duplicates, rejected_count, rejected } = report;
+    let Report {
+        imported,
+        duplicates,
+        rejected_count,
+        rejected,
+    } = report;
     let mut text = format!("imported {imported}, duplicates {duplicates}, rejected {rejected_count}");
     for Rejection { line, reason } in rejected {
         text.push_str(&format!("\n  line {line}: {reason}"));
@@ -190,7 +219,9 @@ fn report(report: &Report) -> String {
 /// A code a line, its PIN behind the first comma.
 fn read_codes(file: &Path) -> anyhow::Result<Vec<serde_json::Value>> {
     let mut text = String::new();
-    open(file)?.read_to_string(&mut text).with_context(|| format!("cannot read {}", file.display()))?;
+    open(file)?
+        .read_to_string(&mut text)
+        .with_context(|| format!("cannot read {}", file.display()))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let codes: Vec<_> = lines
         .map(|line| match line.split_once(',') {

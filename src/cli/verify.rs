@@ -43,13 +43,18 @@ pub(super) async fn run(args: VerifyArgs, data_dir: &Path) -> anyhow::Result<Out
         Some(url) => {
             // The reason is left out: it may quote the URL with its password.
             let options: Option<PgConnectOptions> = expose(url).parse().ok();
-            verify(&options.context("DATABASE_URL is no Postgres URL")?).await.context("check the database")?
+            verify(&options.context("DATABASE_URL is no Postgres URL")?)
+                .await
+                .context("check the database")?
         }
         None => check_private(data_dir).await?,
     };
     let holds = findings.iter().all(|finding| finding.holds);
     let text = if args.json {
-        serde_json::to_string(&Report { holds, invariants: &findings })?
+        serde_json::to_string(&Report {
+            holds,
+            invariants: &findings,
+        })?
     } else {
         for_people(&findings)
     };
@@ -58,7 +63,10 @@ pub(super) async fn run(args: VerifyArgs, data_dir: &Path) -> anyhow::Result<Out
 
 async fn check_private(data_dir: &Path) -> anyhow::Result<Vec<Finding>> {
     if !data_dir.is_dir() {
-        bail!("there is no data directory {}; name it with --data-dir, or set DATABASE_URL", data_dir.display());
+        bail!(
+            "there is no data directory {}; name it with --data-dir, or set DATABASE_URL",
+            data_dir.display()
+        );
     }
     // A server that was killed has left its address behind; then it is started like one that was stopped.
     let beside = match postgres::running(data_dir) {
@@ -73,28 +81,55 @@ async fn check_private(data_dir: &Path) -> anyhow::Result<Vec<Finding>> {
 
 /// Starts the private Postgres, as the only one on the data directory.
 async fn check_stopped(data_dir: PathBuf) -> anyhow::Result<Vec<Finding>> {
-    let started = tokio::task::spawn_blocking(move || start(&data_dir)).await.context("start Postgres")??;
-    let findings = verify(&started.connect_options()).await.context("check the database");
-    tokio::task::spawn_blocking(move || started.stop()).await.context("stop Postgres")??;
+    let started = tokio::task::spawn_blocking(move || start(&data_dir))
+        .await
+        .context("start Postgres")??;
+    let findings = verify(&started.connect_options())
+        .await
+        .context("check the database");
+    tokio::task::spawn_blocking(move || started.stop())
+        .await
+        .context("stop Postgres")??;
     findings
 }
 
 fn start(data_dir: &Path) -> anyhow::Result<PrivatePostgres> {
     let directory = DataDir::open(data_dir).map_err(|error| match error {
         DataDirError::InUse { .. } => {
-            anyhow::anyhow!("a service runs on {} and its database cannot be reached; is it just starting?", data_dir.display())
+            anyhow::anyhow!(
+                "a service runs on {} and its database cannot be reached; is it just starting?",
+                data_dir.display()
+            )
         }
         other => other.into(),
     })?;
     let executable = std::env::current_exe().context("find this program's own file")?;
-    Ok(PrivatePostgres::start(&directory, &executable, Durability::Durable)?)
+    Ok(PrivatePostgres::start(
+        &directory,
+        &executable,
+        Durability::Durable,
+    )?)
 }
 
 fn for_people(findings: &[Finding]) -> String {
-    let width = findings.iter().map(|finding| finding.name.len()).max().unwrap_or_default();
+    let width = findings
+        .iter()
+        .map(|finding| finding.name.len())
+        .max()
+        .unwrap_or_default();
     let mut lines = Vec::new();
-    for Finding { name, says, holds, rows, more } in findings {
-        lines.push(format!("{}  {name:width$}  {says}", if *holds { "ok    " } else { "BROKEN" }));
+    for Finding {
+        name,
+        says,
+        holds,
+        rows,
+        more,
+    } in findings
+    {
+        lines.push(format!(
+            "{}  {name:width$}  {says}",
+            if *holds { "ok    " } else { "BROKEN" }
+        ));
         lines.extend(rows.iter().map(|row| format!("          {row}")));
         if *more {
             lines.push("          … and more".to_owned());

@@ -47,7 +47,11 @@ pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome
         Action::TopUp(booking) => (booking, "top-ups"),
         Action::Adjust(booking) => (booking, "adjustments"),
     };
-    let path = format!("{}/wallets/{}/{kind}", path_of(&booking.partner_id), escaped(&booking.currency));
+    let path = format!(
+        "{}/wallets/{}/{kind}",
+        path_of(&booking.partner_id),
+        escaped(&booking.currency)
+    );
     let body = json!({ "amount": booking.amount, "reference": booking.reference });
     admin.change(Method::POST, &path, Some(&body)).await
 }

@@ -89,8 +89,8 @@ pub(super) fn arguments(durability: Durability, socket_directory: &Path) -> Vec<
 
 /// Where the server with these arguments makes its socket.
 pub(super) fn socket_directory(arguments: &[OsString]) -> Option<PathBuf> {
-    let values = arguments.iter().filter_map(|argument| argument.to_str()?.strip_prefix(SOCKET_SETTING));
-    let quoted = values.last()?.strip_prefix("=\"")?.strip_suffix('"')?;
+    let mut values = arguments.iter().filter_map(|argument| argument.to_str()?.strip_prefix(SOCKET_SETTING));
+    let quoted = values.next_back()?.strip_prefix("=\"")?.strip_suffix('"')?;
     Some(quoted.replace("\"\"", "\"").into())
 }
 

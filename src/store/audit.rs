@@ -115,7 +115,10 @@ impl PgStore {
     ) -> Result<(), sqlx::Error> {
         let (action, subject) = (deed.action, deed.subject.to_owned());
         self.run(move |pool| async move {
-            let deed = Deed { action, subject: &subject };
+            let deed = Deed {
+                action,
+                subject: &subject,
+            };
             let mut connection = pool.acquire().await?;
             write(&mut connection, &by, deed, NOTHING, Some(&after)).await
         })

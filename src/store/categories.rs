@@ -39,7 +39,8 @@ impl PgStore {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn put_category(&self, category: Category, by: By) -> Result<PutCategory, sqlx::Error> {
-        self.run(move |pool| async move { put(&pool, &category, &by).await }).await
+        self.run(move |pool| async move { put(&pool, &category, &by).await })
+            .await
     }
 
     /// All categories, by id.
@@ -75,10 +76,17 @@ async fn put(pool: &PgPool, category: &Category, by: &By) -> Result<PutCategory,
             .fetch_optional(&mut *transaction)
             .await?;
     write(&mut transaction, category).await?;
-    let deed = Deed { action: "category.put", subject: &category.category_id };
+    let deed = Deed {
+        action: "category.put",
+        subject: &category.category_id,
+    };
     audit::write(&mut transaction, by, deed, before.as_ref(), Some(category)).await?;
     transaction.commit().await?;
-    Ok(if before.is_some() { PutCategory::Replaced } else { PutCategory::Created })
+    Ok(if before.is_some() {
+        PutCategory::Replaced
+    } else {
+        PutCategory::Created
+    })
 }
 
 /// A category and what it is a part of, from below upwards; empty if there is no such category.

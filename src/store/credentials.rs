@@ -160,14 +160,18 @@ impl PgStore {
 
 async fn load(pool: &PgPool) -> Result<(Vec<PartnerAccess>, Vec<Credential>), sqlx::Error> {
     let partners: Vec<PartnerRow> = sqlx::query_as("SELECT * FROM partners").fetch_all(pool).await?;
-    let credentials: Vec<CredentialRow> = sqlx::query_as("SELECT * FROM credentials WHERE revoked_at IS NULL")
-        .fetch_all(pool)
-        .await?;
+    let credentials: Vec<CredentialRow> =
+        sqlx::query_as("SELECT * FROM credentials WHERE revoked_at IS NULL")
+            .fetch_all(pool)
+            .await?;
     let partners = partners
         .into_iter()
         .map(|row| Partner::try_from(row).map(|partner| partner.access()));
     let credentials = credentials.into_iter().map(Credential::try_from);
-    Ok((partners.collect::<Result<_, _>>()?, credentials.collect::<Result<_, _>>()?))
+    Ok((
+        partners.collect::<Result<_, _>>()?,
+        credentials.collect::<Result<_, _>>()?,
+    ))
 }
 
 /// The partner's row is locked first, so that two wishes at once do not both count four.
@@ -224,8 +228,14 @@ pub(super) async fn insert(
     .bind(credential.not_after)
     .execute(&mut *connection)
     .await?;
-    let (subject, summary) = (credential.credential_id.to_string(), CredentialSummary::from(credential));
-    let deed = Deed { action: "credential.issue", subject: &subject };
+    let (subject, summary) = (
+        credential.credential_id.to_string(),
+        CredentialSummary::from(credential),
+    );
+    let deed = Deed {
+        action: "credential.issue",
+        subject: &subject,
+    };
     audit::write(connection, by, deed, NOTHING, Some(&summary)).await
 }
 
@@ -251,9 +261,15 @@ async fn revoke(
     .fetch_one(&mut *transaction)
     .await?;
     let before = CredentialSummary::from(&Credential::try_from(before)?);
-    let after = CredentialSummary { revoked_at: Some(revoked_at), ..before.clone() };
+    let after = CredentialSummary {
+        revoked_at: Some(revoked_at),
+        ..before.clone()
+    };
     let subject = credential_id.to_string();
-    let deed = Deed { action: "credential.revoke", subject: &subject };
+    let deed = Deed {
+        action: "credential.revoke",
+        subject: &subject,
+    };
     audit::write(&mut transaction, by, deed, Some(&before), Some(&after)).await?;
     transaction.commit().await?;
     Ok(Some(revoked_at))

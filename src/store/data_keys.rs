@@ -23,7 +23,8 @@ impl PgStore {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer, or `wrap` fails.
     pub async fn ensure_data_keys(&self, wrap: Wrap) -> Result<DataKeys, sqlx::Error> {
-        self.run(move |pool| async move { ensure(&pool, &wrap).await }).await
+        self.run(move |pool| async move { ensure(&pool, &wrap).await })
+            .await
     }
 
     /// Makes the next key for codes, unless there is one above `active` already; then all of them.
@@ -31,7 +32,8 @@ impl PgStore {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer, or `wrap` fails.
     pub async fn next_codes_key(&self, active: KeyId, wrap: Wrap) -> Result<DataKeys, sqlx::Error> {
-        self.run(move |pool| async move { next(&pool, active, &wrap).await }).await
+        self.run(move |pool| async move { next(&pool, active, &wrap).await })
+            .await
     }
 }
 
@@ -78,13 +80,15 @@ async fn make(connection: &mut PgConnection, purpose: Purpose, wrap: &Wrap) -> R
         .await?;
     let key_id = i32::try_from(key_id).map_err(|error| sqlx::Error::Decode(error.into()))?;
     let key = wrap(KeyId(key_id), purpose)?;
-    sqlx::query("INSERT INTO data_keys (key_id, purpose, wrapped) OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3)")
-        .bind(key_id)
-        .bind(purpose.as_str())
-        .bind(key.wrapped)
-        .execute(connection)
-        .await
-        .map(drop)
+    sqlx::query(
+        "INSERT INTO data_keys (key_id, purpose, wrapped) OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3)",
+    )
+    .bind(key_id)
+    .bind(purpose.as_str())
+    .bind(key.wrapped)
+    .execute(connection)
+    .await
+    .map(drop)
 }
 
 async fn finish(mut transaction: sqlx::PgTransaction<'_>) -> Result<DataKeys, sqlx::Error> {
@@ -100,8 +104,14 @@ async fn read(connection: &mut PgConnection) -> Result<Vec<WrappedKey>, sqlx::Er
             .fetch_all(connection)
             .await?;
     let key = |(key_id, purpose, wrapped): (i32, String, Vec<u8>)| {
-        let purpose = purpose.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-        Ok(WrappedKey { key_id: KeyId(key_id), purpose, wrapped })
+        let purpose = purpose
+            .parse()
+            .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+        Ok(WrappedKey {
+            key_id: KeyId(key_id),
+            purpose,
+            wrapped,
+        })
     };
     found.into_iter().map(key).collect()
 }
@@ -111,7 +121,9 @@ async fn read(connection: &mut PgConnection) -> Result<Vec<WrappedKey>, sqlx::Er
 async fn active_seals(connection: &mut PgConnection, keys: &[WrappedKey]) -> Result<u64, sqlx::Error> {
     let codes_keys = keys.iter().filter(|key| key.purpose == Purpose::Codes);
     let count: i64 = if codes_keys.clone().count() > 1 {
-        sqlx::query("SET LOCAL statement_timeout = 0").execute(&mut *connection).await?;
+        sqlx::query("SET LOCAL statement_timeout = 0")
+            .execute(&mut *connection)
+            .await?;
         sqlx::query_scalar("SELECT count(*) FROM codes WHERE key_id = $1")
             .bind(codes_keys.map(|key| key.key_id.0).max())
             .fetch_one(connection)

@@ -1,12 +1,14 @@
 //! Partners: who they are and what was agreed with them.
 
+mod row;
 pub(super) mod terms;
+
+pub(super) use row::{PartnerRow, read_allowlist};
 
 use serde::Serialize;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
-use uuid::Uuid;
 use vouchsafe_actors::domain::ids::PartnerId;
 
 use self::terms::{ApprovalRule, Limits, Scope};
@@ -80,7 +82,11 @@ impl Partner {
             partner_id: self.partner_id,
             name: self.name.clone(),
             allowlist: self.allowlist.clone(),
-            standing: if self.suspended { Standing::Suspended } else { Standing::Active },
+            standing: if self.suspended {
+                Standing::Suspended
+            } else {
+                Standing::Active
+            },
         }
     }
 
@@ -93,53 +99,6 @@ impl Partner {
 
 /// A change to a partner: it is given what was, and makes of it what shall be.
 pub type Change = Box<dyn FnOnce(&mut Partner) + Send>;
-
-#[derive(sqlx::FromRow)]
-pub(super) struct PartnerRow {
-    partner_id: Uuid,
-    name: String,
-    allowlist: Vec<String>,
-    limits: Json<Limits>,
-    suspended: bool,
-    approval_rule: Option<Json<ApprovalRule>>,
-    catalogue: Option<Json<Scope>>,
-    cancel_window_s: i32,
-    certified_at: Option<OffsetDateTime>,
-    agreement_signed_at: Option<OffsetDateTime>,
-    created_at: OffsetDateTime,
-    updated_at: OffsetDateTime,
-}
-
-impl TryFrom<PartnerRow> for Partner {
-    type Error = sqlx::Error;
-
-    fn try_from(row: PartnerRow) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            partner_id: PartnerId::from_uuid(row.partner_id),
-            name: row.name,
-            allowlist: read_allowlist(row.allowlist)?,
-            limits: row.limits.0,
-            suspended: row.suspended,
-            approval_rule: row.approval_rule.map(|rule| rule.0),
-            catalogue: row.catalogue.map(|scope| scope.0),
-            cancel_window_s: row.cancel_window_s.cast_unsigned(),
-            certified_at: row.certified_at,
-            agreement_signed_at: row.agreement_signed_at,
-            created_at: row.created_at,
-            updated_at: row.updated_at,
-        })
-    }
-}
-
-pub(super) fn read_allowlist(entries: Vec<String>) -> Result<Allowlist, sqlx::Error> {
-    entries
-        .try_into()
-        .map_err(|error| sqlx::Error::Decode(Box::<dyn std::error::Error + Send + Sync>::from(InvalidEntry(error))))
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("an allowlist in the database cannot be read: {0}")]
-struct InvalidEntry(crate::access::allowlist::InvalidAllowlist);
 
 impl PgStore {
     /// Takes a partner in, with its first credential if it gets one.
@@ -177,7 +136,8 @@ impl PgStore {
         before: Option<PartnerId>,
         limit: usize,
     ) -> Result<Vec<Partner>, sqlx::Error> {
-        self.run(move |pool| async move { list(&pool, before, limit).await }).await
+        self.run(move |pool| async move { list(&pool, before, limit).await })
+            .await
     }
 
     /// Changes a partner; `None` if there is no such partner.
@@ -190,7 +150,8 @@ impl PgStore {
         change: Change,
         by: By,
     ) -> Result<Option<Partner>, sqlx::Error> {
-        self.run(move |pool| async move { apply(&pool, partner_id, change, &by).await }).await
+        self.run(move |pool| async move { apply(&pool, partner_id, change, &by).await })
+            .await
     }
 }
 
@@ -203,7 +164,10 @@ async fn create(
     let subject = partner.partner_id.to_string();
     let mut transaction = pool.begin().await?;
     insert(&mut transaction, partner).await?;
-    let deed = Deed { action: "partner.create", subject: &subject };
+    let deed = Deed {
+        action: "partner.create",
+        subject: &subject,
+    };
     audit::write(&mut transaction, by, deed, NOTHING, Some(partner)).await?;
     if let Some(credential) = credential {
         credentials::insert(&mut transaction, credential, by).await?;
@@ -247,10 +211,11 @@ pub(super) async fn lock(
     connection: &mut PgConnection,
     partner_id: PartnerId,
 ) -> Result<Option<Partner>, sqlx::Error> {
-    let row: Option<PartnerRow> = sqlx::query_as("SELECT * FROM partners WHERE partner_id = $1 FOR NO KEY UPDATE")
-        .bind(partner_id.as_uuid())
-        .fetch_optional(connection)
-        .await?;
+    let row: Option<PartnerRow> =
+        sqlx::query_as("SELECT * FROM partners WHERE partner_id = $1 FOR NO KEY UPDATE")
+            .bind(partner_id.as_uuid())
+            .fetch_optional(connection)
+            .await?;
     row.map(Partner::try_from).transpose()
 }
 
@@ -286,7 +251,10 @@ async fn apply(
     }
     after.updated_at = update(&mut transaction, &after).await?;
     let subject = partner_id.to_string();
-    let deed = Deed { action: "partner.change", subject: &subject };
+    let deed = Deed {
+        action: "partner.change",
+        subject: &subject,
+    };
     audit::write(&mut transaction, by, deed, Some(&before), Some(&after)).await?;
     transaction.commit().await?;
     Ok(Some(after))

@@ -3,16 +3,16 @@
 //! Rule: brand and currency of a product that ever had stock are fixed. The brand is part of what makes a code unique
 //! for ever, and a face value in minor units means something else in another currency.
 
+mod row;
 mod shown;
 
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::product::{
-    Approval, DenominationRange, ExpiryPolicy, Product, ProductId, Redemption, Route,
-};
+use vouchsafe_actors::domain::product::{Product, ProductId};
 
+use self::row::{ProductRow, approval_word, route_word};
 pub use self::shown::ShownProduct;
 use super::PgStore;
 use super::audit::{self, By, Deed, rows};
@@ -28,106 +28,6 @@ pub enum PutProduct {
     CategoryNotFound,
     /// It has stock, and this field cannot change any more.
     Fixed(&'static str),
-}
-
-#[derive(sqlx::FromRow)]
-struct ProductRow {
-    product_id: String,
-    name: String,
-    brand: String,
-    category_id: String,
-    vendor: String,
-    currency: String,
-    countries: Vec<String>,
-    denominations: Vec<i64>,
-    range_min: Option<i64>,
-    range_max: Option<i64>,
-    range_step: Option<i64>,
-    expiry_policy: Json<ExpiryPolicy>,
-    redemption: Json<Redemption>,
-    route: String,
-    approval: String,
-    returnable: bool,
-    min_validity_days: i32,
-    low_stock_at: i32,
-    discontinued: bool,
-    updated_at: OffsetDateTime,
-}
-
-/// A row that our own statements could not have written.
-#[derive(Debug, thiserror::Error)]
-#[error("product {product_id} has an impossible {column}")]
-struct ImpossibleRow {
-    product_id: String,
-    column: &'static str,
-}
-
-impl TryFrom<ProductRow> for Product {
-    type Error = sqlx::Error;
-
-    fn try_from(row: ProductRow) -> Result<Self, sqlx::Error> {
-        let impossible = |column| {
-            let product_id = row.product_id.clone();
-            sqlx::Error::Decode(Box::new(ImpossibleRow { product_id, column }))
-        };
-        Ok(Self {
-            product_id: row.product_id.parse().map_err(|_| impossible("product_id"))?,
-            currency: row.currency.parse().map_err(|_| impossible("currency"))?,
-            route: read_route(&row.route).ok_or_else(|| impossible("route"))?,
-            approval: read_approval(&row.approval).ok_or_else(|| impossible("approval"))?,
-            min_validity_days: u16::try_from(row.min_validity_days)
-                .map_err(|_| impossible("min_validity_days"))?,
-            denomination_range: row.range(),
-            low_stock_at: row.low_stock_at.cast_unsigned(),
-            denominations: row.denominations.into_iter().map(Amount::from_minor).collect(),
-            name: row.name,
-            brand: row.brand,
-            category_id: row.category_id,
-            vendor: row.vendor,
-            countries: row.countries,
-            expiry_policy: row.expiry_policy.0,
-            redemption: row.redemption.0,
-            returnable: row.returnable,
-            discontinued: row.discontinued,
-            updated_at: row.updated_at,
-        })
-    }
-}
-
-impl ProductRow {
-    fn range(&self) -> Option<DenominationRange> {
-        Some(DenominationRange {
-            min: Amount::from_minor(self.range_min?),
-            max: Amount::from_minor(self.range_max?),
-            step: Amount::from_minor(self.range_step?),
-        })
-    }
-}
-
-const fn route_word(route: Route) -> &'static str {
-    match route {
-        Route::Stock => "stock",
-        Route::Vendor => "vendor",
-    }
-}
-
-fn read_route(word: &str) -> Option<Route> {
-    [Route::Stock, Route::Vendor]
-        .into_iter()
-        .find(|route| route_word(*route) == word)
-}
-
-const fn approval_word(approval: Approval) -> &'static str {
-    match approval {
-        Approval::Rule => "rule",
-        Approval::Always => "always",
-    }
-}
-
-fn read_approval(word: &str) -> Option<Approval> {
-    [Approval::Rule, Approval::Always]
-        .into_iter()
-        .find(|approval| approval_word(*approval) == word)
 }
 
 impl PgStore {
@@ -167,7 +67,8 @@ impl PgStore {
         after: Option<String>,
         limit: usize,
     ) -> Result<Vec<Product>, sqlx::Error> {
-        self.run(move |pool| async move { list(&pool, after, limit).await }).await
+        self.run(move |pool| async move { list(&pool, after, limit).await })
+            .await
     }
 
     /// Puts a product in, or in the place of the one with its id. Its `updated_at` is the database's.
@@ -175,7 +76,8 @@ impl PgStore {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn put_product(&self, product: Product, by: By) -> Result<PutProduct, sqlx::Error> {
-        self.run(move |pool| async move { put(&pool, product, &by).await }).await
+        self.run(move |pool| async move { put(&pool, product, &by).await })
+            .await
     }
 }
 
@@ -211,11 +113,18 @@ async fn put(pool: &PgPool, mut product: Product, by: &By) -> Result<PutProduct,
         return Ok(PutProduct::Fixed(field));
     }
     product.updated_at = write(&mut transaction, &product).await?;
-    let deed = Deed { action: "product.put", subject: product.product_id.as_str() };
+    let deed = Deed {
+        action: "product.put",
+        subject: product.product_id.as_str(),
+    };
     let (shown_before, shown) = (before.as_ref().map(ShownProduct::of), ShownProduct::of(&product));
     audit::write(&mut transaction, by, deed, shown_before.as_ref(), Some(&shown)).await?;
     transaction.commit().await?;
-    Ok(if before.is_some() { PutProduct::Replaced(product) } else { PutProduct::Created(product) })
+    Ok(if before.is_some() {
+        PutProduct::Replaced(product)
+    } else {
+        PutProduct::Created(product)
+    })
 }
 
 /// The field that differs and may not, once there is stock.

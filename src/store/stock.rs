@@ -105,7 +105,8 @@ impl PgStore {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn take_stock_ids(&self, count: usize) -> Result<FreshIds, sqlx::Error> {
-        self.run(move |pool| async move { take_ids(&pool, count).await }).await
+        self.run(move |pool| async move { take_ids(&pool, count).await })
+            .await
     }
 
     /// Takes a batch in. What is in already is counted and left as it is, so a batch may be repeated.
@@ -113,7 +114,8 @@ impl PgStore {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer; then nobody can say whether the batch is in.
     pub async fn import_stock(&self, batch: StockBatch, by: By) -> Result<ImportOutcome, sqlx::Error> {
-        self.run(move |pool| async move { import(&pool, &batch, &by).await }).await
+        self.run(move |pool| async move { import(&pool, &batch, &by).await })
+            .await
     }
 }
 
@@ -142,8 +144,11 @@ async fn import(pool: &PgPool, batch: &StockBatch, by: &By) -> Result<ImportOutc
         return Ok(ImportOutcome::ProductChanged);
     }
     let new = insert_codes(&mut transaction, batch).await?;
-    let mut fresh: Vec<&NewVoucher> =
-        batch.vouchers.iter().filter(|voucher| new.contains(&voucher.code_id.0)).collect();
+    let mut fresh: Vec<&NewVoucher> = batch
+        .vouchers
+        .iter()
+        .filter(|voucher| new.contains(&voucher.code_id.0))
+        .collect();
     fresh.sort_by_key(|voucher| (Expiry::from_date(voucher.expiry), voucher.code_id));
     insert_stock(&mut transaction, batch, &fresh).await?;
     let imported = Imported {
@@ -153,8 +158,14 @@ async fn import(pool: &PgPool, batch: &StockBatch, by: &By) -> Result<ImportOutc
     };
     if imported.imported > 0 {
         let subject = batch.target.sku.to_string();
-        let entry = Entry { imported: imported.imported, duplicates: imported.duplicates };
-        let deed = Deed { action: "stock.import", subject: &subject };
+        let entry = Entry {
+            imported: imported.imported,
+            duplicates: imported.duplicates,
+        };
+        let deed = Deed {
+            action: "stock.import",
+            subject: &subject,
+        };
         audit::write(&mut transaction, by, deed, NOTHING, Some(&entry)).await?;
     }
     transaction.commit().await?;
@@ -172,7 +183,10 @@ async fn is_current(connection: &mut PgConnection, target: &ImportTarget) -> Res
 }
 
 /// Writes the codes that are new, and says which.
-async fn insert_codes(connection: &mut PgConnection, batch: &StockBatch) -> Result<HashSet<i64>, sqlx::Error> {
+async fn insert_codes(
+    connection: &mut PgConnection,
+    batch: &StockBatch,
+) -> Result<HashSet<i64>, sqlx::Error> {
     let mut vouchers: Vec<&NewVoucher> = batch.vouchers.iter().collect();
     vouchers.sort_unstable_by_key(|voucher| voucher.blind_index.as_bytes());
     let column = |of: fn(&NewVoucher) -> &[u8]| vouchers.iter().map(|v| of(v)).collect::<Vec<&[u8]>>();
@@ -202,13 +216,19 @@ async fn insert_stock(
     batch: &StockBatch,
     fresh: &[&NewVoucher],
 ) -> Result<(), sqlx::Error> {
-    let stock_ids = batch.stock_ids.get(..fresh.len()).ok_or_else(|| {
-        sqlx::Error::Encode("a batch needs a stock id for each of its vouchers".into())
-    })?;
-    let expiries: Vec<Expiry> = fresh.iter().map(|voucher| Expiry::from_date(voucher.expiry)).collect();
+    let stock_ids = batch
+        .stock_ids
+        .get(..fresh.len())
+        .ok_or_else(|| sqlx::Error::Encode("a batch needs a stock id for each of its vouchers".into()))?;
+    let expiries: Vec<Expiry> = fresh
+        .iter()
+        .map(|voucher| Expiry::from_date(voucher.expiry))
+        .collect();
     let pieces = cut(stock_ids, &expiries);
     let column = |of: fn(&Piece) -> i64| pieces.iter().map(of).collect::<Vec<_>>();
-    let piece_of_each = pieces.iter().flat_map(|piece| std::iter::repeat_n(piece.first_stock_id, piece.length()));
+    let piece_of_each = pieces
+        .iter()
+        .flat_map(|piece| std::iter::repeat_n(piece.first_stock_id, piece.length()));
     sqlx::query(
         "WITH made AS (
             INSERT INTO chunks (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id)

@@ -15,6 +15,9 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection};
 /// How many rows of a broken invariant are shown.
 const MAX_ROWS: usize = 20;
 
+/// Millions of rows are sorted and counted, by one who waits for it.
+const SETTINGS: [&str; 2] = ["SET LOCAL statement_timeout = 0", "SET LOCAL work_mem = '64MB'"];
+
 /// Something that always holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Invariant {
@@ -43,7 +46,14 @@ pub struct Finding {
 
 /// All invariants.
 pub fn invariants() -> impl Iterator<Item = &'static Invariant> {
-    [money::INVARIANTS, orders::INVARIANTS, stock::INVARIANTS, trails::INVARIANTS].into_iter().flatten()
+    [
+        money::INVARIANTS,
+        orders::INVARIANTS,
+        stock::INVARIANTS,
+        trails::INVARIANTS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// Checks every invariant on one snapshot of the database.
@@ -52,9 +62,12 @@ pub fn invariants() -> impl Iterator<Item = &'static Invariant> {
 /// [`sqlx::Error`] when the database does not answer, or is none of ours.
 pub async fn verify(options: &PgConnectOptions) -> Result<Vec<Finding>, sqlx::Error> {
     let mut connection = options.connect().await?;
-    let mut snapshot =
-        connection.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
-    sqlx::query("SET LOCAL statement_timeout = 0").execute(&mut *snapshot).await?;
+    let mut snapshot = connection
+        .begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        .await?;
+    for setting in SETTINGS {
+        sqlx::query(setting).execute(&mut *snapshot).await?;
+    }
     let findings = check(&mut snapshot).await?;
     snapshot.rollback().await?;
     connection.close().await?;
@@ -75,11 +88,23 @@ pub async fn check(connection: &mut PgConnection) -> Result<Vec<Finding>, sqlx::
 
 impl Invariant {
     async fn check(&self, connection: &mut PgConnection) -> Result<Finding, sqlx::Error> {
-        let some = format!("SELECT broken.what FROM ({}) AS broken (what) LIMIT {}", self.sql, MAX_ROWS + 1);
+        let some = format!(
+            "SELECT broken.what FROM ({}) AS broken (what) LIMIT {}",
+            self.sql,
+            MAX_ROWS + 1
+        );
         // Put together from constants of this program.
-        let mut rows: Vec<String> = sqlx::query_scalar(AssertSqlSafe(some)).fetch_all(connection).await?;
+        let mut rows: Vec<String> = sqlx::query_scalar(AssertSqlSafe(some))
+            .fetch_all(connection)
+            .await?;
         let more = rows.len() > MAX_ROWS;
         rows.truncate(MAX_ROWS);
-        Ok(Finding { name: self.name, says: self.says, holds: rows.is_empty(), rows, more })
+        Ok(Finding {
+            name: self.name,
+            says: self.says,
+            holds: rows.is_empty(),
+            rows,
+            more,
+        })
     }
 }

@@ -7,6 +7,7 @@
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Executor};
 use tokio::runtime::Handle;
+use tokio::sync::Mutex;
 use vouchsafe::store::PgStore;
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::stock::StockRequest;
@@ -17,6 +18,9 @@ use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::conformance::Subject;
 
 use crate::subject::PgSubject;
+
+/// The server has one log, and a piece of it must be one test's.
+static LOG: Mutex<()> = Mutex::const_new(());
 
 /// What makes the server tell its plans, those of statements inside of functions too.
 const EXPLAIN: [(&str, &str); 5] = [
@@ -194,6 +198,7 @@ async fn open() -> PgSubject {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn plans_for_empty_tables_are_good_for_large_ones() {
+    let _log = LOG.lock().await;
     let subject = open().await;
     let mut early = Explained::open(&subject, "early").await;
     early.commit("empty").await;
@@ -206,6 +211,7 @@ async fn plans_for_empty_tables_are_good_for_large_ones() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn plans_for_small_tables_are_good_for_large_ones() {
+    let _log = LOG.lock().await;
     let subject = open().await;
     let mut early = Explained::open(&subject, "early").await;
     fill(&subject, FEW).await;

@@ -34,9 +34,14 @@ pub(crate) async fn add_chunk(pool: &PgPool, sku: &Sku, expiries: &[Expiry]) -> 
     let days: Vec<Option<Date>> = expiries.iter().map(|expiry| expiry.date()).collect();
     let rows: Vec<(i64, i64)> = sqlx::query_as(
         "WITH voucher AS MATERIALIZED (
-            SELECT nextval('stock_ids') AS stock_id, v.expiry
+            SELECT nextval('stock_ids') AS stock_id, nextval('code_ids') AS code_id, v.expiry
               FROM unnest($3) WITH ORDINALITY AS v (expiry, place)
              ORDER BY v.place
+         ), sealed AS (
+            INSERT INTO codes (code_id, product_id, denomination, blind_index, key_id, nonce, ciphertext)
+            SELECT v.code_id, $1, $2, sha256(v.code_id::text::bytea), k.key_id, int4send(0) || int8send(v.code_id), ''
+              FROM voucher AS v
+              JOIN data_keys AS k ON k.purpose = 'codes'
          ), chunk AS (
             INSERT INTO chunks (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id)
             SELECT $1, $2, min(expiry), CASE WHEN count(expiry) = count(*) THEN max(expiry) END,
@@ -45,7 +50,7 @@ pub(crate) async fn add_chunk(pool: &PgPool, sku: &Sku, expiries: &[Expiry]) -> 
             RETURNING chunk_id
          )
          INSERT INTO stock (stock_id, chunk_id, code_id, expiry)
-         SELECT v.stock_id, c.chunk_id, v.stock_id, v.expiry
+         SELECT v.stock_id, c.chunk_id, v.code_id, v.expiry
            FROM voucher AS v CROSS JOIN chunk AS c
           ORDER BY v.stock_id
          RETURNING stock_id, chunk_id",

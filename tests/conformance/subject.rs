@@ -44,7 +44,7 @@ impl PgSubject {
 
     /// The same, where a text in the statements of nodes is another when it arrives.
     pub(crate) async fn with(edit: Option<Edit>) -> Self {
-        let database = Database::create();
+        let database = Database::create().await;
         let pool = PgPoolOptions::new().max_connections(4);
         let pool = pool.connect_with(database.options()).await.unwrap();
         Self {

@@ -13,8 +13,8 @@ use crate::world::{BESIDE, DEAR, HOT, MADE, SCARCE, SCARCE_STOCK, order_of};
 /// How long a client waits for an answer: longer than the service keeps it waiting for a commit (10 s).
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
-/// How long a client rests when nobody is there to answer.
-const REST: Duration = Duration::from_millis(10);
+/// How long a client rests when nobody is there to answer: a start needs the processor more than who knocks.
+const REST: Duration = Duration::from_millis(50);
 
 /// Most milliseconds after which an impatient client goes away: a few commits.
 const IMPATIENCE_MS: u64 = 25;
@@ -44,7 +44,15 @@ impl Client {
         let buyer = proc as usize % front.buyers.len();
         let connection = front.buyers[buyer].at(base_url).with_timeout(ANSWER_WITHIN);
         let asked = u32::try_from(chance.between(0, u64::from(u32::MAX / 2))).unwrap();
-        Self { front: Arc::clone(front), proc, buyer, menu, connection, chance, asked }
+        Self {
+            front: Arc::clone(front),
+            proc,
+            buyer,
+            menu,
+            connection,
+            chance,
+            asked,
+        }
     }
 
     /// Asks until the doors close.
@@ -53,7 +61,10 @@ impl Client {
             let question = self.question();
             let impatient = self.chance.percent(3);
             let gives_up = impatient.then(|| Duration::from_millis(self.chance.between(0, IMPATIENCE_MS)));
-            let came = self.front.ask(self.proc, &mut self.connection, &question, gives_up).await;
+            let came = self
+                .front
+                .ask(self.proc, &mut self.connection, &question, gives_up)
+                .await;
             if !came.is_ok_and(|answer| !answer.status.is_server_error()) {
                 tokio::time::sleep(REST).await;
             }
@@ -81,7 +92,11 @@ impl Client {
     /// Something new, under a new key that everybody may use from now on.
     fn afresh(&mut self) -> Wish {
         self.asked += 1;
-        let wish = Wish { buyer: self.buyer, key: format!("key-{}-{}", self.proc, self.asked), body: self.body() };
+        let wish = Wish {
+            buyer: self.buyer,
+            key: format!("key-{}-{}", self.proc, self.asked),
+            body: self.body(),
+        };
         self.front.remember(&wish);
         wish
     }
@@ -90,7 +105,11 @@ impl Client {
     fn again(&mut self) -> Option<Wish> {
         let lately = self.chance.percent(70);
         self.front.wishes(|wishes| {
-            let recent = if lately { wishes.len().saturating_sub(20) } else { 0 };
+            let recent = if lately {
+                wishes.len().saturating_sub(20)
+            } else {
+                0
+            };
             let wish = self.chance.pick(&wishes[recent..])?;
             (wish.buyer == self.buyer).then(|| wish.clone())
         })
@@ -115,7 +134,7 @@ impl Client {
             }
             20..=27 => order_of(&[(MADE, quantity)]),
             28..=31 => order_of(&[(MADE, 1), (HOT, quantity)]),
-            32..=36 => order_of(&[(SCARCE, SCARCE_STOCK as u64 + quantity), (HOT, 1)]),
+            32..=36 => order_of(&[(SCARCE, SCARCE_STOCK + quantity), (HOT, 1)]),
             37..=40 => order_of(&[(DEAR, 1)]),
             41..=43 => order_of(&[(HOT, self.chance.between(20, 60))]),
             44 => order_of(&[(SCARCE, 1)]),

@@ -34,8 +34,14 @@ pub(crate) async fn settle(front: &Arc<Front>, base_url: &str) -> Settled {
     let answers = ask_all(front, base_url, open).await;
     // A replay that was told "not now" is open, too; but it went on until it was told more.
     drop(front.take_open());
-    let committed = answers.iter().filter(|(_, answer)| answer.header("idempotent-replayed") == Some("true")).count();
-    Settled { committed, not_written: answers.len() - committed }
+    let committed = answers
+        .iter()
+        .filter(|(_, answer)| answer.header("idempotent-replayed") == Some("true"))
+        .count();
+    Settled {
+        committed,
+        not_written: answers.len() - committed,
+    }
 }
 
 /// Reads these orders back.
@@ -45,8 +51,15 @@ pub(crate) async fn read_back(front: &Arc<Front>, base_url: &str, orders: &[Take
 }
 
 /// Fetches the codes of these orders, as far as they have any.
-pub(crate) async fn fetch_codes(front: &Arc<Front>, base_url: &str, orders: impl Iterator<Item = Taken>) -> usize {
-    let questions = orders.filter(|taken| taken.delivered).map(Question::Codes).collect();
+pub(crate) async fn fetch_codes(
+    front: &Arc<Front>,
+    base_url: &str,
+    orders: impl Iterator<Item = Taken>,
+) -> usize {
+    let questions = orders
+        .filter(|taken| taken.delivered)
+        .map(Question::Codes)
+        .collect();
     let answers = ask_all(front, base_url, questions).await;
     for (question, answer) in &answers {
         assert!(answer.status.is_success(), "{question:?}: {}", answer.status);
@@ -90,13 +103,18 @@ pub(crate) async fn until_definite(
         let came = front.ask(proc, client, question, None).await;
         match came {
             Ok(answer) if !is_not_now(&answer) => return answer,
-            _ => assert!(Instant::now() < deadline, "nothing definite within {DEFINITE_WITHIN:?}: {came:?}"),
+            _ => assert!(
+                Instant::now() < deadline,
+                "nothing definite within {DEFINITE_WITHIN:?}: {came:?}"
+            ),
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 fn is_not_now(answer: &Answer) -> bool {
-    let in_progress = answer.error_code().is_some_and(|code| code == "IDEMPOTENCY_IN_PROGRESS");
+    let in_progress = answer
+        .error_code()
+        .is_some_and(|code| code == "IDEMPOTENCY_IN_PROGRESS");
     answer.status.is_server_error() || answer.status.as_u16() == 429 || in_progress
 }

@@ -51,7 +51,10 @@ pub(crate) async fn each_invariant_turns_red(database: &mut PgConnection) {
 /// Changes one line of a history that is in order, several times over.
 pub(crate) fn a_forged_history_turns_red(file: &Path) {
     let text = std::fs::read_to_string(file).unwrap();
-    let events: Vec<Event> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<Event> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let verdict = |forge: &dyn Fn(&mut Vec<Event>)| {
         let mut forged = events.clone();
         forge(&mut forged);
@@ -68,7 +71,9 @@ pub(crate) fn a_forged_history_turns_red(file: &Path) {
     });
     assert!(matches!(changed, Violation::OrderChanged { .. }), "{changed}");
     let twice = verdict(&|events| {
-        let sold = events.iter().find_map(|event| event.order.as_ref()?.vouchers.first().cloned());
+        let sold = events
+            .iter()
+            .find_map(|event| event.order.as_ref()?.vouchers.first().cloned());
         let order = last(events, Call::Order, EventKind::Ok).order.as_mut();
         order.unwrap().vouchers = vec![sold.unwrap()];
     });
@@ -78,11 +83,19 @@ pub(crate) fn a_forged_history_turns_red(file: &Path) {
             let unknown = last(events, Call::Order, EventKind::Info);
             (unknown.key.clone(), unknown.partner.clone())
         };
-        events.retain(|event| (&event.key, &event.partner) != (&key, &partner) || event.kind == EventKind::Invoke);
+        events.retain(|event| {
+            (&event.key, &event.partner) != (&key, &partner) || event.kind == EventKind::Invoke
+        });
     });
-    assert!(matches!(open, Violation::Unsettled { .. } | Violation::NotReadBack { .. }), "{open}");
+    assert!(
+        matches!(open, Violation::Unsettled { .. } | Violation::NotReadBack { .. }),
+        "{open}"
+    );
 }
 
 fn last(events: &mut [Event], call: Call, kind: EventKind) -> &mut Event {
-    events.iter_mut().rfind(|event| event.f == call && event.kind == kind).unwrap()
+    events
+        .iter_mut()
+        .rfind(|event| event.f == call && event.kind == kind)
+        .unwrap()
 }

@@ -121,7 +121,11 @@ impl Front {
             Ok(answer) if answer.status.is_success() => {
                 let order_id = order_id_of(answer);
                 let delivered = answer.status.as_u16() == 201;
-                let taken = Taken { buyer: wish.buyer, order_id: order_id.clone(), delivered };
+                let taken = Taken {
+                    buyer: wish.buyer,
+                    order_id: order_id.clone(),
+                    delivered,
+                };
                 lock(&self.taken).insert(order_id, taken);
             }
             Ok(answer) if answer.status.is_server_error() => lock(&self.open).push(wish.clone()),
@@ -143,7 +147,12 @@ impl Front {
     /// One of the last orders that a partner was acknowledged.
     pub(crate) fn taken_by(&self, buyer: usize, chance: &mut Chance) -> Option<Taken> {
         let taken = lock(&self.taken);
-        let lately: Vec<_> = taken.values().rev().filter(|taken| taken.buyer == buyer).take(50).collect();
+        let lately: Vec<_> = taken
+            .values()
+            .rev()
+            .filter(|taken| taken.buyer == buyer)
+            .take(50)
+            .collect();
         chance.pick(&lately).map(|&taken| taken.clone())
     }
 
@@ -162,7 +171,12 @@ impl Front {
 
     /// The number of the next operation.
     pub(crate) fn next_operation(&self) -> u64 {
-        self.recorder.history().ops().map(|op| op.invoke.op_id + 1).max().unwrap_or_default()
+        self.recorder
+            .history()
+            .ops()
+            .map(|op| op.invoke.op_id + 1)
+            .max()
+            .unwrap_or_default()
     }
 
     /// What was recorded so far.

@@ -32,16 +32,27 @@ fn a_socket_whose_lock_names_a_stranger_is_taken_over() {
         }
         let mut stranger = stranger.spawn().unwrap();
         let lock = program.data_dir().join("postgres/run/.s.PGSQL.5432.lock");
-        let left = format!("{}\n{}\n1700000000\n5432\n{}\n", stranger.id(), cluster.display(), lock.display());
+        let left = format!(
+            "{}\n{}\n1700000000\n5432\n{}\n",
+            stranger.id(),
+            cluster.display(),
+            lock.display()
+        );
         fs::write(&lock, left).unwrap();
         fs::set_permissions(&lock, Permissions::from_mode(0o600)).unwrap();
         chown(&lock, Some(owner.uid()), Some(owner.gid())).unwrap();
 
         let took = program.start().await;
-        println!("started {} ms after a stranger's pid was left in the socket's lock", took.as_millis());
+        println!(
+            "started {} ms after a stranger's pid was left in the socket's lock",
+            took.as_millis()
+        );
         assert!(took < STARTS_WITHIN, "{took:?}");
         assert!(program.stop(), "{}", program.log_end());
-        assert!(stranger.try_wait().unwrap().is_none(), "the stranger was left alone");
+        assert!(
+            stranger.try_wait().unwrap().is_none(),
+            "the stranger was left alone"
+        );
         stranger.kill().unwrap();
         stranger.wait().unwrap();
     });

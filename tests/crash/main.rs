@@ -37,6 +37,10 @@ fn one_at_a_time() -> MutexGuard<'static, ()> {
 
 /// Runs a test; its clients run on threads of their own, so that it may wait for processes as it likes.
 fn run(test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(test);
 }

@@ -27,12 +27,24 @@ impl Operator {
     pub(crate) fn of(program: &Program) -> Self {
         let token = std::fs::read_to_string(program.data_dir().join("operator-token")).unwrap();
         let client = Client::new(Origin::parse(&program.admin_url()).unwrap());
-        Self { client, token: token.trim().to_owned() }
+        Self {
+            client,
+            token: token.trim().to_owned(),
+        }
     }
 
-    async fn call(&mut self, method: Method, path: &str, kind: &str, body: String) -> Result<Answer, Failure> {
+    async fn call(
+        &mut self,
+        method: Method,
+        path: &str,
+        kind: &str,
+        body: String,
+    ) -> Result<Answer, Failure> {
         let mut headers = HeaderMap::new();
-        headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {}", self.token)).unwrap());
+        headers.insert(
+            AUTHORIZATION,
+            HeaderValue::from_str(&format!("Bearer {}", self.token)).unwrap(),
+        );
         headers.insert(CONTENT_TYPE, HeaderValue::from_str(kind).unwrap());
         self.client.call(method, path, headers, Bytes::from(body)).await
     }
@@ -45,7 +57,11 @@ impl Operator {
             match answer {
                 Ok(answer) if answer.status.is_success() => return answer.json().unwrap(),
                 Ok(answer) if answer.status.is_client_error() && answer.status.as_u16() != 409 => {
-                    panic!("{path}: {} {}", answer.status, String::from_utf8_lossy(&answer.body))
+                    panic!(
+                        "{path}: {} {}",
+                        answer.status,
+                        String::from_utf8_lossy(&answer.body)
+                    )
                 }
                 _ => assert!(Instant::now() < deadline, "{path} does not succeed: {answer:?}"),
             }
@@ -54,7 +70,8 @@ impl Operator {
     }
 
     async fn json(&mut self, method: Method, path: &str, body: &Value) -> Value {
-        self.insist(method, path, "application/json", body.to_string()).await
+        self.insist(method, path, "application/json", body.to_string())
+            .await
     }
 
     /// A partner who may call from this machine, as often as it likes.
@@ -75,7 +92,12 @@ impl Operator {
     /// Adds USD to a partner's wallet, once a reference.
     pub(crate) async fn top_up(&mut self, buyer: &Buyer, usd: u32, reference: &str) {
         let path = format!("/admin/v1/partners/{}/wallets/USD/top-ups", buyer.partner_id);
-        self.json(Method::POST, &path, &json!({ "amount": usd, "reference": reference })).await;
+        self.json(
+            Method::POST,
+            &path,
+            &json!({ "amount": usd, "reference": reference }),
+        )
+        .await;
     }
 
     /// Puts a product on sale.
@@ -86,28 +108,44 @@ impl Operator {
             "expiry_policy": { "type": "NONE" }, "redemption": { "instructions": "", "terms": "" },
             "route": goods.route,
         });
-        self.json(Method::PUT, &format!("/admin/v1/products/{}", goods.product_id), &body).await;
+        self.json(
+            Method::PUT,
+            &format!("/admin/v1/products/{}", goods.product_id),
+            &body,
+        )
+        .await;
     }
 
     /// Imports `count` vouchers; the same `delivery` again imports nothing twice.
-    pub(crate) async fn import(&mut self, goods: &Goods, delivery: &str, count: usize) {
-        let path = format!("/admin/v1/stock?product_id={}&denomination={}", goods.product_id, goods.usd);
+    pub(crate) async fn import(&mut self, goods: &Goods, delivery: &str, count: u64) {
+        let path = format!(
+            "/admin/v1/stock?product_id={}&denomination={}",
+            goods.product_id, goods.usd
+        );
         let mut csv = String::from("code,pin,serial,url,expiry\n");
         for number in 0..count {
             // Two days of expiry, so that what expires first is not simply what came first.
             let day = 30 + number % 2;
-            csv.push_str(&format!("{}-{delivery}-{number:05},{number:04},,,2099-12-{day}\n", goods.product_id));
+            csv.push_str(&format!(
+                "{}-{delivery}-{number:05},{number:04},,,2099-12-{day}\n",
+                goods.product_id
+            ));
         }
         let report = self.insist(Method::POST, &path, "text/csv", csv).await;
         let taken = report["imported"].as_u64().unwrap() + report["duplicates"].as_u64().unwrap();
-        assert_eq!(taken, count as u64, "{report}");
+        assert_eq!(taken, count, "{report}");
     }
 
     /// One figure of `/metrics`, by the beginning of its line.
     pub(crate) async fn figure(&mut self, line: &str) -> u64 {
-        let answer = self.call(Method::GET, "/metrics", "text/plain", String::new()).await.unwrap();
+        let answer = self
+            .call(Method::GET, "/metrics", "text/plain", String::new())
+            .await
+            .unwrap();
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         let found = text.lines().find_map(|candidate| candidate.strip_prefix(line));
-        found.and_then(|rest| rest.trim().parse().ok()).unwrap_or_else(|| panic!("no {line} in\n{text}"))
+        found
+            .and_then(|rest| rest.trim().parse().ok())
+            .unwrap_or_else(|| panic!("no {line} in\n{text}"))
     }
 }

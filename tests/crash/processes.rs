@@ -29,11 +29,13 @@ pub(crate) enum Strike {
     Backend,
     /// One backend is told to end, in the middle of what it does.
     Session,
+    /// SIGTERM to the service: it finishes what is under way.
+    Drain,
 }
 
 impl Strike {
     /// All kinds.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Service,
         Self::Postmaster,
         Self::ServiceAndPostmaster,
@@ -41,6 +43,7 @@ impl Strike {
         Self::Everything,
         Self::Backend,
         Self::Session,
+        Self::Drain,
     ];
 
     /// Whether the service is among them.
@@ -50,7 +53,12 @@ impl Strike {
 }
 
 /// Strikes. `beside` is a connection that was opened before.
-pub(crate) async fn strike(kind: Strike, program: &mut Program, beside: &mut PgConnection, chance: &mut Chance) {
+pub(crate) async fn strike(
+    kind: Strike,
+    program: &mut Program,
+    beside: &mut PgConnection,
+    chance: &mut Chance,
+) {
     let mut victims: Vec<&str> = match kind {
         Strike::Service => vec!["service"],
         Strike::Postmaster => vec!["server"],
@@ -59,6 +67,13 @@ pub(crate) async fn strike(kind: Strike, program: &mut Program, beside: &mut PgC
         Strike::Everything => vec!["service", "guard", "server"],
         Strike::Backend => return send(busy_backend(beside).await, Signal::KILL),
         Strike::Session => return send(busy_backend(beside).await, Signal::TERM),
+        Strike::Drain => {
+            return assert!(
+                program.stop(),
+                "told to end, it ends well:\n{}",
+                program.log_end()
+            );
+        }
     };
     chance.shuffle(&mut victims);
     let (server, guard) = (postmaster_pid(program.data_dir()), guard_pid(program.data_dir()));
@@ -99,9 +114,15 @@ fn guard_pid(data_dir: &Path) -> u32 {
 fn first_number(data_dir: &Path, file: &str) -> u32 {
     let text = fs::read_to_string(data_dir.join(file)).unwrap();
     let pid = text.split_whitespace().next().unwrap().parse().unwrap();
-    let command = Command::new("ps").args(["-ww", "-o", "command=", "-p", &format!("{pid}")]).output().unwrap();
+    let command = Command::new("ps")
+        .args(["-ww", "-o", "command=", "-p", &format!("{pid}")])
+        .output()
+        .unwrap();
     let command = String::from_utf8_lossy(&command.stdout).into_owned();
-    assert!(command.contains(&data_dir.display().to_string()), "{file} names a stranger: {pid} `{command}`");
+    assert!(
+        command.contains(&data_dir.display().to_string()),
+        "{file} names a stranger: {pid} `{command}`"
+    );
     pid
 }
 

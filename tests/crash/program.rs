@@ -38,7 +38,10 @@ pub(crate) fn directory() -> TempDir {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::Permissions::from_mode(0o755);
     let mut builder = tempfile::Builder::new();
-    builder.prefix("vs-crash-").permissions(mode).disable_cleanup(std::env::var_os(KEEP).is_some());
+    builder
+        .prefix("vs-crash-")
+        .permissions(mode)
+        .disable_cleanup(std::env::var_os(KEEP).is_some());
     let directory = builder.tempdir().unwrap();
     if std::env::var_os(KEEP).is_some() {
         println!("kept: {}", directory.path().display());
@@ -62,7 +65,10 @@ impl Program {
             data_dir: data_dir.to_owned(),
             http: free_address(),
             admin: free_address(),
-            settings: settings.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
+            settings: settings
+                .iter()
+                .map(|(name, value)| (*name, (*value).to_owned()))
+                .collect(),
             running: None,
         }
     }
@@ -97,18 +103,29 @@ impl Program {
 
     /// Waits until it says that an order could be placed.
     pub(crate) async fn wait_until_ready(&mut self) {
-        let mut client = Client::new(Origin::parse(&self.admin_url()).unwrap()).with_timeout(Duration::from_secs(5));
+        let mut client =
+            Client::new(Origin::parse(&self.admin_url()).unwrap()).with_timeout(Duration::from_secs(5));
         let deadline = Instant::now() + START_WITHIN;
         loop {
-            let answer = client.call(Method::GET, "/readyz", HeaderMap::new(), Bytes::new()).await;
+            let answer = client
+                .call(Method::GET, "/readyz", HeaderMap::new(), Bytes::new())
+                .await;
             if answer.is_ok_and(|answer| answer.status.is_success()) {
                 return;
             }
             if let Some((child, _)) = &mut self.running {
                 let ended = child.try_wait().unwrap();
-                assert!(ended.is_none(), "the service ended by itself: {ended:?}\n{}", self.log_end());
+                assert!(
+                    ended.is_none(),
+                    "the service ended by itself: {ended:?}\n{}",
+                    self.log_end()
+                );
             }
-            assert!(Instant::now() < deadline, "not ready within {START_WITHIN:?}\n{}", self.log_end());
+            assert!(
+                Instant::now() < deadline,
+                "not ready within {START_WITHIN:?}\n{}",
+                self.log_end()
+            );
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -134,6 +151,19 @@ impl Program {
         ended.is_some_and(|status| status.success())
     }
 
+    /// `vouchsafe verify` on its data directory, whether it runs or not. Panics with what it says, unless all is well.
+    pub(crate) fn verify(&self) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vouchsafe"));
+        command
+            .arg("verify")
+            .arg("--data-dir")
+            .arg(&self.data_dir)
+            .env_remove("DATABASE_URL");
+        let said = command.output().unwrap();
+        let [out, err] = [said.stdout, said.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        assert!(said.status.success(), "verify: {}\n{out}{err}", said.status);
+    }
+
     /// Its process.
     pub(crate) fn pid(&self) -> u32 {
         self.running.as_ref().expect("it runs").0.id()
@@ -155,7 +185,11 @@ impl Program {
     }
 
     fn open_log(&self) -> File {
-        OpenOptions::new().create(true).append(true).open(self.data_dir.with_extension("log")).unwrap()
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.data_dir.with_extension("log"))
+            .unwrap()
     }
 
     /// The last lines that it wrote.
@@ -181,7 +215,11 @@ impl Watchdog {
     fn over(pid: u32) -> Self {
         let script = r#"read -r _ || kill -KILL "$0""#;
         let mut shell = Command::new("sh");
-        shell.arg("-c").arg(script).arg(pid.to_string()).stdin(Stdio::piped());
+        shell
+            .arg("-c")
+            .arg(script)
+            .arg(pid.to_string())
+            .stdin(Stdio::piped());
         Self(shell.spawn().unwrap())
     }
 

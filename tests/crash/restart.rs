@@ -20,7 +20,7 @@ const FIRST_ORDER_WITHIN: Duration = Duration::from_secs(20);
 const TRIALS: u32 = 5;
 
 /// How many vouchers the dead process had claimed.
-const STOCK: usize = 4_000;
+const STOCK: u64 = 4_000;
 
 #[test]
 fn the_first_order_after_a_kill_finds_stock_that_was_claimed() {
@@ -34,7 +34,11 @@ fn the_first_order_after_a_kill_finds_stock_that_was_claimed() {
         let front = Arc::new(Front::new(buyers, &directory.path().join("history.jsonl")));
         first_order(&front, &program, "begin").await;
         for trial in 0..TRIALS {
-            assert_eq!(unclaimed(&program).await, 0, "all stock is claimed by the process that is killed now");
+            assert_eq!(
+                unclaimed(&program).await,
+                0,
+                "all stock is claimed by the process that is killed now"
+            );
             let with_server = trial % 2 == 1;
             if with_server {
                 send(postmaster_pid(program.data_dir()), rustix::process::Signal::KILL);
@@ -44,8 +48,15 @@ fn the_first_order_after_a_kill_finds_stock_that_was_claimed() {
             program.spawn();
             first_order(&front, &program, &format!("trial-{trial}")).await;
             let took = began.elapsed();
-            let killed = if with_server { "service and server" } else { "service" };
-            println!("kill -9 of {killed}: first 201 {} ms after the start of the process", took.as_millis());
+            let killed = if with_server {
+                "service and server"
+            } else {
+                "service"
+            };
+            println!(
+                "kill -9 of {killed}: first 201 {} ms after the start of the process",
+                took.as_millis()
+            );
             assert!(took < FIRST_ORDER_WITHIN, "{took:?}");
         }
         assert!(program.stop(), "{}", program.log_end());
@@ -55,13 +66,23 @@ fn the_first_order_after_a_kill_finds_stock_that_was_claimed() {
 /// Tries until an order is placed, each time under the same key.
 async fn first_order(front: &Front, program: &Program, key: &str) {
     let mut client = front.buyers[0].at(&program.base_url());
-    let wish = Wish { buyer: 0, key: key.to_owned(), body: order_of(&[(HOT, 1)]) };
+    let wish = Wish {
+        buyer: 0,
+        key: key.to_owned(),
+        body: order_of(&[(HOT, 1)]),
+    };
     let deadline = Instant::now() + 2 * FIRST_ORDER_WITHIN;
     loop {
-        let came = front.ask(0, &mut client, &Question::Order(wish.clone()), None).await;
+        let came = front
+            .ask(0, &mut client, &Question::Order(wish.clone()), None)
+            .await;
         match came {
             Ok(answer) if answer.status.as_u16() == 201 => return,
-            came => assert!(Instant::now() < deadline, "no order is placed: {came:?}\n{}", program.log_end()),
+            came => assert!(
+                Instant::now() < deadline,
+                "no order is placed: {came:?}\n{}",
+                program.log_end()
+            ),
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     }

@@ -26,7 +26,7 @@ use crate::operator::Operator;
 use crate::processes::{Strike, postmaster_pid, strike};
 use crate::program::{Program, directory};
 use crate::tally::{Answers, Tally};
-use crate::verdict::pronounce;
+use crate::verdict::{heard_once, pronounce};
 use crate::world::{BESIDE, HOT, furnish, order_of};
 use crate::{controls, one_at_a_time, run};
 
@@ -41,6 +41,12 @@ const MONEY: [u32; 4] = [20_000_000, 20_000_000, 20_000_000, ALLOWANCE];
 
 /// What the poor one gets in each round, in USD: less than it would spend.
 const ALLOWANCE: u32 = 2_000;
+
+/// After how many rounds the program's own `verify` is asked, too.
+const VERIFY_EVERY: u64 = 5;
+
+/// How often a start is killed as well, before it has come far. Per cent.
+const KILLED_AGAIN: u64 = 30;
 
 /// The share of orders whose codes are fetched in the end of a round. Per cent.
 const CODES: u64 = 10;
@@ -62,7 +68,9 @@ fn nothing_acknowledged_is_lost_and_nothing_is_sold_twice() {
 }
 
 fn setting(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+    std::env::var(name)
+        .ok()
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
 /// Says where it was when a test fails.
@@ -74,7 +82,10 @@ struct Told {
 impl Drop for Told {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            println!("failed in round {}: VOUCHSAFE_CRASH_SEED={}", self.round, self.seed);
+            println!(
+                "failed in round {}: VOUCHSAFE_CRASH_SEED={}",
+                self.round, self.seed
+            );
         }
     }
 }
@@ -86,6 +97,10 @@ struct Crash {
     /// What is still to strike before every kind has struck as often as every other.
     deck: Vec<Strike>,
     tally: Tally,
+    /// How many starts were killed.
+    killed_again: u32,
+    /// What the operator imported of the hot SKU.
+    imported: u64,
     /// Orders that were read back in the end of an earlier round.
     read: BTreeSet<String>,
     directory: tempfile::TempDir,
@@ -99,7 +114,17 @@ impl Crash {
         let buyers = furnish(&program, &MONEY).await;
         let front = Arc::new(Front::new(buyers, &directory.path().join("history.jsonl")));
         let chance = Chance::new(seed);
-        Self { chance, program, front, deck: Vec::new(), tally: Tally::default(), read: BTreeSet::new(), directory }
+        Self {
+            chance,
+            program,
+            front,
+            deck: Vec::new(),
+            tally: Tally::default(),
+            killed_again: 0,
+            imported: 0,
+            read: BTreeSet::new(),
+            directory,
+        }
     }
 
     async fn round(&mut self, round: u64) {
@@ -118,11 +143,22 @@ impl Crash {
         supplies.join_all().await;
         let answers = Answers::since(&self.front.history(), first);
         let settled = settle(&self.front, &self.program.base_url()).await;
-        println!("round {round:>3}: {kind:?}, ready after {} ms; {answers:?}, {settled:?}", away.as_millis());
+        println!(
+            "round {round:>3}: {kind:?}, ready after {} ms; {answers:?}, {settled:?}",
+            away.as_millis()
+        );
         self.tally.add(kind, answers, settled, away);
         self.place_one(round).await;
         self.look_back().await;
-        pronounce(&self.front, &mut self.database().await).await;
+        let mut database = self.database().await;
+        pronounce(&self.front, &mut database).await;
+        if round % VERIFY_EVERY == 0 {
+            self.program.verify();
+        }
+        if round == 1 {
+            // While there is little to look through.
+            controls::each_invariant_turns_red(&mut database).await;
+        }
     }
 
     /// The next kind: every kind comes once before one comes again.
@@ -138,8 +174,13 @@ impl Crash {
     async fn restock(&mut self, round: u64) {
         let mut operator = Operator::of(&self.program);
         for goods in [HOT, BESIDE[0], BESIDE[1]] {
-            let count = usize::try_from(self.chance.between(200, 1_200)).unwrap();
+            let count = self.chance.between(200, 1_200);
             operator.import(&goods, &format!("before-{round}"), count).await;
+            self.imported += if goods.product_id == HOT.product_id {
+                count
+            } else {
+                0
+            };
         }
     }
 
@@ -148,14 +189,24 @@ impl Crash {
         self.front.open_doors(true);
         let (mut load, mut supplies) = (JoinSet::new(), JoinSet::new());
         for proc in 0..CLIENTS {
-            load.spawn(Client::new(&self.front, proc, &self.program.base_url(), Menu::Everything, self.chance.fork()).run());
+            load.spawn(
+                Client::new(
+                    &self.front,
+                    proc,
+                    &self.program.base_url(),
+                    Menu::Everything,
+                    self.chance.fork(),
+                )
+                .run(),
+            );
         }
         let mut operator = Operator::of(&self.program);
         let poor = self.front.buyers[MONEY.len() - 1].clone();
         let (count, pause) = (self.chance.between(100, 1_500), self.chance.between(0, 500));
+        self.imported += count;
         supplies.spawn(async move {
             tokio::time::sleep(Duration::from_millis(pause)).await;
-            operator.import(&HOT, &format!("within-{round}"), usize::try_from(count).unwrap()).await;
+            operator.import(&HOT, &format!("within-{round}"), count).await;
             operator.top_up(&poor, ALLOWANCE, &format!("round {round}")).await;
         });
         (load, supplies)
@@ -165,6 +216,12 @@ impl Crash {
     async fn recover(&mut self, kind: Strike, server: u32) -> Duration {
         let began = Instant::now();
         if kind.hits_service() {
+            if self.chance.percent(KILLED_AGAIN) {
+                self.program.spawn();
+                tokio::time::sleep(Duration::from_millis(self.chance.between(0, 700))).await;
+                self.program.kill();
+                self.killed_again += 1;
+            }
             return self.program.start().await;
         }
         while kind == Strike::Postmaster && self.is_there(server) {
@@ -182,12 +239,22 @@ impl Crash {
 
     /// After all this an order can be placed.
     async fn place_one(&mut self, round: u64) {
-        let wish = Wish { buyer: 0, key: format!("after-{round}"), body: order_of(&[(HOT, 1)]) };
+        let wish = Wish {
+            buyer: 0,
+            key: format!("after-{round}"),
+            body: order_of(&[(HOT, 1)]),
+        };
         let mut operator = Operator::of(&self.program);
         operator.import(&HOT, &format!("after-{round}"), 10).await;
+        self.imported += 10;
         let mut client = self.front.buyers[0].at(&self.program.base_url());
         let answer = until_definite(&self.front, 0, &mut client, &Question::Order(wish)).await;
-        assert_eq!(answer.status.as_u16(), 201, "{}", String::from_utf8_lossy(&answer.body));
+        assert_eq!(
+            answer.status.as_u16(),
+            201,
+            "{}",
+            String::from_utf8_lossy(&answer.body)
+        );
     }
 
     async fn look_back(&mut self) {
@@ -203,19 +270,38 @@ impl Crash {
         PgConnection::connect_with(&options).await.unwrap()
     }
 
-    /// Everything is read once more, after the last round; then the proof that these checks can fail.
+    /// Everything is read once more after the last round, and the service ends as it should.
     async fn end(mut self, rounds: u64) {
         let taken = self.front.taken();
         read_back(&self.front, &self.program.base_url(), &taken).await;
         pronounce(&self.front, &mut self.database().await).await;
-        controls::each_invariant_turns_red(&mut self.database().await).await;
+        let poor = &self.front.buyers[MONEY.len() - 1];
+        let cents = 100 * u64::from(ALLOWANCE) * (rounds + 1);
+        heard_once(&mut self.database().await, self.imported, &poor.partner_id, cents).await;
         controls::a_forged_history_turns_red(&self.directory.path().join("history.jsonl"));
-        println!("{} orders, each read back twice\n{}", taken.len(), self.tally);
+        println!(
+            "{} orders, each read back twice; {} starts killed\n{}",
+            taken.len(),
+            self.killed_again,
+            self.tally
+        );
         if rounds >= Strike::ALL.len() as u64 {
-            assert!(self.tally.missing().is_empty(), "what never struck: {:?}", self.tally.missing());
+            assert!(
+                self.tally.missing().is_empty(),
+                "what never struck: {:?}",
+                self.tally.missing()
+            );
             let settled = self.tally.settled();
-            assert!(settled.committed > 0 && settled.not_written > 0, "both outcomes are met: {settled:?}");
+            assert!(
+                settled.committed > 0 && settled.not_written > 0,
+                "both outcomes are met: {settled:?}"
+            );
         }
-        assert!(self.program.stop(), "a drained service ends well:\n{}", self.program.log_end());
+        assert!(
+            self.program.stop(),
+            "a drained service ends well:\n{}",
+            self.program.log_end()
+        );
+        self.program.verify();
     }
 }

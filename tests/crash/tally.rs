@@ -24,7 +24,9 @@ impl Answers {
     /// Of the order calls from this operation on.
     pub(crate) fn since(history: &History, first: u64) -> Self {
         let mut answers = Self::default();
-        let ops = history.ops().filter(|op| op.invoke.op_id >= first && op.invoke.f == Call::Order);
+        let ops = history
+            .ops()
+            .filter(|op| op.invoke.op_id >= first && op.invoke.f == Call::Order);
         ops.for_each(|op| answers.count(op));
         answers
     }
@@ -33,7 +35,9 @@ impl Answers {
         let place = match op.completion.as_ref().map(|event| (event.kind, event.status)) {
             Some((EventKind::Ok, _)) => &mut self.acknowledged,
             Some((EventKind::Fail, None)) => &mut self.not_sent,
-            Some((EventKind::Fail, _)) if op.completion.as_ref().is_some_and(is_in_progress) => &mut self.postponed,
+            Some((EventKind::Fail, _)) if op.completion.as_ref().is_some_and(is_in_progress) => {
+                &mut self.postponed
+            }
             Some((EventKind::Fail, _)) => &mut self.refused,
             Some((EventKind::Info, Some(_))) => &mut self.unavailable,
             Some((EventKind::Info | EventKind::Invoke, _)) | None => &mut self.unanswered,
@@ -81,13 +85,19 @@ impl Tally {
 
     /// Which kinds never came up.
     pub(crate) fn missing(&self) -> Vec<Strike> {
-        Strike::ALL.into_iter().filter(|strike| !self.0.contains_key(strike)).collect()
+        Strike::ALL
+            .into_iter()
+            .filter(|strike| !self.0.contains_key(strike))
+            .collect()
     }
 
     /// How many open outcomes were found committed, and how many not.
     pub(crate) fn settled(&self) -> Settled {
         let sum = |of: fn(&Settled) -> usize| self.0.values().map(|line| of(&line.settled)).sum();
-        Settled { committed: sum(|settled| settled.committed), not_written: sum(|settled| settled.not_written) }
+        Settled {
+            committed: sum(|settled| settled.committed),
+            not_written: sum(|settled| settled.not_written),
+        }
     }
 }
 
@@ -96,10 +106,25 @@ impl fmt::Display for Tally {
         writeln!(
             f,
             "{:22}{:>7}{:>7}{:>9}{:>11}{:>6}{:>11}{:>10}   {:>11}{:>13}{:>12}",
-            "struck", "rounds", "acked", "refused", "409 wait", "5xx", "no answer", "not sent", "open: were", "open: were not", "ready after"
+            "struck",
+            "rounds",
+            "acked",
+            "refused",
+            "409 wait",
+            "5xx",
+            "no answer",
+            "not sent",
+            "open: were",
+            "open: were not",
+            "ready after"
         )?;
         for (strike, line) in &self.0 {
-            let Line { rounds, answers: a, settled: s, slowest } = line;
+            let Line {
+                rounds,
+                answers: a,
+                settled: s,
+                slowest,
+            } = line;
             writeln!(
                 f,
                 "{:22}{rounds:>7}{:>7}{:>9}{:>11}{:>6}{:>11}{:>10}   {:>11}{:>13}{:>12}",

@@ -27,8 +27,10 @@ use crate::world::{BESIDE, Goods, HOT, furnish, order_of};
 use crate::{one_at_a_time, run};
 
 /// Both nodes read the same codes.
-const MASTER_KEY: (&str, &str) =
-    ("VOUCHSAFE_MASTER_KEY", "5f1c0b7d9e3a48264b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f901a2b");
+const MASTER_KEY: (&str, &str) = (
+    "VOUCHSAFE_MASTER_KEY",
+    "5f1c0b7d9e3a48264b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f901a2b",
+);
 
 /// What the two partners begin with, in USD: one has plenty, the other's runs out on both nodes at once.
 const MONEY: [u32; 2] = [10_000_000, 3_000];
@@ -37,7 +39,7 @@ const MONEY: [u32; 2] = [10_000_000, 3_000];
 const CLIENTS: u32 = 6;
 
 /// What each node imports of each product for itself: four chunks.
-const OWN_STOCK: usize = 2_000;
+const OWN_STOCK: u64 = 2_000;
 
 /// How long the lease may take to run out (15 s), or the stock to be taken.
 const TAKEN_WITHIN: Duration = Duration::from_secs(60);
@@ -72,15 +74,25 @@ impl Pair {
         let buyers = furnish(&first, &MONEY).await;
         let options = postgres::running(first.data_dir()).unwrap();
         let url = options.to_url_lossy();
-        let mut second = Program::at(&directory.join("second"), &[MASTER_KEY, ("DATABASE_URL", url.as_str())]);
+        let mut second = Program::at(
+            &directory.join("second"),
+            &[MASTER_KEY, ("DATABASE_URL", url.as_str())],
+        );
         second.start().await;
         let front = Arc::new(Front::new(buyers, &directory.join("history.jsonl")));
         let database = PgConnection::connect_with(&options).await.unwrap();
-        let pair = Self { first, second, front, database, chance: Chance::new(7) };
+        let pair = Self {
+            first,
+            second,
+            front,
+            database,
+            chance: Chance::new(7),
+        };
         for (node, name) in [(&pair.first, "first"), (&pair.second, "second")] {
             for goods in [HOT, BESIDE[0]] {
                 Operator::of(node).import(&goods, name, OWN_STOCK).await;
-                pair.place(node, &format!("claim-{name}-{}", goods.product_id), goods, 1).await;
+                pair.place(node, &format!("claim-{name}-{}", goods.product_id), goods, 1)
+                    .await;
             }
         }
         pair
@@ -88,10 +100,19 @@ impl Pair {
 
     /// Places an order at a node, which must be accepted.
     async fn place(&self, node: &Program, key: &str, goods: Goods, quantity: u64) {
-        let wish = Wish { buyer: 0, key: key.to_owned(), body: order_of(&[(goods, quantity)]) };
+        let wish = Wish {
+            buyer: 0,
+            key: key.to_owned(),
+            body: order_of(&[(goods, quantity)]),
+        };
         let mut client = self.front.buyers[0].at(&node.base_url());
         let answer = until_definite(&self.front, 0, &mut client, &Question::Order(wish)).await;
-        assert_eq!(answer.status.as_u16(), 201, "{key}: {}", String::from_utf8_lossy(&answer.body));
+        assert_eq!(
+            answer.status.as_u16(),
+            201,
+            "{key}: {}",
+            String::from_utf8_lossy(&answer.body)
+        );
     }
 
     fn open_doors(&mut self) -> JoinSet<()> {
@@ -99,8 +120,18 @@ impl Pair {
         let mut load = JoinSet::new();
         for proc in 0..2 * CLIENTS {
             // Partners take turns from one number to the next, nodes every second one.
-            let node = if proc / 2 % 2 == 0 { &self.first } else { &self.second };
-            let client = Client::new(&self.front, proc, &node.base_url(), Menu::Plain, self.chance.fork());
+            let node = if proc / 2 % 2 == 0 {
+                &self.first
+            } else {
+                &self.second
+            };
+            let client = Client::new(
+                &self.front,
+                proc,
+                &node.base_url(),
+                Menu::Plain,
+                self.chance.fork(),
+            );
             load.spawn(client.run());
         }
         load
@@ -141,7 +172,10 @@ impl Pair {
     /// The first one stops in the middle of its orders; the second one settles them and takes its stock.
     async fn sleep_past_the_lease(&mut self) {
         let (first, second) = self.owned().await;
-        assert!(first > 0 && second > 0, "each has stock of its own: {first}, {second}");
+        assert!(
+            first > 0 && second > 0,
+            "each has stock of its own: {first}, {second}"
+        );
         let load = self.open_doors();
         tokio::time::sleep(Duration::from_millis(200)).await;
         send(self.first.pid(), Signal::STOP);
@@ -155,19 +189,32 @@ impl Pair {
             self.buy_out(number).await;
             number += 1;
         }
-        println!("its stock was taken {} ms after SIGSTOP", began.elapsed().as_millis());
+        println!(
+            "its stock was taken {} ms after SIGSTOP",
+            began.elapsed().as_millis()
+        );
         let settled = settle(&self.front, &self.second.base_url()).await;
         println!("under way in it, found out at the other: {settled:?}");
-        assert!(self.owned().await.1 > 0, "something of what was taken is left to be sold");
+        assert!(
+            self.owned().await.1 > 0,
+            "something of what was taken is left to be sold"
+        );
     }
 
     /// A large order at the second one: served, or told to come again while what is there is another's.
     async fn buy_out(&self, number: u32) {
-        let wish = Wish { buyer: 0, key: format!("out-{number}"), body: order_of(&[(HOT, 100)]) };
+        let wish = Wish {
+            buyer: 0,
+            key: format!("out-{number}"),
+            body: order_of(&[(HOT, 100)]),
+        };
         let mut client = self.front.buyers[0].at(&self.second.base_url());
         let came = self.front.ask(0, &mut client, &Question::Order(wish), None).await;
         let status = came.unwrap().status.as_u16();
-        assert!(status == 201 || status == 503, "what another owns is not sold out: {status}");
+        assert!(
+            status == 201 || status == 503,
+            "what another owns is not sold out: {status}"
+        );
     }
 
     /// What the first one still believes to have is refused.
@@ -175,11 +222,21 @@ impl Pair {
         send(self.first.pid(), Signal::CONT);
         let mut client = self.front.buyers[0].at(&self.first.base_url());
         for number in 0..10 {
-            let wish = Wish { buyer: 0, key: format!("woken-{number}"), body: order_of(&[(HOT, 1)]) };
+            let wish = Wish {
+                buyer: 0,
+                key: format!("woken-{number}"),
+                body: order_of(&[(HOT, 1)]),
+            };
             let came = self.front.ask(0, &mut client, &Question::Order(wish), None).await;
-            assert_eq!(came.unwrap().status.as_u16(), 503, "it has nothing left, and others have");
+            assert_eq!(
+                came.unwrap().status.as_u16(),
+                503,
+                "it has nothing left, and others have"
+            );
         }
-        let refused = Operator::of(&self.first).figure(r#"vouchsafe_journal_verdicts_total{verdict="stale_stock"}"#).await;
+        let refused = Operator::of(&self.first)
+            .figure(r#"vouchsafe_journal_verdicts_total{verdict="stale_stock"}"#)
+            .await;
         println!("refused in the commit after it woke up: {refused}");
         assert!(refused > 0, "its commits with lost chunks are refused");
     }
@@ -189,9 +246,14 @@ impl Pair {
         Operator::of(&self.first).import(&HOT, "fresh", OWN_STOCK).await;
         let began = Instant::now();
         self.place(&self.first, "recovered", HOT, 1).await;
-        println!("it sells again {} ms after an import", began.elapsed().as_millis());
+        println!(
+            "it sells again {} ms after an import",
+            began.elapsed().as_millis()
+        );
         // What waits at it for other goods has to find some, too.
-        Operator::of(&self.first).import(&BESIDE[0], "fresh", OWN_STOCK).await;
+        Operator::of(&self.first)
+            .import(&BESIDE[0], "fresh", OWN_STOCK)
+            .await;
     }
 
     async fn end(mut self) {
@@ -202,12 +264,16 @@ impl Pair {
         read_back(&self.front, &self.first.base_url(), other).await;
         read_back(&self.front, &self.second.base_url(), half).await;
         pronounce(&self.front, &mut self.database).await;
+        self.first.verify();
         let mut spent_elsewhere = 0;
         for node in [&self.first, &self.second] {
             let line = r#"vouchsafe_journal_verdicts_total{verdict="stale_balance"}"#;
             spent_elsewhere += Operator::of(node).figure(line).await;
         }
-        println!("{} orders on two nodes, {settled:?}; {spent_elsewhere} found their money spent", taken.len());
+        println!(
+            "{} orders on two nodes, {settled:?}; {spent_elsewhere} found their money spent",
+            taken.len()
+        );
         assert!(spent_elsewhere > 0, "the nodes met at one wallet");
         assert!(self.second.stop(), "{}", self.second.log_end());
         drop(self.database);

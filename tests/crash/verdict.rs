@@ -18,10 +18,14 @@ pub(crate) async fn pronounce(front: &Front, database: &mut PgConnection) {
     }
     same_bytes(&history);
     let mut snapshot = database.begin().await.unwrap();
-    sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").execute(&mut *snapshot).await.unwrap();
+    sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        .execute(&mut *snapshot)
+        .await
+        .unwrap();
     let broken = invariants::broken(&mut snapshot).await;
     assert!(broken.is_empty(), "broken in the database: {broken:#?}");
     nothing_unasked(front, &history, &mut snapshot).await;
+    every_look_is_in_the_trail(&history, &mut snapshot).await;
     snapshot.rollback().await.unwrap();
     nobody_hangs(database).await;
 }
@@ -29,12 +33,17 @@ pub(crate) async fn pronounce(front: &Front, database: &mut PgConnection) {
 /// The operations that a violation names, by their number, order, voucher or key: its story.
 pub(crate) fn story(history: &History, violation: &Violation) -> String {
     let text = violation.to_string();
-    let words: BTreeSet<&str> =
-        text.split(|c: char| !c.is_ascii_alphanumeric() && !"_-".contains(c)).filter(|word| !word.is_empty()).collect();
+    let words: BTreeSet<&str> = text
+        .split(|c: char| !c.is_ascii_alphanumeric() && !"_-".contains(c))
+        .filter(|word| !word.is_empty())
+        .collect();
     let named = |text: Option<&str>| text.is_some_and(|text| words.contains(text));
     let mut lines = String::new();
     for op in history.ops() {
-        let vouchers = op.ok().and_then(|event| event.order.as_ref()).map(|order| &order.vouchers);
+        let vouchers = op
+            .ok()
+            .and_then(|event| event.order.as_ref())
+            .map(|order| &order.vouchers);
         let is_named = named(Some(&op.invoke.op_id.to_string()))
             || named(op.invoke.key.as_deref())
             || named(op.invoke.order_id.as_deref())
@@ -62,13 +71,20 @@ fn same_bytes(history: &History) {
     for event in read {
         let first = acknowledged.get(&event.order_id.as_deref());
         let first = first.unwrap_or_else(|| panic!("read and never acknowledged: {event:?}"));
-        assert_eq!(first.body_hash, event.body_hash, "acknowledged {first:?}\nread {event:?}");
+        assert_eq!(
+            first.body_hash, event.body_hash,
+            "acknowledged {first:?}\nread {event:?}"
+        );
     }
 }
 
 /// The orders in the database are those that were acknowledged, no more and no less: all keys are closed by now.
 async fn nothing_unasked(front: &Front, history: &History, snapshot: &mut PgConnection) {
-    let partners: BTreeSet<&str> = front.buyers.iter().map(|buyer| buyer.partner_id.as_str()).collect();
+    let partners: BTreeSet<&str> = front
+        .buyers
+        .iter()
+        .map(|buyer| buyer.partner_id.as_str())
+        .collect();
     let stored: Vec<(String, String)> = sqlx::query_as(
         "SELECT 'ptn_' || replace(partner_id::text, '-', ''), 'ord_' || replace(order_id::text, '-', '') FROM orders",
     )
@@ -80,12 +96,60 @@ async fn nothing_unasked(front: &Front, history: &History, snapshot: &mut PgConn
         .map(|(partner, order)| (partner.as_str(), order.as_str()))
         .filter(|(partner, _)| partners.contains(partner))
         .collect();
-    let orders = history.ops().filter(|op| op.invoke.f == Call::Order).filter_map(|op| op.ok());
-    let acknowledged: BTreeSet<(&str, &str)> =
-        orders.map(|event| (event.partner.as_str(), event.order_id.as_deref().unwrap())).collect();
+    let orders = history
+        .ops()
+        .filter(|op| op.invoke.f == Call::Order)
+        .filter_map(|op| op.ok());
+    let acknowledged: BTreeSet<(&str, &str)> = orders
+        .map(|event| (event.partner.as_str(), event.order_id.as_deref().unwrap()))
+        .collect();
     let unasked: Vec<_> = stored.difference(&acknowledged).collect();
     let lost: Vec<_> = acknowledged.difference(&stored).collect();
-    assert!(unasked.is_empty() && lost.is_empty(), "in the database alone: {unasked:?}; not in it: {lost:?}");
+    assert!(
+        unasked.is_empty() && lost.is_empty(),
+        "in the database alone: {unasked:?}; not in it: {lost:?}"
+    );
+}
+
+/// Codes that were handed out left a trace each, in the trail that is written before they are opened.
+async fn every_look_is_in_the_trail(history: &History, snapshot: &mut PgConnection) {
+    let traces: Vec<(String, i64)> = sqlx::query_as(
+        "SELECT 'ord_' || replace(order_id::text, '-', ''), count(*) FROM code_retrievals GROUP BY order_id",
+    )
+    .fetch_all(snapshot)
+    .await
+    .unwrap();
+    let traces: BTreeMap<String, i64> = traces.into_iter().collect();
+    let mut looks: BTreeMap<&str, i64> = BTreeMap::new();
+    for op in history
+        .ops()
+        .filter(|op| op.invoke.f == Call::Codes && op.ok().is_some())
+    {
+        *looks.entry(op.invoke.order_id.as_deref().unwrap()).or_default() += 1;
+    }
+    for (order_id, looks) in looks {
+        let traces = traces.get(order_id).copied().unwrap_or_default();
+        assert!(
+            traces >= looks,
+            "the codes of {order_id} were read {looks} times, the trail says {traces}"
+        );
+    }
+}
+
+/// What an operator said again after a lost answer was done once: so many vouchers of the hot SKU came in, and so many
+/// cents for that partner.
+pub(crate) async fn heard_once(database: &mut PgConnection, vouchers: u64, partner_id: &str, cents: u64) {
+    let (codes, booked): (i64, i64) = sqlx::query_as(
+        "SELECT (SELECT count(*) FROM codes WHERE product_id = 'hot'),
+                (SELECT sum(amount)::bigint
+                   FROM ledger
+                  WHERE kind = 'TOP_UP' AND 'ptn_' || replace(partner_id::text, '-', '') = $1)",
+    )
+    .bind(partner_id)
+    .fetch_one(database)
+    .await
+    .unwrap();
+    assert_eq!((codes.cast_unsigned(), booked.cast_unsigned()), (vouchers, cents));
 }
 
 /// No backend holds a transaction open that nobody works on.

@@ -17,7 +17,11 @@ pub(crate) struct Goods {
 }
 
 const fn stocked(product_id: &'static str, usd: u32) -> Goods {
-    Goods { product_id, usd, route: "stock" }
+    Goods {
+        product_id,
+        usd,
+        route: "stock",
+    }
 }
 
 /// What everybody wants.
@@ -30,13 +34,17 @@ pub(crate) const BESIDE: [Goods; 2] = [stocked("wide", 10), stocked("calm", 50)]
 pub(crate) const SCARCE: Goods = stocked("scarce", 5);
 
 /// How many there are of it.
-pub(crate) const SCARCE_STOCK: usize = 3;
+pub(crate) const SCARCE_STOCK: u64 = 3;
 
 /// What nobody can pay for.
 pub(crate) const DEAR: Goods = stocked("dear", 100_000_000);
 
 /// What a vendor has to make, and never does.
-pub(crate) const MADE: Goods = Goods { product_id: "made", usd: 20, route: "vendor" };
+pub(crate) const MADE: Goods = Goods {
+    product_id: "made",
+    usd: 20,
+    route: "vendor",
+};
 
 /// Everything.
 pub(crate) const ALL_GOODS: [Goods; 6] = [HOT, BESIDE[0], BESIDE[1], SCARCE, DEAR, MADE];

@@ -208,8 +208,13 @@ async fn at_the_most_talkative_nothing_secret_is_written_anywhere() {
         (token.trim().to_owned(), "the operator's token"),
     ];
     assert!(service.log().contains("TRACE"), "it was not talkative");
+    let scratch = service.data_dir().parent().unwrap();
+    assert!(
+        !files_with(scratch, &sale.product_id).is_empty(),
+        "what is no secret is found"
+    );
     for (secret, what) in secrets {
-        let found = files_with(service.data_dir().parent().unwrap(), &secret);
+        let found = files_with(scratch, &secret);
         let found: Vec<_> = found
             .iter()
             .filter(|path| !path.ends_with("/operator-token"))

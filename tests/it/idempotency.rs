@@ -1,6 +1,5 @@
 //! Is an order placed once, however often it is sent (contract §5)?
 
-use futures_util::future::join_all;
 use hyper::Method;
 use hyper::header::HeaderValue;
 use serde_json::json;
@@ -8,7 +7,7 @@ use vouchsafe_load::client::Answer;
 use vouchsafe_load::partner::{IDEMPOTENCY_KEY, unix_seconds};
 
 use crate::support::{
-    Operator, Partner, Sale, accepted, kept_refusal, line_of, order_of, refused, shared, text_of, unique,
+    Operator, Partner, Sale, accepted, kept_refusal, order_of, refused, shared, text_of, unique,
 };
 
 /// The second answer is the first one again.
@@ -211,60 +210,6 @@ async fn other_refusals_leave_the_key_unused() {
     let answer = partner.send(&key, &body).await;
     accepted(&answer, 201);
     assert_eq!(answer.header("idempotent-replayed"), None);
-}
-
-#[tokio::test]
-async fn of_twenty_at_once_one_is_executed() {
-    let mut operator = Operator::of(shared());
-    let sale = operator.sale(20).await;
-    let mut partner = operator.partner("1000").await;
-    let key = unique("key");
-    let requests = (0..20).map(|_| {
-        let mut partner = partner.again();
-        let (key, sale) = (&key, &sale);
-        async move { partner.order_under(key, sale, 1).await }
-    });
-    let answers = join_all(requests).await;
-    let (placed, busy): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
-    for answer in busy {
-        refused(answer, 409, "IDEMPOTENCY_IN_PROGRESS");
-        assert_eq!(answer.header("retry-after"), Some("1"));
-    }
-    let fresh: Vec<_> = placed
-        .iter()
-        .filter(|answer| answer.header("idempotent-replayed").is_none())
-        .collect();
-    assert_eq!(fresh.len(), 1);
-    assert!(placed.iter().all(|answer| answer.body == fresh[0].body));
-    assert_eq!(partner.balance("USD").await, "975.00");
-    assert_replay(fresh[0], &partner.order_under(&key, &sale, 1).await);
-}
-
-#[tokio::test]
-async fn of_twenty_at_once_with_other_bodies_one_is_executed() {
-    let mut operator = Operator::of(shared());
-    let sale = operator.sale(20).await;
-    let mut partner = operator.partner("1000").await;
-    let key = unique("key");
-    let requests = (0..20).map(|n| {
-        let mut partner = partner.again();
-        let (key, body) = (
-            &key,
-            json!({ "items": [line_of(&sale, 1)], "reference": n.to_string() }),
-        );
-        async move { partner.send(key, &body).await }
-    });
-    let answers = join_all(requests).await;
-    let (placed, others): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
-    assert_eq!(placed.len(), 1);
-    for answer in others {
-        if answer.status == 409 {
-            refused(answer, 409, "IDEMPOTENCY_IN_PROGRESS");
-        } else {
-            refused(answer, 422, "IDEMPOTENCY_KEY_REUSED");
-        }
-    }
-    assert_eq!(partner.balance("USD").await, "975.00");
 }
 
 #[tokio::test]

@@ -8,17 +8,32 @@
 
 mod support;
 
+#[path = "../support/database.rs"]
+#[allow(dead_code, reason = "shared with other suites")]
+mod database;
+
 mod access;
+mod bookings;
 mod catalogue;
 mod codes;
+mod commands;
+mod expiry;
 mod idempotency;
+mod imports;
 mod ledger;
+mod operators;
 mod orders;
+mod partners;
+mod paths;
 mod pending;
+mod production;
 mod races;
 mod refusals;
 mod restarts;
+mod routes;
+mod shelves;
 mod shutdown;
 mod signatures;
 mod validation;
+mod voids;
 mod wire;

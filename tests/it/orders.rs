@@ -230,45 +230,6 @@ async fn a_denomination_is_a_number_or_a_string_and_lies_on_the_list_or_the_step
 }
 
 #[tokio::test]
-async fn what_expires_first_is_sold_first_over_several_imports() {
-    let mut operator = Operator::of(shared());
-    let sale = operator.sale(0).await;
-    for (vouchers, expiry) in [(2, ""), (2, "2099-01-01"), (2, "2090-01-01")] {
-        operator.restock(&sale, vouchers, expiry).await;
-    }
-    let mut partner = operator.partner("1000").await;
-    assert_eq!(
-        expiries(&accepted(&partner.order(&sale, 1).await, 201)),
-        ["2090-01-01"]
-    );
-    // The shelf holds what it claimed; what came later and expires sooner goes before it.
-    operator.restock(&sale, 1, "2080-01-01").await;
-    assert_eq!(
-        expiries(&accepted(&partner.order(&sale, 3).await, 201)),
-        ["2080-01-01", "2090-01-01", "2099-01-01"]
-    );
-    assert_eq!(
-        expiries(&accepted(&partner.order(&sale, 3).await, 201)),
-        ["2099-01-01", "null", "null"]
-    );
-}
-
-#[tokio::test]
-async fn a_voucher_with_too_few_days_left_is_never_sold() {
-    let mut operator = Operator::of(shared());
-    let sale = operator.offer(json!({ "min_validity_days": 30 }), "25", 0).await;
-    operator.restock(&sale, 1, &in_days(29)).await;
-    let mut partner = operator.partner("1000").await;
-    refused(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
-    operator.restock(&sale, 1, &in_days(31)).await;
-    assert_eq!(
-        expiries(&accepted(&partner.order(&sale, 1).await, 201)),
-        [in_days(31)]
-    );
-    refused(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
-}
-
-#[tokio::test]
 async fn the_largest_order_is_delivered_whole() {
     let mut operator = Operator::of(shared());
     let sale = operator.sale(1_000).await;
@@ -302,11 +263,6 @@ async fn the_price_is_the_services_own() {
     assert_eq!(json_of(&partner.order(&sale, 1).await)["total_amount"], 25.0);
 }
 
-fn expiries(order: &Value) -> Vec<String> {
-    let text = |voucher: &Value| voucher["expiry"].as_str().unwrap_or("null").to_owned();
-    order["vouchers"].as_array().unwrap().iter().map(text).collect()
-}
-
 fn assert_id(id: &str, prefix: &str) {
     let digits = id.strip_prefix(prefix).unwrap_or_else(|| panic!("{id}"));
     assert!(
@@ -322,10 +278,4 @@ fn assert_is_now(text: &str) {
         text.ends_with('Z') && unix_seconds().abs_diff(time.unsigned_abs()) < CLOCK_SLACK_S,
         "{text}"
     );
-}
-
-/// The date so many days from now.
-fn in_days(days: i64) -> String {
-    let now = OffsetDateTime::from_unix_timestamp(i64::try_from(unix_seconds()).unwrap()).unwrap();
-    (now.date() + time::Duration::days(days)).to_string()
 }

@@ -1,4 +1,4 @@
-//! Who gets the last voucher and the last money, when many ask at once?
+//! Who gets the last voucher and the last money, and whose order is it, when many ask at once?
 
 use std::collections::HashSet;
 
@@ -94,4 +94,58 @@ async fn an_order_that_is_short_of_one_product_takes_none_of_the_other() {
     let answers = at_once(&partner, bodies.collect()).await;
     assert_eq!(placed(&answers, 409, "INSUFFICIENT_INVENTORY"), 4);
     accepted(&partner.again().order(&plenty, 8).await, 201);
+}
+
+#[tokio::test]
+async fn of_twenty_with_one_key_one_is_executed() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(20).await;
+    let mut partner = operator.partner("1000").await;
+    let key = unique("key");
+    let requests = (0..20).map(|_| {
+        let mut partner = partner.again();
+        let (key, sale) = (&key, &sale);
+        async move { partner.order_under(key, sale, 1).await }
+    });
+    let answers = join_all(requests).await;
+    let (placed, busy): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
+    for answer in busy {
+        refused(answer, 409, "IDEMPOTENCY_IN_PROGRESS");
+        assert_eq!(answer.header("retry-after"), Some("1"));
+    }
+    let fresh: Vec<_> = placed
+        .iter()
+        .filter(|answer| answer.header("idempotent-replayed").is_none())
+        .collect();
+    assert_eq!(fresh.len(), 1);
+    assert!(placed.iter().all(|answer| answer.body == fresh[0].body));
+    assert_eq!(partner.balance("USD").await, "975.00");
+    assert_eq!(partner.order_under(&key, &sale, 1).await.body, fresh[0].body);
+}
+
+#[tokio::test]
+async fn of_twenty_with_one_key_and_other_bodies_one_is_executed() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(20).await;
+    let mut partner = operator.partner("1000").await;
+    let key = unique("key");
+    let requests = (0..20).map(|n| {
+        let mut partner = partner.again();
+        let (key, body) = (
+            &key,
+            json!({ "items": [line_of(&sale, 1)], "reference": n.to_string() }),
+        );
+        async move { partner.send(key, &body).await }
+    });
+    let answers = join_all(requests).await;
+    let (placed, others): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
+    assert_eq!(placed.len(), 1);
+    for answer in others {
+        if answer.status == 409 {
+            refused(answer, 409, "IDEMPOTENCY_IN_PROGRESS");
+        } else {
+            refused(answer, 422, "IDEMPOTENCY_KEY_REUSED");
+        }
+    }
+    assert_eq!(partner.balance("USD").await, "975.00");
 }

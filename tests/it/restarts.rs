@@ -78,6 +78,7 @@ async fn answers_are_replayed_and_orders_read_after_an_orderly_and_a_sudden_end(
     assert_eq!(partner.get(path).await.body, kept[0].answer.body);
     assert_eq!(partner.balance("USD").await, "1060.00");
     refused(&partner.order(&sale, 1).await, 409, "PRODUCT_UNAVAILABLE");
+    service.assert_verified();
 }
 
 #[tokio::test]
@@ -108,6 +109,7 @@ async fn after_a_sudden_end_the_claimed_stock_is_there_at_once() {
     println!("first order {took:?} after the restart (promised: 3 s)");
     assert!(took < FIRST_ORDER, "{took:?}");
     refused(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+    service.assert_verified();
 }
 
 #[tokio::test]
@@ -150,6 +152,7 @@ async fn without_its_database_the_service_says_so_and_recovers() {
     assert_eq!(partner.balance("USD").await, "50.00");
     let mut anyone = partner.at(&service.base_url().replace("/api/v1", ""));
     accepted(&anyone.get("/readyz").await, 200);
+    service.assert_verified();
 }
 
 #[test]

@@ -65,6 +65,7 @@ async fn told_to_end_it_answers_what_is_open_and_leaves_nothing_behind() {
         "{} placed, {refused_ones} refused, {unknown} without an answer",
         placed.get()
     );
+    service.assert_verified();
     service.restart();
     let mut partner = partner.at(&service.base_url());
     for Sent { key, outcome } in &sent {
@@ -94,6 +95,26 @@ async fn told_to_end_it_answers_what_is_open_and_leaves_nothing_behind() {
             "it was executed and not answered"
         );
     }
+}
+
+#[tokio::test]
+async fn every_invariant_holds_while_orders_are_placed() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(1_000).await;
+    let partner = operator.partner("100000").await;
+    let verified = Cell::new(false);
+    let ordering = (0..4).map(|_| {
+        let (mut partner, sale, verified) = (partner.again(), &sale, &verified);
+        async move {
+            while !verified.get() && [201, 409].contains(&partner.order(sale, 1).await.status.as_u16()) {}
+        }
+    });
+    let verifying = async {
+        let checked = tokio::task::spawn_blocking(|| shared().assert_verified()).await;
+        verified.set(true);
+        checked.unwrap();
+    };
+    tokio::join!(join_all(ordering), verifying);
 }
 
 /// Every process whose command line names the directory.

@@ -29,6 +29,20 @@ in_a_world! {
         all_is_settled(&world, &node).await;
     }
 
+    async fn what_was_answered_lately_is_replayed_though_the_store_is_out_of_reach() {
+        let (world, node) = shop().await;
+        world.import(&gift(), &[1]);
+        let (order, refusal) = (wants(ALICE, "k", "gift", 1), wants(ALICE, "too much", "gift", 9_999));
+        let first = [node.places(&order).await, node.places(&refusal).await];
+        world.db.fail_calls("one", FaultKind::ReadFails, 9);
+        (0..9).for_each(|_| world.db.fail_commit("one", Fault::Busy));
+        for (ask, heard) in [&order, &refusal].into_iter().zip(&first) {
+            assert_eq!(node.places(ask).await.replayed(), heard.fresh());
+        }
+        world.db.heal();
+        all_is_settled(&world, &node).await;
+    }
+
     async fn another_request_under_a_used_key_is_refused_and_executes_nothing() {
         let (world, mut node) = shop().await;
         world.import(&gift(), &[1; 9]);

@@ -1,11 +1,16 @@
 //! Actors that panic: the next request finds them rebuilt from the store, and nothing is sold or paid twice.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
+use vouchsafe_actors::domain::voucher::Expiry;
 use vouchsafe_actors::flows::Unanswered;
+use vouchsafe_actors::inventory::Supply;
+use vouchsafe_actors::supervisor::Patience;
 use vouchsafe_actors::testing::world::{Node, World};
-use vouchsafe_actors::testing::{Fault, FaultKind};
+use vouchsafe_actors::testing::{Fault, FaultKind, build};
+use vouchsafe_actors::wallet::Funds;
 
 use crate::in_a_world;
 use crate::shop::{ALICE, BOB, SECOND, all_is_settled, booking, gift, shop, wants};
@@ -88,6 +93,28 @@ in_a_world! {
             assert_eq!((world.balance(ALICE), world.db.free(&gift()).len()), (left - 4_000, 0), "{fault:?}");
             assert!(node.knows_balance(ALICE).await);
         }
+    }
+
+    async fn a_rebuilt_actor_decides_nothing_before_what_the_dead_held_is_settled() {
+        let (world, node) = busy_shop().await;
+        world.db.fail_commit("one", Fault::Slow(SECOND));
+        let under_way = node.begins(&wants(ALICE, "k1", "gift", 1));
+        sleep(MOMENT).await;
+        both_panic(&node).await;
+        let (wallet, shelf) = (Arc::clone(&node.engine), Arc::clone(&node.engine));
+        let money = node.spawn(async move {
+            let (least, patience) = (build::minor(1), Patience::begin());
+            wallet.wallets.set_aside(ALICE, build::usd(), least, &patience).await
+        });
+        let voucher = node.spawn(async move {
+            shelf.inventory.set_aside(&gift(), 1, Expiry::PAST, &Patience::begin()).await
+        });
+        sleep(SECOND - 10 * MOMENT).await;
+        assert!(!money.is_finished() && !voucher.is_finished());
+        under_way.await.unwrap().fresh();
+        assert!(matches!(money.await.unwrap(), Ok(Funds::Held(_))));
+        assert!(matches!(voucher.await.unwrap(), Ok(Supply::Held(_))));
+        all_is_settled(&world, &node).await;
     }
 
     async fn who_cannot_wait_for_a_rebuild_hears_that_nothing_was_decided() {

@@ -1,12 +1,38 @@
 //! Which vouchers an order gets: what expires first, as long as it is good for long enough.
 
+use std::time::Duration;
+
 use time::Duration as Days;
+use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::voucher::Expiry;
-use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::world::{Node, World};
+use vouchsafe_actors::testing::{Fault, FaultKind, build};
 
 use crate::in_a_world;
-use crate::shop::{ALICE, BOB, all_is_settled, gift, shop, wants};
+use crate::shop::{ALICE, BOB, SECOND, all_is_settled, gift, shop, wants};
+
+const MOMENT: Duration = Duration::from_millis(1);
+
+/// Needs 30 days of validity, unless a test says otherwise.
+fn strict() -> Sku {
+    build::sku("strict", 1_000)
+}
+
+/// Today, in days after the first of 2031.
+fn today() -> i64 {
+    (build::NOW.date() - build::day(0).date().unwrap()).whole_days()
+}
+
+fn needs_days(world: &World, days: u16) {
+    let mut product = world
+        .catalogue()
+        .get(&strict().product_id)
+        .unwrap()
+        .as_ref()
+        .clone();
+    product.min_validity_days = days;
+    world.set_catalogue(world.catalogue().with(product));
+}
 
 /// The days (after the first of 2031) on which the vouchers of the last order expire.
 fn days_of_last(world: &World) -> Vec<i64> {
@@ -39,17 +65,15 @@ in_a_world! {
         assert_eq!(sells(&world, &node, "gift", 1).await, [7]);
         node.imports(&gift(), &[4]);
         node.imports(&gift(), &[9]);
-        assert_eq!(sells(&world, &node, "gift", 4).await, [4, 7, 7, 9]);
+        assert_eq!(sells(&world, &node, "gift", 1).await, [4]);
+        assert_eq!(sells(&world, &node, "gift", 3).await, [7, 7, 9]);
         all_is_settled(&world, &node).await;
     }
 
     async fn what_is_not_good_for_long_enough_is_not_sold() {
         let (world, node) = shop().await;
-        let strict = build::sku("strict", 1_000);
-        let (today, first) = (build::NOW.date(), build::day(0).date().unwrap());
-        let in_30_days = (today - first).whole_days() + 30;
-        world.import(&strict, &[in_30_days - 1, in_30_days, in_30_days + 1]);
-        assert_eq!(sells(&world, &node, "strict", 1).await, [in_30_days]);
+        world.import(&strict(), &[today() + 29, today() + 30, today() + 31]);
+        assert_eq!(sells(&world, &node, "strict", 1).await, [today() + 30]);
         let heard = node.places(&wants(BOB, "k", "strict", 2)).await;
         assert_eq!(heard.fresh(), "INSUFFICIENT_INVENTORY strict/1000 2 of 1");
         all_is_settled(&world, &node).await;
@@ -57,28 +81,38 @@ in_a_world! {
 
     async fn a_clock_that_was_wrong_for_a_while_loses_no_stock() {
         let (world, node) = shop().await;
-        let (today, first) = (build::NOW.date(), build::day(0).date().unwrap());
-        let today = (today - first).whole_days();
-        world.import(&gift(), &[today, today + 1]);
+        world.import(&gift(), &[today(), today() + 1, today() + 60]);
         world.clock.jump(Days::days(2));
-        let heard = node.places(&wants(BOB, "k", "gift", 1)).await;
-        assert_eq!(heard.fresh(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
+        let heard = node.places(&wants(BOB, "k", "gift", 2)).await;
+        assert_eq!(heard.fresh(), "INSUFFICIENT_INVENTORY gift/1000 2 of 1");
         world.clock.jump(Days::days(-2));
-        assert_eq!(sells(&world, &node, "gift", 2).await, [today, today + 1]);
+        assert_eq!(sells(&world, &node, "gift", 3).await, [today(), today() + 1, today() + 60]);
         all_is_settled(&world, &node).await;
     }
 
     async fn a_product_that_needs_less_validity_than_before_loses_no_stock() {
         let (world, node) = shop().await;
-        let strict = build::sku("strict", 1_000);
-        let (today, first) = (build::NOW.date(), build::day(0).date().unwrap());
-        let today = (today - first).whole_days();
-        world.import(&strict, &[today + 10, today + 40]);
-        assert_eq!(sells(&world, &node, "strict", 1).await, [today + 40]);
-        let mut product = world.catalogue().get(&strict.product_id).unwrap().as_ref().clone();
-        product.min_validity_days = 5;
-        world.set_catalogue(world.catalogue().with(product));
-        assert_eq!(sells(&world, &node, "strict", 1).await, [today + 10]);
+        world.import(&strict(), &[today() + 10, today() + 40]);
+        let heard = node.places(&wants(BOB, "k", "strict", 2)).await;
+        assert_eq!(heard.fresh(), "INSUFFICIENT_INVENTORY strict/1000 2 of 1");
+        needs_days(&world, 5);
+        assert_eq!(sells(&world, &node, "strict", 2).await, [today() + 10, today() + 40]);
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn who_needs_less_validity_and_who_needs_more_do_not_keep_each_other_waiting() {
+        let (world, node) = shop().await;
+        world.import(&strict(), &[today() + 60, today() + 60]);
+        // Both come before the shelf knows anything, so both ask for more when it does.
+        world.db.fail_calls("one", FaultKind::ClaimLost, 1);
+        needs_days(&world, 5);
+        let less = node.begins(&wants(ALICE, "less", "strict", 3));
+        tokio::time::sleep(MOMENT).await;
+        needs_days(&world, 30);
+        let more = node.begins(&wants(BOB, "more", "strict", 3));
+        for heard in [less.await.unwrap(), more.await.unwrap()] {
+            assert_eq!(heard.fresh(), "INSUFFICIENT_INVENTORY strict/1000 3 of 2");
+        }
         all_is_settled(&world, &node).await;
     }
 
@@ -98,9 +132,9 @@ in_a_world! {
         let (world, node) = shop().await;
         let shelved = world.import(&gift(), &[1; 9]);
         assert_eq!(sells(&world, &node, "gift", 1).await, [1]);
-        world.db.fail_commit("one", vouchsafe_actors::testing::Fault::Slow(crate::shop::SECOND));
+        world.db.fail_commit("one", Fault::Slow(SECOND));
         let slow = node.begins(&wants(ALICE, "slow", "gift", 1));
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        tokio::time::sleep(MOMENT).await;
         assert!(world.db.void(shelved[2].stock_id).await);
         let heard = node.places(&wants(BOB, "k", "gift", 6)).await;
         assert!(heard.fresh().starts_with("DELIVERED"), "all six are there: {}", heard.in_words());

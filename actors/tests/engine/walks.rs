@@ -44,7 +44,7 @@ fn all_happened<K: Ord + Debug>(kinds: impl IntoIterator<Item = K>, counts: &BTr
 
 #[test]
 fn whatever_goes_wrong_nothing_is_sold_twice_and_nobody_hears_two_things() {
-    let seeds = u64::from(from_env("VOUCHSAFE_WALK_SEEDS", 20));
+    let seeds = u64::from(from_env("VOUCHSAFE_WALK_SEEDS", 12));
     let steps = from_env("VOUCHSAFE_WALK_STEPS", 300);
     let mut sum = Walked::default();
     for seed in 0..seeds {

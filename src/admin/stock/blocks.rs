@@ -27,7 +27,11 @@ pub(super) struct Block {
 
 impl Block {
     fn empty(first_line: u64) -> Self {
-        Self { first_line, lines: 0, text: Zeroizing::default() }
+        Self {
+            first_line,
+            lines: 0,
+            text: Zeroizing::default(),
+        }
     }
 
     /// The lines with their numbers, without what ends them.
@@ -49,7 +53,11 @@ pub(super) struct Blocks {
 impl Blocks {
     /// Nothing has come yet.
     pub(super) fn new() -> Self {
-        Self { current: Block::empty(1), line_bytes: 0, full: VecDeque::new() }
+        Self {
+            current: Block::empty(1),
+            line_bytes: 0,
+            full: VecDeque::new(),
+        }
     }
 
     /// The next part of the body.
@@ -111,7 +119,9 @@ mod tests {
         parts.iter().for_each(|part| blocks.push(part));
         blocks.finish();
         let full: Vec<Block> = std::iter::from_fn(|| blocks.take()).collect();
-        full.iter().flat_map(|block| block.lines().map(|(n, line)| (n, line.to_vec()))).collect()
+        full.iter()
+            .flat_map(|block| block.lines().map(|(n, line)| (n, line.to_vec())))
+            .collect()
     }
 
     #[test]
@@ -126,7 +136,10 @@ mod tests {
             ("a\rb\n", &["a\rb"]),
         ] {
             let lines = lines_of(&[body.as_bytes()]);
-            let texts: Vec<_> = lines.iter().map(|(_, line)| std::str::from_utf8(line).unwrap()).collect();
+            let texts: Vec<_> = lines
+                .iter()
+                .map(|(_, line)| std::str::from_utf8(line).unwrap())
+                .collect();
             assert_eq!(texts, expected, "{body:?}");
             assert!(lines.iter().map(|(n, _)| *n).eq(1..=expected.len() as u64));
         }

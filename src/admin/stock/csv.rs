@@ -50,13 +50,20 @@ pub(super) struct Columns {
 impl Columns {
     /// Reads the header.
     pub(super) fn read(line: &[u8]) -> Result<Self, HeaderFault> {
-        let text = std::str::from_utf8(line).ok().filter(|line| line.len() <= MAX_LINE_BYTES);
+        let text = std::str::from_utf8(line)
+            .ok()
+            .filter(|line| line.len() <= MAX_LINE_BYTES);
         let mut fields = Fields::default();
-        let found = text.and_then(|line| fields.split(line).ok()).ok_or(HeaderFault::Missing)?;
+        let found = text
+            .and_then(|line| fields.split(line).ok())
+            .ok_or(HeaderFault::Missing)?;
         let mut positions = [None; NAMES.len()];
         for position in 0..found.count {
             let name = found.get(position).trim().to_ascii_lowercase();
-            let column = NAMES.iter().position(|known| *known == name).ok_or(HeaderFault::Unknown(position + 1))?;
+            let column = NAMES
+                .iter()
+                .position(|known| *known == name)
+                .ok_or(HeaderFault::Unknown(position + 1))?;
             if positions[column].replace(position).is_some() {
                 return Err(HeaderFault::Repeated(NAMES[column]));
             }
@@ -65,17 +72,30 @@ impl Columns {
         if positions[0].is_none() {
             return Err(HeaderFault::NoCode);
         }
-        Ok(Self { positions, width, fields })
+        Ok(Self {
+            positions,
+            width,
+            fields,
+        })
     }
 
     /// The voucher of a line.
     pub(super) fn row(&mut self, line: &str, calendar: Calendar) -> Result<Row, Reason> {
         let split = self.fields.split(line)?;
         if split.count != self.width {
-            return Err(Reason::Fields { expected: self.width, found: split.count });
+            return Err(Reason::Fields {
+                expected: self.width,
+                found: split.count,
+            });
         }
-        let [code, pin, serial, url, expiry] = self.positions.map(|position| position.map(|at| split.get(at)));
-        let parts = CodeParts { code: code.unwrap_or_default(), pin, serial, url };
+        let [code, pin, serial, url, expiry] =
+            self.positions.map(|position| position.map(|at| split.get(at)));
+        let parts = CodeParts {
+            code: code.unwrap_or_default(),
+            pin,
+            serial,
+            url,
+        };
         calendar.row(&Texts { parts, expiry })
     }
 }
@@ -90,7 +110,11 @@ struct Fields {
 impl Default for Fields {
     fn default() -> Self {
         let text = Zeroizing::new(vec![0; MAX_LINE_BYTES + 1]);
-        Self { reader: Reader::new(), text, ends: [0; MAX_FIELDS] }
+        Self {
+            reader: Reader::new(),
+            text,
+            ends: [0; MAX_FIELDS],
+        }
     }
 }
 
@@ -111,8 +135,13 @@ impl Split<'_> {
 impl Fields {
     fn split(&mut self, line: &str) -> Result<Split<'_>, Reason> {
         self.reader.reset();
-        let (result, _, written, ended) = self.reader.read_record(line.as_bytes(), &mut self.text, &mut self.ends);
-        let too_many = Reason::Fields { expected: NAMES.len(), found: MAX_FIELDS };
+        let (result, _, written, ended) =
+            self.reader
+                .read_record(line.as_bytes(), &mut self.text, &mut self.ends);
+        let too_many = Reason::Fields {
+            expected: NAMES.len(),
+            found: MAX_FIELDS,
+        };
         match result {
             ReadRecordResult::InputEmpty => {}
             ReadRecordResult::OutputEndsFull => return Err(too_many),
@@ -129,6 +158,10 @@ impl Fields {
         let count = ended + last;
         // The ends of both calls are counted from the beginning of the record.
         let text = std::str::from_utf8(&self.text[..written + more]).map_err(|_| Reason::NotText)?;
-        Ok(Split { text, ends: &self.ends[..count], count })
+        Ok(Split {
+            text,
+            ends: &self.ends[..count],
+            count,
+        })
     }
 }

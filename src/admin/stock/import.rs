@@ -62,14 +62,23 @@ pub(in crate::admin) async fn import(
         }
     };
     let (target, calendar) = read_target(&service, &request)?;
-    let source = Source { service: service.clone(), target, calendar, payload, blocks: Blocks::new(), format: Some(format) };
+    let source = Source {
+        service: service.clone(),
+        target,
+        calendar,
+        payload,
+        blocks: Blocks::new(),
+        format: Some(format),
+    };
     Ok(HttpResponse::Ok().json(run(&service, source, by).await?))
 }
 
 /// Which SKU, and until when its vouchers are valid unless their lines say so.
 fn read_target(service: &Service, request: &HttpRequest) -> Result<(ImportTarget, Calendar), ApiError> {
     let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
-    let pairs = pairs.map_err(|_| ApiError::invalid("query", "expected name=value pairs"))?.into_inner();
+    let pairs = pairs
+        .map_err(|_| ApiError::invalid("query", "expected name=value pairs"))?
+        .into_inner();
     let (mut product_id, mut denomination) = (None, None);
     for (name, value) in pairs {
         let place = match name.as_str() {
@@ -84,11 +93,21 @@ fn read_target(service: &Service, request: &HttpRequest) -> Result<(ImportTarget
     let required = |value: Option<String>, name| value.ok_or_else(|| ApiError::invalid(name, "is missing"));
     let product_id = required(product_id, "product_id")?;
     let catalogue = service.catalogue.now();
-    let known = product_id.parse().ok().and_then(|id| catalogue.get(&id)).ok_or_else(no_product)?;
+    let known = product_id
+        .parse()
+        .ok()
+        .and_then(|id| catalogue.get(&id))
+        .ok_or_else(no_product)?;
     let denomination = required(denomination, "denomination")?;
     let denomination = read_denomination(known, &AmountText::from(denomination.as_str()))?;
-    let sku = Sku { product_id: known.product_id.clone(), denomination };
-    let calendar = Calendar { today: service.clock.now().date(), otherwise: fixed_date(known) };
+    let sku = Sku {
+        product_id: known.product_id.clone(),
+        denomination,
+    };
+    let calendar = Calendar {
+        today: service.clock.now().date(),
+        otherwise: fixed_date(known),
+    };
     Ok((intake::target(known, sku), calendar))
 }
 
@@ -106,7 +125,10 @@ pub(super) fn read_denomination(product: &Product, text: &AmountText) -> Result<
 /// Where all vouchers of a product end on one date, a line need not say so.
 fn fixed_date(product: &Product) -> Option<time::Date> {
     let policy = &product.expiry_policy;
-    let value = policy.value.as_ref().filter(|_| policy.kind == ExpiryKind::FixedDate);
+    let value = policy
+        .value
+        .as_ref()
+        .filter(|_| policy.kind == ExpiryKind::FixedDate);
     value.and_then(|value| parse_date(value.as_str()?))
 }
 
@@ -120,8 +142,18 @@ async fn run(service: &web::Data<Service>, mut source: Source, by: By) -> Result
         report.count(stored?);
         ready = next?;
     }
-    let Report { imported, duplicates, rejected_count, .. } = report;
-    tracing::info!(imported, duplicates, rejected = rejected_count, "an import has ended");
+    let Report {
+        imported,
+        duplicates,
+        rejected_count,
+        ..
+    } = report;
+    tracing::info!(
+        imported,
+        duplicates,
+        rejected = rejected_count,
+        "an import has ended"
+    );
     Ok(report)
 }
 
@@ -135,7 +167,10 @@ impl Report {
         self.rejected_count += rejected.len() as u64;
         let room = MAX_REJECTIONS.saturating_sub(self.rejected.len());
         let shown = rejected.iter().take(room);
-        self.rejected.extend(shown.map(|(line, reason)| Rejection { line: *line, reason: reason.to_string() }));
+        self.rejected.extend(shown.map(|(line, reason)| Rejection {
+            line: *line,
+            reason: reason.to_string(),
+        }));
     }
 }
 
@@ -180,7 +215,8 @@ impl Source {
                     return Ok(self.blocks.take());
                 }
                 Err(_) => {
-                    let message = "nothing came for 10 seconds; send the whole file again, what is in stays in";
+                    let message =
+                        "nothing came for 10 seconds; send the whole file again, what is in stays in";
                     return Err(ApiError::new(Code::RequestTimeout, message));
                 }
             }
@@ -195,7 +231,8 @@ impl Source {
         let mut format = self.format.take().ok_or_else(ApiError::unavailable)?;
         let worked = web::block(move || {
             let Parsed { rows, rejected } = format.read(&block, calendar)?;
-            let batch = intake::seal(&vault, &target, &rows, ids).map_err(|error| intake::unsealed(&error))?;
+            let batch =
+                intake::seal(&vault, &target, &rows, ids).map_err(|error| intake::unsealed(&error))?;
             Ok::<_, ApiError>((Sealed { batch, rejected }, format))
         });
         let (sealed, format) = worked.await.map_err(|_| ApiError::unavailable())??;

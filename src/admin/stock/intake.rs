@@ -14,7 +14,11 @@ use crate::vault::seal::{SealError, Vault};
 /// What vouchers of this SKU are imported as.
 #[must_use]
 pub(super) fn target(product: &Product, sku: Sku) -> ImportTarget {
-    ImportTarget { sku, brand: product.brand.clone(), currency: product.currency }
+    ImportTarget {
+        sku,
+        brand: product.brand.clone(),
+        currency: product.currency,
+    }
 }
 
 /// Seals vouchers. Works for tens of milliseconds: not for a thread that serves.
@@ -32,8 +36,16 @@ pub(super) fn seal(
             expiry: row.expiry,
         })
     };
-    let vouchers = rows.iter().zip(&ids.codes).map(seal).collect::<Result<_, SealError>>()?;
-    Ok(StockBatch { target: target.clone(), vouchers, stock_ids: ids.stock })
+    let vouchers = rows
+        .iter()
+        .zip(&ids.codes)
+        .map(seal)
+        .collect::<Result<_, SealError>>()?;
+    Ok(StockBatch {
+        target: target.clone(),
+        vouchers,
+        stock_ids: ids.stock,
+    })
 }
 
 /// Stores a batch and tells the shelf, whether or not anybody waits for it.
@@ -45,16 +57,21 @@ pub(super) async fn store(
     let (sku, to_the_end) = (batch.target.sku.clone(), service.clone());
     let stored = service.store.to_the_end(async move {
         let outcome = to_the_end.store.import_stock(batch, by).await?;
-        if let ImportOutcome::Stored(Imported { earliest: Some(earliest), .. }) = outcome {
+        if let ImportOutcome::Stored(Imported {
+            earliest: Some(earliest),
+            ..
+        }) = outcome
+        {
             to_the_end.engine.inventory.restocked(&sku, earliest);
         }
         Ok(outcome)
     });
     match stored.await? {
         ImportOutcome::Stored(imported) => Ok(imported),
-        ImportOutcome::ProductChanged => {
-            Err(ApiError::invalid("product_id", "brand or currency were changed during the import; repeat it"))
-        }
+        ImportOutcome::ProductChanged => Err(ApiError::invalid(
+            "product_id",
+            "brand or currency were changed during the import; repeat it",
+        )),
     }
 }
 
@@ -65,5 +82,8 @@ pub(super) fn locked(error: KeyringError) -> ApiError {
 
 pub(super) fn unsealed(error: &SealError) -> ApiError {
     tracing::error!(%error, "a code cannot be sealed");
-    ApiError::new(Code::InternalError, "the codes could not be sealed; what was committed before stays")
+    ApiError::new(
+        Code::InternalError,
+        "the codes could not be sealed; what was committed before stays",
+    )
 }

@@ -35,14 +35,19 @@ pub(in crate::admin) async fn levels(
     let page = Page::read(&request, &["product_id"])?;
     let after = page.after.as_deref().and_then(read_key);
     let product_id = page.filter("product_id").map(ToOwned::to_owned);
-    let levels = service.store.stock_levels(product_id, after, page.limit + 1).await?;
+    let levels = service
+        .store
+        .stock_levels(product_id, after, page.limit + 1)
+        .await?;
     let catalogue = service.catalogue.now();
     let body = |level: StockLevel| {
         let product = catalogue.get(&level.sku.product_id)?;
         Some(LevelBody::of(level, product.currency))
     };
     let bodies = levels.into_iter().filter_map(body).collect();
-    Ok(page.answer(bodies, |level: &LevelBody| format!("{} {}", level.product_id, level.minor)))
+    Ok(page.answer(bodies, |level: &LevelBody| {
+        format!("{} {}", level.product_id, level.minor)
+    }))
 }
 
 /// Product and denomination, as the cursor carries them.

@@ -39,5 +39,8 @@ pub(super) fn row(line: &str, calendar: Calendar) -> Result<Row, Reason> {
         serial: object.serial.as_deref(),
         url: object.url.as_deref(),
     };
-    calendar.row(&Texts { parts, expiry: object.expiry.as_deref() })
+    calendar.row(&Texts {
+        parts,
+        expiry: object.expiry.as_deref(),
+    })
 }

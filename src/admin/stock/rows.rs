@@ -53,7 +53,9 @@ pub(super) enum Reason {
     #[error("the line is not valid JSON")]
     NotJson,
     /// It is JSON and not what was asked for.
-    #[error("expected an object with code, and at will pin, serial, url and expiry, each once and each a string")]
+    #[error(
+        "expected an object with code, and at will pin, serial, url and expiry, each once and each a string"
+    )]
     NotAVoucher,
     /// Its code will not do.
     #[error(transparent)]
@@ -81,6 +83,10 @@ pub(super) struct Parsed {
 }
 
 /// What the lines look like. CSV learns its columns from its first line.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "an import has one of them, from its beginning to its end"
+)]
 pub(super) enum Format {
     Csv(Option<Columns>),
     Ndjson,
@@ -100,7 +106,11 @@ impl Format {
     pub(super) fn read(&mut self, block: &Block, calendar: Calendar) -> Result<Parsed, HeaderFault> {
         let mut parsed = Parsed::default();
         for (number, line) in block.lines() {
-            let line = if number == 1 { line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line) } else { line };
+            let line = if number == 1 {
+                line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)
+            } else {
+                line
+            };
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }

@@ -66,19 +66,43 @@ pub(in crate::admin) async fn void(
     let by = operator.may(Role::Operator)?;
     let reason = bounded("reason", &request.reason, MAX_REASON)?;
     let catalogue = service.catalogue.now();
-    let product = request.product_id.parse().ok().and_then(|id| catalogue.get(&id)).ok_or_else(no_product)?;
+    let product = request
+        .product_id
+        .parse()
+        .ok()
+        .and_then(|id| catalogue.get(&id))
+        .ok_or_else(no_product)?;
     let target = match (&request.denomination, &request.codes) {
         (Some(denomination), None) => VoidTarget::Sku(Sku {
             product_id: product.product_id.clone(),
             denomination: read_denomination(product, denomination)?,
         }),
-        (None, Some(codes)) => VoidTarget::Codes(product.product_id.clone(), indexes(&service, product, codes)?),
-        _ => return Err(ApiError::invalid("denomination", "expected either denomination, for a whole SKU, or codes")),
+        (None, Some(codes)) => {
+            VoidTarget::Codes(product.product_id.clone(), indexes(&service, product, codes)?)
+        }
+        _ => {
+            return Err(ApiError::invalid(
+                "denomination",
+                "expected either denomination, for a whole SKU, or codes",
+            ));
+        }
     };
     let outcome = service.store.void_stock(target, reason, by).await?;
-    let refused = outcome.codes.iter().enumerate().filter(|(_, fate)| **fate != Voided::Voided);
-    let refused = refused.map(|(index, reason)| Refused { index, reason: *reason }).collect();
-    Ok(HttpResponse::Ok().json(Answer { voided: outcome.voided, refused }))
+    let refused = outcome
+        .codes
+        .iter()
+        .enumerate()
+        .filter(|(_, fate)| **fate != Voided::Voided);
+    let refused = refused
+        .map(|(index, reason)| Refused {
+            index,
+            reason: *reason,
+        })
+        .collect();
+    Ok(HttpResponse::Ok().json(Answer {
+        voided: outcome.voided,
+        refused,
+    }))
 }
 
 fn indexes(service: &Service, product: &Product, codes: &[NamedCode]) -> Result<Vec<BlindIndex>, ApiError> {
@@ -87,9 +111,14 @@ fn indexes(service: &Service, product: &Product, codes: &[NamedCode]) -> Result<
     }
     let vault = service.keyring.vault();
     let index = |(position, named): (usize, &NamedCode)| {
-        let parts = CodeParts { code: &named.code, pin: named.pin.as_deref(), ..CodeParts::default() };
+        let parts = CodeParts {
+            code: &named.code,
+            pin: named.pin.as_deref(),
+            ..CodeParts::default()
+        };
         let code = VoucherCode::parse(parts);
-        let code = code.map_err(|error| ApiError::invalid(format!("codes[{position}]"), error.to_string()))?;
+        let code =
+            code.map_err(|error| ApiError::invalid(format!("codes[{position}]"), error.to_string()))?;
         Ok(vault.blind_index(&product.brand, &code))
     };
     codes.iter().enumerate().map(index).collect()

@@ -181,9 +181,13 @@ mod tests {
 
     #[test]
     fn a_rule_reads_back_as_it_was_written() {
-        let text = r#"{"amount_over":{"JPY":50000,"USD":500.00},"other_currencies":"approve","first_orders":3}"#;
+        let text =
+            r#"{"amount_over":{"JPY":50000,"USD":500.00},"other_currencies":"approve","first_orders":3}"#;
         let rule: ApprovalRule = serde_json::from_str(text).unwrap();
-        assert_eq!(rule.amount_over.0.values().map(|a| a.minor()).collect::<Vec<_>>(), [50_000, 50_000]);
+        assert_eq!(
+            rule.amount_over.0.values().map(|a| a.minor()).collect::<Vec<_>>(),
+            [50_000, 50_000]
+        );
         assert_eq!(serde_json::to_string(&rule).unwrap(), text);
     }
 
@@ -232,7 +236,11 @@ mod tests {
             ("sbx-instant", "other", true),
             ("any", "other", false),
         ] {
-            assert_eq!(scope.admits(&product.parse().unwrap(), category), within, "{product}");
+            assert_eq!(
+                scope.admits(&product.parse().unwrap(), category),
+                within,
+                "{product}"
+            );
         }
         assert!(!Scope::default().admits(&"any".parse().unwrap(), "games"));
     }

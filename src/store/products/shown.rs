@@ -55,7 +55,11 @@ impl<'a> ShownProduct<'a> {
             vendor: &product.vendor,
             currency,
             countries: &product.countries,
-            denominations: product.denominations.iter().map(|amount| amount.of(currency)).collect(),
+            denominations: product
+                .denominations
+                .iter()
+                .map(|amount| amount.of(currency))
+                .collect(),
             denomination_range: product.denomination_range.map(|range| ShownRange {
                 min: range.min.of(currency),
                 max: range.max.of(currency),

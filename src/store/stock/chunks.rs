@@ -21,9 +21,8 @@ impl Piece {
         usize::try_from(self.last_stock_id - self.first_stock_id + 1).unwrap_or_default()
     }
 
-    const fn takes(&self, stock_id: i64) -> bool {
-        let length = self.last_stock_id - self.first_stock_id + 1;
-        stock_id == self.last_stock_id + 1 && length < CHUNK_VOUCHERS as i64
+    fn takes(&self, stock_id: i64) -> bool {
+        stock_id == self.last_stock_id + 1 && self.length() < CHUNK_VOUCHERS
     }
 }
 
@@ -73,7 +72,13 @@ mod tests {
     #[test]
     fn a_chunk_knows_what_expires_first_and_last() {
         let early = Expiry::on(date!(2027 - 01 - 01));
-        let pieces = cut(&[1, 2, 3], &[early, Expiry::on(date!(2027 - 06 - 01)), Expiry::NEVER]);
-        assert_eq!((pieces[0].first_expiry, pieces[0].last_expiry), (early, Expiry::NEVER));
+        let pieces = cut(
+            &[1, 2, 3],
+            &[early, Expiry::on(date!(2027 - 06 - 01)), Expiry::NEVER],
+        );
+        assert_eq!(
+            (pieces[0].first_expiry, pieces[0].last_expiry),
+            (early, Expiry::NEVER)
+        );
     }
 }

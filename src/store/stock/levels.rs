@@ -50,7 +50,8 @@ impl PgStore {
         after: Option<(String, i64)>,
         limit: usize,
     ) -> Result<Vec<StockLevel>, sqlx::Error> {
-        self.run(move |pool| async move { levels(&pool, product_id, after, limit).await }).await
+        self.run(move |pool| async move { levels(&pool, product_id, after, limit).await })
+            .await
     }
 }
 
@@ -104,9 +105,15 @@ impl TryFrom<LevelRow> for StockLevel {
     type Error = sqlx::Error;
 
     fn try_from(row: LevelRow) -> Result<Self, sqlx::Error> {
-        let product_id = row.product_id.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+        let product_id = row
+            .product_id
+            .parse()
+            .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
         Ok(Self {
-            sku: Sku { product_id, denomination: Amount::from_minor(row.denomination) },
+            sku: Sku {
+                product_id,
+                denomination: Amount::from_minor(row.denomination),
+            },
             loaded: row.loaded,
             free: row.free,
             sold: row.sold,

@@ -58,11 +58,18 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer; then some may be out and some not.
-    pub async fn void_stock(&self, target: VoidTarget, reason: String, by: By) -> Result<VoidOutcome, sqlx::Error> {
+    pub async fn void_stock(
+        &self,
+        target: VoidTarget,
+        reason: String,
+        by: By,
+    ) -> Result<VoidOutcome, sqlx::Error> {
         self.run(move |pool| async move {
             match target {
                 VoidTarget::Sku(sku) => void_sku(&pool, &sku, &reason, &by).await,
-                VoidTarget::Codes(product_id, codes) => void_codes(&pool, &product_id, &codes, &reason, &by).await,
+                VoidTarget::Codes(product_id, codes) => {
+                    void_codes(&pool, &product_id, &codes, &reason, &by).await
+                }
             }
         })
         .await
@@ -120,12 +127,22 @@ async fn void_codes(
 ) -> Result<VoidOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let found = find(&mut transaction, product_id, codes).await?;
-    let taken = take(&mut transaction, found.iter().map(|found| found.stock_id).collect()).await?;
-    let outcome: Vec<Voided> = (1..).zip(codes).map(|(position, _)| fate(position, &found, &taken)).collect();
+    let taken = take(
+        &mut transaction,
+        found.iter().map(|found| found.stock_id).collect(),
+    )
+    .await?;
+    let outcome: Vec<Voided> = (1..)
+        .zip(codes)
+        .map(|(position, _)| fate(position, &found, &taken))
+        .collect();
     let voided = taken.len() as u64;
     write_trail(&mut transaction, by, product_id.as_str(), voided, reason).await?;
     transaction.commit().await?;
-    Ok(VoidOutcome { voided, codes: outcome })
+    Ok(VoidOutcome {
+        voided,
+        codes: outcome,
+    })
 }
 
 /// The newest stock row of a code that was named.
@@ -194,6 +211,9 @@ async fn write_trail(
     if voided == 0 {
         return Ok(());
     }
-    let deed = Deed { action: "stock.void", subject };
+    let deed = Deed {
+        action: "stock.void",
+        subject,
+    };
     audit::write(connection, by, deed, NOTHING, Some(&Entry { voided, reason })).await
 }

@@ -175,6 +175,20 @@ impl Instance {
         std::fs::read_to_string(self.data_dir.with_extension("out")).unwrap_or_default()
     }
 
+    /// Every invariant holds in its database, whether it runs or not.
+    pub(crate) fn assert_verified(&self) {
+        let mut command = Command::new(PROGRAM);
+        command
+            .arg("--data-dir")
+            .arg(&self.data_dir)
+            .arg("verify")
+            .env_remove("DATABASE_URL");
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let complained = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}{complained}");
+    }
+
     /// Asks it to end, as an operator would.
     pub(crate) fn terminate(&self) {
         signal(self.pid, Signal::TERM);

@@ -148,10 +148,11 @@ fn a_refuted_chunk_is_claimed_again_before_anything_else_is_sold() {
         chunk(1, 1, &[SOON, LATER]),
         chunk(2, 9, &[date!(2027 - 03 - 31)]),
     ]);
-    let early = hold(&mut shelf, 1);
-    let late = hold(&mut shelf, 2);
-    shelf.release(&early);
-    shelf.refute(&late);
+    let [soon, between, later] = [(); 3].map(|()| hold(&mut shelf, 1));
+    shelf.release(&soon);
+    shelf.release(&between);
+    shelf.refute(&later);
+    assert_eq!(shelf.free(), 1);
     assert_eq!(shelf.hold(1, Expiry::PAST, true), Decision::Refill);
 }
 

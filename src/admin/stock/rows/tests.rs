@@ -1,9 +1,14 @@
+//! What each kind of line becomes.
+
 use time::macros::date;
 
 use super::*;
 use crate::admin::stock::blocks::Blocks;
 
-const CALENDAR: Calendar = Calendar { today: date!(2026 - 11 - 20), otherwise: None };
+const CALENDAR: Calendar = Calendar {
+    today: date!(2026 - 11 - 20),
+    otherwise: None,
+};
 
 fn read(mut format: Format, body: &[u8]) -> Result<Parsed, HeaderFault> {
     let mut blocks = Blocks::new();
@@ -29,7 +34,11 @@ fn ndjson(body: &str) -> Parsed {
 /// Each voucher as its parts joined by a bar, its expiry behind.
 fn texts(parsed: &Parsed) -> Vec<String> {
     let text = |row: &Row| {
-        let parts: Vec<_> = row.code.credentials().map(|(part, text)| format!("{part}={text}")).collect();
+        let parts: Vec<_> = row
+            .code
+            .credentials()
+            .map(|(part, text)| format!("{part}={text}"))
+            .collect();
         let expiry = row.expiry.map(|day| format!(" {day}")).unwrap_or_default();
         format!("{}{expiry}", parts.join("|"))
     };
@@ -40,16 +49,29 @@ fn texts(parsed: &Parsed) -> Vec<String> {
 fn columns_come_in_any_order_and_code_alone_is_enough() {
     for (body, expected) in [
         ("code\nA1\nA2\n", &["code=A1", "code=A2"][..]),
-        ("code,pin,serial,url,expiry\nA,1,S,https://x,2027-01-31", &["code=A|pin=1|serial=S|url=https://x 2027-01-31"]),
-        ("expiry,pin,code\n2026-11-20,,A\n,7,B", &["code=A 2026-11-20", "code=B|pin=7"]),
+        (
+            "code,pin,serial,url,expiry\nA,1,S,https://x,2027-01-31",
+            &["code=A|pin=1|serial=S|url=https://x 2027-01-31"],
+        ),
+        (
+            "expiry,pin,code\n2026-11-20,,A\n,7,B",
+            &["code=A 2026-11-20", "code=B|pin=7"],
+        ),
         (" Code , PIN \nA, 1 \n", &["code=A|pin=1"]),
-        ("code,pin\n\"A,1\",\"say \"\"hi\"\"\"\n", &["code=A,1|pin=say \"hi\""]),
+        (
+            "code,pin\n\"A,1\",\"say \"\"hi\"\"\"\n",
+            &["code=A,1|pin=say \"hi\""],
+        ),
         ("\u{feff}code\r\nA\r\n\r\nB\r\n", &["code=A", "code=B"]),
         ("code\n", &[]),
         ("code\nA", &["code=A"]),
     ] {
         let parsed = csv(body).unwrap();
-        assert_eq!((texts(&parsed), parsed.rejected.len()), (expected.iter().map(ToString::to_string).collect(), 0), "{body:?}");
+        assert_eq!(
+            (texts(&parsed), parsed.rejected.len()),
+            (expected.iter().map(ToString::to_string).collect(), 0),
+            "{body:?}"
+        );
     }
 }
 
@@ -63,7 +85,10 @@ fn a_header_names_known_columns_once_and_the_code() {
         ("AB-12-34\nCD-56-78", HeaderFault::Unknown(1)),
         ("code,pin,CODE\n", HeaderFault::Repeated("code")),
         ("pin,expiry\n1,2027-01-01", HeaderFault::NoCode),
-        ("code,pin,serial,url,expiry,more,still more\n", HeaderFault::Missing),
+        (
+            "code,pin,serial,url,expiry,more,still more\n",
+            HeaderFault::Missing,
+        ),
         ("\"code\n", HeaderFault::Missing),
     ] {
         assert_eq!(csv(body).unwrap_err(), fault, "{body:?}");
@@ -79,7 +104,11 @@ fn a_bad_line_is_rejected_and_the_others_go_on() {
     );
     let parsed = csv(&body).unwrap();
     assert_eq!(texts(&parsed), ["code=GOOD|pin=1", "code=LAST|pin=9 2026-11-20"]);
-    let reasons: Vec<_> = parsed.rejected.iter().map(|(line, reason)| format!("{line}: {reason}")).collect();
+    let reasons: Vec<_> = parsed
+        .rejected
+        .iter()
+        .map(|(line, reason)| format!("{line}: {reason}"))
+        .collect();
     assert_eq!(
         reasons,
         [
@@ -101,7 +130,10 @@ fn a_bad_line_is_rejected_and_the_others_go_on() {
 #[test]
 fn a_line_that_is_no_text_is_rejected() {
     let parsed = read(Format::Csv(None), b"code\nA\n\xff\xfe\nB\n").unwrap();
-    assert_eq!((texts(&parsed).len(), parsed.rejected), (2, vec![(3, Reason::NotText)]));
+    assert_eq!(
+        (texts(&parsed).len(), parsed.rejected),
+        (2, vec![(3, Reason::NotText)])
+    );
 }
 
 #[test]
@@ -112,7 +144,10 @@ fn an_object_a_line_holds_the_same() {
         "\n",
         "  {\"code\":\"C\",\"url\":\"https://x\"}  ",
     ));
-    assert_eq!(texts(&parsed), ["code=A", "code=B1|pin=2 2027-01-31", "code=C|url=https://x"]);
+    assert_eq!(
+        texts(&parsed),
+        ["code=A", "code=B1|pin=2 2027-01-31", "code=C|url=https://x"]
+    );
     assert!(parsed.rejected.is_empty() && ndjson("").rows.is_empty());
 }
 
@@ -169,7 +204,10 @@ fn a_line_without_an_expiry_has_that_of_its_product() {
     let end = date!(2026 - 12 - 31);
     blocks.finish();
     let mut format = Format::Csv(None);
-    let calendar = Calendar { otherwise: Some(end), ..CALENDAR };
+    let calendar = Calendar {
+        otherwise: Some(end),
+        ..CALENDAR
+    };
     let parsed = format.read(&blocks.take().unwrap(), calendar).unwrap();
     let expiries: Vec<_> = parsed.rows.iter().map(|row| row.expiry).collect();
     assert_eq!(expiries, [Some(end), Some(date!(2027 - 01 - 01))]);

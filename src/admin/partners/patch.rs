@@ -1,0 +1,259 @@
+//! What an operator changes of a partner's terms: checked, then applied to what was.
+
+use serde::Deserialize;
+use time::{OffsetDateTime, UtcOffset};
+use vouchsafe_actors::domain::clock::cut_to_micros;
+
+use crate::access::allowlist::Allowlist;
+use crate::admin::body::given;
+use crate::errors::{ApiError, Detail};
+use crate::store::{ApprovalRule, DEFAULT_CANCEL_WINDOW_S, Limit, Limits, Partner, Scope};
+
+/// Longest window in which orders may be cancelled. Seconds: a year, by when most vouchers have expired.
+const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;
+
+const LIMIT_RANGE: &str = "expected quota 1 to 1000000000 and window_s 1 to 86400";
+
+/// The limits, or the class that is out of range.
+pub(super) fn in_range(limits: Limits) -> Result<Limits, ApiError> {
+    match limits.out_of_range() {
+        Some(class) => Err(ApiError::invalid(format!("limits.{class}"), LIMIT_RANGE)),
+        None => Ok(limits),
+    }
+}
+
+/// What may be changed. `null` takes a term away; where there is nothing to take away it is refused.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::admin) struct Patch {
+    #[serde(default, deserialize_with = "given")]
+    allowlist: Option<Allowlist>,
+    #[serde(default, deserialize_with = "given")]
+    limits: Option<LimitsPatch>,
+    #[serde(default, deserialize_with = "given")]
+    suspended: Option<bool>,
+    #[serde(default, deserialize_with = "given")]
+    approval_rule: Option<Option<ApprovalRule>>,
+    #[serde(default, deserialize_with = "given")]
+    catalogue: Option<Option<Scope>>,
+    #[serde(default, deserialize_with = "given")]
+    cancel_window_s: Option<Option<u32>>,
+    #[serde(default, deserialize_with = "given")]
+    certified_at: Option<Option<Moment>>,
+    #[serde(default, deserialize_with = "given")]
+    agreement_signed_at: Option<Option<Moment>>,
+}
+
+/// The classes that change; `null` gives a class back to the settings.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct LimitsPatch {
+    #[serde(deserialize_with = "given")]
+    orders: Option<Option<Limit>>,
+    #[serde(deserialize_with = "given")]
+    general: Option<Option<Limit>>,
+    #[serde(deserialize_with = "given")]
+    auth: Option<Option<Limit>>,
+    #[serde(deserialize_with = "given")]
+    vouchers: Option<Option<Limit>>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct Moment(#[serde(with = "time::serde::rfc3339")] OffsetDateTime);
+
+impl Moment {
+    fn utc(self) -> OffsetDateTime {
+        cut_to_micros(self.0.to_offset(UtcOffset::UTC))
+    }
+}
+
+impl LimitsPatch {
+    fn apply(self, limits: &mut Limits) {
+        let classes = [
+            (&mut limits.orders, self.orders),
+            (&mut limits.general, self.general),
+            (&mut limits.auth, self.auth),
+            (&mut limits.vouchers, self.vouchers),
+        ];
+        for (limit, change) in classes {
+            *limit = change.unwrap_or(*limit);
+        }
+    }
+}
+
+impl Patch {
+    /// What cannot be is refused by field.
+    pub(super) fn check(&self, now: OffsetDateTime) -> Result<(), ApiError> {
+        let mut faults = Vec::new();
+        let mut fault = |field: &str, message: &str| {
+            faults.push(Detail {
+                field: field.to_owned(),
+                message: message.to_owned(),
+            });
+        };
+        let mut changed = Limits::default();
+        if let Some(limits) = &self.limits {
+            changed = Limits {
+                orders: limits.orders.flatten(),
+                general: limits.general.flatten(),
+                auth: limits.auth.flatten(),
+                vouchers: limits.vouchers.flatten(),
+            };
+        }
+        if let Some(class) = changed.out_of_range() {
+            fault(&format!("limits.{class}"), LIMIT_RANGE);
+        }
+        if let Some(reason) = self.catalogue.as_ref().and_then(|scope| scope.as_ref()?.fault()) {
+            fault("catalogue", reason);
+        }
+        if self
+            .cancel_window_s
+            .flatten()
+            .is_some_and(|seconds| seconds > MAX_CANCEL_WINDOW_S)
+        {
+            fault("cancel_window_s", "expected at most 31536000 seconds");
+        }
+        for (field, moment) in [
+            ("certified_at", self.certified_at),
+            ("agreement_signed_at", self.agreement_signed_at),
+        ] {
+            if moment.flatten().is_some_and(|moment| moment.utc() > now) {
+                fault(field, "lies in the future");
+            }
+        }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(ApiError::invalid_fields(faults))
+        }
+    }
+
+    /// What is not named stays.
+    pub(super) fn apply(self, partner: &mut Partner) {
+        if let Some(limits) = self.limits {
+            limits.apply(&mut partner.limits);
+        }
+        set(&mut partner.allowlist, self.allowlist);
+        set(&mut partner.suspended, self.suspended);
+        set(&mut partner.approval_rule, self.approval_rule);
+        set(&mut partner.catalogue, self.catalogue);
+        let window = self
+            .cancel_window_s
+            .map(|seconds| seconds.unwrap_or(DEFAULT_CANCEL_WINDOW_S));
+        set(&mut partner.cancel_window_s, window);
+        set(
+            &mut partner.certified_at,
+            self.certified_at.map(|moment| moment.map(Moment::utc)),
+        );
+        let signed_at = self.agreement_signed_at.map(|moment| moment.map(Moment::utc));
+        set(&mut partner.agreement_signed_at, signed_at);
+    }
+}
+
+fn set<T>(field: &mut T, change: Option<T>) {
+    if let Some(value) = change {
+        *field = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::datetime;
+
+    use super::*;
+    use crate::errors::Code;
+
+    const NOW: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
+
+    fn partner() -> Partner {
+        let mut partner = Partner::new("Acme".to_owned(), Allowlist::default(), NOW);
+        partner.limits.orders = Some(Limit {
+            quota: 5,
+            window_s: 60,
+        });
+        partner.approval_rule = serde_json::from_str(r#"{"first_orders":1}"#).unwrap();
+        partner.cancel_window_s = 7;
+        partner
+    }
+
+    fn patched(text: &str) -> Result<Partner, ApiError> {
+        let patch: Patch = crate::json::parse(text.as_bytes())?;
+        patch.check(NOW)?;
+        let mut partner = partner();
+        patch.apply(&mut partner);
+        Ok(partner)
+    }
+
+    #[test]
+    fn limits_are_merged_per_class() {
+        let patch = r#"{"limits":{"general":{"quota":9,"window_s":10}}}"#;
+        let merged = patched(patch).unwrap().limits;
+        assert_eq!(
+            merged.orders,
+            Some(Limit {
+                quota: 5,
+                window_s: 60
+            })
+        );
+        assert_eq!(
+            merged.general,
+            Some(Limit {
+                quota: 9,
+                window_s: 10
+            })
+        );
+        assert_eq!(
+            patched(r#"{"limits":{"orders":null}}"#).unwrap().limits,
+            Limits::default()
+        );
+    }
+
+    #[test]
+    fn null_takes_a_term_away() {
+        let cleared = patched(r#"{"approval_rule":null,"catalogue":null,"cancel_window_s":null}"#).unwrap();
+        assert_eq!((cleared.approval_rule, cleared.catalogue), (None, None));
+        assert_eq!(cleared.cancel_window_s, DEFAULT_CANCEL_WINDOW_S);
+        let unchanged = patched("{}").unwrap();
+        assert!(unchanged.approval_rule.is_some() && unchanged.cancel_window_s == 7);
+    }
+
+    #[test]
+    fn a_moment_is_kept_in_utc() {
+        let certified = patched(r#"{"certified_at":"2026-11-20T12:30:00.1234567+01:00"}"#).unwrap();
+        assert_eq!(
+            certified.certified_at,
+            Some(datetime!(2026-11-20 11:30:00.123456 UTC))
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_field() {
+        for (text, field) in [
+            (r#"{"suspended":null}"#, "suspended"),
+            (r#"{"allowlist":null}"#, "allowlist"),
+            (r#"{"allowlist":["nowhere"]}"#, "allowlist"),
+            (r#"{"limits":null}"#, "limits"),
+            (
+                r#"{"limits":{"orders":{"quota":0,"window_s":60}}}"#,
+                "limits.orders",
+            ),
+            (r#"{"limits":{"shoes":null}}"#, "limits.shoes"),
+            (r#"{"cancel_window_s":31536001}"#, "cancel_window_s"),
+            (r#"{"certified_at":"2026-11-20T12:00:01Z"}"#, "certified_at"),
+            (r#"{"certified_at":"yesterday"}"#, "certified_at"),
+            (r#"{"catalogue":{"categories":["Not a slug"]}}"#, "catalogue"),
+            (
+                r#"{"approval_rule":{"amount_over":{"USD":1.001}}}"#,
+                "approval_rule.amount_over",
+            ),
+            (r#"{"name":"Other"}"#, "name"),
+        ] {
+            let error = patched(text).unwrap_err();
+            let found = error.details.first().map(|d| d.field.clone()).unwrap_or_default();
+            assert!(
+                error.code == Code::ValidationFailed && found.starts_with(field),
+                "{text}: {error:?}"
+            );
+        }
+    }
+}

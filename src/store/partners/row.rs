@@ -1,0 +1,61 @@
+//! A partner as its row holds it.
+
+use sqlx::types::Json;
+use time::OffsetDateTime;
+use uuid::Uuid;
+use vouchsafe_actors::domain::ids::PartnerId;
+
+use super::Partner;
+use super::terms::{ApprovalRule, Limits, Scope};
+use crate::access::allowlist::{Allowlist, InvalidAllowlist};
+
+/// The columns of `partners`.
+#[derive(sqlx::FromRow)]
+pub(in crate::store) struct PartnerRow {
+    partner_id: Uuid,
+    name: String,
+    allowlist: Vec<String>,
+    limits: Json<Limits>,
+    suspended: bool,
+    approval_rule: Option<Json<ApprovalRule>>,
+    catalogue: Option<Json<Scope>>,
+    cancel_window_s: i32,
+    certified_at: Option<OffsetDateTime>,
+    agreement_signed_at: Option<OffsetDateTime>,
+    created_at: OffsetDateTime,
+    updated_at: OffsetDateTime,
+}
+
+impl TryFrom<PartnerRow> for Partner {
+    type Error = sqlx::Error;
+
+    fn try_from(row: PartnerRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            partner_id: PartnerId::from_uuid(row.partner_id),
+            name: row.name,
+            allowlist: read_allowlist(row.allowlist)?,
+            limits: row.limits.0,
+            suspended: row.suspended,
+            approval_rule: row.approval_rule.map(|rule| rule.0),
+            catalogue: row.catalogue.map(|scope| scope.0),
+            cancel_window_s: row.cancel_window_s.cast_unsigned(),
+            certified_at: row.certified_at,
+            agreement_signed_at: row.agreement_signed_at,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
+    }
+}
+
+/// An allowlist as its column holds it.
+pub(in crate::store) fn read_allowlist(entries: Vec<String>) -> Result<Allowlist, sqlx::Error> {
+    entries.try_into().map_err(|error| {
+        sqlx::Error::Decode(Box::<dyn std::error::Error + Send + Sync>::from(InvalidEntry(
+            error,
+        )))
+    })
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("an allowlist in the database cannot be read: {0}")]
+struct InvalidEntry(InvalidAllowlist);

@@ -1,0 +1,109 @@
+//! A product as its row holds it.
+
+use sqlx::types::Json;
+use time::OffsetDateTime;
+use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_actors::domain::product::{
+    Approval, DenominationRange, ExpiryPolicy, Product, Redemption, Route,
+};
+
+/// The columns of `products`.
+#[derive(sqlx::FromRow)]
+pub(super) struct ProductRow {
+    product_id: String,
+    name: String,
+    brand: String,
+    category_id: String,
+    vendor: String,
+    currency: String,
+    countries: Vec<String>,
+    denominations: Vec<i64>,
+    range_min: Option<i64>,
+    range_max: Option<i64>,
+    range_step: Option<i64>,
+    expiry_policy: Json<ExpiryPolicy>,
+    redemption: Json<Redemption>,
+    route: String,
+    approval: String,
+    returnable: bool,
+    min_validity_days: i32,
+    low_stock_at: i32,
+    discontinued: bool,
+    updated_at: OffsetDateTime,
+}
+
+/// A row that our own statements could not have written.
+#[derive(Debug, thiserror::Error)]
+#[error("product {product_id} has an impossible {column}")]
+struct ImpossibleRow {
+    product_id: String,
+    column: &'static str,
+}
+
+impl TryFrom<ProductRow> for Product {
+    type Error = sqlx::Error;
+
+    fn try_from(row: ProductRow) -> Result<Self, sqlx::Error> {
+        let impossible = |column| {
+            let product_id = row.product_id.clone();
+            sqlx::Error::Decode(Box::new(ImpossibleRow { product_id, column }))
+        };
+        Ok(Self {
+            product_id: row.product_id.parse().map_err(|_| impossible("product_id"))?,
+            currency: row.currency.parse().map_err(|_| impossible("currency"))?,
+            route: read_route(&row.route).ok_or_else(|| impossible("route"))?,
+            approval: read_approval(&row.approval).ok_or_else(|| impossible("approval"))?,
+            min_validity_days: u16::try_from(row.min_validity_days)
+                .map_err(|_| impossible("min_validity_days"))?,
+            denomination_range: row.range(),
+            low_stock_at: row.low_stock_at.cast_unsigned(),
+            denominations: row.denominations.into_iter().map(Amount::from_minor).collect(),
+            name: row.name,
+            brand: row.brand,
+            category_id: row.category_id,
+            vendor: row.vendor,
+            countries: row.countries,
+            expiry_policy: row.expiry_policy.0,
+            redemption: row.redemption.0,
+            returnable: row.returnable,
+            discontinued: row.discontinued,
+            updated_at: row.updated_at,
+        })
+    }
+}
+
+impl ProductRow {
+    fn range(&self) -> Option<DenominationRange> {
+        Some(DenominationRange {
+            min: Amount::from_minor(self.range_min?),
+            max: Amount::from_minor(self.range_max?),
+            step: Amount::from_minor(self.range_step?),
+        })
+    }
+}
+
+pub(super) const fn route_word(route: Route) -> &'static str {
+    match route {
+        Route::Stock => "stock",
+        Route::Vendor => "vendor",
+    }
+}
+
+fn read_route(word: &str) -> Option<Route> {
+    [Route::Stock, Route::Vendor]
+        .into_iter()
+        .find(|route| route_word(*route) == word)
+}
+
+pub(super) const fn approval_word(approval: Approval) -> &'static str {
+    match approval {
+        Approval::Rule => "rule",
+        Approval::Always => "always",
+    }
+}
+
+fn read_approval(word: &str) -> Option<Approval> {
+    [Approval::Rule, Approval::Always]
+        .into_iter()
+        .find(|approval| approval_word(*approval) == word)
+}

@@ -1,0 +1,237 @@
+//! Is what an operator books, booked once?
+
+use hyper::Method;
+use serde_json::{Value, json};
+use vouchsafe_load::client::Answer;
+
+use crate::support::{Operator, Partner, accepted, refused, shared, text_of, unique};
+
+async fn book(
+    operator: &mut Operator,
+    partner: &Partner,
+    kind: &str,
+    currency: &str,
+    body: &Value,
+) -> Answer {
+    let path = format!(
+        "/admin/v1/partners/{}/wallets/{currency}/{kind}",
+        partner.partner_id
+    );
+    operator
+        .call(Method::POST, &path, "application/json", body.to_string())
+        .await
+}
+
+#[tokio::test]
+async fn a_top_up_is_an_entry_in_the_ledger() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("0").await;
+    let reference = unique("statement");
+    let body = json!({ "amount": "1000.5", "reference": reference });
+    let answer = book(&mut operator, &partner, "top-ups", "KWD", &body).await;
+    let entry = accepted(&answer, 201);
+    assert!(
+        text_of(&answer).contains(r#""amount":1000.500,"currency":"KWD","balance_after":1000.500"#),
+        "{entry}"
+    );
+    assert_eq!(
+        (
+            &entry["type"],
+            &entry["sequence"],
+            &entry["reference"],
+            &entry["order_id"],
+            &entry["payout_id"]
+        ),
+        (
+            &json!("TOP_UP"),
+            &json!(1),
+            &json!(reference),
+            &Value::Null,
+            &Value::Null
+        )
+    );
+    assert_eq!(partner.balance("KWD").await, "1000.500");
+    let trail = operator
+        .get(&format!("/admin/v1/audit?subject={}/KWD", partner.partner_id))
+        .await;
+    assert_eq!(trail["data"][0]["action"], "wallet.top_up");
+    assert_eq!(trail["data"][0]["after"]["reference"], json!(reference));
+}
+
+#[tokio::test]
+async fn the_same_reference_is_booked_once() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("0").await;
+    let body = json!({ "amount": 25, "reference": "r-1" });
+    let first = book(&mut operator, &partner, "top-ups", "USD", &body).await;
+    for again in [json!({ "amount": "25.00", "reference": " r-1 " }), body.clone()] {
+        let second = book(&mut operator, &partner, "top-ups", "USD", &again).await;
+        assert_eq!(accepted(&second, 201), accepted(&first, 201));
+        assert_eq!(second.header("idempotent-replayed"), Some("true"));
+    }
+    assert_eq!(first.header("idempotent-replayed"), None);
+    let other = json!({ "amount": 26, "reference": "r-1" });
+    refused(
+        &book(&mut operator, &partner, "top-ups", "USD", &other).await,
+        422,
+        "IDEMPOTENCY_KEY_REUSED",
+    );
+    accepted(&book(&mut operator, &partner, "top-ups", "EUR", &body).await, 201);
+    accepted(
+        &book(&mut operator, &partner, "adjustments", "USD", &body).await,
+        201,
+    );
+    assert_eq!(partner.balance("USD").await, "50.00");
+    let trail = operator
+        .get(&format!(
+            "/admin/v1/audit?action=wallet.top_up&subject={}/USD",
+            partner.partner_id
+        ))
+        .await;
+    assert_eq!(
+        trail["data"].as_array().unwrap().len(),
+        1,
+        "what finds its reference known is no booking"
+    );
+}
+
+#[tokio::test]
+async fn of_many_at_once_one_is_booked() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("0").await;
+    let bookings = (0..8).map(|_| {
+        let (mut other, partner) = (Operator::of(shared()), partner.again());
+        async move {
+            book(
+                &mut other,
+                &partner,
+                "top-ups",
+                "USD",
+                &json!({ "amount": 7, "reference": "once" }),
+            )
+            .await
+        }
+    });
+    let answers = futures_util::future::join_all(bookings).await;
+    let ids: Vec<_> = answers
+        .iter()
+        .map(|answer| accepted(answer, 201)["transaction_id"].clone())
+        .collect();
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    assert_eq!(
+        answers
+            .iter()
+            .filter(|answer| answer.header("idempotent-replayed").is_none())
+            .count(),
+        1
+    );
+    assert_eq!(partner.balance("USD").await, "7.00");
+}
+
+#[tokio::test]
+async fn an_adjustment_takes_no_more_than_there_is() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("10").await;
+    let too_much = json!({ "amount": "-10.01", "reference": "a" });
+    refused(
+        &book(&mut operator, &partner, "adjustments", "USD", &too_much).await,
+        402,
+        "INSUFFICIENT_FUNDS",
+    );
+    refused(
+        &book(&mut operator, &partner, "adjustments", "EUR", &too_much).await,
+        402,
+        "INSUFFICIENT_FUNDS",
+    );
+    // A refusal is not kept: with more money the same reference is booked.
+    operator.top_up(&partner.partner_id, "USD", "0.01").await;
+    let entry = accepted(
+        &book(&mut operator, &partner, "adjustments", "USD", &too_much).await,
+        201,
+    );
+    assert_eq!(
+        (&entry["type"], &entry["balance_after"]),
+        (&json!("ADJUSTMENT"), &json!(0.0))
+    );
+    assert_eq!(partner.balance("USD").await, "0.00");
+}
+
+#[tokio::test]
+async fn what_cannot_be_booked_is_refused_by_field() {
+    let mut operator = Operator::of(shared());
+    let partner = operator.partner("0").await;
+    let reference = "x".repeat(129);
+    for (kind, currency, body, field) in [
+        (
+            "top-ups",
+            "USD",
+            json!({ "amount": 0, "reference": "r" }),
+            "amount",
+        ),
+        (
+            "top-ups",
+            "USD",
+            json!({ "amount": -1, "reference": "r" }),
+            "amount",
+        ),
+        (
+            "top-ups",
+            "USD",
+            json!({ "amount": 1.001, "reference": "r" }),
+            "amount",
+        ),
+        (
+            "top-ups",
+            "JPY",
+            json!({ "amount": 1.5, "reference": "r" }),
+            "amount",
+        ),
+        (
+            "top-ups",
+            "USD",
+            json!({ "amount": "99999999999999999", "reference": "r" }),
+            "amount",
+        ),
+        (
+            "top-ups",
+            "USD",
+            json!({ "amount": true, "reference": "r" }),
+            "amount",
+        ),
+        ("top-ups", "USD", json!({ "amount": 1 }), "body"),
+        (
+            "top-ups",
+            "USD",
+            json!({ "amount": 1, "reference": " " }),
+            "reference",
+        ),
+        (
+            "top-ups",
+            "USD",
+            json!({ "amount": 1, "reference": reference }),
+            "reference",
+        ),
+        (
+            "adjustments",
+            "USD",
+            json!({ "amount": "-0.00", "reference": "r" }),
+            "amount",
+        ),
+        (
+            "top-ups",
+            "XYZ",
+            json!({ "amount": 1, "reference": "r" }),
+            "currency",
+        ),
+        (
+            "top-ups",
+            "usd",
+            json!({ "amount": 1, "reference": "r" }),
+            "currency",
+        ),
+    ] {
+        let answer = book(&mut operator, &partner, kind, currency, &body).await;
+        let error = refused(&answer, 422, "VALIDATION_FAILED");
+        assert_eq!(error["details"][0]["field"], json!(field), "{body}");
+    }
+}

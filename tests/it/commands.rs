@@ -1,0 +1,379 @@
+//! The command line: does it do what the API does, and say clearly what is wrong?
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::{Instance, Operator, PROGRAM, free_addresses, shared, unique};
+
+/// A command against the shared service.
+fn run(arguments: &[&str]) -> Output {
+    run_with(shared(), arguments, None)
+}
+
+fn run_with(service: &Instance, arguments: &[&str], input: Option<&str>) -> Output {
+    let mut command = Command::new(PROGRAM);
+    if !arguments.contains(&"--data-dir") {
+        command.arg("--data-dir").arg(service.data_dir());
+    }
+    command
+        .args(arguments)
+        .env("VOUCHSAFE_ADMIN_URL", service.admin_url())
+        .env("VOUCHSAFE_URL", service.base_url())
+        .env_remove("DATABASE_URL")
+        .env_remove("VOUCHSAFE_OPERATOR_TOKEN")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // The command may not read it at all.
+    drop(stdin.write_all(input.unwrap_or_default().as_bytes()));
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The standard output of a command that succeeds.
+fn told(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+fn told_json(arguments: &[&str]) -> Value {
+    let all = [arguments, &["--json"]].concat();
+    serde_json::from_str(&told(&all)).unwrap()
+}
+
+/// The standard error of a command that fails.
+fn complaint(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert!(
+        !output.status.success(),
+        "{arguments:?}: {}",
+        text(&output.stdout)
+    );
+    text(&output.stderr)
+}
+
+#[tokio::test]
+async fn an_operator_sells_from_the_command_line_alone() {
+    let (name, product, category) = (unique("Partner"), unique("product"), unique("category"));
+    let made = told_json(&[
+        "partner",
+        "create",
+        "--name",
+        &name,
+        "--allow",
+        "127.0.0.1",
+        "--limit",
+        "orders=7/60",
+    ]);
+    assert_eq!(
+        made["limits"],
+        json!({ "orders": { "quota": 7, "window_s": 60 } })
+    );
+    let partner_id = made["partner_id"].as_str().unwrap();
+    assert!(told(&["partner", "list"]).contains(&name));
+    told(&["category", "put", &category, "--name", "Cards"]);
+    told(&[
+        "product",
+        "put",
+        &product,
+        "--name",
+        "Card",
+        "--brand",
+        &product,
+        "--category",
+        &category,
+        "--currency",
+        "USD",
+        "--denomination",
+        "25",
+        "--denomination",
+        "50.00",
+        "--country",
+        "US",
+        "--range",
+        "100:500:100",
+    ]);
+    assert!(told(&["product", "show", &product]).contains("denominations       25.00, 50.00"));
+    let codes = format!("code,pin\n{product}-1,0001\n{product}-2,0002\n,\n");
+    let file = tempfile::NamedTempFile::with_suffix(".csv").unwrap();
+    std::fs::write(file.path(), codes).unwrap();
+    let path = file.path().to_str().unwrap();
+    let import = [
+        "stock",
+        "import",
+        path,
+        "--product",
+        &product,
+        "--denomination",
+        "25",
+    ];
+    assert_eq!(
+        told(&import),
+        "imported 2, duplicates 0, rejected 1\n  line 4: the code is missing\n"
+    );
+    assert_eq!(told_json(&import)["duplicates"], json!(2));
+    let topped = told(&["wallet", "top-up", partner_id, "USD", "100", "--reference", "r"]);
+    assert!(topped.contains("balance_after   100.00"), "{topped}");
+    let adjusted = told_json(&[
+        "wallet",
+        "adjust",
+        partner_id,
+        "USD",
+        "-25.50",
+        "--reference",
+        "r",
+    ]);
+    assert_eq!(adjusted["balance_after"], json!(74.5));
+
+    let credentials = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(credentials.path(), made["credential"].to_string()).unwrap();
+    let credentials = credentials.path().to_str().unwrap();
+    let order =
+        json!({ "items": [{ "product_id": product, "denomination": 25, "quantity": 1 }] }).to_string();
+    let call = |arguments: &[&str]| run(&[&["call", "--credentials", credentials], arguments].concat());
+    let placed = call(&["POST", "/orders", &order, "--key", "the-key"]);
+    assert!(
+        placed.status.success() && text(&placed.stderr).contains("201 Created"),
+        "{}",
+        text(&placed.stderr)
+    );
+    let replayed = call(&["post", "orders", "-", "--key", "the-key"]);
+    assert!(!replayed.status.success(), "another body under the key");
+    let replayed = run_with(
+        shared(),
+        &[
+            "call",
+            "--credentials",
+            credentials,
+            "POST",
+            "/api/v1/orders",
+            "-",
+            "--key",
+            "the-key",
+        ],
+        Some(&order),
+    );
+    assert_eq!(replayed.stdout, placed.stdout);
+    assert!(text(&replayed.stderr).contains("idempotent-replayed: true"));
+    let order_id = serde_json::from_slice::<Value>(&placed.stdout).unwrap()["order_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let codes = call(&["GET", &format!("/orders/{order_id}/vouchers")]);
+    assert!(
+        codes.status.success() && text(&codes.stdout).contains(&format!("{product}-")),
+        "{}",
+        text(&codes.stderr)
+    );
+
+    let levels = told(&["stock", "levels", "--product", &product]);
+    assert!(
+        levels.lines().nth(1).unwrap().split_whitespace().eq([
+            product.as_str(),
+            "25.00",
+            "2",
+            "1",
+            "1",
+            "0",
+            "0",
+            "-"
+        ]),
+        "{levels}"
+    );
+    let voided = told(&[
+        "stock",
+        "void",
+        "--product",
+        &product,
+        "--denomination",
+        "25",
+        "--reason",
+        "over",
+    ]);
+    assert_eq!(voided, "taken out of sale: 1\n");
+    assert!(told(&["actors", "--kind", "wallet"]).contains(partner_id));
+    assert!(told(&["audit", "--subject", partner_id]).contains("partner.create"));
+    let shown = told(&["partner", "suspend", partner_id]);
+    assert!(shown.contains("suspended            true"), "{shown}");
+    assert!(text(&call(&["GET", "/wallets"]).stdout).contains("PARTNER_SUSPENDED"));
+    told(&["partner", "resume", partner_id]);
+    let issued = told_json(&["credential", "issue", partner_id, "--allow", "127.0.0.1"]);
+    told(&["credential", "revoke", issued["credential_id"].as_str().unwrap()]);
+    told(&[
+        "partner",
+        "set",
+        partner_id,
+        "--approval-rule",
+        r#"{"first_orders":1}"#,
+        "--limit",
+        "orders=default",
+    ]);
+    let set = told_json(&[
+        "partner",
+        "set",
+        partner_id,
+        "--approval-rule",
+        "none",
+        "--certified-at",
+        "2026-01-01T00:00:00Z",
+    ]);
+    assert_eq!(
+        (&set["approval_rule"], &set["limits"]),
+        (&Value::Null, &json!({}))
+    );
+}
+
+#[tokio::test]
+async fn the_sandbox_partner_orders_with_one_command() {
+    let order = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
+    let output = run(&["call", "POST", "/orders", order]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["status"], "DELIVERED");
+    let refused = run(&["call", "POST", "/orders", r#"{"items":[]}"#]);
+    assert!(!refused.status.success() && text(&refused.stdout).contains("VALIDATION_FAILED"));
+}
+
+#[tokio::test]
+async fn a_complaint_says_what_to_do() {
+    let nobody = format!("http://{}", free_addresses()[0]);
+    let complaints = [
+        (vec!["actors", "--admin-url", &nobody], "Is the service running?"),
+        (
+            vec!["call", "GET", "/wallets", "--url", &nobody],
+            "Is the service running?",
+        ),
+        (vec!["actors", "--operator-token", "wrong"], "INVALID_CREDENTIALS"),
+        (vec!["partner", "show", "nobody"], "PARTNER_NOT_FOUND"),
+        (vec!["partner", "set", "nobody"], "nothing to change"),
+        (
+            vec![
+                "stock",
+                "import",
+                "/nowhere.csv",
+                "--product",
+                "p",
+                "--denomination",
+                "1",
+            ],
+            "cannot read /nowhere.csv",
+        ),
+        (vec!["call", "POST", "/orders", "no object"], "cannot be signed"),
+        (
+            vec!["call", "GET", "/wallets", "--credentials", "/nowhere"],
+            "cannot read credentials from /nowhere",
+        ),
+        (
+            vec!["--data-dir", "/nowhere", "actors"],
+            "VOUCHSAFE_OPERATOR_TOKEN",
+        ),
+        (
+            vec!["--data-dir", "/nowhere", "verify"],
+            "no data directory /nowhere",
+        ),
+    ];
+    for (arguments, expected) in complaints {
+        let said = complaint(&arguments);
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+        assert!(!said.contains(".rs:"), "{said}");
+    }
+    let output = run(&["partner", "show", "nobody", "--json"]);
+    let raw: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(raw["error"]["code"], "PARTNER_NOT_FOUND");
+}
+
+#[tokio::test]
+async fn an_import_is_streamed_from_the_standard_input() {
+    let sale = Operator::of(shared()).sale(0).await;
+    let file: String = (0..30_000)
+        .map(|n| format!("{{\"code\":\"{}-{n}\"}}\n", sale.product_id))
+        .collect();
+    let import = [
+        "stock",
+        "import",
+        "-",
+        "--format",
+        "ndjson",
+        "--product",
+        &sale.product_id,
+        "--denomination",
+        "25",
+        "--json",
+    ];
+    let output = run_with(shared(), &import, Some(&file));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["imported"], json!(30_000), "{report}");
+    let elsewhere = [
+        "stock",
+        "import",
+        "-",
+        "--product",
+        "nothing",
+        "--denomination",
+        "25",
+    ];
+    let output = run_with(shared(), &elsewhere, Some(&file));
+    assert!(
+        text(&output.stderr).contains("PRODUCT_NOT_FOUND"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[tokio::test]
+async fn verify_works_with_the_service_up_and_down() {
+    let mut service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let sale = operator.sale(3).await;
+    let mut partner = operator.partner("100").await;
+    assert!(partner.order(&sale, 2).await.status.is_success());
+    for stopped in [false, true] {
+        if stopped {
+            assert_eq!(service.stop(), Some(0));
+        }
+        let output = run_with(&service, &["verify"], None);
+        assert!(
+            output.status.success(),
+            "{}{}",
+            text(&output.stdout),
+            text(&output.stderr)
+        );
+        assert!(
+            text(&output.stdout).trim_end().ends_with("invariants hold."),
+            "{}",
+            text(&output.stdout)
+        );
+    }
+    service.restart();
+    let database = vouchsafe::postgres::running(service.data_dir()).unwrap();
+    let mut connection = <sqlx::PgConnection as sqlx::Connection>::connect_with(&database)
+        .await
+        .unwrap();
+    sqlx::query("UPDATE wallets SET balance = balance + 1")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    let output = run_with(&service, &["verify", "--json"], None);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let broken: Vec<_> = report["invariants"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|i| i["holds"] == json!(false))
+        .collect();
+    assert_eq!(
+        (output.status.code(), &report["holds"], broken.len()),
+        (Some(1), &json!(false), 1)
+    );
+    assert_eq!(broken[0]["name"], "money.conservation");
+}

@@ -1,0 +1,319 @@
+//! Does stock come in whole, once, and without holding up anybody?
+
+use hyper::Method;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Value, json};
+use vouchsafe_load::client::Answer;
+
+use crate::support::wire::{exchange, head};
+use crate::support::{Database, Operator, Sale, accepted, json_of, refused, shared, text_of, unique};
+
+async fn import(
+    operator: &mut Operator,
+    sale: &Sale,
+    content_type: &str,
+    body: impl Into<bytes::Bytes>,
+) -> Answer {
+    let path = format!(
+        "/admin/v1/stock?product_id={}&denomination={}",
+        sale.product_id, sale.denomination
+    );
+    operator.call(Method::POST, &path, content_type, body).await
+}
+
+async fn level(operator: &mut Operator, sale: &Sale) -> Value {
+    operator
+        .get(&format!("/admin/v1/stock?product_id={}", sale.product_id))
+        .await["data"][0]
+        .clone()
+}
+
+fn lines(prefix: &str, count: usize) -> String {
+    (0..count).map(|n| format!("{prefix}-{n},{n:04}\n")).collect()
+}
+
+fn counts(answer: &Answer) -> (u64, u64, u64) {
+    let report = accepted(answer, 200);
+    let count = |name: &str| report[name].as_u64().unwrap();
+    (count("imported"), count("duplicates"), count("rejected_count"))
+}
+
+#[tokio::test]
+async fn a_file_of_several_commits_comes_in_once() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(0).await;
+    let file = format!("code,pin\n{}", lines(&unique("C"), 25_000));
+    assert_eq!(
+        counts(&import(&mut operator, &sale, "text/csv", file.clone()).await),
+        (25_000, 0, 0)
+    );
+    assert_eq!(
+        counts(&import(&mut operator, &sale, "text/csv", file).await),
+        (0, 25_000, 0)
+    );
+    let level = level(&mut operator, &sale).await;
+    assert_eq!(
+        (&level["loaded"], &level["free"], &level["sold"]),
+        (&json!(25_000), &json!(25_000), &json!(0))
+    );
+    assert_eq!(
+        (&level["denomination"], &level["currency"]),
+        (&json!(25.0), &json!("USD"))
+    );
+    let mut database = Database::of(shared()).await;
+    let chunks = "SELECT count(*) FROM chunks WHERE product_id = $1";
+    assert_eq!(
+        database.count(chunks, &sale.product_id).await,
+        50 + 1,
+        "500 each; the header is a line of the first block"
+    );
+    let trail = operator
+        .get(&format!(
+            "/admin/v1/audit?action=stock.import&subject={}/2500",
+            sale.product_id
+        ))
+        .await;
+    let imported: Vec<_> = trail["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| e["after"]["imported"].clone())
+        .collect();
+    assert_eq!(
+        imported,
+        [json!(5_001), json!(10_000), json!(9_999)],
+        "an entry a commit, newest first"
+    );
+}
+
+#[tokio::test]
+async fn two_imports_of_one_file_at_once_bring_each_code_once() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(0).await;
+    let prefix = unique("C");
+    let (forth, mut back): (String, Vec<String>) = (
+        lines(&prefix, 12_000),
+        lines(&prefix, 12_000).lines().map(str::to_owned).collect(),
+    );
+    back.reverse();
+    let files = [
+        format!("code,pin\n{forth}"),
+        format!("code,pin\n{}", back.join("\n")),
+    ];
+    let imports = files.map(|file| {
+        let (mut operator, sale) = (Operator::of(shared()), sale.clone());
+        async move { counts(&import(&mut operator, &sale, "text/csv", file).await) }
+    });
+    let [first, second] = <[_; 2]>::try_from(futures_util::future::join_all(imports).await).unwrap();
+    assert_eq!(
+        (first.0 + second.0, first.1 + second.1),
+        (12_000, 12_000),
+        "{first:?} {second:?}"
+    );
+    assert_eq!(level(&mut operator, &sale).await["free"], json!(12_000));
+}
+
+#[tokio::test]
+async fn a_code_is_new_once_a_brand_with_its_pin_and_across_products() {
+    let mut operator = Operator::of(shared());
+    let brand = unique("brand");
+    let one = operator.offer(json!({ "brand": brand }), "25", 0).await;
+    let other = operator
+        .offer(json!({ "brand": brand.to_uppercase() }), "25", 0)
+        .await;
+    let elsewhere = operator.sale(0).await;
+    let file = "code,pin\nSAME,1\nSAME,1\n SAME , 1 \nSAME,2\nSAME,\n";
+    assert_eq!(
+        counts(&import(&mut operator, &one, "text/csv", file).await),
+        (3, 2, 0)
+    );
+    assert_eq!(
+        counts(&import(&mut operator, &other, "text/csv", file).await),
+        (0, 5, 0)
+    );
+    assert_eq!(
+        counts(&import(&mut operator, &elsewhere, "text/csv", file).await),
+        (3, 2, 0)
+    );
+}
+
+#[tokio::test]
+async fn bad_lines_are_rejected_by_number_and_the_others_come_in() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(0).await;
+    let canary = "CNRY-4711";
+    let file = format!(
+        "expiry,code,pin\n2099-01-31,{canary}-1,1\n2020-01-31,{canary}-2,1\nsoon,{canary}-3,1\n,{canary}-4\n\n,\"{canary}-5,1\n,,1\n,{canary}-6,\n"
+    );
+    let answer = import(&mut operator, &sale, "text/csv; charset=utf-8", file).await;
+    assert_eq!(counts(&answer), (2, 0, 5));
+    let rejected = json!([
+        { "line": 3, "reason": "expired on 2020-01-31" },
+        { "line": 4, "reason": "expiry is not a date as YYYY-MM-DD" },
+        { "line": 5, "reason": "expected 3 fields, found 2" },
+        { "line": 7, "reason": "a quote is not closed on its line" },
+        { "line": 8, "reason": "the code is missing" },
+    ]);
+    assert_eq!(json_of(&answer)["rejected"], rejected);
+    assert!(!text_of(&answer).contains("CNRY") && !shared().log().contains("CNRY"));
+    assert_eq!(level(&mut operator, &sale).await["next_expiry"], "2099-01-31");
+    let many = format!("code\n{}", ",\n".repeat(1_500));
+    let answer = import(&mut operator, &sale, "text/csv", many).await;
+    assert_eq!(
+        (
+            counts(&answer),
+            json_of(&answer)["rejected"].as_array().unwrap().len()
+        ),
+        ((0, 0, 1_500), 1_000)
+    );
+}
+
+#[tokio::test]
+async fn ndjson_comes_in_as_well() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(0).await;
+    let code = unique("C");
+    let file = format!(
+        "{{\"code\":\"{code}\",\"pin\":\"1\",\"url\":\"https://x.test\",\"expiry\":\"2099-01-31\"}}\n{{\"code\":\"{code}\",\"shoe\":1}}\nnonsense\n"
+    );
+    assert_eq!(
+        counts(&import(&mut operator, &sale, "application/x-ndjson", file).await),
+        (1, 0, 2)
+    );
+    let mut partner = operator.partner("25").await;
+    let order = accepted(&partner.order(&sale, 1).await, 201);
+    let codes = accepted(&partner.codes(order["order_id"].as_str().unwrap()).await, 200);
+    let parts = json!([
+        { "type": "code", "value": code }, { "type": "pin", "value": "1" }, { "type": "url", "value": "https://x.test" },
+    ]);
+    assert_eq!(
+        (&codes["data"][0]["credentials"], &codes["data"][0]["expiry"]),
+        (&parts, &json!("2099-01-31"))
+    );
+}
+
+#[tokio::test]
+async fn an_import_that_cannot_be_says_why_and_imports_nothing() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(0).await;
+    for (content_type, body, status, code) in [
+        ("text/csv", "", 422, "VALIDATION_FAILED"),
+        ("text/csv", "AB-12\nCD-34\n", 422, "VALIDATION_FAILED"),
+        ("text/csv", "code,shoe\nA,1\n", 422, "VALIDATION_FAILED"),
+        ("text/csv", "pin\n1\n", 422, "VALIDATION_FAILED"),
+        ("application/json", "{}", 415, "UNSUPPORTED_MEDIA_TYPE"),
+    ] {
+        let answer = import(&mut operator, &sale, content_type, body).await;
+        refused(&answer, status, code);
+    }
+    let id = &sale.product_id;
+    for (query, status, code) in [
+        (String::new(), 422, "VALIDATION_FAILED"),
+        (format!("product_id={id}"), 422, "VALIDATION_FAILED"),
+        (
+            format!("product_id={id}&denomination=25&shoe=1"),
+            422,
+            "VALIDATION_FAILED",
+        ),
+        (
+            format!("product_id={id}&denomination=25&denomination=25"),
+            422,
+            "VALIDATION_FAILED",
+        ),
+        (
+            format!("product_id={id}&denomination=25.001"),
+            422,
+            "VALIDATION_FAILED",
+        ),
+        (
+            format!("product_id={id}&denomination=26"),
+            422,
+            "DENOMINATION_NOT_ALLOWED",
+        ),
+        (
+            "product_id=nothing&denomination=25".to_owned(),
+            404,
+            "PRODUCT_NOT_FOUND",
+        ),
+    ] {
+        let path = format!("/admin/v1/stock?{query}");
+        refused(
+            &operator.call(Method::POST, &path, "text/csv", "code\nA\n").await,
+            status,
+            code,
+        );
+    }
+    assert_eq!(level(&mut operator, &sale).await, Value::Null);
+}
+
+/// The head of an import, and the address to send it to.
+fn raw(sale: &Sale, framing: (&'static str, &str)) -> (std::net::SocketAddr, Vec<u8>) {
+    let service = shared();
+    let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
+    let mut headers = HeaderMap::new();
+    let mut set = |name, value: &str| {
+        headers.insert(
+            HeaderName::from_static(name),
+            HeaderValue::from_str(value).unwrap(),
+        )
+    };
+    set("authorization", &format!("Bearer {}", token.trim()));
+    set("content-type", "text/csv");
+    set(framing.0, framing.1);
+    let line = format!(
+        "POST /admin/v1/stock?product_id={}&denomination=25",
+        sale.product_id
+    );
+    (
+        service.admin_url().trim_start_matches("http://").parse().unwrap(),
+        head(&line, &headers),
+    )
+}
+
+#[tokio::test]
+async fn a_body_that_pauses_for_ten_seconds_is_given_up() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(0).await;
+    let (address, mut request) = raw(&sale, ("content-length", "1000"));
+    request.extend(b"code\nWHOLE\nHALF");
+    let began = std::time::Instant::now();
+    let answer = exchange(address, &request).await;
+    refused(&answer, 408, "REQUEST_TIMEOUT");
+    assert!(began.elapsed().as_secs() >= 9, "{:?}", began.elapsed());
+    assert_eq!(
+        level(&mut operator, &sale).await,
+        Value::Null,
+        "what has not ended is not imported"
+    );
+}
+
+#[tokio::test]
+async fn a_compressed_body_is_refused() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(0).await;
+    let (address, mut request) = raw(&sale, ("content-encoding", "gzip"));
+    request.truncate(request.len() - 2);
+    request.extend(b"content-length: 5\r\n\r\nhello");
+    refused(&exchange(address, &request).await, 415, "UNSUPPORTED_MEDIA_TYPE");
+}
+
+#[tokio::test]
+async fn new_stock_is_sold_at_once_and_the_first_to_expire_first() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(1).await;
+    let mut partner = operator.partner("1000").await;
+    accepted(&partner.order(&sale, 1).await, 201);
+    refused(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+    operator.restock(&sale, 2, "2098-06-30").await;
+    let order = accepted(&partner.order(&sale, 1).await, 201);
+    assert_eq!(order["vouchers"][0]["expiry"], "2098-06-30");
+    operator.restock(&sale, 1, "2097-06-30").await;
+    let order = accepted(&partner.order(&sale, 2).await, 201);
+    let expiries: Vec<_> = order["vouchers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|v| v["expiry"].clone())
+        .collect();
+    assert_eq!(expiries, ["2097-06-30", "2098-06-30"]);
+}

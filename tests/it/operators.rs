@@ -1,0 +1,289 @@
+//! Who is an operator, and what is everybody else told? What does the admin API make of requests that are wrong?
+
+use bytes::Bytes;
+use hyper::Method;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::json;
+use vouchsafe_load::client::{Answer, Client};
+use vouchsafe_load::origin::Origin;
+
+use crate::support::{Instance, Operator, accepted, refused, shared};
+
+/// Every route, with a method that it has.
+const ROUTES: [(Method, &str); 21] = [
+    (Method::GET, "/admin/v1/partners"),
+    (Method::POST, "/admin/v1/partners"),
+    (Method::GET, "/admin/v1/partners/ptn_1"),
+    (Method::PATCH, "/admin/v1/partners/ptn_1"),
+    (Method::POST, "/admin/v1/partners/ptn_1/credentials"),
+    (Method::POST, "/admin/v1/partners/ptn_1/wallets/USD/top-ups"),
+    (Method::POST, "/admin/v1/partners/ptn_1/wallets/USD/adjustments"),
+    (Method::DELETE, "/admin/v1/credentials/cred_1"),
+    (Method::GET, "/admin/v1/categories"),
+    (Method::PUT, "/admin/v1/categories/games"),
+    (Method::GET, "/admin/v1/products"),
+    (Method::GET, "/admin/v1/products/p"),
+    (Method::PUT, "/admin/v1/products/p"),
+    (Method::GET, "/admin/v1/stock"),
+    (Method::POST, "/admin/v1/stock"),
+    (Method::POST, "/admin/v1/stock/void"),
+    (Method::GET, "/admin/v1/actors"),
+    (Method::GET, "/admin/v1/audit"),
+    (Method::GET, "/admin/v1/nowhere"),
+    (Method::DELETE, "/admin/v1/partners"),
+    (Method::GET, "/admin/v1"),
+];
+
+async fn send(service: &Instance, method: Method, path: &str, headers: &[(&'static str, &str)]) -> Answer {
+    let mut client = Client::new(Origin::parse(&service.admin_url()).unwrap());
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.append(
+            HeaderName::from_static(name),
+            HeaderValue::from_str(value).unwrap(),
+        );
+    }
+    client.call(method, path, map, Bytes::new()).await.unwrap()
+}
+
+#[tokio::test]
+async fn without_the_token_there_is_nothing() {
+    let service = shared();
+    let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
+    let right = format!("Bearer {}", token.trim());
+    let partner = Operator::of(service).partner("0").await;
+    let mut of_partner = HeaderMap::new();
+    partner.client.credentials().identify(&mut of_partner);
+    let of_partner: Vec<_> = ["x-api-key", "x-api-secret"]
+        .map(|name| (name, of_partner[name].to_str().unwrap().to_owned()))
+        .into_iter()
+        .collect();
+    let of_partner: Vec<_> = of_partner
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    let strangers: [&[(&'static str, &str)]; 6] = [
+        &[],
+        &[("authorization", "Bearer")],
+        &[("authorization", "Bearer 0123456789abcdef0123456789abcdef")],
+        &[("authorization", "Basic YWRtaW46YWRtaW4=")],
+        &[("authorization", &right), ("authorization", &right)],
+        &of_partner,
+    ];
+    for (method, path) in &ROUTES {
+        for headers in strangers {
+            let answer = send(service, method.clone(), path, headers).await;
+            refused(&answer, 401, "INVALID_CREDENTIALS");
+        }
+    }
+    let answer = send(
+        service,
+        Method::GET,
+        "/admin/v1/partners",
+        &[("authorization", &right)],
+    )
+    .await;
+    accepted(&answer, 200);
+}
+
+#[tokio::test]
+async fn neither_listener_has_the_routes_of_the_other() {
+    let service = shared();
+    let mut partner = Operator::of(service).partner("0").await;
+    for path in ["/api/v1/products", "/api/v1/orders", "/elsewhere"] {
+        refused(
+            &send(service, Method::GET, path, &[]).await,
+            404,
+            "ROUTE_NOT_FOUND",
+        );
+    }
+    refused(
+        &partner.get("/../../admin/v1/partners").await,
+        404,
+        "ROUTE_NOT_FOUND",
+    );
+    for path in ["/healthz", "/readyz"] {
+        accepted(&send(service, Method::GET, path, &[]).await, 200);
+    }
+    let metrics = send(service, Method::GET, "/metrics", &[]).await;
+    let text = String::from_utf8_lossy(&metrics.body).into_owned();
+    assert!(
+        metrics.status.is_success() && text.contains("vouchsafe_journal_commit_seconds"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn an_unknown_route_is_404_and_a_method_it_does_not_have_405() {
+    let mut operator = Operator::of(shared());
+    for path in ["/admin/v1/nowhere", "/admin/v1/partners/", "/admin/v1"] {
+        let answer = operator.call(Method::GET, path, "application/json", "").await;
+        refused(&answer, 404, "ROUTE_NOT_FOUND");
+    }
+    for (method, path, allowed) in [
+        (Method::DELETE, "/admin/v1/partners", "GET, POST"),
+        (Method::PUT, "/admin/v1/partners/ptn_1", "GET, PATCH"),
+        (Method::GET, "/admin/v1/credentials/cred_1", "DELETE"),
+        (Method::GET, "/admin/v1/stock/void", "POST"),
+        (Method::POST, "/admin/v1/audit", "GET"),
+    ] {
+        let answer = operator.call(method, path, "application/json", "").await;
+        refused(&answer, 405, "METHOD_NOT_ALLOWED");
+        assert_eq!(answer.header("allow"), Some(allowed), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_is_strict_json() {
+    let mut operator = Operator::of(shared());
+    let deep = format!(r#"{{"name":{}{}}}"#, "[".repeat(33), "]".repeat(33));
+    let large = format!(r#"{{"name":"{}"}}"#, "x".repeat(256 * 1024));
+    for (body, status, code) in [
+        ("", 400, "MALFORMED_REQUEST"),
+        ("nonsense", 400, "MALFORMED_REQUEST"),
+        (r#"{"name":"#, 400, "MALFORMED_REQUEST"),
+        (deep.as_str(), 400, "MALFORMED_REQUEST"),
+        (r#"["Name",[]]"#, 422, "VALIDATION_FAILED"),
+        ("{}", 422, "VALIDATION_FAILED"),
+        (
+            r#"{"name":"N","allowlist":[],"shoe":1}"#,
+            422,
+            "VALIDATION_FAILED",
+        ),
+        (
+            r#"{"name":"N","name":"M","allowlist":[]}"#,
+            422,
+            "VALIDATION_FAILED",
+        ),
+        (r#"{"name":7,"allowlist":[]}"#, 422, "VALIDATION_FAILED"),
+        (
+            r#"{"name":"N","allowlist":["everywhere"]}"#,
+            422,
+            "VALIDATION_FAILED",
+        ),
+        (large.as_str(), 413, "PAYLOAD_TOO_LARGE"),
+    ] {
+        let answer = operator
+            .call(
+                Method::POST,
+                "/admin/v1/partners",
+                "application/json",
+                body.to_owned(),
+            )
+            .await;
+        refused(&answer, status, code);
+    }
+    let answer = operator
+        .call(Method::POST, "/admin/v1/partners", "text/plain", "{}")
+        .await;
+    refused(&answer, 415, "UNSUPPORTED_MEDIA_TYPE");
+}
+
+#[tokio::test]
+async fn lists_come_in_pages_whose_cursors_are_bound() {
+    let mut operator = Operator::of(shared());
+    for _ in 0..3 {
+        operator.partner("0").await;
+    }
+    let first = operator.get("/admin/v1/partners?limit=2").await;
+    let cursor = first["next_cursor"].as_str().unwrap().to_owned();
+    let second = operator
+        .get(&format!("/admin/v1/partners?limit=2&cursor={cursor}"))
+        .await;
+    let ids = |page: &serde_json::Value| {
+        let entries = page["data"].as_array().unwrap().iter();
+        entries
+            .map(|partner| partner["partner_id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let both = [ids(&first), ids(&second)].concat();
+    assert!(
+        first["has_more"] == json!(true) && both.is_sorted_by(|a, b| a > b),
+        "newest first: {both:?}"
+    );
+    for (query, status, code) in [
+        ("limit=0", 422, "VALIDATION_FAILED"),
+        ("limit=101", 422, "VALIDATION_FAILED"),
+        ("limit=1&limit=1", 422, "VALIDATION_FAILED"),
+        ("shoe=1", 422, "VALIDATION_FAILED"),
+        ("cursor=AAAA", 400, "INVALID_CURSOR"),
+    ] {
+        let answer = operator
+            .call(
+                Method::GET,
+                &format!("/admin/v1/partners?{query}"),
+                "application/json",
+                "",
+            )
+            .await;
+        refused(&answer, status, code);
+    }
+    let other_filter = format!("/admin/v1/audit?action=partner.create&cursor={cursor}");
+    refused(
+        &operator
+            .call(Method::GET, &other_filter, "application/json", "")
+            .await,
+        400,
+        "INVALID_CURSOR",
+    );
+}
+
+#[tokio::test]
+async fn actors_are_shown_the_busiest_first() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(5).await;
+    let mut partner = operator.partner("1000").await;
+    for _ in 0..3 {
+        accepted(&partner.order(&sale, 1).await, 201);
+    }
+    let shown = operator.get("/admin/v1/actors?limit=10000").await;
+    let actors = shown["data"].as_array().unwrap();
+    let of = |key: &str| {
+        actors
+            .iter()
+            .find(|actor| actor["key"] == json!(key))
+            .unwrap()
+            .clone()
+    };
+    let wallet = of(&partner.partner_id);
+    assert_eq!(
+        (wallet["kind"].as_str(), wallet["state"].as_str()),
+        (Some("wallet"), Some("ready"))
+    );
+    assert_eq!(
+        (&wallet["restarts"], &wallet["mailbox_depth"]),
+        (&json!(0), &json!(0))
+    );
+    assert_eq!(of(&format!("{}/2500", sale.product_id))["kind"], "inventory");
+    let sums = shown["sums"].as_array().unwrap();
+    assert_eq!(
+        sums.iter()
+            .map(|sum| sum["kind"].as_str().unwrap())
+            .collect::<Vec<_>>(),
+        ["wallet", "inventory"]
+    );
+    let handled: Vec<_> = actors
+        .iter()
+        .map(|actor| (actor["mailbox_depth"].as_u64(), actor["handled"].as_u64()))
+        .collect();
+    assert!(handled.is_sorted_by(|a, b| a >= b), "{handled:?}");
+    let shelves = operator.get("/admin/v1/actors?kind=inventory&limit=1").await;
+    assert_eq!(
+        (
+            shelves["data"].as_array().unwrap().len(),
+            &shelves["sums"][0]["actors"]
+        ),
+        (1, &json!(0))
+    );
+    for query in ["limit=0", "limit=10001", "kind=shoe", "shoe=1"] {
+        let answer = operator
+            .call(
+                Method::GET,
+                &format!("/admin/v1/actors?{query}"),
+                "application/json",
+                "",
+            )
+            .await;
+        refused(&answer, 422, "VALIDATION_FAILED");
+    }
+}

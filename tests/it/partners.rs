@@ -1,0 +1,345 @@
+//! What can an operator agree with a partner, and is it in force with the next call?
+
+use hyper::Method;
+use serde_json::{Value, json};
+use vouchsafe_load::signer::Credentials;
+
+use crate::support::{Database, Operator, Partner, accepted, json_of, refused, shared, text_of, unique};
+
+async fn post(operator: &mut Operator, path: &str, body: &Value) -> vouchsafe_load::client::Answer {
+    operator
+        .call(Method::POST, path, "application/json", body.to_string())
+        .await
+}
+
+fn path_of(partner: &Partner) -> String {
+    format!("/admin/v1/partners/{}", partner.partner_id)
+}
+
+/// The partner with another of its credentials.
+fn with(partner: &Partner, issued: &Value) -> Partner {
+    let text = |name: &str| issued[name].as_str().unwrap().to_owned();
+    let credentials = Credentials::new(&text("api_key"), &text("api_secret")).unwrap();
+    Partner::new(&shared().base_url(), partner.partner_id.clone(), credentials)
+        .with_credential_id(text("credential_id"))
+}
+
+#[tokio::test]
+async fn a_partner_is_made_with_a_credential_that_is_shown_once() {
+    let mut operator = Operator::of(shared());
+    let name = unique("Acme & Söhne");
+    let body = json!({
+        "name": format!(" {name} "), "allowlist": ["127.0.0.1", "::ffff:10.0.0.0/104"],
+        "limits": { "orders": { "quota": 5, "window_s": 60 } },
+    });
+    let answer = post(&mut operator, "/admin/v1/partners", &body).await;
+    let made = accepted(&answer, 201);
+    let partner_id = made["partner_id"].as_str().unwrap();
+    assert_eq!(
+        answer.header("location"),
+        Some(format!("/admin/v1/partners/{partner_id}").as_str())
+    );
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    assert_eq!(made["name"], json!(name));
+    assert_eq!(made["allowlist"], json!(["127.0.0.1/32", "10.0.0.0/8"]));
+    assert_eq!(
+        made["limits"],
+        json!({ "orders": { "quota": 5, "window_s": 60 } })
+    );
+    let credential = &made["credential"];
+    assert!(credential["api_key"].as_str().unwrap().starts_with("vs_sandbox_"));
+    let secret = credential["api_secret"].as_str().unwrap();
+    let shown = operator
+        .call(
+            Method::GET,
+            &format!("/admin/v1/partners/{partner_id}"),
+            "application/json",
+            "",
+        )
+        .await;
+    assert_eq!(
+        accepted(&shown, 200)["credentials"][0]["credential_id"],
+        credential["credential_id"]
+    );
+    assert!(!text_of(&shown).contains(secret) && !text_of(&shown).contains("vs_sandbox_"));
+    let mut database = Database::of(shared()).await;
+    let written = "SELECT count(*) FROM audit_log AS a WHERE a::text LIKE '%' || $1 || '%'";
+    assert_eq!(
+        database.count(written, secret).await,
+        0,
+        "the trail has the secret"
+    );
+    assert_eq!(
+        database.count(written, partner_id).await,
+        2,
+        "partner.create and credential.issue"
+    );
+}
+
+#[tokio::test]
+async fn a_change_is_in_force_with_the_next_call() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("10").await;
+    accepted(&partner.get("/wallets").await, 200);
+    operator.patch(&partner, &json!({ "suspended": true })).await;
+    refused(&partner.get("/wallets").await, 403, "PARTNER_SUSPENDED");
+    operator
+        .patch(
+            &partner,
+            &json!({ "suspended": false, "allowlist": ["203.0.113.0/24"] }),
+        )
+        .await;
+    refused(&partner.get("/wallets").await, 403, "IP_NOT_ALLOWED");
+    operator
+        .patch(&partner, &json!({ "allowlist": ["127.0.0.0/8"] }))
+        .await;
+    accepted(&partner.get("/wallets").await, 200);
+}
+
+#[tokio::test]
+async fn terms_are_merged_and_null_takes_them_away() {
+    let mut operator = Operator::of(shared());
+    let partner = operator.partner("0").await;
+    let terms = json!({
+        "limits": { "general": { "quota": 9, "window_s": 10 } },
+        "approval_rule": { "amount_over": { "USD": "500", "JPY": 50000 }, "first_orders": 2 },
+        "catalogue": { "categories": ["retail"] },
+        "cancel_window_s": 60,
+        "certified_at": "2026-01-02T03:04:05+01:00",
+    });
+    operator.patch(&partner, &terms).await;
+    operator
+        .patch(
+            &partner,
+            &json!({ "limits": { "orders": { "quota": 1, "window_s": 2 } } }),
+        )
+        .await;
+    let shown = operator.get(&path_of(&partner)).await;
+    assert_eq!(
+        shown["limits"],
+        json!({ "orders": { "quota": 1, "window_s": 2 }, "general": { "quota": 9, "window_s": 10 } })
+    );
+    let rule = json!({ "amount_over": { "JPY": 50000, "USD": 500.0 }, "other_currencies": "pass", "first_orders": 2 });
+    assert_eq!(
+        (&shown["approval_rule"], &shown["cancel_window_s"]),
+        (&rule, &json!(60))
+    );
+    assert_eq!(
+        shown["catalogue"],
+        json!({ "categories": ["retail"], "products": [] })
+    );
+    assert_eq!(shown["certified_at"], "2026-01-02T02:04:05Z");
+    let nothing = json!({
+        "limits": { "general": null }, "approval_rule": null, "catalogue": null, "cancel_window_s": null,
+        "certified_at": null,
+    });
+    operator.patch(&partner, &nothing).await;
+    let shown = operator.get(&path_of(&partner)).await;
+    assert_eq!(
+        shown["limits"],
+        json!({ "orders": { "quota": 1, "window_s": 2 } })
+    );
+    for (field, value) in [
+        ("approval_rule", Value::Null),
+        ("catalogue", Value::Null),
+        ("certified_at", Value::Null),
+        ("cancel_window_s", json!(86_400)),
+    ] {
+        assert_eq!(shown[field], value, "{field}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_nothing_leaves_no_trace() {
+    let mut operator = Operator::of(shared());
+    let partner = operator.partner("0").await;
+    let before = operator.get(&path_of(&partner)).await;
+    for patch in [json!({}), json!({ "suspended": false })] {
+        operator.patch(&partner, &patch).await;
+    }
+    assert_eq!(operator.get(&path_of(&partner)).await, before);
+    let trail = operator
+        .get(&format!(
+            "/admin/v1/audit?action=partner.change&subject={}",
+            partner.partner_id
+        ))
+        .await;
+    assert_eq!(trail["data"], json!([]));
+}
+
+#[tokio::test]
+async fn every_change_is_in_the_trail_with_what_was_before() {
+    let mut operator = Operator::of(shared());
+    let partner = operator.partner("0").await;
+    let answer = operator
+        .call(
+            Method::PATCH,
+            &path_of(&partner),
+            "application/json",
+            r#"{"suspended":true}"#,
+        )
+        .await;
+    accepted(&answer, 200);
+    let trail = operator
+        .get(&format!("/admin/v1/audit?subject={}", partner.partner_id))
+        .await;
+    let entries = trail["data"].as_array().unwrap();
+    let actions: Vec<_> = entries
+        .iter()
+        .map(|entry| entry["action"].as_str().unwrap())
+        .collect();
+    assert_eq!(actions, ["partner.change", "partner.create"], "newest first");
+    let change = &entries[0];
+    assert_eq!(
+        (&change["before"]["suspended"], &change["after"]["suspended"]),
+        (&json!(false), &json!(true))
+    );
+    assert_eq!(
+        (&change["operator"], change["trace_id"].as_str()),
+        (&json!("admin"), answer.header("x-trace-id"))
+    );
+    assert_eq!(entries[1]["before"], Value::Null);
+}
+
+#[tokio::test]
+async fn five_credentials_live_at_most_and_each_works() {
+    let mut operator = Operator::of(shared());
+    let partner = operator.partner("0").await;
+    let path = format!("{}/credentials", path_of(&partner));
+    let mut last = Value::Null;
+    for _ in 0..4 {
+        last = accepted(&post(&mut operator, &path, &json!({})).await, 201);
+        accepted(&with(&partner, &last).get("/wallets").await, 200);
+    }
+    refused(
+        &post(&mut operator, &path, &json!({})).await,
+        422,
+        "VALIDATION_FAILED",
+    );
+    let mut revoked = with(&partner, &last);
+    operator.revoke(&revoked).await;
+    refused(&revoked.get("/wallets").await, 401, "INVALID_CREDENTIALS");
+    accepted(&post(&mut operator, &path, &json!({})).await, 201);
+}
+
+#[tokio::test]
+async fn a_credential_narrows_its_partners_allowlist() {
+    let mut operator = Operator::of(shared());
+    let partner = operator.partner("0").await;
+    let path = format!("{}/credentials", path_of(&partner));
+    for (allowlist, works) in [
+        (json!(["127.0.0.1"]), true),
+        (json!(["203.0.113.7"]), false),
+        (json!([]), false),
+    ] {
+        let issued = accepted(
+            &post(&mut operator, &path, &json!({ "allowlist": allowlist })).await,
+            201,
+        );
+        let answer = with(&partner, &issued).get("/wallets").await;
+        assert_eq!(
+            answer.status.is_success(),
+            works,
+            "{allowlist}: {}",
+            text_of(&answer)
+        );
+    }
+}
+
+#[tokio::test]
+async fn revoking_is_204_also_the_second_time() {
+    let mut operator = Operator::of(shared());
+    let partner = operator.partner("0").await;
+    let path = format!("/admin/v1/credentials/{}", partner.credential_id);
+    for _ in 0..2 {
+        let answer = operator.call(Method::DELETE, &path, "application/json", "").await;
+        assert_eq!((answer.status.as_u16(), answer.body.len()), (204, 0));
+    }
+    let trail = operator
+        .get(&format!("/admin/v1/audit?subject={}", partner.credential_id))
+        .await;
+    let actions: Vec<_> = trail["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["action"].clone())
+        .collect();
+    assert_eq!(actions, ["credential.revoke", "credential.issue"]);
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_404() {
+    let mut operator = Operator::of(shared());
+    let nobody = format!("ptn_{}", "0".repeat(32));
+    for (method, path, body, code) in [
+        (
+            Method::GET,
+            format!("/admin/v1/partners/{nobody}"),
+            "",
+            "PARTNER_NOT_FOUND",
+        ),
+        (
+            Method::GET,
+            "/admin/v1/partners/nobody".to_owned(),
+            "",
+            "PARTNER_NOT_FOUND",
+        ),
+        (
+            Method::PATCH,
+            format!("/admin/v1/partners/{nobody}"),
+            "{}",
+            "PARTNER_NOT_FOUND",
+        ),
+        (
+            Method::POST,
+            format!("/admin/v1/partners/{nobody}/credentials"),
+            "{}",
+            "PARTNER_NOT_FOUND",
+        ),
+        (
+            Method::POST,
+            format!("/admin/v1/partners/{nobody}/wallets/USD/top-ups"),
+            r#"{"amount":1,"reference":"r"}"#,
+            "PARTNER_NOT_FOUND",
+        ),
+        (
+            Method::DELETE,
+            format!("/admin/v1/credentials/cred_{}", "0".repeat(32)),
+            "",
+            "CREDENTIAL_NOT_FOUND",
+        ),
+        (
+            Method::GET,
+            "/admin/v1/products/nothing".to_owned(),
+            "",
+            "PRODUCT_NOT_FOUND",
+        ),
+    ] {
+        let answer = operator.call(method, &path, "application/json", body).await;
+        refused(&answer, 404, code);
+    }
+}
+
+#[tokio::test]
+async fn many_changes_at_once_end_as_the_last_one_says() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("0").await;
+    let changes = (0..12).map(|n| {
+        let (mut other, path) = (Operator::of(shared()), path_of(&partner));
+        async move {
+            let patch = json!({ "suspended": n % 2 == 0 });
+            let answer = other
+                .call(Method::PATCH, &path, "application/json", patch.to_string())
+                .await;
+            assert!(answer.status.is_success(), "{}", json_of(&answer));
+        }
+    });
+    futures_util::future::join_all(changes).await;
+    let suspended = operator.get(&path_of(&partner)).await["suspended"] == json!(true);
+    let status = partner.get("/wallets").await.status.as_u16();
+    assert_eq!(
+        status,
+        if suspended { 403 } else { 200 },
+        "memory and database differ"
+    );
+}

@@ -1,0 +1,106 @@
+//! Is there one way alone to write the path that is signed?
+
+use hyper::Method;
+use hyper::header::CONTENT_LENGTH;
+
+use crate::support::wire::{exchange, head};
+use crate::support::{accepted, refused, shared, unique};
+use crate::wire::{ORDERS, buyer_of, with};
+
+#[tokio::test]
+async fn a_signed_request_has_no_query() {
+    let (mut partner, body) = buyer_of(1).await;
+    for path in [
+        "/api/v1/orders?",
+        "/api/v1/orders?x=1",
+        "/api/v1/orders?x=/api/v1/orders",
+    ] {
+        let headers = partner.headers(ORDERS, body.as_bytes());
+        let answer = partner
+            .client
+            .raw(Method::POST, path, headers, body.clone())
+            .await
+            .unwrap();
+        refused(&answer, 400, "UNEXPECTED_QUERY");
+    }
+    let order = accepted(&partner.send_text(&unique("key"), &body).await, 201);
+    let path = format!("/orders/{}/vouchers?x=1", order["order_id"].as_str().unwrap());
+    refused(
+        &partner.signed(Method::GET, &path, "").await,
+        400,
+        "UNEXPECTED_QUERY",
+    );
+}
+
+#[tokio::test]
+async fn a_path_is_written_in_one_way() {
+    let (mut partner, body) = buyer_of(1).await;
+    let address = shared().http_address();
+    for path in [
+        "/api/v1//orders",
+        "//api/v1/orders",
+        "/api/v1/orders/",
+        "/api/v1/./orders",
+        "/api/v1/x/../orders",
+        "/api/v1/%6frders",
+        "/api/v1/orders%2f",
+        "/api/v1/%2e/orders",
+        "/api%2fv1/orders",
+        "/api/v1/orders;a=b",
+        "/API/v1/orders",
+    ] {
+        let headers = with(
+            partner.headers(path, body.as_bytes()),
+            CONTENT_LENGTH,
+            &body.len().to_string(),
+        );
+        let request = [head(&format!("POST {path}"), &headers), body.clone().into_bytes()].concat();
+        let answer = exchange(address, &request).await;
+        let (status, code) = (answer.status.as_u16(), answer.error_code().unwrap_or_default());
+        let expected = [(404, "ROUTE_NOT_FOUND"), (401, "INVALID_SIGNATURE")];
+        assert!(expected.contains(&(status, code.as_str())), "{path}: {answer:?}");
+        refused(&answer, status, &code);
+    }
+    assert_eq!(partner.balance("USD").await, "1000.00");
+}
+
+#[tokio::test]
+async fn a_target_is_a_path() {
+    let (mut partner, body) = buyer_of(1).await;
+    let address = shared().http_address();
+    for target in ["http://evil.test/api/v1/orders", "http://127.0.0.1/api/v1/orders"] {
+        let headers = with(
+            partner.headers(ORDERS, body.as_bytes()),
+            CONTENT_LENGTH,
+            &body.len().to_string(),
+        );
+        let request = [
+            head(&format!("POST {target}"), &headers),
+            body.clone().into_bytes(),
+        ]
+        .concat();
+        refused(&exchange(address, &request).await, 400, "MALFORMED_REQUEST");
+    }
+    assert_eq!(partner.balance("USD").await, "1000.00");
+}
+
+#[tokio::test]
+async fn a_byte_moved_between_path_and_body_spoils_the_signature() {
+    let (mut partner, body) = buyer_of(1).await;
+    let address = shared().http_address();
+    // The message that is signed stays the same, letter by letter.
+    for (path, body) in [
+        ("/api/v1/orders{", &body[1..]),
+        ("/api/v1/order", &format!("s{body}")),
+        ("/api/v1", &format!("/orders{body}")),
+        ("/api/v1/orders", &format!(" {body}")),
+    ] {
+        let signed = format!("{path}{body}");
+        let headers = partner.headers(ORDERS, signed.strip_prefix(ORDERS).unwrap().as_bytes());
+        let headers = with(headers, CONTENT_LENGTH, &body.len().to_string());
+        let request = [head(&format!("POST {path}"), &headers), body.as_bytes().to_vec()].concat();
+        let answer = exchange(address, &request).await;
+        assert!(answer.status.is_client_error(), "{path}: {answer:?}");
+    }
+    assert_eq!(partner.balance("USD").await, "1000.00");
+}

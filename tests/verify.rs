@@ -1,0 +1,111 @@
+//! Does `verify` see each invariant that is broken, and none that is not?
+//!
+//! Each is broken on a real database, by hand and past every constraint, in a transaction that is undone afterwards.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test ends where it cannot go on"
+)]
+
+#[path = "verify/breaks.rs"]
+mod breaks;
+#[path = "support/database.rs"]
+#[allow(dead_code, reason = "shared with other suites")]
+mod database;
+#[path = "verify/world.rs"]
+mod world;
+
+use std::collections::BTreeSet;
+
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+use vouchsafe::store::verify::{self, Finding};
+
+use crate::breaks::BREAKS;
+use crate::world::World;
+
+fn broken(findings: &[Finding]) -> BTreeSet<&'static str> {
+    findings
+        .iter()
+        .filter(|finding| !finding.holds)
+        .map(|finding| finding.name)
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lively_database_keeps_all_of_them() {
+    let world = World::create().await;
+    let findings = verify::verify(&world.options()).await.unwrap();
+    let rows: Vec<_> = findings.iter().flat_map(|finding| &finding.rows).collect();
+    assert!(broken(&findings).is_empty(), "{rows:?}");
+    assert_eq!(findings.len(), verify::invariants().count());
+    world.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_one_that_is_broken_is_seen() {
+    let world = World::create().await;
+    let mut connection = PgConnection::connect_with(&world.superuser_options())
+        .await
+        .unwrap();
+    for (name, statements) in BREAKS {
+        let mut transaction = connection.begin().await.unwrap();
+        // Triggers and foreign keys look away; constraints that would not are dropped by the break itself.
+        transaction
+            .execute("SET LOCAL session_replication_role = replica")
+            .await
+            .unwrap();
+        for statement in *statements {
+            let done = transaction.execute(AssertSqlSafe(*statement)).await;
+            done.unwrap_or_else(|error| panic!("{name}: {statement}: {error}"));
+        }
+        let findings = verify::check(&mut transaction).await.unwrap();
+        assert!(
+            broken(&findings).contains(name),
+            "{name} is broken and was not seen; seen: {:?}",
+            broken(&findings)
+        );
+        transaction.rollback().await.unwrap();
+    }
+    connection.close().await.unwrap();
+    world.remove().await;
+}
+
+#[test]
+fn there_is_a_break_for_each_of_them() {
+    let all: BTreeSet<_> = verify::invariants().map(|invariant| invariant.name).collect();
+    let broken: BTreeSet<_> = BREAKS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(broken, all);
+    assert_eq!(
+        all.len(),
+        verify::invariants().count(),
+        "a name stands for one invariant"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_none_of_ours_is_an_error() {
+    let world = World::create().await;
+    let elsewhere = world.superuser_options().database("postgres");
+    assert!(verify::verify(&elsewhere).await.is_err());
+    world.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_first_rows_are_shown() {
+    let world = World::create().await;
+    let mut connection = PgConnection::connect_with(&world.superuser_options())
+        .await
+        .unwrap();
+    let many = "INSERT INTO lanes SELECT 'nobody', i, 1, 0 FROM generate_series(1, 100) AS i";
+    connection.execute(many).await.unwrap();
+    let findings = verify::verify(&world.options()).await.unwrap();
+    let lanes = findings
+        .iter()
+        .find(|finding| finding.name == "fence.lanes")
+        .unwrap();
+    assert_eq!((lanes.rows.len(), lanes.more, lanes.holds), (20, true, false));
+    connection.close().await.unwrap();
+    world.remove().await;
+}

@@ -1,0 +1,149 @@
+//! How each invariant is broken by hand.
+
+/// The name of an invariant, and statements after which it no longer holds.
+pub(crate) const BREAKS: &[(&str, &[&str])] = &[
+    (
+        "money.conservation",
+        &["UPDATE wallets SET balance = balance + 1"],
+    ),
+    (
+        "money.chain",
+        &["UPDATE ledger SET balance_after = balance_after + 1 WHERE sequence = 2"],
+    ),
+    (
+        "money.no_overdraft",
+        &[
+            "ALTER TABLE ledger DROP CONSTRAINT ledger_balance_after_check",
+            "UPDATE ledger SET balance_after = -1 WHERE sequence = 3",
+        ],
+    ),
+    (
+        "money.signs",
+        &["UPDATE ledger SET amount = -amount WHERE kind = 'DEBIT'"],
+    ),
+    (
+        "money.order_paid",
+        &["DELETE FROM ledger WHERE kind = 'DEBIT' AND sequence = 3"],
+    ),
+    (
+        "money.kinds",
+        &["UPDATE ledger SET order_id = gen_random_uuid() WHERE kind = 'TOP_UP'"],
+    ),
+    (
+        "money.pending",
+        &["UPDATE wallets SET pending_orders = pending_orders - 1"],
+    ),
+    (
+        "order.total",
+        &["UPDATE orders SET total = total + 1 WHERE status = 'PENDING'"],
+    ),
+    (
+        "order.holds",
+        &["DELETE FROM allocations WHERE stock_id = (SELECT min(stock_id) FROM allocations)"],
+    ),
+    ("order.owns", &["UPDATE allocations SET line = 1"]),
+    (
+        "order.status",
+        &["UPDATE orders SET status = 'DELIVERED' WHERE status = 'PENDING'"],
+    ),
+    (
+        "order.closed",
+        &["UPDATE orders SET closed = true WHERE status = 'PENDING'"],
+    ),
+    (
+        "order.stages",
+        &[
+            r#"UPDATE orders SET timeline = '[{"status":"REFUNDED","at":"2026-11-20T12:00:00Z"}]' || timeline"#,
+        ],
+    ),
+    (
+        "order.partner",
+        &["UPDATE wallets SET partner_id = gen_random_uuid()"],
+    ),
+    ("key.order", &["DELETE FROM idempotency_keys WHERE status = 202"]),
+    (
+        "key.booking",
+        &["UPDATE idempotency_keys SET expires_at = now() WHERE expires_at = 'infinity'"],
+    ),
+    (
+        "key.time",
+        &["UPDATE idempotency_keys SET expires_at = now() + interval '2 days' WHERE status = 202"],
+    ),
+    (
+        "stock.once",
+        &["INSERT INTO stock SELECT stock_id + 1000, chunk_id, code_id, expiry FROM stock LIMIT 1"],
+    ),
+    (
+        "stock.code",
+        &["UPDATE codes SET denomination = denomination + 1"],
+    ),
+    (
+        "stock.chunk",
+        &["UPDATE chunks SET last_stock_id = last_stock_id - 1"],
+    ),
+    (
+        "stock.expiry",
+        &["UPDATE stock SET expiry = expiry - 1 WHERE stock_id = (SELECT min(stock_id) FROM stock)"],
+    ),
+    ("stock.emptied", &["UPDATE chunks SET emptied = true"]),
+    (
+        "stock.owner",
+        &["UPDATE chunks SET incarnation = incarnation + 1"],
+    ),
+    (
+        "stock.taken",
+        &["DELETE FROM stock WHERE stock_id = (SELECT min(stock_id) FROM allocations)"],
+    ),
+    (
+        "stock.public_id",
+        &["UPDATE allocations SET voucher_id = (SELECT min(voucher_id::text)::uuid FROM allocations)"],
+    ),
+    ("stock.denomination", &["DELETE FROM products"]),
+    (
+        "codes.unique",
+        &[
+            "ALTER TABLE codes DROP CONSTRAINT codes_blind_index_key",
+            "UPDATE codes SET blind_index = sha256('the same')",
+        ],
+    ),
+    (
+        "codes.nonce",
+        &["UPDATE codes SET nonce = substr(sha256('the same'), 1, 12)"],
+    ),
+    (
+        "codes.key",
+        &["UPDATE codes SET key_id = (SELECT key_id FROM data_keys WHERE purpose = 'blind_index')"],
+    ),
+    (
+        "codes.data_keys",
+        &["DELETE FROM data_keys WHERE purpose = 'blind_index'"],
+    ),
+    ("event.numbers", &["DELETE FROM events WHERE number = 1"]),
+    (
+        "event.order",
+        &["UPDATE events SET first_sequence = 2 WHERE number = 1"],
+    ),
+    (
+        "event.body",
+        &["UPDATE events SET count = count + 1 WHERE number > 1"],
+    ),
+    (
+        "event.status",
+        &[r#"UPDATE events SET body = replace(body, '"o":"PENDING"', '"o":"PROCESSING"')"#],
+    ),
+    (
+        "event.issued",
+        &[r#"UPDATE events SET body = replace(body, '"n":2}', '"n":1}')"#],
+    ),
+    ("retrieval.audited", &["DELETE FROM code_retrievals"]),
+    (
+        "access.partner",
+        &["UPDATE credentials SET partner_id = gen_random_uuid()"],
+    ),
+    (
+        "access.papers",
+        &["UPDATE deployment SET environment = 'production'"],
+    ),
+    ("fence.lanes", &["DELETE FROM nodes"]),
+    ("fence.deployment", &["DELETE FROM deployment"]),
+];
