@@ -2,7 +2,11 @@
 //!
 //! `orders` many are placed at once, so that the journal gathers batches as it does under load; the figure is for one.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a bench has nobody to tell, and runs on its own thread")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a bench has nobody to tell, and runs on its own thread"
+)]
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -17,9 +21,7 @@ use vouchsafe_actors::domain::ids::{ChunkId, PartnerId, StockId};
 use vouchsafe_actors::domain::ledger::Receipt;
 use vouchsafe_actors::domain::money::{Amount, Currency};
 use vouchsafe_actors::domain::order::{Fulfilment, Order};
-use vouchsafe_actors::domain::product::{
-    Approval, ExpiryKind, ExpiryPolicy, Product, Redemption, Route,
-};
+use vouchsafe_actors::domain::product::{Approval, ExpiryKind, ExpiryPolicy, Product, Redemption, Route};
 use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, StockRequest};
 use vouchsafe_actors::domain::voucher::Expiry;
 use vouchsafe_actors::engine::{Engine, Parts};
@@ -42,7 +44,11 @@ struct YesStore {
 struct YesLane;
 
 impl LaneStore for YesLane {
-    fn commit<'a>(&'a mut self, _: i64, records: &'a [Record]) -> StoreFuture<'a, Result<Vec<Verdict>, CommitError>> {
+    fn commit<'a>(
+        &'a mut self,
+        _: i64,
+        records: &'a [Record],
+    ) -> StoreFuture<'a, Result<Vec<Verdict>, CommitError>> {
         Box::pin(async move { Ok(vec![Verdict::Committed(None); records.len()]) })
     }
 
@@ -50,7 +56,10 @@ impl LaneStore for YesLane {
         Box::pin(async { Ok(BatchFate::Committed) })
     }
 
-    fn verdicts<'a>(&'a mut self, records: &'a [Record]) -> StoreFuture<'a, Result<Vec<Verdict>, Unavailable>> {
+    fn verdicts<'a>(
+        &'a mut self,
+        records: &'a [Record],
+    ) -> StoreFuture<'a, Result<Vec<Verdict>, Unavailable>> {
         Box::pin(async move { Ok(vec![Verdict::Committed(None); records.len()]) })
     }
 }
@@ -62,17 +71,30 @@ impl Store for YesStore {
 
     fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
         let chunks = i64::try_from(request.enough).unwrap().div_euclid(CHUNK) + 1;
-        let first = self.chunks.fetch_add(chunks, std::sync::atomic::Ordering::Relaxed);
+        let first = self
+            .chunks
+            .fetch_add(chunks, std::sync::atomic::Ordering::Relaxed);
         let chunk = |id: i64| ClaimedChunk {
             chunk_id: ChunkId(id),
-            vouchers: (id * CHUNK..(id + 1) * CHUNK).map(|stock| (StockId(stock), Expiry::NEVER)).collect(),
+            vouchers: (id * CHUNK..(id + 1) * CHUNK)
+                .map(|stock| (StockId(stock), Expiry::NEVER))
+                .collect(),
         };
         let chunks = (first..first + chunks).map(chunk).collect();
-        Box::pin(async { Ok(ClaimedStock { chunks, next: Some(Expiry::NEVER), elsewhere: false }) })
+        Box::pin(async {
+            Ok(ClaimedStock {
+                chunks,
+                next: Some(Expiry::NEVER),
+                elsewhere: false,
+            })
+        })
     }
 
     fn load_wallets(&self, _: PartnerId) -> StoreFuture<'_, Result<Vec<(Currency, Receipt)>, Unavailable>> {
-        let rich = Receipt { sequence: 1, balance: Amount::from_minor(i64::MAX) };
+        let rich = Receipt {
+            sequence: 1,
+            balance: Amount::from_minor(i64::MAX),
+        };
         Box::pin(async move { Ok(vec![(usd(), rich)]) })
     }
 
@@ -85,11 +107,17 @@ struct Plain;
 
 impl Wording for Plain {
     fn accepted(&self, order: &Order) -> Answer {
-        Answer { status: 201, body: order.order_id.to_string().into() }
+        Answer {
+            status: 201,
+            body: order.order_id.to_string().into(),
+        }
     }
 
     fn refused(&self, refusal: &Refusal) -> Answer {
-        Answer { status: 409, body: format!("{refusal:?}").into() }
+        Answer {
+            status: 409,
+            body: format!("{refusal:?}").into(),
+        }
     }
 }
 
@@ -108,7 +136,10 @@ fn product() -> Product {
         countries: Vec::new(),
         denominations: vec![Amount::from_minor(2_500)],
         denomination_range: None,
-        expiry_policy: ExpiryPolicy { kind: ExpiryKind::None, value: None },
+        expiry_policy: ExpiryPolicy {
+            kind: ExpiryKind::None,
+            value: None,
+        },
         redemption: Redemption::default(),
         route: Route::Stock,
         approval: Approval::Rule,
@@ -121,7 +152,11 @@ fn product() -> Product {
 }
 
 fn command(partner_id: PartnerId, catalogue: &Arc<Catalogue>) -> PlaceOrder {
-    let line = RequestedLine { product_id: "hot".to_owned(), denomination: "25".into(), quantity: 1 };
+    let line = RequestedLine {
+        product_id: "hot".to_owned(),
+        denomination: "25".into(),
+        quantity: 1,
+    };
     PlaceOrder {
         partner_id,
         key: KeyHash(uuid::Uuid::now_v7()),
@@ -167,13 +202,20 @@ async fn place(rounds: u64, at_once: usize) -> Duration {
 }
 
 fn orders_in_memory(criterion: &mut Criterion) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let mut group = criterion.benchmark_group("place_order_in_memory");
     for at_once in [1, 16, 256] {
         group.throughput(Throughput::Elements(at_once as u64));
-        group.bench_with_input(BenchmarkId::from_parameter(at_once), &at_once, |bencher, &at_once| {
-            bencher.iter_custom(|rounds| LocalSet::new().block_on(&runtime, place(rounds, at_once)));
-        });
+        group.bench_with_input(
+            BenchmarkId::from_parameter(at_once),
+            &at_once,
+            |bencher, &at_once| {
+                bencher.iter_custom(|rounds| LocalSet::new().block_on(&runtime, place(rounds, at_once)));
+            },
+        );
     }
     group.finish();
 }

@@ -33,7 +33,10 @@ fn refused(field: &str, error: &serde_json::Error) -> ApiError {
     if error.classify() == Category::Data || out_of_range {
         return ApiError::invalid(if field == "." { "body" } else { field }, reason(error));
     }
-    ApiError::new(Code::MalformedRequest, format!("the body is not valid JSON: {error}"))
+    ApiError::new(
+        Code::MalformedRequest,
+        format!("the body is not valid JSON: {error}"),
+    )
 }
 
 /// The parser's words without the position, which says nothing next to the field. What the client sent is not quoted
@@ -86,20 +89,35 @@ mod tests {
 
     fn refusal(body: &str) -> (Code, String) {
         let error = parse::<Outer>(body.as_bytes()).unwrap_err();
-        (error.code, error.details.first().map(|d| d.field.clone()).unwrap_or_default())
+        (
+            error.code,
+            error.details.first().map(|d| d.field.clone()).unwrap_or_default(),
+        )
     }
 
     #[test]
     fn amounts_are_read_exactly() {
         let outer: Outer = parse(br#"{"items":[{"quantity":1,"amount":90071992547409.93}]}"#).unwrap();
-        let amount = outer.items[0].amount.as_ref().unwrap().parse("USD".parse().unwrap());
+        let amount = outer.items[0]
+            .amount
+            .as_ref()
+            .unwrap()
+            .parse("USD".parse().unwrap());
         assert_eq!(amount.unwrap().minor(), 9_007_199_254_740_993);
     }
 
     #[test]
     fn what_is_no_json_is_malformed() {
         let deep = format!("{}{}", "[".repeat(33), "]".repeat(33));
-        for body in ["", "{", "nonsense", "\u{feff}{}", r#"{"items":[]} x"#, r#"{"items":["\ud800"]}"#, &deep] {
+        for body in [
+            "",
+            "{",
+            "nonsense",
+            "\u{feff}{}",
+            r#"{"items":[]} x"#,
+            r#"{"items":["\ud800"]}"#,
+            &deep,
+        ] {
             assert_eq!(refusal(body).0, Code::MalformedRequest, "{body}");
         }
     }
@@ -116,7 +134,11 @@ mod tests {
             (r"{}", "body"),
         ] {
             let (code, found) = refusal(body);
-            assert_eq!((code, found.starts_with(field)), (Code::ValidationFailed, true), "{body}: {found}");
+            assert_eq!(
+                (code, found.starts_with(field)),
+                (Code::ValidationFailed, true),
+                "{body}: {found}"
+            );
         }
     }
 

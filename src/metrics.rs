@@ -82,13 +82,37 @@ impl Metrics {
         let registry = &mut self.registry;
         self.journal.register(registry);
         registry.register("actors", "Live actors", self.actors.clone());
-        registry.register("actor_mailbox_depth", "Messages that wait, all actors of a kind", self.mailbox_depth.clone());
-        registry.register("actor_mailbox_deepest", "Messages that wait in the fullest mailbox", self.deepest_mailbox.clone());
-        registry.register("actors_not_ready", "Actors that load their state or have ended", self.not_ready.clone());
+        registry.register(
+            "actor_mailbox_depth",
+            "Messages that wait, all actors of a kind",
+            self.mailbox_depth.clone(),
+        );
+        registry.register(
+            "actor_mailbox_deepest",
+            "Messages that wait in the fullest mailbox",
+            self.deepest_mailbox.clone(),
+        );
+        registry.register(
+            "actors_not_ready",
+            "Actors that load their state or have ended",
+            self.not_ready.clone(),
+        );
         registry.register("actor_messages_handled", "Messages handled", self.handled.clone());
-        registry.register("actor_restarts", "Actors rebuilt from the store after a panic", self.restarts.clone());
-        registry.register("records_under_way", "Records between decision and verdict", self.under_way.clone());
-        registry.register("http_answers", "Answers by listener, method and status", self.answers.clone());
+        registry.register(
+            "actor_restarts",
+            "Actors rebuilt from the store after a panic",
+            self.restarts.clone(),
+        );
+        registry.register(
+            "records_under_way",
+            "Records between decision and verdict",
+            self.under_way.clone(),
+        );
+        registry.register(
+            "http_answers",
+            "Answers by listener, method and status",
+            self.answers.clone(),
+        );
         let seconds = "Time from the request's head to its answer";
         registry.register_with_unit("http_answer", seconds, Unit::Seconds, self.seconds.clone());
     }
@@ -101,16 +125,35 @@ impl Metrics {
 
     /// An answer was given.
     pub fn answered(&self, listener: &'static str, method: &'static str, status: u16, seconds: f64) {
-        self.answers.get_or_create(&AnswerLabels { listener, method, status }).inc();
-        self.seconds.get_or_create(&ListenerLabels { listener }).observe(seconds);
+        self.answers
+            .get_or_create(&AnswerLabels {
+                listener,
+                method,
+                status,
+            })
+            .inc();
+        self.seconds
+            .get_or_create(&ListenerLabels { listener })
+            .observe(seconds);
     }
 
     /// The text that a Prometheus server reads.
     #[must_use]
     pub fn render(&self, engine: &Engine) -> String {
-        self.read_actors("wallet", engine.wallets.readings().into_iter().map(|(_, reading)| reading));
-        self.read_actors("inventory", engine.inventory.readings().into_iter().map(|(_, reading)| reading));
-        self.under_way.set(i64::try_from(engine.under_way()).unwrap_or(i64::MAX));
+        self.read_actors(
+            "wallet",
+            engine.wallets.readings().into_iter().map(|(_, reading)| reading),
+        );
+        self.read_actors(
+            "inventory",
+            engine
+                .inventory
+                .readings()
+                .into_iter()
+                .map(|(_, reading)| reading),
+        );
+        self.under_way
+            .set(i64::try_from(engine.under_way()).unwrap_or(i64::MAX));
         let mut text = String::new();
         if encode(&mut text, &self.registry).is_err() {
             // Writing into a string fails only out of memory.
@@ -150,10 +193,20 @@ fn set(counter: &Counter<u64, AtomicU64>, value: u64) {
 /// The process's resident memory, where the system tells; before the closing line of the text.
 fn resident_memory(text: &mut String) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let kib = status.lines().find_map(|line| {
+        line.strip_prefix("VmRSS:")?
+            .trim()
+            .strip_suffix(" kB")?
+            .parse::<u64>()
+            .ok()
+    });
     let Some(kib) = kib else { return };
     let end = text.rfind("# EOF").unwrap_or(text.len());
     text.truncate(end);
     // Writing into a string does not fail.
-    let _ = writeln!(text, "# TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes {}\n# EOF", kib * 1024);
+    let _ = writeln!(
+        text,
+        "# TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes {}\n# EOF",
+        kib * 1024
+    );
 }

@@ -30,7 +30,12 @@ pub const PARTNER_FILE: &str = "sandbox-partner.json";
 const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1/128"];
 
 /// What the seeded partner begins with: currency and amount.
-const WALLETS: [(&str, &str); 4] = [("USD", "100000.00"), ("EUR", "50000.00"), ("JPY", "5000000"), ("KWD", "10000.000")];
+const WALLETS: [(&str, &str); 4] = [
+    ("USD", "100000.00"),
+    ("EUR", "50000.00"),
+    ("JPY", "5000000"),
+    ("KWD", "10000.000"),
+];
 
 /// What the file of the seeded partner says; the secrets are left to who needs them.
 #[derive(Debug, Deserialize)]
@@ -49,7 +54,8 @@ pub async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::Result<(
         seed_partner(service, &file).await?;
     }
     if let Ok(text) = std::fs::read_to_string(&file) {
-        let seeded: SeededPartner = serde_json::from_str(&text).with_context(|| format!("read {}", file.display()))?;
+        let seeded: SeededPartner =
+            serde_json::from_str(&text).with_context(|| format!("read {}", file.display()))?;
         fill_wallets(service, seeded.partner_id).await?;
     }
     Ok(())
@@ -59,7 +65,8 @@ pub async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::Result<(
 async fn seed_partner(service: &Service, file: &Path) -> anyhow::Result<()> {
     let now = service.clock.now();
     let partner = Partner::new("Sandbox partner".to_owned(), Allowlist::parse(&LOOPBACK)?, now);
-    let Minted { api_key, api_secret } = mint(service.environment, getrandom::fill).context("draw credentials")?;
+    let Minted { api_key, api_secret } =
+        mint(service.environment, getrandom::fill).context("draw credentials")?;
     let credential = Credential {
         credential_id: CredentialId::generate(),
         partner_id: partner.partner_id,
@@ -76,7 +83,10 @@ async fn seed_partner(service: &Service, file: &Path) -> anyhow::Result<()> {
         "api_secret": api_secret.expose(),
     });
     secrets::write_private(file, &format!("{text:#}\n"))?;
-    service.store.create_partner(partner.clone(), Some(credential.clone()), By::service()).await?;
+    service
+        .store
+        .create_partner(partner.clone(), Some(credential.clone()), By::service())
+        .await?;
     service.register.replace_partner(partner.access());
     service.register.put_credential(credential);
     Ok(())
@@ -112,14 +122,24 @@ pub fn greet(settings: &ServeSettings, data_dir: &Path) {
     let lines = [
         format!("Vouchsafe {} is ready.", settings.environment),
         format!("  partners    {base_url}"),
-        format!("  operators   http://{}/admin/v1, metrics at /metrics", settings.admin_addr),
+        format!(
+            "  operators   http://{}/admin/v1, metrics at /metrics",
+            settings.admin_addr
+        ),
         format!("  data        {}", data_dir.display()),
         String::new(),
         "Place an order:".to_owned(),
-        format!("  {program} --data-dir {} call --url {base_url} POST /orders '{order}'", shown(data_dir)),
+        format!(
+            "  {program} --data-dir {} call --url {base_url} POST /orders '{order}'",
+            shown(data_dir)
+        ),
         String::new(),
     ];
-    let shown = if settings.environment == crate::access::environment::Environment::Sandbox { &lines[..] } else { &lines[..4] };
+    let shown = if settings.environment == crate::access::environment::Environment::Sandbox {
+        &lines[..]
+    } else {
+        &lines[..4]
+    };
     // Nobody may be reading any more; the service serves all the same.
     drop(writeln!(std::io::stdout(), "{}", shown.join("\n")));
 }

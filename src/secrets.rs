@@ -44,7 +44,9 @@ pub fn expose(secret: &SecretString) -> &str {
 pub fn master_key(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<MasterKey> {
     match &settings.master_key {
         Some(key) => MasterKey::parse(expose(key)).context("read VOUCHSAFE_MASTER_KEY"),
-        None => key_file::load_or_create(&data_dir.join(MASTER_KEY_FILE)).context("read or make the master key"),
+        None => {
+            key_file::load_or_create(&data_dir.join(MASTER_KEY_FILE)).context("read or make the master key")
+        }
     }
 }
 
@@ -68,7 +70,9 @@ pub fn operator_token(settings: &ServeSettings, data_dir: &Path) -> anyhow::Resu
 /// # Errors
 /// When its file cannot be read or made.
 pub fn node_name(data_dir: &Path) -> anyhow::Result<String> {
-    kept(&data_dir.join(NODE_FILE), || Ok(format!("node-{}", random_hex(4)?)))
+    kept(&data_dir.join(NODE_FILE), || {
+        Ok(format!("node-{}", random_hex(4)?))
+    })
 }
 
 /// What the file holds; made by `make` where there is none.
@@ -91,7 +95,12 @@ fn kept(path: &Path, make: impl FnOnce() -> anyhow::Result<String>) -> anyhow::R
 pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let draft = path.with_extension("draft");
     let write = || -> std::io::Result<()> {
-        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&draft)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&draft, path)
@@ -116,7 +125,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let name = node_name(directory.path()).unwrap();
         assert_eq!(node_name(directory.path()).unwrap(), name);
-        let mode = fs::metadata(directory.path().join(NODE_FILE)).unwrap().permissions().mode();
+        let mode = fs::metadata(directory.path().join(NODE_FILE))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 }

@@ -20,7 +20,13 @@ pub struct Cli {
     pub config: Option<PathBuf>,
 
     /// Where the service keeps what it needs: its own Postgres, keys, tokens.
-    #[arg(long, global = true, env = "VOUCHSAFE_DATA_DIR", default_value = ".vouchsafe", value_name = "DIR")]
+    #[arg(
+        long,
+        global = true,
+        env = "VOUCHSAFE_DATA_DIR",
+        default_value = ".vouchsafe",
+        value_name = "DIR"
+    )]
     pub data_dir: PathBuf,
 
     #[command(flatten)]
@@ -45,15 +51,30 @@ pub enum Command {
 #[derive(Debug, Clone, Args)]
 pub struct ServeSettings {
     /// Where partners are served.
-    #[arg(long, env = "VOUCHSAFE_HTTP_ADDR", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    #[arg(
+        long,
+        env = "VOUCHSAFE_HTTP_ADDR",
+        default_value = "127.0.0.1:8080",
+        value_name = "ADDRESS"
+    )]
     pub http_addr: SocketAddr,
 
     /// Where operators are served: admin API and metrics.
-    #[arg(long, env = "VOUCHSAFE_ADMIN_ADDR", default_value = "127.0.0.1:8081", value_name = "ADDRESS")]
+    #[arg(
+        long,
+        env = "VOUCHSAFE_ADMIN_ADDR",
+        default_value = "127.0.0.1:8081",
+        value_name = "ADDRESS"
+    )]
     pub admin_addr: SocketAddr,
 
     /// Sandbox or production; a database belongs to one of them for ever.
-    #[arg(long, env = "VOUCHSAFE_ENVIRONMENT", default_value = "sandbox", value_name = "sandbox|production")]
+    #[arg(
+        long,
+        env = "VOUCHSAFE_ENVIRONMENT",
+        default_value = "sandbox",
+        value_name = "sandbox|production"
+    )]
     pub environment: Environment,
 
     /// The Postgres to use. Unset: one of its own in the data directory.
@@ -62,11 +83,21 @@ pub struct ServeSettings {
 
     /// The key that wraps all data keys: 64 hex digits or base64 of 32 bytes. Unset in the sandbox: made and kept in the
     /// data directory.
-    #[arg(long, env = "VOUCHSAFE_MASTER_KEY", hide_env_values = true, value_name = "KEY")]
+    #[arg(
+        long,
+        env = "VOUCHSAFE_MASTER_KEY",
+        hide_env_values = true,
+        value_name = "KEY"
+    )]
     pub master_key: Option<SecretString>,
 
     /// The operator's token, at least 32 characters. Unset in the sandbox: made and kept in the data directory.
-    #[arg(long, env = "VOUCHSAFE_OPERATOR_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    #[arg(
+        long,
+        env = "VOUCHSAFE_OPERATOR_TOKEN",
+        hide_env_values = true,
+        value_name = "TOKEN"
+    )]
     pub operator_token: Option<SecretString>,
 
     /// How many lanes write to the database.
@@ -82,7 +113,12 @@ pub struct ServeSettings {
     pub log: String,
 
     /// How it is logged.
-    #[arg(long, env = "VOUCHSAFE_LOG_FORMAT", default_value = "terminal", value_name = "FORMAT")]
+    #[arg(
+        long,
+        env = "VOUCHSAFE_LOG_FORMAT",
+        default_value = "terminal",
+        value_name = "FORMAT"
+    )]
     pub log_format: LogFormat,
 }
 
@@ -118,7 +154,10 @@ impl Cli {
     /// [`SettingsError`].
     pub fn read(arguments: &[OsString]) -> Result<Self, SettingsError> {
         let first = Self::command().ignore_errors(true).get_matches_from(arguments);
-        let file = first.get_one::<PathBuf>("config").map(|path| read_file(path)).transpose()?;
+        let file = first
+            .get_one::<PathBuf>("config")
+            .map(|path| read_file(path))
+            .transpose()?;
         let command = with_defaults(Self::command(), &file.unwrap_or_default());
         Ok(Self::from_arg_matches(&command.try_get_matches_from(arguments)?)?)
     }
@@ -135,12 +174,21 @@ impl Cli {
 
 /// `NAME=value` lines; blank lines and those that begin with `#` are passed over.
 fn read_file(path: &Path) -> Result<Vec<(String, String)>, SettingsError> {
-    let refused = |reason: String| SettingsError::File { path: path.to_owned(), reason };
+    let refused = |reason: String| SettingsError::File {
+        path: path.to_owned(),
+        reason,
+    };
     let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
-    let lines = text.lines().map(str::trim).zip(1..).filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .zip(1..)
+        .filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
     lines
         .map(|(line, number)| {
-            let (name, value) = line.split_once('=').ok_or_else(|| refused(format!("line {number} is not NAME=value")))?;
+            let (name, value) = line
+                .split_once('=')
+                .ok_or_else(|| refused(format!("line {number} is not NAME=value")))?;
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         })
         .collect()
@@ -149,7 +197,10 @@ fn read_file(path: &Path) -> Result<Vec<(String, String)>, SettingsError> {
 /// Makes what the file says the default of the argument with that environment variable.
 fn with_defaults(command: clap::Command, file: &[(String, String)]) -> clap::Command {
     let command = command.mut_args(|argument| {
-        let name = argument.get_env().and_then(|name| name.to_str()).map(ToOwned::to_owned);
+        let name = argument
+            .get_env()
+            .and_then(|name| name.to_str())
+            .map(ToOwned::to_owned);
         let value = name.and_then(|name| file.iter().find(|(known, _)| *known == name));
         match value {
             Some((_, value)) => argument.default_value(value.clone()),
@@ -166,7 +217,11 @@ mod tests {
     use super::*;
 
     fn read(arguments: &[&str]) -> Result<Cli, SettingsError> {
-        let arguments: Vec<OsString> = ["vouchsafe"].iter().chain(arguments).map(OsString::from).collect();
+        let arguments: Vec<OsString> = ["vouchsafe"]
+            .iter()
+            .chain(arguments)
+            .map(OsString::from)
+            .collect();
         Cli::read(&arguments)
     }
 
@@ -181,7 +236,11 @@ mod tests {
     #[test]
     fn a_flag_goes_before_the_file_and_the_file_before_the_default() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
-        writeln!(file, "# settings\nVOUCHSAFE_HTTP_ADDR = 127.0.0.1:9000\nVOUCHSAFE_ADMIN_ADDR=127.0.0.1:9001").unwrap();
+        writeln!(
+            file,
+            "# settings\nVOUCHSAFE_HTTP_ADDR = 127.0.0.1:9000\nVOUCHSAFE_ADMIN_ADDR=127.0.0.1:9001"
+        )
+        .unwrap();
         let path = file.path().to_str().unwrap();
         let cli = read(&["--config", path, "serve", "--http-addr", "127.0.0.1:9999"]).unwrap();
         assert_eq!(cli.serve_settings().http_addr.port(), 9999);
@@ -190,6 +249,9 @@ mod tests {
 
     #[test]
     fn a_file_that_is_none_is_an_error() {
-        assert!(matches!(read(&["--config", "/nowhere/at/all"]), Err(SettingsError::File { .. })));
+        assert!(matches!(
+            read(&["--config", "/nowhere/at/all"]),
+            Err(SettingsError::File { .. })
+        ));
     }
 }

@@ -61,6 +61,9 @@ const MAX_CONNECTIONS: usize = 10_000;
 /// How long the head of a request may take.
 const HEAD_DEADLINE: Duration = Duration::from_secs(5);
 
+/// How long connections are kept after the last answer was given, so that its bytes are sent. Seconds.
+const LINGER_S: u64 = 1;
+
 /// How long a connection without a request is kept.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
@@ -87,10 +90,18 @@ fn run(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<ExitCode> {
         .context("start the database's runtime")?;
     let system = actix_web::rt::System::new();
     let arbiter = actix_rt::Arbiter::new();
-    let served = system.block_on(serve_on(settings, &directory, options, &database, arbiter.handle()));
+    let served = system.block_on(serve_on(
+        settings,
+        &directory,
+        options,
+        &database,
+        arbiter.handle(),
+    ));
     // Actors end before the database's runtime, so that none of them asks a store that is gone.
     arbiter.stop();
-    arbiter.join().map_err(|_| anyhow::anyhow!("the actors' thread panicked"))?;
+    arbiter
+        .join()
+        .map_err(|_| anyhow::anyhow!("the actors' thread panicked"))?;
     database.shutdown_timeout(Duration::from_secs(1));
     if let Some(private) = private {
         private.stop().context("stop the private Postgres")?;
@@ -112,9 +123,14 @@ fn check_production(settings: &ServeSettings) -> anyhow::Result<()> {
     if settings.operator_token.is_none() {
         bail!("production needs VOUCHSAFE_OPERATOR_TOKEN: at least 32 random characters");
     }
-    for (name, address) in [("VOUCHSAFE_HTTP_ADDR", settings.http_addr), ("VOUCHSAFE_ADMIN_ADDR", settings.admin_addr)] {
+    for (name, address) in [
+        ("VOUCHSAFE_HTTP_ADDR", settings.http_addr),
+        ("VOUCHSAFE_ADMIN_ADDR", settings.admin_addr),
+    ] {
         if !address.ip().is_loopback() {
-            bail!("production serves on loopback behind a proxy that speaks TLS: set {name} to a loopback address");
+            bail!(
+                "production serves on loopback behind a proxy that speaks TLS: set {name} to a loopback address"
+            );
         }
     }
     Ok(())
@@ -126,7 +142,9 @@ fn database(
 ) -> anyhow::Result<(PgConnectOptions, Option<PrivatePostgres>)> {
     if let Some(url) = &settings.database_url {
         // The reason is left out: it may quote the URL with its password.
-        let options = secrets::expose(url).parse().map_err(|_| anyhow::anyhow!("DATABASE_URL is no Postgres URL"))?;
+        let options = secrets::expose(url)
+            .parse()
+            .map_err(|_| anyhow::anyhow!("DATABASE_URL is no Postgres URL"))?;
         return Ok((options, None));
     }
     let executable = std::env::current_exe().context("find this program's own file")?;
@@ -143,9 +161,14 @@ async fn serve_on(
 ) -> anyhow::Result<ExitCode> {
     let service = web::Data::new(assemble(settings, directory, options, database, actors).await?);
     if settings.environment == Environment::Sandbox {
-        sandbox::seed_if_new(&service, directory.path()).await.context("fill the sandbox")?;
+        sandbox::seed_if_new(&service, directory.path())
+            .await
+            .context("fill the sandbox")?;
     }
-    let listeners = [listen(settings, &service)?, listen_to_operators(settings, &service)?];
+    let listeners = [
+        listen(settings, &service)?,
+        listen_to_operators(settings, &service)?,
+    ];
     sandbox::greet(settings, directory.path());
     let superseded = tokio::select! {
         name = told_to_stop() => {
@@ -159,11 +182,20 @@ async fn serve_on(
         error!("a later start of this node has taken over; this process ends");
         return Ok(ExitCode::FAILURE);
     }
-    let drained = tokio::time::timeout(DRAIN_DEADLINE, drain(&service, &listeners)).await.is_ok();
+    let drained = tokio::time::timeout(DRAIN_DEADLINE, drain(&service, &listeners))
+        .await
+        .is_ok();
     if !drained {
-        warn!("not everything finished within {} s; what is open is settled at the next start", DRAIN_DEADLINE.as_secs());
+        warn!(
+            "not everything finished within {} s; what is open is settled at the next start",
+            DRAIN_DEADLINE.as_secs()
+        );
     }
-    Ok(if drained { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if drained {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 async fn assemble(
@@ -174,10 +206,14 @@ async fn assemble(
     actors: ArbiterHandle,
 ) -> anyhow::Result<Service> {
     let node = secrets::node_name(directory.path())?;
-    let store = PgStore::open(options, database.handle().clone(), node).await.context("open the database")?;
+    let store = PgStore::open(options, database.handle().clone(), node)
+        .await
+        .context("open the database")?;
     store.stamp_environment(settings.environment).await?;
     let master_key = secrets::master_key(settings, directory.path())?;
-    let keyring = Keyring::open(store.clone(), master_key).await.context("unlock the data keys")?;
+    let keyring = Keyring::open(store.clone(), master_key)
+        .await
+        .context("unlock the data keys")?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let metrics = Metrics::new();
     let engine = start_engine(settings, &store, &clock, &metrics, database, actors).await?;
@@ -220,8 +256,12 @@ async fn start_engine(
 async fn load_register(environment: Environment, store: &PgStore) -> anyhow::Result<Register> {
     let register = Register::new(environment);
     let (partners, credentials) = store.load_access().await?;
-    partners.into_iter().for_each(|partner| register.replace_partner(partner));
-    credentials.into_iter().for_each(|credential| register.put_credential(credential));
+    partners
+        .into_iter()
+        .for_each(|partner| register.replace_partner(partner));
+    credentials
+        .into_iter()
+        .for_each(|credential| register.put_credential(credential));
     Ok(register)
 }
 
@@ -238,21 +278,40 @@ fn listen(settings: &ServeSettings, service: &web::Data<Service>) -> anyhow::Res
         app.wrap(from_fn(http::partner_gate)).wrap(from_fn(trace::traced))
     };
     let server = HttpServer::new(app).workers(usize::from(settings.http_workers));
-    let server = server.max_connections(MAX_CONNECTIONS).client_request_timeout(HEAD_DEADLINE).keep_alive(KEEP_ALIVE);
+    let server = server
+        .max_connections(MAX_CONNECTIONS)
+        .shutdown_timeout(LINGER_S)
+        .client_request_timeout(HEAD_DEADLINE)
+        .keep_alive(KEEP_ALIVE);
     let bound = server.disable_signals().bind(settings.http_addr);
-    Ok(start(bound.with_context(|| format!("serve partners on {}", settings.http_addr))?.run()))
+    Ok(start(
+        bound
+            .with_context(|| format!("serve partners on {}", settings.http_addr))?
+            .run(),
+    ))
 }
 
-fn listen_to_operators(settings: &ServeSettings, service: &web::Data<Service>) -> anyhow::Result<ServerHandle> {
+fn listen_to_operators(
+    settings: &ServeSettings,
+    service: &web::Data<Service>,
+) -> anyhow::Result<ServerHandle> {
     let service = service.clone();
     let app = move || {
         let app = App::new().app_data(service.clone()).configure(admin::listener);
-        app.wrap(from_fn(http::operator_gate)).wrap(from_fn(trace::traced))
+        app.wrap(from_fn(http::operator_gate))
+            .wrap(from_fn(trace::traced))
     };
     let server = HttpServer::new(app).workers(ADMIN_WORKERS);
-    let server = server.client_request_timeout(HEAD_DEADLINE).keep_alive(KEEP_ALIVE);
+    let server = server
+        .shutdown_timeout(LINGER_S)
+        .client_request_timeout(HEAD_DEADLINE)
+        .keep_alive(KEEP_ALIVE);
     let bound = server.disable_signals().bind(settings.admin_addr);
-    Ok(start(bound.with_context(|| format!("serve operators on {}", settings.admin_addr))?.run()))
+    Ok(start(
+        bound
+            .with_context(|| format!("serve operators on {}", settings.admin_addr))?
+            .run(),
+    ))
 }
 
 #[allow(clippy::disallowed_methods)] // a listener is a task that ends with its handle
@@ -291,14 +350,12 @@ async fn keep_house(service: &Service) {
     }
 }
 
-/// No new connections, open requests finish, the journal empties.
+/// The gate turns new requests away, open ones finish, the journal empties. The listeners stay up meanwhile, so that who
+/// comes is told to come again instead of being reset.
 async fn drain(service: &Service, listeners: &[ServerHandle; 2]) {
-    for listener in listeners {
-        listener.pause().await;
-    }
     service.gate.drain().await;
     service.engine.drain().await;
     for listener in listeners {
-        listener.stop(false).await;
+        listener.stop(true).await;
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Rule: a line has a message for people and dotted fields for queries; never a code, a secret or a body.
 
+use std::io::IsTerminal as _;
+
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
@@ -13,9 +15,14 @@ use crate::settings::LogFormat;
 /// [`ParseError`] when the filter is none.
 pub fn start(filter: &str, format: LogFormat) -> Result<(), ParseError> {
     let filter: EnvFilter = filter.parse()?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     match format {
-        LogFormat::Terminal => lines.with_target(false).init(),
+        LogFormat::Terminal => lines
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_target(false)
+            .init(),
         LogFormat::Json => lines.json().flatten_event(true).init(),
     }
     Ok(())

@@ -32,7 +32,11 @@ pub async fn traced(
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
     let trace_id = incoming(request.headers()).unwrap_or_else(random);
     let header = HeaderValue::from_str(&trace_id);
-    let answered = async { next.call(request).await.map_err(|error| (error.error_response(), error)) };
+    let answered = async {
+        next.call(request)
+            .await
+            .map_err(|error| (error.error_response(), error))
+    };
     let mut answered = TRACE_ID.scope(trace_id, answered).await;
     if let Ok(value) = header {
         let headers = match &mut answered {

@@ -130,10 +130,7 @@ pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome
             denomination,
             format,
         } => {
-            let query = [
-                ("product_id", product),
-                ("denomination", denomination),
-            ];
+            let query = [("product_id", product), ("denomination", denomination)];
             let content_type = match format.unwrap_or_else(|| format_of(&file)) {
                 Format::Csv => "text/csv",
                 Format::Ndjson => "application/x-ndjson",

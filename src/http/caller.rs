@@ -87,9 +87,23 @@ type Secret = crate::access::credential::ApiSecret;
 fn authenticate(request: &HttpRequest) -> Result<(Caller, Secret), ApiError> {
     let service = service(request)?;
     let address = request.peer_addr().ok_or_else(ApiError::unavailable)?.ip();
-    let authenticated = service.register.authenticate(&presented(request), address, service.clock.now());
-    let register::Caller { partner, credential_id, secret, .. } = authenticated.map_err(refused)?;
-    Ok((Caller { partner, credential_id, address }, secret))
+    let authenticated = service
+        .register
+        .authenticate(&presented(request), address, service.clock.now());
+    let register::Caller {
+        partner,
+        credential_id,
+        secret,
+        ..
+    } = authenticated.map_err(refused)?;
+    Ok((
+        Caller {
+            partner,
+            credential_id,
+            address,
+        },
+        secret,
+    ))
 }
 
 fn service(request: &HttpRequest) -> Result<&web::Data<Service>, ApiError> {
@@ -107,12 +121,14 @@ fn refused(error: AccessError) -> ApiError {
             Code::InvalidCredentials,
             "X-API-Key and X-API-Secret must each appear once and belong together",
         ),
-        AccessError::IpNotAllowed { address, .. } => {
-            ApiError::new(Code::IpNotAllowed, format!("address {address} is not on the allowlist; ask to have it added"))
-        }
-        AccessError::PartnerSuspended { .. } => {
-            ApiError::new(Code::PartnerSuspended, "the partner is suspended; contact the operator")
-        }
+        AccessError::IpNotAllowed { address, .. } => ApiError::new(
+            Code::IpNotAllowed,
+            format!("address {address} is not on the allowlist; ask to have it added"),
+        ),
+        AccessError::PartnerSuspended { .. } => ApiError::new(
+            Code::PartnerSuspended,
+            "the partner is suspended; contact the operator",
+        ),
     }
 }
 
@@ -123,7 +139,10 @@ fn plain(request: &HttpRequest) -> Result<(), ApiError> {
         return Err(ApiError::new(Code::UnexpectedQuery, message));
     }
     if request.uri().authority().is_some() {
-        return Err(ApiError::new(Code::MalformedRequest, "the request target must be a path"));
+        return Err(ApiError::new(
+            Code::MalformedRequest,
+            "the request target must be a path",
+        ));
     }
     if request.headers().contains_key(CONTENT_ENCODING) {
         let message = "Content-Encoding is not supported; send the plain bytes that are signed";
@@ -133,22 +152,39 @@ fn plain(request: &HttpRequest) -> Result<(), ApiError> {
 }
 
 fn json_or_nothing(request: &HttpRequest) -> Result<(), ApiError> {
-    let Some(content_type) = request.headers().get(CONTENT_TYPE) else { return Ok(()) };
-    let essence = content_type.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let Some(content_type) = request.headers().get(CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let essence = content_type
+        .to_str()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim();
     if essence.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    Err(ApiError::new(Code::UnsupportedMediaType, "send Content-Type: application/json"))
+    Err(ApiError::new(
+        Code::UnsupportedMediaType,
+        "send Content-Type: application/json",
+    ))
 }
 
 async fn read(request: &HttpRequest, payload: Payload) -> Result<Bytes, ApiError> {
-    let length = request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    let length = request
+        .headers()
+        .get(CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
     if length.is_some_and(|length| length > MAX_BODY_BYTES) {
         return Err(too_large());
     }
     match tokio::time::timeout(BODY_DEADLINE, collect(payload, length.unwrap_or(0))).await {
         Ok(body) => body,
-        Err(_) => Err(ApiError::new(Code::RequestTimeout, "the body did not arrive within 10 seconds")),
+        Err(_) => Err(ApiError::new(
+            Code::RequestTimeout,
+            "the body did not arrive within 10 seconds",
+        )),
     }
 }
 
@@ -179,7 +215,11 @@ fn too_large() -> ApiError {
 }
 
 fn verify(request: &HttpRequest, secret: &Secret, body: &[u8]) -> Result<(), ApiError> {
-    let signed = SignedRequest { method: request.method().as_str(), path: request.uri().path(), body };
+    let signed = SignedRequest {
+        method: request.method().as_str(),
+        path: request.uri().path(),
+        body,
+    };
     let now = service(request)?.clock.now();
     signature::verify(secret, &presented(request), signed, now).map_err(unsigned)
 }
@@ -187,9 +227,10 @@ fn verify(request: &HttpRequest, secret: &Secret, body: &[u8]) -> Result<(), Api
 fn unsigned(error: SignatureError) -> ApiError {
     match error {
         SignatureError::Timestamp(error) => ApiError::new(Code::TimestampOutOfRange, error.to_string()),
-        SignatureError::Framing(FramingError::Body) => {
-            ApiError::new(Code::MalformedRequest, "a body is empty or a JSON object that begins with {")
-        }
+        SignatureError::Framing(FramingError::Body) => ApiError::new(
+            Code::MalformedRequest,
+            "a body is empty or a JSON object that begins with {",
+        ),
         other => ApiError::new(Code::InvalidSignature, other.to_string()),
     }
 }

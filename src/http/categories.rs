@@ -22,7 +22,11 @@ struct CategoryBody {
 ///
 /// # Errors
 /// `VALIDATION_FAILED` and `INVALID_CURSOR`.
-pub async fn list(service: web::Data<Service>, _caller: Caller, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+pub async fn list(
+    service: web::Data<Service>,
+    _caller: Caller,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
     let page = Page::read(&request, &[])?;
     let catalogue = service.catalogue.now();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -32,7 +36,10 @@ pub async fn list(service: web::Data<Service>, _caller: Caller, request: HttpReq
     let categories = service.store.list_categories().await?;
     let shown = categories.into_iter().filter_map(|category| {
         let product_count = *counts.get(category.category_id.as_str())?;
-        let after = page.after.as_deref().is_none_or(|after| category.category_id.as_str() > after);
+        let after = page
+            .after
+            .as_deref()
+            .is_none_or(|after| category.category_id.as_str() > after);
         after.then_some(CategoryBody {
             category_id: category.category_id,
             name: category.name,
@@ -40,5 +47,7 @@ pub async fn list(service: web::Data<Service>, _caller: Caller, request: HttpReq
             product_count,
         })
     });
-    Ok(page.answer(shown.take(page.limit + 1).collect(), |body| body.category_id.clone()))
+    Ok(page.answer(shown.take(page.limit + 1).collect(), |body| {
+        body.category_id.clone()
+    }))
 }

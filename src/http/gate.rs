@@ -78,7 +78,10 @@ async fn pass<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
     let since = Instant::now();
-    let service = request.app_data::<web::Data<Service>>().cloned().ok_or_else(ApiError::unavailable)?;
+    let service = request
+        .app_data::<web::Data<Service>>()
+        .cloned()
+        .ok_or_else(ApiError::unavailable)?;
     let method = method_word(request.method());
     let inside = service.gate.enter();
     let mut answered = match &inside {
@@ -89,19 +92,27 @@ async fn pass<B: MessageBody + 'static>(
         Ok(response) => response.status(),
         Err(error) => error.as_response_error().status_code(),
     };
-    service.metrics.answered(listener, method, status.as_u16(), since.elapsed().as_secs_f64());
+    service
+        .metrics
+        .answered(listener, method, status.as_u16(), since.elapsed().as_secs_f64());
     if let Ok(response) = &mut answered
         && service.gate.closed.load(Ordering::Relaxed)
     {
         // Else the client would send its next request into a connection that is about to be cut.
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
     }
     drop(inside);
     answered
 }
 
 fn going_down() -> HttpResponse {
-    ApiError::new(Code::ServiceUnavailable, "the service is going down; send the same request again").error_response()
+    ApiError::new(
+        Code::ServiceUnavailable,
+        "the service is going down; send the same request again",
+    )
+    .error_response()
 }
 
 /// A label of a figure has few values, whatever clients send.

@@ -20,10 +20,20 @@ pub async fn alive() -> HttpResponse {
 /// # Errors
 /// `SERVICE_UNAVAILABLE` while the database does not answer or a commit's outcome is being settled.
 pub async fn ready(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
-    let answers = matches!(tokio::time::timeout(PING_DEADLINE, service.store.ping()).await, Ok(Ok(())));
+    let answers = matches!(
+        tokio::time::timeout(PING_DEADLINE, service.store.ping()).await,
+        Ok(Ok(()))
+    );
     if answers && service.engine.flows() {
         return Ok(HttpResponse::Ok().json(serde_json::json!({ "status": "ready" })));
     }
-    let reason = if answers { "commits do not flow" } else { "the database does not answer" };
-    Err(ApiError::new(Code::ServiceUnavailable, format!("no order can be placed now: {reason}")))
+    let reason = if answers {
+        "commits do not flow"
+    } else {
+        "the database does not answer"
+    };
+    Err(ApiError::new(
+        Code::ServiceUnavailable,
+        format!("no order can be placed now: {reason}"),
+    ))
 }

@@ -44,7 +44,12 @@ impl Page {
     pub fn read(request: &HttpRequest, filters: &[&str]) -> Result<Self, ApiError> {
         let pairs = query_pairs(request)?;
         let list = request.path().to_owned();
-        let mut page = Self { limit: DEFAULT_LIMIT, after: None, list, filters: Vec::new() };
+        let mut page = Self {
+            limit: DEFAULT_LIMIT,
+            after: None,
+            list,
+            filters: Vec::new(),
+        };
         let mut cursor = None;
         for (name, value) in pairs {
             match name.as_str() {
@@ -62,15 +67,25 @@ impl Page {
     /// The value of a filter.
     #[must_use]
     pub fn filter(&self, name: &str) -> Option<&str> {
-        self.filters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.filters
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The answer: `entries` has up to one more than `limit`, and the one too many says that there is more.
     pub fn answer<T: Serialize>(&self, mut entries: Vec<T>, key: impl Fn(&T) -> String) -> HttpResponse {
         let has_more = entries.len() > self.limit;
         entries.truncate(self.limit);
-        let next_cursor = entries.last().filter(|_| has_more).map(|last| self.seal(&key(last)));
-        HttpResponse::Ok().json(Envelope { data: entries, has_more, next_cursor })
+        let next_cursor = entries
+            .last()
+            .filter(|_| has_more)
+            .map(|last| self.seal(&key(last)));
+        HttpResponse::Ok().json(Envelope {
+            data: entries,
+            has_more,
+            next_cursor,
+        })
     }
 
     fn seal(&self, key: &str) -> String {
@@ -79,8 +94,12 @@ impl Page {
 
     fn open(&self, cursor: &str) -> Result<String, ApiError> {
         let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
-        let key = bytes.as_deref().and_then(|bytes| bytes.strip_prefix(&self.filter_hash()[..]));
-        let key = key.and_then(|key| std::str::from_utf8(key).ok()).map(ToOwned::to_owned);
+        let key = bytes
+            .as_deref()
+            .and_then(|bytes| bytes.strip_prefix(&self.filter_hash()[..]));
+        let key = key
+            .and_then(|key| std::str::from_utf8(key).ok())
+            .map(ToOwned::to_owned);
         let message = "the cursor belongs to another list or other filters; begin without one";
         key.ok_or_else(|| ApiError::new(Code::InvalidCursor, message))
     }
@@ -105,13 +124,21 @@ fn parse_limit(value: &str) -> Result<usize, ApiError> {
 
 fn query_pairs(request: &HttpRequest) -> Result<Vec<(String, String)>, ApiError> {
     let pairs = actix_web::web::Query::<Vec<(String, String)>>::from_query(request.query_string());
-    let pairs = pairs.map_err(|_| ApiError::invalid("query", "expected name=value pairs"))?.into_inner();
+    let pairs = pairs
+        .map_err(|_| ApiError::invalid("query", "expected name=value pairs"))?
+        .into_inner();
     let repeated = |(index, (name, _)): (usize, &(String, String))| {
-        pairs[..index].iter().any(|(earlier, _)| earlier == name).then(|| name.clone())
+        pairs[..index]
+            .iter()
+            .any(|(earlier, _)| earlier == name)
+            .then(|| name.clone())
     };
     let wrong = pairs.iter().enumerate().find_map(repeated);
     match wrong {
-        Some(field) => Err(ApiError::invalid_fields(vec![Detail { field, message: "given more than once".to_owned() }])),
+        Some(field) => Err(ApiError::invalid_fields(vec![Detail {
+            field,
+            message: "given more than once".to_owned(),
+        }])),
         None => Ok(pairs),
     }
 }
@@ -131,7 +158,14 @@ mod tests {
     fn limits_are_1_to_100() {
         assert_eq!(read("").unwrap().limit, 25);
         assert_eq!(read("?limit=100").unwrap().limit, 100);
-        for query in ["?limit=0", "?limit=101", "?limit=-1", "?limit=x", "?limit=1&limit=2", "?colour=red"] {
+        for query in [
+            "?limit=0",
+            "?limit=101",
+            "?limit=-1",
+            "?limit=x",
+            "?limit=1&limit=2",
+            "?colour=red",
+        ] {
             assert_eq!(read(query).unwrap_err().code, Code::ValidationFailed, "{query}");
         }
     }
@@ -141,11 +175,17 @@ mod tests {
         let cursor = read("?currency=USD&country=DE").unwrap().seal("entry-7");
         let same = read(&format!("?country=DE&currency=USD&cursor={cursor}")).unwrap();
         assert_eq!(same.after.as_deref(), Some("entry-7"));
-        for query in ["?currency=EUR&country=DE", "?currency=USD", "?x=1"].map(|q| format!("{q}&cursor={cursor}")) {
+        for query in
+            ["?currency=EUR&country=DE", "?currency=USD", "?x=1"].map(|q| format!("{q}&cursor={cursor}"))
+        {
             assert!(read(&query).is_err(), "{query}");
         }
-        let other = TestRequest::with_uri(&format!("/other?country=DE&currency=USD&cursor={cursor}")).to_http_request();
-        assert_eq!(Page::read(&other, &["currency", "country"]).unwrap_err().code, Code::InvalidCursor);
+        let other = TestRequest::with_uri(&format!("/other?country=DE&currency=USD&cursor={cursor}"))
+            .to_http_request();
+        assert_eq!(
+            Page::read(&other, &["currency", "country"]).unwrap_err().code,
+            Code::InvalidCursor
+        );
         assert_eq!(read("?cursor=%21").unwrap_err().code, Code::InvalidCursor);
         assert_eq!(read("?cursor=AAAA").unwrap_err().code, Code::InvalidCursor);
     }

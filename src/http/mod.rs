@@ -13,7 +13,7 @@ pub mod wallets;
 
 use actix_web::http::header::{ALLOW, HeaderValue};
 use actix_web::{HttpResponse, Resource, ResponseError as _, web};
-pub use gate::{Gate, partner_gate, operator_gate};
+pub use gate::{Gate, operator_gate, partner_gate};
 pub use health::{alive, ready};
 pub use list::Page;
 pub use orders::unanswered_error;
@@ -46,7 +46,9 @@ pub fn resource(path: &str, allowed: &'static str) -> Resource {
     let no_method = move || async move {
         let refused = ApiError::new(Code::MethodNotAllowed, format!("the route takes {allowed}"));
         let mut response = refused.error_response();
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+        response
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static(allowed));
         response
     };
     web::resource(path).default_service(web::to(no_method))
@@ -54,5 +56,9 @@ pub fn resource(path: &str, allowed: &'static str) -> Resource {
 
 /// Answers a path that does not exist.
 pub async fn no_route() -> HttpResponse {
-    ApiError::new(Code::RouteNotFound, "there is no such route; see the reference for those there are").error_response()
+    ApiError::new(
+        Code::RouteNotFound,
+        "there is no such route; see the reference for those there are",
+    )
+    .error_response()
 }

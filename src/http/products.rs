@@ -67,19 +67,29 @@ pub async fn list(
 ) -> Result<HttpResponse, ApiError> {
     let page = Page::read(&request, &["currency", "country", "category_id"])?;
     let catalogue = service.catalogue.now();
-    let mut products: Vec<&Product> = catalogue.products().filter(|product| matches(product, &page)).collect();
+    let mut products: Vec<&Product> = catalogue
+        .products()
+        .filter(|product| matches(product, &page))
+        .collect();
     products.sort_by(|a, b| a.product_id.cmp(&b.product_id));
     let after = page.after.as_deref();
     products.retain(|product| after.is_none_or(|after| product.product_id.as_str() > after));
     products.truncate(page.limit + 1);
     let free = service.store.free_vouchers(&products).await?;
-    let bodies = products.into_iter().map(|product| ProductBody::of(product, &free)).collect();
+    let bodies = products
+        .into_iter()
+        .map(|product| ProductBody::of(product, &free))
+        .collect();
     Ok(page.answer(bodies, |body: &ProductBody<'_>| body.product_id.to_string()))
 }
 
 fn matches(product: &Product, page: &Page) -> bool {
-    let currency = page.filter("currency").is_none_or(|code| product.currency.as_str() == code);
-    let category = page.filter("category_id").is_none_or(|id| product.category_id == id);
+    let currency = page
+        .filter("currency")
+        .is_none_or(|code| product.currency.as_str() == code);
+    let category = page
+        .filter("category_id")
+        .is_none_or(|id| product.category_id == id);
     let country = page.filter("country").is_none_or(|code| {
         product.countries.is_empty() || product.countries.iter().any(|country| country == code)
     });
@@ -95,23 +105,35 @@ pub async fn get(
     _caller: Caller,
     product_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let not_found = || ApiError::new(Code::ProductNotFound, "there is no such product; GET /products lists them");
+    let not_found = || {
+        ApiError::new(
+            Code::ProductNotFound,
+            "there is no such product; GET /products lists them",
+        )
+    };
     let product_id = product_id.parse().map_err(|_| not_found())?;
     let catalogue = service.catalogue.now();
     let product = catalogue.get(&product_id).ok_or_else(not_found)?;
     let free = service.store.free_vouchers(&[product]).await?;
-    let stock = denominations(product, &free).into_iter().map(|denomination| StockBody {
-        denomination: denomination.of(product.currency),
-        availability: availability(product, free_of(product, denomination, &free)),
-    });
-    let body = ProductBody { stock: Some(stock.collect()), ..ProductBody::of(product, &free) };
+    let stock = denominations(product, &free)
+        .into_iter()
+        .map(|denomination| StockBody {
+            denomination: denomination.of(product.currency),
+            availability: availability(product, free_of(product, denomination, &free)),
+        });
+    let body = ProductBody {
+        stock: Some(stock.collect()),
+        ..ProductBody::of(product, &free)
+    };
     Ok(HttpResponse::Ok().json(body))
 }
 
 impl<'a> ProductBody<'a> {
     fn of(product: &'a Product, free: &FreeVouchers) -> Self {
         let currency = product.currency;
-        let best = denominations(product, free).into_iter().map(|d| availability(product, free_of(product, d, free)));
+        let best = denominations(product, free)
+            .into_iter()
+            .map(|d| availability(product, free_of(product, d, free)));
         Self {
             product_id: &product.product_id,
             name: &product.name,
@@ -120,7 +142,11 @@ impl<'a> ProductBody<'a> {
             vendor: &product.vendor,
             currency,
             countries: &product.countries,
-            denominations: product.denominations.iter().map(|amount| amount.of(currency)).collect(),
+            denominations: product
+                .denominations
+                .iter()
+                .map(|amount| amount.of(currency))
+                .collect(),
             denomination_range: product.denomination_range.map(|range| RangeBody {
                 min: range.min.of(currency),
                 max: range.max.of(currency),
@@ -137,7 +163,10 @@ impl<'a> ProductBody<'a> {
 
 /// The listed face values, and those of the range of which something is in stock.
 fn denominations(product: &Product, free: &FreeVouchers) -> Vec<Amount> {
-    let stocked = free.keys().filter(|sku| sku.product_id == product.product_id).map(|sku| sku.denomination);
+    let stocked = free
+        .keys()
+        .filter(|sku| sku.product_id == product.product_id)
+        .map(|sku| sku.denomination);
     let mut all: Vec<Amount> = product.denominations.iter().copied().chain(stocked).collect();
     all.retain(|amount| product.offers(*amount));
     all.sort_unstable();
@@ -146,7 +175,10 @@ fn denominations(product: &Product, free: &FreeVouchers) -> Vec<Amount> {
 }
 
 fn free_of(product: &Product, denomination: Amount, free: &FreeVouchers) -> u32 {
-    let sku = Sku { product_id: product.product_id.clone(), denomination };
+    let sku = Sku {
+        product_id: product.product_id.clone(),
+        denomination,
+    };
     free.get(&sku).copied().unwrap_or(0)
 }
 

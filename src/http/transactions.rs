@@ -51,11 +51,19 @@ impl From<Transaction> for TransactionBody {
 ///
 /// # Errors
 /// `VALIDATION_FAILED` and `INVALID_CURSOR`.
-pub async fn list(service: web::Data<Service>, caller: Caller, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+pub async fn list(
+    service: web::Data<Service>,
+    caller: Caller,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
     let page = Page::read(&request, &[])?;
     let after = page.after.as_deref().map(str::parse::<TransactionId>).transpose();
-    let after = after.map_err(|_| ApiError::new(Code::InvalidCursor, "the cursor is not one of this list"))?;
-    let entries = service.store.list_transactions(caller.partner_id(), after, page.limit + 1).await?;
+    let after =
+        after.map_err(|_| ApiError::new(Code::InvalidCursor, "the cursor is not one of this list"))?;
+    let entries = service
+        .store
+        .list_transactions(caller.partner_id(), after, page.limit + 1)
+        .await?;
     let bodies = entries.into_iter().map(TransactionBody::from).collect();
     Ok(page.answer(bodies, |body| body.transaction_id.to_string()))
 }

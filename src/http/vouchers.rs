@@ -44,19 +44,34 @@ pub async fn get(
         Retrieved::Vouchers(sealed) => sealed,
         Retrieved::NotFound => return Err(orders::not_found(order_id)),
         Retrieved::NotReady => {
-            return Err(ApiError::new(Code::OrderNotReady, "no voucher of the order is allocated"));
+            return Err(ApiError::new(
+                Code::OrderNotReady,
+                "no voucher of the order is allocated",
+            ));
         }
     };
     let vault = service.keyring.vault();
-    let opened = sealed.iter().map(|voucher| OpenedVoucher::open(&vault, voucher)).collect::<Result<_, _>>()?;
-    let body = serde_json::to_vec(&Codes { order_id, data: opened }).map_err(|_| sealed_for_good())?;
+    let opened = sealed
+        .iter()
+        .map(|voucher| OpenedVoucher::open(&vault, voucher))
+        .collect::<Result<_, _>>()?;
+    let body = serde_json::to_vec(&Codes {
+        order_id,
+        data: opened,
+    })
+    .map_err(|_| sealed_for_good())?;
     let mut response = HttpResponse::Ok();
-    response.insert_header((CONTENT_TYPE, "application/json")).insert_header((CACHE_CONTROL, "no-store"));
+    response
+        .insert_header((CONTENT_TYPE, "application/json"))
+        .insert_header((CACHE_CONTROL, "no-store"));
     Ok(response.body(body))
 }
 
 fn sealed_for_good() -> ApiError {
-    ApiError::new(Code::InternalError, "the codes could not be opened; contact the operator")
+    ApiError::new(
+        Code::InternalError,
+        "the codes could not be opened; contact the operator",
+    )
 }
 
 #[derive(Serialize)]
@@ -106,7 +121,10 @@ struct Credential<'a> {
 fn spell_out<S: Serializer>(code: &VoucherCode, serializer: S) -> Result<S::Ok, S::Error> {
     let mut list = serializer.serialize_seq(None)?;
     for (part, value) in code.credentials() {
-        list.serialize_element(&Credential { kind: part.as_str(), value })?;
+        list.serialize_element(&Credential {
+            kind: part.as_str(),
+            value,
+        })?;
     }
     list.end()
 }

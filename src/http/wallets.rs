@@ -25,13 +25,19 @@ struct WalletBody {
 ///
 /// # Errors
 /// `VALIDATION_FAILED` and `INVALID_CURSOR`.
-pub async fn list(service: web::Data<Service>, caller: Caller, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+pub async fn list(
+    service: web::Data<Service>,
+    caller: Caller,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
     let page = Page::read(&request, &[])?;
     let wallets = service.store.list_wallets(caller.partner_id()).await?;
     let bodies = wallets.into_iter().map(WalletBody::of);
     let after = page.after.as_deref();
     let bodies = bodies.filter(|body| after.is_none_or(|after| body.currency.as_str() > after));
-    Ok(page.answer(bodies.take(page.limit + 1).collect(), |body| body.currency.to_string()))
+    Ok(page.answer(bodies.take(page.limit + 1).collect(), |body| {
+        body.currency.to_string()
+    }))
 }
 
 impl WalletBody {

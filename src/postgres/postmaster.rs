@@ -231,7 +231,8 @@ fn disown(plan: &Plan, path: &Path) -> io::Result<()> {
 /// The lock of the socket names the last server, too, and outlives it like the file of the cluster; but a server that does
 /// not get the socket removes the latter as it goes. So it is looked at by itself, before every start.
 fn free_socket(plan: &Plan) -> io::Result<()> {
-    let Some(lock) = settings::socket_directory(&plan.settings).map(|socket| socket.join(socket::LOCK_FILE)) else {
+    let Some(lock) = settings::socket_directory(&plan.settings).map(|socket| socket.join(socket::LOCK_FILE))
+    else {
         return Ok(());
     };
     match first_line(&lock).and_then(|pid| pid.parse().ok()) {
@@ -245,7 +246,11 @@ fn recorded_pid(pgdata: &Path) -> Option<u32> {
 }
 
 fn first_line(path: &Path) -> Option<String> {
-    fs::read_to_string(path).ok()?.lines().next().map(|line| line.trim().to_owned())
+    fs::read_to_string(path)
+        .ok()?
+        .lines()
+        .next()
+        .map(|line| line.trim().to_owned())
 }
 
 fn line(pgdata: &Path, number: usize) -> Option<String> {

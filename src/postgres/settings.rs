@@ -89,7 +89,9 @@ pub(super) fn arguments(durability: Durability, socket_directory: &Path) -> Vec<
 
 /// Where the server with these arguments makes its socket.
 pub(super) fn socket_directory(arguments: &[OsString]) -> Option<PathBuf> {
-    let mut values = arguments.iter().filter_map(|argument| argument.to_str()?.strip_prefix(SOCKET_SETTING));
+    let mut values = arguments
+        .iter()
+        .filter_map(|argument| argument.to_str()?.strip_prefix(SOCKET_SETTING));
     let quoted = values.next_back()?.strip_prefix("=\"")?.strip_suffix('"')?;
     Some(quoted.replace("\"\"", "\"").into())
 }

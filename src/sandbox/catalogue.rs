@@ -13,8 +13,12 @@ use crate::store::{By, Category, ImportTarget, NewVoucher, StockBatch};
 use crate::vault::code::{CodeParts, VoucherCode};
 
 /// The categories: id, name.
-const CATEGORIES: [(&str, &str); 4] =
-    [("retail", "Shops"), ("gaming", "Games"), ("travel", "Travel"), ("magic", "Magic: the product decides what happens")];
+const CATEGORIES: [(&str, &str); 4] = [
+    ("retail", "Shops"),
+    ("gaming", "Games"),
+    ("travel", "Travel"),
+    ("magic", "Magic: the product decides what happens"),
+];
 
 /// The last valid day of mock vouchers.
 const EXPIRY: Date = date!(2099 - 12 - 31);
@@ -53,10 +57,21 @@ const ORDINARY: Seed = Seed {
     stock: ORDINARY_STOCK,
 };
 
-const MAGIC: Seed = Seed { category: "magic", countries: &[], route: Route::Vendor, stock: 0, ..ORDINARY };
+const MAGIC: Seed = Seed {
+    category: "magic",
+    countries: &[],
+    route: Route::Vendor,
+    stock: 0,
+    ..ORDINARY
+};
 
 const PRODUCTS: [Seed; 14] = [
-    Seed { id: "acme-us", name: "Acme Stores", denominations: &["10", "25", "50", "100"], ..ORDINARY },
+    Seed {
+        id: "acme-us",
+        name: "Acme Stores",
+        denominations: &["10", "25", "50", "100"],
+        ..ORDINARY
+    },
     Seed {
         id: "acme-eu",
         name: "Acme Stores Europe",
@@ -93,13 +108,44 @@ const PRODUCTS: [Seed; 14] = [
         stock: 0,
         ..ORDINARY
     },
-    Seed { id: "sbx-instant", name: "Delivered at once", route: Route::Stock, stock: INSTANT_STOCK, ..MAGIC },
-    Seed { id: "sbx-pending", name: "The vendor fills it in a second", ..MAGIC },
-    Seed { id: "sbx-slow", name: "The vendor fills it in a minute", ..MAGIC },
-    Seed { id: "sbx-partial", name: "The vendor fills half of it", ..MAGIC },
-    Seed { id: "sbx-vendor-fails", name: "The vendor fills nothing of it", ..MAGIC },
-    Seed { id: "sbx-vendor-timeout", name: "The vendor sells it, then times out", ..MAGIC },
-    Seed { id: "sbx-out-of-stock", name: "Never there", route: Route::Stock, ..MAGIC },
+    Seed {
+        id: "sbx-instant",
+        name: "Delivered at once",
+        route: Route::Stock,
+        stock: INSTANT_STOCK,
+        ..MAGIC
+    },
+    Seed {
+        id: "sbx-pending",
+        name: "The vendor fills it in a second",
+        ..MAGIC
+    },
+    Seed {
+        id: "sbx-slow",
+        name: "The vendor fills it in a minute",
+        ..MAGIC
+    },
+    Seed {
+        id: "sbx-partial",
+        name: "The vendor fills half of it",
+        ..MAGIC
+    },
+    Seed {
+        id: "sbx-vendor-fails",
+        name: "The vendor fills nothing of it",
+        ..MAGIC
+    },
+    Seed {
+        id: "sbx-vendor-timeout",
+        name: "The vendor sells it, then times out",
+        ..MAGIC
+    },
+    Seed {
+        id: "sbx-out-of-stock",
+        name: "Never there",
+        route: Route::Stock,
+        ..MAGIC
+    },
     Seed {
         id: "sbx-approval",
         name: "Waits for approval",
@@ -108,21 +154,36 @@ const PRODUCTS: [Seed; 14] = [
         stock: ORDINARY_STOCK,
         ..MAGIC
     },
-    Seed { id: "sbx-lost-answer", name: "The answer is lost", route: Route::Stock, stock: ORDINARY_STOCK, ..MAGIC },
+    Seed {
+        id: "sbx-lost-answer",
+        name: "The answer is lost",
+        route: Route::Stock,
+        stock: ORDINARY_STOCK,
+        ..MAGIC
+    },
 ];
 
 /// Puts categories and products in; what is there already is replaced by the same.
 pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
     for (category_id, name) in CATEGORIES {
-        let category = Category { category_id: category_id.to_owned(), name: name.to_owned(), parent_id: None };
+        let category = Category {
+            category_id: category_id.to_owned(),
+            name: name.to_owned(),
+            parent_id: None,
+        };
         service.store.put_category(category, By::service()).await?;
     }
     for seed in &PRODUCTS {
-        let product = seed.product(service).with_context(|| format!("product {}", seed.id))?;
+        let product = seed
+            .product(service)
+            .with_context(|| format!("product {}", seed.id))?;
         service.store.put_product(product.clone(), By::service()).await?;
         service.catalogue.put(product.clone());
         for denomination in &product.denominations {
-            let sku = Sku { product_id: product.product_id.clone(), denomination: *denomination };
+            let sku = Sku {
+                product_id: product.product_id.clone(),
+                denomination: *denomination,
+            };
             seed.stock(service, &product, sku).await?;
         }
     }
@@ -133,9 +194,17 @@ impl Seed {
     fn product(&self, service: &Service) -> anyhow::Result<Product> {
         let currency: Currency = self.currency.parse()?;
         let amount = |text: &str| Amount::parse(text, currency);
-        let denominations = self.denominations.iter().map(|text| amount(text)).collect::<Result<_, _>>()?;
+        let denominations = self
+            .denominations
+            .iter()
+            .map(|text| amount(text))
+            .collect::<Result<_, _>>()?;
         let range = |(min, max, step): (&str, &str, &str)| -> anyhow::Result<DenominationRange> {
-            Ok(DenominationRange { min: amount(min)?, max: amount(max)?, step: amount(step)? })
+            Ok(DenominationRange {
+                min: amount(min)?,
+                max: amount(max)?,
+                step: amount(step)?,
+            })
         };
         Ok(Product {
             product_id: self.id.parse()?,
@@ -147,7 +216,10 @@ impl Seed {
             countries: self.countries.iter().map(|&code| code.to_owned()).collect(),
             denominations,
             denomination_range: self.range.map(range).transpose()?,
-            expiry_policy: ExpiryPolicy { kind: ExpiryKind::None, value: None },
+            expiry_policy: ExpiryPolicy {
+                kind: ExpiryKind::None,
+                value: None,
+            },
             redemption: Redemption {
                 instructions: "A sandbox voucher: it cannot be redeemed.".to_owned(),
                 terms: "For tests only.".to_owned(),
@@ -171,8 +243,16 @@ impl Seed {
         let ids = service.store.take_stock_ids(self.stock).await?;
         let mut vouchers = Vec::with_capacity(self.stock);
         for (number, code_id) in ids.codes.into_iter().enumerate() {
-            let text = format!("SANDBOX-{}-{}-{number:06}", self.id.to_uppercase(), sku.denomination.minor());
-            let code = VoucherCode::parse(CodeParts { code: &text, pin: Some("0000"), ..CodeParts::default() })?;
+            let text = format!(
+                "SANDBOX-{}-{}-{number:06}",
+                self.id.to_uppercase(),
+                sku.denomination.minor()
+            );
+            let code = VoucherCode::parse(CodeParts {
+                code: &text,
+                pin: Some("0000"),
+                ..CodeParts::default()
+            })?;
             vouchers.push(NewVoucher {
                 code_id,
                 blind_index: vault.blind_index(&product.brand, &code),
@@ -180,8 +260,16 @@ impl Seed {
                 expiry: Some(EXPIRY),
             });
         }
-        let target = ImportTarget { sku, brand: product.brand.clone(), currency: product.currency };
-        let batch = StockBatch { target, vouchers, stock_ids: ids.stock };
+        let target = ImportTarget {
+            sku,
+            brand: product.brand.clone(),
+            currency: product.currency,
+        };
+        let batch = StockBatch {
+            target,
+            vouchers,
+            stock_ids: ids.stock,
+        };
         service.store.import_stock(batch, By::service()).await?;
         Ok(())
     }

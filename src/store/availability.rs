@@ -26,7 +26,8 @@ impl PgStore {
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn free_vouchers(&self, products: &[&Product]) -> Result<FreeVouchers, sqlx::Error> {
         let questions: Vec<Question> = products.iter().map(|product| Question::of(product)).collect();
-        self.run(move |pool| async move { count(&pool, questions).await }).await
+        self.run(move |pool| async move { count(&pool, questions).await })
+            .await
     }
 }
 
@@ -77,11 +78,18 @@ async fn count(pool: &PgPool, questions: Vec<Question>) -> Result<FreeVouchers, 
     .bind(columns.2)
     .fetch_all(pool)
     .await?;
-    rows.into_iter().map(|(product_id, denomination, free)| free_of(&product_id, denomination, free)).collect()
+    rows.into_iter()
+        .map(|(product_id, denomination, free)| free_of(&product_id, denomination, free))
+        .collect()
 }
 
 fn free_of(product_id: &str, denomination: i64, free: i64) -> Result<(Sku, u32), sqlx::Error> {
-    let product_id: ProductId = product_id.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-    let sku = Sku { product_id, denomination: Amount::from_minor(denomination) };
+    let product_id: ProductId = product_id
+        .parse()
+        .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+    let sku = Sku {
+        product_id,
+        denomination: Amount::from_minor(denomination),
+    };
     Ok((sku, u32::try_from(free).unwrap_or(u32::MAX)))
 }

@@ -63,7 +63,8 @@ impl PgStore {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer; then the trail may have been written, and nothing was read.
     pub async fn retrieve_codes(&self, retrieval: Retrieval) -> Result<Retrieved, sqlx::Error> {
-        self.run(move |pool| async move { retrieve(&pool, &retrieval).await }).await
+        self.run(move |pool| async move { retrieve(&pool, &retrieval).await })
+            .await
     }
 }
 
@@ -78,7 +79,11 @@ async fn retrieve(pool: &PgPool, retrieval: &Retrieval) -> Result<Retrieved, sql
             .bind(retrieval.order_id.as_uuid())
             .fetch_one(pool)
             .await?;
-    Ok(if exists { Retrieved::NotReady } else { Retrieved::NotFound })
+    Ok(if exists {
+        Retrieved::NotReady
+    } else {
+        Retrieved::NotFound
+    })
 }
 
 /// One statement, so one commit: the order's row first, then its allocations, then the trail.
@@ -150,16 +155,25 @@ async fn sealed_vouchers(pool: &PgPool, retrieval: &Retrieval) -> Result<Vec<Sea
 
 impl CodeRow {
     fn into_voucher(self) -> Result<SealedVoucher, sqlx::Error> {
-        let impossible = |what: &str| sqlx::Error::Decode(format!("code {} has an impossible {what}", self.code_id).into());
+        let impossible = |what: &str| {
+            sqlx::Error::Decode(format!("code {} has an impossible {what}", self.code_id).into())
+        };
         let product_id = self.product_id.parse().map_err(|_| impossible("product"))?;
         let nonce = self.nonce.try_into().map_err(|_| impossible("nonce"))?;
         Ok(SealedVoucher {
             voucher_id: VoucherId::from_uuid(self.voucher_id),
-            sku: Sku { product_id, denomination: Amount::from_minor(self.denomination) },
+            sku: Sku {
+                product_id,
+                denomination: Amount::from_minor(self.denomination),
+            },
             currency: self.currency.parse().map_err(|_| impossible("currency"))?,
             expiry: self.expiry,
             code_id: CodeId(self.code_id),
-            sealed: Sealed { key_id: KeyId(self.key_id), nonce, ciphertext: self.ciphertext },
+            sealed: Sealed {
+                key_id: KeyId(self.key_id),
+                nonce,
+                ciphertext: self.ciphertext,
+            },
         })
     }
 }

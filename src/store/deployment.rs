@@ -7,7 +7,9 @@ use crate::access::environment::Environment;
 #[derive(Debug, thiserror::Error)]
 pub enum StampError {
     /// It belongs to the other environment.
-    #[error("the database belongs to the {found} environment, and this service is {wanted}: give each its own")]
+    #[error(
+        "the database belongs to the {found} environment, and this service is {wanted}: give each its own"
+    )]
     OtherEnvironment {
         /// What the database says.
         found: String,
@@ -32,9 +34,15 @@ impl PgStore {
                     .bind(word)
                     .execute(&pool)
                     .await?;
-                sqlx::query_scalar("SELECT environment FROM deployment").fetch_one(&pool).await
+                sqlx::query_scalar("SELECT environment FROM deployment")
+                    .fetch_one(&pool)
+                    .await
             })
             .await?;
-        if found == word { Ok(()) } else { Err(StampError::OtherEnvironment { found, wanted }) }
+        if found == word {
+            Ok(())
+        } else {
+            Err(StampError::OtherEnvironment { found, wanted })
+        }
     }
 }

@@ -53,7 +53,8 @@ pub use partners::terms::{ApprovalRule, Limit, Limits, OtherCurrencies, Scope, T
 pub use partners::{Change, DEFAULT_CANCEL_WINDOW_S, Partner};
 pub use products::{PutProduct, ShownProduct};
 pub use stock::{
-    FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, StockBatch, StockLevel, VoidOutcome, VoidTarget, Voided,
+    FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, StockBatch, StockLevel, VoidOutcome,
+    VoidTarget, Voided,
 };
 pub use transactions::Transaction;
 pub use wallets::WalletRow;

@@ -48,8 +48,13 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn find_order(&self, partner_id: PartnerId, order_id: OrderId) -> Result<Option<Order>, sqlx::Error> {
-        self.run(move |pool| async move { find(&pool, partner_id, order_id).await }).await
+    pub async fn find_order(
+        &self,
+        partner_id: PartnerId,
+        order_id: OrderId,
+    ) -> Result<Option<Order>, sqlx::Error> {
+        self.run(move |pool| async move { find(&pool, partner_id, order_id).await })
+            .await
     }
 }
 
@@ -77,7 +82,9 @@ async fn find(pool: &PgPool, partner_id: PartnerId, order_id: OrderId) -> Result
     .bind(order_id.as_uuid())
     .fetch_optional(pool)
     .await?;
-    row.map(|row| row.into_order(partner_id)).transpose().map_err(|error| sqlx::Error::Decode(Box::new(error)))
+    row.map(|row| row.into_order(partner_id))
+        .transpose()
+        .map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
 
 impl OrderRow {
@@ -107,13 +114,21 @@ impl OrderRow {
     }
 
     fn vouchers(&self) -> Option<Vec<Allocation>> {
-        let rows = self.voucher_ids.iter().zip(&self.voucher_lines).zip(&self.stock_ids).zip(&self.chunk_ids);
+        let rows = self
+            .voucher_ids
+            .iter()
+            .zip(&self.voucher_lines)
+            .zip(&self.stock_ids)
+            .zip(&self.chunk_ids);
         let rows = rows.zip(&self.expiries);
         rows.map(|((((voucher_id, line), stock_id), chunk_id), expiry)| {
             let line = self.lines.0.get(usize::try_from(*line).ok()?)?;
             Some(Allocation {
                 voucher_id: VoucherId::from_uuid(*voucher_id),
-                sku: Sku { product_id: line.product_id.clone(), denomination: line.denomination },
+                sku: Sku {
+                    product_id: line.product_id.clone(),
+                    denomination: line.denomination,
+                },
                 voucher: Shelved {
                     expiry: Expiry::from_date(*expiry),
                     stock_id: StockId(*stock_id),

@@ -29,7 +29,8 @@ impl PgStore {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list_wallets(&self, partner_id: PartnerId) -> Result<Vec<WalletRow>, sqlx::Error> {
-        self.run(move |pool| async move { list(&pool, partner_id).await }).await
+        self.run(move |pool| async move { list(&pool, partner_id).await })
+            .await
     }
 }
 
@@ -44,15 +45,17 @@ async fn list(pool: &PgPool, partner_id: PartnerId) -> Result<Vec<WalletRow>, sq
     .fetch_all(pool)
     .await?;
     rows.into_iter()
-        .map(|(currency, balance, pending_orders, pending_payouts, updated_at)| {
-            Ok(WalletRow {
-                currency: parse_currency(&currency)?,
-                balance: Amount::from_minor(balance),
-                pending_orders: Amount::from_minor(pending_orders),
-                pending_payouts: Amount::from_minor(pending_payouts),
-                updated_at,
-            })
-        })
+        .map(
+            |(currency, balance, pending_orders, pending_payouts, updated_at)| {
+                Ok(WalletRow {
+                    currency: parse_currency(&currency)?,
+                    balance: Amount::from_minor(balance),
+                    pending_orders: Amount::from_minor(pending_orders),
+                    pending_payouts: Amount::from_minor(pending_payouts),
+                    updated_at,
+                })
+            },
+        )
         .collect()
 }
 

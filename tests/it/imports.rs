@@ -3,10 +3,14 @@
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 use vouchsafe_load::client::Answer;
 
 use crate::support::wire::{exchange, head};
-use crate::support::{Database, Operator, Sale, accepted, json_of, refused, shared, text_of, unique};
+use crate::support::{
+    Database, Operator, SOON, Sale, accepted, eventually, json_of, refused, shared, text_of, unique,
+};
 
 async fn import(
     operator: &mut Operator,
@@ -284,6 +288,29 @@ async fn a_body_that_pauses_for_ten_seconds_is_given_up() {
         level(&mut operator, &sale).await,
         Value::Null,
         "what has not ended is not imported"
+    );
+}
+
+#[tokio::test]
+async fn of_a_body_that_breaks_off_what_was_committed_stays_and_no_half_line_comes_in() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(0).await;
+    let (address, mut request) = raw(&sale, ("content-length", "100000000"));
+    let prefix = unique("C");
+    let whole: String = (0..10_000).map(|n| format!("{prefix}-{n}\n")).collect();
+    request.extend(format!("code\n{whole}{prefix}-HALF").into_bytes());
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    connection.write_all(&request).await.unwrap();
+    let committed = eventually("the first block is in", SOON, async || {
+        let level = level(&mut operator, &sale).await;
+        level["loaded"].as_u64()
+    });
+    assert_eq!(committed.await, 9_999, "a block: the header and 9,999 vouchers");
+    drop(connection);
+    let again = format!("code\n{whole}{prefix}-HALFWAY\n");
+    assert_eq!(
+        counts(&import(&mut operator, &sale, "text/csv", again).await),
+        (2, 9_999, 0)
     );
 }
 

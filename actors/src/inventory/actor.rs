@@ -314,32 +314,5 @@ impl Handler<Restocked> for InventoryActor {
     }
 }
 
-/// Shows the shelf.
 #[cfg(any(test, feature = "testing"))]
-#[derive(Debug, Message)]
-#[rtype(result = "Shelf")]
-pub(super) struct Show;
-
-#[cfg(any(test, feature = "testing"))]
-impl Handler<Show> for InventoryActor {
-    type Result = MessageResult<Show>;
-
-    fn handle(&mut self, _: Show, _: &mut Self::Context) -> Self::Result {
-        MessageResult(self.shelf.clone())
-    }
-}
-
-/// Kills the actor in the middle of its work.
-#[cfg(any(test, feature = "testing"))]
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(super) struct Panic;
-
-#[cfg(any(test, feature = "testing"))]
-impl Handler<Panic> for InventoryActor {
-    type Result = ();
-
-    fn handle(&mut self, _: Panic, _: &mut Self::Context) {
-        panic!("an inventory actor was told to panic");
-    }
-}
+pub(super) mod probe;

@@ -7,9 +7,9 @@ pub mod shelf;
 use std::sync::Arc;
 
 pub use actor::Supply;
-use actor::{InventoryActor, Need, Restocked, SetAside};
 #[cfg(any(test, feature = "testing"))]
-use actor::{Panic, Show};
+use actor::probe::{Panic, Show};
+use actor::{InventoryActor, Need, Restocked, SetAside};
 pub use hold::StockHold;
 
 use crate::domain::product::Sku;

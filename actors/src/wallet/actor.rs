@@ -264,32 +264,5 @@ impl Handler<Resolved> for WalletActor {
     }
 }
 
-/// Shows the purse of a currency.
 #[cfg(any(test, feature = "testing"))]
-#[derive(Debug, Message)]
-#[rtype(result = "Option<Purse>")]
-pub(super) struct Show(pub(super) Currency);
-
-#[cfg(any(test, feature = "testing"))]
-impl Handler<Show> for WalletActor {
-    type Result = Option<Purse>;
-
-    fn handle(&mut self, Show(currency): Show, _: &mut Self::Context) -> Self::Result {
-        self.purses.get(&currency).copied()
-    }
-}
-
-/// Kills the actor in the middle of its work.
-#[cfg(any(test, feature = "testing"))]
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(super) struct Panic;
-
-#[cfg(any(test, feature = "testing"))]
-impl Handler<Panic> for WalletActor {
-    type Result = ();
-
-    fn handle(&mut self, _: Panic, _: &mut Self::Context) {
-        panic!("a wallet actor was told to panic");
-    }
-}
+pub(super) mod probe;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 pub use actor::Funds;
 #[cfg(any(test, feature = "testing"))]
-use actor::{Panic, Show};
+use actor::probe::{Panic, Show};
 use actor::{SetAside, WalletActor};
 pub use hold::WalletHold;
 

@@ -67,8 +67,16 @@ impl<'a> OrderBody<'a> {
             fulfilled_from: order.fulfilled_from,
             reference: order.reference.as_deref(),
             metadata: order.metadata.as_deref().map(serde_json::from_str).transpose()?,
-            items: order.lines.iter().map(|line| ItemBody::of(line, currency)).collect(),
-            vouchers: order.vouchers.iter().map(|allocation| VoucherBody::of(allocation, currency)).collect(),
+            items: order
+                .lines
+                .iter()
+                .map(|line| ItemBody::of(line, currency))
+                .collect(),
+            vouchers: order
+                .vouchers
+                .iter()
+                .map(|allocation| VoucherBody::of(allocation, currency))
+                .collect(),
             refunded_amount: order.refunded.of(currency),
             closed: order.closed,
             pending_reason: order.pending_reason,

@@ -52,9 +52,17 @@ pub async fn get(
     order_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let order_id = parse_id(&order_id)?;
-    let order = service.store.find_order(caller.partner_id(), order_id).await?.ok_or_else(|| not_found(order_id))?;
-    let body = OrderBody::of(&order).and_then(|body| serde_json::to_vec(&body)).map_err(|_| broken())?;
-    Ok(HttpResponse::Ok().insert_header((CONTENT_TYPE, "application/json")).body(body))
+    let order = service
+        .store
+        .find_order(caller.partner_id(), order_id)
+        .await?
+        .ok_or_else(|| not_found(order_id))?;
+    let body = OrderBody::of(&order)
+        .and_then(|body| serde_json::to_vec(&body))
+        .map_err(|_| broken())?;
+    Ok(HttpResponse::Ok()
+        .insert_header((CONTENT_TYPE, "application/json"))
+        .body(body))
 }
 
 /// The id of an order in a path; what is none names no order.
@@ -62,7 +70,8 @@ pub async fn get(
 /// # Errors
 /// `ORDER_NOT_FOUND`.
 pub fn parse_id(text: &str) -> Result<OrderId, ApiError> {
-    text.parse().map_err(|_| ApiError::new(Code::OrderNotFound, "there is no such order"))
+    text.parse()
+        .map_err(|_| ApiError::new(Code::OrderNotFound, "there is no such order"))
 }
 
 /// This partner has no such order.
@@ -72,7 +81,10 @@ pub fn not_found(order_id: OrderId) -> ApiError {
 }
 
 fn broken() -> ApiError {
-    ApiError::new(Code::InternalError, "the answer could not be written; send the same request again")
+    ApiError::new(
+        Code::InternalError,
+        "the answer could not be written; send the same request again",
+    )
 }
 
 /// The key of a request that needs one.
@@ -95,11 +107,21 @@ struct JsonWording;
 
 impl Wording for JsonWording {
     fn accepted(&self, order: &Order) -> Answer {
-        let status = if order.status == OrderStatus::Delivered { 201 } else { 202 };
+        let status = if order.status == OrderStatus::Delivered {
+            201
+        } else {
+            202
+        };
         match OrderBody::of(order).and_then(|body| serde_json::to_vec(&body)) {
-            Ok(body) => Answer { status, body: body.into() },
+            Ok(body) => Answer {
+                status,
+                body: body.into(),
+            },
             // An order that cannot be spelled out is not lost: GET /orders/{id} is asked for it.
-            Err(_) => Answer { status, body: format!(r#"{{"order_id":"{}"}}"#, order.order_id).into() },
+            Err(_) => Answer {
+                status,
+                body: format!(r#"{{"order_id":"{}"}}"#, order.order_id).into(),
+            },
         }
     }
 
@@ -113,12 +135,22 @@ impl Wording for JsonWording {
                     currency = needed.currency
                 ),
             ),
-            Refusal::InsufficientInventory { sku, asked, available } => ApiError::new(
+            Refusal::InsufficientInventory {
+                sku,
+                asked,
+                available,
+            } => ApiError::new(
                 Code::InsufficientInventory,
-                format!("{asked} vouchers of product {} were asked for, {available} can be had", sku.product_id),
+                format!(
+                    "{asked} vouchers of product {} were asked for, {available} can be had",
+                    sku.product_id
+                ),
             ),
         };
-        Answer { status: error.code.status(), body: error.body() }
+        Answer {
+            status: error.code.status(),
+            body: error.body(),
+        }
     }
 }
 
@@ -138,7 +170,9 @@ fn answered(answer: Answer, replayed: bool) -> HttpResponse {
 
 /// An order's body begins with its id.
 fn order_id_of(body: &[u8]) -> Option<&str> {
-    let id = body.strip_prefix(br#"{"order_id":""#)?.get(..OrderId::TEXT_LENGTH)?;
+    let id = body
+        .strip_prefix(br#"{"order_id":""#)?
+        .get(..OrderId::TEXT_LENGTH)?;
     std::str::from_utf8(id).ok()
 }
 
@@ -169,7 +203,9 @@ pub fn unanswered_error(error: &Unanswered) -> ApiError {
     let code = match error {
         Unanswered::KeyReused => Code::IdempotencyKeyReused,
         Unanswered::KeyBusy => Code::IdempotencyInProgress,
-        Unanswered::Overloaded | Unanswered::Unavailable | Unanswered::OutcomeUnknown => Code::ServiceUnavailable,
+        Unanswered::Overloaded | Unanswered::Unavailable | Unanswered::OutcomeUnknown => {
+            Code::ServiceUnavailable
+        }
         Unanswered::Poisoned => Code::InternalError,
     };
     ApiError::new(code, error.to_string())

@@ -58,9 +58,17 @@ pub fn parse(body: &[u8]) -> Result<RequestedOrder, ApiError> {
     check_items(&request.items, &mut wrong);
     let reference = request.reference.as_deref().unwrap_or_default();
     if reference.chars().count() > MAX_REFERENCE || reference.contains('\0') {
-        refuse(&mut wrong, "reference", format!("expected at most {MAX_REFERENCE} characters, none of them NUL"));
+        refuse(
+            &mut wrong,
+            "reference",
+            format!("expected at most {MAX_REFERENCE} characters, none of them NUL"),
+        );
     }
-    let currency = request.currency.as_deref().map(str::parse::<Currency>).transpose();
+    let currency = request
+        .currency
+        .as_deref()
+        .map(str::parse::<Currency>)
+        .transpose();
     if let Err(error) = &currency {
         refuse(&mut wrong, "currency", error.to_string());
     }
@@ -82,25 +90,44 @@ fn check_items(items: &[Item], wrong: &mut Vec<Detail>) {
     }
     for (index, item) in items.iter().enumerate().take(MAX_LINES) {
         if item.quantity == 0 || item.quantity > MAX_VOUCHERS {
-            refuse(wrong, format!("items[{index}].quantity"), format!("expected 1 to {MAX_VOUCHERS}"));
+            refuse(
+                wrong,
+                format!("items[{index}].quantity"),
+                format!("expected 1 to {MAX_VOUCHERS}"),
+            );
         }
         if item.product_id.is_empty() {
-            refuse(wrong, format!("items[{index}].product_id"), "expected the id of a product");
+            refuse(
+                wrong,
+                format!("items[{index}].product_id"),
+                "expected the id of a product",
+            );
         }
     }
     let vouchers: u64 = items.iter().map(|item| u64::from(item.quantity)).sum();
     if vouchers > u64::from(MAX_VOUCHERS) {
-        refuse(wrong, "items", format!("expected at most {MAX_VOUCHERS} vouchers, all items together"));
+        refuse(
+            wrong,
+            "items",
+            format!("expected at most {MAX_VOUCHERS} vouchers, all items together"),
+        );
     }
 }
 
 fn refuse(wrong: &mut Vec<Detail>, field: impl Into<String>, message: impl Into<String>) {
-    wrong.push(Detail { field: field.into(), message: message.into() });
+    wrong.push(Detail {
+        field: field.into(),
+        message: message.into(),
+    });
 }
 
 impl Item {
     fn into_line(self) -> RequestedLine {
-        RequestedLine { product_id: self.product_id, denomination: self.denomination, quantity: self.quantity }
+        RequestedLine {
+            product_id: self.product_id,
+            denomination: self.denomination,
+            quantity: self.quantity,
+        }
     }
 }
 
@@ -141,7 +168,9 @@ impl<'de> Visitor<'de> for CheckedMetadata {
                 return Err(A::Error::custom("a key is repeated"));
             }
             if keys.len() > MAX_METADATA_KEYS {
-                return Err(A::Error::custom(format!("expected at most {MAX_METADATA_KEYS} keys")));
+                return Err(A::Error::custom(format!(
+                    "expected at most {MAX_METADATA_KEYS} keys"
+                )));
             }
         }
         Ok(self)
@@ -162,7 +191,9 @@ fn check_entry(key: &str, value: &str) -> Result<(), String> {
         return Err("expected text without NUL".to_owned());
     }
     // Half a surrogate pair is a string to a parser that does not decode it, and to no other.
-    serde_json::from_str::<serde_json::Value>(value).map(drop).map_err(|_| "expected valid text and numbers".to_owned())
+    serde_json::from_str::<serde_json::Value>(value)
+        .map(drop)
+        .map_err(|_| "expected valid text and numbers".to_owned())
 }
 
 #[cfg(test)]
@@ -171,7 +202,8 @@ mod tests {
     use crate::errors::Code;
 
     fn order(rest: &str) -> Vec<u8> {
-        format!(r#"{{"items":[{{"product_id":"sbx-instant","denomination":25,"quantity":2}}]{rest}}}"#).into_bytes()
+        format!(r#"{{"items":[{{"product_id":"sbx-instant","denomination":25,"quantity":2}}]{rest}}}"#)
+            .into_bytes()
     }
 
     fn field(body: &[u8]) -> String {
@@ -185,14 +217,18 @@ mod tests {
         let rest = r#","currency":"USD","reference":"po-1","metadata":{"a":"b","n":1.50,"t":true},"fulfilment":"CACHE_ONLY""#;
         let request = parse(&order(rest)).unwrap();
         assert_eq!((request.lines.len(), request.lines[0].quantity), (1, 2));
-        assert_eq!(request.metadata.as_deref(), Some(r#"{"a":"b","n":1.50,"t":true}"#));
+        assert_eq!(
+            request.metadata.as_deref(),
+            Some(r#"{"a":"b","n":1.50,"t":true}"#)
+        );
         assert_eq!(request.fulfilment, Fulfilment::CacheOnly);
     }
 
     #[test]
     fn what_is_out_of_range_is_named() {
         let item = |quantity: &str| {
-            format!(r#"{{"items":[{{"product_id":"p","denomination":25,"quantity":{quantity}}}]}}"#).into_bytes()
+            format!(r#"{{"items":[{{"product_id":"p","denomination":25,"quantity":{quantity}}}]}}"#)
+                .into_bytes()
         };
         for quantity in ["0", "1001", "-1", "1.0", "4294967296", "\"1\"", "null"] {
             assert_eq!(field(&item(quantity)), "items[0].quantity", "{quantity}");
@@ -201,14 +237,20 @@ mod tests {
         assert_eq!(field(br"{}"), "body");
         assert_eq!(field(&order(r#","currency":"usd""#)), "currency");
         assert_eq!(field(&order(r#","colour":"red""#)), "colour");
-        assert_eq!(field(&order(&format!(r#","reference":"{}""#, "x".repeat(129)))), "reference");
+        assert_eq!(
+            field(&order(&format!(r#","reference":"{}""#, "x".repeat(129)))),
+            "reference"
+        );
         assert_eq!(field(&order(r#","fulfilment":"MAYBE""#)), "fulfilment");
     }
 
     #[test]
     fn vouchers_are_counted_over_all_items() {
         let item = r#"{"product_id":"p","denomination":25,"quantity":501}"#;
-        assert_eq!(field(format!(r#"{{"items":[{item},{item}]}}"#).as_bytes()), "items");
+        assert_eq!(
+            field(format!(r#"{{"items":[{item},{item}]}}"#).as_bytes()),
+            "items"
+        );
     }
 
     #[test]
@@ -228,7 +270,11 @@ mod tests {
             &format!("{{{many}}}"),
             &format!(r#"{{"a":"{}"}}"#, "x".repeat(600)),
         ] {
-            assert_eq!(field(&order(&format!(r#","metadata":{metadata}"#))), "metadata", "{metadata}");
+            assert_eq!(
+                field(&order(&format!(r#","metadata":{metadata}"#))),
+                "metadata",
+                "{metadata}"
+            );
         }
     }
 }

@@ -1,0 +1,232 @@
+//! Stock as it is stored: neighbours in a chunk, each code once, whoever imports at the same time.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test ends where it cannot go on"
+)]
+
+#[path = "support/database.rs"]
+#[allow(dead_code, reason = "shared with other suites")]
+mod database;
+
+use time::macros::{date, datetime};
+use tokio::runtime::Handle;
+use vouchsafe::keyring::Keyring;
+use vouchsafe::store::verify;
+use vouchsafe::store::{
+    By, Category, ImportOutcome, ImportTarget, Imported, NewVoucher, PgStore, PutProduct, StockBatch,
+};
+use vouchsafe::vault::code::{CodeParts, VoucherCode};
+use vouchsafe::vault::master_key::MasterKey;
+use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_actors::domain::product::{
+    Approval, ExpiryKind, ExpiryPolicy, Product, Redemption, Route, Sku,
+};
+use vouchsafe_actors::domain::voucher::Expiry;
+
+use crate::database::Database;
+
+struct Shop {
+    store: PgStore,
+    keyring: Keyring,
+    target: ImportTarget,
+}
+
+impl Shop {
+    async fn open(database: &Database) -> Self {
+        let store = PgStore::open(database.options(), Handle::current(), "node".to_owned())
+            .await
+            .unwrap();
+        let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
+        let keyring = Keyring::open(store.clone(), master).await.unwrap();
+        let category = Category {
+            category_id: "games".to_owned(),
+            name: "Games".to_owned(),
+            parent_id: None,
+        };
+        store.put_category(category, By::service()).await.unwrap();
+        let sku = Sku {
+            product_id: "acme-us".parse().unwrap(),
+            denomination: Amount::from_minor(2_500),
+        };
+        store
+            .put_product(product(&sku, "Acme"), By::service())
+            .await
+            .unwrap();
+        let target = ImportTarget {
+            sku,
+            brand: "Acme".to_owned(),
+            currency: "USD".parse().unwrap(),
+        };
+        Self {
+            store,
+            keyring,
+            target,
+        }
+    }
+
+    /// Vouchers with these codes, the first of them to expire last.
+    async fn import(&self, codes: std::ops::Range<usize>) -> ImportOutcome {
+        let vault = self.keyring.sealing().await.unwrap();
+        let ids = self.store.take_stock_ids(codes.len()).await.unwrap();
+        let last = codes.end;
+        let voucher = |(number, &code_id): (usize, _)| {
+            let text = format!("CODE-{number}");
+            let code = VoucherCode::parse(CodeParts {
+                code: &text,
+                ..CodeParts::default()
+            })
+            .unwrap();
+            let days = i64::try_from(last - number).unwrap();
+            NewVoucher {
+                code_id,
+                blind_index: vault.blind_index(&self.target.brand, &code),
+                sealed: vault.seal(code_id, &self.target.sku, &code).unwrap(),
+                expiry: (number % 100 != 0).then(|| date!(2090 - 01 - 01) + time::Duration::days(days)),
+            }
+        };
+        let vouchers = codes.zip(&ids.codes).map(voucher).collect();
+        let batch = StockBatch {
+            target: self.target.clone(),
+            vouchers,
+            stock_ids: ids.stock,
+        };
+        self.store.import_stock(batch, By::service()).await.unwrap()
+    }
+}
+
+fn product(sku: &Sku, brand: &str) -> Product {
+    Product {
+        product_id: sku.product_id.clone(),
+        name: "Acme".to_owned(),
+        brand: brand.to_owned(),
+        category_id: "games".to_owned(),
+        vendor: "mock".to_owned(),
+        currency: "USD".parse().unwrap(),
+        countries: Vec::new(),
+        denominations: vec![sku.denomination],
+        denomination_range: None,
+        expiry_policy: ExpiryPolicy {
+            kind: ExpiryKind::None,
+            value: None,
+        },
+        redemption: Redemption::default(),
+        route: Route::Stock,
+        approval: Approval::Rule,
+        returnable: false,
+        min_validity_days: 0,
+        low_stock_at: 0,
+        discontinued: false,
+        updated_at: datetime!(2026-11-20 12:00 UTC),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_that_are_taken_at_the_same_time_are_neighbours_all_the_same() {
+    let database = Database::create().await;
+    let shop = Shop::open(&database).await;
+    let takes = (0..8).map(|_| shop.store.take_stock_ids(3_000));
+    let mut all = Vec::new();
+    for ids in futures_util::future::join_all(takes).await {
+        let ids = ids.unwrap();
+        assert!(ids.stock.windows(2).all(|pair| pair[1] == pair[0] + 1), "a gap");
+        assert_eq!((ids.codes.len(), ids.stock.len()), (3_000, 3_000));
+        all.extend(ids.stock);
+    }
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 24_000, "an id was given out twice");
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chunks_hold_500_neighbours_by_expiry_and_verify_agrees() {
+    let database = Database::create().await;
+    let shop = Shop::open(&database).await;
+    let outcome = shop.import(0..1_200).await;
+    let earliest = Some(Expiry::on(date!(2090 - 01 - 02)));
+    assert_eq!(
+        outcome,
+        ImportOutcome::Stored(Imported {
+            imported: 1_200,
+            duplicates: 0,
+            earliest
+        })
+    );
+    let mut connection = database.connect().await;
+    let chunks: Vec<(i64, Option<time::Date>, Option<time::Date>)> = sqlx::query_as(
+        "SELECT last_stock_id - first_stock_id + 1, first_expiry, last_expiry FROM chunks ORDER BY first_stock_id",
+    )
+    .fetch_all(&mut connection)
+    .await
+    .unwrap();
+    let day = |days| Some(date!(2090 - 01 - 01) + time::Duration::days(days));
+    assert_eq!(chunks[0].0, 500);
+    assert_eq!(chunks[0].1, day(1));
+    assert!(
+        chunks[0].2 < chunks[1].1 && chunks[1].2 < chunks[2].1,
+        "first to expire first"
+    );
+    assert_eq!(
+        (chunks.len(), chunks[2].0, chunks[2].2),
+        (3, 200, None),
+        "what never expires is last"
+    );
+    let findings = verify::check(&mut connection).await.unwrap();
+    assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn overlapping_imports_at_once_bring_each_code_once() {
+    let database = Database::create().await;
+    let shop = Shop::open(&database).await;
+    let imports = (0..4).map(|n| shop.import(n * 500..n * 500 + 2_000));
+    let outcomes = futures_util::future::join_all(imports).await;
+    let (mut imported, mut duplicates) = (0, 0);
+    for outcome in outcomes {
+        let ImportOutcome::Stored(one) = outcome else {
+            panic!("{outcome:?}")
+        };
+        imported += one.imported;
+        duplicates += one.duplicates;
+    }
+    assert_eq!((imported, duplicates), (3_500, 4_500));
+    let levels = shop.store.stock_levels(None, None, 10).await.unwrap();
+    assert_eq!(
+        (levels.len(), levels[0].loaded, levels[0].free),
+        (1, 3_500, 3_500)
+    );
+    let mut connection = database.connect().await;
+    let findings = verify::check(&mut connection).await.unwrap();
+    assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_for_what_the_product_was_writes_nothing() {
+    let database = Database::create().await;
+    let shop = Shop::open(&database).await;
+    let renamed = shop
+        .store
+        .put_product(product(&shop.target.sku, "Other"), By::service())
+        .await
+        .unwrap();
+    assert!(matches!(renamed, PutProduct::Replaced(_)));
+    assert_eq!(shop.import(0..10).await, ImportOutcome::ProductChanged);
+    assert!(shop.store.stock_levels(None, None, 10).await.unwrap().is_empty());
+    shop.store
+        .put_product(product(&shop.target.sku, "Acme"), By::service())
+        .await
+        .unwrap();
+    assert!(matches!(shop.import(0..10).await, ImportOutcome::Stored(_)));
+    let fixed = shop
+        .store
+        .put_product(product(&shop.target.sku, "Other"), By::service())
+        .await
+        .unwrap();
+    assert_eq!(fixed, PutProduct::Fixed("brand"));
+    database.remove().await;
+}
