@@ -10,9 +10,8 @@
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
-use time::OffsetDateTime;
 use vouchsafe_actors::domain::answer::Fingerprint;
-use vouchsafe_actors::domain::ids::{OrderId, PartnerId, TransactionId};
+use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::money::{Amount, AmountText, Currency, Money};
 use vouchsafe_actors::flows::{NotBooked, TopUp, Unanswered};
@@ -23,9 +22,9 @@ use super::operator::{Operator, Role};
 use super::partners;
 use crate::access::idempotency::{Endpoint, fingerprint, scoped_hash};
 use crate::errors::{ApiError, Code};
-use crate::http::unanswered_error;
+use crate::http::{TransactionBody, unanswered_error};
 use crate::service::Service;
-use crate::store::{By, Deed, Transaction};
+use crate::store::{By, Deed};
 
 /// Longest reference, in characters: as for an order.
 const MAX_REFERENCE: usize = 128;
@@ -38,23 +37,6 @@ const MAX_AMOUNT: i64 = 1_000_000_000_000_000;
 pub(super) struct BookingRequest {
     amount: AmountText,
     reference: String,
-}
-
-/// A ledger entry on the wire (contract §3).
-#[derive(Serialize)]
-struct TransactionBody {
-    transaction_id: TransactionId,
-    #[serde(rename = "type")]
-    kind: LedgerKind,
-    amount: Money,
-    currency: Currency,
-    balance_after: Money,
-    sequence: i64,
-    order_id: Option<OrderId>,
-    payout_id: Option<String>,
-    reference: Option<String>,
-    #[serde(with = "time::serde::rfc3339")]
-    created_at: OffsetDateTime,
 }
 
 /// What the trail says of a booking.
@@ -210,23 +192,6 @@ fn refused(error: NotBooked) -> ApiError {
             "a booking with this reference is under way; send the same request again",
         ),
         NotBooked::Unanswered(other) => unanswered_error(&other),
-    }
-}
-
-impl From<Transaction> for TransactionBody {
-    fn from(entry: Transaction) -> Self {
-        Self {
-            transaction_id: entry.transaction_id,
-            kind: entry.kind,
-            amount: entry.amount.of(entry.currency),
-            currency: entry.currency,
-            balance_after: entry.balance_after.of(entry.currency),
-            sequence: entry.sequence,
-            order_id: entry.order_id,
-            payout_id: entry.payout_id.map(|id| format!("po_{}", id.as_simple())),
-            reference: entry.reference,
-            created_at: entry.created_at,
-        }
     }
 }
 

@@ -57,23 +57,3 @@ fn a_socket_whose_lock_names_a_stranger_is_taken_over() {
         stranger.wait().unwrap();
     });
 }
-
-#[test]
-fn zz_stress() {
-    let _turn = one_at_a_time();
-    run(async {
-        let directory = directory();
-        let mut program = Program::at(&directory.path().join("data"), &[]);
-        let mut chance = crate::chance::Chance::new(getrandom::u64().unwrap());
-        program.start().await;
-        for n in 0..80 {
-            assert!(program.stop(), "{}", program.log_end());
-            program.spawn();
-            let ms = chance.between(0, 700);
-            tokio::time::sleep(Duration::from_millis(ms)).await;
-            program.kill();
-            println!("{n} {ms}");
-            program.start().await;
-        }
-    });
-}

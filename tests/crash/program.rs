@@ -33,7 +33,11 @@ const KEEP: &str = "VOUCHSAFE_CRASH_KEEP";
 /// The ports that are tried.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// A directory below which everybody may pass through, as the user of Postgres must.
+/// The name of the program's copy.
+const COPY: &str = "vouchsafe";
+
+/// A directory below which everybody may pass through, as the user of Postgres must. It holds a copy of the program: a
+/// build that runs beside the test must not replace what is started again.
 pub(crate) fn directory() -> TempDir {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::Permissions::from_mode(0o755);
@@ -46,6 +50,7 @@ pub(crate) fn directory() -> TempDir {
     if std::env::var_os(KEEP).is_some() {
         println!("kept: {}", directory.path().display());
     }
+    std::fs::copy(env!("CARGO_BIN_EXE_vouchsafe"), directory.path().join(COPY)).unwrap();
     directory
 }
 
@@ -77,7 +82,7 @@ impl Program {
     pub(crate) fn spawn(&mut self) {
         assert!(self.running.is_none(), "it runs");
         let log = self.open_log();
-        let child = Command::new(env!("CARGO_BIN_EXE_vouchsafe"))
+        let child = Command::new(self.data_dir.with_file_name(COPY))
             .arg("--data-dir")
             .arg(&self.data_dir)
             .env_remove("DATABASE_URL")
@@ -153,7 +158,7 @@ impl Program {
 
     /// `vouchsafe verify` on its data directory, whether it runs or not. Panics with what it says, unless all is well.
     pub(crate) fn verify(&self) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_vouchsafe"));
+        let mut command = Command::new(self.data_dir.with_file_name(COPY));
         command
             .arg("verify")
             .arg("--data-dir")

@@ -152,7 +152,7 @@ impl Crash {
         self.look_back().await;
         let mut database = self.database().await;
         pronounce(&self.front, &mut database).await;
-        if round % VERIFY_EVERY == 0 {
+        if round.is_multiple_of(VERIFY_EVERY) {
             self.program.verify();
         }
         if round == 1 {

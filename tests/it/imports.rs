@@ -9,7 +9,7 @@ use vouchsafe_load::client::Answer;
 
 use crate::support::wire::{exchange, head};
 use crate::support::{
-    Database, Operator, SOON, Sale, accepted, eventually, json_of, refused, shared, text_of, unique,
+    Database, Instance, Operator, SOON, Sale, accepted, eventually, json_of, refused, shared, text_of, unique,
 };
 
 async fn import(
@@ -343,4 +343,35 @@ async fn new_stock_is_sold_at_once_and_the_first_to_expire_first() {
         .map(|v| v["expiry"].clone())
         .collect();
     assert_eq!(expiries, ["2097-06-30", "2098-06-30"]);
+}
+
+/// Resident memory of a service. MiB.
+async fn resident_mib(operator: &mut Operator) -> u64 {
+    let answer = operator.call(Method::GET, "/metrics", "text/plain", "").await;
+    let line = text_of(&answer)
+        .lines()
+        .find_map(|line| line.strip_prefix("process_resident_memory_bytes "));
+    line.unwrap().parse::<u64>().unwrap() >> 20
+}
+
+#[tokio::test]
+async fn a_large_file_takes_little_memory() {
+    let service = Instance::start();
+    let (mut operator, mut observer) = (Operator::of(&service), Operator::of(&service));
+    let sale = operator.sale(0).await;
+    let file = format!("code,pin\n{}", lines(&unique("C"), 150_000));
+    let before = resident_mib(&mut observer).await;
+    let mut peak = before;
+    let observing = async {
+        loop {
+            peak = peak.max(resident_mib(&mut observer).await);
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    let imported = tokio::select! {
+        answer = import(&mut operator, &sale, "text/csv", file) => counts(&answer),
+        () = observing => unreachable!("it looks on"),
+    };
+    assert_eq!(imported, (150_000, 0, 0));
+    assert!(peak - before < 64, "from {before} MiB to {peak} MiB");
 }
