@@ -1,12 +1,41 @@
 //! Strict JSON: what is no JSON is malformed, what is JSON and not what was asked for names the field that is wrong.
 
-use serde::de::DeserializeOwned;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 
 use crate::errors::{ApiError, Code};
 
 /// Deepest nesting of a body (contract §2). Far below where a parser would be in trouble.
 const MAX_DEPTH: usize = 32;
+
+/// What must be written as a JSON object. A derived reader takes a list of the fields' values as well.
+#[derive(Debug)]
+pub struct Object<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
+}
 
 /// Reads a body.
 ///
@@ -67,7 +96,6 @@ fn depth(body: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
     use vouchsafe_actors::domain::money::AmountText;
 
     use super::*;
@@ -76,7 +104,7 @@ mod tests {
     #[serde(deny_unknown_fields)]
     #[allow(dead_code)]
     struct Outer {
-        items: Vec<Inner>,
+        items: Vec<Object<Inner>>,
     }
 
     #[derive(Debug, Deserialize)]
@@ -99,6 +127,7 @@ mod tests {
     fn amounts_are_read_exactly() {
         let outer: Outer = parse(br#"{"items":[{"quantity":1,"amount":90071992547409.93}]}"#).unwrap();
         let amount = outer.items[0]
+            .0
             .amount
             .as_ref()
             .unwrap()
@@ -130,6 +159,7 @@ mod tests {
             (r#"{"items":[{"quantity":1e400}]}"#, "items[0].quantity"),
             (r#"{"items":[{"quantity":1,"quantity":2}]}"#, "items[0]"),
             (r#"{"items":[{"quantity":1,"amount":true}]}"#, "items[0].amount"),
+            (r#"{"items":[[1,"2"]]}"#, "items[0]"),
             (r#"{"items":[],"more":1}"#, "more"),
             (r"{}", "body"),
         ] {

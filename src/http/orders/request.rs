@@ -12,7 +12,7 @@ use vouchsafe_actors::domain::money::{AmountText, Currency};
 use vouchsafe_actors::domain::order::Fulfilment;
 
 use crate::errors::{ApiError, Detail};
-use crate::json;
+use crate::json::{self, Object};
 
 /// Longest reference (contract §3), in characters.
 pub const MAX_REFERENCE: usize = 128;
@@ -29,7 +29,7 @@ pub const MAX_METADATA_VALUE: usize = 512;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OrderRequest {
-    items: Vec<Item>,
+    items: Vec<Object<Item>>,
     #[serde(default)]
     currency: Option<String>,
     #[serde(default)]
@@ -76,7 +76,11 @@ pub fn parse(body: &[u8]) -> Result<RequestedOrder, ApiError> {
         return Err(ApiError::invalid_fields(wrong));
     }
     Ok(RequestedOrder {
-        lines: request.items.into_iter().map(Item::into_line).collect(),
+        lines: request
+            .items
+            .into_iter()
+            .map(|Object(item)| item.into_line())
+            .collect(),
         currency: currency.ok().flatten(),
         fulfilment: request.fulfilment.unwrap_or_default(),
         reference: request.reference,
@@ -84,11 +88,11 @@ pub fn parse(body: &[u8]) -> Result<RequestedOrder, ApiError> {
     })
 }
 
-fn check_items(items: &[Item], wrong: &mut Vec<Detail>) {
+fn check_items(items: &[Object<Item>], wrong: &mut Vec<Detail>) {
     if items.is_empty() || items.len() > MAX_LINES {
         refuse(wrong, "items", format!("expected 1 to {MAX_LINES} items"));
     }
-    for (index, item) in items.iter().enumerate().take(MAX_LINES) {
+    for (index, Object(item)) in items.iter().enumerate().take(MAX_LINES) {
         if item.quantity == 0 || item.quantity > MAX_VOUCHERS {
             refuse(
                 wrong,
@@ -104,7 +108,7 @@ fn check_items(items: &[Item], wrong: &mut Vec<Detail>) {
             );
         }
     }
-    let vouchers: u64 = items.iter().map(|item| u64::from(item.quantity)).sum();
+    let vouchers: u64 = items.iter().map(|Object(item)| u64::from(item.quantity)).sum();
     if vouchers > u64::from(MAX_VOUCHERS) {
         refuse(
             wrong,
@@ -233,6 +237,7 @@ mod tests {
         for quantity in ["0", "1001", "-1", "1.0", "4294967296", "\"1\"", "null"] {
             assert_eq!(field(&item(quantity)), "items[0].quantity", "{quantity}");
         }
+        assert_eq!(field(br#"{"items":[["p",25,1]]}"#), "items[0]");
         assert_eq!(field(br#"{"items":[]}"#), "items");
         assert_eq!(field(br"{}"), "body");
         assert_eq!(field(&order(r#","currency":"usd""#)), "currency");
