@@ -15,7 +15,7 @@ pub use hold::StockHold;
 use crate::domain::product::Sku;
 use crate::domain::voucher::Expiry;
 use crate::store::Store;
-use crate::supervisor::{Directory, Found, Patience, Reading, Spawner, TooLong};
+use crate::supervisor::{Directory, Found, MailboxError, Patience, Reading, Spawner, TooLong};
 
 /// All shelves.
 pub struct Inventory {
@@ -43,7 +43,8 @@ impl Inventory {
         patience: &Patience,
     ) -> Result<Supply, TooLong> {
         let need = Need { quantity, not_before };
-        let ask = |shelf: Found<InventoryActor>| async move {
+        let ask = |shelf: Option<Found<InventoryActor>>| async move {
+            let shelf = shelf.ok_or(MailboxError::Closed)?;
             let queued = shelf.lineage.meter.queue();
             shelf.addr.send(SetAside { need, queued }).await
         };
@@ -73,7 +74,9 @@ impl Inventory {
     /// Kills the actor of a SKU in the middle of its work.
     #[cfg(any(test, feature = "testing"))]
     pub async fn panic(&self, sku: &Sku) {
-        let died = self.actors.get(sku).addr.send(Panic).await;
-        assert!(died.is_err(), "an actor that panics answers nothing");
+        if let Some(shelf) = self.actors.get(sku) {
+            let died = shelf.addr.send(Panic).await;
+            assert!(died.is_err(), "an actor that panics answers nothing");
+        }
     }
 }

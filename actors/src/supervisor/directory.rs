@@ -16,6 +16,10 @@ use super::holds::OpenHolds;
 use super::meter::{ActorMeter, ActorState, Reading};
 use super::spawner::Spawner;
 
+/// Most actors of one kind that live at once: at some 4 KiB each, 400 MiB. Where more keys are asked for, actors that
+/// nobody has anything with are forgotten; they come back from the store when they are asked again.
+const MAX_ACTORS: usize = 100_000;
+
 /// What an actor shares with the incarnations before and after it.
 #[derive(Debug, Clone, Default)]
 pub struct Lineage {
@@ -55,6 +59,7 @@ pub struct Directory<K, A: Actor> {
     actors: DashMap<K, Found<A>>,
     spawner: Spawner,
     make: Arc<Make<K, A>>,
+    limit: usize,
 }
 
 impl<K, A> Directory<K, A>
@@ -68,14 +73,22 @@ where
             actors: DashMap::new(),
             spawner,
             make: Arc::new(make),
+            limit: MAX_ACTORS,
         }
     }
 
-    /// The live actor of `key`.
-    pub fn get(&self, key: &K) -> Found<A> {
+    /// The live actor of `key`; `None` when there is no room for another, since every one that lives is at something.
+    pub fn get(&self, key: &K) -> Option<Found<A>> {
         if let Some(found) = self.find(key) {
-            return found;
+            return Some(found);
         }
+        if self.actors.len() >= self.limit && !self.make_room() && !self.actors.contains_key(key) {
+            return None;
+        }
+        Some(self.get_or_start(key))
+    }
+
+    fn get_or_start(&self, key: &K) -> Found<A> {
         match self.actors.entry(key.clone()) {
             // Somebody else may have been faster.
             Entry::Occupied(entry) if entry.get().addr.connected() => entry.get().clone(),
@@ -89,6 +102,16 @@ where
             }
             Entry::Vacant(entry) => entry.insert(self.start(key, Lineage::default())).clone(),
         }
+    }
+
+    /// Forgets the actors that nobody has anything with: no hold, no message, no address. Says whether there is room.
+    ///
+    /// Besides the directory only the actor itself knows its lineage then, and nobody can come to know it meanwhile, since
+    /// its part of the map is locked. Its last address goes, and with it the actor.
+    fn make_room(&self) -> bool {
+        self.actors
+            .retain(|_, found| Arc::strong_count(&found.lineage.holds) > 2);
+        self.actors.len() < self.limit
     }
 
     /// The live actor of `key`, if there is one.
@@ -123,5 +146,43 @@ where
         let (make, owned_key, owned) = (Arc::clone(&self.make), key.clone(), lineage.clone());
         let addr = self.spawner.start(place, move |_| make(owned_key, owned));
         Found { addr, lineage }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::task::LocalSet;
+
+    use super::*;
+
+    struct Idle {
+        _lineage: Lineage,
+    }
+
+    impl Actor for Idle {
+        type Context = Context<Self>;
+    }
+
+    fn directory(limit: usize) -> Directory<u32, Idle> {
+        let directory = Directory::new(Spawner::Here, |_, lineage| Idle { _lineage: lineage });
+        Directory { limit, ..directory }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_at_nothing_makes_room_and_who_holds_something_stays() {
+        let test = async {
+            let directory = directory(2);
+            let held = directory.get(&1).unwrap().lineage.holds.begin();
+            drop(directory.get(&2));
+            assert!(directory.get(&3).is_some(), "the second was at nothing");
+            assert!(directory.find(&1).is_some() && directory.find(&2).is_none());
+            let also_held = directory.get(&3).unwrap().lineage.holds.begin();
+            assert!(directory.get(&4).is_none(), "both are at something");
+            assert!(directory.get(&1).is_some(), "who is there is found all the same");
+            drop((held, also_held));
+            assert!(directory.get(&4).is_some());
+            assert_eq!(directory.readings().len(), 1);
+        };
+        LocalSet::new().run_until(test).await;
     }
 }

@@ -7,6 +7,7 @@ mod patience;
 mod spawner;
 mod waiting;
 
+pub use actix::MailboxError;
 pub use directory::{Directory, Found, Lineage};
 pub use holds::{OpenHold, OpenHolds};
 pub use meter::{ActorMeter, ActorState, Queued, Reading};
