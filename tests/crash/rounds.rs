@@ -63,6 +63,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_sold_twice() {
             let _told = Told { seed, round };
             crash.round(round).await;
         }
+        let _told = Told { seed, round: rounds };
         crash.end(rounds).await;
     });
 }
