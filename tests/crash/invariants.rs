@@ -62,14 +62,13 @@ pub(crate) const INVARIANTS: [Invariant; 16] = [
         name: "an order was paid once, with its total",
         sql: "SELECT o.order_id::text
                 FROM orders AS o
-                LEFT JOIN LATERAL (
-                     SELECT COALESCE(sum(l.amount), 0) AS amount,
-                            count(*) FILTER (WHERE l.kind = 'DEBIT') AS debits,
-                            COALESCE(bool_and(l.currency = o.currency), false) AS same_currency
+                LEFT JOIN (
+                     SELECT l.partner_id, l.order_id, l.currency, sum(l.amount) AS amount,
+                            count(*) FILTER (WHERE l.kind = 'DEBIT') AS debits
                        FROM ledger AS l
-                      WHERE l.partner_id = o.partner_id AND l.order_id = o.order_id
-                     ) AS s ON true
-               WHERE s.amount <> o.refunded - o.total OR s.debits <> 1 OR NOT s.same_currency",
+                      GROUP BY l.partner_id, l.order_id, l.currency
+                     ) AS s ON s.partner_id = o.partner_id AND s.order_id = o.order_id
+               WHERE (s.amount, s.debits, s.currency) IS DISTINCT FROM (o.refunded - o.total, 1::bigint, o.currency)",
     },
     Invariant {
         name: "a debit belongs to an order",
