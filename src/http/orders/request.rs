@@ -36,7 +36,7 @@ struct OrderRequest {
     reference: Option<String>,
     #[serde(default)]
     metadata: Option<Metadata>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::word_or_null")]
     fulfilment: Option<Fulfilment>,
 }
 
