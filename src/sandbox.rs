@@ -104,6 +104,7 @@ async fn fill_wallets(service: &Service, partner_id: PartnerId) -> anyhow::Resul
             key: scoped_hash(partner_id, Endpoint::TopUp, &format!("{currency}:{reference}")),
             fingerprint: fingerprint("seed", currency.as_str(), amount.as_bytes()),
             reference,
+            booked_by: By::service().into(),
         };
         if let Err(error) = top_up(&service.engine, command).await {
             // An operator may have used the reference for something else; the sandbox serves all the same.

@@ -6,6 +6,7 @@
 use serde::Serialize;
 use sqlx::PgConnection;
 use time::OffsetDateTime;
+use vouchsafe_actors::domain::ledger::BookedBy;
 
 use super::PgStore;
 
@@ -26,6 +27,12 @@ impl By {
             operator: "service".to_owned(),
             trace_id: None,
         }
+    }
+}
+
+impl From<By> for BookedBy {
+    fn from(By { operator, trace_id }: By) -> Self {
+        Self { operator, trace_id }
     }
 }
 
@@ -63,7 +70,7 @@ pub struct AuditFilter {
 
 /// What is done to what.
 #[derive(Debug, Clone, Copy)]
-pub struct Deed<'a> {
+pub(super) struct Deed<'a> {
     /// A noun and a verb, e.g. `partner.change`.
     pub action: &'static str,
     /// An id.
@@ -102,29 +109,6 @@ fn text(value: &impl Serialize) -> Result<String, sqlx::Error> {
 pub(super) const NOTHING: Option<&()> = None;
 
 impl PgStore {
-    /// Writes an entry ahead of a change that another transaction makes: the trail may tell of a change that was refused
-    /// afterwards, and never misses one.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn audit_ahead(
-        &self,
-        by: By,
-        deed: Deed<'_>,
-        after: impl Serialize + Send + Sync + 'static,
-    ) -> Result<(), sqlx::Error> {
-        let (action, subject) = (deed.action, deed.subject.to_owned());
-        self.run(move |pool| async move {
-            let deed = Deed {
-                action,
-                subject: &subject,
-            };
-            let mut connection = pool.acquire().await?;
-            write(&mut connection, &by, deed, NOTHING, Some(&after)).await
-        })
-        .await
-    }
-
     /// Up to `limit` entries, newest first, older than `before`.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ mod nodes;
 mod orders;
 mod partners;
 mod products;
+pub mod schema;
 mod stock;
 mod transactions;
 pub mod verify;
@@ -38,7 +39,7 @@ use vouchsafe_actors::domain::money::Currency;
 use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_actors::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 
-pub use audit::{AuditFilter, AuditRow, By, Deed};
+pub use audit::{AuditFilter, AuditRow, By};
 pub use availability::FreeVouchers;
 pub use categories::{Category, PutCategory};
 pub use codes::{Retrieval, Retrieved, SealedVoucher};
@@ -88,6 +89,7 @@ impl PgStore {
     /// # Errors
     /// [`sqlx::Error`] when the database cannot be reached or its schema is not ours.
     pub async fn open(options: PgConnectOptions, runtime: Handle, name: String) -> Result<Self, sqlx::Error> {
+        let unlimited = options.clone();
         let options = options.options(SERVER_LIMITS);
         let pool = PgPoolOptions::new()
             .max_connections(MAX_CONNECTIONS)
@@ -97,7 +99,7 @@ impl PgStore {
         let opened = {
             let pool = pool.clone();
             on(&runtime, async move {
-                sqlx::migrate!().run(&pool).await?;
+                schema::bring_up_to_date(&unlimited).await?;
                 nodes::start(&pool, name).await
             })
         };

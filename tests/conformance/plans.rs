@@ -97,6 +97,8 @@ impl<'s> Explained<'s> {
         let begin = self.subject.log().len();
         let records = records(&name, &mut self.stock);
         let verdicts = self.lane.commit(self.batch, &records).await.unwrap();
+        // Filling tables may take longer than a lease; whoever opens next must not find these chunks lapsed.
+        assert!(self.store.renew_lease().await.unwrap());
         assert!(
             matches!(
                 verdicts[..],

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use vouchsafe::postgres::{DataDir, Durability, PrivatePostgres};
+use vouchsafe::store::schema;
 
 /// Waits until this process has ended and the guard has stopped the server, then removes what they leave.
 const SWEEP: &str = r#"cat >/dev/null
@@ -72,9 +73,7 @@ impl Database {
                 .unwrap();
         });
         let database = Self { name };
-        let mut connection = database.connect().await;
-        sqlx::migrate!().run(&mut connection).await.unwrap();
-        connection.close().await.unwrap();
+        schema::bring_up_to_date(&database.options()).await.unwrap();
         database
     }
 

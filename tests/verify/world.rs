@@ -293,6 +293,7 @@ fn movement(
         pending_orders: Amount::from_minor(pending),
         order_id,
         reference: None,
+        booked_by: (kind == LedgerKind::TopUp).then(|| By::service().into()),
     }
 }
 
