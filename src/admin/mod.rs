@@ -19,6 +19,7 @@ use actix_web::http::header::{ALLOW, HeaderValue};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, Resource, ResponseError as _, web};
 
+pub use change::take_over_changes;
 pub use operator::{Operator, OperatorToken, Role};
 
 use crate::errors::{ApiError, Code};
