@@ -228,9 +228,21 @@ struct BodyError<'a> {
     trace_id: String,
 }
 
+/// SQLSTATE of a text that Postgres cannot hold.
+const NOT_A_TEXT: &str = "22021";
+
 /// The database did not answer, or answered that it cannot: the one line about it is logged here.
 impl From<sqlx::Error> for ApiError {
     fn from(error: sqlx::Error) -> Self {
+        let code = error
+            .as_database_error()
+            .and_then(sqlx::error::DatabaseError::code);
+        if code.as_deref() == Some(NOT_A_TEXT) {
+            return Self::invalid(
+                "request",
+                "a text in it holds the character NUL, which cannot be stored",
+            );
+        }
         tracing::error!(error = %crate::store::describe(&error), trace.id = trace::current(), "the database failed a request");
         Self::unavailable()
     }

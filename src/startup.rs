@@ -118,7 +118,7 @@ fn check_production(settings: &ServeSettings) -> anyhow::Result<()> {
     if settings.master_key.is_none() {
         bail!("production needs VOUCHSAFE_MASTER_KEY: 64 hex digits or base64 of 32 random bytes");
     }
-    if settings.database_url.is_none() {
+    if settings.database_url().is_none() {
         bail!("production needs DATABASE_URL: the Postgres that holds its orders");
     }
     if settings.operator_token.is_none() {
@@ -141,7 +141,7 @@ fn database(
     settings: &ServeSettings,
     directory: &DataDir,
 ) -> anyhow::Result<(PgConnectOptions, Option<PrivatePostgres>)> {
-    if let Some(url) = &settings.database_url {
+    if let Some(url) = settings.database_url() {
         // The reason is left out: it may quote the URL with its password.
         let options = secrets::expose(url)
             .parse()
