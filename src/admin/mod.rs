@@ -31,6 +31,7 @@ pub fn listener(config: &mut web::ServiceConfig) {
         .service(resource("/healthz", "GET").route(web::get().to(http::alive)))
         .service(resource("/readyz", "GET").route(web::get().to(http::ready)))
         .service(resource("/metrics", "GET").route(web::get().to(metrics)))
+        .configure(|config| http::pages::routes(config, &http::pages::OPERATOR))
         .configure(routes)
         .default_service(web::to(http::no_route));
 }

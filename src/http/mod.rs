@@ -6,6 +6,7 @@ mod gate;
 mod health;
 pub mod list;
 pub mod orders;
+pub mod pages;
 pub mod products;
 pub mod transactions;
 pub mod vouchers;
@@ -26,6 +27,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
     config
         .service(resource("/healthz", "GET").route(web::get().to(alive)))
         .service(resource("/readyz", "GET").route(web::get().to(ready)))
+        .configure(|config| pages::routes(config, &pages::PARTNER))
         .service(
             web::scope("/api/v1")
                 .service(resource("/categories", "GET").route(web::get().to(categories::list)))
