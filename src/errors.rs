@@ -15,11 +15,11 @@ use crate::trace;
 mod page;
 
 macro_rules! codes {
-    ($(#[doc = $meaning:literal] $variant:ident = $status:literal $word:literal $retryable:literal $advice:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $status:literal $word:literal $retryable:literal $advice:literal;)+) => {
         /// Every error that can be answered.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Code {
-            $(#[doc = $meaning] $variant,)+
+            $($(#[doc = $doc])+ $variant,)+
         }
 
         impl Code {
@@ -50,13 +50,13 @@ macro_rules! codes {
                 match self { $(Self::$variant => stringify!($variant),)+ }
             }
 
-            /// What it means: a sentence.
+            /// What it means, in a sentence.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
-                match self { $(Self::$variant => $meaning.trim_ascii(),)+ }
+                match self { $(Self::$variant => concat!($($doc),+).trim_ascii(),)+ }
             }
 
-            /// What whoever gets it should do: sentences in Markdown.
+            /// What to do about it, in sentences of Markdown.
             #[must_use]
             pub const fn advice(self) -> &'static str {
                 match self { $(Self::$variant => $advice,)+ }

@@ -122,6 +122,7 @@ pub fn greet(settings: &ServeSettings, data_dir: &Path) {
     let lines = [
         format!("Vouchsafe {} is ready.", settings.environment),
         format!("  partners    {base_url}"),
+        format!("  docs        http://{}/docs", settings.http_addr),
         format!(
             "  operators   http://{}/admin/v1, metrics at /metrics",
             settings.admin_addr
@@ -138,7 +139,7 @@ pub fn greet(settings: &ServeSettings, data_dir: &Path) {
     let shown = if settings.environment == crate::access::environment::Environment::Sandbox {
         &lines[..]
     } else {
-        &lines[..4]
+        &lines[..5]
     };
     // Nobody may be reading any more; the service serves all the same.
     drop(writeln!(std::io::stdout(), "{}", shown.join("\n")));
