@@ -19,16 +19,46 @@ pub(super) fn request(document: &Document<'_>, body: &Value) -> Markup {
     }
 }
 
-/// One answer. The fields of a success are shown in place, those of an error behind their link: they are all the same.
-pub(super) fn response(document: &Document<'_>, status: &str, response: &Value) -> Markup {
+/// The answer to a request that succeeded.
+pub(super) fn success(document: &Document<'_>, status: &str, response: &Value) -> Markup {
     let response = document.resolve(response);
     html! {
-        p { strong { (status) } " " (text(response, "description")) }
+        h4 { "Answer " (status) }
+        (prose(text(response, "description")))
         (headers(document, &response["headers"]))
         @for (media_type, content) in entries(&response["content"]) {
             p.soft { code { (media_type) } " " (schema::kind(&content["schema"])) }
-            @if status.starts_with('2') { (schema::fields(document, &content["schema"])) }
+            (schema::fields(document, &content["schema"]))
             (examples(document, content))
+        }
+    }
+}
+
+/// All other answers of a route, in short: their bodies are of one form, behind the link.
+pub(super) fn errors<'a>(
+    document: &Document<'a>,
+    responses: impl Iterator<Item = (&'a str, &'a Value)>,
+) -> Markup {
+    let responses: Vec<(&str, &Value)> = responses
+        .map(|(status, response)| (status, document.resolve(response)))
+        .collect();
+    html! {
+        @if !responses.is_empty() {
+            h4 { "Other answers" }
+            table {
+                thead { tr { th { "Status" } th { "Body" } th { "Meaning" } } }
+                tbody {
+                    @for (status, response) in responses {
+                        tr {
+                            td { (status) }
+                            td {
+                                @for (_, content) in entries(&response["content"]) { (schema::kind(&content["schema"])) }
+                            }
+                            td { (prose(text(response, "description"))) }
+                        }
+                    }
+                }
+            }
         }
     }
 }
@@ -46,7 +76,7 @@ fn headers(document: &Document<'_>, headers: &Value) -> Markup {
                         tr {
                             td { code { (name) } }
                             td { (schema::kind(&header["schema"])) }
-                            td { (prose(text(header, "description"))) (schema::rules(&header["schema"])) }
+                            td { (schema::meaning(&header["schema"], text(header, "description"))) }
                         }
                     }
                 }

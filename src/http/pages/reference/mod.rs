@@ -63,11 +63,15 @@ fn shown(document: &Document<'_>, operation: &Operation<'_>) -> Markup {
         (needs(document, value))
         (parameters(document, operation))
         (body::request(document, &value["requestBody"]))
-        h4 { "Answers" }
-        @for (status, response) in entries(&value["responses"]) {
-            (body::response(document, status, response))
+        @for (status, response) in entries(&value["responses"]).filter(|(status, _)| is_success(status)) {
+            (body::success(document, status, response))
         }
+        (body::errors(document, entries(&value["responses"]).filter(|(status, _)| !is_success(status))))
     }
+}
+
+fn is_success(status: &str) -> bool {
+    status.starts_with('2')
 }
 
 /// With what a request proves who sends it; a route may say that it needs nothing.
@@ -116,7 +120,7 @@ fn parameters(document: &Document<'_>, operation: &Operation<'_>) -> Markup {
                             td { code { (text(parameter, "name")) } (schema::required(parameter["required"] == true)) }
                             td { (text(parameter, "in")) }
                             td { (schema::kind(&parameter["schema"])) }
-                            td { (prose(text(parameter, "description"))) (schema::rules(&parameter["schema"])) }
+                            td { (schema::meaning(&parameter["schema"], text(parameter, "description"))) }
                         }
                     }
                 }

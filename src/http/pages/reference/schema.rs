@@ -25,8 +25,8 @@ pub(super) fn all(document: &Document<'_>) -> Markup {
             h2 id="schemas" { "Schemas" }
             @for (name, schema) in schemas {
                 h3 id={ "schema-" (name) } { code { (name) } }
-                (prose(text(schema, "description")))
-                p.soft { (kind(schema)) (rules(schema)) }
+                p.soft { (kind(schema)) }
+                (meaning(schema, description(schema)))
                 (fields(document, schema))
             }
         }
@@ -63,7 +63,7 @@ fn word_of(word: &str, schema: &Value) -> Markup {
     html! {
         (word)
         @if word == "array" { " of " (kind(&schema["items"])) }
-        @if !format.is_empty() && word != "null" { " (" (format) ")" }
+        @if word == "string" && !format.is_empty() { " (" (format) ")" }
     }
 }
 
@@ -76,29 +76,46 @@ fn joined(parts: impl Iterator<Item = Markup>, between: &str) -> Markup {
     }
 }
 
-/// What a value must be beyond its type, and what it is if it is not sent.
-pub(super) fn rules(schema: &Value) -> Markup {
-    let choices: Vec<String> = items(&schema["enum"]).map(word).collect();
+/// What a value means: its description, and what it must be beyond its type.
+pub(super) fn meaning(schema: &Value, description: &str) -> Markup {
+    let rules = rules(schema);
+    html! {
+        (prose(description))
+        @if !rules.is_empty() { p.soft { (joined(rules.into_iter(), "; ")) } }
+    }
+}
+
+/// The description of a value, or that of the one thing it may be beside null.
+pub(super) fn description(schema: &Value) -> &str {
+    let parts = ["oneOf", "anyOf", "allOf"]
+        .iter()
+        .flat_map(|word| items(&schema[*word]));
+    let mut all = std::iter::once(schema)
+        .chain(parts)
+        .map(|part| text(part, "description"));
+    all.find(|description| !description.is_empty())
+        .unwrap_or_default()
+}
+
+fn rules(schema: &Value) -> Vec<Markup> {
+    let choices = items(&schema["enum"]).map(|choice| html! { code { (word(choice)) } });
+    let choices = schema["enum"]
+        .is_array()
+        .then(|| html! { "one of " (joined(choices, ", ")) });
     let ranges = RANGES
         .iter()
-        .filter_map(|(least, most, unit)| Some(format!("{}{unit}", range(&schema[*least], &schema[*most])?)));
-    let exact = |name: &str, field: &str| {
-        let value = &schema[field];
-        (!value.is_null()).then(|| (name.to_owned(), word(value)))
-    };
-    let exact = [
-        exact("always", "const"),
-        exact("pattern", "pattern"),
-        exact("default", "default"),
-        exact("example", "example"),
+        .filter_map(|(least, most, unit)| range(&schema[*least], &schema[*most]).map(|range| (range, unit)));
+    let single = [
+        ("always", &schema["const"]),
+        ("pattern", &schema["pattern"]),
+        ("default", &schema["default"]),
+        ("such as", &schema["example"]),
+        ("such as", &schema["examples"][0]),
     ];
-    html! {
-        @if !choices.is_empty() {
-            " One of " (joined(choices.iter().map(|choice| html! { code { (choice) } }), ", ")) "."
-        }
-        @for range in ranges { " " (range) "." }
-        @for (name, value) in exact.into_iter().flatten() { " " (name) " " code { (value) } "." }
-    }
+    let single = single.into_iter().filter(|(_, value)| !value.is_null());
+    let ranges = ranges.map(|(range, unit)| html! { (range) (unit) });
+    let single = single.map(|(name, value)| html! { (name) " " code { (word(value)) } });
+    choices.into_iter().chain(ranges).chain(single).collect()
 }
 
 fn range(least: &Value, most: &Value) -> Option<String> {
@@ -130,7 +147,7 @@ pub(super) fn fields(document: &Document<'_>, schema: &Value) -> Markup {
                         tr {
                             td { code { (row.name) } (required(row.required)) }
                             td { (kind(row.schema)) }
-                            td { (prose(text(row.schema, "description"))) (rules(row.schema)) }
+                            td { (meaning(row.schema, description(row.schema))) }
                         }
                     }
                 }

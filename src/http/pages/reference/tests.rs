@@ -23,7 +23,10 @@ fn sample() -> Value {
                     "201": {
                         "description": "Delivered.",
                         "headers": { "Location": { "schema": { "type": "string" }, "description": "The order." } },
-                        "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Order" } } },
+                        "content": { "application/json": {
+                            "schema": { "$ref": "#/components/schemas/Order" },
+                            "example": { "expiry": "<b>" },
+                        } },
                     },
                     "409": { "$ref": "#/components/responses/Refused" },
                 },
@@ -36,11 +39,10 @@ fn sample() -> Value {
         "components": {
             "parameters": { "Key": {
                 "name": "Idempotency-Key", "in": "header", "required": true,
-                "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
+                "schema": { "type": "string", "minLength": 1, "maxLength": 255, "examples": ["po-1"] },
             } },
-            "responses": { "Refused": { "description": "Refused.", "content": { "application/json": {
+            "responses": { "Refused": { "description": "`SOLD_OUT`: all <gone>.", "content": { "application/json": {
                 "schema": { "$ref": "#/components/schemas/Error" },
-                "example": { "error": "<b>" },
             } } } },
             "schemas": {
                 "Request": { "type": "object", "required": ["items"], "properties": {
@@ -55,6 +57,9 @@ fn sample() -> Value {
                     "allOf": [{ "$ref": "#/components/schemas/Base" }, { "properties": {
                         "vouchers": { "type": "array", "items": { "$ref": "#/components/schemas/Voucher" } },
                         "reference": { "type": ["string", "null"], "description": "Yours." },
+                        "best": { "oneOf": [
+                            { "$ref": "#/components/schemas/Voucher", "description": "The best." }, { "type": "null" },
+                        ] },
                     } }],
                 },
                 "Base": { "type": "object", "properties": {
@@ -86,30 +91,31 @@ fn everything_that_the_document_says_is_on_the_page() {
         "<h3 id=\"get-healthz\">",
         "<a href=\"#security-key\">key</a> and <a href=\"#security-secret\">secret</a>",
         "<code>Idempotency-Key</code><span class=\"required\"> required</span></td><td>header</td>",
-        "1 to 255 characters.",
-        "<td><code>verbose</code></td><td>query</td><td>boolean</td><td> default <code>false</code>.</td>",
+        "1 to 255 characters; such as <code>po-1</code></p>",
+        "<td>boolean</td><td><p class=\"soft\">default <code>false</code></p></td>",
+        "<code>verbose</code></td><td>query</td>",
         "<td><code>items</code><span class=\"required\"> required</span></td><td>array of object</td>",
-        "1 to 100 entries.",
+        "<p class=\"soft\">1 to 100 entries</p>",
         "<td><code>items[].quantity</code><span class=\"required\"> required</span></td><td>integer</td>",
-        "One of <code>AUTO</code>, <code>CACHE_ONLY</code>.",
+        "one of <code>AUTO</code>, <code>CACHE_ONLY</code></p>",
         "<p class=\"soft\">One voucher</p><pre><code>{\n  &quot;items&quot;: []\n}</code></pre>",
-        "<strong>201</strong> Delivered.",
+        "<h4>Answer 201</h4><p>Delivered.</p>",
         "<td><code>Location</code></td>",
         "<td><code>vouchers</code></td><td>array of <a href=\"#schema-Voucher\">Voucher</a></td>",
         "<td>string or null</td><td><p>Yours.</p>",
         "<td>string (date-time)</td>",
         "<td><code>parent</code></td><td><a href=\"#schema-Order\">Order</a></td>",
-        "<strong>409</strong> Refused.",
-        "<a href=\"#schema-Error\">Error</a>",
-        "&lt;b&gt;",
+        "<td>409</td><td><a href=\"#schema-Error\">Error</a></td><td><p><code>SOLD_OUT</code>: all &lt;gone&gt;.</p>",
+        "&quot;expiry&quot;: &quot;&lt;b&gt;&quot;",
+        "<a href=\"#schema-Voucher\">Voucher</a> or null</td><td><p>The best.</p>",
         "<h3 id=\"schema-Order\">",
         "<p>An &lt;order&gt;.</p>",
-        "always <code>X</code>.",
+        "always <code>X</code>",
         "<code>X-API-Secret</code>",
     ] {
         assert!(page.contains(expected), "{expected}\n\nis not in\n\n{page}");
     }
-    for foreign in ["<b>", "<API>", "<order>", ">unused<"] {
+    for foreign in ["<b>", "<API>", "<order>", "<gone>", ">unused<"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
 }
