@@ -125,6 +125,7 @@ pub fn greet(settings: &ServeSettings, data_dir: &Path) {
     let mut lines = vec![
         format!("Vouchsafe {} is ready.", settings.environment),
         format!("  partners    {base_url}"),
+        format!("  docs        http://{}/docs", settings.http_addr),
         format!(
             "  operators   http://{}/admin/v1, metrics at /metrics",
             settings.admin_addr

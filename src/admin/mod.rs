@@ -29,6 +29,7 @@ pub fn listener(config: &mut web::ServiceConfig) {
     config
         .configure(http::health_routes)
         .service(resource("/metrics", "GET").route(web::get().to(metrics)))
+        .configure(|config| http::pages::routes(config, &http::pages::OPERATOR))
         .configure(routes)
         .default_service(web::to(http::no_route));
 }

@@ -6,6 +6,7 @@ mod gate;
 mod health;
 pub mod list;
 pub mod orders;
+pub mod pages;
 pub mod products;
 pub mod transactions;
 pub mod vouchers;
@@ -25,6 +26,7 @@ use crate::errors::{ApiError, Code};
 pub fn routes(config: &mut web::ServiceConfig) {
     config
         .configure(health::routes)
+        .configure(|config| pages::routes(config, &pages::PARTNER))
         .service(
             web::scope("/api/v1")
                 .service(resource("/categories", "GET").route(web::get().to(categories::list)))
