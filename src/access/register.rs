@@ -11,6 +11,7 @@
 //! | the address is on the partner's list, and on the credential's where it has one | [`AccessError::IpNotAllowed`] |
 //! | the partner is not suspended | [`AccessError::PartnerSuspended`] |
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -127,6 +128,13 @@ impl Register {
         credential.revoked_at = slot.revoked_at.or(credential.revoked_at);
         self.keys.insert(credential.credential_id, credential.key_hash);
         *slot = Arc::new(credential);
+    }
+
+    /// Forgets every credential that is not among these.
+    pub fn keep_credentials(&self, live: &HashSet<CredentialId>) {
+        self.credentials
+            .retain(|_, credential| live.contains(&credential.credential_id));
+        self.keys.retain(|credential_id, _| live.contains(credential_id));
     }
 
     /// Takes a credential out of force from the next request on. False if there is none of this id.

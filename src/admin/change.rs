@@ -46,6 +46,9 @@ pub async fn take_over_changes(service: &web::Data<Service>) -> Result<(), sqlx:
         for partner in partners {
             known.register.replace_partner(partner);
         }
+        // Those that were revoked are not among them.
+        let live = credentials.iter().map(|credential| credential.credential_id);
+        known.register.keep_credentials(&live.collect());
         for credential in credentials {
             known.register.put_credential(credential);
         }

@@ -98,3 +98,24 @@ fn connect_lazily(options: &PgConnectOptions) -> PgPool {
         .test_before_acquire(false)
         .connect_lazy_with(options.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_does_not_answer_is_given_up_with_all_that_was_made_with_it() {
+        let connections = Connections::new(PgConnectOptions::new());
+        let Generation { pool: first, .. } = connections.current();
+        let silent = || connections.run(|_| std::future::pending::<Result<(), sqlx::Error>>());
+        let (one, other) = tokio::join!(silent(), silent());
+        for outcome in [one, other] {
+            assert!(matches!(outcome, Err(sqlx::Error::Io(_))), "{outcome:?}");
+        }
+        assert!(first.is_closed());
+        let Generation { number, pool } = connections.current();
+        assert_eq!((number, pool.is_closed()), (1, false), "once for both");
+        let answers = connections.run(|_| std::future::ready(Ok(7)));
+        assert_eq!(answers.await.unwrap(), 7);
+    }
+}

@@ -21,6 +21,7 @@ mod expiry;
 mod idempotency;
 mod imports;
 mod ledger;
+mod nodes;
 mod operators;
 mod orders;
 mod partners;

@@ -1,0 +1,47 @@
+//! Two services on one database: what an operator changes at one is in force at the other.
+
+use serde_json::json;
+use sqlx::ConnectOptions as _;
+
+use crate::support::{Instance, Operator, Partner, SOON, accepted, eventually};
+
+const MASTER_KEY: (&str, &str) = (
+    "VOUCHSAFE_MASTER_KEY",
+    "cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd",
+);
+
+/// Two services; the second works on the private Postgres of the first.
+fn two() -> [Instance; 2] {
+    let first = Instance::start_with(&[MASTER_KEY]);
+    let database = vouchsafe::postgres::running(first.data_dir()).unwrap();
+    let url: &'static str = Box::leak(database.to_url_lossy().to_string().into_boxed_str());
+    let second = Instance::start_with(&[MASTER_KEY, ("DATABASE_URL", url)]);
+    [first, second]
+}
+
+async fn until_answered(partner: &mut Partner, status: u16, path: &str) {
+    let what = format!("{path} is answered {status}");
+    let ask = async || (partner.get(path).await.status == status).then_some(());
+    eventually(&what, SOON, ask).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_changed_at_one_is_in_force_at_the_other() {
+    let [first, second] = two();
+    let mut operator = Operator::of(&first);
+    let partner = operator.partner("100").await;
+    let mut elsewhere = partner.at(&second.base_url());
+    until_answered(&mut elsewhere, 200, "/wallets").await;
+
+    let sale = operator.sale(2).await;
+    let path = format!("/products/{}", sale.product_id);
+    until_answered(&mut elsewhere, 200, &path).await;
+    accepted(&elsewhere.order(&sale, 1).await, 201);
+
+    operator.patch(&partner, &json!({ "suspended": true })).await;
+    until_answered(&mut elsewhere, 403, "/wallets").await;
+    operator.patch(&partner, &json!({ "suspended": false })).await;
+    until_answered(&mut elsewhere, 200, "/wallets").await;
+    operator.revoke(&partner).await;
+    until_answered(&mut elsewhere, 401, "/wallets").await;
+}
