@@ -105,6 +105,8 @@ codes! {
     IdempotencyInProgress = 409 "IDEMPOTENCY_IN_PROGRESS" true;
     /// Live credentials need a passed certification and a signed agreement.
     CertificationRequired = 409 "CERTIFICATION_REQUIRED" false;
+    /// The partner has as many live credentials as it may have; one has to end or be revoked first.
+    CredentialLimitReached = 409 "CREDENTIAL_LIMIT_REACHED" false;
     /// The body is too large.
     PayloadTooLarge = 413 "PAYLOAD_TOO_LARGE" false;
     /// The body is compressed, or not of the type the route takes.
@@ -119,7 +121,8 @@ codes! {
     CurrencyMismatch = 422 "CURRENCY_MISMATCH" false;
     /// The key was used with another request.
     IdempotencyKeyReused = 422 "IDEMPOTENCY_KEY_REUSED" false;
-    /// Too many requests.
+    /// The quota of the request's class is used up, or too many requests from its address have failed to authenticate;
+    /// nothing was executed, and no key was used. Retry-After says when there is room again.
     RateLimitExceeded = 429 "RATE_LIMIT_EXCEEDED" true;
     /// A fault of the service.
     InternalError = 500 "INTERNAL_ERROR" true;

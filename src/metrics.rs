@@ -14,6 +14,9 @@ use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::journal::JournalMetrics;
 use vouchsafe_actors::supervisor::{ActorState, Reading};
 
+use crate::access::limits::Class;
+use crate::errors::Code;
+
 /// Which actors a figure is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ActorLabels {
@@ -26,6 +29,18 @@ struct AnswerLabels {
     listener: &'static str,
     method: &'static str,
     status: u16,
+}
+
+/// Which class of requests a figure is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ClassLabels {
+    class: &'static str,
+}
+
+/// Which error a figure is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CodeLabels {
+    code: &'static str,
 }
 
 /// Which listener a figure is about.
@@ -49,6 +64,8 @@ pub struct Metrics {
     under_way: Gauge,
     answers: Family<AnswerLabels, Counter>,
     seconds: Family<ListenerLabels, Histogram>,
+    rate_limited: Family<ClassLabels, Counter>,
+    unauthenticated: Family<CodeLabels, Counter>,
 }
 
 impl Default for Metrics {
@@ -73,6 +90,8 @@ impl Metrics {
             under_way: Gauge::default(),
             answers: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.000_25, 2.0, 16))),
+            rate_limited: Family::default(),
+            unauthenticated: Family::default(),
         };
         metrics.register();
         metrics
@@ -115,6 +134,16 @@ impl Metrics {
         );
         let seconds = "Time from the request's head to its answer";
         registry.register_with_unit("http_answer", seconds, Unit::Seconds, self.seconds.clone());
+        registry.register(
+            "rate_limited",
+            "Requests answered 429, by class; auth also for failures of an address",
+            self.rate_limited.clone(),
+        );
+        registry.register(
+            "failed_authentications",
+            "Requests that failed to authenticate, by why; those answered 429 too",
+            self.unauthenticated.clone(),
+        );
     }
 
     /// What the engine counts into.
@@ -135,6 +164,18 @@ impl Metrics {
         self.seconds
             .get_or_create(&ListenerLabels { listener })
             .observe(seconds);
+    }
+
+    /// A request was answered 429.
+    pub fn rate_limited(&self, class: Class) {
+        let class = class.as_str();
+        self.rate_limited.get_or_create(&ClassLabels { class }).inc();
+    }
+
+    /// A request failed to authenticate.
+    pub fn unauthenticated(&self, code: Code) {
+        let code = code.as_str();
+        self.unauthenticated.get_or_create(&CodeLabels { code }).inc();
     }
 
     /// The text that a Prometheus server reads.

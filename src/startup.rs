@@ -30,6 +30,7 @@ use vouchsafe_actors::engine::{Engine, Parts};
 use vouchsafe_actors::supervisor::Spawner;
 
 use crate::access::environment::Environment;
+use crate::access::rate_limits::RateLimits;
 use crate::access::register::Register;
 use crate::http::Gate;
 use crate::keyring::Keyring;
@@ -46,7 +47,7 @@ const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 /// How often the lease is renewed: three times before it would run out.
 const RENEW_EVERY: Duration = Duration::from_secs(LEASE_S.cast_unsigned() as u64 / 3);
 
-/// How often answers whose time is over are cleared away.
+/// How often what is over is cleared away.
 const PURGE_EVERY: Duration = Duration::from_secs(60);
 
 /// Threads of the runtime that the database's work lives on: the lanes wait more than they work.
@@ -127,9 +128,10 @@ fn check_production(settings: &ServeSettings) -> anyhow::Result<()> {
         ("VOUCHSAFE_HTTP_ADDR", settings.http_addr),
         ("VOUCHSAFE_ADMIN_ADDR", settings.admin_addr),
     ] {
-        if !address.ip().is_loopback() {
+        if !address.ip().is_loopback() && settings.trusted_proxies.is_empty() {
             bail!(
-                "production serves on loopback behind a proxy that speaks TLS: set {name} to a loopback address"
+                "production serves behind a proxy that speaks TLS: set {name} to a loopback address, or \
+                 VOUCHSAFE_TRUSTED_PROXIES to the networks of the proxies"
             );
         }
     }
@@ -222,6 +224,8 @@ async fn assemble(
         gate: Arc::new(Gate::default()),
         engine,
         register: load_register(settings.environment, &store).await?,
+        rate_limits: RateLimits::new(settings.limits.defaults()),
+        trusted_proxies: settings.trusted_proxies.clone(),
         catalogue: load_catalogue(&store).await?,
         keyring,
         operator_token: secrets::operator_token(settings, directory.path())?,
@@ -330,7 +334,7 @@ async fn told_to_stop() -> anyhow::Result<&'static str> {
     })
 }
 
-/// Renews the lease and clears old answers away, until a later start of this node has taken over.
+/// Renews the lease and clears away what is over (answers, windows, credentials that ended), until a later start of this node has taken over.
 async fn keep_house(service: &Service) {
     let mut renew = tokio::time::interval(RENEW_EVERY);
     let mut purge = tokio::time::interval(PURGE_EVERY);
@@ -342,6 +346,8 @@ async fn keep_house(service: &Service) {
                 Err(error) => warn!(%error, "the lease cannot be renewed now"),
             },
             _ = purge.tick() => {
+                service.rate_limits.clear_idle(service.clock.monotonic());
+                service.register.forget_ended(service.clock.now());
                 if let Err(error) = service.store.purge_expired_keys().await {
                     warn!(%error, "old answers cannot be cleared away now");
                 }

@@ -7,7 +7,6 @@ mod actors;
 mod audit;
 mod body;
 mod catalogue;
-mod change;
 mod credentials;
 mod operator;
 mod partners;
@@ -21,6 +20,7 @@ use actix_web::{HttpResponse, Resource, ResponseError as _, web};
 
 pub use operator::{Operator, OperatorToken, Role};
 
+use crate::change;
 use crate::errors::{ApiError, Code};
 use crate::http;
 use crate::service::Service;
@@ -49,7 +49,11 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .route(get().to(partners::get))
                 .route(web::patch().to(partners::change)),
         )
-        .service(resource("/partners/{partner_id}/credentials", "POST").route(post().to(credentials::issue)))
+        .service(
+            resource("/partners/{partner_id}/credentials", "GET, POST")
+                .route(get().to(credentials::list))
+                .route(post().to(credentials::issue)),
+        )
         .service(
             resource("/partners/{partner_id}/wallets/{currency}/top-ups", "POST")
                 .route(post().to(wallets::top_up)),

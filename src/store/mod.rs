@@ -20,6 +20,7 @@ mod nodes;
 mod orders;
 mod partners;
 mod products;
+mod rotation;
 mod stock;
 mod transactions;
 pub mod verify;
@@ -49,9 +50,10 @@ use error::unavailable;
 pub use inventory::CHUNK_VOUCHERS;
 use lane::PgLane;
 pub use nodes::{LEASE_S, NodeIdentity};
-pub use partners::terms::{ApprovalRule, Limit, Limits, OtherCurrencies, Scope, Thresholds};
+pub use partners::terms::{ApprovalRule, OtherCurrencies, Scope, Thresholds};
 pub use partners::{Change, DEFAULT_CANCEL_WINDOW_S, Partner};
 pub use products::{PutProduct, ShownProduct};
+pub use rotation::{Rotated, Rotation, Succession};
 pub use stock::{
     FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, StockBatch, StockLevel, VoidOutcome,
     VoidTarget, Voided,

@@ -213,8 +213,8 @@ async fn five_credentials_live_at_most_and_each_works() {
     }
     refused(
         &post(&mut operator, &path, &json!({})).await,
-        422,
-        "VALIDATION_FAILED",
+        409,
+        "CREDENTIAL_LIMIT_REACHED",
     );
     let mut revoked = with(&partner, &last);
     operator.revoke(&revoked).await;

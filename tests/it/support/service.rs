@@ -16,6 +16,15 @@ use super::patience::until;
 /// The program.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_vouchsafe");
 
+/// Limits that no test reaches by accident: some place hundreds of orders from one key, and fail from one address to see
+/// what they are told. Tests of limits give their partner limits of its own, or start a service with the defaults.
+const NO_LIMITS: [(&str, &str); 4] = [
+    ("VOUCHSAFE_LIMIT_ORDERS", "1000000/60"),
+    ("VOUCHSAFE_LIMIT_GENERAL", "1000000/60"),
+    ("VOUCHSAFE_LIMIT_AUTH", "1000000/60"),
+    ("VOUCHSAFE_LIMIT_VOUCHERS", "1000000/60"),
+];
+
 /// How long a start may take before the test gives up on it: on a busy machine `initdb` takes its time.
 const START_DEADLINE: Duration = Duration::from_secs(90);
 
@@ -106,7 +115,8 @@ impl Instance {
         command
             .env("VOUCHSAFE_HTTP_ADDR", http.to_string())
             .env("VOUCHSAFE_ADMIN_ADDR", admin.to_string());
-        command.env_remove("DATABASE_URL").envs(settings.iter().copied());
+        command.env_remove("DATABASE_URL").envs(NO_LIMITS);
+        command.envs(settings.iter().copied());
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
