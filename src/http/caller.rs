@@ -238,6 +238,7 @@ impl<'a> Arrival<'a> {
         if error.code.status() != 401 {
             return error;
         }
+        limits::forget(self.request);
         let Service {
             metrics,
             rate_limits,

@@ -6,7 +6,8 @@
 //! | `RateLimit: "orders";r=87;t=42` | `r` are left after this request, one more in `t` seconds; with none out, `t` is `w` |
 //! | `Retry-After: 7`, on 429 alone | after so many seconds a request passes, if nobody else draws |
 //!
-//! Seconds are rounded up. A caller is known once its credentials and its address are right.
+//! Seconds are rounded up. A caller is known once its credentials and its address are right; a signature that is not makes
+//! it unknown again.
 
 use std::time::Duration;
 
@@ -33,6 +34,11 @@ struct Noted {
 /// Leaves with the request what its answer will say of the limit.
 pub(super) fn note(request: &HttpRequest, class: Class, reading: Reading) {
     request.extensions_mut().insert(Noted { class, reading });
+}
+
+/// Takes back what was noted: to who did not sign it right, the request's class says nothing.
+pub(super) fn forget(request: &HttpRequest) {
+    request.extensions_mut().remove::<Noted>();
 }
 
 /// Middleware: writes what was noted on the answer.

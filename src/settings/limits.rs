@@ -6,9 +6,8 @@ use crate::access::limits::{DefaultLimits, Limit};
 
 /// A limit for each class of requests.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Limits for each API key, unless its partner has others")]
 pub struct LimitSettings {
-    /// Placing orders.
+    /// How many orders an API key may place, unless its partner has a limit of its own; the same holds below.
     #[arg(
         long,
         env = "VOUCHSAFE_LIMIT_ORDERS",
@@ -17,7 +16,7 @@ pub struct LimitSettings {
     )]
     pub limit_orders: Limit,
 
-    /// Everything without a class of its own.
+    /// How many other requests.
     #[arg(
         long,
         env = "VOUCHSAFE_LIMIT_GENERAL",
@@ -26,7 +25,7 @@ pub struct LimitSettings {
     )]
     pub limit_general: Limit,
 
-    /// Credential endpoints; and, for each client address, failures to authenticate.
+    /// How many requests about credentials; and, for each client address, how many that fail to authenticate.
     #[arg(
         long,
         env = "VOUCHSAFE_LIMIT_AUTH",
@@ -35,7 +34,7 @@ pub struct LimitSettings {
     )]
     pub limit_auth: Limit,
 
-    /// Retrieving codes.
+    /// How often the codes of an order.
     #[arg(
         long,
         env = "VOUCHSAFE_LIMIT_VOUCHERS",

@@ -65,11 +65,7 @@ pub(crate) struct Instance {
 /// The service that all tests of this process share.
 pub(crate) fn shared() -> &'static Instance {
     static SHARED: OnceLock<Instance> = OnceLock::new();
-    // Nothing drops what is static: the shell clears the directory away.
-    SHARED.get_or_init(|| {
-        let scratch = scratch().keep();
-        Instance::spawn(&scratch.join("data"), Vec::new(), Some(&scratch))
-    })
+    SHARED.get_or_init(|| Instance::start_for_all(&[]))
 }
 
 /// A directory that the user of Postgres may pass through, too.
@@ -95,6 +91,12 @@ impl Instance {
         let mut instance = Self::spawn(&scratch.path().join("data"), settings.to_vec(), None);
         instance._scratch = Some(scratch);
         instance
+    }
+
+    /// Like [`Self::start_with`], for a static: nothing drops one, so the shell clears its directory away.
+    pub(crate) fn start_for_all(settings: &[(&'static str, &'static str)]) -> Self {
+        let scratch = scratch().keep();
+        Self::spawn(&scratch.join("data"), settings.to_vec(), Some(&scratch))
     }
 
     /// Another process on the data directory of this one, which has ended.
