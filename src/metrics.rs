@@ -15,6 +15,7 @@ use vouchsafe_actors::journal::JournalMetrics;
 use vouchsafe_actors::supervisor::{ActorState, Reading};
 
 use crate::access::limits::Class;
+use crate::access::rate_limits::RateLimits;
 use crate::errors::Code;
 
 /// Which actors a figure is about.
@@ -64,6 +65,8 @@ pub struct Metrics {
     under_way: Gauge,
     answers: Family<AnswerLabels, Counter>,
     seconds: Family<ListenerLabels, Histogram>,
+    windows: Gauge,
+    failing_addresses: Gauge,
     rate_limited: Family<ClassLabels, Counter>,
     unauthenticated: Family<CodeLabels, Counter>,
 }
@@ -90,6 +93,8 @@ impl Metrics {
             under_way: Gauge::default(),
             answers: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.000_25, 2.0, 16))),
+            windows: Gauge::default(),
+            failing_addresses: Gauge::default(),
             rate_limited: Family::default(),
             unauthenticated: Family::default(),
         };
@@ -134,6 +139,21 @@ impl Metrics {
         );
         let seconds = "Time from the request's head to its answer";
         registry.register_with_unit("http_answer", seconds, Unit::Seconds, self.seconds.clone());
+        self.register_limits();
+    }
+
+    fn register_limits(&mut self) {
+        let registry = &mut self.registry;
+        registry.register(
+            "rate_limit_windows",
+            "Windows of API keys and classes in memory",
+            self.windows.clone(),
+        );
+        registry.register(
+            "failing_addresses",
+            "Client addresses whose failures to authenticate are remembered",
+            self.failing_addresses.clone(),
+        );
         registry.register(
             "rate_limited",
             "Requests answered 429, by class; auth also for failures of an address",
@@ -180,7 +200,8 @@ impl Metrics {
 
     /// The text that a Prometheus server reads.
     #[must_use]
-    pub fn render(&self, engine: &Engine) -> String {
+    pub fn render(&self, engine: &Engine, rate_limits: &RateLimits) -> String {
+        self.read_limits(rate_limits);
         self.read_actors(
             "wallet",
             engine.wallets.readings().into_iter().map(|(_, reading)| reading),
@@ -202,6 +223,13 @@ impl Metrics {
         }
         resident_memory(&mut text);
         text
+    }
+
+    fn read_limits(&self, rate_limits: &RateLimits) {
+        let (windows, addresses) = rate_limits.counts();
+        self.windows.set(i64::try_from(windows).unwrap_or(i64::MAX));
+        self.failing_addresses
+            .set(i64::try_from(addresses).unwrap_or(i64::MAX));
     }
 
     fn read_actors(&self, kind: &'static str, readings: impl Iterator<Item = Reading>) {

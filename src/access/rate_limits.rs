@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn looking_and_failing_make_no_window_of_a_key_and_idle_ones_are_cleared() {
         let limits = limits();
-        for n in 0..100_000_u32 {
+        for n in 0..1_000_000_u32 {
             let mut bytes = [0; 32];
             bytes[..4].copy_from_slice(&n.to_be_bytes());
             let stranger = Drawer {

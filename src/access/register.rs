@@ -179,12 +179,6 @@ impl Register {
         }
     }
 
-    /// How many credentials it holds.
-    #[must_use]
-    pub fn credentials(&self) -> usize {
-        self.credentials.len()
-    }
-
     /// Finds out who calls.
     ///
     /// `address` is the client's, after trusted proxies were taken off.

@@ -102,12 +102,6 @@ impl Window {
         self.hits.back().map_or(0, |last| last.at_ns)
     }
 
-    /// How many entries it holds.
-    #[must_use]
-    pub fn entries(&self) -> usize {
-        self.hits.len()
-    }
-
     /// Another limit has other ticks: what is held is remembered anew under them.
     fn adopt(&mut self, limit: Limit) {
         if limit == self.limit {

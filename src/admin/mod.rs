@@ -102,5 +102,5 @@ fn resource(path: &str, allowed: &'static str) -> Resource {
 async fn metrics(service: web::Data<Service>) -> HttpResponse {
     HttpResponse::Ok()
         .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
-        .body(service.metrics.render(&service.engine))
+        .body(service.metrics.render(&service.engine, &service.rate_limits))
 }

@@ -13,6 +13,7 @@ mod support;
 mod database;
 
 mod access;
+mod access_commands;
 mod bookings;
 mod catalogue;
 mod client_addresses;

@@ -340,7 +340,7 @@ fn what_has_ended_is_forgotten_after_an_hour() {
     ];
     for (hours, kept) in [(0, 3), (1, 1)] {
         register.forget_ended(NOW + FORGET_AFTER * hours);
-        assert_eq!(register.credentials(), kept, "after {hours} h");
+        assert_eq!(register.credentials.len(), kept, "after {hours} h");
     }
     assert!(!register.revoke(ended[0].credential.credential_id, NOW));
     assert!(lasting.calls(&register, HOME).is_ok());
