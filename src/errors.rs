@@ -147,6 +147,9 @@ codes! {
     /// Live credentials need a passed certification and a signed agreement.
     CertificationRequired = 409 "CERTIFICATION_REQUIRED" false
         "Operators only: put the partner's certification and agreement on record first.";
+    /// The partner has as many live credentials as it may have; one has to end or be revoked first.
+    CredentialLimitReached = 409 "CREDENTIAL_LIMIT_REACHED" false
+        "Wait until an older credential ends, or have the operator revoke one.";
     /// The body is too large.
     PayloadTooLarge = 413 "PAYLOAD_TOO_LARGE" false
         "Send at most 262,144 bytes: split the order.";
@@ -168,7 +171,7 @@ codes! {
     /// The key was used with another request.
     IdempotencyKeyReused = 422 "IDEMPOTENCY_KEY_REUSED" false
         "Use a new key for a new request. For a retry, send the very bytes of the first one.";
-    /// Too many requests.
+    /// The quota of the request's class is used up, or too many requests from its address have failed to authenticate.
     RateLimitExceeded = 429 "RATE_LIMIT_EXCEEDED" true
         "Wait as long as `Retry-After` says. Nothing was executed and no key was used up.";
     /// A fault of the service.

@@ -9,7 +9,7 @@ use actix_web::web;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
-use crate::admin;
+use crate::change;
 use crate::service::Service;
 use crate::store::LEASE_S;
 
@@ -50,7 +50,7 @@ async fn follow(service: &web::Data<Service>) {
         tick.tick().await;
         match service.store.newest_changes().await {
             Ok(newest) if seen.as_ref() == Some(&newest) => {}
-            Ok(newest) => match admin::take_over_changes(service).await {
+            Ok(newest) => match change::take_over_changes(service).await {
                 Ok(()) => seen = Some(newest),
                 Err(error) => warn!(%error, "what operators have changed cannot be read now"),
             },
@@ -64,6 +64,8 @@ async fn clear(service: &Service) {
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
+        service.rate_limits.clear_idle(service.clock.monotonic());
+        service.register.forget_ended(service.clock.now());
         if let Err(error) = service.store.purge_expired_keys().await {
             warn!(%error, "old answers cannot be cleared away now");
         }

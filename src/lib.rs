@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod admin;
+mod change;
 pub mod cli;
 pub mod errors;
 pub mod housekeeping;

@@ -14,6 +14,10 @@ use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::journal::JournalMetrics;
 use vouchsafe_actors::supervisor::{ActorState, Reading};
 
+use crate::access::limits::Class;
+use crate::access::rate_limits::RateLimits;
+use crate::errors::Code;
+
 /// Which actors a figure is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ActorLabels {
@@ -26,6 +30,18 @@ struct AnswerLabels {
     listener: &'static str,
     method: &'static str,
     status: u16,
+}
+
+/// Which class of requests a figure is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ClassLabels {
+    class: &'static str,
+}
+
+/// Which error a figure is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CodeLabels {
+    code: &'static str,
 }
 
 /// Which listener a figure is about.
@@ -49,6 +65,10 @@ pub struct Metrics {
     under_way: Gauge,
     answers: Family<AnswerLabels, Counter>,
     seconds: Family<ListenerLabels, Histogram>,
+    windows: Gauge,
+    failing_addresses: Gauge,
+    rate_limited: Family<ClassLabels, Counter>,
+    unauthenticated: Family<CodeLabels, Counter>,
 }
 
 impl Default for Metrics {
@@ -73,6 +93,10 @@ impl Metrics {
             under_way: Gauge::default(),
             answers: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.000_25, 2.0, 16))),
+            windows: Gauge::default(),
+            failing_addresses: Gauge::default(),
+            rate_limited: Family::default(),
+            unauthenticated: Family::default(),
         };
         metrics.register();
         metrics
@@ -115,6 +139,31 @@ impl Metrics {
         );
         let seconds = "Time from the request's head to its answer";
         registry.register_with_unit("http_answer", seconds, Unit::Seconds, self.seconds.clone());
+        self.register_limits();
+    }
+
+    fn register_limits(&mut self) {
+        let registry = &mut self.registry;
+        registry.register(
+            "rate_limit_windows",
+            "Windows of API keys and classes in memory",
+            self.windows.clone(),
+        );
+        registry.register(
+            "failing_addresses",
+            "Client addresses whose failures to authenticate are remembered",
+            self.failing_addresses.clone(),
+        );
+        registry.register(
+            "rate_limited",
+            "Requests answered 429, by class; auth also for failures of an address",
+            self.rate_limited.clone(),
+        );
+        registry.register(
+            "failed_authentications",
+            "Requests that failed to authenticate, by why; those answered 429 too",
+            self.unauthenticated.clone(),
+        );
     }
 
     /// What the engine counts into.
@@ -137,9 +186,22 @@ impl Metrics {
             .observe(seconds);
     }
 
+    /// A request was answered 429.
+    pub fn rate_limited(&self, class: Class) {
+        let class = class.as_str();
+        self.rate_limited.get_or_create(&ClassLabels { class }).inc();
+    }
+
+    /// A request failed to authenticate.
+    pub fn unauthenticated(&self, code: Code) {
+        let code = code.as_str();
+        self.unauthenticated.get_or_create(&CodeLabels { code }).inc();
+    }
+
     /// The text that a Prometheus server reads.
     #[must_use]
-    pub fn render(&self, engine: &Engine) -> String {
+    pub fn render(&self, engine: &Engine, rate_limits: &RateLimits) -> String {
+        self.read_limits(rate_limits);
         self.read_actors(
             "wallet",
             engine.wallets.readings().into_iter().map(|(_, reading)| reading),
@@ -161,6 +223,13 @@ impl Metrics {
         }
         resident_memory(&mut text);
         text
+    }
+
+    fn read_limits(&self, rate_limits: &RateLimits) {
+        let (windows, addresses) = rate_limits.counts();
+        self.windows.set(i64::try_from(windows).unwrap_or(i64::MAX));
+        self.failing_addresses
+            .set(i64::try_from(addresses).unwrap_or(i64::MAX));
     }
 
     fn read_actors(&self, kind: &'static str, readings: impl Iterator<Item = Reading>) {

@@ -8,13 +8,13 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde::Deserialize;
-use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
+use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::money::{Amount, Currency};
 use vouchsafe_actors::flows::{TopUp, top_up};
 
 use crate::access::allowlist::Allowlist;
-use crate::access::credential::{Credential, Minted, mint};
+use crate::access::credential::{Minted, mint};
 use crate::access::environment::Environment;
 use crate::access::idempotency::{Endpoint, fingerprint, scoped_hash};
 use crate::secrets;
@@ -69,18 +69,9 @@ pub async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::Result<(
 async fn seed_partner(service: &Service, file: &Path) -> anyhow::Result<()> {
     let now = service.clock.now();
     let partner = Partner::new("Sandbox partner".to_owned(), Allowlist::parse(&LOOPBACK)?, now);
-    let Minted { api_key, api_secret } =
-        mint(service.environment, getrandom::fill).context("draw credentials")?;
-    let credential = Credential {
-        credential_id: CredentialId::generate(),
-        partner_id: partner.partner_id,
-        key_hash: api_key.hash(),
-        secret_hash: api_secret.hash(),
-        allowlist: None,
-        not_before: now,
-        not_after: None,
-        revoked_at: None,
-    };
+    let minted = mint(service.environment, getrandom::fill).context("draw credentials")?;
+    let credential = minted.kept(partner.partner_id, now);
+    let Minted { api_key, api_secret } = minted;
     let text = serde_json::json!({
         "partner_id": partner.partner_id,
         "api_key": api_key.to_string(),

@@ -7,7 +7,9 @@ use vouchsafe_actors::domain::clock::Clock;
 use vouchsafe_actors::domain::product::Product;
 use vouchsafe_actors::engine::Engine;
 
+use crate::access::client_address::TrustedProxies;
 use crate::access::environment::Environment;
+use crate::access::rate_limits::RateLimits;
 use crate::access::register::Register;
 use crate::http::Gate;
 use crate::keyring::Keyring;
@@ -28,6 +30,10 @@ pub struct Service {
     pub node: PgNode,
     /// Who may call.
     pub register: Register,
+    /// How much they asked for of late.
+    pub rate_limits: RateLimits,
+    /// Whom to believe where a request comes from.
+    pub trusted_proxies: TrustedProxies,
     /// What can be ordered.
     pub catalogue: CurrentCatalogue,
     /// Seals and opens codes.

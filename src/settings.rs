@@ -1,5 +1,7 @@
 //! Every setting: by flag, by environment, by file, in that order; what is set nowhere has a default that works.
 
+mod limits;
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -9,6 +11,8 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, V
 use secrecy::SecretString;
 use vouchsafe_actors::engine::DEFAULT_LANES;
 
+use self::limits::LimitSettings;
+use crate::access::client_address::TrustedProxies;
 use crate::access::environment::Environment;
 use crate::cli;
 use crate::secrets::expose;
@@ -101,6 +105,21 @@ pub struct ServeSettings {
         value_name = "TOKEN"
     )]
     pub operator_token: Option<SecretString>,
+
+    /// The proxies in front of partners, whose X-Forwarded-For is believed: addresses and networks with commas between
+    /// them. None: the peer is the client.
+    #[arg(
+        long,
+        env = "VOUCHSAFE_TRUSTED_PROXIES",
+        default_value = "",
+        hide_default_value = true,
+        value_name = "CIDR,…"
+    )]
+    pub trusted_proxies: TrustedProxies,
+
+    /// How many requests of a key pass.
+    #[command(flatten)]
+    pub limits: LimitSettings,
 
     /// How many lanes write to the database.
     #[arg(long, env = "VOUCHSAFE_LANES", default_value_t = DEFAULT_LANES, value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -278,6 +297,7 @@ mod tests {
         let settings = cli.serve_settings();
         assert_eq!(settings.environment, Environment::Sandbox);
         assert!(settings.http_addr.ip().is_loopback() && settings.admin_addr.ip().is_loopback());
+        assert!(settings.trusted_proxies.is_empty());
     }
 
     #[test]

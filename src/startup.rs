@@ -10,6 +10,8 @@
 //! | a signal: the gate closes, the journal empties | every answer was given, every record has its verdict |
 //! | Postgres stops | nothing of ours runs |
 
+mod production;
+
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use actix_rt::ArbiterHandle;
 use actix_web::dev::ServerHandle;
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer, web};
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -30,6 +32,7 @@ use vouchsafe_actors::engine::{Engine, Parts};
 use vouchsafe_actors::supervisor::Spawner;
 
 use crate::access::environment::Environment;
+use crate::access::rate_limits::RateLimits;
 use crate::access::register::Register;
 use crate::housekeeping::{keep_house, keep_lease};
 use crate::http::Gate;
@@ -80,7 +83,7 @@ pub fn serve(settings: &ServeSettings, data_dir: &Path) -> ExitCode {
 }
 
 fn run(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<ExitCode> {
-    check_production(settings)?;
+    production::check(settings)?;
     let directory = DataDir::open(data_dir)?;
     let (options, private) = database(settings, &directory)?;
     let database = tokio::runtime::Builder::new_multi_thread()
@@ -108,33 +111,6 @@ fn run(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<ExitCode> {
         private.stop().context("stop the private Postgres")?;
     }
     served
-}
-
-/// What production refuses to start without (contract §1).
-fn check_production(settings: &ServeSettings) -> anyhow::Result<()> {
-    if settings.environment == Environment::Sandbox {
-        return Ok(());
-    }
-    if settings.master_key.is_none() {
-        bail!("production needs VOUCHSAFE_MASTER_KEY: 64 hex digits or base64 of 32 random bytes");
-    }
-    if settings.database_url().is_none() {
-        bail!("production needs DATABASE_URL: the Postgres that holds its orders");
-    }
-    if settings.operator_token.is_none() {
-        bail!("production needs VOUCHSAFE_OPERATOR_TOKEN: at least 32 random characters");
-    }
-    for (name, address) in [
-        ("VOUCHSAFE_HTTP_ADDR", settings.http_addr),
-        ("VOUCHSAFE_ADMIN_ADDR", settings.admin_addr),
-    ] {
-        if !address.ip().is_loopback() {
-            bail!(
-                "production serves on loopback behind a proxy that speaks TLS: set {name} to a loopback address"
-            );
-        }
-    }
-    Ok(())
 }
 
 fn database(
@@ -227,6 +203,8 @@ async fn assemble(
         gate: Arc::new(Gate::default()),
         engine,
         register: load_register(settings.environment, &store).await?,
+        rate_limits: RateLimits::new(settings.limits.defaults()),
+        trusted_proxies: settings.trusted_proxies.clone(),
         catalogue: load_catalogue(&store).await?,
         keyring,
         operator_token: secrets::operator_token(settings, directory.path())?,

@@ -124,6 +124,26 @@ pub struct Minted {
     pub api_secret: ApiSecret,
 }
 
+impl Minted {
+    /// What is kept of it: a new credential of this partner, in force from `now` on.
+    #[must_use]
+    pub fn kept(&self, partner_id: PartnerId, now: OffsetDateTime) -> Credential {
+        Credential {
+            credential_id: CredentialId::generate(),
+            partner_id,
+            key_hash: self.api_key.hash(),
+            secret_hash: self.api_secret.hash(),
+            allowlist: None,
+            not_before: now,
+            not_after: None,
+            revoked_at: None,
+            rotated_from: None,
+            rotated_at: None,
+            first_used_at: None,
+        }
+    }
+}
+
 /// Makes a key and a secret out of the randomness that `fill` gives, in service `getrandom::fill`.
 ///
 /// # Errors
@@ -213,9 +233,22 @@ pub struct Credential {
     pub not_after: Option<OffsetDateTime>,
     /// When it was revoked.
     pub revoked_at: Option<OffsetDateTime>,
+    /// Which credential asked for it, in a rotation; `None` is issued by an operator.
+    pub rotated_from: Option<CredentialId>,
+    /// When it last asked for the one that follows it.
+    pub rotated_at: Option<OffsetDateTime>,
+    /// When it was first used; kept for one that came from a rotation alone.
+    pub first_used_at: Option<OffsetDateTime>,
 }
 
 impl Credential {
+    /// Whether its first use is still to be written down: until then the one that asked for it may ask again, and this
+    /// one is taken back.
+    #[must_use]
+    pub const fn awaits_first_use(&self) -> bool {
+        self.rotated_from.is_some() && self.first_used_at.is_none()
+    }
+
     /// Whether it opens anything now.
     ///
     /// Revoked is revoked, whatever moment is written: it may have been written by a clock that runs ahead of this one.

@@ -14,15 +14,21 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use dashmap::DashMap;
 use time::OffsetDateTime;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 
 use super::allowlist::Allowlist;
+use super::client_address::ClientAddress;
 use super::credential::{ApiKey, ApiKeyHash, ApiSecret, ApiSecretHash, Credential};
 use super::environment::Environment;
 use super::headers::Presented;
+use super::limits::Limits;
+
+/// How long a credential that has ended is remembered: longer than a change may take that was begun before.
+const FORGET_AFTER: Duration = Duration::from_secs(3_600);
 
 /// Stands in for the stored hash of an unknown key, so that it is compared like a known one. No secret has it: that
 /// would be a preimage of zero.
@@ -48,6 +54,8 @@ pub struct PartnerAccess {
     pub allowlist: Allowlist,
     /// Whether it may call at all.
     pub standing: Standing,
+    /// The limits of its own.
+    pub limits: Limits,
 }
 
 /// Why a request goes no further.
@@ -62,7 +70,7 @@ pub enum AccessError {
         /// Whose credentials they are.
         partner_id: PartnerId,
         /// Where the call comes from.
-        address: IpAddr,
+        address: ClientAddress,
     },
     /// All is right, and the partner is stopped.
     #[error("the partner is suspended")]
@@ -79,8 +87,12 @@ pub struct Caller {
     pub partner: Arc<PartnerAccess>,
     /// Which of its credentials it used.
     pub credential_id: CredentialId,
+    /// From where, in canonical form.
+    pub address: IpAddr,
     /// Names the key without being it: what limits are counted by.
     pub key_hash: ApiKeyHash,
+    /// Its first use is to be written down before it is answered.
+    pub awaits_first_use: bool,
     /// The secret as presented: it keys the signature.
     pub secret: ApiSecret,
 }
@@ -148,6 +160,33 @@ impl Register {
         true
     }
 
+    /// The first use of the credential with this key is written down.
+    pub fn note_first_use(&self, key_hash: ApiKeyHash, at: OffsetDateTime) {
+        if let Some(mut slot) = self.credentials.get_mut(&key_hash) {
+            Arc::make_mut(&mut slot).first_used_at = Some(at);
+        }
+    }
+
+    /// Forgets credentials that ended more than an hour ago. For house keeping.
+    pub fn forget_ended(&self, now: OffsetDateTime) {
+        let ended = |credential: &Credential| {
+            let end = credential.revoked_at.or(credential.not_after);
+            end.is_some_and(|end| end + FORGET_AFTER <= now)
+        };
+        let mut forgotten = Vec::new();
+        self.credentials.retain(|_, credential| {
+            let keep = !ended(credential);
+            if !keep {
+                forgotten.push(credential.credential_id);
+            }
+            keep
+        });
+        // Only now: whoever puts a credential in locks both maps, this one last.
+        for credential_id in forgotten {
+            self.keys.remove(&credential_id);
+        }
+    }
+
     /// Finds out who calls.
     ///
     /// `address` is the client's, after trusted proxies were taken off.
@@ -157,7 +196,7 @@ impl Register {
     pub fn authenticate(
         &self,
         presented: &Presented<'_>,
-        address: IpAddr,
+        address: ClientAddress,
         now: OffsetDateTime,
     ) -> Result<Caller, AccessError> {
         let (credential, secret) = self
@@ -167,21 +206,21 @@ impl Register {
             .partner(credential.partner_id)
             .ok_or(AccessError::InvalidCredentials)?;
         let partner_id = partner.partner_id;
-        if !admits(&partner, &credential, address) {
+        let admitted = address
+            .known()
+            .filter(|known| admits(&partner, &credential, *known));
+        let Some(known) = admitted else {
             return Err(AccessError::IpNotAllowed { partner_id, address });
-        }
+        };
         if partner.standing == Standing::Suspended {
             return Err(AccessError::PartnerSuspended { partner_id });
         }
-        let Credential {
-            credential_id,
-            key_hash,
-            ..
-        } = *credential;
         Ok(Caller {
             partner,
-            credential_id,
-            key_hash,
+            credential_id: credential.credential_id,
+            address: known,
+            key_hash: credential.key_hash,
+            awaits_first_use: credential.awaits_first_use(),
             secret,
         })
     }

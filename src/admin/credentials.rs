@@ -1,10 +1,11 @@
-//! `/partners/{partner_id}/credentials` and `/credentials`: handing access out, and taking it back.
+//! `/partners/{partner_id}/credentials` and `/credentials`: handing access out, looking at it, and taking it back.
 //!
 //! Rule: the secret is in the one answer that makes it and nowhere else; what is kept and audited are hashes and names.
 
 use actix_web::http::header::CACHE_CONTROL;
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize, Serializer};
+use time::OffsetDateTime;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 
 use super::body::JsonOrNothing;
@@ -15,8 +16,9 @@ use crate::access::allowlist::Allowlist;
 use crate::access::credential::{self, ApiSecret, Credential};
 use crate::access::environment::Environment;
 use crate::errors::{ApiError, Code};
+use crate::http::Page;
 use crate::service::Service;
-use crate::store::{Issued, MAX_LIVE_CREDENTIALS, Papers};
+use crate::store::{CredentialSummary, Issued, MAX_LIVE_CREDENTIALS, Papers};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,19 +51,12 @@ pub(super) fn mint(
         tracing::error!(%error, "the operating system gives no random bytes");
         ApiError::unavailable()
     })?;
-    let credential_id = CredentialId::generate();
     let kept = Credential {
-        credential_id,
-        partner_id,
-        key_hash: minted.api_key.hash(),
-        secret_hash: minted.api_secret.hash(),
         allowlist,
-        not_before: service.clock.now(),
-        not_after: None,
-        revoked_at: None,
+        ..minted.kept(partner_id, service.clock.now())
     };
     let issued = IssuedCredential {
-        credential_id,
+        credential_id: kept.credential_id,
         api_key: minted.api_key.to_string(),
         api_secret: minted.api_secret,
     };
@@ -105,7 +100,49 @@ pub(super) async fn issue(
 fn too_many() -> ApiError {
     let message =
         format!("the partner has {MAX_LIVE_CREDENTIALS} live credentials, the most there may be; revoke one");
-    ApiError::invalid("partner_id", message)
+    ApiError::new(Code::CredentialLimitReached, message)
+}
+
+/// A credential as operators see it.
+#[derive(Serialize)]
+pub(super) struct ShownCredential {
+    #[serde(flatten)]
+    summary: CredentialSummary,
+    /// Whether it opens anything now, its partner's standing aside.
+    live: bool,
+}
+
+impl ShownCredential {
+    pub(super) fn of(credential: &Credential, now: OffsetDateTime) -> Self {
+        Self {
+            summary: CredentialSummary::from(credential),
+            live: credential.is_live(now),
+        }
+    }
+}
+
+/// `GET /partners/{partner_id}/credentials`: newest first, those out of force too.
+pub(super) async fn list(
+    service: web::Data<Service>,
+    _operator: Operator,
+    partner_id: web::Path<String>,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let page = Page::read(&request, &[])?;
+    let partner_id = partners::parse_id(&partner_id)?;
+    let before = page.after.as_deref().and_then(|id| id.parse().ok());
+    let found = service
+        .store
+        .list_credentials(partner_id, before, page.limit + 1)
+        .await?;
+    if found.is_empty() && service.store.find_partner(partner_id).await?.is_none() {
+        return Err(partners::not_found());
+    }
+    let now = service.clock.now();
+    let shown = found
+        .iter()
+        .map(|credential| ShownCredential::of(credential, now));
+    Ok(page.answer(shown.collect(), |shown| shown.summary.credential_id.to_string()))
 }
 
 /// `DELETE /credentials/{credential_id}`: 204, also when it was revoked before.
@@ -132,6 +169,6 @@ pub(super) async fn revoke(
 fn not_found() -> ApiError {
     ApiError::new(
         Code::CredentialNotFound,
-        "there is no such credential; GET the partner to see its credentials",
+        "there is no such credential; GET /admin/v1/partners/{partner_id}/credentials lists those of a partner",
     )
 }

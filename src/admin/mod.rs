@@ -7,7 +7,6 @@ mod actors;
 mod audit;
 mod body;
 mod catalogue;
-mod change;
 mod credentials;
 mod operator;
 mod partners;
@@ -18,9 +17,9 @@ mod wallets;
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, web};
 
-pub use change::take_over_changes;
 pub use operator::{Operator, OperatorToken, Role};
 
+use crate::change;
 use crate::http::{self, resource};
 use crate::service::Service;
 
@@ -48,7 +47,11 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .route(get().to(partners::get))
                 .route(web::patch().to(partners::change)),
         )
-        .service(resource("/partners/{partner_id}/credentials", "POST").route(post().to(credentials::issue)))
+        .service(
+            resource("/partners/{partner_id}/credentials", "GET, POST")
+                .route(get().to(credentials::list))
+                .route(post().to(credentials::issue)),
+        )
         .service(
             resource("/partners/{partner_id}/wallets/{currency}/top-ups", "POST")
                 .route(post().to(wallets::top_up)),
@@ -84,5 +87,5 @@ pub fn routes(config: &mut web::ServiceConfig) {
 async fn metrics(service: web::Data<Service>) -> HttpResponse {
     HttpResponse::Ok()
         .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
-        .body(service.metrics.render(&service.engine))
+        .body(service.metrics.render(&service.engine, &service.rate_limits))
 }

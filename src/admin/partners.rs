@@ -10,14 +10,15 @@ use vouchsafe_actors::domain::ids::PartnerId;
 use self::patch::{Patch, in_range};
 use super::body::{Json, name};
 use super::change;
-use super::credentials::{IssuedCredential, mint};
+use super::credentials::{IssuedCredential, ShownCredential, mint};
 use super::operator::{Operator, Role};
 use crate::access::allowlist::Allowlist;
 use crate::access::environment::Environment;
+use crate::access::limits::Limits;
 use crate::errors::{ApiError, Code};
 use crate::http::Page;
 use crate::service::Service;
-use crate::store::{CredentialSummary, Limits, Partner};
+use crate::store::Partner;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,12 +37,15 @@ struct Created<'a> {
     credential: Option<&'a IssuedCredential>,
 }
 
+/// How many credentials are shown with a partner, the newest ones; a list of their own has them all.
+const SHOWN_CREDENTIALS: usize = 25;
+
 /// A partner with its credentials, of which neither key nor secret is known any more.
 #[derive(Serialize)]
 struct WithCredentials<'a> {
     #[serde(flatten)]
     partner: &'a Partner,
-    credentials: Vec<CredentialSummary>,
+    credentials: Vec<ShownCredential>,
 }
 
 /// `POST /partners`.
@@ -106,10 +110,17 @@ pub(super) async fn get(
         .find_partner(partner_id)
         .await?
         .ok_or_else(not_found)?;
-    let credentials = service.store.list_credentials(partner_id).await?;
+    let credentials = service
+        .store
+        .list_credentials(partner_id, None, SHOWN_CREDENTIALS)
+        .await?;
+    let now = service.clock.now();
+    let shown = credentials
+        .iter()
+        .map(|credential| ShownCredential::of(credential, now));
     Ok(HttpResponse::Ok().json(WithCredentials {
         partner: &partner,
-        credentials,
+        credentials: shown.collect(),
     }))
 }
 

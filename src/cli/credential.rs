@@ -1,12 +1,22 @@
-//! `vouchsafe credential`: handing access out, and taking it back.
+//! `vouchsafe credential`: handing access out, looking at it, and taking it back.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::json;
 
 use super::Outcome;
-use super::admin::{Admin, AdminOptions, NO_BODY, escaped};
+use super::admin::{Admin, AdminOptions, NO_BODY, PageOptions, escaped};
 use super::partner::path_of;
+use super::show::Column;
+
+const COLUMNS: [Column; 6] = [
+    ("CREDENTIAL", "credential_id"),
+    ("LIVE", "live"),
+    ("FROM", "not_before"),
+    ("UNTIL", "not_after"),
+    ("REVOKED", "revoked_at"),
+    ("ROTATED", "rotated_at"),
+];
 
 /// Arguments of `vouchsafe credential`.
 #[derive(Debug, Args)]
@@ -28,6 +38,13 @@ pub(super) enum Action {
         #[arg(long = "allow", value_name = "CIDR")]
         allow: Vec<String>,
     },
+    /// List the credentials of a partner, newest first, those out of force too.
+    List {
+        /// Whose.
+        partner_id: String,
+        #[command(flatten)]
+        page: PageOptions,
+    },
     /// Take a credential out of force, at once.
     Revoke {
         /// Its id.
@@ -46,6 +63,10 @@ pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome
             };
             let path = format!("{}/credentials", path_of(&partner_id));
             admin.change(Method::POST, &path, Some(&body)).await
+        }
+        Action::List { partner_id, page } => {
+            let path = format!("{}/credentials", path_of(&partner_id));
+            admin.list(&path, &page.query(), &COLUMNS).await
         }
         Action::Revoke { credential_id } => {
             let path = format!("/credentials/{}", escaped(&credential_id));

@@ -34,7 +34,7 @@ pub enum Command {
     Call(call::CallArgs),
     /// Partners: take them in, look at them, change their terms.
     Partner(partner::PartnerArgs),
-    /// Credentials: issue and revoke them.
+    /// Credentials: issue, list and revoke them.
     Credential(credential::CredentialArgs),
     /// Categories of the catalogue.
     Category(catalogue::CategoryArgs),

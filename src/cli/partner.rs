@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::Outcome;
 use super::admin::{Admin, AdminOptions, PageOptions, escaped};
 use super::show::Column;
+use crate::access::limits::Limit;
 
 const COLUMNS: [Column; 5] = [
     ("PARTNER", "partner_id"),
@@ -176,13 +177,9 @@ fn read_limits(texts: &[String]) -> anyhow::Result<Value> {
     for text in texts {
         let wrong = || format!("--limit {text}: expected CLASS=QUOTA/SECONDS or CLASS=default");
         let (class, limit) = text.split_once('=').with_context(wrong)?;
-        let limit = match limit.split_once('/') {
-            None if limit == "default" => Value::Null,
-            None => bail!(wrong()),
-            Some((quota, window_s)) => json!({
-                "quota": quota.parse::<u32>().with_context(wrong)?,
-                "window_s": window_s.parse::<u32>().with_context(wrong)?,
-            }),
+        let limit = match limit {
+            "default" => Value::Null,
+            limit => json!(limit.parse::<Limit>().with_context(wrong)?),
         };
         limits.insert(class.to_owned(), limit);
     }

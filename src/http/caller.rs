@@ -1,33 +1,37 @@
-//! Who calls: every request proves it with its headers, a signed one with its bytes.
+//! Who calls: every request proves it with its headers, a signed one with its bytes, and there is room for it.
 //!
-//! Rule: the signature is checked over the bytes as they came, once, before anything reads them; and nothing is read
-//! that is larger, slower or more wrapped than it may be.
+//! | Step | Refused as |
+//! |---|---|
+//! | credentials, address, standing | 401, 403 |
+//! | a signed request: room in its class, before anything is read | 429 |
+//! | a signed request: path, body as it came, signature | 400, 408, 413, 415, 401 |
+//! | the first use of a credential from a rotation is written down | 401 if it was taken back, 503 |
+//! | it is counted | 429 |
+//!
+//! Rules: the signature is checked over the bytes as they came, once, before anything reads them; only what got through
+//! all of this is counted by its key, and what ends as 401 is counted by its address.
 
-use std::future::{Ready, ready};
+use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix_web::dev::Payload;
-use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use actix_web::{FromRequest, HttpRequest, web};
-use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt as _;
+use bytes::Bytes;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 
+use super::{limits, payload};
+use crate::access::client_address::{ClientAddress, X_FORWARDED_FOR};
 use crate::access::framing::{FramingError, SignedRequest};
 use crate::access::headers::Presented;
+use crate::access::limits::Class;
+use crate::access::rate_limits::Drawer;
 use crate::access::register::{self, AccessError, PartnerAccess};
 use crate::access::signature::{self, SignatureError};
+use crate::access::window::{Exhausted, Reading};
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
-
-/// Largest body (contract §2). Bytes.
-pub const MAX_BODY_BYTES: usize = 256 * 1024;
-
-/// How long a whole body may take (contract §2).
-const BODY_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A request whose credentials and address are right.
 #[derive(Debug)]
@@ -48,66 +52,208 @@ impl Caller {
     }
 }
 
+impl From<register::Caller> for Caller {
+    fn from(known: register::Caller) -> Self {
+        Self {
+            partner: known.partner,
+            credential_id: known.credential_id,
+            address: known.address,
+        }
+    }
+}
+
+/// What a signed request is counted as stands in the type that its handler takes.
+pub trait Draws: 'static {
+    /// The class.
+    const CLASS: Class;
+}
+
+macro_rules! draws {
+    ($($(#[$doc:meta])* $name:ident)+) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug)]
+            pub enum $name {}
+
+            impl Draws for $name {
+                const CLASS: Class = Class::$name;
+            }
+        )+
+    };
+}
+
+draws! {
+    /// Counted as [`Class::Orders`].
+    Orders
+    /// Counted as [`Class::General`].
+    General
+    /// Counted as [`Class::Auth`].
+    Auth
+    /// Counted as [`Class::Vouchers`].
+    Vouchers
+}
+
 /// A request that is signed: its sender, and the bytes that were signed.
 #[derive(Debug)]
-pub struct Signed {
+pub struct Signed<C = General> {
     /// Who.
     pub caller: Caller,
     /// What.
     pub body: Bytes,
+    class: PhantomData<C>,
 }
 
 impl FromRequest for Caller {
     type Error = ApiError;
-    type Future = Ready<Result<Self, ApiError>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(authenticate(request).map(|(caller, _)| caller))
+        let request = request.clone();
+        Box::pin(async move {
+            let arrival = Arrival::of(&request, Class::General)?;
+            let known = arrival.identify()?;
+            arrival.admit(known).await
+        })
     }
 }
 
-impl FromRequest for Signed {
+impl<C: Draws> FromRequest for Signed<C> {
     type Error = ApiError;
     type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, payload) = (request.clone(), payload.take());
         Box::pin(async move {
-            let (caller, secret) = authenticate(&request)?;
-            plain(&request)?;
-            let body = read(&request, payload).await?;
-            verify(&request, &secret, &body)?;
-            Ok(Self { caller, body })
+            let arrival = Arrival::of(&request, C::CLASS)?;
+            let known = arrival.identify()?;
+            arrival.look(&known)?;
+            payload::check_plain(&request)?;
+            let body = payload::read(&request, payload).await?;
+            arrival.verify(&known, &body)?;
+            Ok(Self {
+                caller: arrival.admit(known).await?,
+                body,
+                class: PhantomData,
+            })
         })
     }
 }
 
-type Secret = crate::access::credential::ApiSecret;
-
-fn authenticate(request: &HttpRequest) -> Result<(Caller, Secret), ApiError> {
-    let service = service(request)?;
-    let address = request.peer_addr().ok_or_else(ApiError::unavailable)?.ip();
-    let authenticated = service
-        .register
-        .authenticate(&presented(request), address, service.clock.now());
-    let register::Caller {
-        partner,
-        credential_id,
-        secret,
-        ..
-    } = authenticated.map_err(refused)?;
-    Ok((
-        Caller {
-            partner,
-            credential_id,
-            address,
-        },
-        secret,
-    ))
+/// A request on its way in.
+struct Arrival<'a> {
+    request: &'a HttpRequest,
+    service: &'a Service,
+    address: ClientAddress,
+    class: Class,
 }
 
-fn service(request: &HttpRequest) -> Result<&web::Data<Service>, ApiError> {
-    request.app_data().ok_or_else(ApiError::unavailable)
+impl<'a> Arrival<'a> {
+    fn of(request: &'a HttpRequest, class: Class) -> Result<Self, ApiError> {
+        let service: &web::Data<Service> = request.app_data().ok_or_else(ApiError::unavailable)?;
+        let peer = request.peer_addr().ok_or_else(ApiError::unavailable)?.ip();
+        let forwarded = request.headers().get_all(X_FORWARDED_FOR);
+        let address = service
+            .trusted_proxies
+            .client(peer, forwarded.map(|value| value.as_bytes()));
+        Ok(Self {
+            request,
+            service,
+            address,
+            class,
+        })
+    }
+
+    fn identify(&self) -> Result<register::Caller, ApiError> {
+        let (presented, now) = (presented(self.request), self.service.clock.now());
+        let register = &self.service.register;
+        register
+            .authenticate(&presented, self.address, now)
+            .map_err(|error| self.refuse(denied(error)))
+    }
+
+    /// Where there is no room, nothing more is read.
+    fn look(&self, known: &register::Caller) -> Result<(), ApiError> {
+        let rate_limits = &self.service.rate_limits;
+        let looked = rate_limits.look(self.drawer(known), self.service.clock.monotonic());
+        self.settle(looked)
+    }
+
+    fn verify(&self, known: &register::Caller, body: &[u8]) -> Result<(), ApiError> {
+        let signed = SignedRequest {
+            method: self.request.method().as_str(),
+            path: self.request.uri().path(),
+            body,
+        };
+        let now = self.service.clock.now();
+        signature::verify(&known.secret, &presented(self.request), signed, now)
+            .map_err(|error| self.refuse(unsigned(error)))
+    }
+
+    /// What is left to do for a request that has proven all it must.
+    async fn admit(&self, known: register::Caller) -> Result<Caller, ApiError> {
+        if known.awaits_first_use {
+            self.record_first_use(&known).await?;
+        }
+        let rate_limits = &self.service.rate_limits;
+        let drawn = rate_limits.draw(self.drawer(&known), self.service.clock.monotonic());
+        self.settle(drawn)?;
+        Ok(known.into())
+    }
+
+    /// Durable before the first answer: from then on the credential is not taken back when its predecessor asks again.
+    async fn record_first_use(&self, known: &register::Caller) -> Result<(), ApiError> {
+        let recorded = self.service.store.record_first_use(known.credential_id).await?;
+        let Some(at) = recorded else {
+            return Err(self.refuse(denied(AccessError::InvalidCredentials)));
+        };
+        self.service.register.note_first_use(known.key_hash, at);
+        Ok(())
+    }
+
+    fn drawer<'b>(&self, known: &'b register::Caller) -> Drawer<'b> {
+        Drawer {
+            key_hash: known.key_hash,
+            class: self.class,
+            limits: &known.partner.limits,
+        }
+    }
+
+    /// Notes how the window stands, for the answer, and refuses where there is no room.
+    fn settle(&self, drawn: Result<Reading, Exhausted>) -> Result<(), ApiError> {
+        match drawn {
+            Ok(reading) => {
+                limits::note(self.request, self.class, reading);
+                Ok(())
+            }
+            Err(exhausted) => {
+                limits::note(self.request, self.class, exhausted.0);
+                self.service.metrics.rate_limited(self.class);
+                Err(limits::exhausted(self.class, exhausted))
+            }
+        }
+    }
+
+    /// Counts what fails to authenticate; past the limit the answer no longer says what was wrong.
+    fn refuse(&self, error: ApiError) -> ApiError {
+        if error.code.status() != 401 {
+            return error;
+        }
+        limits::forget(self.request);
+        let Service {
+            metrics,
+            rate_limits,
+            clock,
+            ..
+        } = self.service;
+        metrics.unauthenticated(error.code);
+        match rate_limits.fail(self.address.answerable(), clock.monotonic()) {
+            Ok(_) => error,
+            Err(exhausted) => {
+                metrics.rate_limited(Class::Auth);
+                limits::too_many_failures(exhausted)
+            }
+        }
+    }
 }
 
 /// The headers that prove who calls, each with how often it came.
@@ -115,7 +261,7 @@ pub fn presented(request: &HttpRequest) -> Presented<'_> {
     Presented::collect(|name| request.headers().get_all(name).map(|value| value.as_bytes()))
 }
 
-fn refused(error: AccessError) -> ApiError {
+fn denied(error: AccessError) -> ApiError {
     match error {
         AccessError::InvalidCredentials => ApiError::new(
             Code::InvalidCredentials,
@@ -130,98 +276,6 @@ fn refused(error: AccessError) -> ApiError {
             "the partner is suspended; contact the operator",
         ),
     }
-}
-
-/// What a signed request must be before its body is read.
-fn plain(request: &HttpRequest) -> Result<(), ApiError> {
-    if request.uri().query().is_some() {
-        let message = "a signed request carries no query string; the signature would not cover it";
-        return Err(ApiError::new(Code::UnexpectedQuery, message));
-    }
-    if request.uri().authority().is_some() {
-        return Err(ApiError::new(
-            Code::MalformedRequest,
-            "the request target must be a path",
-        ));
-    }
-    if request.headers().contains_key(CONTENT_ENCODING) {
-        let message = "Content-Encoding is not supported; send the plain bytes that are signed";
-        return Err(ApiError::new(Code::UnsupportedMediaType, message));
-    }
-    json_or_nothing(request)
-}
-
-fn json_or_nothing(request: &HttpRequest) -> Result<(), ApiError> {
-    let Some(content_type) = request.headers().get(CONTENT_TYPE) else {
-        return Ok(());
-    };
-    let essence = content_type
-        .to_str()
-        .unwrap_or_default()
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim();
-    if essence.eq_ignore_ascii_case("application/json") {
-        return Ok(());
-    }
-    Err(ApiError::new(
-        Code::UnsupportedMediaType,
-        "send Content-Type: application/json",
-    ))
-}
-
-async fn read(request: &HttpRequest, payload: Payload) -> Result<Bytes, ApiError> {
-    let length = request
-        .headers()
-        .get(CONTENT_LENGTH)
-        .and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
-    if length.is_some_and(|length| length > MAX_BODY_BYTES) {
-        return Err(too_large());
-    }
-    match tokio::time::timeout(BODY_DEADLINE, collect(payload, length.unwrap_or(0))).await {
-        Ok(body) => body,
-        Err(_) => Err(ApiError::new(
-            Code::RequestTimeout,
-            "the body did not arrive within 10 seconds",
-        )),
-    }
-}
-
-/// Most bodies come in one part, which is then not copied.
-async fn collect(mut payload: Payload, expected: usize) -> Result<Bytes, ApiError> {
-    let mut whole = Bytes::new();
-    let mut joined = BytesMut::new();
-    while let Some(part) = payload.next().await {
-        let part = part.map_err(|_| ApiError::new(Code::MalformedRequest, "the body broke off"))?;
-        if whole.len() + joined.len() + part.len() > MAX_BODY_BYTES {
-            return Err(too_large());
-        }
-        if whole.is_empty() && joined.is_empty() {
-            whole = part;
-            continue;
-        }
-        if joined.is_empty() {
-            joined.reserve(expected);
-            joined.extend_from_slice(&std::mem::take(&mut whole));
-        }
-        joined.extend_from_slice(&part);
-    }
-    Ok(if joined.is_empty() { whole } else { joined.freeze() })
-}
-
-fn too_large() -> ApiError {
-    ApiError::new(Code::PayloadTooLarge, "a body has at most 262144 bytes")
-}
-
-fn verify(request: &HttpRequest, secret: &Secret, body: &[u8]) -> Result<(), ApiError> {
-    let signed = SignedRequest {
-        method: request.method().as_str(),
-        path: request.uri().path(),
-        body,
-    };
-    let now = service(request)?.clock.now();
-    signature::verify(secret, &presented(request), signed, now).map_err(unsigned)
 }
 
 fn unsigned(error: SignatureError) -> ApiError {

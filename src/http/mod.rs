@@ -2,17 +2,21 @@
 
 pub mod caller;
 pub mod categories;
+pub mod credentials;
 mod gate;
 mod health;
+mod limits;
 pub mod list;
 pub mod orders;
 pub mod pages;
+mod payload;
 pub mod products;
 pub mod transactions;
 pub mod vouchers;
 pub mod wallets;
 
 use actix_web::http::header::{ALLOW, HeaderValue};
+use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, Resource, ResponseError as _, web};
 pub use gate::{Gate, operator_gate, partner_gate};
 pub use health::routes as health_routes;
@@ -37,7 +41,9 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .service(resource("/orders/{order_id}/vouchers", "GET").route(web::get().to(vouchers::get)))
                 .service(resource("/wallets", "GET").route(web::get().to(wallets::list)))
                 .service(resource("/transactions", "GET").route(web::get().to(transactions::list)))
-                .default_service(web::to(no_route)),
+                .service(resource("/credentials/rotate", "POST").route(web::post().to(credentials::rotate)))
+                .default_service(web::to(no_route))
+                .wrap(from_fn(limits::announced)),
         )
         .default_service(web::to(no_route));
 }

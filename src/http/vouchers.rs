@@ -14,7 +14,7 @@ use vouchsafe_actors::domain::ids::{OrderId, VoucherId};
 use vouchsafe_actors::domain::money::{Currency, Money};
 use vouchsafe_actors::domain::product::ProductId;
 
-use super::caller::Signed;
+use super::caller::{Signed, Vouchers};
 use super::orders;
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
@@ -31,7 +31,7 @@ time::serde::format_description!(iso_day, Date, "[year]-[month]-[day]");
 /// `ORDER_NOT_FOUND`, and `ORDER_NOT_READY` while nothing is allocated.
 pub async fn get(
     service: web::Data<Service>,
-    signed: Signed,
+    signed: Signed<Vouchers>,
     order_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let order_id = orders::parse_id(&order_id)?;

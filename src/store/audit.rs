@@ -1,4 +1,4 @@
-//! The operators' trail: who did what, when, in which request, what it was before and what after.
+//! The trail: who did what, when, in which request, what it was before and what after.
 //!
 //! Rule: the entry is written in the transaction of the change it tells of, so neither is there without the other. What
 //! is written comes from types that hold no code and no secret.
@@ -6,14 +6,16 @@
 use serde::Serialize;
 use sqlx::PgConnection;
 use time::OffsetDateTime;
+use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::ledger::BookedBy;
 
 use super::PgStore;
 
-/// The operator behind a write, and the request it came with. Writes of operators take one.
+/// Who is behind a write, and the request it came with. Writes of operators take one, and those of partners that change
+/// who has access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct By {
-    /// Who.
+    /// Who: an operator's name, or the id of a partner.
     pub operator: String,
     /// In which request; `None` outside of one.
     pub trace_id: Option<String>,
@@ -26,6 +28,15 @@ impl By {
         Self {
             operator: "service".to_owned(),
             trace_id: None,
+        }
+    }
+
+    /// A partner, on its own behalf, in this request.
+    #[must_use]
+    pub fn partner(partner_id: PartnerId, trace_id: String) -> Self {
+        Self {
+            operator: partner_id.to_string(),
+            trace_id: Some(trace_id),
         }
     }
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 
 use super::PgStore;
-use super::audit::{self, By, Deed, NOTHING};
+use super::audit::{self, By, Deed, NOTHING, rows};
 use super::partners::{self, Partner, PartnerRow, read_allowlist};
 use crate::access::allowlist::Allowlist;
 use crate::access::credential::{ApiKeyHash, ApiSecretHash, Credential};
@@ -56,6 +56,14 @@ pub struct CredentialSummary {
     /// When it was revoked.
     #[serde(with = "time::serde::rfc3339::option")]
     pub revoked_at: Option<OffsetDateTime>,
+    /// Which credential asked for it, in a rotation; `None` is issued by an operator.
+    pub rotated_from: Option<CredentialId>,
+    /// When it last asked for the one that follows it.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub rotated_at: Option<OffsetDateTime>,
+    /// When it was first used; kept for one that came from a rotation alone.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub first_used_at: Option<OffsetDateTime>,
 }
 
 impl From<&Credential> for CredentialSummary {
@@ -67,12 +75,16 @@ impl From<&Credential> for CredentialSummary {
             not_before: credential.not_before,
             not_after: credential.not_after,
             revoked_at: credential.revoked_at,
+            rotated_from: credential.rotated_from,
+            rotated_at: credential.rotated_at,
+            first_used_at: credential.first_used_at,
         }
     }
 }
 
+/// The columns of `credentials`.
 #[derive(sqlx::FromRow)]
-struct CredentialRow {
+pub(super) struct CredentialRow {
     credential_id: Uuid,
     partner_id: Uuid,
     key_hash: Vec<u8>,
@@ -81,6 +93,9 @@ struct CredentialRow {
     not_before: OffsetDateTime,
     not_after: Option<OffsetDateTime>,
     revoked_at: Option<OffsetDateTime>,
+    rotated_from: Option<Uuid>,
+    rotated_at: Option<OffsetDateTime>,
+    first_used_at: Option<OffsetDateTime>,
 }
 
 impl TryFrom<CredentialRow> for Credential {
@@ -96,6 +111,9 @@ impl TryFrom<CredentialRow> for Credential {
             not_before: row.not_before,
             not_after: row.not_after,
             revoked_at: row.revoked_at,
+            rotated_from: row.rotated_from.map(CredentialId::from_uuid),
+            rotated_at: row.rotated_at,
+            first_used_at: row.first_used_at,
         })
     }
 }
@@ -142,19 +160,18 @@ impl PgStore {
             .await
     }
 
-    /// The credentials of a partner, newest first, those out of force too.
+    /// Up to `limit` credentials of a partner, newest first, older than `before`, those out of force too.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list_credentials(
         &self,
         partner_id: PartnerId,
-    ) -> Result<Vec<CredentialSummary>, sqlx::Error> {
-        self.run(move |pool| async move {
-            let credentials = of_partner(&pool, partner_id).await?;
-            Ok(credentials.iter().map(CredentialSummary::from).collect())
-        })
-        .await
+        before: Option<CredentialId>,
+        limit: usize,
+    ) -> Result<Vec<Credential>, sqlx::Error> {
+        self.run(move |pool| async move { of_partner(&pool, partner_id, before, limit).await })
+            .await
     }
 }
 
@@ -196,7 +213,10 @@ async fn issue(
     Ok(Issued::Issued)
 }
 
-async fn count_live(connection: &mut PgConnection, partner_id: PartnerId) -> Result<i64, sqlx::Error> {
+pub(super) async fn count_live(
+    connection: &mut PgConnection,
+    partner_id: PartnerId,
+) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar(
         "SELECT count(*)
            FROM credentials
@@ -216,8 +236,9 @@ pub(super) async fn insert(
     by: &By,
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
-        "INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, allowlist, not_before, not_after)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        "INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, allowlist, not_before, not_after,
+                                  rotated_from)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
     )
     .bind(credential.credential_id.as_uuid())
     .bind(credential.partner_id.as_uuid())
@@ -226,6 +247,7 @@ pub(super) async fn insert(
     .bind(credential.allowlist.clone().map(Vec::from))
     .bind(credential.not_before)
     .bind(credential.not_after)
+    .bind(credential.rotated_from.map(CredentialId::as_uuid))
     .execute(&mut *connection)
     .await?;
     let (subject, summary) = (
@@ -245,41 +267,74 @@ async fn revoke(
     by: &By,
 ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    let found: Option<CredentialRow> =
-        sqlx::query_as("SELECT * FROM credentials WHERE credential_id = $1 FOR NO KEY UPDATE")
-            .bind(credential_id.as_uuid())
-            .fetch_optional(&mut *transaction)
-            .await?;
-    let Some(before) = found else { return Ok(None) };
+    let Some(before) = lock(&mut transaction, credential_id).await? else {
+        return Ok(None);
+    };
     if before.revoked_at.is_some() {
         return Ok(before.revoked_at);
     }
-    let revoked_at: OffsetDateTime = sqlx::query_scalar(
-        "UPDATE credentials SET revoked_at = clock_timestamp() WHERE credential_id = $1 RETURNING revoked_at",
-    )
-    .bind(credential_id.as_uuid())
-    .fetch_one(&mut *transaction)
-    .await?;
-    let before = CredentialSummary::from(&Credential::try_from(before)?);
-    let after = CredentialSummary {
-        revoked_at: Some(revoked_at),
-        ..before.clone()
-    };
-    let subject = credential_id.to_string();
-    let deed = Deed {
-        action: "credential.revoke",
-        subject: &subject,
-    };
-    audit::write(&mut transaction, by, deed, Some(&before), Some(&after)).await?;
+    let revoked_at = take_back(&mut transaction, &before, by).await?;
     transaction.commit().await?;
     Ok(Some(revoked_at))
 }
 
-async fn of_partner(pool: &PgPool, partner_id: PartnerId) -> Result<Vec<Credential>, sqlx::Error> {
-    let found: Vec<CredentialRow> =
-        sqlx::query_as("SELECT * FROM credentials WHERE partner_id = $1 ORDER BY credential_id DESC")
-            .bind(partner_id.as_uuid())
-            .fetch_all(pool)
+/// The credential's row stays locked until the transaction ends.
+pub(super) async fn lock(
+    connection: &mut PgConnection,
+    credential_id: CredentialId,
+) -> Result<Option<Credential>, sqlx::Error> {
+    let row: Option<CredentialRow> =
+        sqlx::query_as("SELECT * FROM credentials WHERE credential_id = $1 FOR NO KEY UPDATE")
+            .bind(credential_id.as_uuid())
+            .fetch_optional(connection)
             .await?;
+    row.map(Credential::try_from).transpose()
+}
+
+/// Revokes a credential that is locked and in force, and writes its entry in the trail.
+pub(super) async fn take_back(
+    connection: &mut PgConnection,
+    credential: &Credential,
+    by: &By,
+) -> Result<OffsetDateTime, sqlx::Error> {
+    let revoked_at: OffsetDateTime = sqlx::query_scalar(
+        "UPDATE credentials SET revoked_at = clock_timestamp() WHERE credential_id = $1 RETURNING revoked_at",
+    )
+    .bind(credential.credential_id.as_uuid())
+    .fetch_one(&mut *connection)
+    .await?;
+    let before = CredentialSummary::from(credential);
+    let after = CredentialSummary {
+        revoked_at: Some(revoked_at),
+        ..before.clone()
+    };
+    let subject = credential.credential_id.to_string();
+    let deed = Deed {
+        action: "credential.revoke",
+        subject: &subject,
+    };
+    audit::write(connection, by, deed, Some(&before), Some(&after)).await?;
+    Ok(revoked_at)
+}
+
+async fn of_partner(
+    pool: &PgPool,
+    partner_id: PartnerId,
+    before: Option<CredentialId>,
+    limit: usize,
+) -> Result<Vec<Credential>, sqlx::Error> {
+    let found: Vec<CredentialRow> = sqlx::query_as(
+        "SELECT *
+           FROM credentials
+          WHERE partner_id = $1
+            AND ($2::uuid IS NULL OR credential_id < $2)
+          ORDER BY credential_id DESC
+          LIMIT $3",
+    )
+    .bind(partner_id.as_uuid())
+    .bind(before.map(CredentialId::as_uuid))
+    .bind(rows(limit))
+    .fetch_all(pool)
+    .await?;
     found.into_iter().map(Credential::try_from).collect()
 }

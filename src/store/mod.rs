@@ -22,6 +22,7 @@ mod nodes;
 mod orders;
 mod partners;
 mod products;
+mod rotation;
 pub mod schema;
 mod stock;
 mod transactions;
@@ -47,9 +48,10 @@ pub(crate) use error::describe;
 pub use inventory::CHUNK_VOUCHERS;
 pub use node::PgNode;
 pub use nodes::{LEASE_S, NodeIdentity};
-pub use partners::terms::{ApprovalRule, Limit, Limits, OtherCurrencies, Scope, Thresholds};
+pub use partners::terms::{ApprovalRule, OtherCurrencies, Scope, Thresholds};
 pub use partners::{Change, DEFAULT_CANCEL_WINDOW_S, Partner};
 pub use products::{PutProduct, ShownProduct};
+pub use rotation::{Rotated, Rotation, Succession};
 pub use stock::{
     FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, StockBatch, StockLevel, VoidOutcome,
     VoidTarget, Voided,

@@ -11,12 +11,13 @@ use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use vouchsafe_actors::domain::ids::PartnerId;
 
-use self::terms::{ApprovalRule, Limits, Scope};
+use self::terms::{ApprovalRule, Scope};
 use super::PgStore;
 use super::audit::{self, By, Deed, NOTHING, rows};
 use super::credentials;
 use crate::access::allowlist::Allowlist;
 use crate::access::credential::Credential;
+use crate::access::limits::Limits;
 use crate::access::register::{PartnerAccess, Standing};
 
 /// For how long a partner may cancel, unless it was given another window (contract §4). Seconds.
@@ -87,6 +88,7 @@ impl Partner {
             } else {
                 Standing::Active
             },
+            limits: self.limits,
         }
     }
 

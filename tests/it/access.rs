@@ -155,6 +155,7 @@ async fn every_route_needs_credentials() {
         (Method::GET, "/orders/ord_0/vouchers"),
         (Method::GET, "/wallets"),
         (Method::GET, "/transactions"),
+        (Method::POST, "/credentials/rotate"),
     ] {
         let path = format!("/api/v1{path}");
         let answer = partner

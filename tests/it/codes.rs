@@ -198,12 +198,23 @@ async fn at_the_most_talkative_nothing_secret_is_written_anywhere() {
     let mut wrong = headers.clone();
     wrong.insert("x-signature", HeaderValue::from_static("t=1,v1=CNRYSIGNATURE"));
     refused(&partner.post(wrong, "{}").await, 401, "INVALID_SIGNATURE");
+    let rotated = partner
+        .signed(hyper::Method::POST, "/credentials/rotate", "{}")
+        .await;
+    let rotated = accepted(&rotated, 201);
+    let next = partner.with_issued(&rotated);
+    accepted(&next.again().get("/wallets").await, 200);
     assert_eq!(service.stop(), Some(0));
     let value = |headers: &HeaderMap, name: &str| headers[name].to_str().unwrap().to_owned();
     let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
     let secrets = [
         (value(&headers, "x-api-key"), "an API key"),
         (value(&headers, "x-api-secret"), "an API secret"),
+        (
+            rotated["api_secret"].as_str().unwrap().to_owned(),
+            "a secret from a rotation",
+        ),
+        (rotated["api_key"].as_str().unwrap().to_owned(), "its key"),
         ("CNRY".to_owned(), "a code, a body, a signature or a key"),
         (token.trim().to_owned(), "the operator's token"),
     ];

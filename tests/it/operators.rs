@@ -10,11 +10,12 @@ use vouchsafe_load::origin::Origin;
 use crate::support::{Instance, Operator, accepted, refused, shared};
 
 /// Every route, with a method that it has.
-const ROUTES: [(Method, &str); 21] = [
+const ROUTES: [(Method, &str); 22] = [
     (Method::GET, "/admin/v1/partners"),
     (Method::POST, "/admin/v1/partners"),
     (Method::GET, "/admin/v1/partners/ptn_1"),
     (Method::PATCH, "/admin/v1/partners/ptn_1"),
+    (Method::GET, "/admin/v1/partners/ptn_1/credentials"),
     (Method::POST, "/admin/v1/partners/ptn_1/credentials"),
     (Method::POST, "/admin/v1/partners/ptn_1/wallets/USD/top-ups"),
     (Method::POST, "/admin/v1/partners/ptn_1/wallets/USD/adjustments"),

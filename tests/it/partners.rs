@@ -2,7 +2,6 @@
 
 use hyper::Method;
 use serde_json::{Value, json};
-use vouchsafe_load::signer::Credentials;
 
 use crate::support::{Database, Operator, Partner, accepted, json_of, refused, shared, text_of, unique};
 
@@ -14,14 +13,6 @@ async fn post(operator: &mut Operator, path: &str, body: &Value) -> vouchsafe_lo
 
 fn path_of(partner: &Partner) -> String {
     format!("/admin/v1/partners/{}", partner.partner_id)
-}
-
-/// The partner with another of its credentials.
-fn with(partner: &Partner, issued: &Value) -> Partner {
-    let text = |name: &str| issued[name].as_str().unwrap().to_owned();
-    let credentials = Credentials::new(&text("api_key"), &text("api_secret")).unwrap();
-    Partner::new(&shared().base_url(), partner.partner_id.clone(), credentials)
-        .with_credential_id(text("credential_id"))
 }
 
 #[tokio::test]
@@ -209,14 +200,14 @@ async fn five_credentials_live_at_most_and_each_works() {
     let mut last = Value::Null;
     for _ in 0..4 {
         last = accepted(&post(&mut operator, &path, &json!({})).await, 201);
-        accepted(&with(&partner, &last).get("/wallets").await, 200);
+        accepted(&partner.with_issued(&last).get("/wallets").await, 200);
     }
     refused(
         &post(&mut operator, &path, &json!({})).await,
-        422,
-        "VALIDATION_FAILED",
+        409,
+        "CREDENTIAL_LIMIT_REACHED",
     );
-    let mut revoked = with(&partner, &last);
+    let mut revoked = partner.with_issued(&last);
     operator.revoke(&revoked).await;
     refused(&revoked.get("/wallets").await, 401, "INVALID_CREDENTIALS");
     accepted(&post(&mut operator, &path, &json!({})).await, 201);
@@ -236,7 +227,7 @@ async fn a_credential_narrows_its_partners_allowlist() {
             &post(&mut operator, &path, &json!({ "allowlist": allowlist })).await,
             201,
         );
-        let answer = with(&partner, &issued).get("/wallets").await;
+        let answer = partner.with_issued(&issued).get("/wallets").await;
         assert_eq!(
             answer.status.is_success(),
             works,

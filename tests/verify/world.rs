@@ -5,7 +5,7 @@ use sqlx::postgres::PgConnectOptions;
 use time::macros::{date, datetime};
 use tokio::runtime::Handle;
 use vouchsafe::access::allowlist::Allowlist;
-use vouchsafe::access::credential::{self, Credential};
+use vouchsafe::access::credential;
 use vouchsafe::access::environment::Environment;
 use vouchsafe::keyring::Keyring;
 use vouchsafe::store::{
@@ -75,17 +75,8 @@ impl Builder {
         let now = datetime!(2026-11-20 12:00 UTC);
         let partner = Partner::new("Partner".to_owned(), Allowlist::default(), now);
         let minted = credential::mint(Environment::Sandbox, getrandom::fill).unwrap();
-        let credential_id = CredentialId::generate();
-        let credential = Credential {
-            credential_id,
-            partner_id: partner.partner_id,
-            key_hash: minted.api_key.hash(),
-            secret_hash: minted.api_secret.hash(),
-            allowlist: None,
-            not_before: now,
-            not_after: None,
-            revoked_at: None,
-        };
+        let credential = minted.kept(partner.partner_id, now);
+        let credential_id = credential.credential_id;
         store
             .create_partner(partner.clone(), Some(credential), By::service())
             .await

@@ -101,19 +101,9 @@ fn the_hash_of_a_secret_is_sha_256_of_its_text() {
 
 #[test]
 fn a_credential_is_live_between_its_bounds_and_until_revoked() {
-    let Minted { api_key, api_secret } = minted(1);
     let (start, end) = (datetime!(2026-11-20 12:00 UTC), datetime!(2026-11-20 13:00 UTC));
     let second = time::Duration::SECOND;
-    let base = Credential {
-        credential_id: CredentialId::from_uuid(Uuid::nil()),
-        partner_id: PartnerId::from_uuid(Uuid::nil()),
-        key_hash: api_key.hash(),
-        secret_hash: api_secret.hash(),
-        allowlist: None,
-        not_before: start,
-        not_after: None,
-        revoked_at: None,
-    };
+    let base = minted(1).kept(PartnerId::from_uuid(Uuid::nil()), start);
     let bounded = Credential {
         not_after: Some(end),
         ..base.clone()
@@ -132,6 +122,27 @@ fn a_credential_is_live_between_its_bounds_and_until_revoked() {
         ("revoked by a clock ahead", &revoked, start, false),
     ] {
         assert_eq!(credential.is_live(now), live, "{name}");
+    }
+}
+
+#[test]
+fn the_first_use_is_awaited_of_one_that_came_from_a_rotation() {
+    let now = datetime!(2026-11-20 12:00 UTC);
+    let issued = minted(1).kept(PartnerId::generate(), now);
+    let rotated = Credential {
+        rotated_from: Some(CredentialId::generate()),
+        ..issued.clone()
+    };
+    let used = Credential {
+        first_used_at: Some(now),
+        ..rotated.clone()
+    };
+    for (name, credential, awaited) in [
+        ("issued", issued, false),
+        ("rotated", rotated, true),
+        ("used", used, false),
+    ] {
+        assert_eq!(credential.awaits_first_use(), awaited, "{name}");
     }
 }
 

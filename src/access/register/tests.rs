@@ -34,17 +34,9 @@ impl Persona {
         partner_id: PartnerId,
         change: impl FnOnce(&mut Credential),
     ) -> Self {
-        let Minted { api_key, api_secret } = mint(register.environment, getrandom::fill).unwrap();
-        let mut credential = Credential {
-            credential_id: CredentialId::generate(),
-            partner_id,
-            key_hash: api_key.hash(),
-            secret_hash: api_secret.hash(),
-            allowlist: None,
-            not_before: NOW,
-            not_after: None,
-            revoked_at: None,
-        };
+        let minted = mint(register.environment, getrandom::fill).unwrap();
+        let mut credential = minted.kept(partner_id, NOW);
+        let Minted { api_key, api_secret } = minted;
         change(&mut credential);
         register.put_credential(credential.clone());
         Self {
@@ -72,6 +64,7 @@ fn partner(partner_id: PartnerId, allowlist: &[&str], standing: Standing) -> Par
         name: "Acme".to_owned(),
         allowlist,
         standing,
+        limits: Limits::default(),
     }
 }
 
@@ -83,7 +76,11 @@ fn presents(register: &Register, key: Once<'_>, secret: Once<'_>, from: &str) ->
         signature: Once::Missing,
         idempotency_key: Once::Missing,
     };
-    register.authenticate(&presented, from.parse().unwrap(), NOW)
+    register.authenticate(&presented, known(from), NOW)
+}
+
+fn known(address: &str) -> ClientAddress {
+    ClientAddress::Known(address.parse().unwrap())
 }
 
 fn sandbox() -> Register {
@@ -219,7 +216,7 @@ fn the_address_must_be_on_both_lists() {
         let partner_id = persona.partner_id;
         let expected = AccessError::IpNotAllowed {
             partner_id,
-            address: from.parse().unwrap(),
+            address: known(from),
         };
         assert_eq!(refused, (!admitted).then_some(expected), "{partner:?} {from}");
     }
@@ -295,6 +292,58 @@ fn a_revocation_is_in_force_at_once_and_for_good() {
         "a second call is no error"
     );
     assert!(!register.revoke(CredentialId::generate(), NOW));
+}
+
+#[test]
+fn an_address_that_cannot_be_read_is_on_no_list() {
+    let register = sandbox();
+    let acme = Persona::join(&register, &["0.0.0.0/0", "::/0"]);
+    let presented = Presented {
+        api_key: Once::One(acme.key.as_bytes()),
+        api_secret: Once::One(acme.secret.as_bytes()),
+        timestamp: Once::Missing,
+        signature: Once::Missing,
+        idempotency_key: Once::Missing,
+    };
+    let address = ClientAddress::Illegible {
+        proxy: HOME.parse().unwrap(),
+    };
+    let partner_id = acme.partner_id;
+    assert_eq!(
+        register.authenticate(&presented, address, NOW).err(),
+        Some(AccessError::IpNotAllowed { partner_id, address })
+    );
+}
+
+#[test]
+fn the_first_use_is_awaited_until_it_is_noted() {
+    let register = sandbox();
+    let old = Persona::join(&register, &[HOME]);
+    let new = Persona::with_credential(&register, old.partner_id, |c| {
+        c.rotated_from = Some(old.credential.credential_id);
+    });
+    let awaited = |persona: &Persona| persona.calls(&register, HOME).unwrap().awaits_first_use;
+    assert!(!awaited(&old), "nobody asks when an issued one was first used");
+    assert!(awaited(&new) && awaited(&new));
+    register.note_first_use(new.credential.key_hash, NOW);
+    assert!(!awaited(&new));
+}
+
+#[test]
+fn what_has_ended_is_forgotten_after_an_hour() {
+    let register = sandbox();
+    let lasting = Persona::join(&register, &[HOME]);
+    let end = |change: fn(&mut Credential)| Persona::join_with(&register, &[HOME], change);
+    let ended = [
+        end(|c| c.revoked_at = Some(NOW)),
+        end(|c| c.not_after = Some(NOW)),
+    ];
+    for (hours, kept) in [(0, 3), (1, 1)] {
+        register.forget_ended(NOW + FORGET_AFTER * hours);
+        assert_eq!(register.credentials.len(), kept, "after {hours} h");
+    }
+    assert!(!register.revoke(ended[0].credential.credential_id, NOW));
+    assert!(lasting.calls(&register, HOME).is_ok());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use vouchsafe_actors::domain::order::{Order, OrderStatus};
 use vouchsafe_actors::flows::{self, NotPlaced, PlaceOrder, Placed, Refusal, Unanswered, Wording};
 use vouchsafe_actors::store::Store as _;
 
-use super::caller::{Caller, Signed, presented};
+use super::caller::{Caller, Orders, Signed, presented};
 use crate::access::idempotency::{Endpoint, IdempotencyKey, KeyError, fingerprint};
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
@@ -25,7 +25,7 @@ use crate::service::Service;
 pub async fn place(
     service: web::Data<Service>,
     request: HttpRequest,
-    signed: Signed,
+    signed: Signed<Orders>,
 ) -> Result<HttpResponse, ApiError> {
     let key = idempotency_key(&request)?;
     let partner_id = signed.caller.partner_id();

@@ -6,8 +6,9 @@ use uuid::Uuid;
 use vouchsafe_actors::domain::ids::PartnerId;
 
 use super::Partner;
-use super::terms::{ApprovalRule, Limits, Scope};
+use super::terms::{ApprovalRule, Scope};
 use crate::access::allowlist::{Allowlist, InvalidAllowlist};
+use crate::access::limits::Limits;
 
 /// The columns of `partners`.
 #[derive(sqlx::FromRow)]

@@ -1,4 +1,4 @@
-//! What was agreed with a partner beside its name and addresses: limits, the approval rule, what it may order.
+//! What was agreed with a partner beside its name, addresses and limits: the approval rule, what it may order.
 //!
 //! The JSON of these types is what the database keeps, what the trail shows and what is on the wire: one spelling.
 
@@ -11,68 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use vouchsafe_actors::domain::money::{Amount, AmountText, Currency};
 use vouchsafe_actors::domain::product::{ProductId, check_slug};
 
-/// Most requests that one limit may allow. More is no limit.
-const MAX_QUOTA: u32 = 1_000_000_000;
-
-/// Longest window of a limit, seconds: a day, since counters live in memory.
-const MAX_WINDOW_S: u32 = 86_400;
-
 /// Most entries in each list of a partner's catalogue: every order walks it.
 const MAX_SCOPE_ENTRIES: usize = 1_000;
-
-/// At most `quota` requests in any `window_s` seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Limit {
-    /// How many.
-    pub quota: u32,
-    /// In how many seconds.
-    pub window_s: u32,
-}
-
-/// The limits that differ from the settings, by class (contract §8).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Limits {
-    /// Placing orders.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub orders: Option<Limit>,
-    /// Everything without a class of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub general: Option<Limit>,
-    /// Credential endpoints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub auth: Option<Limit>,
-    /// Retrieving codes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vouchers: Option<Limit>,
-}
-
-impl Limits {
-    /// The limits by the name of their class.
-    #[must_use]
-    pub const fn by_class(&self) -> [(&'static str, Option<Limit>); 4] {
-        [
-            ("orders", self.orders),
-            ("general", self.general),
-            ("auth", self.auth),
-            ("vouchers", self.vouchers),
-        ]
-    }
-
-    /// The first class whose limit is out of range.
-    #[must_use]
-    pub fn out_of_range(&self) -> Option<&'static str> {
-        let wrong = |limit: Limit| {
-            !(1..=MAX_QUOTA).contains(&limit.quota) || !(1..=MAX_WINDOW_S).contains(&limit.window_s)
-        };
-        let classes = self.by_class().into_iter();
-        classes
-            .filter(|(_, limit)| limit.is_some_and(wrong))
-            .map(|(class, _)| class)
-            .next()
-    }
-}
 
 /// When an order of the partner waits for an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -204,25 +144,6 @@ mod tests {
             assert!(serde_json::from_str::<Thresholds>(text).is_err(), "{text}");
         }
         assert!(serde_json::from_str::<Thresholds>(r#"{"USD":"500.00","KWD":1.005}"#).is_ok());
-    }
-
-    #[test]
-    fn a_limit_allows_something_and_not_everything() {
-        let limits = |quota, window_s| Limits {
-            vouchers: Some(Limit { quota, window_s }),
-            ..Limits::default()
-        };
-        for (quota, window_s, wrong) in [
-            (1, 1, false),
-            (100, 60, false),
-            (0, 60, true),
-            (1, 0, true),
-            (1, 86_401, true),
-            (u32::MAX, 1, true),
-        ] {
-            let found = limits(quota, window_s).out_of_range();
-            assert_eq!(found.is_some(), wrong, "{quota}/{window_s}");
-        }
     }
 
     #[test]

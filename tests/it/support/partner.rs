@@ -38,6 +38,14 @@ impl Partner {
         self
     }
 
+    /// The same partner with another of its credentials, as the answer that issued it has it.
+    pub(crate) fn with_issued(&self, issued: &Value) -> Self {
+        let text = |name: &str| issued[name].as_str().unwrap().to_owned();
+        let credentials = Credentials::new(&text("api_key"), &text("api_secret")).unwrap();
+        let partner = Self::new(&self.base_url, self.partner_id.clone(), credentials);
+        partner.with_credential_id(text("credential_id"))
+    }
+
     /// The same partner on another connection.
     pub(crate) fn again(&self) -> Self {
         self.at(&self.base_url)

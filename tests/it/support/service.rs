@@ -16,6 +16,15 @@ use super::patience::until;
 /// The program.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_vouchsafe");
 
+/// Limits that no test reaches by accident: some place hundreds of orders from one key, and fail from one address to see
+/// what they are told. Tests of limits give their partner limits of its own, or start a service with the defaults.
+const NO_LIMITS: [(&str, &str); 4] = [
+    ("VOUCHSAFE_LIMIT_ORDERS", "1000000/60"),
+    ("VOUCHSAFE_LIMIT_GENERAL", "1000000/60"),
+    ("VOUCHSAFE_LIMIT_AUTH", "1000000/60"),
+    ("VOUCHSAFE_LIMIT_VOUCHERS", "1000000/60"),
+];
+
 /// How long a start may take before the test gives up on it: on a busy machine `initdb` takes its time.
 const START_DEADLINE: Duration = Duration::from_secs(90);
 
@@ -56,11 +65,7 @@ pub(crate) struct Instance {
 /// The service that all tests of this process share.
 pub(crate) fn shared() -> &'static Instance {
     static SHARED: OnceLock<Instance> = OnceLock::new();
-    // Nothing drops what is static: the shell clears the directory away.
-    SHARED.get_or_init(|| {
-        let scratch = scratch().keep();
-        Instance::spawn(&scratch.join("data"), Vec::new(), Some(&scratch))
-    })
+    SHARED.get_or_init(|| Instance::start_for_all(&[]))
 }
 
 /// A directory that the user of Postgres may pass through, too.
@@ -88,6 +93,12 @@ impl Instance {
         instance
     }
 
+    /// Like [`Self::start_with`], for a static: nothing drops one, so the shell clears its directory away.
+    pub(crate) fn start_for_all(settings: &[(&'static str, &'static str)]) -> Self {
+        let scratch = scratch().keep();
+        Self::spawn(&scratch.join("data"), settings.to_vec(), Some(&scratch))
+    }
+
     /// Another process on the data directory of this one, which has ended.
     pub(crate) fn restart(&mut self) {
         assert!(self.shell.try_wait().unwrap().is_some(), "it has not ended yet");
@@ -106,7 +117,8 @@ impl Instance {
         command
             .env("VOUCHSAFE_HTTP_ADDR", http.to_string())
             .env("VOUCHSAFE_ADMIN_ADDR", admin.to_string());
-        command.env_remove("DATABASE_URL").envs(settings.iter().copied());
+        command.env_remove("DATABASE_URL").envs(NO_LIMITS);
+        command.envs(settings.iter().copied());
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -36,6 +36,13 @@ pub(crate) async fn exchange(address: SocketAddr, request: &[u8]) -> Answer {
     answer(read).await
 }
 
+/// Sends these bytes and gives what comes back as it came, until the service closes.
+pub(crate) async fn bytes_of(address: SocketAddr, request: &[u8]) -> Vec<u8> {
+    let (read, mut write) = connect(address).await;
+    drop(write.write_all(request).await);
+    received(read).await
+}
+
 /// Sends the first bytes at once and then one after the other, without end; the answer comes in between.
 pub(crate) async fn drip(address: SocketAddr, first: &[u8], endless: u8) -> Answer {
     let (read, mut write) = connect(address).await;
@@ -56,7 +63,11 @@ async fn connect(address: SocketAddr) -> (OwnedReadHalf, OwnedWriteHalf) {
     TcpStream::connect(address).await.unwrap().into_split()
 }
 
-async fn answer(mut read: OwnedReadHalf) -> Answer {
+async fn answer(read: OwnedReadHalf) -> Answer {
+    parse(&received(read).await)
+}
+
+async fn received(mut read: OwnedReadHalf) -> Vec<u8> {
     let mut received = Vec::new();
     let reading = async {
         let mut part = [0; 4096];
@@ -68,7 +79,7 @@ async fn answer(mut read: OwnedReadHalf) -> Answer {
     tokio::time::timeout(ANSWER_DEADLINE, reading)
         .await
         .expect("the service neither answers nor closes");
-    parse(&received)
+    received
 }
 
 fn parse(received: &[u8]) -> Answer {

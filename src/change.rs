@@ -1,6 +1,6 @@
 //! How is a change in force at once, in the database and in memory?
 //!
-//! Rule: a change runs to its end even if the operator's connection is lost after it was sent, and one change follows
+//! Rule: a change runs to its end even if the connection that asked for it is lost after it was sent, and one change follows
 //! the other; so memory takes them in the order in which they were committed.
 
 use std::future::Future;
@@ -16,7 +16,7 @@ use crate::service::Service;
 static TURN: Mutex<()> = Mutex::const_new(());
 
 /// Makes a change: `work` writes it to the database and then into the memory of the service.
-pub(super) async fn make<T, F>(
+pub(crate) async fn make<T, F>(
     service: &web::Data<Service>,
     work: impl FnOnce(web::Data<Service>) -> F,
 ) -> Result<T, ApiError>
@@ -36,7 +36,7 @@ where
 ///
 /// # Errors
 /// [`sqlx::Error`] when the database does not answer; then memory is as it was.
-pub async fn take_over_changes(service: &web::Data<Service>) -> Result<(), sqlx::Error> {
+pub(crate) async fn take_over_changes(service: &web::Data<Service>) -> Result<(), sqlx::Error> {
     let known = service.clone();
     let in_turn = async move {
         // No change of this node is written while older rows are on their way into memory.

@@ -1,0 +1,284 @@
+//! How much may be asked for, of what?
+//!
+//! A request belongs to one class, and each class has a limit: at most `quota` requests in any `window_s` seconds, for
+//! each API key. The settings have one for every class; a partner may be given others, class by class.
+//!
+//! The JSON of [`Limits`] is what the database keeps, what the trail shows and what is on the wire: one spelling.
+
+use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Most requests that one limit may allow. More is no limit.
+pub const MAX_QUOTA: u32 = 1_000_000_000;
+
+/// Longest window of a limit, seconds: a day, since counters live in memory.
+pub const MAX_WINDOW_S: u32 = 86_400;
+
+/// What a request is counted as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Placing orders.
+    Orders,
+    /// Everything without a class of its own.
+    General,
+    /// Credential endpoints; and, counted by client address, requests that fail to authenticate.
+    Auth,
+    /// Retrieving codes.
+    Vouchers,
+}
+
+impl Class {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Orders, Self::General, Self::Auth, Self::Vouchers];
+
+    /// Its name in settings, in terms of partners, in headers and in figures.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Orders => "orders",
+            Self::General => "general",
+            Self::Auth => "auth",
+            Self::Vouchers => "vouchers",
+        }
+    }
+}
+
+/// At most `quota` requests in any `window_s` seconds. As text `100/60`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limit {
+    /// How many.
+    pub quota: u32,
+    /// In how many seconds.
+    pub window_s: u32,
+}
+
+/// A text that is no limit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidLimit {
+    /// Not two numbers with a slash between them.
+    #[error("expected QUOTA/SECONDS, such as 100/60")]
+    Form,
+    /// A limit that allows nothing, or cannot be counted.
+    #[error("expected a quota of 1 to {MAX_QUOTA} and 1 to {MAX_WINDOW_S} seconds")]
+    OutOfRange,
+}
+
+impl From<ParseIntError> for InvalidLimit {
+    fn from(error: ParseIntError) -> Self {
+        match error.kind() {
+            std::num::IntErrorKind::PosOverflow => Self::OutOfRange,
+            _ => Self::Form,
+        }
+    }
+}
+
+impl Limit {
+    /// Whether it allows something, and can be counted.
+    #[must_use]
+    pub fn is_in_range(&self) -> bool {
+        (1..=MAX_QUOTA).contains(&self.quota) && (1..=MAX_WINDOW_S).contains(&self.window_s)
+    }
+}
+
+impl FromStr for Limit {
+    type Err = InvalidLimit;
+
+    fn from_str(text: &str) -> Result<Self, InvalidLimit> {
+        let (quota, window_s) = text.split_once('/').ok_or(InvalidLimit::Form)?;
+        let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+        if !digits(quota) || !digits(window_s) {
+            return Err(InvalidLimit::Form);
+        }
+        let limit = Self {
+            quota: quota.parse()?,
+            window_s: window_s.parse()?,
+        };
+        limit
+            .is_in_range()
+            .then_some(limit)
+            .ok_or(InvalidLimit::OutOfRange)
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.quota, self.window_s)
+    }
+}
+
+/// The limits of a partner that differ from the settings, by class (contract §8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Placing orders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders: Option<Limit>,
+    /// Everything without a class of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub general: Option<Limit>,
+    /// Credential endpoints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<Limit>,
+    /// Retrieving codes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vouchers: Option<Limit>,
+}
+
+impl Limits {
+    /// That of a class; `None` leaves it to the settings.
+    #[must_use]
+    pub const fn of(&self, class: Class) -> Option<Limit> {
+        match class {
+            Class::Orders => self.orders,
+            Class::General => self.general,
+            Class::Auth => self.auth,
+            Class::Vouchers => self.vouchers,
+        }
+    }
+
+    /// The first class whose limit is out of range.
+    #[must_use]
+    pub fn out_of_range(&self) -> Option<&'static str> {
+        let wrong = |class: &Class| self.of(*class).is_some_and(|limit| !limit.is_in_range());
+        Class::ALL.into_iter().find(wrong).map(Class::as_str)
+    }
+}
+
+/// The limits of the settings: what holds for a partner that was given none of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DefaultLimits {
+    /// Placing orders.
+    pub orders: Limit,
+    /// Everything without a class of its own.
+    pub general: Limit,
+    /// Credential endpoints, and failures to authenticate.
+    pub auth: Limit,
+    /// Retrieving codes.
+    pub vouchers: Limit,
+}
+
+impl DefaultLimits {
+    /// That of a class.
+    #[must_use]
+    pub const fn of(&self, class: Class) -> Limit {
+        match class {
+            Class::Orders => self.orders,
+            Class::General => self.general,
+            Class::Auth => self.auth,
+            Class::Vouchers => self.vouchers,
+        }
+    }
+
+    /// What holds for a partner with these limits of its own.
+    #[must_use]
+    pub fn with(&self, own: &Limits, class: Class) -> Limit {
+        own.of(class).unwrap_or(self.of(class))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_limit_is_read_as_it_is_written() {
+        use InvalidLimit::{Form, OutOfRange};
+        for (text, expected) in [
+            ("100/60", Ok((100, 60))),
+            ("1/1", Ok((1, 1))),
+            ("1000000000/86400", Ok((MAX_QUOTA, MAX_WINDOW_S))),
+            ("007/060", Ok((7, 60))),
+            ("0/60", Err(OutOfRange)),
+            ("1/0", Err(OutOfRange)),
+            ("1000000001/60", Err(OutOfRange)),
+            ("99999999999999999999/60", Err(OutOfRange)),
+            ("1/86401", Err(OutOfRange)),
+            ("", Err(Form)),
+            ("100", Err(Form)),
+            ("/", Err(Form)),
+            ("100/", Err(Form)),
+            ("/60", Err(Form)),
+            ("100/60/1", Err(Form)),
+            ("+100/60", Err(Form)),
+            ("-100/60", Err(Form)),
+            (" 100/60", Err(Form)),
+            ("100 / 60", Err(Form)),
+            ("100/1m", Err(Form)),
+        ] {
+            let read = text.parse::<Limit>().map(|limit| (limit.quota, limit.window_s));
+            assert_eq!(read, expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_limit_allows_something_and_not_everything() {
+        let limits = |quota, window_s| Limits {
+            vouchers: Some(Limit { quota, window_s }),
+            ..Limits::default()
+        };
+        for (quota, window_s, wrong) in [
+            (1, 1, None),
+            (100, 60, None),
+            (0, 60, Some("vouchers")),
+            (1, 0, Some("vouchers")),
+            (1, 86_401, Some("vouchers")),
+            (u32::MAX, 1, Some("vouchers")),
+        ] {
+            assert_eq!(
+                limits(quota, window_s).out_of_range(),
+                wrong,
+                "{quota}/{window_s}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_partners_own_limit_goes_before_the_settings_class_by_class() {
+        let limit = |text: &str| text.parse::<Limit>().unwrap();
+        let defaults = DefaultLimits {
+            orders: limit("100/60"),
+            general: limit("1000/3600"),
+            auth: limit("5/60"),
+            vouchers: limit("101/60"),
+        };
+        let own: Limits = serde_json::from_str(r#"{"general":{"quota":7,"window_s":9}}"#).unwrap();
+        for (class, of_settings, of_partner) in [
+            (Class::Orders, "100/60", "100/60"),
+            (Class::General, "1000/3600", "7/9"),
+            (Class::Auth, "5/60", "5/60"),
+            (Class::Vouchers, "101/60", "101/60"),
+        ] {
+            assert_eq!(defaults.of(class).to_string(), of_settings);
+            assert_eq!(defaults.with(&own, class).to_string(), of_partner);
+            let name = serde_json::to_value(own).unwrap().get(class.as_str()).is_some();
+            assert_eq!(
+                name,
+                own.of(class).is_some(),
+                "the name of a class is its field's"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_limit_reads_back(quota in 1..=MAX_QUOTA, window_s in 1..=MAX_WINDOW_S) {
+            let limit = Limit { quota, window_s };
+            prop_assert_eq!(limit.to_string().parse(), Ok(limit));
+        }
+
+        #[test]
+        fn any_text_is_a_limit_in_range_or_refused(text in "[0-9+ ./-]{0,16}|.{0,16}") {
+            if let Ok(limit) = text.parse::<Limit>() {
+                prop_assert!(limit.is_in_range());
+                let numbers: Vec<u32> = text.split('/').map(|part| part.parse().unwrap()).collect();
+                prop_assert_eq!(numbers, vec![limit.quota, limit.window_s]);
+            }
+        }
+    }
+}

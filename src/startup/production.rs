@@ -1,0 +1,115 @@
+//! What does production refuse to start without (contract §1)?
+
+use anyhow::bail;
+
+use crate::access::environment::Environment;
+use crate::settings::ServeSettings;
+
+/// Says what is missing, if something is.
+///
+/// # Errors
+/// The first thing that is missing, and how it is set.
+pub(super) fn check(settings: &ServeSettings) -> anyhow::Result<()> {
+    if settings.environment == Environment::Sandbox {
+        return Ok(());
+    }
+    if settings.master_key.is_none() {
+        bail!("production needs VOUCHSAFE_MASTER_KEY: 64 hex digits or base64 of 32 random bytes");
+    }
+    if settings.database_url().is_none() {
+        bail!("production needs DATABASE_URL: the Postgres that holds its orders");
+    }
+    if settings.operator_token.is_none() {
+        bail!("production needs VOUCHSAFE_OPERATOR_TOKEN: at least 32 random characters");
+    }
+    for (name, address) in [
+        ("VOUCHSAFE_HTTP_ADDR", settings.http_addr),
+        ("VOUCHSAFE_ADMIN_ADDR", settings.admin_addr),
+    ] {
+        if !address.ip().is_loopback() && settings.trusted_proxies.is_empty() {
+            bail!(
+                "production serves behind a proxy that speaks TLS: set {name} to a loopback address, or \
+                 VOUCHSAFE_TRUSTED_PROXIES to the networks of the proxies"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+    use crate::settings::Cli;
+
+    const WHOLE: [&str; 8] = [
+        "--environment",
+        "production",
+        "--master-key",
+        "key",
+        "--database-url",
+        "postgres://db/vouchsafe",
+        "--operator-token",
+        "token",
+    ];
+
+    /// What the check says of these settings; nothing, if they are enough.
+    fn said(arguments: &[&str]) -> String {
+        let arguments: Vec<OsString> = ["vouchsafe"]
+            .iter()
+            .chain(arguments)
+            .map(OsString::from)
+            .collect();
+        let cli = Cli::read(&arguments).unwrap();
+        check(cli.serve_settings())
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
+    }
+
+    fn said_without(left_out: usize) -> String {
+        let kept = WHOLE
+            .chunks(2)
+            .enumerate()
+            .filter(|(position, _)| *position != left_out);
+        said(&kept.flat_map(|(_, setting)| setting).copied().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn keys_and_database_must_be_given() {
+        for (left_out, named) in [
+            (1, "VOUCHSAFE_MASTER_KEY"),
+            (2, "DATABASE_URL"),
+            (3, "VOUCHSAFE_OPERATOR_TOKEN"),
+        ] {
+            let said = said_without(left_out);
+            assert!(said.starts_with(&format!("production needs {named}: ")), "{said}");
+        }
+        assert_eq!(said(&WHOLE), "");
+        assert_eq!(said(&[]), "", "the sandbox makes its own");
+    }
+
+    #[test]
+    fn another_address_than_loopback_needs_trusted_proxies() {
+        for (flag, address, setting) in [
+            ("--http-addr", "0.0.0.0:8080", "VOUCHSAFE_HTTP_ADDR"),
+            ("--http-addr", "[::]:8080", "VOUCHSAFE_HTTP_ADDR"),
+            ("--http-addr", "203.0.113.7:8080", "VOUCHSAFE_HTTP_ADDR"),
+            ("--admin-addr", "0.0.0.0:8081", "VOUCHSAFE_ADMIN_ADDR"),
+        ] {
+            let listening = [&WHOLE[..], &[flag, address]].concat();
+            let refused = said(&listening);
+            assert!(
+                refused.contains(setting) && refused.contains("VOUCHSAFE_TRUSTED_PROXIES"),
+                "{refused}"
+            );
+            let behind = [&listening[..], &["--trusted-proxies", "10.0.0.0/8"]].concat();
+            assert_eq!(said(&behind), "", "{flag} {address}");
+            assert_eq!(said(&["--environment", "sandbox", flag, address]), "");
+        }
+        for address in ["127.0.0.1:8080", "127.9.9.9:8080", "[::1]:8080"] {
+            assert_eq!(said(&[&WHOLE[..], &["--http-addr", address]].concat()), "");
+        }
+    }
+}

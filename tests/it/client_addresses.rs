@@ -1,0 +1,240 @@
+//! Behind a proxy, whose address counts: on the allowlist, in the trail, and for those who fail to authenticate?
+
+use std::sync::OnceLock;
+
+use hyper::Method;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Value, json};
+use vouchsafe_load::client::Answer;
+use vouchsafe_load::partner::unix_seconds;
+
+use crate::support::{Database, Instance, Operator, Partner, accepted, refused, text_of};
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// Where the partner calls from, through the proxy.
+const HOME: &str = "203.0.113.7";
+
+/// A service that takes this machine for its proxy, with the default limit of failures but a window that no test outlasts.
+fn service() -> &'static Instance {
+    static SERVICE: OnceLock<Instance> = OnceLock::new();
+    SERVICE.get_or_init(|| {
+        Instance::start_for_all(&[
+            ("VOUCHSAFE_TRUSTED_PROXIES", "127.0.0.0/8, 10.0.0.0/8"),
+            ("VOUCHSAFE_LIMIT_AUTH", "5/86400"),
+        ])
+    })
+}
+
+async fn partner() -> (Operator, Partner) {
+    let mut operator = Operator::of(service());
+    let partner = operator.partner_at(&["203.0.113.0/24", "2001:db8::/32"]).await;
+    (operator, partner)
+}
+
+/// A read with these values of `X-Forwarded-For`.
+async fn read_as(
+    partner: &mut Partner,
+    forwarded: &[&str],
+    wrong: Option<(&'static str, &'static str)>,
+) -> Answer {
+    let mut headers = HeaderMap::new();
+    partner.client.credentials().identify(&mut headers);
+    for value in forwarded {
+        headers.append(FORWARDED_FOR, HeaderValue::from_str(value).unwrap());
+    }
+    if let Some((name, value)) = wrong {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    let client = &mut partner.client;
+    client
+        .raw(Method::GET, "/api/v1/wallets", headers, "")
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn the_rightmost_hop_that_is_no_proxy_must_be_on_the_allowlist() {
+    let (_, mut partner) = partner().await;
+    for (forwarded, admitted) in [
+        (&[HOME][..], true),
+        (&["198.51.100.1, 203.0.113.7"], true),
+        (&["203.0.113.7, 10.0.0.2"], true),
+        (&["198.51.100.1", "203.0.113.7", "10.0.0.2"], true),
+        (&["::ffff:203.0.113.7"], true),
+        (&["2001:db8::7"], true),
+        (&["203.0.113.7, 198.51.100.1"], false),
+        (&["203.0.113.7", "198.51.100.1"], false),
+        (&["203.0.113.7, 198.51.100.1, 10.0.0.2"], false),
+        (&[], false),
+        (&["10.0.0.2"], false),
+        (&["203.0.113.7, unknown"], false),
+        (&["203.0.113.7,"], false),
+        (&[""], false),
+    ] {
+        let answer = read_as(&mut partner, forwarded, None).await;
+        if admitted {
+            accepted(&answer, 200);
+        } else {
+            refused(&answer, 403, "IP_NOT_ALLOWED");
+            assert_eq!(answer.header("ratelimit"), None, "who is not known draws nothing");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_other_header_speaks_for_a_client() {
+    let (_, mut partner) = partner().await;
+    for (name, value) in [
+        ("forwarded", "for=203.0.113.7"),
+        ("x-real-ip", HOME),
+        ("true-client-ip", HOME),
+    ] {
+        let answer = read_as(&mut partner, &["198.51.100.1"], Some((name, value))).await;
+        let error = refused(&answer, 403, "IP_NOT_ALLOWED");
+        assert!(
+            error["message"].as_str().unwrap().contains("198.51.100.1"),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_trail_of_codes_has_the_clients_address() {
+    let (mut operator, mut partner) = partner().await;
+    let sale = operator.sale(1).await;
+    operator.top_up(&partner.partner_id, "USD", "100").await;
+    let body = crate::support::order_of(&sale, 1).to_string();
+    let mut headers = partner.headers("/api/v1/orders", body.as_bytes());
+    headers.insert(
+        FORWARDED_FOR,
+        HeaderValue::from_static("198.51.100.9, 203.0.113.7"),
+    );
+    let order = accepted(&partner.post(headers, body).await, 201);
+    let path = format!("/api/v1/orders/{}/vouchers", order["order_id"].as_str().unwrap());
+    let mut headers = HeaderMap::new();
+    let credentials = partner.client.credentials().clone();
+    credentials
+        .sign("GET", &path, b"", unix_seconds())
+        .apply(&mut headers);
+    headers.insert(
+        FORWARDED_FOR,
+        HeaderValue::from_static("198.51.100.9, 203.0.113.7"),
+    );
+    accepted(
+        &partner.client.raw(Method::GET, &path, headers, "").await.unwrap(),
+        200,
+    );
+    let mut database = Database::of(service()).await;
+    let trail = "SELECT address FROM code_retrievals WHERE replace(partner_id::text, '-', '') = $1";
+    let addresses = database
+        .texts(trail, partner.partner_id.strip_prefix("ptn_").unwrap())
+        .await;
+    assert_eq!(addresses, [HOME]);
+}
+
+/// What an error says, without what differs from one request to the next.
+fn said(answer: &Answer) -> (Value, Option<&str>, Vec<&str>) {
+    let mut error = crate::support::json_of(answer)["error"].clone();
+    error["trace_id"] = Value::Null;
+    let mut names: Vec<&str> = answer.headers.keys().map(HeaderName::as_str).collect();
+    names.sort_unstable();
+    (error, answer.header("retry-after"), names)
+}
+
+#[tokio::test]
+async fn who_fails_too_often_is_no_longer_told_why_and_a_right_request_passes() {
+    const WRONG: [(&str, &str); 5] = [
+        ("x-api-secret", "wrong"),
+        ("x-api-key", "vs_sandbox_00000000000000000000000000000000"),
+        ("x-api-key", "nonsense"),
+        (
+            "x-api-secret",
+            "vss_0000000000000000000000000000000000000000000000000000000000000000",
+        ),
+        ("x-api-key", ""),
+    ];
+    let (_, mut partner) = partner().await;
+    let here = "203.0.113.50";
+    for wrong in WRONG {
+        refused(
+            &read_as(&mut partner, &[here], Some(wrong)).await,
+            401,
+            "INVALID_CREDENTIALS",
+        );
+    }
+    let mut told = Vec::new();
+    for wrong in WRONG {
+        let answer = read_as(&mut partner, &[here], Some(wrong)).await;
+        refused(&answer, 429, "RATE_LIMIT_EXCEEDED");
+        let wait_s: u32 = answer.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=86_400).contains(&wait_s));
+        told.push(answer);
+    }
+    // A wrong signature of the right key fails as well.
+    let mut headers = partner.headers("/api/v1/orders", b"{}");
+    headers.insert(FORWARDED_FOR, HeaderValue::from_static("203.0.113.50"));
+    headers.insert("x-signature", HeaderValue::from_static("t=1,v1=0"));
+    told.push(partner.post(headers, "{}").await);
+    let names = |answer: &Answer| said(answer).2.join(" ");
+    assert!(
+        told.iter().all(|answer| names(answer) == names(&told[0])),
+        "{told:#?}"
+    );
+    assert!(told.iter().all(|answer| answer.status == 429), "{told:#?}");
+    // The partner itself, from the same address, goes on; so do its mistakes from another one.
+    accepted(&read_as(&mut partner, &[here], None).await, 200);
+    refused(
+        &read_as(&mut partner, &["203.0.113.51"], Some(WRONG[0])).await,
+        401,
+        "INVALID_CREDENTIALS",
+    );
+    // Writing other addresses in front does not help.
+    let spoofed = read_as(&mut partner, &["198.51.100.7, 203.0.113.50"], Some(WRONG[0])).await;
+    refused(&spoofed, 429, "RATE_LIMIT_EXCEEDED");
+}
+
+#[tokio::test]
+async fn an_ipv6_client_is_its_64() {
+    let (_, mut partner) = partner().await;
+    let wrong = Some(("x-api-secret", "wrong"));
+    for n in 1..=5 {
+        let address = format!("2001:db8:6464:1::{n}");
+        refused(
+            &read_as(&mut partner, &[&address], wrong).await,
+            401,
+            "INVALID_CREDENTIALS",
+        );
+    }
+    for (address, status) in [("2001:db8:6464:1:ffff::", 429), ("2001:db8:6464:2::1", 401)] {
+        let answer = read_as(&mut partner, &[address], wrong).await;
+        assert_eq!(answer.status.as_u16(), status, "{address}: {}", text_of(&answer));
+    }
+}
+
+#[tokio::test]
+async fn what_a_proxy_garbles_is_counted_as_the_proxys() {
+    let (_, mut partner) = partner().await;
+    let wrong = Some(("x-api-secret", "wrong"));
+    let mut statuses = Vec::new();
+    for n in 0..6 {
+        let garbled = format!("203.0.113.7, garbled-{n}");
+        statuses.push(read_as(&mut partner, &[&garbled], wrong).await.status.as_u16());
+    }
+    assert_eq!(statuses, [401, 401, 401, 401, 401, 429]);
+}
+
+#[tokio::test]
+async fn a_credential_narrows_by_the_forwarded_address() {
+    let (mut operator, partner) = partner().await;
+    let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
+    let narrow = json!({ "allowlist": ["203.0.113.9"] });
+    let issued = operator.put(Method::POST, &path, &narrow).await;
+    let mut narrowed = partner.with_issued(&issued);
+    refused(
+        &read_as(&mut narrowed, &[HOME], None).await,
+        403,
+        "IP_NOT_ALLOWED",
+    );
+    accepted(&read_as(&mut narrowed, &["203.0.113.9"], None).await, 200);
+}

@@ -1,0 +1,295 @@
+//! Does a limit let through what it says, tell what is left, and refuse without doing anything (contract §8)?
+
+use hyper::Method;
+use hyper::header::{CONTENT_LENGTH, HeaderValue};
+use serde_json::json;
+use vouchsafe_load::client::Answer;
+use vouchsafe_load::signer::SIGNATURE;
+
+use crate::support::wire::{exchange, head};
+use crate::support::{Operator, Partner, accepted, order_of, refused, shared, text_of, unique};
+use crate::wire::{ORDERS, with};
+
+/// Longer than any test takes, so that nothing comes back on the way. Seconds.
+const WINDOW_S: u32 = 86_400;
+
+/// A partner with 1,000 USD and these quotas.
+async fn limited(operator: &mut Operator, quotas: &[(&str, u32)]) -> Partner {
+    let partner = operator.partner("1000").await;
+    limit(operator, &partner, quotas).await;
+    partner
+}
+
+async fn limit(operator: &mut Operator, partner: &Partner, quotas: &[(&str, u32)]) {
+    let limits: serde_json::Map<_, _> = quotas
+        .iter()
+        .map(|(class, quota)| {
+            (
+                (*class).to_owned(),
+                json!({ "quota": quota, "window_s": WINDOW_S }),
+            )
+        })
+        .collect();
+    operator.patch(partner, &json!({ "limits": limits })).await;
+}
+
+/// What the answer says of its class: its name, the quota, and what is left.
+fn standing(answer: &Answer) -> (String, u32, u32) {
+    let policy = answer.header("ratelimit-policy").unwrap_or_default();
+    let (class, limit) = policy.split_once(";q=").unwrap_or_else(|| panic!("{answer:?}"));
+    let (quota, window_s) = limit.split_once(";w=").unwrap();
+    let standing = answer.header("ratelimit").unwrap();
+    let (same_class, left) = standing.split_once(";r=").unwrap();
+    let (remaining, more_in_s) = left.split_once(";t=").unwrap();
+    assert_eq!((class, window_s), (same_class, "86400"), "{policy} {standing}");
+    assert!((1..=WINDOW_S).contains(&more_in_s.parse().unwrap()), "{standing}");
+    let class = class.trim_matches('"').to_owned();
+    (class, quota.parse().unwrap(), remaining.parse().unwrap())
+}
+
+fn assert_standing(answer: &Answer, class: &str, quota: u32, remaining: u32) {
+    assert_eq!(
+        standing(answer),
+        (class.to_owned(), quota, remaining),
+        "{}",
+        text_of(answer)
+    );
+}
+
+/// A 429 with an honest `Retry-After`.
+fn assert_exhausted(answer: &Answer, class: &str, quota: u32) {
+    let error = refused(answer, 429, "RATE_LIMIT_EXCEEDED");
+    assert_eq!(error["retryable"], true);
+    assert_standing(answer, class, quota, 0);
+    let wait_s: u32 = answer.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=WINDOW_S).contains(&wait_s), "{wait_s}");
+    assert!(
+        answer
+            .header("ratelimit")
+            .unwrap()
+            .ends_with(&format!(";t={wait_s}"))
+    );
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.contains(&format!("{quota} requests of class {class}")),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn each_class_is_drawn_by_its_own_requests_and_every_answer_tells_what_is_left() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(9).await;
+    let quotas = [("orders", 4), ("general", 4), ("vouchers", 3), ("auth", 2)];
+    let mut partner = limited(&mut operator, &quotas).await;
+    let order = partner.order(&sale, 1).await;
+    assert_standing(&order, "orders", 4, 3);
+    let path = |suffix: &str| {
+        let body = accepted(&order, 201);
+        format!("/orders/{}{suffix}", body["order_id"].as_str().unwrap())
+    };
+    // What is refused for another reason is a request like any other.
+    let key = unique("key");
+    for (body, status, left) in [
+        ("{", 400, 2),
+        ("{}", 422, 1),
+        (
+            r#"{"items":[{"product_id":"none","denomination":1,"quantity":1}]}"#,
+            404,
+            0,
+        ),
+    ] {
+        let answer = partner.send_text(&key, body).await;
+        assert_eq!(answer.status.as_u16(), status, "{}", text_of(&answer));
+        assert_standing(&answer, "orders", 4, left);
+    }
+    assert_exhausted(&partner.order(&sale, 1).await, "orders", 4);
+
+    for (path, left) in [
+        (path(""), 3),
+        ("/orders/ord_0".to_owned(), 2),
+        ("/wallets".to_owned(), 1),
+        ("/products?limit=0".to_owned(), 0),
+    ] {
+        assert_standing(&partner.get(&path).await, "general", 4, left);
+    }
+    for path in [
+        path(""),
+        "/categories".to_owned(),
+        "/products/x".to_owned(),
+        "/transactions".to_owned(),
+    ] {
+        assert_exhausted(&partner.get(&path).await, "general", 4);
+    }
+
+    let codes = path("/vouchers");
+    for (path, left) in [(codes.as_str(), 2), ("/orders/ord_0/vouchers", 1), (&codes, 0)] {
+        assert_standing(&partner.signed(Method::GET, path, "").await, "vouchers", 3, left);
+    }
+    assert_exhausted(&partner.signed(Method::GET, &codes, "").await, "vouchers", 3);
+
+    for left in [1, 0] {
+        let answer = partner
+            .signed(Method::POST, "/credentials/rotate", r#"{"overlap_seconds":-1}"#)
+            .await;
+        refused(&answer, 422, "VALIDATION_FAILED");
+        assert_standing(&answer, "auth", 2, left);
+    }
+    let answer = partner.signed(Method::POST, "/credentials/rotate", "{}").await;
+    assert_exhausted(&answer, "auth", 2);
+}
+
+#[tokio::test]
+async fn the_101st_order_of_a_minute_waits() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(0).await;
+    let mut partner = operator.partner("0").await;
+    let limits = json!({ "limits": { "orders": { "quota": 100, "window_s": 3600 } } });
+    operator.patch(&partner, &limits).await;
+    for left in (0..100).rev() {
+        let answer = partner.order(&sale, 1).await;
+        let expected = format!(r#""orders";r={left};t="#);
+        assert_ne!(answer.status, 429);
+        assert!(
+            answer.header("ratelimit").unwrap().starts_with(&expected),
+            "{answer:?}"
+        );
+        assert_eq!(
+            answer.header("ratelimit-policy"),
+            Some(r#""orders";q=100;w=3600"#)
+        );
+    }
+    refused(&partner.order(&sale, 1).await, 429, "RATE_LIMIT_EXCEEDED");
+}
+
+#[tokio::test]
+async fn a_429_executes_nothing_and_burns_no_key() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(3).await;
+    let mut partner = limited(&mut operator, &[("orders", 1)]).await;
+    accepted(&partner.order(&sale, 1).await, 201);
+    let key = unique("key");
+    for _ in 0..3 {
+        assert_exhausted(&partner.order_under(&key, &sale, 1).await, "orders", 1);
+    }
+    assert_eq!(partner.balance("USD").await, "975.00");
+    // Refusals do not count: one more is room for one.
+    limit(&mut operator, &partner, &[("orders", 2)]).await;
+    let answer = partner.order_under(&key, &sale, 2).await;
+    accepted(&answer, 201);
+    assert_eq!(answer.header("idempotent-replayed"), None);
+    assert_standing(&answer, "orders", 2, 0);
+    assert_eq!(partner.balance("USD").await, "925.00");
+}
+
+#[tokio::test]
+async fn a_changed_limit_is_in_force_with_the_next_request_and_counts_what_was_drawn() {
+    let mut operator = Operator::of(shared());
+    let mut partner = limited(&mut operator, &[("general", 5)]).await;
+    for left in [4, 3, 2] {
+        assert_standing(&partner.get("/wallets").await, "general", 5, left);
+    }
+    for (quota, left) in [(10, 6), (6, 1), (6, 0)] {
+        limit(&mut operator, &partner, &[("general", quota)]).await;
+        assert_standing(&partner.get("/wallets").await, "general", quota, left);
+    }
+    for quota in [6, 2, 1] {
+        limit(&mut operator, &partner, &[("general", quota)]).await;
+        assert_exhausted(&partner.get("/wallets").await, "general", quota);
+    }
+    // Another class of the same patch stays as it was, and `null` gives this one back to the settings.
+    operator
+        .patch(&partner, &json!({ "limits": { "general": null } }))
+        .await;
+    let answer = partner.get("/wallets").await;
+    assert_eq!(
+        answer.header("ratelimit-policy"),
+        Some(r#""general";q=1000000;w=60"#)
+    );
+}
+
+#[tokio::test]
+async fn each_key_of_a_partner_has_a_quota_of_its_own() {
+    let mut operator = Operator::of(shared());
+    let mut partner = limited(&mut operator, &[("general", 1)]).await;
+    let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
+    let issued = operator.put(Method::POST, &path, &json!({})).await;
+    let mut other = partner.with_issued(&issued);
+    for one in [&mut partner, &mut other] {
+        assert_standing(&one.get("/wallets").await, "general", 1, 0);
+        assert_exhausted(&one.get("/wallets").await, "general", 1);
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_authenticate_draws_nothing() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(1).await;
+    let mut partner = limited(&mut operator, &[("orders", 1), ("general", 1)]).await;
+    let body = order_of(&sale, 1).to_string();
+    for _ in 0..3 {
+        let mut headers = partner.headers(ORDERS, body.as_bytes());
+        headers.insert(SIGNATURE, HeaderValue::from_static("t=1,v1=00"));
+        let answer = partner.post(headers, body.clone()).await;
+        refused(&answer, 401, "INVALID_SIGNATURE");
+        let mut headers = partner.headers(ORDERS, body.as_bytes());
+        headers.insert("x-api-secret", HeaderValue::from_static("wrong"));
+        let answer = partner.post(headers, body.clone()).await;
+        refused(&answer, 401, "INVALID_CREDENTIALS");
+        assert_eq!(
+            (answer.header("ratelimit"), answer.header("ratelimit-policy")),
+            (None, None)
+        );
+    }
+    assert_standing(&partner.order(&sale, 1).await, "orders", 1, 0);
+    assert_standing(&partner.get("/wallets").await, "general", 1, 0);
+}
+
+#[tokio::test]
+async fn who_has_nothing_left_is_answered_before_a_body_is_read() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(1).await;
+    let mut partner = limited(&mut operator, &[("orders", 1)]).await;
+    accepted(&partner.order(&sale, 1).await, 201);
+    // The body is announced and never comes: whoever waits for it answers 408.
+    let headers = with(partner.headers(ORDERS, b"{}"), CONTENT_LENGTH, "2");
+    let answer = exchange(shared().http_address(), &head("POST /api/v1/orders", &headers)).await;
+    assert_exhausted(&answer, "orders", 1);
+}
+
+#[tokio::test]
+async fn of_many_at_once_no_more_pass_than_the_quota() {
+    let mut operator = Operator::of(shared());
+    let partner = limited(&mut operator, &[("general", 10)]).await;
+    let calls = (0..40).map(|_| {
+        let mut partner = partner.again();
+        async move { partner.get("/wallets").await.status.as_u16() }
+    });
+    let statuses = futures_util::future::join_all(calls).await;
+    let count = |status: u16| statuses.iter().filter(|found| **found == status).count();
+    assert_eq!((count(200), count(429)), (10, 30), "{statuses:?}");
+}
+
+#[tokio::test]
+async fn operators_see_who_was_refused() {
+    let service = shared();
+    let mut operator = Operator::of(service);
+    let mut partner = limited(&mut operator, &[("vouchers", 1)]).await;
+    for _ in 0..2 {
+        partner.codes("ord_0").await;
+    }
+    let mut headers = partner.headers(ORDERS, b"{}");
+    headers.insert("x-timestamp", HeaderValue::from_static("1"));
+    refused(&partner.post(headers, "{}").await, 401, "TIMESTAMP_OUT_OF_RANGE");
+    let answer = operator.call(Method::GET, "/metrics", "text/plain", "").await;
+    for figure in [
+        r#"vouchsafe_rate_limited_total{class="vouchers"} "#,
+        r#"vouchsafe_failed_authentications_total{code="TIMESTAMP_OUT_OF_RANGE"} "#,
+    ] {
+        assert!(
+            text_of(&answer).contains(figure),
+            "{figure}: {}",
+            text_of(&answer)
+        );
+    }
+}
