@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
+use vouchsafe_actors::domain::answer::KnownAnswer;
 use vouchsafe_actors::flows::Unanswered;
 use vouchsafe_actors::testing::world::{Heard, Node, World};
-use vouchsafe_actors::testing::{Fault, FaultKind};
+use vouchsafe_actors::testing::{Fault, FaultKind, build};
 
 use crate::in_a_world;
 use crate::shop::{ALICE, BOB, SECOND, all_is_settled, gift, shop, wants};
@@ -23,6 +24,14 @@ async fn meets(faults: &[Fault]) -> (World, Node, Heard) {
     (world, node, heard)
 }
 
+/// What somebody else is about to keep under a key.
+fn another_answer() -> KnownAnswer {
+    KnownAnswer {
+        fingerprint: build::fingerprint("another"),
+        answer: build::answer("another"),
+    }
+}
+
 in_a_world! {
     async fn whatever_befalls_its_commit_an_order_is_answered_in_the_end() {
         let table: &[(&[Fault], Result<(), Unanswered>)] = &[
@@ -30,6 +39,8 @@ in_a_world! {
             (&[Fault::Slow(SECOND)], Ok(())),
             (&[Fault::Busy], Ok(())),
             (&[Fault::Busy, Fault::Busy], Err(Unanswered::Unavailable)),
+            (&[Fault::Contended], Ok(())),
+            (&[Fault::Contended, Fault::Contended], Err(Unanswered::Unavailable)),
             (&[Fault::Poisoned], Ok(())),
             (&[Fault::Poisoned, Fault::Poisoned], Err(Unanswered::Poisoned)),
             (&[Fault::AnswerLost], Ok(())),
@@ -109,6 +120,52 @@ in_a_world! {
         }
         assert_eq!(poisoned.await.unwrap().unanswered(), Some(&Unanswered::Poisoned));
         assert_eq!((world.db.orders().len(), world.balance(ALICE)), (5, 5_000));
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn of_many_orders_only_those_that_stand_in_somebodys_way_are_not_written() {
+        let (world, node) = shop().await;
+        world.import(&gift(), &[1; 600]);
+        let partners: Vec<_> = (0..511).map(|number| build::partner(1_000 + number)).collect();
+        for partner in &partners {
+            world.give(*partner, 1_000).await;
+        }
+        node.places(&wants(ALICE, "warm", "gift", 1)).await.fresh();
+        world.db.fail_commit("one", Fault::Slow(SECOND));
+        let first: Vec<_> = partners.iter().map(|partner| node.begins(&wants(*partner, "k", "gift", 1))).collect();
+        let stuck = wants(partners[77], "k", "gift", 1);
+        let somebody = world.db.open_key(stuck.key_hash(), another_answer()).await;
+        for (partner, call) in partners.iter().zip(first) {
+            let heard = call.await.unwrap();
+            match *partner == stuck.partner_id {
+                true => assert_eq!(heard.unanswered(), Some(&Unanswered::Unavailable)),
+                false => assert!(heard.fresh().starts_with("DELIVERED"), "{partner}: {}", heard.in_words()),
+            }
+        }
+        somebody.rollback();
+        assert!(node.places(&stuck).await.fresh().starts_with("DELIVERED"));
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn telling_apart_what_collides_ends_while_its_clients_wait() {
+        let (world, node) = shop().await;
+        world.import(&gift(), &[1; 60]);
+        world.db.fail_commit("one", Fault::Slow(SECOND));
+        let first = node.begins(&wants(ALICE, "first", "gift", 1));
+        sleep(MOMENT).await;
+        let asks: Vec<_> = (0..9).map(|n| wants(ALICE, &format!("stuck {n}"), "gift", 1)).collect();
+        let mut others = Vec::new();
+        for ask in &asks {
+            others.push(world.db.open_key(ask.key_hash(), another_answer()).await);
+        }
+        let calls: Vec<_> = asks.iter().map(|ask| node.begins(ask)).collect();
+        first.await.unwrap().fresh();
+        let begun = Instant::now();
+        for call in calls {
+            assert_eq!(call.await.unwrap().unanswered(), Some(&Unanswered::Unavailable));
+        }
+        assert_eq!(begun.elapsed(), 8 * SECOND, "the whole, and three of its parts");
+        drop(others);
         all_is_settled(&world, &node).await;
     }
 

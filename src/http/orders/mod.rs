@@ -34,6 +34,8 @@ pub async fn place(
         fingerprint: fingerprint(request.method().as_str(), request.path(), &signed.body),
         request: request::parse(&signed.body)?,
         catalogue: service.catalogue.now(),
+        approval_rule: None,
+        earlier_orders: None,
     };
     match flows::place_order(&service.engine, command, &JsonWording).await {
         Ok(Placed::Fresh(answer)) => Ok(answered(answer, false)),
