@@ -7,7 +7,7 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize, Serializer};
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 
-use super::body::Json;
+use super::body::JsonOrNothing;
 use super::change;
 use super::operator::{Operator, Role};
 use super::partners;
@@ -18,7 +18,7 @@ use crate::errors::{ApiError, Code};
 use crate::service::Service;
 use crate::store::{Issued, MAX_LIVE_CREDENTIALS, Papers};
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewCredential {
     #[serde(default)]
@@ -73,7 +73,7 @@ pub(super) async fn issue(
     service: web::Data<Service>,
     operator: Operator,
     partner_id: web::Path<String>,
-    Json(request): Json<NewCredential>,
+    JsonOrNothing(request): JsonOrNothing<NewCredential>,
 ) -> Result<HttpResponse, ApiError> {
     let by = operator.may(Role::Admin)?;
     let partner_id = partners::parse_id(&partner_id)?;

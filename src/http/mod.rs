@@ -6,6 +6,7 @@ mod gate;
 mod health;
 pub mod list;
 pub mod orders;
+pub mod pages;
 pub mod products;
 pub mod transactions;
 pub mod vouchers;
@@ -14,7 +15,7 @@ pub mod wallets;
 use actix_web::http::header::{ALLOW, HeaderValue};
 use actix_web::{HttpResponse, Resource, ResponseError as _, web};
 pub use gate::{Gate, operator_gate, partner_gate};
-pub use health::{alive, ready};
+pub use health::routes as health_routes;
 pub use list::Page;
 pub use orders::unanswered_error;
 pub use transactions::TransactionBody;
@@ -24,8 +25,8 @@ use crate::errors::{ApiError, Code};
 /// The routes of the partner's listener. A route of the operator's is 404 here.
 pub fn routes(config: &mut web::ServiceConfig) {
     config
-        .service(resource("/healthz", "GET").route(web::get().to(alive)))
-        .service(resource("/readyz", "GET").route(web::get().to(ready)))
+        .configure(health::routes)
+        .configure(|config| pages::routes(config, &pages::PARTNER))
         .service(
             web::scope("/api/v1")
                 .service(resource("/categories", "GET").route(web::get().to(categories::list)))

@@ -68,6 +68,9 @@ pub struct AuditFilter {
     pub subject: Option<String>,
 }
 
+/// How many changes are compared: more than can be under way at once.
+const NEWEST_CHANGES: i64 = 100;
+
 /// What is done to what.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deed<'a> {
@@ -109,6 +112,27 @@ fn text(value: &impl Serialize) -> Result<String, sqlx::Error> {
 pub(super) const NOTHING: Option<&()> = None;
 
 impl PgStore {
+    /// Names the newest changes that every node has to know of: two answers are the same when nothing was changed
+    /// between them. More than the newest number, since transactions do not commit in the order of their numbers.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn newest_changes(&self) -> Result<Vec<i64>, sqlx::Error> {
+        self.run(|pool| async move {
+            sqlx::query_scalar(
+                "SELECT audit_id
+                   FROM audit_log
+                  WHERE action LIKE 'partner.%' OR action LIKE 'credential.%' OR action LIKE 'product.%'
+                  ORDER BY audit_id DESC
+                  LIMIT $1",
+            )
+            .bind(NEWEST_CHANGES)
+            .fetch_all(&pool)
+            .await
+        })
+        .await
+    }
+
     /// Up to `limit` entries, newest first, older than `before`.
     ///
     /// # Errors

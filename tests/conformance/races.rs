@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use vouchsafe::store::PgStore;
+use vouchsafe::store::PgNode;
 use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::ledger::Receipt;
 use vouchsafe_actors::domain::product::Sku;
@@ -68,7 +68,7 @@ fn everything() -> StockRequest {
 }
 
 /// A partner with [`FUNDS`], and a node.
-async fn open(subject: &PgSubject) -> (PartnerId, Arc<PgStore>) {
+async fn open(subject: &PgSubject) -> (PartnerId, Arc<PgNode>) {
     let partner = build::partner(1);
     subject.add_partner(partner).await;
     subject.top_up(build::usd_of(partner), build::minor(FUNDS)).await;
