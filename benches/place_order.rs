@@ -169,6 +169,8 @@ fn command(partner_id: PartnerId, catalogue: &Arc<Catalogue>) -> PlaceOrder {
             metadata: None,
         },
         catalogue: Arc::clone(catalogue),
+        approval_rule: None,
+        earlier_orders: None,
     }
 }
 

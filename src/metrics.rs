@@ -12,7 +12,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::journal::JournalMetrics;
-use vouchsafe_actors::supervisor::{ActorState, Reading};
+use vouchsafe_actors::supervisor::Total;
 
 use crate::access::limits::Class;
 use crate::access::rate_limits::RateLimits;
@@ -202,18 +202,8 @@ impl Metrics {
     #[must_use]
     pub fn render(&self, engine: &Engine, rate_limits: &RateLimits) -> String {
         self.read_limits(rate_limits);
-        self.read_actors(
-            "wallet",
-            engine.wallets.readings().into_iter().map(|(_, reading)| reading),
-        );
-        self.read_actors(
-            "inventory",
-            engine
-                .inventory
-                .readings()
-                .into_iter()
-                .map(|(_, reading)| reading),
-        );
+        self.read_actors("wallet", engine.wallets.total());
+        self.read_actors("inventory", engine.inventory.total());
         self.under_way
             .set(i64::try_from(engine.under_way()).unwrap_or(i64::MAX));
         let mut text = String::new();
@@ -232,25 +222,19 @@ impl Metrics {
             .set(i64::try_from(addresses).unwrap_or(i64::MAX));
     }
 
-    fn read_actors(&self, kind: &'static str, readings: impl Iterator<Item = Reading>) {
-        let (mut count, mut depth, mut deepest, mut not_ready) = (0_i64, 0_i64, 0_i64, 0_i64);
-        let (mut handled, mut restarts) = (0, 0);
-        for reading in readings {
-            let waiting = i64::try_from(reading.mailbox_depth).unwrap_or(i64::MAX);
-            count += 1;
-            depth += waiting;
-            deepest = deepest.max(waiting);
-            not_ready += i64::from(reading.state != ActorState::Ready);
-            handled += reading.handled;
-            restarts += u64::from(reading.restarts);
-        }
+    fn read_actors(&self, kind: &'static str, total: Total) {
         let labels = ActorLabels { kind };
-        self.actors.get_or_create(&labels).set(count);
-        self.mailbox_depth.get_or_create(&labels).set(depth);
-        self.deepest_mailbox.get_or_create(&labels).set(deepest);
-        self.not_ready.get_or_create(&labels).set(not_ready);
-        set(&self.handled.get_or_create(&labels), handled);
-        set(&self.restarts.get_or_create(&labels), restarts);
+        for (figures, value) in [
+            (&self.actors, total.actors),
+            (&self.mailbox_depth, total.mailbox_depth),
+            (&self.deepest_mailbox, total.deepest_mailbox),
+            (&self.not_ready, total.not_ready),
+        ] {
+            let value = i64::try_from(value).unwrap_or(i64::MAX);
+            figures.get_or_create(&labels).set(value);
+        }
+        set(&self.handled.get_or_create(&labels), total.handled);
+        set(&self.restarts.get_or_create(&labels), total.restarts);
     }
 }
 

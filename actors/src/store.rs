@@ -27,7 +27,11 @@ pub enum CommitError {
     /// Certainly not written, because of what is in it: writing it again fails again.
     #[error("the batch was refused: {0}")]
     Poisoned(String),
-    /// Certainly not written, because of the moment: a lock, a deadlock, no room. Writing it again may succeed.
+    /// Certainly not written, because something in it waited too long for somebody else, or ran into them. The rest of it
+    /// may be written without that.
+    #[error("the batch collided with somebody else: {0}")]
+    Contended(String),
+    /// Certainly not written, because of the moment: no room, a server that is standing by. Writing it again may succeed.
     #[error("the batch could not be written now: {0}")]
     Busy(String),
     /// Certainly not written: the lane's generation is no longer this one.

@@ -42,7 +42,7 @@ async fn a_slow_commit_takes_its_time_and_holds_its_locks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_that_is_not_given_back_makes_the_commit_busy() {
+async fn a_lock_that_is_not_given_back_makes_the_commit_collide() {
     let db = MemoryDatabase::new();
     let (_store, mut lane) = lane(&db).await;
     let record = debit("a");
@@ -51,7 +51,10 @@ async fn a_lock_that_is_not_given_back_makes_the_commit_busy() {
         answer: build::answer("b"),
     };
     let other = db.open_key(record[0].claim.key, known).await;
-    assert!(matches!(lane.commit(1, &record).await, Err(CommitError::Busy(_))));
+    assert!(matches!(
+        lane.commit(1, &record).await,
+        Err(CommitError::Contended(_))
+    ));
     other.rollback();
     assert!(lane.commit(2, &record).await.is_ok());
 }

@@ -269,15 +269,9 @@ fn verdict(row: &PgRow) -> Result<Verdict, sqlx::Error> {
     let word: i16 = row.try_get("verdict")?;
     Ok(match word {
         0 => Verdict::Committed(receipt(row)?),
-        1 => known(row)?.map_or(Verdict::Stale(Stale::default()), Verdict::KeyKnown),
-        2 => Verdict::Stale(Stale {
-            balance: true,
-            stock: false,
-        }),
-        3 => Verdict::Stale(Stale {
-            balance: false,
-            stock: true,
-        }),
+        1 => known(row)?.map_or(Verdict::Stale(Stale::KeyPurged), Verdict::KeyKnown),
+        2 => Verdict::Stale(Stale::Balance),
+        3 => Verdict::Stale(Stale::Stock),
         other => {
             return Err(sqlx::Error::Decode(
                 format!("verdict {other} is not known").into(),

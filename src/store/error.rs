@@ -9,6 +9,10 @@ use vouchsafe_actors::store::{CommitError, Unavailable};
 /// Raised by `commit_batch` when the lane's generation is no longer the one it was called with.
 const FENCED: &str = "VS001";
 
+/// SQLSTATEs that say "somebody else is in the way of something in this batch": serialisation, deadlock, lock timeout,
+/// statement timeout.
+const CONTENDED: &[&str] = &["40001", "40P01", "55P03", "57014"];
+
 /// Classes of SQLSTATE that say "not now": connection, state of the transaction (a server that is read-only since it
 /// stands by), rolled back (deadlock, serialisation), no resources, an object in use or locked, an operator intervened (a
 /// timeout is one), a failure of the system.
@@ -21,6 +25,7 @@ pub(super) fn commit_error(error: &sqlx::Error) -> CommitError {
     };
     match answer.code() {
         FENCED => CommitError::Fenced,
+        code if CONTENDED.contains(&code) => CommitError::Contended(describe(error)),
         code if BUSY_CLASSES.iter().any(|class| code.starts_with(class)) => {
             CommitError::Busy(describe(error))
         }

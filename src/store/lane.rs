@@ -157,10 +157,7 @@ async fn read_verdict(connection: &mut PgConnection, record: &Record) -> Result<
             Verdict::Committed(read_receipt(connection, record).await?)
         }
         Some(known) => Verdict::KeyKnown(known),
-        None => Verdict::Stale(Stale {
-            balance: true,
-            stock: true,
-        }),
+        None => Verdict::Stale(Stale::Unclear),
     })
 }
 

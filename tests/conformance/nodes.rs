@@ -33,10 +33,7 @@ async fn commit(lane: &mut Box<dyn LaneStore>, batch: i64, record: &Record) -> V
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_was_paused_past_its_lease_sells_nothing_of_what_was_taken() {
-    const GONE: Verdict = Verdict::Stale(Stale {
-        balance: false,
-        stock: true,
-    });
+    const GONE: Verdict = Verdict::Stale(Stale::Stock);
     let subject = PgSubject::new().await;
     let partner = build::partner(1);
     subject.add_partner(partner).await;

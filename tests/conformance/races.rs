@@ -111,10 +111,7 @@ const SPEND: &str = "
       FROM booked AS b";
 
 async fn a_wallet_is_read_as_it_is_after_the_wait_for_it(subject: &PgSubject) {
-    const SHORT: Verdict = Verdict::Stale(Stale {
-        balance: true,
-        stock: false,
-    });
+    const SHORT: Verdict = Verdict::Stale(Stale::Balance);
     let (partner, node) = open(subject).await;
     let mut lane = node.open_lane(0).await.unwrap();
     let record = build::pending(partner, "a", 8_000);
@@ -133,10 +130,7 @@ async fn a_wallet_is_read_as_it_is_after_the_wait_for_it(subject: &PgSubject) {
 }
 
 async fn a_chunk_is_read_as_it_is_after_the_wait_for_it(subject: &PgSubject) {
-    const GONE: Verdict = Verdict::Stale(Stale {
-        balance: false,
-        stock: true,
-    });
+    const GONE: Verdict = Verdict::Stale(Stale::Stock);
     const TAKE: &str = "UPDATE chunks SET node = 'two'";
     let (partner, node) = open(subject).await;
     let _other_node = subject.start("two").await;
@@ -172,7 +166,7 @@ async fn a_voucher_of_another_chunk_is_stale(subject: &PgSubject) {
     let record = build::delivered(partner, "a", &[(&gift(), &[mixed_up])]);
     let verdicts = lane.commit(1, &[record]).await.unwrap();
     assert!(
-        matches!(verdicts[..], [Verdict::Stale(stale)] if stale.stock),
+        matches!(verdicts[..], [Verdict::Stale(Stale::Stock)]),
         "{verdicts:?}"
     );
     assert_eq!(subject.allocations().await, []);

@@ -124,7 +124,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// [`Unpriced`], for the first line that has none.
-    pub fn price(&self, request: RequestedOrder) -> Result<PricedOrder, Unpriced> {
+    pub fn price(&self, request: &RequestedOrder) -> Result<PricedOrder, Unpriced> {
         let mut currency = request.currency;
         let mut total = Amount::ZERO;
         let mut lines = Vec::with_capacity(request.lines.len());
@@ -141,18 +141,12 @@ impl Catalogue {
             lines.push(priced);
         }
         let currency = currency.ok_or(Unpriced::TooLarge)?;
-        let RequestedOrder {
-            fulfilment,
-            reference,
-            metadata,
-            ..
-        } = request;
         Ok(PricedOrder {
             lines,
             total: total.of(currency),
-            fulfilment,
-            reference,
-            metadata,
+            fulfilment: request.fulfilment,
+            reference: request.reference.clone(),
+            metadata: request.metadata.clone(),
         })
     }
 

@@ -1,6 +1,7 @@
 //! What the business is made of, as plain data: no actor, no storage, no network.
 
 pub mod answer;
+pub mod approval;
 pub mod catalogue;
 pub mod clock;
 pub mod event;

@@ -1,4 +1,5 @@
-//! What every flow with an idempotency key does first and last: take the key, or give the answer that was given.
+//! What every flow with an idempotency key does: take the key or give the answer that was given, decide, make it durable,
+//! and decide again when the world has moved on.
 //!
 //! | step | in memory | on disk |
 //! |---|---|---|
@@ -16,8 +17,12 @@ use tokio::time::Instant;
 
 use crate::domain::answer::{Answer, Fingerprint, KeyHash, KnownAnswer};
 use crate::engine::Engine;
-use crate::journal::{Hold, Outcome, Record, Ticket};
+use crate::journal::{Hold, Outcome, Record, Stale, Ticket};
 use crate::keys::{Begun, Ended};
+use crate::supervisor::{Patience, Undecided};
+
+/// How often a request is decided when its commit finds each time that the world has moved on.
+const MAX_DECISIONS: u32 = 3;
 
 /// How long a request waits for the one that came first with its key (contract §5).
 const KEY_PATIENCE: Duration = Duration::from_secs(2);
@@ -26,8 +31,32 @@ const KEY_PATIENCE: Duration = Duration::from_secs(2);
 /// record goes on without it, and the key answers "in progress" until its fate is known.
 const COMMIT_PATIENCE: Duration = Duration::from_secs(10);
 
+/// The answer under a key.
+pub(super) struct Given {
+    pub(super) answer: Answer,
+    /// Whether it was given before.
+    pub(super) replayed: bool,
+}
+
+/// What a flow has decided, to be made durable.
+pub(super) struct Decided {
+    pub(super) record: Record,
+    /// What it rests on.
+    pub(super) holds: Vec<Box<dyn Hold>>,
+    /// Whether the record is a refusal, which is kept only if the key was not answered before.
+    pub(super) refuses: bool,
+}
+
+/// What a flow decides under.
+pub(super) struct Attempt {
+    /// How long it may wait for decisions, over all attempts.
+    pub(super) patience: Patience,
+    /// How often a commit has found vouchers gone that it rested on.
+    pub(super) refuted_stock: u32,
+}
+
 /// Whose turn it is.
-pub(super) enum Turn {
+enum Turn {
     /// This request runs.
     Run(Ticket),
     /// It was answered before.
@@ -58,17 +87,82 @@ pub enum Unanswered {
 }
 
 /// How a record that was submitted ended, where it ended.
-pub(super) enum Finished {
+enum Finished {
     /// With the answer of this record.
     Committed(Answer),
     /// With the answer that was given before.
     Replayed(Answer),
     /// Undecided: decide again.
-    Stale(Ticket),
+    Stale(Stale, Ticket),
+}
+
+impl From<Undecided> for Unanswered {
+    fn from(_: Undecided) -> Self {
+        Self::Unavailable
+    }
+}
+
+/// Answers the request that has this key: as before, or by what `decide` says. What it refuses with an error is kept
+/// nowhere.
+///
+/// # Errors
+/// Those of `decide`, and [`Unanswered`]; then nothing was written, or it says that this is not known yet.
+pub(super) async fn answer<E: From<Unanswered>>(
+    engine: &Engine,
+    key: KeyHash,
+    request: Fingerprint,
+    decide: impl AsyncFn(&Attempt) -> Result<Decided, E>,
+) -> Result<Given, E> {
+    let mut ticket = match begin(engine, key, request).await? {
+        Turn::Answered(answer) => return Ok(Given::before(answer)),
+        Turn::Run(ticket) => ticket,
+    };
+    let mut attempt = Attempt {
+        patience: Patience::begin(),
+        refuted_stock: 0,
+    };
+    for _ in 0..MAX_DECISIONS {
+        let decided = decide(&attempt).await;
+        if decided.as_ref().map_or(true, |decided| decided.refuses) {
+            ticket = match look_up(engine, ticket, request).await? {
+                Turn::Answered(answer) => return Ok(Given::before(answer)),
+                Turn::Run(same) => same,
+            };
+        }
+        let Decided { record, holds, .. } = decided?;
+        ticket = match finish(engine, record, holds, ticket).await? {
+            Finished::Committed(answer) => return Ok(Given::now(answer)),
+            Finished::Replayed(answer) => return Ok(Given::before(answer)),
+            Finished::Stale(stale, same) => {
+                attempt.refuted_stock += u32::from(stale.doubts_stock());
+                same
+            }
+        };
+    }
+    match look_up(engine, ticket, request).await? {
+        Turn::Answered(answer) => Ok(Given::before(answer)),
+        Turn::Run(_) => Err(Unanswered::Unavailable.into()),
+    }
+}
+
+impl Given {
+    const fn now(answer: Answer) -> Self {
+        Self {
+            answer,
+            replayed: false,
+        }
+    }
+
+    const fn before(answer: Answer) -> Self {
+        Self {
+            answer,
+            replayed: true,
+        }
+    }
 }
 
 /// Takes the key, or says what it was answered.
-pub(super) async fn begin(engine: &Engine, key: KeyHash, request: Fingerprint) -> Result<Turn, Unanswered> {
+async fn begin(engine: &Engine, key: KeyHash, request: Fingerprint) -> Result<Turn, Unanswered> {
     let patience_ends = Instant::now() + KEY_PATIENCE;
     loop {
         let waiter = match engine.keys.begin(key) {
@@ -93,11 +187,7 @@ pub(super) async fn begin(engine: &Engine, key: KeyHash, request: Fingerprint) -
 }
 
 /// Looks the key up in the store before something is refused: the answer that was given before, or the ticket back.
-pub(super) async fn look_up(
-    engine: &Engine,
-    ticket: Ticket,
-    request: Fingerprint,
-) -> Result<Turn, Unanswered> {
+async fn look_up(engine: &Engine, ticket: Ticket, request: Fingerprint) -> Result<Turn, Unanswered> {
     match engine.store.find_answer(ticket.key.key()).await {
         Ok(None) => Ok(Turn::Run(ticket)),
         Ok(Some(known)) => {
@@ -112,7 +202,7 @@ pub(super) async fn look_up(
 }
 
 /// Hands the record over and waits for its fate.
-pub(super) async fn finish(
+async fn finish(
     engine: &Engine,
     record: Record,
     holds: Vec<Box<dyn Hold>>,
@@ -123,7 +213,7 @@ pub(super) async fn finish(
     match tokio::time::timeout(COMMIT_PATIENCE, outcome).await {
         Ok(Ok(Outcome::Committed(answer))) => Ok(Finished::Committed(answer)),
         Ok(Ok(Outcome::KeyKnown(known))) => replay(known, request).map(Finished::Replayed),
-        Ok(Ok(Outcome::Stale(_, ticket))) => Ok(Finished::Stale(ticket)),
+        Ok(Ok(Outcome::Stale(stale, ticket))) => Ok(Finished::Stale(stale, ticket)),
         Ok(Ok(Outcome::Poisoned)) => Err(Unanswered::Poisoned),
         Ok(Ok(Outcome::Busy)) => Err(Unanswered::Unavailable),
         // The lane is gone, and what was under way in it with it: the next start finds out.

@@ -12,29 +12,32 @@
 //! Wallet first, then SKUs sorted: waiting for each other's holds cannot go round in a circle. A cache miss sets no voucher
 //! aside for good: what was held for it goes back when the decision is made, and the record has the debit alone.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+mod draft;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use time::OffsetDateTime;
 
-use super::keyed::{self, Finished, Turn, Unanswered};
-use crate::domain::answer::{Answer, Fingerprint, Keep, KeyHash};
+use self::draft::Draft;
+use super::keyed::{self, Unanswered};
+use crate::domain::answer::{Answer, Fingerprint, KeyHash};
+use crate::domain::approval::{ApprovalRule, waits_for_approval};
 use crate::domain::catalogue::{Catalogue, RequestedOrder, Unpriced};
-use crate::domain::event::EventBundle;
-use crate::domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
-use crate::domain::ledger::{LedgerKind, Movement};
+use crate::domain::ids::PartnerId;
 use crate::domain::money::{Amount, Money};
 use crate::domain::order::{Fulfilment, Order, PendingReason, PricedLine, PricedOrder};
-use crate::domain::product::{Approval, Route, Sku};
-use crate::domain::voucher::{Allocation, Expiry, Shelved};
+use crate::domain::product::{Route, Sku};
+use crate::domain::voucher::Expiry;
 use crate::engine::Engine;
 use crate::inventory::{StockHold, Supply};
-use crate::journal::{Hold, KeyClaim, Record, Ticket};
-use crate::supervisor::{Patience, TooLong};
+use crate::supervisor::Patience;
+use crate::wallet::purse::Wish;
 use crate::wallet::{Funds, WalletHold};
 
-/// How often an order is decided when its commit finds each time that the world has moved on.
-const MAX_DECISIONS: u32 = 3;
+/// After how many commits that found a voucher gone the shelves are doubted as a whole: what one chunk shows may be true
+/// of all, and the last decision is not to be made on the next one.
+const SHELVES_DOUBTED_AFTER: u32 = 2;
 
 /// A partner's wish, ready to be decided.
 #[derive(Debug, Clone)]
@@ -49,6 +52,10 @@ pub struct PlaceOrder {
     pub request: RequestedOrder,
     /// What this partner may order.
     pub catalogue: Arc<Catalogue>,
+    /// When its orders wait for an operator beside those of products that always do; `None` when nothing was agreed.
+    pub approval_rule: Option<Arc<ApprovalRule>>,
+    /// How many orders it placed before, if [`ApprovalRule::counts_orders`].
+    pub earlier_orders: Option<u64>,
 }
 
 /// A refusal that is kept under the key.
@@ -117,78 +124,45 @@ pub async fn place_order(
     command: PlaceOrder,
     wording: &dyn Wording,
 ) -> Result<Placed, NotPlaced> {
-    let PlaceOrder {
-        partner_id,
-        key,
-        fingerprint,
-        request,
-        catalogue,
-    } = command;
-    let mut ticket = match keyed::begin(engine, key, fingerprint).await? {
-        Turn::Answered(answer) => return Ok(Placed::Replayed(answer)),
-        Turn::Run(ticket) => ticket,
-    };
-    let priced = match catalogue.price(request) {
-        Ok(priced) => priced,
-        Err(unpriced) => return unless_known(engine, ticket, fingerprint, unpriced.into()).await,
-    };
-    let patience = Patience::begin();
-    for _ in 0..MAX_DECISIONS {
-        let at = engine.clock.now();
-        let Ok(decision) = decide(engine, partner_id, &priced, at, &patience).await else {
-            return unless_known(engine, ticket, fingerprint, Unanswered::Unavailable.into()).await;
-        };
-        if let Decision::Refuse(_) = decision {
-            match keyed::look_up(engine, ticket, fingerprint).await? {
-                Turn::Answered(answer) => return Ok(Placed::Replayed(answer)),
-                Turn::Run(same) => ticket = same,
-            }
+    let decide = async |attempt: &keyed::Attempt| {
+        let priced = command.catalogue.price(&command.request)?;
+        if attempt.refuted_stock == SHELVES_DOUBTED_AFTER {
+            needs(&priced)
+                .into_keys()
+                .for_each(|sku| engine.inventory.doubt(sku));
         }
+        let at = engine.clock.now();
+        let decision = decide(engine, &command, &priced, at, &attempt.patience).await?;
         let draft = Draft {
-            partner_id,
-            key,
-            fingerprint,
+            command: &command,
             priced: &priced,
             at,
         };
-        let (record, holds) = draft.record(decision, wording);
-        match keyed::finish(engine, record, holds, ticket).await? {
-            Finished::Committed(answer) => return Ok(Placed::Fresh(answer)),
-            Finished::Replayed(answer) => return Ok(Placed::Replayed(answer)),
-            Finished::Stale(same) => ticket = same,
-        }
-    }
-    unless_known(engine, ticket, fingerprint, Unanswered::Unavailable.into()).await
-}
-
-/// Refuses for `reason`, unless the key was answered before.
-async fn unless_known(
-    engine: &Engine,
-    ticket: Ticket,
-    fingerprint: Fingerprint,
-    reason: NotPlaced,
-) -> Result<Placed, NotPlaced> {
-    match keyed::look_up(engine, ticket, fingerprint).await? {
-        Turn::Answered(answer) => Ok(Placed::Replayed(answer)),
-        Turn::Run(_) => Err(reason),
-    }
+        Ok(draft.decided(decision, wording))
+    };
+    let given = keyed::answer::<NotPlaced>(engine, command.key, command.fingerprint, decide).await?;
+    Ok(if given.replayed {
+        Placed::Replayed(given.answer)
+    } else {
+        Placed::Fresh(given.answer)
+    })
 }
 
 async fn decide(
     engine: &Engine,
-    partner_id: PartnerId,
+    command: &PlaceOrder,
     priced: &PricedOrder,
     at: OffsetDateTime,
     patience: &Patience,
-) -> Result<Decision, TooLong> {
+) -> Result<Decision, Unanswered> {
     let Money { amount, currency } = priced.total;
     let money = match engine
         .wallets
-        .set_aside(partner_id, currency, amount, patience)
+        .set_aside(command.partner_id, currency, Wish::Take(amount), patience)
         .await?
     {
         Funds::Held(money) => money,
-        Funds::Short(available) => {
+        Funds::Refused(available) => {
             return Ok(Decision::Refuse(Refusal::InsufficientFunds {
                 needed: priced.total,
                 available,
@@ -214,10 +188,11 @@ async fn decide(
                 };
                 return Ok(Decision::Refuse(refusal));
             }
-            Supply::Elsewhere => return Err(TooLong),
+            Supply::Elsewhere => return Err(Unanswered::Unavailable),
         }
     }
-    let approval = priced.lines.iter().any(|line| line.approval == Approval::Always);
+    let rule = command.approval_rule.as_deref();
+    let approval = waits_for_approval(priced, rule, command.earlier_orders);
     Ok(match (approval, backorder) {
         (true, _) => Decision::Await(money, PendingReason::Approval),
         (false, true) => Decision::Await(money, PendingReason::Vendor),
@@ -250,101 +225,4 @@ fn needs(priced: &PricedOrder) -> BTreeMap<&Sku, Need> {
         need.quantity += *quantity as usize;
     }
     needs
-}
-
-/// What the record is made of, whatever was decided.
-struct Draft<'a> {
-    partner_id: PartnerId,
-    key: KeyHash,
-    fingerprint: Fingerprint,
-    priced: &'a PricedOrder,
-    at: OffsetDateTime,
-}
-
-impl Draft<'_> {
-    fn record(&self, decision: Decision, wording: &dyn Wording) -> (Record, Vec<Box<dyn Hold>>) {
-        let order_id = OrderId::generate();
-        match decision {
-            Decision::Refuse(refusal) => (
-                Record {
-                    order: None,
-                    movement: None,
-                    events: None,
-                    ..self.kept(wording.refused(&refusal))
-                },
-                vec![],
-            ),
-            Decision::Await(money, reason) => {
-                let order = Order::pending(order_id, self.partner_id, self.priced, reason, self.at);
-                (
-                    self.order(order, self.priced.total.amount, wording),
-                    vec![Box::new(money)],
-                )
-            }
-            Decision::Deliver(money, stock) => {
-                let vouchers = allot(self.priced, &stock);
-                let order = Order::delivered(order_id, self.partner_id, self.priced, vouchers, self.at);
-                let mut holds: Vec<Box<dyn Hold>> = vec![Box::new(money)];
-                holds.extend(stock.into_iter().map(|hold| Box::new(hold) as Box<dyn Hold>));
-                (self.order(order, Amount::ZERO, wording), holds)
-            }
-        }
-    }
-
-    fn order(&self, order: Order, pending: Amount, wording: &dyn Wording) -> Record {
-        let movement = Movement {
-            transaction_id: TransactionId::generate(),
-            currency: order.total.currency,
-            kind: LedgerKind::Debit,
-            amount: Amount::from_minor(-order.total.amount.minor()),
-            pending_orders: pending,
-            order_id: Some(order.order_id),
-            reference: order.reference.clone(),
-            booked_by: None,
-        };
-        let kept = self.kept(wording.accepted(&order));
-        Record {
-            movement: Some(movement),
-            events: Some(EventBundle::accepted(&order)),
-            order: Some(order),
-            ..kept
-        }
-    }
-
-    fn kept(&self, answer: Answer) -> Record {
-        let claim = KeyClaim {
-            key: self.key,
-            fingerprint: self.fingerprint,
-            answer,
-            keep: Keep::Day,
-        };
-        Record {
-            partner_id: self.partner_id,
-            claim,
-            order: None,
-            movement: None,
-            events: None,
-        }
-    }
-}
-
-/// Gives each line its vouchers, each with a public id of its own.
-fn allot(priced: &PricedOrder, stock: &[StockHold]) -> Vec<Allocation> {
-    let held = stock
-        .iter()
-        .map(|hold| (hold.sku(), hold.vouchers().iter().copied().collect()));
-    let mut held: HashMap<&Sku, VecDeque<Shelved>> = held.collect();
-    let mut allotted = Vec::new();
-    for line in &priced.lines {
-        let vouchers = held
-            .get_mut(&line.sku)
-            .into_iter()
-            .flat_map(|v| v.drain(..line.quantity as usize));
-        allotted.extend(vouchers.map(|voucher| Allocation {
-            voucher_id: VoucherId::generate(),
-            sku: line.sku.clone(),
-            voucher,
-        }));
-    }
-    allotted
 }

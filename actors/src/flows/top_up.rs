@@ -3,23 +3,20 @@
 //! | step | in memory | on disk |
 //! |---|---|---|
 //! | take the reference as the key | key, admission | nothing |
-//! | set money aside, if any is taken | hold | nothing |
+//! | set money aside, if any is taken; find room, if any is added | hold | nothing |
 //! | the lane commits | the wallet knows its balance | ledger entry, balance, the entry's id under its reference |
 //!
 //! The reference is kept for ever: the same one never books twice.
 
-use super::keyed::{self, Finished, Turn, Unanswered};
+use super::keyed::{self, Decided, Unanswered};
 use crate::domain::answer::{Answer, Fingerprint, Keep, KeyHash};
 use crate::domain::ids::{PartnerId, TransactionId};
 use crate::domain::ledger::{BookedBy, LedgerKind, Movement};
 use crate::domain::money::{Amount, Money};
 use crate::engine::Engine;
-use crate::journal::{Hold, KeyClaim, Record, Ticket};
-use crate::supervisor::Patience;
+use crate::journal::{KeyClaim, Record};
 use crate::wallet::Funds;
-
-/// How often a booking is decided when its commit finds each time that the wallet has moved on.
-const MAX_DECISIONS: u32 = 3;
+use crate::wallet::purse::{MAX_BALANCE, Wish};
 
 /// What an operator books.
 #[derive(Debug, Clone)]
@@ -55,8 +52,8 @@ pub enum NotBooked {
     /// The wallet holds less than would be taken. Holds the balance, in minor units.
     #[error("the wallet holds less than would be taken")]
     Short(Amount),
-    /// The amount cannot be negated.
-    #[error("the amount is too large")]
+    /// The wallet would hold more than it may ([`MAX_BALANCE`]), or the amount is more than can be counted.
+    #[error("a wallet holds at most {} minor units; book less, or take some out before", MAX_BALANCE.minor())]
     TooLarge,
     /// Something else.
     #[error(transparent)]
@@ -68,58 +65,31 @@ pub enum NotBooked {
 /// # Errors
 /// [`NotBooked`]; then nothing was written, or it says that this is not known yet.
 pub async fn top_up(engine: &Engine, command: TopUp) -> Result<Booked, NotBooked> {
-    let taken = if command.money.amount < Amount::ZERO {
-        command.money.amount.checked_neg().ok_or(NotBooked::TooLarge)?
+    let Money { amount, currency } = command.money;
+    let wish = if amount < Amount::ZERO {
+        Wish::Take(amount.checked_neg().ok_or(NotBooked::TooLarge)?)
     } else {
-        Amount::ZERO
+        Wish::Add(amount)
     };
-    let mut ticket = match keyed::begin(engine, command.key, command.fingerprint).await? {
-        Turn::Answered(answer) => return booked(&answer, true),
-        Turn::Run(ticket) => ticket,
-    };
-    let patience = Patience::begin();
-    for _ in 0..MAX_DECISIONS {
+    let decide = async |attempt: &keyed::Attempt| {
         let asked = engine
             .wallets
-            .set_aside(command.partner_id, command.money.currency, taken, &patience)
-            .await;
-        let hold = match asked {
-            Ok(Funds::Held(hold)) => hold,
-            refused => {
-                let reason = match refused {
-                    Ok(Funds::Short(balance)) => NotBooked::Short(balance),
-                    _ => Unanswered::Unavailable.into(),
-                };
-                return unless_known(engine, ticket, command.fingerprint, reason).await;
-            }
-        };
-        let holds: Vec<Box<dyn Hold>> = vec![Box::new(hold)];
-        match keyed::finish(engine, record(&command), holds, ticket).await? {
-            Finished::Committed(answer) => return booked(&answer, false),
-            Finished::Replayed(answer) => return booked(&answer, true),
-            Finished::Stale(same) => ticket = same,
+            .set_aside(command.partner_id, currency, wish, &attempt.patience);
+        match (asked.await.map_err(Unanswered::from)?, wish) {
+            (Funds::Held(hold), _) => Ok(Decided {
+                record: record(&command),
+                holds: vec![Box::new(hold)],
+                refuses: false,
+            }),
+            (Funds::Refused(balance), Wish::Take(_)) => Err(NotBooked::Short(balance)),
+            (Funds::Refused(_), Wish::Add(_)) => Err(NotBooked::TooLarge),
         }
-    }
-    unless_known(
-        engine,
-        ticket,
-        command.fingerprint,
-        Unanswered::Unavailable.into(),
-    )
-    .await
-}
-
-/// Books nothing for `reason`, unless the reference was booked before.
-async fn unless_known(
-    engine: &Engine,
-    ticket: Ticket,
-    request: Fingerprint,
-    reason: NotBooked,
-) -> Result<Booked, NotBooked> {
-    match keyed::look_up(engine, ticket, request).await? {
-        Turn::Answered(answer) => booked(&answer, true),
-        Turn::Run(_) => Err(reason),
-    }
+    };
+    let given = keyed::answer(engine, command.key, command.fingerprint, decide).await?;
+    Ok(Booked {
+        transaction_id: read(&given.answer)?,
+        replayed: given.replayed,
+    })
 }
 
 /// What is kept under the reference is the entry's id: its balance is known in the commit, and read from the ledger.
@@ -154,13 +124,9 @@ fn record(command: &TopUp) -> Record {
     }
 }
 
-fn booked(kept: &Answer, replayed: bool) -> Result<Booked, NotBooked> {
-    let transaction_id = std::str::from_utf8(&kept.body)
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let transaction_id = transaction_id.ok_or(Unanswered::Poisoned)?;
-    Ok(Booked {
-        transaction_id,
-        replayed,
-    })
+/// The id in the answer that is kept. One that cannot be read says that something was booked, and not what.
+fn read(kept: &Answer) -> Result<TransactionId, Unanswered> {
+    let text = std::str::from_utf8(&kept.body).ok();
+    text.and_then(|text| text.parse().ok())
+        .ok_or(Unanswered::OutcomeUnknown)
 }

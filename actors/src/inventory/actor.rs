@@ -2,21 +2,28 @@
 //!
 //! Every decision is a synchronous handler: between two awaits of an asynchronous one another message would run.
 
+mod claim;
+pub(super) mod message;
+#[cfg(any(test, feature = "testing"))]
+pub(super) mod probe;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorFutureExt as _, AsyncContext as _, Context, Handler, Message, MessageResult, WrapFuture as _,
+    Actor, ActorFutureExt as _, AsyncContext as _, Context, Handler, MessageResult, WrapFuture as _,
 };
 use tracing::warn;
 
+use self::claim::Claim;
+use self::message::{HoldVouchers, Need, StockChange, StockChanged, VouchersFate, VouchersResolved};
 use super::hold::StockHold;
-use super::shelf::{Decision, Shelf};
+use super::shelf::{Shelf, ShelfDecision};
 use crate::domain::product::Sku;
 use crate::domain::stock::{ClaimedStock, StockRequest};
-use crate::domain::voucher::{Expiry, Shelved};
+use crate::domain::voucher::Expiry;
 use crate::store::{Store, Unavailable};
-use crate::supervisor::{Found, Lineage, Queued, Reply, WaitingLine};
+use crate::supervisor::{Found, Lineage, Reply, WaitingLine};
 
 /// Below how many free vouchers more is claimed ahead of need. At 10,000 vouchers a second of one SKU it is gone in
 /// 200 ms, many times what a claim takes.
@@ -39,55 +46,13 @@ pub enum Supply {
     Elsewhere,
 }
 
-/// What an order needs of a SKU.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Need {
-    pub(super) quantity: usize,
-    pub(super) not_before: Expiry,
-}
-
-/// Sets vouchers aside.
-#[derive(Debug)]
-pub(super) struct SetAside {
-    pub(super) need: Need,
-    pub(super) queued: Queued,
-}
-
-impl Message for SetAside {
-    type Result = Reply<Supply>;
-}
-
-/// What became of vouchers that were set aside.
-#[derive(Debug)]
-pub(super) struct Resolved {
-    pub(super) vouchers: Vec<Shelved>,
-    pub(super) fate: Fate,
-    pub(super) queued: Queued,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Fate {
-    /// They are sold.
-    Settled,
-    /// They came back.
-    Released,
-    /// The commit refused one of them.
-    Refuted,
-}
-
-impl Message for Resolved {
-    type Result = ();
-}
-
-/// New stock can be claimed.
-#[derive(Debug)]
-pub(super) struct Restocked {
-    pub(super) earliest: Expiry,
-    pub(super) queued: Queued,
-}
-
-impl Message for Restocked {
-    type Result = ();
+/// What is said to a question.
+enum Said {
+    Now(Supply),
+    /// Wait: something under way may change it.
+    Later,
+    /// Wait: more must be claimed first.
+    AfterClaim,
 }
 
 /// The inventory actor of one SKU.
@@ -97,13 +62,7 @@ pub(super) struct InventoryActor {
     lineage: Lineage,
     shelf: Shelf,
     line: WaitingLine<Need, Supply>,
-    /// Whether the last claim saw free vouchers at another node.
-    elsewhere: bool,
-    loaded: bool,
-    /// Whether a claim is under way, or about to be tried again.
-    claiming: bool,
-    /// A decision found that more must be claimed first.
-    wanted: Option<Need>,
+    claim: Claim,
 }
 
 impl InventoryActor {
@@ -115,52 +74,55 @@ impl InventoryActor {
             lineage,
             shelf: Shelf::new(),
             line: WaitingLine::default(),
-            elsewhere: false,
-            loaded: false,
-            claiming: false,
-            wanted: None,
+            claim: Claim::Never,
         }
     }
 
-    /// `None` when the question has to wait.
-    fn decide(&mut self, need: Need, confirmed: bool, ctx: &mut Context<Self>) -> Option<Supply> {
-        if !self.loaded {
-            return None;
+    /// `confirmed` says that a claim that brought nothing began after the question came, after the last voucher was
+    /// claimed and after the last one was sold: only then is it known what there is at other nodes.
+    fn decide(&mut self, need: Need, confirmed: bool, ctx: &mut Context<Self>) -> Said {
+        if !self.claim.knows_shelf() {
+            return Said::AfterClaim;
         }
         match self.shelf.hold(need.quantity, need.not_before, confirmed) {
-            Decision::Held(vouchers) => {
+            ShelfDecision::Held(vouchers) => {
                 let shelf = Found {
                     addr: actix::AsyncContext::address(ctx),
                     lineage: self.lineage.clone(),
                 };
-                Some(Supply::Held(StockHold::new(shelf, self.sku.clone(), vouchers)))
+                Said::Now(Supply::Held(StockHold::new(shelf, self.sku.clone(), vouchers)))
             }
-            Decision::Refill => {
-                self.wanted = Some(need);
-                None
-            }
-            Decision::Wait => None,
-            Decision::Short(_) if self.elsewhere => Some(Supply::Elsewhere),
-            Decision::Short(free) => Some(Supply::SoldOut(free)),
+            ShelfDecision::Refill => Said::AfterClaim,
+            ShelfDecision::Wait => Said::Later,
+            ShelfDecision::Short(free) => match self.claim {
+                Claim::Exhausted { elsewhere: false } => Said::Now(Supply::SoldOut(free)),
+                Claim::Exhausted { elsewhere: true } => Said::Now(Supply::Elsewhere),
+                _ => Said::AfterClaim,
+            },
         }
     }
 
     fn ask_again(&mut self, ctx: &mut Context<Self>) {
         let mut line = std::mem::take(&mut self.line);
-        line.ask_again(|need, confirmed| self.decide(*need, confirmed, ctx));
+        let mut wanted = None;
+        line.ask_again(|need, confirmed| match self.decide(*need, confirmed, ctx) {
+            Said::Now(supply) => Some(supply),
+            Said::Later => None,
+            Said::AfterClaim => {
+                wanted = Some(*need);
+                None
+            }
+        });
         self.line = line;
-        self.claim_wanted(ctx);
-    }
-
-    fn claim_wanted(&mut self, ctx: &mut Context<Self>) {
-        if let Some(need) = self.wanted.take() {
+        if let Some(need) = wanted {
             self.claim(need, ctx);
         }
     }
 
     /// Claims stock for `need` and some more; whoever waits is asked again after it.
     fn claim(&mut self, mut need: Need, ctx: &mut Context<Self>) {
-        if std::mem::replace(&mut self.claiming, true) {
+        let first = !self.claim.knows_shelf();
+        if !self.claim.begin() {
             return;
         }
         // Nobody who waits may find that what would do for it was left out.
@@ -178,7 +140,7 @@ impl InventoryActor {
             not_before: need.not_before,
         };
         let store = Arc::clone(&self.store);
-        let holds = (!self.loaded).then(|| Arc::clone(&self.lineage.holds));
+        let holds = first.then(|| Arc::clone(&self.lineage.holds));
         let claim = async move {
             // What a dead incarnation set aside is settled first: its vouchers are not to be shelved twice.
             if let Some(holds) = holds {
@@ -198,40 +160,42 @@ impl InventoryActor {
         need: Need,
         ctx: &mut Context<Self>,
     ) {
-        match claimed {
-            Ok(claimed) => {
-                self.shelf.shelve(&claimed, need.not_before);
-                self.elsewhere = claimed.elsewhere;
-                self.loaded = true;
-                self.lineage.meter.set_ready(true);
-                match (claimed.chunks.is_empty(), claimed.next) {
-                    (true, Some(_)) => self.claim_later(need, ctx),
-                    (brought_nothing, _) => self.conclude(brought_nothing, ctx),
-                }
-            }
+        let claimed = match claimed {
+            Ok(claimed) => claimed,
             Err(error) => {
                 warn!(sku = %self.sku, %error, "stock cannot be claimed yet");
+                return self.claim_later(need, ctx);
+            }
+        };
+        self.shelf.shelve(&claimed, need.not_before);
+        self.lineage.meter.set_ready(true);
+        match (claimed.chunks.is_empty(), claimed.next) {
+            (false, _) => {
+                self.claim = Claim::Answered;
+                self.line.changed();
+                self.ask_again(ctx);
+            }
+            (true, None) => {
+                self.claim = Claim::Exhausted {
+                    elsewhere: claimed.elsewhere,
+                };
+                self.line.round_ends();
+                self.ask_again(ctx);
+            }
+            // There is something, and somebody stands on it for the moment.
+            (true, Some(_)) => {
+                self.claim = Claim::UnderWay { first: false };
                 self.claim_later(need, ctx);
             }
         }
     }
 
-    /// Asks those who wait. Only a claim that brought nothing says whether others own what is missing here, so only such
-    /// a one confirms a shortage.
-    fn conclude(&mut self, brought_nothing: bool, ctx: &mut Context<Self>) {
-        self.claiming = false;
-        if brought_nothing {
-            self.line.round_ends();
-        }
-        self.ask_again(ctx);
-    }
-
-    /// Tries again, as long as somebody waits for it.
+    /// Tries again, if somebody waits for it then.
     fn claim_later(&mut self, need: Need, ctx: &mut Context<Self>) {
-        self.line.forget_gone();
         ctx.run_later(CLAIM_AGAIN_AFTER, move |actor, ctx| {
-            actor.claiming = false;
-            if !actor.loaded || !actor.line.is_empty() {
+            actor.claim.give_up();
+            actor.line.forget_gone();
+            if !actor.line.is_empty() {
                 actor.claim(need, ctx);
             }
         });
@@ -258,21 +222,22 @@ impl Actor for InventoryActor {
     }
 }
 
-impl Handler<SetAside> for InventoryActor {
-    type Result = MessageResult<SetAside>;
+impl Handler<HoldVouchers> for InventoryActor {
+    type Result = MessageResult<HoldVouchers>;
 
-    fn handle(&mut self, message: SetAside, ctx: &mut Self::Context) -> Self::Result {
-        let SetAside { need, queued } = message;
+    fn handle(&mut self, message: HoldVouchers, ctx: &mut Self::Context) -> Self::Result {
+        let HoldVouchers { need, queued } = message;
         self.lineage.meter.handle();
         let reply = match self.decide(need, false, ctx) {
-            Some(supply) => {
+            Said::Now(supply) => {
                 self.claim_ahead(need, ctx);
                 Reply::Now(supply)
             }
-            None => {
-                let answer = self.line.join(need);
-                self.claim_wanted(ctx);
-                Reply::Later(answer)
+            Said::Later => self.line.join(need),
+            Said::AfterClaim => {
+                let reply = self.line.join(need);
+                self.claim(need, ctx);
+                reply
             }
         };
         drop(queued);
@@ -280,20 +245,23 @@ impl Handler<SetAside> for InventoryActor {
     }
 }
 
-impl Handler<Resolved> for InventoryActor {
+impl Handler<VouchersResolved> for InventoryActor {
     type Result = ();
 
-    fn handle(&mut self, message: Resolved, ctx: &mut Self::Context) {
-        let Resolved {
+    fn handle(&mut self, message: VouchersResolved, ctx: &mut Self::Context) {
+        let VouchersResolved {
             vouchers,
             fate,
             queued,
         } = message;
         self.lineage.meter.handle();
         match fate {
-            Fate::Settled => self.shelf.settle(&vouchers),
-            Fate::Released => self.shelf.release(&vouchers),
-            Fate::Refuted => self.shelf.refute(&vouchers),
+            VouchersFate::Settled => {
+                self.shelf.settle(&vouchers);
+                self.line.changed();
+            }
+            VouchersFate::Released => self.shelf.release(&vouchers),
+            VouchersFate::Refuted => self.shelf.refute(&vouchers),
         }
         if !self.line.is_empty() {
             self.ask_again(ctx);
@@ -302,17 +270,18 @@ impl Handler<Resolved> for InventoryActor {
     }
 }
 
-impl Handler<Restocked> for InventoryActor {
+impl Handler<StockChanged> for InventoryActor {
     type Result = ();
 
-    fn handle(&mut self, message: Restocked, ctx: &mut Self::Context) {
-        let Restocked { earliest, queued } = message;
+    fn handle(&mut self, message: StockChanged, ctx: &mut Self::Context) {
+        let StockChanged { how, queued } = message;
         self.lineage.meter.handle();
-        self.shelf.expect(earliest);
+        match how {
+            StockChange::Restocked(earliest) => self.shelf.expect(earliest),
+            StockChange::Doubted => self.shelf.doubt_all(),
+        }
+        self.line.changed();
         self.ask_again(ctx);
         drop(queued);
     }
 }
-
-#[cfg(any(test, feature = "testing"))]
-pub(super) mod probe;

@@ -1,6 +1,7 @@
 //! Vouchers set aside for one record: a token that is settled, refuted, or gives itself back.
 
-use super::actor::{Fate, InventoryActor, Resolved};
+use super::actor::InventoryActor;
+use super::actor::message::{VouchersFate, VouchersResolved};
 use crate::domain::ledger::Receipt;
 use crate::domain::product::Sku;
 use crate::domain::voucher::Shelved;
@@ -43,13 +44,13 @@ impl StockHold {
 
     /// Tells the shelf, once. To a shelf that has died it says nothing: the next incarnation claims from the store.
     #[allow(clippy::disallowed_methods)] // no answer is needed, and a dead incarnation has nothing to settle
-    fn resolve(&mut self, fate: Fate) {
+    fn resolve(&mut self, fate: VouchersFate) {
         if std::mem::replace(&mut self.resolved, true) {
             return;
         }
         let queued = self.shelf.lineage.meter.queue();
         let vouchers = std::mem::take(&mut self.vouchers);
-        self.shelf.addr.do_send(Resolved {
+        self.shelf.addr.do_send(VouchersResolved {
             vouchers,
             fate,
             queued,
@@ -59,20 +60,20 @@ impl StockHold {
 
 impl Hold for StockHold {
     fn settle(mut self: Box<Self>, _: Option<Receipt>) {
-        self.resolve(Fate::Settled);
+        self.resolve(VouchersFate::Settled);
     }
 
     fn refute(mut self: Box<Self>, stale: Stale) {
-        self.resolve(if stale.stock {
-            Fate::Refuted
+        self.resolve(if stale.doubts_stock() {
+            VouchersFate::Refuted
         } else {
-            Fate::Released
+            VouchersFate::Released
         });
     }
 }
 
 impl Drop for StockHold {
     fn drop(&mut self) {
-        self.resolve(Fate::Released);
+        self.resolve(VouchersFate::Released);
     }
 }

@@ -6,16 +6,17 @@ pub mod shelf;
 
 use std::sync::Arc;
 
+use actor::InventoryActor;
 pub use actor::Supply;
+use actor::message::{HoldVouchers, Need, StockChange, StockChanged};
 #[cfg(any(test, feature = "testing"))]
 use actor::probe::{Panic, Show};
-use actor::{InventoryActor, Need, Restocked, SetAside};
 pub use hold::StockHold;
 
 use crate::domain::product::Sku;
 use crate::domain::voucher::Expiry;
 use crate::store::Store;
-use crate::supervisor::{Directory, Found, MailboxError, Patience, Reading, Spawner, TooLong};
+use crate::supervisor::{Directory, Patience, Reading, Spawner, Total, Undecided};
 
 /// All shelves.
 pub struct Inventory {
@@ -34,35 +35,48 @@ impl Inventory {
     /// Sets `quantity` vouchers of a SKU aside, none of which expires before `not_before`.
     ///
     /// # Errors
-    /// [`TooLong`] when the shelf could not decide in time: stock is being claimed, or others hold what there is.
+    /// [`Undecided`] when the shelf could not decide in time: stock is being claimed, others hold what there is, or too
+    /// many wait.
     pub async fn set_aside(
         &self,
         sku: &Sku,
         quantity: usize,
         not_before: Expiry,
         patience: &Patience,
-    ) -> Result<Supply, TooLong> {
+    ) -> Result<Supply, Undecided> {
         let need = Need { quantity, not_before };
-        let ask = |shelf: Option<Found<InventoryActor>>| async move {
-            let shelf = shelf.ok_or(MailboxError::Closed)?;
-            let queued = shelf.lineage.meter.queue();
-            shelf.addr.send(SetAside { need, queued }).await
-        };
-        patience.ask(|| ask(self.actors.get(sku))).await
+        patience
+            .ask(|| self.actors.get(sku), |queued| HoldVouchers { need, queued })
+            .await
     }
 
     /// Tells the shelf of a SKU, if it is in memory, that new stock can be claimed, and when the first of it expires.
-    #[allow(clippy::disallowed_methods)] // a shelf that is not in memory, or dies, finds the stock by itself
     pub fn restocked(&self, sku: &Sku, earliest: Expiry) {
+        self.tell(sku, StockChange::Restocked(earliest));
+    }
+
+    /// Tells the shelf of a SKU, if it is in memory, that its vouchers may have been taken out by others: it sells none of
+    /// them before it has claimed them anew.
+    pub fn doubt(&self, sku: &Sku) {
+        self.tell(sku, StockChange::Doubted);
+    }
+
+    #[allow(clippy::disallowed_methods)] // a shelf that is not in memory, or dies, learns it from the store
+    fn tell(&self, sku: &Sku, how: StockChange) {
         if let Some(shelf) = self.actors.find(sku) {
             let queued = shelf.lineage.meter.queue();
-            shelf.addr.do_send(Restocked { earliest, queued });
+            shelf.addr.do_send(StockChanged { how, queued });
         }
     }
 
     /// The counters of every inventory actor.
     pub fn readings(&self) -> Vec<(Sku, Reading)> {
         self.actors.readings()
+    }
+
+    /// The counters of all inventory actors together.
+    pub fn total(&self) -> Total {
+        self.actors.total()
     }
 
     /// The shelf of a SKU as its actor has it; nothing if none is alive.

@@ -12,7 +12,7 @@ use crate::domain::voucher::{Expiry, Shelved};
 
 /// The answer to "set so many aside".
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
+pub enum ShelfDecision {
     /// These are set aside.
     Held(Vec<Shelved>),
     /// More has to be claimed first.
@@ -44,6 +44,8 @@ pub struct Shelf {
     come_up: Option<Expiry>,
     /// What expires earlier may be missing from the chunks that are here.
     floor: Expiry,
+    /// All was doubted since the claim under way began: its answer may be as wrong as what was here.
+    doubted: bool,
 }
 
 impl Default for Shelf {
@@ -63,6 +65,7 @@ impl Shelf {
             horizon: Some(Expiry::PAST),
             come_up: None,
             floor: Expiry::PAST,
+            doubted: false,
         }
     }
 
@@ -103,10 +106,10 @@ impl Shelf {
 
     /// Sets `quantity` vouchers aside that expire no earlier than `not_before`. `confirmed` says that the store was asked
     /// for more after this request came.
-    pub fn hold(&mut self, quantity: usize, not_before: Expiry, confirmed: bool) -> Decision {
+    pub fn hold(&mut self, quantity: usize, not_before: Expiry, confirmed: bool) -> ShelfDecision {
         if not_before < self.floor {
             self.doubt_all();
-            return Decision::Refill;
+            return ShelfDecision::Refill;
         }
         let usable = self.free.range(first_expiring(not_before)..);
         let picked: Vec<Shelved> = usable.take(quantity).copied().collect();
@@ -115,7 +118,7 @@ impl Shelf {
         }
         let last = picked.last().map_or(Expiry::PAST, |voucher| voucher.expiry);
         if self.horizon.is_some_and(|horizon| horizon < last) {
-            return Decision::Refill;
+            return ShelfDecision::Refill;
         }
         for voucher in &picked {
             self.free.remove(voucher);
@@ -125,28 +128,33 @@ impl Shelf {
             });
         }
         self.aside += quantity;
-        Decision::Held(picked)
+        ShelfDecision::Held(picked)
     }
 
-    fn shortage(&self, quantity: usize, usable: usize, confirmed: bool) -> Decision {
+    fn shortage(&self, quantity: usize, usable: usize, confirmed: bool) -> ShelfDecision {
         // A suspect chunk can be claimed again as soon as nothing of it is under way: until then nobody knows.
         let unknown = || self.chunks.values().any(|chunk| chunk.suspect);
         if self.can_grow() || !confirmed {
-            Decision::Refill
+            ShelfDecision::Refill
         } else if usable + self.aside >= quantity || unknown() {
-            Decision::Wait
+            ShelfDecision::Wait
         } else {
-            Decision::Short(usable)
+            ShelfDecision::Short(usable)
         }
     }
 
     /// The store is about to be asked for more.
     pub const fn claim_begins(&mut self) {
         self.come_up = None;
+        self.doubted = false;
     }
 
     /// A claim brought this, and left out what expires before `not_before`.
     pub fn shelve(&mut self, claimed: &ClaimedStock, not_before: Expiry) {
+        if self.doubted {
+            // The chunks are this node's, and come with the next claim again.
+            return;
+        }
         for chunk in &claimed.chunks {
             if self.chunks.contains_key(&chunk.chunk_id) {
                 continue;
@@ -239,9 +247,10 @@ impl Shelf {
         }
     }
 
-    /// Less validity will do than what was claimed for: the clock was set back, or an operator changed the product. All
-    /// chunks are claimed anew, each once nothing of it is under way.
-    fn doubt_all(&mut self) {
+    /// All chunks are claimed anew, each once nothing of it is under way: vouchers may have been taken out, or less validity
+    /// will do than what was claimed for, since the clock was set back or an operator changed the product.
+    pub fn doubt_all(&mut self) {
+        self.doubted = true;
         self.free.clear();
         self.chunks.retain(|_, chunk| chunk.aside > 0);
         for chunk in self.chunks.values_mut() {

@@ -9,24 +9,21 @@
 //! Rule: a lane is a task of its own and is never cancelled. A batch whose outcome is unknown is settled by the fence
 //! before anything else is written; until then its holds stay held and its keys stay taken.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use backoff::ExponentialBackoff;
 use backoff::backoff::Backoff as _;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::Instant;
 use tracing::{error, info, warn};
 
-use super::entry::{Entry, Open, Outcome};
+use super::batch::Batch;
+use super::entry::{Entry, Outcome};
 use super::meter::LaneMeter;
 use super::record::{Record, Verdict};
 use crate::store::{BatchFate, CommitError, LaneStore, RecoverError};
-
-/// Most records of a batch. Beyond some 500 the time per record no longer falls (it is flat from 256), and latency grows.
-pub const MAX_BATCH_RECORDS: usize = 512;
-
-/// Most voucher rows of a batch: bounds the statement's memory and its time where orders are large.
-pub const MAX_BATCH_VOUCHERS: usize = 4_096;
 
 /// How often a batch is written while its connection breaks each time and the fence says "not written".
 const MAX_REWRITES: u32 = 3;
@@ -34,80 +31,28 @@ const MAX_REWRITES: u32 = 3;
 /// First and longest pause between attempts to reach the store again.
 const RECOVERY_PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// The records of one commit, with what waits for each.
-#[derive(Default)]
-struct Batch {
-    records: Vec<Record>,
-    open: Vec<Open>,
-    vouchers: usize,
-}
-
-impl Batch {
-    fn push(&mut self, entry: Entry) {
-        self.vouchers += entry.record.vouchers();
-        self.records.push(entry.record);
-        self.open.push(entry.open);
-    }
-
-    fn len(&self) -> usize {
-        self.records.len()
-    }
-
-    fn has_room_for(&self, entry: &Entry) -> bool {
-        let vouchers = self.vouchers + entry.record.vouchers();
-        self.records.is_empty() || vouchers <= MAX_BATCH_VOUCHERS
-    }
-
-    fn halves(mut self) -> [Self; 2] {
-        let middle = self.len() / 2;
-        let (records, open) = (self.records.split_off(middle), self.open.split_off(middle));
-        [
-            self,
-            Self {
-                records,
-                open,
-                vouchers: 0,
-            },
-        ]
-    }
-
-    /// Drops what nobody waits for: it is certainly not written, and its client was told to come again.
-    fn forget_abandoned(self) -> Self {
-        let mut kept = Self::default();
-        for (record, open) in self.records.into_iter().zip(self.open) {
-            if open.abandoned() {
-                open.give_up(Outcome::Busy);
-            } else {
-                kept.push(Entry { record, open });
-            }
-        }
-        kept
-    }
-
-    fn settle(self, verdicts: Vec<Verdict>) {
-        assert_eq!(
-            self.len(),
-            verdicts.len(),
-            "the store gives a verdict for each record"
-        );
-        for ((record, open), verdict) in self.records.into_iter().zip(self.open).zip(verdicts) {
-            open.settle(record, verdict);
-        }
-    }
-
-    fn give_up(self, outcome: fn() -> Outcome) {
-        self.open.into_iter().for_each(|open| open.give_up(outcome()));
-    }
-}
+/// For how long the parts of a batch that collided with somebody else are told apart. A part that collides takes as long as
+/// the store's lock timeout, 2 s: so it ends within 9 s, and flows wait for 10. What is left is not written, and its
+/// clients come again.
+const CONTENTION_BUDGET: Duration = Duration::from_secs(5);
 
 /// How an attempt to write a batch ended.
 enum Attempt {
     Written(Vec<Verdict>),
-    Poisoned,
+    Spoiled(Spoiled),
     Busy,
     /// Certainly not written: the connection was lost before.
     Lost,
     Superseded,
+}
+
+/// Why a batch was certainly not written, though parts of it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spoiled {
+    /// Something in it can never be written.
+    Poisoned,
+    /// Something in it collided with somebody else.
+    Contended,
 }
 
 /// A later start of this node has taken over: the lane writes nothing more.
@@ -158,7 +103,7 @@ impl Lane {
         };
         let mut batch = Batch::default();
         batch.push(first);
-        while batch.len() < MAX_BATCH_RECORDS {
+        while !batch.is_full() {
             match self.inbox.try_recv() {
                 Ok(entry) if batch.has_room_for(&entry) => batch.push(entry),
                 Ok(entry) => {
@@ -171,51 +116,74 @@ impl Lane {
         Some(batch)
     }
 
-    /// Writes a batch whole if that is possible: once more when it fails, then in halves, until what cannot be written
-    /// stands by itself.
+    /// Writes a batch whole if that is possible, and otherwise in ever smaller parts, until what spoils it stands by
+    /// itself. Parts that were not tried yet come first: what can be written does not wait for what cannot.
     async fn write(&mut self, batch: Batch) -> Result<(), Superseded> {
-        let mut to_write = vec![(batch, true)];
-        while let Some((batch, once_more)) = to_write.pop() {
-            let mut rewrites = 0;
-            let mut batch = batch;
-            loop {
-                match self.attempt(&batch.records).await {
-                    Attempt::Written(verdicts) => {
-                        self.meter.written(&verdicts);
-                        batch.settle(verdicts);
-                        break;
-                    }
-                    Attempt::Lost => {
-                        rewrites += 1;
-                        batch = batch.forget_abandoned();
-                        if batch.len() == 0 {
-                            break;
-                        }
-                        if rewrites == MAX_REWRITES {
-                            batch.give_up(|| Outcome::Busy);
-                            break;
-                        }
-                    }
-                    Attempt::Poisoned | Attempt::Busy if once_more && rewrites == 0 => rewrites += 1,
-                    Attempt::Poisoned if batch.len() > 1 => {
-                        let [earlier, later] = batch.halves();
-                        to_write.extend([(later, false), (earlier, false)]);
-                        break;
-                    }
-                    Attempt::Poisoned => {
-                        self.meter.poisoned();
-                        batch.give_up(|| Outcome::Poisoned);
-                        break;
-                    }
-                    Attempt::Busy => {
-                        batch.give_up(|| Outcome::Busy);
-                        break;
-                    }
-                    Attempt::Superseded => return Err(Superseded),
+        let mut parts = VecDeque::from([batch]);
+        let (mut once_more, mut contended_until) = (true, None);
+        while let Some(part) = parts.pop_front() {
+            if contended_until.is_some_and(|end| Instant::now() >= end) {
+                part.give_up(|| Outcome::Busy);
+                continue;
+            }
+            let Some((part, spoiled)) = self.write_part(part, once_more).await? else {
+                continue;
+            };
+            once_more = false;
+            if spoiled == Spoiled::Contended {
+                contended_until.get_or_insert_with(|| Instant::now() + CONTENTION_BUDGET);
+            }
+            match spoiled {
+                _ if part.len() > 1 => parts.extend(part.parts()),
+                Spoiled::Contended => part.give_up(|| Outcome::Busy),
+                Spoiled::Poisoned => {
+                    self.meter.poisoned();
+                    part.give_up(|| Outcome::Poisoned);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Writes a batch as it is, or gives it back where parts of it may be written. `once_more`: what fails for certain is
+    /// tried again, unless it waited for others, and can be tried in parts instead.
+    async fn write_part(
+        &mut self,
+        mut batch: Batch,
+        mut once_more: bool,
+    ) -> Result<Option<(Batch, Spoiled)>, Superseded> {
+        let mut lost = 0;
+        loop {
+            match self.attempt(batch.records()).await {
+                Attempt::Written(verdicts) => {
+                    self.meter.written(&verdicts);
+                    batch.settle(verdicts);
+                    return Ok(None);
+                }
+                Attempt::Lost => {
+                    lost += 1;
+                    once_more = false;
+                    batch = batch.forget_abandoned();
+                    if batch.len() == 0 {
+                        return Ok(None);
+                    }
+                    if lost == MAX_REWRITES {
+                        batch.give_up(|| Outcome::Busy);
+                        return Ok(None);
+                    }
+                }
+                Attempt::Spoiled(Spoiled::Contended) if batch.len() > 1 => {
+                    return Ok(Some((batch, Spoiled::Contended)));
+                }
+                Attempt::Spoiled(_) | Attempt::Busy if once_more => once_more = false,
+                Attempt::Spoiled(spoiled) => return Ok(Some((batch, spoiled))),
+                Attempt::Busy => {
+                    batch.give_up(|| Outcome::Busy);
+                    return Ok(None);
+                }
+                Attempt::Superseded => return Err(Superseded),
+            }
+        }
     }
 
     async fn attempt(&mut self, records: &[Record]) -> Attempt {
@@ -232,7 +200,16 @@ impl Lane {
                     reason,
                     "a batch was refused"
                 );
-                Attempt::Poisoned
+                Attempt::Spoiled(Spoiled::Poisoned)
+            }
+            Err(CommitError::Contended(reason)) => {
+                warn!(
+                    lane = self.number,
+                    batch.records = records.len(),
+                    reason,
+                    "a batch collided with somebody else"
+                );
+                Attempt::Spoiled(Spoiled::Contended)
             }
             Err(CommitError::Busy(reason)) => {
                 warn!(

@@ -121,12 +121,12 @@ impl LaneMeter {
         self.metrics
             .key_known
             .inc_by(count(|v| matches!(v, Verdict::KeyKnown(_))));
-        self.metrics
-            .stale_balance
-            .inc_by(count(|v| matches!(v, Verdict::Stale(stale) if stale.balance)));
-        self.metrics
-            .stale_stock
-            .inc_by(count(|v| matches!(v, Verdict::Stale(stale) if stale.stock)));
+        self.metrics.stale_balance.inc_by(count(
+            |v| matches!(v, Verdict::Stale(stale) if stale.doubts_balance()),
+        ));
+        self.metrics.stale_stock.inc_by(count(
+            |v| matches!(v, Verdict::Stale(stale) if stale.doubts_stock()),
+        ));
     }
 
     pub(super) fn poisoned(&self) {

@@ -7,6 +7,7 @@
 //! Two lanes overlap their commits where fsync is slow. All records of a partner go through one lane, so the receipts of
 //! a wallet come in order, and two lanes of a node never wait for one wallet.
 
+mod batch;
 mod entry;
 mod lane;
 mod meter;
@@ -19,10 +20,10 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot, watch};
 
+pub use batch::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS};
 use entry::{Entry, Open};
 pub use entry::{Hold, Outcome, Ticket};
 use lane::{Lane, Superseded};
-pub use lane::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS};
 pub use meter::JournalMetrics;
 use meter::LaneMeter;
 pub use record::{KeyClaim, Record, Stale, Verdict};

@@ -57,10 +57,28 @@ pub enum Verdict {
 }
 
 /// What a decision rested on and no longer held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stale {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stale {
     /// The wallet holds less than was thought.
-    pub balance: bool,
+    Balance,
     /// A voucher is gone, or its chunk belongs to somebody else.
-    pub stock: bool,
+    Stock,
+    /// Nothing: its key was known, and purged before its answer could be read.
+    KeyPurged,
+    /// The balance or the stock, and nobody can tell which.
+    Unclear,
+}
+
+impl Stale {
+    /// Whether the wallet may hold less than was thought.
+    #[must_use]
+    pub const fn doubts_balance(self) -> bool {
+        matches!(self, Self::Balance | Self::Unclear)
+    }
+
+    /// Whether a voucher may be gone.
+    #[must_use]
+    pub const fn doubts_stock(self) -> bool {
+        matches!(self, Self::Stock | Self::Unclear)
+    }
 }

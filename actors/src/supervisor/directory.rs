@@ -5,11 +5,12 @@
 //! across an await, and never two at once.
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher, Hash};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use actix::{Actor, Addr, Context};
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
+use tokio::time::Instant;
 use tracing::error;
 
 use super::holds::OpenHolds;
@@ -19,6 +20,10 @@ use super::spawner::Spawner;
 /// Most actors of one kind that live at once: at some 4 KiB each, 400 MiB. Where more keys are asked for, actors that
 /// nobody has anything with are forgotten; they come back from the store when they are asked again.
 const MAX_ACTORS: usize = 100_000;
+
+/// One in so many, at most, is forgotten to make room: those whom nobody has asked for longest, so that a busy one which is
+/// idle for the moment stays; and so many that the look through all of them is seldom made.
+const FORGOTTEN_PART: usize = 8;
 
 /// What an actor shares with the incarnations before and after it.
 #[derive(Debug, Clone, Default)]
@@ -60,6 +65,40 @@ pub struct Directory<K, A: Actor> {
     spawner: Spawner,
     make: Arc<Make<K, A>>,
     limit: usize,
+    began: Instant,
+    /// What those did that were forgotten. Held while some are forgotten.
+    forgotten: Mutex<Work>,
+}
+
+/// What actors have done, of which the sum never falls.
+#[derive(Debug, Clone, Copy, Default)]
+struct Work {
+    handled: u64,
+    restarts: u64,
+}
+
+impl Work {
+    fn add(&mut self, reading: &Reading) {
+        self.handled += reading.handled;
+        self.restarts += u64::from(reading.restarts);
+    }
+}
+
+/// All actors of one kind together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Total {
+    /// How many live.
+    pub actors: usize,
+    /// How many of them do not know their state.
+    pub not_ready: usize,
+    /// Messages that wait.
+    pub mailbox_depth: usize,
+    /// Messages that wait in the fullest mailbox.
+    pub deepest_mailbox: usize,
+    /// Messages handled since the process began, by those too that were forgotten.
+    pub handled: u64,
+    /// How often one was rebuilt since the process began, as above.
+    pub restarts: u64,
 }
 
 impl<K, A> Directory<K, A>
@@ -74,7 +113,15 @@ where
             spawner,
             make: Arc::new(make),
             limit: MAX_ACTORS,
+            began: Instant::now(),
+            forgotten: Mutex::default(),
         }
+    }
+
+    /// The same with room for so many.
+    #[cfg(test)]
+    pub(super) fn with_room_for(self, limit: usize) -> Self {
+        Self { limit, ..self }
     }
 
     /// The live actor of `key`; `None` when there is no room for another, since every one that lives is at something.
@@ -104,48 +151,99 @@ where
         }
     }
 
-    /// Forgets the actors that nobody has anything with: no hold, no message, no address. Says whether there is room.
-    ///
-    /// Besides the directory only the actor itself knows its lineage then, and nobody can come to know it meanwhile, since
-    /// its part of the map is locked. Its last address goes, and with it the actor.
+    /// Forgets some of the actors that nobody has anything with. Says whether there is room.
     fn make_room(&self) -> bool {
-        self.actors
-            .retain(|_, found| Arc::strong_count(&found.lineage.holds) > 2);
+        let mut forgotten = self.forgotten();
+        if self.actors.len() < self.limit {
+            // Somebody else made room while this one waited to.
+            return true;
+        }
+        let idle = self.actors.iter().filter(|entry| is_idle(entry.value()));
+        let idle = idle.map(|entry| (entry.lineage.meter.asked_at_ms(), entry.key().clone()));
+        let mut idle: Vec<_> = idle.collect();
+        idle.sort_unstable_by_key(|(asked_at_ms, _)| *asked_at_ms);
+        for (_, key) in idle.into_iter().take(self.limit.div_ceil(FORGOTTEN_PART)) {
+            if let Some((_, found)) = self.actors.remove_if(&key, |_, found| is_idle(found)) {
+                forgotten.add(&found.lineage.meter.reading());
+            }
+        }
         self.actors.len() < self.limit
+    }
+
+    fn forgotten(&self) -> MutexGuard<'_, Work> {
+        self.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The live actor of `key`, if there is one.
     pub fn find(&self, key: &K) -> Option<Found<A>> {
-        self.actors
+        let found = self
+            .actors
             .get(key)
-            .filter(|found| found.addr.connected())
-            .map(|found| found.clone())
+            .filter(|found| found.addr.connected())?
+            .clone();
+        found.lineage.meter.asked(self.now_ms());
+        Some(found)
     }
 
     /// The counters of every actor.
     pub fn readings(&self) -> Vec<(K, Reading)> {
-        let read = |found: &Found<A>| {
-            let reading = found.lineage.meter.reading();
-            if found.addr.connected() {
-                reading
-            } else {
-                Reading {
-                    state: ActorState::Ended,
-                    ..reading
-                }
-            }
-        };
         self.actors
             .iter()
             .map(|entry| (entry.key().clone(), read(entry.value())))
             .collect()
     }
 
+    /// The counters of all actors together.
+    pub fn total(&self) -> Total {
+        // Held to the end: nobody is forgotten meanwhile, and counted twice or not at all.
+        let forgotten = self.forgotten();
+        let mut work = *forgotten;
+        let mut total = Total::default();
+        for entry in &self.actors {
+            let reading = read(entry.value());
+            work.add(&reading);
+            total.actors += 1;
+            total.not_ready += usize::from(reading.state != ActorState::Ready);
+            total.mailbox_depth += reading.mailbox_depth;
+            total.deepest_mailbox = total.deepest_mailbox.max(reading.mailbox_depth);
+        }
+        Total {
+            handled: work.handled,
+            restarts: work.restarts,
+            ..total
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
     fn start(&self, key: &K, lineage: Lineage) -> Found<A> {
         let place = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
+        lineage.meter.asked(self.now_ms());
         let (make, owned_key, owned) = (Arc::clone(&self.make), key.clone(), lineage.clone());
         let addr = self.spawner.start(place, move |_| make(owned_key, owned));
         Found { addr, lineage }
+    }
+}
+
+/// Whether nobody has anything with the actor: no hold, no question, no address.
+///
+/// Besides the directory only the actor itself knows its lineage then, and nobody can come to know it while its part of
+/// the map is locked. If it is removed, its last address goes, and with it the actor.
+fn is_idle<A: Actor>(found: &Found<A>) -> bool {
+    Arc::strong_count(&found.lineage.holds) <= 2
+}
+
+fn read<A: Actor>(found: &Found<A>) -> Reading {
+    let reading = found.lineage.meter.reading();
+    if found.addr.connected() {
+        reading
+    } else {
+        Reading {
+            state: ActorState::Ended,
+            ..reading
+        }
     }
 }
 
@@ -164,8 +262,7 @@ mod tests {
     }
 
     fn directory(limit: usize) -> Directory<u32, Idle> {
-        let directory = Directory::new(Spawner::Here, |_, lineage| Idle { _lineage: lineage });
-        Directory { limit, ..directory }
+        Directory::new(Spawner::Here, |_, lineage| Idle { _lineage: lineage }).with_room_for(limit)
     }
 
     #[tokio::test(start_paused = true)]
@@ -181,7 +278,30 @@ mod tests {
             assert!(directory.get(&1).is_some(), "who is there is found all the same");
             drop((held, also_held));
             assert!(directory.get(&4).is_some());
-            assert_eq!(directory.readings().len(), 1);
+            assert_eq!(directory.readings().len(), 2);
+        };
+        LocalSet::new().run_until(test).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_asked_longest_ago_makes_room_first_and_what_it_did_stays_counted() {
+        let test = async {
+            let directory = directory(24);
+            for key in 0..24 {
+                let found = directory.get(&key).unwrap();
+                found.lineage.meter.handle();
+                found.lineage.meter.restarted();
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            drop(directory.find(&0));
+            let before = directory.total();
+            drop(directory.get(&24));
+            let gone: Vec<_> = (0..24).filter(|key| directory.find(key).is_none()).collect();
+            assert_eq!(gone, [1, 2, 3]);
+            let after = directory.total();
+            assert_eq!((before.actors, after.actors), (24, 22));
+            assert_eq!((before.handled, before.restarts), (24, 24));
+            assert_eq!((after.handled, after.restarts), (24, 24));
         };
         LocalSet::new().run_until(test).await;
     }
@@ -192,14 +312,11 @@ mod tests {
             let directory = directory(MAX_ACTORS);
             let held = directory.get(&0).unwrap().lineage.holds.begin();
             let most = u32::try_from(MAX_ACTORS).unwrap();
-            for key in 1..most {
+            for key in 1..most + 10 {
                 assert!(directory.get(&key).is_some());
             }
-            assert_eq!(directory.readings().len(), MAX_ACTORS);
-            for key in most..most + 10 {
-                assert!(directory.get(&key).is_some());
-            }
-            assert_eq!(directory.readings().len(), 11);
+            let left = MAX_ACTORS - MAX_ACTORS / FORGOTTEN_PART + 10;
+            assert_eq!(directory.readings().len(), left);
             assert!(directory.find(&0).is_some());
             drop(held);
         };

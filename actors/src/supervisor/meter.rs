@@ -15,6 +15,8 @@ pub struct ActorMeter {
     handled: AtomicU64,
     restarts: AtomicU32,
     ready: AtomicBool,
+    /// When it was last asked for, by the directory's own count of milliseconds.
+    asked_at_ms: AtomicU64,
 }
 
 impl ActorMeter {
@@ -33,6 +35,14 @@ impl ActorMeter {
     /// The actor knows its state, or does not yet.
     pub fn set_ready(&self, ready: bool) {
         self.ready.store(ready, Ordering::Relaxed);
+    }
+
+    pub(super) fn asked(&self, at_ms: u64) {
+        self.asked_at_ms.store(at_ms, Ordering::Relaxed);
+    }
+
+    pub(super) fn asked_at_ms(&self) -> u64 {
+        self.asked_at_ms.load(Ordering::Relaxed)
     }
 
     pub(super) fn restarted(&self) {

@@ -7,11 +7,10 @@ mod patience;
 mod spawner;
 mod waiting;
 
-pub use actix::MailboxError;
-pub use directory::{Directory, Found, Lineage};
+pub use directory::{Directory, Found, Lineage, Total};
 pub use holds::{OpenHold, OpenHolds};
 pub use meter::{ActorMeter, ActorState, Queued, Reading};
-pub use patience::{DECISION_PATIENCE, Patience, TooLong};
+pub use patience::{DECISION_PATIENCE, Patience, Undecided};
 pub use spawner::Spawner;
 pub use waiting::WaitingLine;
 
@@ -22,4 +21,6 @@ pub enum Reply<A> {
     Now(A),
     /// It comes here; a channel that closes says that the actor died.
     Later(tokio::sync::oneshot::Receiver<A>),
+    /// None comes: as many wait for the actor as may.
+    Crowded,
 }

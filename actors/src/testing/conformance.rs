@@ -33,6 +33,7 @@ macro_rules! conformance_cases {
             a_refusal_is_kept_under_its_key
             a_certain_abort_writes_nothing
             one_poisoned_record_fails_alone
+            one_record_that_collides_fails_alone
             one_key_twice_in_a_batch_is_poison
             an_empty_batch_commits
             a_key_under_way_elsewhere_is_waited_for

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 pub use fault::{Fault, FaultKind, Rates};
 pub use guard::Guard;
-pub use operate::OtherTransaction;
+pub use operate::{Backup, OtherTransaction};
 pub use store::MemoryStore;
 
 /// A database in memory; its clones are handles of the same one.

@@ -12,4 +12,4 @@ mod memory;
 pub mod world;
 
 pub use facts::{Entry, Holder, Kept, Told};
-pub use memory::{Fault, FaultKind, Guard, MemoryDatabase, MemoryStore, OtherTransaction, Rates};
+pub use memory::{Backup, Fault, FaultKind, Guard, MemoryDatabase, MemoryStore, OtherTransaction, Rates};

@@ -2,69 +2,38 @@
 //!
 //! Every decision is a synchronous handler: between two awaits of an asynchronous one another message would run.
 
+pub(super) mod message;
+#[cfg(any(test, feature = "testing"))]
+pub(super) mod probe;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorFutureExt as _, AsyncContext as _, Context, Handler, Message, MessageResult, WrapFuture as _,
+    Actor, ActorFutureExt as _, AsyncContext as _, Context, Handler, MessageResult, WrapFuture as _,
 };
 use tracing::warn;
 
+use self::message::{HoldMoney, MoneyFate, MoneyResolved};
 use super::hold::WalletHold;
-use super::purse::{Decision, Purse};
+use super::purse::{Purse, PurseDecision, Wish};
 use crate::domain::ids::PartnerId;
 use crate::domain::ledger::Receipt;
 use crate::domain::money::{Amount, Currency};
 use crate::store::{Store, Unavailable};
-use crate::supervisor::{Found, Lineage, Queued, Reply, WaitingLine};
+use crate::supervisor::{Found, Lineage, Reply, WaitingLine};
 
 /// How long after a failed read of the store the next one is tried.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// What a wallet says to a request for money.
+/// What a wallet says to a [`Wish`].
 #[derive(Debug)]
 pub enum Funds {
-    /// It is set aside.
+    /// It is granted; what it takes is set aside.
     Held(WalletHold),
-    /// There is not enough, whatever is still under way. Holds the balance, in minor units.
-    Short(Amount),
-}
-
-/// Sets money aside.
-#[derive(Debug)]
-pub(super) struct SetAside {
-    pub(super) currency: Currency,
-    /// In minor units; zero only asks to be told what the commit says of the wallet.
-    pub(super) amount: Amount,
-    pub(super) queued: Queued,
-}
-
-impl Message for SetAside {
-    type Result = Reply<Funds>;
-}
-
-/// What became of money that was set aside.
-#[derive(Debug)]
-pub(super) struct Resolved {
-    pub(super) currency: Currency,
-    pub(super) amount: Amount,
-    pub(super) fate: Fate,
-    pub(super) queued: Queued,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Fate {
-    /// It was spent; the receipt says what is left.
-    Settled(Option<Receipt>),
-    /// It came back.
-    Released,
-    /// It came back, since the wallet holds less than was thought.
-    Refuted,
-}
-
-impl Message for Resolved {
-    type Result = ();
+    /// It cannot be, whatever is still under way. Holds the balance, in minor units.
+    Refused(Amount),
 }
 
 /// The wallet actor of one partner.
@@ -73,7 +42,7 @@ pub(super) struct WalletActor {
     store: Arc<dyn Store>,
     lineage: Lineage,
     purses: HashMap<Currency, Purse>,
-    line: WaitingLine<(Currency, Amount), Funds>,
+    line: WaitingLine<(Currency, Wish), Funds>,
     loaded: bool,
     /// Whether a read is under way, or about to be tried again.
     reading: bool,
@@ -103,18 +72,17 @@ impl WalletActor {
     fn decide(
         &mut self,
         currency: Currency,
-        amount: Amount,
+        wish: Wish,
         confirmed: bool,
         ctx: &mut Context<Self>,
     ) -> Option<Funds> {
         if !self.knows() {
             return None;
         }
-        let purse = self.purses.entry(currency).or_insert(Purse::new(Receipt::EMPTY));
-        match purse.hold(amount) {
-            Decision::Held => Some(Funds::Held(self.hold(currency, amount, ctx))),
-            Decision::Short(balance) if confirmed => Some(Funds::Short(balance)),
-            Decision::Short(_) | Decision::Wait => None,
+        match self.purses.entry(currency).or_default().hold(wish) {
+            PurseDecision::Held => Some(Funds::Held(self.hold(currency, wish.taken(), ctx))),
+            PurseDecision::Refused(balance) if confirmed => Some(Funds::Refused(balance)),
+            PurseDecision::Refused(_) | PurseDecision::Wait => None,
         }
     }
 
@@ -133,7 +101,7 @@ impl WalletActor {
 
     fn ask_again(&mut self, ctx: &mut Context<Self>) {
         let mut line = std::mem::take(&mut self.line);
-        line.ask_again(|(currency, amount), confirmed| self.decide(*currency, *amount, confirmed, ctx));
+        line.ask_again(|(currency, wish), confirmed| self.decide(*currency, *wish, confirmed, ctx));
         self.line = line;
     }
 
@@ -143,6 +111,7 @@ impl WalletActor {
             return;
         }
         self.line.round_begins();
+        self.purses.values_mut().for_each(Purse::read_begins);
         let (store, partner_id) = (Arc::clone(&self.store), self.partner_id);
         let doubts = self.doubts;
         let holds = (!self.loaded).then(|| Arc::clone(&self.lineage.holds));
@@ -168,12 +137,7 @@ impl WalletActor {
         match wallets {
             Ok(wallets) => {
                 self.reading = false;
-                for (currency, receipt) in wallets {
-                    self.purses
-                        .entry(currency)
-                        .or_insert(Purse::new(Receipt::EMPTY))
-                        .learn(receipt);
-                }
+                self.believe(wallets);
                 self.loaded = true;
                 self.dispelled = doubts;
                 self.lineage.meter.set_ready(true);
@@ -183,22 +147,41 @@ impl WalletActor {
             }
             Err(error) => {
                 warn!(partner.id = %self.partner_id, %error, "a wallet cannot be read yet");
-                self.line.forget_gone();
-                ctx.run_later(READ_AGAIN_AFTER, |actor, ctx| {
-                    actor.reading = false;
-                    actor.read(ctx);
-                });
+                self.read_later(ctx);
             }
         }
     }
 
-    /// Reads again if a commit contradicted the last read, or if somebody is short who came after it began.
+    /// What the store did not name is not there.
+    fn believe(&mut self, wallets: Vec<(Currency, Receipt)>) {
+        let mut wallets: HashMap<Currency, Receipt> = wallets.into_iter().collect();
+        for (currency, purse) in &mut self.purses {
+            purse.believe(wallets.remove(currency).unwrap_or(Receipt::EMPTY));
+        }
+        let new = wallets
+            .into_iter()
+            .map(|(currency, read)| (currency, Purse::new(read)));
+        self.purses.extend(new);
+    }
+
+    /// Tries again, if somebody waits for it then.
+    fn read_later(&mut self, ctx: &mut Context<Self>) {
+        ctx.run_later(READ_AGAIN_AFTER, |actor, ctx| {
+            actor.reading = false;
+            actor.line.forget_gone();
+            if !actor.line.is_empty() {
+                actor.read(ctx);
+            }
+        });
+    }
+
+    /// Reads again if a commit contradicted the last read, or if somebody is refused who came after it began.
     fn read_if_needed(&mut self, ctx: &mut Context<Self>) {
-        let short = |(currency, amount): &(Currency, Amount)| {
-            let purse = self.purses.get(currency);
-            purse.is_none_or(|purse| purse.newest().balance < *amount)
+        let refused = |(currency, wish): &(Currency, Wish)| {
+            let purse = self.purses.get(currency).copied().unwrap_or_default();
+            purse.refuses(*wish)
         };
-        if !self.knows() || self.line.questions().any(short) {
+        if !self.knows() || self.line.questions().any(refused) {
             self.read(ctx);
         }
     }
@@ -212,22 +195,22 @@ impl Actor for WalletActor {
     }
 }
 
-impl Handler<SetAside> for WalletActor {
-    type Result = MessageResult<SetAside>;
+impl Handler<HoldMoney> for WalletActor {
+    type Result = MessageResult<HoldMoney>;
 
-    fn handle(&mut self, message: SetAside, ctx: &mut Self::Context) -> Self::Result {
-        let SetAside {
+    fn handle(&mut self, message: HoldMoney, ctx: &mut Self::Context) -> Self::Result {
+        let HoldMoney {
             currency,
-            amount,
+            wish,
             queued,
         } = message;
         self.lineage.meter.handle();
-        let reply = match self.decide(currency, amount, false, ctx) {
+        let reply = match self.decide(currency, wish, false, ctx) {
             Some(funds) => Reply::Now(funds),
             None => {
-                let answer = self.line.join((currency, amount));
+                let reply = self.line.join((currency, wish));
                 self.read_if_needed(ctx);
-                Reply::Later(answer)
+                reply
             }
         };
         drop(queued);
@@ -235,22 +218,22 @@ impl Handler<SetAside> for WalletActor {
     }
 }
 
-impl Handler<Resolved> for WalletActor {
+impl Handler<MoneyResolved> for WalletActor {
     type Result = ();
 
-    fn handle(&mut self, message: Resolved, ctx: &mut Self::Context) {
-        let Resolved {
+    fn handle(&mut self, message: MoneyResolved, ctx: &mut Self::Context) {
+        let MoneyResolved {
             currency,
             amount,
             fate,
             queued,
         } = message;
         self.lineage.meter.handle();
-        let purse = self.purses.entry(currency).or_insert(Purse::new(Receipt::EMPTY));
+        let purse = self.purses.entry(currency).or_default();
         match fate {
-            Fate::Settled(receipt) => purse.settle(amount, receipt),
-            Fate::Released => purse.release(amount),
-            Fate::Refuted => {
+            MoneyFate::Settled(receipt) => purse.settle(amount, receipt),
+            MoneyFate::Released => purse.release(amount),
+            MoneyFate::Refuted => {
                 purse.release(amount);
                 self.doubts += 1;
                 self.read(ctx);
@@ -263,6 +246,3 @@ impl Handler<Resolved> for WalletActor {
         drop(queued);
     }
 }
-
-#[cfg(any(test, feature = "testing"))]
-pub(super) mod probe;

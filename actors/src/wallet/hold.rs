@@ -5,7 +5,8 @@ use crate::domain::money::{Amount, Currency};
 use crate::journal::{Hold, Stale};
 use crate::supervisor::{Found, OpenHold};
 
-use super::actor::{Fate, Resolved, WalletActor};
+use super::actor::WalletActor;
+use super::actor::message::{MoneyFate, MoneyResolved};
 
 /// Money set aside. Dropping it gives the money back to the wallet.
 #[derive(Debug)]
@@ -31,12 +32,12 @@ impl WalletHold {
 
     /// Tells the wallet, once. To a wallet that has died it says nothing: the next incarnation reads the store.
     #[allow(clippy::disallowed_methods)] // no answer is needed, and a dead incarnation has nothing to settle
-    fn resolve(&mut self, fate: Fate) {
+    fn resolve(&mut self, fate: MoneyFate) {
         if std::mem::replace(&mut self.resolved, true) {
             return;
         }
         let queued = self.wallet.lineage.meter.queue();
-        self.wallet.addr.do_send(Resolved {
+        self.wallet.addr.do_send(MoneyResolved {
             currency: self.currency,
             amount: self.amount,
             fate,
@@ -47,20 +48,20 @@ impl WalletHold {
 
 impl Hold for WalletHold {
     fn settle(mut self: Box<Self>, receipt: Option<Receipt>) {
-        self.resolve(Fate::Settled(receipt));
+        self.resolve(MoneyFate::Settled(receipt));
     }
 
     fn refute(mut self: Box<Self>, stale: Stale) {
-        self.resolve(if stale.balance {
-            Fate::Refuted
+        self.resolve(if stale.doubts_balance() {
+            MoneyFate::Refuted
         } else {
-            Fate::Released
+            MoneyFate::Released
         });
     }
 }
 
 impl Drop for WalletHold {
     fn drop(&mut self) {
-        self.resolve(Fate::Released);
+        self.resolve(MoneyFate::Released);
     }
 }

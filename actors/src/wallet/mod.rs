@@ -7,15 +7,17 @@ pub mod purse;
 use std::sync::Arc;
 
 pub use actor::Funds;
+use actor::WalletActor;
+use actor::message::HoldMoney;
 #[cfg(any(test, feature = "testing"))]
 use actor::probe::{Panic, Show};
-use actor::{SetAside, WalletActor};
 pub use hold::WalletHold;
 
+use self::purse::Wish;
 use crate::domain::ids::PartnerId;
-use crate::domain::money::{Amount, Currency};
+use crate::domain::money::Currency;
 use crate::store::Store;
-use crate::supervisor::{Directory, Found, MailboxError, Patience, Reading, Spawner, TooLong};
+use crate::supervisor::{Directory, Patience, Reading, Spawner, Total, Undecided};
 
 /// All wallets.
 pub struct Wallets {
@@ -31,35 +33,33 @@ impl Wallets {
         }
     }
 
-    /// Sets `amount` (minor units, not negative) aside.
+    /// Sets aside what `wish` takes, or finds room for what it adds.
     ///
     /// # Errors
-    /// [`TooLong`] when the wallet could not decide in time: it is being read, or others hold what it has.
+    /// [`Undecided`] when the wallet could not decide in time: it is being read, others hold what it has, or too many wait.
     pub async fn set_aside(
         &self,
         partner_id: PartnerId,
         currency: Currency,
-        amount: Amount,
+        wish: Wish,
         patience: &Patience,
-    ) -> Result<Funds, TooLong> {
-        let ask = |wallet: Option<Found<WalletActor>>| async move {
-            let wallet = wallet.ok_or(MailboxError::Closed)?;
-            let queued = wallet.lineage.meter.queue();
-            wallet
-                .addr
-                .send(SetAside {
-                    currency,
-                    amount,
-                    queued,
-                })
-                .await
+    ) -> Result<Funds, Undecided> {
+        let message = |queued| HoldMoney {
+            currency,
+            wish,
+            queued,
         };
-        patience.ask(|| ask(self.actors.get(&partner_id))).await
+        patience.ask(|| self.actors.get(&partner_id), message).await
     }
 
     /// The counters of every wallet actor.
     pub fn readings(&self) -> Vec<(PartnerId, Reading)> {
         self.actors.readings()
+    }
+
+    /// The counters of all wallet actors together.
+    pub fn total(&self) -> Total {
+        self.actors.total()
     }
 
     /// What the actor of a partner knows of a currency; nothing if none is alive.

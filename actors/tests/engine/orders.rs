@@ -1,5 +1,8 @@
 //! What an order becomes: delivered at once, waiting for the vendor, waiting for approval.
 
+use std::collections::BTreeMap;
+
+use vouchsafe_actors::domain::approval::{ApprovalRule, OtherCurrencies};
 use vouchsafe_actors::domain::catalogue::Unpriced;
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::order::{OrderStatus, PendingReason};
@@ -73,6 +76,49 @@ in_a_world! {
             assert!(heard.fresh().starts_with("PENDINGAPPROVAL"), "{key}: {}", heard.in_words());
         }
         assert_eq!((world.balance(ALICE), world.db.free(&checked).len()), (7_000, 1));
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn what_was_agreed_with_the_partner_waits_for_approval() {
+        let usd = |minor| BTreeMap::from([(build::usd(), build::minor(minor))]);
+        let rule = |amount_over, first_orders| ApprovalRule {
+            amount_over,
+            first_orders,
+            other_currencies: OtherCurrencies::Pass,
+        };
+        let other = ApprovalRule {
+            other_currencies: OtherCurrencies::Approve,
+            ..ApprovalRule::default()
+        };
+        let table = [
+            ("at the threshold", rule(usd(2_000), 0), None, "gift", "DELIVERED"),
+            ("above it", rule(usd(1_999), 0), None, "gift", "PENDINGAPPROVAL"),
+            ("above it, and short", rule(usd(1_999), 0), None, "bought", "PENDINGAPPROVAL"),
+            ("no threshold", other, None, "gift", "PENDINGAPPROVAL"),
+            ("the second of two", rule(usd(9_999), 2), Some(1), "gift", "PENDINGAPPROVAL"),
+            ("the third", rule(usd(9_999), 2), Some(2), "gift", "DELIVERED"),
+            ("always", rule(usd(9_999), 0), None, "checked", "PENDINGAPPROVAL"),
+        ];
+        for (name, rule, earlier_orders, product, expected) in table {
+            let (world, node) = shop().await;
+            world.import(&gift(), &[1; 4]);
+            let heard = node.places(&wants(ALICE, "k", product, 2).under(rule, earlier_orders)).await;
+            assert!(heard.fresh().starts_with(expected), "{name}: {}", heard.in_words());
+            assert_eq!(world.balance(ALICE), 8_000, "{name}");
+            let sold = usize::from(expected == "DELIVERED") * 2;
+            assert_eq!(world.db.free(&gift()).len(), 4 - sold, "{name}");
+            all_is_settled(&world, &node).await;
+        }
+    }
+
+    async fn stock_is_checked_before_an_order_waits_for_approval() {
+        let (world, node) = shop().await;
+        let rule = ApprovalRule {
+            first_orders: 1,
+            ..ApprovalRule::default()
+        };
+        let heard = node.places(&wants(ALICE, "k", "gift", 1).under(rule, None)).await;
+        assert_eq!(heard.fresh(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
         all_is_settled(&world, &node).await;
     }
 

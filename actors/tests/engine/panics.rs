@@ -11,6 +11,7 @@ use vouchsafe_actors::supervisor::Patience;
 use vouchsafe_actors::testing::world::{Node, World};
 use vouchsafe_actors::testing::{Fault, FaultKind, build};
 use vouchsafe_actors::wallet::Funds;
+use vouchsafe_actors::wallet::purse::Wish;
 
 use crate::in_a_world;
 use crate::shop::{ALICE, BOB, SECOND, all_is_settled, booking, gift, shop, wants};
@@ -105,7 +106,7 @@ in_a_world! {
         both_panic(&node).await;
         let (wallet, shelf) = (Arc::clone(&node.engine), Arc::clone(&node.engine));
         let money = node.spawn(async move {
-            let (least, patience) = (build::minor(1), Patience::begin());
+            let (least, patience) = (Wish::Take(build::minor(1)), Patience::begin());
             wallet.wallets.set_aside(ALICE, build::usd(), least, &patience).await
         });
         let voucher = node.spawn(async move {

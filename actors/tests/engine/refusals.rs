@@ -140,6 +140,27 @@ in_a_world! {
         all_is_settled(&world, &node).await;
     }
 
+    async fn an_actor_that_nobody_waits_for_leaves_the_store_alone_while_it_cannot_be_reached() {
+        let (world, node) = shop().await;
+        world.import(&gift(), &[1; 9]);
+        let before = node.places(&wants(BOB, "before", "gift", 1)).await;
+        assert!(before.fresh().starts_with("DELIVERED"));
+        world.db.fail_calls("one", FaultKind::ReadFails, 1_000_000);
+        for ask in [wants(ALICE, "new to all", "gift", 1), wants(BOB, "short", "gift", 99)] {
+            assert_eq!(node.places(&ask).await.unanswered(), Some(&Unanswered::Unavailable));
+        }
+        assert!(node.begins(&wants(BOB, "a new shelf", "bought", 1)).await.unwrap().unanswered().is_some());
+        sleep(SECOND).await;
+        let reads = || world.db.fault_counts()[&FaultKind::ReadFails];
+        let until_then = reads();
+        sleep(600 * SECOND).await;
+        assert_eq!(reads() - until_then, 0);
+        world.db.heal();
+        assert!(node.places(&wants(ALICE, "new to all", "gift", 1)).await.fresh().starts_with("DELIVERED"));
+        assert!(node.places(&wants(BOB, "a new shelf", "bought", 1)).await.fresh().starts_with("PENDINGVENDOR"));
+        all_is_settled(&world, &node).await;
+    }
+
     async fn more_than_may_be_admitted_is_turned_away() {
         let (world, node) = shop().await;
         world.import(&gift(), &[1; 3]);

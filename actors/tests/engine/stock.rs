@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use time::Duration as Days;
 use vouchsafe_actors::domain::product::Sku;
-use vouchsafe_actors::domain::voucher::Expiry;
+use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
 use vouchsafe_actors::testing::world::{Node, World};
 use vouchsafe_actors::testing::{Fault, FaultKind, build};
 
@@ -47,6 +47,14 @@ async fn sells(world: &World, node: &Node, product: &str, quantity: u32) -> Vec<
     let heard = node.places(&wants(ALICE, &key, product, quantity)).await;
     assert!(heard.fresh().starts_with("DELIVERED"), "{}", heard.in_words());
     days_of_last(world)
+}
+
+/// A shelf with ten chunks of one voucher each, first to expire first.
+async fn of_ten_chunks(world: &World, node: &Node) -> Vec<Shelved> {
+    let chunks = (1..=10).flat_map(|day| world.import(&gift(), &[day])).collect();
+    world.import(&gift(), &[0]);
+    assert_eq!(sells(world, node, "gift", 1).await, [0]);
+    chunks
 }
 
 in_a_world! {
@@ -139,6 +147,42 @@ in_a_world! {
         let heard = node.places(&wants(BOB, "k", "gift", 6)).await;
         assert!(heard.fresh().starts_with("DELIVERED"), "all six are there: {}", heard.in_words());
         slow.await.unwrap().fresh();
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn what_was_taken_out_chunk_by_chunk_costs_no_order() {
+        let (world, node) = shop().await;
+        let chunks = of_ten_chunks(&world, &node).await;
+        for voucher in &chunks[..9] {
+            assert!(world.db.void(voucher.stock_id).await);
+        }
+        let heard = node.places(&wants(BOB, "k1", "gift", 1)).await;
+        assert!(heard.fresh().starts_with("DELIVERED"), "the tenth is good: {}", heard.in_words());
+        let heard = node.places(&wants(BOB, "k2", "gift", 1)).await;
+        assert_eq!(heard.fresh(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn a_sku_that_was_taken_out_whole_is_sold_out_at_once() {
+        let (world, node) = shop().await;
+        for voucher in of_ten_chunks(&world, &node).await {
+            assert!(world.db.void(voucher.stock_id).await);
+        }
+        let heard = node.places(&wants(BOB, "k", "gift", 1)).await;
+        assert_eq!(heard.fresh(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn a_shelf_that_was_told_of_it_sells_nothing_that_was_taken_out() {
+        let (world, node) = shop().await;
+        let chunks = of_ten_chunks(&world, &node).await;
+        for voucher in &chunks[..9] {
+            assert!(world.db.void(voucher.stock_id).await);
+        }
+        node.engine.inventory.doubt(&gift());
+        let commits = world.db.commits();
+        assert_eq!(sells(&world, &node, "gift", 1).await, [10]);
+        assert_eq!(world.db.commits() - commits, 1, "none was refused");
         all_is_settled(&world, &node).await;
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use vouchsafe_actors::flows::{NotBooked, Unanswered};
 use vouchsafe_actors::testing::{Fault, FaultKind, build};
+use vouchsafe_actors::wallet::purse::MAX_BALANCE;
 
 use crate::in_a_world;
 use crate::shop::{ALICE, SECOND, all_is_settled, booking, gift, shop, wants};
@@ -70,6 +71,21 @@ in_a_world! {
     async fn an_amount_that_cannot_be_negated_is_refused() {
         let (world, node) = shop().await;
         assert_eq!(node.books(booking(ALICE, "b", i64::MIN)).await, Err(NotBooked::TooLarge));
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn a_wallet_is_filled_to_its_limit_and_what_is_beyond_it_is_refused() {
+        let (world, node) = shop().await;
+        let room = MAX_BALANCE.minor() - 10_000;
+        assert_eq!(node.books(booking(ALICE, "b", room + 1)).await, Err(NotBooked::TooLarge));
+        assert_eq!(node.books(booking(ALICE, "huge", i64::MAX)).await, Err(NotBooked::TooLarge));
+        node.books(booking(ALICE, "c", room)).await.unwrap();
+        assert_eq!(node.books(booking(ALICE, "d", 1)).await, Err(NotBooked::TooLarge));
+        assert!(node.books(booking(ALICE, "c", room)).await.unwrap().replayed, "it was booked before");
+        let other = world.start("two").await;
+        other.books(booking(ALICE, "elsewhere", -1)).await.unwrap();
+        node.books(booking(ALICE, "d", 1)).await.unwrap();
+        assert_eq!(world.balance(ALICE), MAX_BALANCE.minor());
         all_is_settled(&world, &node).await;
     }
 

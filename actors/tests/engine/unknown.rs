@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
+use vouchsafe_actors::domain::answer::KnownAnswer;
 use vouchsafe_actors::flows::Unanswered;
 use vouchsafe_actors::testing::world::{Heard, Node, World};
-use vouchsafe_actors::testing::{Fault, FaultKind};
+use vouchsafe_actors::testing::{Fault, FaultKind, build};
 
 use crate::in_a_world;
 use crate::shop::{ALICE, BOB, SECOND, all_is_settled, gift, shop, wants};
@@ -23,6 +24,52 @@ async fn meets(faults: &[Fault]) -> (World, Node, Heard) {
     (world, node, heard)
 }
 
+/// What somebody else is about to keep under a key.
+fn another_answer() -> KnownAnswer {
+    KnownAnswer {
+        fingerprint: build::fingerprint("another"),
+        answer: build::answer("another"),
+    }
+}
+
+/// 511 partners order at once, and somebody stands in the way of some of them. Returns how many of the others hear that
+/// nothing was written.
+async fn not_written_beside_stuck(stuck: &[usize]) -> usize {
+    let (world, node) = shop().await;
+    world.import(&gift(), &[1; 600]);
+    let asks: Vec<_> = (0..511)
+        .map(|number| wants(build::partner(1_000 + number), "k", "gift", 1))
+        .collect();
+    for ask in &asks {
+        world.give(ask.partner_id, 1_000).await;
+    }
+    node.places(&wants(ALICE, "warm", "gift", 1)).await.fresh();
+    let mut somebody = Vec::new();
+    for place in stuck {
+        somebody.push(world.db.open_key(asks[*place].key_hash(), another_answer()).await);
+    }
+    let calls: Vec<_> = asks.iter().map(|ask| node.begins(ask)).collect();
+    let mut not_written = 0;
+    for (place, call) in calls.into_iter().enumerate() {
+        match (call.await.unwrap(), stuck.contains(&place)) {
+            (Heard::Fresh(_), false) => {}
+            (heard, is_stuck) => {
+                assert_eq!(heard.unanswered(), Some(&Unanswered::Unavailable), "{place}");
+                not_written += usize::from(!is_stuck);
+            }
+        }
+    }
+    drop(somebody);
+    assert!(
+        node.places(&asks[stuck[0]])
+            .await
+            .fresh()
+            .starts_with("DELIVERED")
+    );
+    all_is_settled(&world, &node).await;
+    not_written
+}
+
 in_a_world! {
     async fn whatever_befalls_its_commit_an_order_is_answered_in_the_end() {
         let table: &[(&[Fault], Result<(), Unanswered>)] = &[
@@ -30,6 +77,8 @@ in_a_world! {
             (&[Fault::Slow(SECOND)], Ok(())),
             (&[Fault::Busy], Ok(())),
             (&[Fault::Busy, Fault::Busy], Err(Unanswered::Unavailable)),
+            (&[Fault::Contended], Ok(())),
+            (&[Fault::Contended, Fault::Contended], Err(Unanswered::Unavailable)),
             (&[Fault::Poisoned], Ok(())),
             (&[Fault::Poisoned, Fault::Poisoned], Err(Unanswered::Poisoned)),
             (&[Fault::AnswerLost], Ok(())),
@@ -109,6 +158,38 @@ in_a_world! {
         }
         assert_eq!(poisoned.await.unwrap().unanswered(), Some(&Unanswered::Poisoned));
         assert_eq!((world.db.orders().len(), world.balance(ALICE)), (5, 5_000));
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn of_many_orders_only_the_one_that_stands_in_somebodys_way_is_not_written() {
+        assert_eq!(not_written_beside_stuck(&[77]).await, 0);
+    }
+
+    async fn what_stands_in_nobodys_way_does_not_wait_until_others_are_told_apart() {
+        // Both in one lane, and in two parts of it.
+        let not_written = not_written_beside_stuck(&[250, 350]).await;
+        assert!(not_written <= 2 * 12, "{not_written}: more than the parts that collide");
+    }
+
+    async fn telling_apart_what_collides_ends_while_its_clients_wait() {
+        let (world, node) = shop().await;
+        world.import(&gift(), &[1; 60]);
+        world.db.fail_commit("one", Fault::Slow(SECOND));
+        let first = node.begins(&wants(ALICE, "first", "gift", 1));
+        sleep(MOMENT).await;
+        let asks: Vec<_> = (0..9).map(|n| wants(ALICE, &format!("stuck {n}"), "gift", 1)).collect();
+        let mut others = Vec::new();
+        for ask in &asks {
+            others.push(world.db.open_key(ask.key_hash(), another_answer()).await);
+        }
+        let calls: Vec<_> = asks.iter().map(|ask| node.begins(ask)).collect();
+        first.await.unwrap().fresh();
+        let begun = Instant::now();
+        for call in calls {
+            assert_eq!(call.await.unwrap().unanswered(), Some(&Unanswered::Unavailable));
+        }
+        assert_eq!(begun.elapsed(), 8 * SECOND, "the whole, and three of its parts");
+        drop(others);
         all_is_settled(&world, &node).await;
     }
 

@@ -37,6 +37,7 @@ impl Writer<'_> {
         let (verdicts, why) = match self.lane.commit(self.batch, records).await {
             Ok(verdicts) => (Some(verdicts), ""),
             Err(CommitError::Busy(_)) => (None, "busy"),
+            Err(CommitError::Contended(_)) => (None, "contended"),
             Err(CommitError::Poisoned(_)) => (None, "poisoned"),
             Err(CommitError::Fenced | CommitError::Unknown(_)) => match self.recover().await? {
                 BatchFate::Committed => (Some(self.verdicts(records).await), ""),

@@ -41,6 +41,8 @@ pub async fn place(
         fingerprint,
         request: wanted,
         catalogue: service.catalogue.now(),
+        approval_rule: None,
+        earlier_orders: None,
     };
     match flows::place_order(&service.engine, command, &JsonWording).await {
         Ok(Placed::Fresh(answer)) => Ok(answered(answer, false)),

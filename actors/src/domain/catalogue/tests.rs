@@ -85,7 +85,7 @@ fn request(lines: &[Line<'_>], currency: Option<Currency>) -> RequestedOrder {
 }
 
 fn price(lines: &[Line<'_>]) -> Result<PricedOrder, Unpriced> {
-    catalogue().price(request(lines, None))
+    catalogue().price(&request(lines, None))
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn all_lines_and_the_request_share_one_currency() {
         ),
     ];
     for (lines, asked, reason) in table {
-        let priced = catalogue().price(request(lines, asked.map(currency)));
+        let priced = catalogue().price(&request(lines, asked.map(currency)));
         assert_eq!(priced.err(), *reason, "{lines:?} in {asked:?}");
     }
 }
@@ -236,9 +236,9 @@ fn a_change_makes_a_new_catalogue_and_leaves_the_old_one() {
     let old = catalogue();
     let new = old.with(product("card", "USD", &[9_900]));
     let asked = || request(&[("card", "99.00", 1)], None);
-    assert!(old.price(asked()).is_err());
+    assert!(old.price(&asked()).is_err());
     assert_eq!(
-        new.price(asked()).unwrap().total.amount,
+        new.price(&asked()).unwrap().total.amount,
         Amount::from_minor(9_900)
     );
     assert_eq!(new.products().count(), old.products().count());

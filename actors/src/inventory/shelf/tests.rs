@@ -37,7 +37,7 @@ fn shelf(chunks: Vec<ClaimedChunk>) -> Shelf {
 
 fn hold(shelf: &mut Shelf, quantity: usize) -> Vec<Shelved> {
     match shelf.hold(quantity, Expiry::PAST, true) {
-        Decision::Held(vouchers) => vouchers,
+        ShelfDecision::Held(vouchers) => vouchers,
         other => panic!("{other:?}"),
     }
 }
@@ -55,24 +55,24 @@ fn what_expires_first_goes_first_and_then_what_came_first() {
 #[test]
 fn a_new_shelf_asks_for_more_before_it_says_anything() {
     let mut shelf = Shelf::new();
-    assert_eq!(shelf.hold(1, Expiry::PAST, false), Decision::Refill);
+    assert_eq!(shelf.hold(1, Expiry::PAST, false), ShelfDecision::Refill);
 }
 
 #[test]
 fn a_shortage_is_said_only_after_the_store_was_asked_for_more() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON])]);
-    assert_eq!(shelf.hold(2, Expiry::PAST, false), Decision::Refill);
-    assert_eq!(shelf.hold(2, Expiry::PAST, true), Decision::Short(1));
+    assert_eq!(shelf.hold(2, Expiry::PAST, false), ShelfDecision::Refill);
+    assert_eq!(shelf.hold(2, Expiry::PAST, true), ShelfDecision::Short(1));
 }
 
 #[test]
 fn a_shortage_waits_for_what_is_set_aside() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON, SOON])]);
     let held = hold(&mut shelf, 2);
-    assert_eq!(shelf.hold(1, Expiry::PAST, true), Decision::Wait);
-    assert_eq!(shelf.hold(3, Expiry::PAST, true), Decision::Short(0));
+    assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Wait);
+    assert_eq!(shelf.hold(3, Expiry::PAST, true), ShelfDecision::Short(0));
     shelf.settle(&held);
-    assert_eq!(shelf.hold(1, Expiry::PAST, true), Decision::Short(0));
+    assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Short(0));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn nothing_is_sold_past_the_horizon() {
         Expiry::PAST,
     );
     assert_eq!(ids(&hold(&mut shelf, 1)), [1]);
-    assert_eq!(shelf.hold(1, Expiry::PAST, true), Decision::Refill);
+    assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Refill);
     shelf.shelve(
         &claimed(vec![chunk(2, 9, &[date!(2027 - 03 - 31)])], None),
         Expiry::PAST,
@@ -103,7 +103,7 @@ fn nothing_is_sold_past_the_horizon() {
 fn an_import_that_expires_sooner_is_claimed_first() {
     let mut shelf = shelf(vec![chunk(1, 1, &[LATER])]);
     shelf.expect(Expiry::on(SOON));
-    assert_eq!(shelf.hold(1, Expiry::PAST, false), Decision::Refill);
+    assert_eq!(shelf.hold(1, Expiry::PAST, false), ShelfDecision::Refill);
     shelf.shelve(&claimed(vec![chunk(2, 2, &[SOON])], None), Expiry::PAST);
     assert_eq!(ids(&hold(&mut shelf, 1)), [2]);
 }
@@ -112,8 +112,8 @@ fn an_import_that_expires_sooner_is_claimed_first() {
 fn vouchers_with_too_few_days_left_are_not_sold() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON, LATER])]);
     let not_before = Expiry::leaving(SOON, 1);
-    assert!(matches!(shelf.hold(1, not_before, true), Decision::Held(held) if ids(&held) == [2]));
-    assert_eq!(shelf.hold(1, not_before, true), Decision::Wait);
+    assert!(matches!(shelf.hold(1, not_before, true), ShelfDecision::Held(held) if ids(&held) == [2]));
+    assert_eq!(shelf.hold(1, not_before, true), ShelfDecision::Wait);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_refuted_chunk_is_sold_from_no_more_and_claimed_again_when_nothing_of_it_is_
     );
     shelf.release(&under_way);
     assert_eq!((shelf.free(), shelf.aside(), shelf.loaded()), (0, 0, vec![]));
-    assert_eq!(shelf.hold(1, Expiry::PAST, true), Decision::Refill);
+    assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Refill);
 }
 
 #[test]
@@ -137,9 +137,9 @@ fn nobody_is_told_of_a_shortage_while_a_refuted_chunk_cannot_be_claimed_again() 
     let refuted = hold(&mut shelf, 1);
     let under_way = hold(&mut shelf, 1);
     shelf.refute(&refuted);
-    assert_eq!(shelf.hold(5, Expiry::PAST, true), Decision::Wait);
+    assert_eq!(shelf.hold(5, Expiry::PAST, true), ShelfDecision::Wait);
     shelf.settle(&under_way);
-    assert_eq!(shelf.hold(5, Expiry::PAST, true), Decision::Refill);
+    assert_eq!(shelf.hold(5, Expiry::PAST, true), ShelfDecision::Refill);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_refuted_chunk_is_claimed_again_before_anything_else_is_sold() {
     shelf.release(&between);
     shelf.refute(&later);
     assert_eq!(shelf.free(), 1);
-    assert_eq!(shelf.hold(1, Expiry::PAST, true), Decision::Refill);
+    assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Refill);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn what_comes_up_during_a_claim_is_not_forgotten_when_it_ends() {
     shelf.claim_begins();
     shelf.expect(Expiry::on(SOON));
     shelf.shelve(&claimed(vec![], None), Expiry::PAST);
-    assert_eq!(shelf.hold(1, Expiry::PAST, true), Decision::Refill);
+    assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Refill);
     shelf.claim_begins();
     shelf.shelve(&claimed(vec![chunk(2, 9, &[SOON])], None), Expiry::PAST);
     assert_eq!(ids(&hold(&mut shelf, 2)), [9, 1]);
@@ -174,9 +174,9 @@ fn when_less_validity_will_do_again_everything_is_claimed_anew() {
     let strict = Expiry::leaving(SOON, 1);
     shelf.shelve(&claimed(vec![chunk(1, 2, &[LATER, LATER])], None), strict);
     let under_way = shelf.hold(1, strict, true);
-    assert_eq!(shelf.hold(3, Expiry::on(SOON), true), Decision::Refill);
+    assert_eq!(shelf.hold(3, Expiry::on(SOON), true), ShelfDecision::Refill);
     assert_eq!((shelf.free(), shelf.loaded()), (0, vec![ChunkId(1)]));
-    let Decision::Held(under_way) = under_way else {
+    let ShelfDecision::Held(under_way) = under_way else {
         panic!("{under_way:?}")
     };
     shelf.release(&under_way);
@@ -184,14 +184,37 @@ fn when_less_validity_will_do_again_everything_is_claimed_anew() {
     shelf.claim_begins();
     let whole = vec![chunk(1, 1, &[SOON, LATER, LATER])];
     shelf.shelve(&claimed(whole, None), Expiry::on(SOON));
-    assert!(matches!(shelf.hold(3, Expiry::on(SOON), true), Decision::Held(held) if ids(&held) == [1, 2, 3]));
+    assert!(
+        matches!(shelf.hold(3, Expiry::on(SOON), true), ShelfDecision::Held(held) if ids(&held) == [1, 2, 3])
+    );
+}
+
+#[test]
+fn what_a_claim_brings_that_began_before_a_doubt_is_claimed_anew() {
+    let mut shelf = shelf(vec![chunk(1, 1, &[SOON, SOON])]);
+    let under_way = hold(&mut shelf, 1);
+    shelf.claim_begins();
+    shelf.doubt_all();
+    shelf.shelve(&claimed(vec![chunk(2, 9, &[SOON])], None), Expiry::PAST);
+    assert_eq!((shelf.free(), shelf.loaded()), (0, vec![ChunkId(1)]));
+    assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Refill);
+    shelf.claim_begins();
+    shelf.shelve(&claimed(vec![chunk(2, 9, &[SOON])], None), Expiry::PAST);
+    assert_eq!(ids(&hold(&mut shelf, 1)), [9]);
+    assert_eq!(
+        shelf.hold(1, Expiry::PAST, true),
+        ShelfDecision::Wait,
+        "the first chunk is not known"
+    );
+    shelf.settle(&under_way);
+    assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Refill);
 }
 
 #[test]
 fn what_has_lapsed_is_dropped_by_the_next_claim() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON, SOON]), chunk(2, 3, &[LATER])]);
     let not_before = Expiry::leaving(SOON, 1);
-    assert_eq!(shelf.hold(2, not_before, true), Decision::Short(1));
+    assert_eq!(shelf.hold(2, not_before, true), ShelfDecision::Short(1));
     assert_eq!(shelf.free(), 3);
     shelf.shelve(&claimed(vec![], None), not_before);
     assert_eq!((shelf.free(), shelf.loaded()), (1, vec![ChunkId(2)]));
@@ -230,7 +253,7 @@ proptest! {
         let mut sold = BTreeSet::new();
         for (step, quantity) in steps {
             match step {
-                0 | 1 => if let Decision::Held(held) = shelf.hold(quantity, Expiry::PAST, true) {
+                0 | 1 => if let ShelfDecision::Held(held) = shelf.hold(quantity, Expiry::PAST, true) {
                     prop_assert!(open.iter().flatten().all(|voucher| !held.contains(voucher)));
                     prop_assert!(held.iter().all(|voucher| !sold.contains(voucher)));
                     open.push(held);

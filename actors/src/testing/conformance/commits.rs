@@ -1,7 +1,7 @@
 //! What a commit writes when nothing stands in its way, and that it writes all or nothing.
 
-use super::desk::{Desk, FUNDS, PRICE, gift, own_answer, request};
-use super::subject::{CommitFault, Subject};
+use super::desk::{Desk, FUNDS, PRICE, another_answer, gift, own_answer, request};
+use super::subject::{CommitFault, OtherTransaction, Subject};
 use crate::domain::ledger::Receipt;
 use crate::domain::stock::StockRequest;
 use crate::domain::voucher::Expiry;
@@ -95,7 +95,7 @@ pub async fn a_certain_abort_writes_nothing<S: Subject>(subject: &S) {
     let record = desk.order("k", &gifts);
     desk.arm(CommitFault::Refused).await;
     let outcome = desk.line.send(std::slice::from_ref(&record)).await;
-    assert!(matches!(outcome, Err(CommitError::Busy(_))), "{outcome:?}");
+    assert!(matches!(outcome, Err(CommitError::Contended(_))), "{outcome:?}");
     desk.assert_absent(&record).await;
     desk.line.must_commit(&record).await;
     desk.assert_present(&record).await;
@@ -123,6 +123,26 @@ pub async fn one_poisoned_record_fails_alone<S: Subject>(subject: &S) {
         "{verdicts:?}"
     );
     desk.assert_absent(&poisoned).await;
+}
+
+/// A record that waits too long for somebody else spoils its batch, for certain; without it the batch commits.
+pub async fn one_record_that_collides_fails_alone<S: Subject>(subject: &S) {
+    let mut desk = Desk::open(subject).await;
+    let gifts = desk.stock(1).await;
+    let records = [desk.order("a", &gifts), desk.debit("b", 100)];
+    let other = subject.open_key(records[1].claim.key, &another_answer()).await;
+    for batch in [&records[..], &records[1..]] {
+        let outcome = desk.line.send(batch).await;
+        assert!(matches!(outcome, Err(CommitError::Contended(_))), "{outcome:?}");
+    }
+    for record in &records {
+        desk.assert_absent(record).await;
+    }
+    desk.line.must_commit(&records[0]).await;
+    desk.assert_present(&records[0]).await;
+    other.rollback().await;
+    desk.line.must_commit(&records[1]).await;
+    desk.assert_present(&records[1]).await;
 }
 
 /// A batch with one key twice is refused as a whole: it must never come that far.

@@ -22,14 +22,8 @@ pub(super) const FUNDS: i64 = 10_000;
 pub(super) const PRICE: i64 = 1_000;
 
 /// The verdicts of records whose wallet is short, or whose voucher is gone.
-pub(super) const SHORT: Verdict = Verdict::Stale(Stale {
-    balance: true,
-    stock: false,
-});
-pub(super) const GONE: Verdict = Verdict::Stale(Stale {
-    balance: false,
-    stock: true,
-});
+pub(super) const SHORT: Verdict = Verdict::Stale(Stale::Balance);
+pub(super) const GONE: Verdict = Verdict::Stale(Stale::Stock);
 
 /// What most cases sell.
 pub(super) fn gift() -> Sku {

@@ -31,10 +31,7 @@ pub async fn a_batch_that_never_arrived_is_not_written<S: Subject>(subject: &S) 
     desk.line.lose(&records).await;
     assert_eq!(desk.line.recover().await, Ok(BatchFate::NotWritten));
     desk.assert_absent(&records[0]).await;
-    let stale = Verdict::Stale(Stale {
-        balance: true,
-        stock: true,
-    });
+    let stale = Verdict::Stale(Stale::Unclear);
     assert_eq!(desk.line.verdicts(&records).await, [stale]);
     desk.line.must_commit(&records[0]).await;
     desk.assert_present(&records[0]).await;
@@ -59,7 +56,7 @@ pub async fn verdicts_are_read_as_they_were<S: Subject>(subject: &S) {
         Verdict::Committed(subject.wallet(desk.wallet()).await)
     );
     assert!(
-        matches!(verdicts[2], Verdict::Stale(stale) if stale.balance),
+        matches!(verdicts[2], Verdict::Stale(stale) if stale.doubts_balance()),
         "{verdicts:?}"
     );
 }

@@ -21,8 +21,7 @@ use crate::testing::facts::{Entry, Holder, Kept, Told};
 /// What becomes of the next commit of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitFault {
-    /// Refused for certain, because of the moment: the lane hears `Busy`. (A statement that is cancelled, a lock
-    /// timeout.)
+    /// Refused for certain, because it took too long: the lane hears `Contended`. (A statement that is cancelled.)
     Refused,
     /// Applied, and its answer is lost: the lane hears `Unknown` after the server is done with it. (The proxy swallows
     /// the answer and closes.)

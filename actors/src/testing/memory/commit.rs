@@ -32,14 +32,8 @@ use crate::journal::{Record, Stale, Verdict};
 use crate::store::CommitError;
 
 /// What a record is refused for: its wallet is short, or a voucher of it gone.
-const SHORT: Stale = Stale {
-    balance: true,
-    stock: false,
-};
-const GONE: Stale = Stale {
-    balance: false,
-    stock: true,
-};
+const SHORT: Stale = Stale::Balance;
+const GONE: Stale = Stale::Stock;
 
 /// Who writes a batch, in which lane, under which number.
 #[derive(Debug, Clone)]
@@ -59,7 +53,7 @@ pub(super) struct Sent {
 
 impl From<LockTimeout> for CommitError {
     fn from(LockTimeout: LockTimeout) -> Self {
-        Self::Busy("a lock was not to be had in time".to_owned())
+        Self::Contended("canceling statement due to lock timeout".to_owned())
     }
 }
 

@@ -20,6 +20,8 @@ pub enum FaultKind {
     Slow,
     /// The commit fails for certain, because of the moment.
     Busy,
+    /// The commit fails for certain, because something in it is in somebody's way.
+    Contended,
     /// The commit fails for certain, because of what is in it.
     Poisoned,
     /// The commit is applied, and its answer is lost.
@@ -42,9 +44,10 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// All kinds.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Slow,
         Self::Busy,
+        Self::Contended,
         Self::Poisoned,
         Self::AnswerLost,
         Self::NeverSent,
@@ -57,9 +60,10 @@ impl FaultKind {
     ];
 
     /// Those that befall a commit; at most one of them does.
-    const OF_COMMIT: [Self; 7] = [
+    const OF_COMMIT: [Self; 8] = [
         Self::Slow,
         Self::Busy,
+        Self::Contended,
         Self::Poisoned,
         Self::AnswerLost,
         Self::NeverSent,
@@ -75,6 +79,8 @@ pub enum Fault {
     Slow(Duration),
     /// [`FaultKind::Busy`].
     Busy,
+    /// [`FaultKind::Contended`].
+    Contended,
     /// [`FaultKind::Poisoned`].
     Poisoned,
     /// [`FaultKind::AnswerLost`].
@@ -92,6 +98,7 @@ impl Fault {
         match self {
             Self::Slow(_) => FaultKind::Slow,
             Self::Busy => FaultKind::Busy,
+            Self::Contended => FaultKind::Contended,
             Self::Poisoned => FaultKind::Poisoned,
             Self::AnswerLost => FaultKind::AnswerLost,
             Self::NeverSent => FaultKind::NeverSent,
@@ -150,6 +157,8 @@ pub(super) struct Faults {
     calls: BTreeMap<(String, FaultKind), u32>,
     chance: Option<Chance>,
     counts: BTreeMap<FaultKind, u64>,
+    /// How many batches were sent.
+    sent: u64,
     /// Statements that have not arrived yet.
     pub(super) late: VecDeque<Sent>,
 }
@@ -180,6 +189,7 @@ impl Chance {
         Some(match kind {
             FaultKind::Slow => Fault::Slow(self.span()),
             FaultKind::Busy => Fault::Busy,
+            FaultKind::Contended => Fault::Contended,
             FaultKind::Poisoned => Fault::Poisoned,
             FaultKind::AnswerLost => Fault::AnswerLost,
             FaultKind::NeverSent => Fault::NeverSent,
@@ -196,6 +206,7 @@ impl Faults {
 
     /// What befalls this commit of the node.
     pub(super) fn draw_commit(&mut self, node: &str) -> Option<Fault> {
+        self.sent += 1;
         let scripted = self.commits.get_mut(node).and_then(VecDeque::pop_front);
         let fault = scripted.or_else(|| self.chance.as_mut().and_then(Chance::commit))?;
         self.count(fault.kind());
@@ -270,6 +281,12 @@ impl MemoryDatabase {
         faults.chance = None;
         faults.commits.clear();
         faults.calls.clear();
+    }
+
+    /// How many batches were sent, whatever became of them.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.faults().sent
     }
 
     /// How often each kind of fault struck; every kind is there.

@@ -124,9 +124,8 @@ async fn befall(
     match fault {
         None => execute(db, &header, records, now).await,
         Some(Fault::Slow(span)) => execute(db, &header, records, span).await,
-        Some(Fault::Busy) => Err(CommitError::Busy(
-            "canceling statement due to lock timeout".to_owned(),
-        )),
+        Some(Fault::Busy) => Err(CommitError::Busy("no space left on device".to_owned())),
+        Some(Fault::Contended) => Err(CommitError::Contended("deadlock detected".to_owned())),
         Some(Fault::Poisoned) => Err(CommitError::Poisoned("invalid input".to_owned())),
         Some(Fault::AnswerLost) => {
             // Whatever it was: nobody hears it.
@@ -215,9 +214,6 @@ fn read_verdict(state: &State, record: &Record, now: DbTime) -> Verdict {
             Verdict::Committed(wallet_of(record).map(|wallet| state.tables.newest(&wallet)))
         }
         Some(row) => Verdict::KeyKnown(row.known.clone()),
-        None => Verdict::Stale(Stale {
-            balance: true,
-            stock: true,
-        }),
+        None => Verdict::Stale(Stale::Unclear),
     }
 }

@@ -13,8 +13,8 @@ use crate::domain::answer::KeyHash;
 use crate::domain::ids::{ChunkId, PartnerId, StockId};
 use crate::domain::ledger::WalletKey;
 
-/// How long a transaction waits for a lock before the server ends it, as `lock_timeout` does.
-pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a transaction waits for a lock before the server ends it, as the service sets `lock_timeout`.
+pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A row that can be locked, existing or about to be inserted; in the order in which they are taken.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -22,6 +22,10 @@ use crate::testing::facts::Holder;
 /// How long a start holds its lease. Nobody renews it here: a test says when it is over.
 const LEASE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+/// What a replica that lags behind has.
+#[derive(Debug)]
+pub struct Backup(Tables);
+
 impl MemoryDatabase {
     /// Starts a node: whatever an earlier start of it left running is shut out, lane by lane, as they are opened.
     #[must_use]
@@ -74,10 +78,7 @@ impl MemoryDatabase {
 
     /// Adds money, opening the wallet if need be.
     pub async fn top_up(&self, wallet: WalletKey, amount: Amount) {
-        let mut tx = Transaction::begin(self);
-        tx.lock(Lock::Wallet(wallet))
-            .await
-            .expect("no test holds a wallet for long");
+        let tx = self.begin_with(Lock::Wallet(wallet)).await;
         tx.commit(|state| {
             let number = state.tables.newest(&wallet).sequence;
             let name = format!("{}/{}/{number}", wallet.partner_id, wallet.currency);
@@ -110,11 +111,29 @@ impl MemoryDatabase {
     }
 
     async fn open(&self, lock: Lock, write: Write) -> OtherTransaction {
-        let mut tx = Transaction::begin(self);
-        tx.lock(lock)
-            .await
-            .expect("what another transaction takes is free");
+        let tx = self.begin_with(lock).await;
         OtherTransaction { tx, write }
+    }
+
+    /// A transaction that holds this lock. An operator tries again until it is given.
+    async fn begin_with(&self, lock: Lock) -> Transaction {
+        loop {
+            let mut tx = Transaction::begin(self);
+            if tx.lock(lock.clone()).await.is_ok() {
+                return tx;
+            }
+        }
+    }
+
+    /// All that is committed, to be come back to.
+    #[must_use]
+    pub fn backup(&self) -> Backup {
+        Backup(self.with(|state| state.tables.clone()))
+    }
+
+    /// A replica that has no more than this takes over: what was committed since is lost. Nothing is under way.
+    pub fn fall_back(&self, backup: &Backup) {
+        self.with(|state| state.tables = backup.0.clone());
     }
 
     /// Statements that have not arrived yet, in the order in which they were sent.

@@ -71,7 +71,7 @@ impl Subject for MemoryDatabase {
 
     async fn fail_next_commit(&self, node: &str, fault: CommitFault) {
         let fault = match fault {
-            CommitFault::Refused => Fault::Busy,
+            CommitFault::Refused => Fault::Contended,
             CommitFault::AnswerLost => Fault::AnswerLost,
             CommitFault::NeverSent => Fault::NeverSent,
             CommitFault::Adrift => Fault::Adrift(Duration::ZERO),

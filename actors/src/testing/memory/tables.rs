@@ -111,7 +111,7 @@ pub(super) struct EventRow {
 }
 
 /// All tables.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Tables {
     pub(super) nodes: BTreeMap<Arc<str>, NodeRow>,
     pub(super) lanes: BTreeMap<LaneId, LaneRow>,

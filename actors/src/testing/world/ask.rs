@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::domain::answer::{Answer, Fingerprint, KeyHash};
+use crate::domain::approval::ApprovalRule;
 use crate::domain::catalogue::{Catalogue, RequestedLine, RequestedOrder};
 use crate::domain::ids::PartnerId;
 use crate::domain::order::Fulfilment;
@@ -22,6 +23,8 @@ pub struct Ask {
     pub fulfilment: Fulfilment,
     /// The partner's own reference.
     pub reference: Option<String>,
+    /// When its orders wait for an operator, and how many it placed before.
+    pub approval: Option<(ApprovalRule, Option<u64>)>,
 }
 
 impl Ask {
@@ -37,6 +40,16 @@ impl Ask {
             lines: lines.iter().map(own).collect(),
             fulfilment: Fulfilment::Auto,
             reference: None,
+            approval: None,
+        }
+    }
+
+    /// The same of a partner with this rule, who placed so many orders before.
+    #[must_use]
+    pub fn under(self, rule: ApprovalRule, earlier_orders: Option<u64>) -> Self {
+        Self {
+            approval: Some((rule, earlier_orders)),
+            ..self
         }
     }
 
@@ -78,6 +91,7 @@ impl Ask {
             denomination: denomination.as_str().into(),
             quantity: *quantity,
         };
+        let (rule, earlier_orders) = self.approval.clone().unzip();
         PlaceOrder {
             partner_id: self.partner_id,
             key: self.key_hash(),
@@ -90,6 +104,8 @@ impl Ask {
                 metadata: None,
             },
             catalogue,
+            approval_rule: rule.map(Arc::new),
+            earlier_orders: earlier_orders.flatten(),
         }
     }
 }
