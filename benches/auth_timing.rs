@@ -167,6 +167,7 @@ fn in_process() -> Timings {
         allowlist: Allowlist::parse(&["127.0.0.1"]).unwrap(),
         standing: Standing::Active,
         limits: Limits::default(),
+        approval_rule: None,
     });
     let minted = mint(Environment::Sandbox, getrandom::fill).unwrap();
     register.put_credential(minted.kept(partner_id, clock.now()));

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 use time::OffsetDateTime;
+use vouchsafe_actors::domain::approval::ApprovalRule;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 
 use super::allowlist::Allowlist;
@@ -56,6 +57,8 @@ pub struct PartnerAccess {
     pub standing: Standing,
     /// The limits of its own.
     pub limits: Limits,
+    /// When its orders wait for an operator; `None` is never.
+    pub approval_rule: Option<Arc<ApprovalRule>>,
 }
 
 /// Why a request goes no further.

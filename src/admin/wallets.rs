@@ -145,7 +145,7 @@ fn refused(error: NotBooked) -> ApiError {
             Code::InsufficientFunds,
             "the wallet holds less than would be taken",
         ),
-        NotBooked::TooLarge => ApiError::invalid("amount", "the amount is too large"),
+        NotBooked::TooLarge => ApiError::invalid("amount", error.to_string()),
         NotBooked::Unanswered(Unanswered::KeyReused) => ApiError::new(
             Code::IdempotencyKeyReused,
             "this reference was booked with another amount; use a new reference for a new booking",

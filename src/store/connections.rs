@@ -21,7 +21,7 @@ const MAX_CONNECTIONS: u32 = 12;
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long work may take: a connection, and a statement as long as the server lets it run.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The connections of this moment.
 #[derive(Debug)]

@@ -58,6 +58,27 @@ impl PgStore {
     }
 }
 
+impl PgStore {
+    /// How many orders a partner has placed, counted up to `most`.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn count_orders(&self, partner_id: PartnerId, most: u32) -> Result<u64, sqlx::Error> {
+        let count: i64 = self
+            .run(move |pool| async move {
+                sqlx::query_scalar(
+                    "SELECT count(*) FROM (SELECT FROM orders WHERE partner_id = $1 LIMIT $2) AS o",
+                )
+                .bind(partner_id.as_uuid())
+                .bind(i64::from(most))
+                .fetch_one(&pool)
+                .await
+            })
+            .await?;
+        Ok(count.cast_unsigned())
+    }
+}
+
 async fn find(pool: &PgPool, partner_id: PartnerId, order_id: OrderId) -> Result<Option<Order>, sqlx::Error> {
     let row: Option<OrderRow> = sqlx::query_as(
         "SELECT o.*, v.*

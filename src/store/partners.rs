@@ -5,6 +5,8 @@ pub(super) mod terms;
 
 pub(super) use row::{PartnerRow, read_allowlist};
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
@@ -89,6 +91,7 @@ impl Partner {
                 Standing::Active
             },
             limits: self.limits,
+            approval_rule: self.approval_rule.as_ref().map(|rule| Arc::new(rule.into())),
         }
     }
 

@@ -1,8 +1,9 @@
 //! What becomes of an order that cannot be delivered at once?
 
-use serde_json::json;
+use hyper::Method;
+use serde_json::{Value, json};
 
-use crate::support::{Operator, accepted, order_of, refused, shared, text_of, unique};
+use crate::support::{Operator, accepted, json_of, order_of, refused, shared, text_of, unique};
 
 #[tokio::test]
 async fn what_the_vendor_has_to_fill_is_accepted_and_paid() {
@@ -95,6 +96,37 @@ async fn a_product_under_approval_waits_with_its_stock_untouched() {
     assert_eq!(product["availability"], "LOW_STOCK");
     assert_eq!(partner.balance("USD").await, "50.00");
     refused(&partner.order(&sale, 2).await, 409, "INSUFFICIENT_INVENTORY");
+}
+
+#[tokio::test]
+async fn a_rule_of_the_partner_makes_its_orders_wait_from_the_next_one_on() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(10).await;
+    let mut partner = operator.partner("1000").await;
+    let path = format!("/admin/v1/partners/{}", partner.partner_id);
+    let mut outcome = async |quantity| {
+        let order = partner.order(&sale, quantity).await;
+        (order.status.as_u16(), json_of(&order)["pending_reason"].clone())
+    };
+    let (delivered, waits) = ((201, Value::Null), (202, json!("APPROVAL")));
+    assert_eq!(outcome(1).await, delivered);
+    let mut terms = Operator::of(shared());
+    let mut agree = async |rule: Value| {
+        terms
+            .put(Method::PATCH, &path, &json!({ "approval_rule": rule }))
+            .await;
+    };
+    agree(json!({ "amount_over": { "USD": 25 } })).await;
+    assert_eq!(
+        (outcome(1).await, outcome(2).await),
+        (delivered.clone(), waits.clone())
+    );
+    agree(json!({ "amount_over": { "EUR": 25 }, "other_currencies": "approve" })).await;
+    assert_eq!(outcome(1).await, waits);
+    agree(json!({ "first_orders": 5 })).await;
+    assert_eq!((outcome(1).await, outcome(1).await), (waits, delivered.clone()));
+    agree(Value::Null).await;
+    assert_eq!(outcome(2).await, delivered);
 }
 
 #[tokio::test]

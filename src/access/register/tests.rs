@@ -65,6 +65,7 @@ fn partner(partner_id: PartnerId, allowlist: &[&str], standing: Standing) -> Par
         allowlist,
         standing,
         limits: Limits::default(),
+        approval_rule: None,
     }
 }
 

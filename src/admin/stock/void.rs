@@ -88,6 +88,9 @@ pub(in crate::admin) async fn void(
         }
     };
     let outcome = service.store.void_stock(target, reason, by).await?;
+    for sku in &outcome.skus {
+        service.engine.inventory.doubt(sku);
+    }
     let refused = outcome
         .codes
         .iter()

@@ -35,14 +35,21 @@ pub async fn place(
         Ok(wanted) => wanted,
         Err(refused) => return Err(unless_reused(&service, key, fingerprint, refused).await?),
     };
+    let approval_rule = signed.caller.partner.approval_rule.clone();
+    let earlier_orders = match &approval_rule {
+        Some(rule) if rule.counts_orders() => {
+            Some(service.store.count_orders(partner_id, rule.first_orders).await?)
+        }
+        _ => None,
+    };
     let command = PlaceOrder {
         partner_id,
         key,
         fingerprint,
         request: wanted,
         catalogue: service.catalogue.now(),
-        approval_rule: None,
-        earlier_orders: None,
+        approval_rule,
+        earlier_orders,
     };
     match flows::place_order(&service.engine, command, &JsonWording).await {
         Ok(Placed::Fresh(answer)) => Ok(answered(answer, false)),

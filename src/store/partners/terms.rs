@@ -8,6 +8,7 @@ use std::fmt;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use vouchsafe_actors::domain::approval;
 use vouchsafe_actors::domain::money::{Amount, AmountText, Currency};
 use vouchsafe_actors::domain::product::{ProductId, check_slug};
 
@@ -27,6 +28,19 @@ pub struct ApprovalRule {
     /// So many orders from the first on.
     #[serde(default)]
     pub first_orders: u32,
+}
+
+impl From<&ApprovalRule> for approval::ApprovalRule {
+    fn from(rule: &ApprovalRule) -> Self {
+        Self {
+            amount_over: rule.amount_over.0.clone(),
+            other_currencies: match rule.other_currencies {
+                OtherCurrencies::Approve => approval::OtherCurrencies::Approve,
+                OtherCurrencies::Pass => approval::OtherCurrencies::Pass,
+            },
+            first_orders: rule.first_orders,
+        }
+    }
 }
 
 /// What becomes of an order in a currency without a threshold.

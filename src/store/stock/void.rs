@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
+use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::{ProductId, Sku};
 
 use super::PgStore;
@@ -44,6 +45,8 @@ pub struct VoidOutcome {
     pub voided: u64,
     /// For each code that was named, in their order.
     pub codes: Vec<Voided>,
+    /// Of which SKUs: their shelves in memory may hold some of them still.
+    pub skus: Vec<Sku>,
 }
 
 /// What the trail says of it.
@@ -64,20 +67,46 @@ impl PgStore {
         reason: String,
         by: By,
     ) -> Result<VoidOutcome, sqlx::Error> {
-        self.run(move |pool| async move {
-            match target {
-                VoidTarget::Sku(sku) => void_sku(&pool, &sku, &reason, &by).await,
-                VoidTarget::Codes(product_id, codes) => {
-                    void_codes(&pool, &product_id, &codes, &reason, &by).await
-                }
+        match target {
+            VoidTarget::Sku(sku) => self.void_sku(sku, reason, by).await,
+            VoidTarget::Codes(product_id, codes) => {
+                self.run(
+                    move |pool| async move { void_codes(&pool, &product_id, &codes, &reason, &by).await },
+                )
+                .await
             }
+        }
+    }
+
+    /// Some chunks at a time, each with its entry in the trail: a SKU may have thousands.
+    async fn void_sku(&self, sku: Sku, reason: String, by: By) -> Result<VoidOutcome, sqlx::Error> {
+        let of = sku.clone();
+        let chunks = self
+            .run(|pool| async move { chunks_of(&pool, &of).await })
+            .await?;
+        let mut voided = 0;
+        for some in chunks.chunks(CHUNKS_AT_ONCE) {
+            let (some, of, reason, by) = (some.to_vec(), sku.to_string(), reason.clone(), by.clone());
+            voided += self
+                .run(move |pool| async move {
+                    let mut transaction = pool.begin().await?;
+                    let voided = take_chunks(&mut transaction, &some).await?;
+                    write_trail(&mut transaction, &by, &of, voided, &reason).await?;
+                    transaction.commit().await?;
+                    Ok(voided)
+                })
+                .await?;
+        }
+        Ok(VoidOutcome {
+            voided,
+            codes: Vec::new(),
+            skus: vec![sku],
         })
-        .await
     }
 }
 
-async fn void_sku(pool: &PgPool, sku: &Sku, reason: &str, by: &By) -> Result<VoidOutcome, sqlx::Error> {
-    let chunks: Vec<i64> = sqlx::query_scalar(
+async fn chunks_of(pool: &PgPool, sku: &Sku) -> Result<Vec<i64>, sqlx::Error> {
+    sqlx::query_scalar(
         "SELECT chunk_id
            FROM chunks
           WHERE product_id = $1
@@ -88,16 +117,7 @@ async fn void_sku(pool: &PgPool, sku: &Sku, reason: &str, by: &By) -> Result<Voi
     .bind(sku.product_id.as_str())
     .bind(sku.denomination.minor())
     .fetch_all(pool)
-    .await?;
-    let mut outcome = VoidOutcome::default();
-    for some in chunks.chunks(CHUNKS_AT_ONCE) {
-        let mut transaction = pool.begin().await?;
-        let voided = take_chunks(&mut transaction, some).await?;
-        write_trail(&mut transaction, by, &sku.to_string(), voided, reason).await?;
-        transaction.commit().await?;
-        outcome.voided += voided;
-    }
-    Ok(outcome)
+    .await
 }
 
 /// In the order of the stock ids, as everywhere.
@@ -139,9 +159,17 @@ async fn void_codes(
     let voided = taken.len() as u64;
     write_trail(&mut transaction, by, product_id.as_str(), voided, reason).await?;
     transaction.commit().await?;
+    let mut denominations: Vec<i64> = found.iter().map(|found| found.denomination).collect();
+    denominations.sort_unstable();
+    denominations.dedup();
+    let skus = denominations.into_iter().map(|minor| Sku {
+        product_id: product_id.clone(),
+        denomination: Amount::from_minor(minor),
+    });
     Ok(VoidOutcome {
         voided,
         codes: outcome,
+        skus: skus.collect(),
     })
 }
 
@@ -150,6 +178,7 @@ async fn void_codes(
 struct Found {
     /// Which of those that were named, from 1.
     position: i64,
+    denomination: i64,
     stock_id: i64,
     order_id: Option<uuid::Uuid>,
 }
@@ -160,7 +189,7 @@ async fn find(
     codes: &[BlindIndex],
 ) -> Result<Vec<Found>, sqlx::Error> {
     sqlx::query_as(
-        "SELECT DISTINCT ON (n.position) n.position, s.stock_id, a.order_id
+        "SELECT DISTINCT ON (n.position) n.position, k.denomination, s.stock_id, a.order_id
            FROM unnest($2::bytea[]) WITH ORDINALITY AS n (blind_index, position)
            JOIN codes AS c ON c.blind_index = n.blind_index
            JOIN chunks AS k ON k.product_id = c.product_id AND k.denomination = c.denomination
