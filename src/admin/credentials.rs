@@ -5,6 +5,7 @@
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize, Serializer};
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 
 use super::body::Json;
@@ -18,19 +19,25 @@ use crate::errors::{ApiError, Code};
 use crate::service::Service;
 use crate::store::{Issued, MAX_LIVE_CREDENTIALS, Papers};
 
-#[derive(Debug, Deserialize)]
+/// What a new credential is to be.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewCredential {
+    /// Narrows the partner's list; nothing leaves it as it is.
     #[serde(default)]
     allowlist: Option<Allowlist>,
 }
 
 /// A credential as its owner is told of it, once.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct IssuedCredential {
+    /// Its public name.
     credential_id: CredentialId,
+    /// Sent as `X-API-Key`.
     api_key: String,
+    /// Sent as `X-API-Secret`, and the key of signatures. Shown once.
     #[serde(serialize_with = "expose")]
+    #[schema(value_type = String)]
     api_secret: ApiSecret,
 }
 

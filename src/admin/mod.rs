@@ -9,6 +9,7 @@ mod body;
 mod catalogue;
 mod change;
 mod credentials;
+mod openapi;
 mod operator;
 mod partners;
 mod products;
@@ -30,6 +31,7 @@ pub fn listener(config: &mut web::ServiceConfig) {
     config
         .service(resource("/healthz", "GET").route(web::get().to(http::alive)))
         .service(resource("/readyz", "GET").route(web::get().to(http::ready)))
+        .service(resource("/openapi.json", "GET").route(web::get().to(openapi::get)))
         .service(resource("/metrics", "GET").route(web::get().to(metrics)))
         .configure(routes)
         .default_service(web::to(http::no_route));

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use actix_web::{HttpResponse, web};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
@@ -10,9 +12,17 @@ use crate::service::Service;
 /// How long the database may take to say that it is there.
 const PING_DEADLINE: Duration = Duration::from_secs(1);
 
+/// How it is.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Health)]
+pub(crate) struct HealthBody {
+    /// `alive` or `ready`; what is neither is answered with an error.
+    status: &'static str,
+}
+
 /// `GET /healthz`.
 pub async fn alive() -> HttpResponse {
-    HttpResponse::Ok().json(serde_json::json!({ "status": "alive" }))
+    HttpResponse::Ok().json(HealthBody { status: "alive" })
 }
 
 /// `GET /readyz`.
@@ -25,7 +35,7 @@ pub async fn ready(service: web::Data<Service>) -> Result<HttpResponse, ApiError
         Ok(Ok(()))
     );
     if answers && service.engine.flows() {
-        return Ok(HttpResponse::Ok().json(serde_json::json!({ "status": "ready" })));
+        return Ok(HttpResponse::Ok().json(HealthBody { status: "ready" }));
     }
     let reason = if answers {
         "commits do not flow"

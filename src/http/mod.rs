@@ -5,6 +5,7 @@ pub mod categories;
 mod gate;
 mod health;
 pub mod list;
+mod openapi;
 pub mod orders;
 pub mod products;
 pub mod transactions;
@@ -14,9 +15,10 @@ pub mod wallets;
 use actix_web::http::header::{ALLOW, HeaderValue};
 use actix_web::{HttpResponse, Resource, ResponseError as _, web};
 pub use gate::{Gate, operator_gate, partner_gate};
+pub(crate) use health::HealthBody;
 pub use health::{alive, ready};
 pub use list::Page;
-pub use orders::unanswered_error;
+pub use orders::{OrderBody, unanswered_error};
 pub use transactions::TransactionBody;
 
 use crate::errors::{ApiError, Code};
@@ -26,6 +28,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
     config
         .service(resource("/healthz", "GET").route(web::get().to(alive)))
         .service(resource("/readyz", "GET").route(web::get().to(ready)))
+        .service(resource("/openapi.json", "GET").route(web::get().to(openapi::get)))
         .service(
             web::scope("/api/v1")
                 .service(resource("/categories", "GET").route(web::get().to(categories::list)))

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 
 use super::ids::{OrderId, PartnerId};
 use super::money::{Amount, Money};
@@ -11,8 +12,14 @@ use super::product::{Approval, Route, Sku};
 use super::voucher::Allocation;
 
 /// The status of an order (contract §4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schema(
+    description = "Where an order is in its life: `PENDING` (accepted, not all in stock, or approval is due), \
+    `PROCESSING` (allocation has begun, or approval was given), `PARTIALLY_DELIVERED` (some vouchers are allocated, the \
+    rest is pending or failed), `DELIVERED` (all vouchers are allocated), `CANCELLED` (the money is about to come \
+    back), `REFUNDED` (wallet credit was returned, nothing stays delivered)."
+)]
 pub enum OrderStatus {
     /// Accepted; not all in stock, or approval is due.
     Pending,
@@ -60,8 +67,12 @@ impl OrderStatus {
 }
 
 /// What an order still waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schema(
+    description = "What an order still waits for: `VENDOR` (vouchers are bought from the vendor) or `APPROVAL` \
+    (an operator has to approve)."
+)]
 pub enum PendingReason {
     /// Vouchers are bought from the vendor.
     Vendor,
@@ -89,8 +100,12 @@ impl PendingReason {
 }
 
 /// Where an order's vouchers came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(
+    description = "Where an order's vouchers came from: `cache` (all were held), `vendor` (all were bought) or \
+    `mixed` (some of both)."
+)]
 pub enum Source {
     /// All were held.
     Cache,
@@ -121,8 +136,9 @@ impl Source {
 }
 
 /// Who moved an order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(description = "Who moved an order: `partner`, `system` (the service itself) or `operator`.")]
 pub enum Actor {
     /// The partner.
     Partner,
@@ -133,7 +149,7 @@ pub enum Actor {
 }
 
 /// An entry of an order's timeline: a status, since when, by whom and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Milestone {
     /// The status that was entered.
     pub status: OrderStatus,
@@ -143,12 +159,17 @@ pub struct Milestone {
     /// By whom.
     pub by: Actor,
     /// Why, where somebody said so.
+    #[schema(required)]
     pub reason: Option<String>,
 }
 
 /// What an order may be fulfilled from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schema(
+    description = "What an order may be fulfilled from: `AUTO` (from stock, and from the vendor where the product \
+    has one) or `CACHE_ONLY` (from stock alone, or not at all)."
+)]
 pub enum Fulfilment {
     /// From stock, and from the vendor where the product has one.
     #[default]

@@ -8,6 +8,9 @@ use std::fmt;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 use vouchsafe_actors::domain::money::{Amount, AmountText, Currency};
 use vouchsafe_actors::domain::product::{ProductId, check_slug};
 
@@ -21,18 +24,21 @@ const MAX_WINDOW_S: u32 = 86_400;
 const MAX_SCOPE_ENTRIES: usize = 1_000;
 
 /// At most `quota` requests in any `window_s` seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
     /// How many.
+    #[schema(minimum = 1, maximum = 1_000_000_000)]
     pub quota: u32,
     /// In how many seconds.
+    #[schema(minimum = 1, maximum = 86_400)]
     pub window_s: u32,
 }
 
 /// The limits that differ from the settings, by class (contract §8).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(description = "The limits that differ from the settings, by class.")]
 pub struct Limits {
     /// Placing orders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +81,7 @@ impl Limits {
 }
 
 /// When an order of the partner waits for an operator.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalRule {
     /// Above these totals.
@@ -90,8 +96,12 @@ pub struct ApprovalRule {
 }
 
 /// What becomes of an order in a currency without a threshold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(
+    description = "What becomes of an order in a currency without a threshold: it waits (`approve`) or goes \
+    through (`pass`)."
+)]
 pub enum OtherCurrencies {
     /// It waits.
     Approve,
@@ -103,6 +113,29 @@ pub enum OtherCurrencies {
 /// An amount for each of some currencies: `{"USD": 500.00}`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Thresholds(pub BTreeMap<Currency, Amount>);
+
+impl PartialSchema for Thresholds {
+    fn schema() -> RefOr<Schema> {
+        let amount = RefOr::Ref(Ref::from_schema_name(AmountText::name()));
+        ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .description(Some("An amount for each of some currencies."))
+            .property_names(Some(Schema::from(
+                ObjectBuilder::new()
+                    .schema_type(Type::String)
+                    .pattern(Some("^[A-Z]{3}$"))
+                    .build(),
+            )))
+            .additional_properties(Some(AdditionalProperties::RefOr(amount)))
+            .into()
+    }
+}
+
+impl ToSchema for Thresholds {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((AmountText::name().into_owned(), AmountText::schema()));
+    }
+}
 
 impl Serialize for Thresholds {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -146,7 +179,7 @@ impl<'de> Visitor<'de> for ThresholdsVisitor {
 }
 
 /// What a partner may order: products in these categories, and these products.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scope {
     /// Whole categories.
