@@ -21,6 +21,7 @@ mod expiry;
 mod idempotency;
 mod imports;
 mod ledger;
+mod openapi;
 mod operators;
 mod orders;
 mod partners;
