@@ -227,10 +227,10 @@ impl ApiError {
 #[schema(as = Error)]
 pub(crate) struct ErrorBody<'a> {
     /// What went wrong.
-    #[schema(inline)]
     error: ErrorFields<'a>,
 }
 
+/// What went wrong, for programs and for people.
 #[derive(Serialize, ToSchema)]
 struct ErrorFields<'a> {
     #[schema(schema_with = name_schema)]

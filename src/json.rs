@@ -1,6 +1,5 @@
 //! Strict JSON: what is no JSON is malformed, what is JSON and not what was asked for names the field that is wrong.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -8,8 +7,6 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
-use utoipa::openapi::{RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
 
 use crate::errors::{ApiError, Code};
 
@@ -23,23 +20,6 @@ pub struct Object<T>(pub T);
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(ObjectVisitor(PhantomData))
-    }
-}
-
-/// It is described as what is in it.
-impl<T: PartialSchema> PartialSchema for Object<T> {
-    fn schema() -> RefOr<Schema> {
-        T::schema()
-    }
-}
-
-impl<T: ToSchema> ToSchema for Object<T> {
-    fn name() -> Cow<'static, str> {
-        T::name()
-    }
-
-    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        T::schemas(schemas);
     }
 }
 

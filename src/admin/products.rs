@@ -40,7 +40,7 @@ const MAX_LOW_STOCK_AT: u32 = 100_000;
 /// Largest face value, in minor units: 1,000 vouchers of it, the most in an order, are far from what can be counted.
 const MAX_DENOMINATION: i64 = 1_000_000_000_000;
 
-/// The body of `PUT /products/{product_id}`.
+/// What a product is to be.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ProductRequest)]
@@ -65,10 +65,13 @@ pub(super) struct PutRequest {
     denominations: Vec<AmountText>,
     /// Face values beside the listed ones.
     #[serde(default)]
+    #[schema(value_type = Option<RangeRequest>)]
     denomination_range: Option<Object<RangeRequest>>,
     /// How long a voucher is good for.
+    #[schema(value_type = PolicyRequest)]
     expiry_policy: Object<PolicyRequest>,
     /// What the holder of a voucher is told.
+    #[schema(value_type = RedemptionRequest)]
     redemption: Object<RedemptionRequest>,
     /// Where vouchers come from when the shelf is short.
     route: Route,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use utoipa::openapi::OpenApi;
 
 /// Words of the people who make the service, which mean nothing to those who use it.
-const INTERNAL: [&str; 5] = ["contract", "§", "spec part", "[`", "crate::"];
+const INTERNAL: [&str; 7] = ["contract", "§", "spec part", "[`", "crate::", "`None`", "`Some`"];
 
 /// Parts of a document that are called by their methods.
 const METHODS: [&str; 5] = ["get", "put", "post", "patch", "delete"];
@@ -75,6 +75,7 @@ pub(crate) fn assert_whole(document: &Value) {
             assert_answers(document, &format!("{method} {path}"), operation);
         }
     }
+    assert_formed("schemas", &document["components"]["schemas"]);
     for said in descriptions(document) {
         let internal = INTERNAL.iter().find(|word| said.contains(**word));
         assert!(internal.is_none() && !said.is_empty(), "{internal:?} in: {said}");
@@ -145,6 +146,26 @@ fn assert_examples(document: &Value, place: &str, body: &Value) {
                 .collect();
             assert!(wrong.is_empty(), "{place}: {wrong:?}");
         }
+    }
+}
+
+/// No object goes without saying what is in it.
+fn assert_formed(place: &str, value: &Value) {
+    match value {
+        Value::Object(fields) => {
+            let formed = ["properties", "additionalProperties"]
+                .iter()
+                .any(|word| fields.contains_key(*word));
+            assert!(
+                fields.get("type") != Some(&Value::from("object")) || formed,
+                "{place}"
+            );
+            for (name, within) in fields {
+                assert_formed(&format!("{place}.{name}"), within);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| assert_formed(place, item)),
+        _ => {}
     }
 }
 

@@ -47,13 +47,13 @@ pub struct CredentialSummary {
     pub credential_id: CredentialId,
     /// Whose it is.
     pub partner_id: PartnerId,
-    /// Narrows the partner's list; `None` leaves it as it is.
+    /// Narrows the partner's list; without one it stays as it is.
     #[schema(required)]
     pub allowlist: Option<Allowlist>,
     /// Works from this moment on.
     #[serde(with = "time::serde::rfc3339")]
     pub not_before: OffsetDateTime,
-    /// Works up to this moment, exclusive; `None` is until revoked.
+    /// Works up to this moment, exclusive; without one until revoked.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(required)]
     pub not_after: Option<OffsetDateTime>,

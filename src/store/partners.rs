@@ -36,10 +36,10 @@ pub struct Partner {
     pub limits: Limits,
     /// Whether it is stopped.
     pub suspended: bool,
-    /// When its orders wait for an operator; `None` is never.
+    /// When its orders wait for an operator; without a rule, never.
     #[schema(required)]
     pub approval_rule: Option<ApprovalRule>,
-    /// What it may order; `None` is everything.
+    /// What it may order; without a scope, everything.
     #[schema(required)]
     pub catalogue: Option<Scope>,
     /// For how long it may cancel an order. Seconds.

@@ -64,22 +64,22 @@ pub(in crate::admin) struct Patch {
 
 /// The classes that change; `null` gives a class back to the settings.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub(super) struct LimitsPatch {
     /// Placing orders.
-    #[serde(deserialize_with = "given_object_or_null")]
+    #[serde(default, deserialize_with = "given_object_or_null")]
     #[schema(value_type = Option<Limit>)]
     orders: Option<Option<Limit>>,
     /// Everything without a class of its own.
-    #[serde(deserialize_with = "given_object_or_null")]
+    #[serde(default, deserialize_with = "given_object_or_null")]
     #[schema(value_type = Option<Limit>)]
     general: Option<Option<Limit>>,
     /// Credential endpoints.
-    #[serde(deserialize_with = "given_object_or_null")]
+    #[serde(default, deserialize_with = "given_object_or_null")]
     #[schema(value_type = Option<Limit>)]
     auth: Option<Option<Limit>>,
     /// Retrieving codes.
-    #[serde(deserialize_with = "given_object_or_null")]
+    #[serde(default, deserialize_with = "given_object_or_null")]
     #[schema(value_type = Option<Limit>)]
     vouchers: Option<Option<Limit>>,
 }

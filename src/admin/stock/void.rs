@@ -37,7 +37,7 @@ pub(in crate::admin) struct VoidRequest {
     denomination: Option<AmountText>,
     /// These codes.
     #[serde(default)]
-    #[schema(min_items = 1, max_items = 1_000)]
+    #[schema(value_type = Option<Vec<NamedCode>>, min_items = 1, max_items = 1_000)]
     codes: Option<Vec<Object<NamedCode>>>,
     /// Why, for the trail.
     #[schema(min_length = 1, max_length = 500)]

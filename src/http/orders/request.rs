@@ -38,7 +38,7 @@ const NO_NUL: &str = r"^[^\u0000]*$";
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct OrderRequest {
     /// The lines: at most 1,000 vouchers, all lines together, and all of one currency.
-    #[schema(min_items = 1, max_items = 100)]
+    #[schema(value_type = Vec<Item>, min_items = 1, max_items = 100)]
     items: Vec<Object<Item>>,
     /// What you expect the currency to be: the order is refused where it is another.
     #[serde(default)]
