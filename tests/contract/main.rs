@@ -80,7 +80,7 @@ fn succeed(mut command: Command) {
 
 /// The fuzzer over the document at this URL.
 fn fuzz(python: &Python, scratch: &Path, listener: &str, url: &str, time_s: &str) -> Command {
-    println!("schemathesis over the {listener}'s document, seed {SEED}, {time_s} s");
+    eprintln!("schemathesis over the {listener}'s document, seed {SEED}, {time_s} s");
     let mut command = python.program("schemathesis", scratch);
     command
         .arg("--config-file")

@@ -54,7 +54,7 @@ pub(super) async fn get() -> HttpResponse {
 }
 
 /// The document.
-fn document() -> utoipa::openapi::OpenApi {
+pub(crate) fn document() -> utoipa::openapi::OpenApi {
     let token = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some("The token of an operator."))

@@ -61,7 +61,7 @@ pub(super) async fn get() -> HttpResponse {
 }
 
 /// The document.
-fn document() -> utoipa::openapi::OpenApi {
+pub(crate) fn document() -> utoipa::openapi::OpenApi {
     let about = About {
         title: "Vouchsafe partner API",
         description: DESCRIPTION,
