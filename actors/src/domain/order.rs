@@ -70,8 +70,7 @@ impl OrderStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[schema(
-    description = "What an order still waits for: `VENDOR` (vouchers are bought from the vendor) or `APPROVAL` \
-    (an operator has to approve)."
+    description = "What it waits for: `VENDOR` (vouchers are bought) or `APPROVAL` (an operator decides)."
 )]
 pub enum PendingReason {
     /// Vouchers are bought from the vendor.
@@ -103,8 +102,7 @@ impl PendingReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(
-    description = "Where an order's vouchers came from: `cache` (all were held), `vendor` (all were bought) or \
-    `mixed` (some of both)."
+    description = "Where vouchers came from: `cache` (all were held), `vendor` (all were bought), `mixed`."
 )]
 pub enum Source {
     /// All were held.
@@ -166,10 +164,7 @@ pub struct Milestone {
 /// What an order may be fulfilled from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[schema(
-    description = "What an order may be fulfilled from: `AUTO` (from stock, and from the vendor where the product \
-    has one) or `CACHE_ONLY` (from stock alone, or not at all)."
-)]
+#[schema(description = "From where: `AUTO` (stock and vendor) or `CACHE_ONLY` (stock alone, or not at all).")]
 pub enum Fulfilment {
     /// From stock, and from the vendor where the product has one.
     #[default]
