@@ -1,4 +1,4 @@
-//! The one table of errors: code, status, whether a repetition may succeed; and the one body they all have.
+//! The one table of errors: code, status, whether a repetition may succeed, what to do; and the one body they all have.
 //!
 //! `{"error":{"name","code","message","details"?,"retryable","trace_id"}}` (spec part 7, contract §7). `name` is `code` in
 //! PascalCase. A message says what to do; it never holds internals, codes or secrets.
@@ -14,8 +14,11 @@ use utoipa::openapi::Object;
 use crate::openapi::open_words;
 use crate::trace;
 
+#[cfg(test)]
+mod page;
+
 macro_rules! codes {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $status:literal $word:literal $retryable:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $status:literal $word:literal $retryable:literal $advice:literal;)+) => {
         /// Every error that can be answered.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Code {
@@ -55,85 +58,128 @@ macro_rules! codes {
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($doc),+).trim_ascii(),)+ }
             }
+
+            /// What to do about it, in sentences of Markdown.
+            #[must_use]
+            pub const fn advice(self) -> &'static str {
+                match self { $(Self::$variant => $advice,)+ }
+            }
         }
     };
 }
 
 codes! {
     /// What came is no JSON, or no request.
-    MalformedRequest = 400 "MALFORMED_REQUEST" false;
+    MalformedRequest = 400 "MALFORMED_REQUEST" false
+        "Send a JSON object in UTF-8 whose first byte is `{`, nested at most 32 deep. The message says where reading ended.";
     /// The endpoint needs an Idempotency-Key of 1 to 255 visible ASCII characters, once.
-    MissingIdempotencyKey = 400 "MISSING_IDEMPOTENCY_KEY" false;
+    MissingIdempotencyKey = 400 "MISSING_IDEMPOTENCY_KEY" false
+        "Make a key for each order, such as a UUID, keep it with the order, and send it in one `Idempotency-Key` header.";
     /// The cursor is not one of this list with these filters.
-    InvalidCursor = 400 "INVALID_CURSOR" false;
+    InvalidCursor = 400 "INVALID_CURSOR" false
+        "Begin again without `cursor`, or repeat the filters that the cursor was given with.";
     /// A signed request carries no query string.
-    UnexpectedQuery = 400 "UNEXPECTED_QUERY" false;
+    UnexpectedQuery = 400 "UNEXPECTED_QUERY" false
+        "Leave the query string away: the signature would not cover it.";
     /// Key and secret do not belong together, or to nobody.
-    InvalidCredentials = 401 "INVALID_CREDENTIALS" false;
+    InvalidCredentials = 401 "INVALID_CREDENTIALS" false
+        "Send `X-API-Key` and `X-API-Secret`, each once, of one credential of this environment. A revoked or expired one is answered the same.";
     /// The signature is not that of the request.
-    InvalidSignature = 401 "INVALID_SIGNATURE" false;
+    InvalidSignature = 401 "INVALID_SIGNATURE" false
+        "Compare your signer with the test vectors in [Signing](signing.md). Sign the bytes that you send, and send `X-Signature` once.";
     /// The timestamp is missing, not the signed one, or too far from now.
-    TimestampOutOfRange = 401 "TIMESTAMP_OUT_OF_RANGE" false;
+    TimestampOutOfRange = 401 "TIMESTAMP_OUT_OF_RANGE" false
+        "Send the Unix time in seconds, ten digits, the same text in `X-Timestamp` and in `t=`, and set your clock: 300 seconds either way are allowed.";
     /// The wallet holds less than the request costs.
-    InsufficientFunds = 402 "INSUFFICIENT_FUNDS" false;
+    InsufficientFunds = 402 "INSUFFICIENT_FUNDS" false
+        "Order less, or have the wallet topped up and order again with a new key: this answer is kept under its key.";
     /// The address is not on the allowlist.
-    IpNotAllowed = 403 "IP_NOT_ALLOWED" false;
+    IpNotAllowed = 403 "IP_NOT_ALLOWED" false
+        "Call from an address on your allowlist, or have the address that the message names added to it.";
     /// The partner is suspended.
-    PartnerSuspended = 403 "PARTNER_SUSPENDED" false;
+    PartnerSuspended = 403 "PARTNER_SUSPENDED" false
+        "Contact the operator. Nothing is executed until the suspension is lifted.";
     /// The operator's role does not allow it.
-    Forbidden = 403 "FORBIDDEN" false;
+    Forbidden = 403 "FORBIDDEN" false
+        "Operators only: use the token of an operator whose role allows it.";
     /// There is no such product for this partner.
-    ProductNotFound = 404 "PRODUCT_NOT_FOUND" false;
+    ProductNotFound = 404 "PRODUCT_NOT_FOUND" false
+        "`GET /products` lists what you may order.";
     /// This partner has no such order.
-    OrderNotFound = 404 "ORDER_NOT_FOUND" false;
+    OrderNotFound = 404 "ORDER_NOT_FOUND" false
+        "Check the id. Another partner's order is answered the same.";
     /// This partner has no such webhook endpoint.
-    WebhookNotFound = 404 "WEBHOOK_NOT_FOUND" false;
+    WebhookNotFound = 404 "WEBHOOK_NOT_FOUND" false
+        "Reserved: webhooks are not served yet.";
     /// This partner has no such event.
-    EventNotFound = 404 "EVENT_NOT_FOUND" false;
+    EventNotFound = 404 "EVENT_NOT_FOUND" false
+        "Reserved: the events feed is not served yet.";
     /// This partner has no such payout.
-    PayoutNotFound = 404 "PAYOUT_NOT_FOUND" false;
+    PayoutNotFound = 404 "PAYOUT_NOT_FOUND" false
+        "Reserved: payouts are not served yet.";
     /// There is no such partner.
-    PartnerNotFound = 404 "PARTNER_NOT_FOUND" false;
+    PartnerNotFound = 404 "PARTNER_NOT_FOUND" false
+        "Operators only: check the id.";
     /// There is no such credential.
-    CredentialNotFound = 404 "CREDENTIAL_NOT_FOUND" false;
+    CredentialNotFound = 404 "CREDENTIAL_NOT_FOUND" false
+        "Operators only: check the id.";
     /// There is no such category.
-    CategoryNotFound = 404 "CATEGORY_NOT_FOUND" false;
+    CategoryNotFound = 404 "CATEGORY_NOT_FOUND" false
+        "Reserved for operators: no route answers it yet.";
     /// There is no such route.
-    RouteNotFound = 404 "ROUTE_NOT_FOUND" false;
+    RouteNotFound = 404 "ROUTE_NOT_FOUND" false
+        "Check the path and its prefix `/api/v1`; no path ends with a slash.";
     /// The route has no such method.
-    MethodNotAllowed = 405 "METHOD_NOT_ALLOWED" false;
+    MethodNotAllowed = 405 "METHOD_NOT_ALLOWED" false
+        "Use a method that the `Allow` header names.";
     /// There are fewer vouchers than were asked for.
-    InsufficientInventory = 409 "INSUFFICIENT_INVENTORY" false;
+    InsufficientInventory = 409 "INSUFFICIENT_INVENTORY" false
+        "Order less or another product, with a new key: this answer is kept under its key. The message names the product.";
     /// Nothing of the order is allocated yet.
-    OrderNotReady = 409 "ORDER_NOT_READY" true;
+    OrderNotReady = 409 "ORDER_NOT_READY" true
+        "Ask again once `GET /orders/{order_id}` shows vouchers.";
     /// The order can no longer be cancelled.
-    OrderNotCancellable = 409 "ORDER_NOT_CANCELLABLE" false;
+    OrderNotCancellable = 409 "ORDER_NOT_CANCELLABLE" false
+        "Reserved: cancelling is not served yet.";
     /// The product is no longer sold.
-    ProductUnavailable = 409 "PRODUCT_UNAVAILABLE" false;
+    ProductUnavailable = 409 "PRODUCT_UNAVAILABLE" false
+        "Order another product; this one stays readable and is not sold again.";
     /// The first request with this key is still under way.
-    IdempotencyInProgress = 409 "IDEMPOTENCY_IN_PROGRESS" true;
+    IdempotencyInProgress = 409 "IDEMPOTENCY_IN_PROGRESS" true
+        "Wait as long as `Retry-After` says, then send the same request with the same key.";
     /// Live credentials need a passed certification and a signed agreement.
-    CertificationRequired = 409 "CERTIFICATION_REQUIRED" false;
+    CertificationRequired = 409 "CERTIFICATION_REQUIRED" false
+        "Operators only: put the partner's certification and agreement on record first.";
     /// The body is too large.
-    PayloadTooLarge = 413 "PAYLOAD_TOO_LARGE" false;
+    PayloadTooLarge = 413 "PAYLOAD_TOO_LARGE" false
+        "Send at most 262,144 bytes: split the order.";
     /// The body is compressed, or not of the type the route takes.
-    UnsupportedMediaType = 415 "UNSUPPORTED_MEDIA_TYPE" false;
+    UnsupportedMediaType = 415 "UNSUPPORTED_MEDIA_TYPE" false
+        "Send `Content-Type: application/json` and no `Content-Encoding`.";
     /// The body did not arrive in time.
-    RequestTimeout = 408 "REQUEST_TIMEOUT" true;
+    RequestTimeout = 408 "REQUEST_TIMEOUT" true
+        "Send the same request with the same key, the whole body within 10 seconds.";
     /// A field is unknown, missing, repeated, of the wrong type or out of range.
-    ValidationFailed = 422 "VALIDATION_FAILED" false;
+    ValidationFailed = 422 "VALIDATION_FAILED" false
+        "Correct what `details` lists: each entry has the `field` and what was expected there.";
     /// The product is not sold at this denomination.
-    DenominationNotAllowed = 422 "DENOMINATION_NOT_ALLOWED" false;
+    DenominationNotAllowed = 422 "DENOMINATION_NOT_ALLOWED" false
+        "`GET /products/{product_id}` lists the denominations, and the range with its step.";
     /// The items of an order do not share one currency.
-    CurrencyMismatch = 422 "CURRENCY_MISMATCH" false;
+    CurrencyMismatch = 422 "CURRENCY_MISMATCH" false
+        "Make an order for each currency.";
     /// The key was used with another request.
-    IdempotencyKeyReused = 422 "IDEMPOTENCY_KEY_REUSED" false;
+    IdempotencyKeyReused = 422 "IDEMPOTENCY_KEY_REUSED" false
+        "Use a new key for a new request. For a retry, send the very bytes of the first one.";
     /// Too many requests.
-    RateLimitExceeded = 429 "RATE_LIMIT_EXCEEDED" true;
+    RateLimitExceeded = 429 "RATE_LIMIT_EXCEEDED" true
+        "Wait as long as `Retry-After` says. Nothing was executed and no key was used up.";
     /// A fault of the service.
-    InternalError = 500 "INTERNAL_ERROR" true;
-    /// Not now.
-    ServiceUnavailable = 503 "SERVICE_UNAVAILABLE" true;
+    InternalError = 500 "INTERNAL_ERROR" true
+        "Send the same request with the same key. If it stays, give the operator the `trace_id`.";
+    /// The service cannot do it now.
+    ServiceUnavailable = 503 "SERVICE_UNAVAILABLE" true
+        "Wait as long as `Retry-After` says, then send the same request with the same key.";
 }
 
 /// What is wrong with one field.
@@ -261,9 +307,21 @@ fn code_schema() -> Object {
     )
 }
 
+/// SQLSTATE of a text that Postgres cannot hold.
+const NOT_A_TEXT: &str = "22021";
+
 /// The database did not answer, or answered that it cannot: the one line about it is logged here.
 impl From<sqlx::Error> for ApiError {
     fn from(error: sqlx::Error) -> Self {
+        let code = error
+            .as_database_error()
+            .and_then(sqlx::error::DatabaseError::code);
+        if code.as_deref() == Some(NOT_A_TEXT) {
+            return Self::invalid(
+                "request",
+                "a text in it holds the character NUL, which cannot be stored",
+            );
+        }
         tracing::error!(error = %crate::store::describe(&error), trace.id = trace::current(), "the database failed a request");
         Self::unavailable()
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, IgnoredAny, IntoDeserializer as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 
@@ -12,6 +12,12 @@ use crate::errors::{ApiError, Code};
 
 /// Deepest nesting of a body (contract §2). Far below where a parser would be in trouble.
 const MAX_DEPTH: usize = 32;
+
+/// How much of the path to a wrong field is told, in characters: its names may be the client's.
+const MAX_FIELD: usize = 100;
+
+/// How much is told of what is wrong with it, in characters.
+const MAX_REASON: usize = 200;
 
 /// What must be written as a JSON object. A derived reader takes a list of the fields' values as well.
 #[derive(Debug)]
@@ -37,6 +43,33 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
+/// Reads one of several words. A derived reader takes an object as well, whose only key is the word.
+///
+/// # Errors
+/// What is no text, or none of the words.
+pub fn word<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: DeserializeOwned,
+    D: Deserializer<'de>,
+{
+    let text = String::deserialize(deserializer)?;
+    T::deserialize(text.into_deserializer())
+}
+
+/// Like [`word`], where `null` is no word.
+///
+/// # Errors
+/// What is neither a text nor `null`, or none of the words.
+pub fn word_or_null<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: DeserializeOwned,
+    D: Deserializer<'de>,
+{
+    let text = Option::<String>::deserialize(deserializer)?;
+    text.map(|text| T::deserialize(text.into_deserializer()))
+        .transpose()
+}
+
 /// Reads a body.
 ///
 /// # Errors
@@ -50,29 +83,82 @@ pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let mut json = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let field = error.path().to_string();
-        refused(&field, error.inner())
+        refused(body, &field, error.inner())
     })?;
-    json.end().map_err(|error| refused("body", &error))?;
+    json.end().map_err(|error| refused(body, "body", &error))?;
     Ok(value)
 }
 
-fn refused(field: &str, error: &serde_json::Error) -> ApiError {
-    // A number that no float can hold is JSON all the same.
-    let out_of_range = error.to_string().starts_with("number out of range");
-    if error.classify() == Category::Data || out_of_range {
-        return ApiError::invalid(if field == "." { "body" } else { field }, reason(error));
+fn refused(body: &[u8], field: &str, error: &serde_json::Error) -> ApiError {
+    if let Err(malformed) = check(body) {
+        let message = format!("the body is not valid JSON: {malformed}");
+        return ApiError::new(Code::MalformedRequest, message);
     }
-    ApiError::new(
-        Code::MalformedRequest,
-        format!("the body is not valid JSON: {error}"),
-    )
+    let field = if field == "." { "body" } else { field };
+    ApiError::invalid(cut(field, MAX_FIELD), reason(error))
 }
 
-/// The parser's words without the position, which says nothing next to the field. What the client sent is not quoted
-/// beyond the name of a field.
+/// Whether a body that could not be read is JSON at all; a reader stops at the first thing that it did not ask for.
+fn check(body: &[u8]) -> Result<(), serde_json::Error> {
+    serde_json::from_slice::<IgnoredAny>(body)?;
+    match serde_json::from_slice::<serde_json::Value>(body) {
+        Err(error) if !is_out_of_range(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// A number that no float can hold is JSON all the same.
+fn is_out_of_range(error: &serde_json::Error) -> bool {
+    error.to_string().starts_with("number out of range")
+}
+
+/// What was expected. The parser's own words quote what the client sent, which may be a code or a secret.
 fn reason(error: &serde_json::Error) -> String {
+    if is_out_of_range(error) {
+        return "is out of range".to_owned();
+    }
+    if error.classify() != Category::Data {
+        return "has the wrong type".to_owned();
+    }
     let text = error.to_string();
-    text.split(" at line ").next().unwrap_or_default().to_owned()
+    let text = text
+        .rsplit_once(" at line ")
+        .map_or(text.as_str(), |(text, _)| text);
+    let expected = text.rsplit_once(", expected ").map(|(_, expected)| expected);
+    match (text.split_once([' ', ':']), expected) {
+        (Some(("invalid", rest)), Some(expected)) => {
+            let fault = if rest.starts_with("type") {
+                "has the wrong type"
+            } else {
+                "is out of range"
+            };
+            format!("{fault}; expected {}", in_words(expected))
+        }
+        (Some(("unknown", _)), Some(expected)) => format!("is not known; expected {expected}"),
+        (Some(("unknown", _)), None) => "is not known".to_owned(),
+        _ => cut(text, MAX_REASON),
+    }
+}
+
+/// A type of the program, as a client would name it.
+fn in_words(expected: &str) -> &str {
+    let is_integer = matches!(
+        expected,
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i8" | "i16" | "i32" | "i64"
+    );
+    match expected {
+        _ if is_integer => "a whole number",
+        "a map" => "an object",
+        "f64" => "a number",
+        _ if expected.starts_with("struct ") => "an object",
+        _ if expected.starts_with("a sequence") || expected.starts_with("tuple") => "a list",
+        _ => expected,
+    }
+}
+
+/// At most so many characters of a text that a client may have made.
+fn cut(text: &str, characters: usize) -> String {
+    text.chars().take(characters).collect()
 }
 
 /// How deep brackets nest outside of strings.
@@ -105,6 +191,15 @@ mod tests {
     #[allow(dead_code)]
     struct Outer {
         items: Vec<Object<Inner>>,
+        #[serde(default, deserialize_with = "word")]
+        colour: Colour,
+    }
+
+    #[derive(Debug, Default, Deserialize)]
+    #[serde(rename_all = "UPPERCASE")]
+    enum Colour {
+        #[default]
+        Red,
     }
 
     #[derive(Debug, Deserialize)]
@@ -145,6 +240,10 @@ mod tests {
             "\u{feff}{}",
             r#"{"items":[]} x"#,
             r#"{"items":["\ud800"]}"#,
+            r#"{"items":5"#,
+            r#"{"more":1"#,
+            r#"{"more":1 garbage"#,
+            r#"{"items":[{"quantity":1e400}]"#,
             &deep,
         ] {
             assert_eq!(refusal(body).0, Code::MalformedRequest, "{body}");
@@ -161,6 +260,10 @@ mod tests {
             (r#"{"items":[{"quantity":1,"amount":true}]}"#, "items[0].amount"),
             (r#"{"items":[[1,"2"]]}"#, "items[0]"),
             (r#"{"items":[],"more":1}"#, "more"),
+            (r#"{"items":[],"colour":5}"#, "colour"),
+            (r#"{"items":[],"colour":null}"#, "colour"),
+            (r#"{"items":[],"colour":["RED"]}"#, "colour"),
+            (r#"{"items":[],"colour":{"RED":null}}"#, "colour"),
             (r"{}", "body"),
         ] {
             let (code, found) = refusal(body);
@@ -169,6 +272,33 @@ mod tests {
                 (Code::ValidationFailed, true),
                 "{body}: {found}"
             );
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_is_expected_and_quotes_nothing() {
+        let secret = "CANARY".repeat(50);
+        for (body, expected) in [
+            (
+                r#"{"items":[{"quantity":"?"}]}"#,
+                "has the wrong type; expected a whole number",
+            ),
+            (r#"{"items":"?"}"#, "has the wrong type; expected a list"),
+            (r#"{"items":["?"]}"#, "has the wrong type; expected an object"),
+            (
+                r#"{"items":[{"quantity":-1}]}"#,
+                "is out of range; expected a whole number",
+            ),
+            (r#"{"items":[],"colour":"?"}"#, "is not known; expected `RED`"),
+            (r#"{"items":[{}]}"#, "missing field `quantity`"),
+            (
+                r#"{"items":[],"?":1}"#,
+                "is not known; expected `items` or `colour`",
+            ),
+        ] {
+            let error = parse::<Outer>(body.replace('?', &secret).as_bytes()).unwrap_err();
+            assert_eq!(error.details[0].message, expected, "{body}");
+            assert!(error.details[0].field.len() <= MAX_FIELD, "{body}");
         }
     }
 

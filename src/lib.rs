@@ -7,6 +7,7 @@ pub mod access;
 pub mod admin;
 pub mod cli;
 pub mod errors;
+pub mod housekeeping;
 pub mod http;
 pub mod json;
 pub mod keyring;

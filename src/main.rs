@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use vouchsafe::cli::Nearby;
 use vouchsafe::postgres::{GUARD_SUBCOMMAND, run_guard};
 use vouchsafe::settings::{Cli, Command, SettingsError};
 use vouchsafe::{cli, startup, telemetry};
@@ -17,8 +18,9 @@ fn main() -> ExitCode {
         Err(SettingsError::Arguments(error)) => error.exit(),
         Err(error) => return complain(&error),
     };
+    let nearby = Nearby::of(&settings.data_dir, settings.serve_settings());
     match settings.command {
-        Some(Command::Client(command)) => cli::run(command, &settings.data_dir),
+        Some(Command::Client(command)) => cli::run(command, &nearby),
         Some(Command::Serve(_)) | None => {
             let serve = settings.serve_settings();
             match telemetry::start(&serve.log, serve.log_format) {

@@ -15,6 +15,7 @@ use vouchsafe_actors::flows::{TopUp, top_up};
 
 use crate::access::allowlist::Allowlist;
 use crate::access::credential::{Credential, Minted, mint};
+use crate::access::environment::Environment;
 use crate::access::idempotency::{Endpoint, fingerprint, scoped_hash};
 use crate::secrets;
 use crate::service::Service;
@@ -56,7 +57,10 @@ pub async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::Result<(
     if let Ok(text) = std::fs::read_to_string(&file) {
         let seeded: SeededPartner =
             serde_json::from_str(&text).with_context(|| format!("read {}", file.display()))?;
-        fill_wallets(service, seeded.partner_id).await?;
+        // A data directory may have been used with another database before.
+        if service.store.find_partner(seeded.partner_id).await?.is_some() {
+            fill_wallets(service, seeded.partner_id).await?;
+        }
     }
     Ok(())
 }
@@ -104,6 +108,7 @@ async fn fill_wallets(service: &Service, partner_id: PartnerId) -> anyhow::Resul
             key: scoped_hash(partner_id, Endpoint::TopUp, &format!("{currency}:{reference}")),
             fingerprint: fingerprint("seed", currency.as_str(), amount.as_bytes()),
             reference,
+            booked_by: By::service().into(),
         };
         if let Err(error) = top_up(&service.engine, command).await {
             // An operator may have used the reference for something else; the sandbox serves all the same.
@@ -113,40 +118,75 @@ async fn fill_wallets(service: &Service, partner_id: PartnerId) -> anyhow::Resul
     Ok(())
 }
 
-/// Tells who started the sandbox where it is, and how an order is placed.
+/// Tells who started the sandbox where it is, and how an order is placed by whoever has the seeded credentials.
 #[allow(clippy::print_stdout)] // this is what the terminal is for
 pub fn greet(settings: &ServeSettings, data_dir: &Path) {
-    let program = std::env::current_exe().map_or_else(|_| "vouchsafe".to_owned(), |path| shown(&path));
     let base_url = format!("http://{}/api/v1", settings.http_addr);
-    let order = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
-    let lines = [
+    let mut lines = vec![
         format!("Vouchsafe {} is ready.", settings.environment),
         format!("  partners    {base_url}"),
+        format!("  docs        http://{}/docs", settings.http_addr),
         format!(
             "  operators   http://{}/admin/v1, metrics at /metrics",
             settings.admin_addr
         ),
         format!("  data        {}", data_dir.display()),
-        String::new(),
-        "Place an order:".to_owned(),
-        format!(
-            "  {program} --data-dir {} call --url {base_url} POST /orders '{order}'",
-            shown(data_dir)
-        ),
-        String::new(),
     ];
-    let shown = if settings.environment == crate::access::environment::Environment::Sandbox {
-        &lines[..]
-    } else {
-        &lines[..4]
-    };
+    if settings.environment == Environment::Sandbox && data_dir.join(PARTNER_FILE).exists() {
+        lines.extend([
+            String::new(),
+            "Place an order:".to_owned(),
+            format!("  {}", first_order(&base_url, data_dir)),
+            String::new(),
+        ]);
+    }
     // Nobody may be reading any more; the service serves all the same.
-    drop(writeln!(std::io::stdout(), "{}", shown.join("\n")));
+    drop(writeln!(std::io::stdout(), "{}", lines.join("\n")));
 }
 
-/// A path as short as it can be typed here.
-fn shown(path: &Path) -> String {
+/// A command that can be pasted into a shell where this was started.
+fn first_order(base_url: &str, data_dir: &Path) -> String {
+    let program = std::env::current_exe().map_or_else(|_| "vouchsafe".to_owned(), |path| typed(&path));
+    let order = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
+    format!(
+        "{program} --data-dir {} call --url {base_url} POST /orders '{order}'",
+        typed(data_dir)
+    )
+}
+
+/// A path as short as it can be typed here; with a slash, so that a shell does not look for a program elsewhere.
+fn typed(path: &Path) -> String {
     let here = std::env::current_dir().ok();
     let below = here.as_deref().and_then(|here| path.strip_prefix(here).ok());
-    below.unwrap_or(path).display().to_string()
+    let text = below.unwrap_or(path).display().to_string();
+    let text = if text.contains('/') {
+        text
+    } else {
+        format!("./{text}")
+    };
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-".contains(&b);
+    if text.bytes().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_can_be_pasted() {
+        let here = std::env::current_dir().unwrap();
+        for (path, expected) in [
+            (here.join("vouchsafe"), "./vouchsafe"),
+            (here.join("target/release/vouchsafe"), "target/release/vouchsafe"),
+            ("/opt/vouchsafe".into(), "/opt/vouchsafe"),
+            ("/opt/my data".into(), "'/opt/my data'"),
+            ("/opt/o'clock".into(), r"'/opt/o'\''clock'"),
+        ] {
+            assert_eq!(typed(&path), expected);
+        }
+    }
 }

@@ -103,7 +103,12 @@ pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
             .open(&draft)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&draft, path)
+        fs::rename(&draft, path)?;
+        // The new name is on disk, too, before anything is committed that rests on it.
+        let directory = path
+            .parent()
+            .filter(|directory| !directory.as_os_str().is_empty());
+        fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
     };
     write().with_context(|| format!("write {}", path.display()))
 }

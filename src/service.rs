@@ -12,7 +12,7 @@ use crate::access::register::Register;
 use crate::http::Gate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
-use crate::store::PgStore;
+use crate::store::{PgNode, PgStore};
 
 /// One process of the service.
 pub struct Service {
@@ -24,6 +24,8 @@ pub struct Service {
     pub engine: Engine,
     /// Postgres.
     pub store: PgStore,
+    /// Postgres, as this node writes to it.
+    pub node: PgNode,
     /// Who may call.
     pub register: Register,
     /// What can be ordered.

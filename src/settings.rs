@@ -1,5 +1,6 @@
 //! Every setting: by flag, by environment, by file, in that order; what is set nowhere has a default that works.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use vouchsafe_actors::engine::DEFAULT_LANES;
 
 use crate::access::environment::Environment;
 use crate::cli;
+use crate::secrets::expose;
 
 /// Vouchsafe: partners order vouchers over a signed REST API.
 #[derive(Debug, Parser)]
@@ -79,7 +81,7 @@ pub struct ServeSettings {
 
     /// The Postgres to use. Unset: one of its own in the data directory.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
-    pub database_url: Option<SecretString>,
+    database_url: Option<SecretString>,
 
     /// The key that wraps all data keys: 64 hex digits or base64 of 32 bytes. Unset in the sandbox: made and kept in the
     /// data directory.
@@ -122,6 +124,14 @@ pub struct ServeSettings {
     pub log_format: LogFormat,
 }
 
+impl ServeSettings {
+    /// The Postgres to use; an empty variable names none.
+    #[must_use]
+    pub fn database_url(&self) -> Option<&SecretString> {
+        self.database_url.as_ref().filter(|url| !expose(url).is_empty())
+    }
+}
+
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
@@ -159,17 +169,40 @@ impl Cli {
             .map(|path| read_file(path))
             .transpose()?;
         let command = with_defaults(Self::command(), &file.unwrap_or_default());
-        Ok(Self::from_arg_matches(&command.try_get_matches_from(arguments)?)?)
+        let matches = command.clone().try_get_matches_from(arguments)?;
+        let mut settings = Self::from_arg_matches(&matches)?;
+        if matches.subcommand_name() == Some("serve") {
+            let whole = without_serve(&command, arguments)?;
+            settings.command = None;
+            settings.serve.update_from_arg_matches(&whole)?;
+        }
+        Ok(settings)
     }
 
-    /// The settings of the service, whether `serve` was said or nothing.
+    /// The settings of the service; commands that speak to one take its addresses from them.
     #[must_use]
-    pub fn serve_settings(&self) -> &ServeSettings {
-        match &self.command {
-            Some(Command::Serve(settings)) => settings,
-            _ => &self.serve,
+    pub const fn serve_settings(&self) -> &ServeSettings {
+        &self.serve
+    }
+}
+
+/// A setting counts before `serve` as well as behind it: the word is taken out, and all is read as one.
+fn without_serve(command: &clap::Command, arguments: &[OsString]) -> Result<clap::ArgMatches, clap::Error> {
+    let places = arguments.iter().enumerate().filter(|(_, word)| *word == "serve");
+    // Another `serve` may be a value, such as a directory's name; without the wrong one there is still a subcommand.
+    let readings = places.map(|(place, _)| {
+        let rest = [&arguments[..place], &arguments[place + 1..]].concat();
+        command.clone().try_get_matches_from(rest)
+    });
+    let mut refused = None;
+    for reading in readings {
+        match reading {
+            Ok(matches) if matches.subcommand_name().is_none() => return Ok(matches),
+            Ok(_) => {}
+            Err(error) => refused = Some(error),
         }
     }
+    Err(refused.unwrap_or_else(|| clap::Error::new(clap::error::ErrorKind::InvalidSubcommand)))
 }
 
 /// `NAME=value` lines; blank lines and those that begin with `#` are passed over.
@@ -184,14 +217,28 @@ fn read_file(path: &Path) -> Result<Vec<(String, String)>, SettingsError> {
         .map(str::trim)
         .zip(1..)
         .filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+    let known = names(&Cli::command());
     lines
         .map(|(line, number)| {
             let (name, value) = line
                 .split_once('=')
                 .ok_or_else(|| refused(format!("line {number} is not NAME=value")))?;
-            Ok((name.trim().to_owned(), value.trim().to_owned()))
+            let name = name.trim().to_owned();
+            if !known.contains(&name) {
+                return Err(refused(format!(
+                    "line {number}: there is no setting {name}; see vouchsafe --help"
+                )));
+            }
+            Ok((name, value.trim().to_owned()))
         })
         .collect()
+}
+
+/// The environment variables of a command and of those below it.
+fn names(command: &clap::Command) -> BTreeSet<String> {
+    let own = command.get_arguments().filter_map(clap::Arg::get_env);
+    let own = own.filter_map(|name| Some(name.to_str()?.to_owned()));
+    own.chain(command.get_subcommands().flat_map(names)).collect()
 }
 
 /// Makes what the file says the default of the argument with that environment variable.
@@ -245,6 +292,42 @@ mod tests {
         let cli = read(&["--config", path, "serve", "--http-addr", "127.0.0.1:9999"]).unwrap();
         assert_eq!(cli.serve_settings().http_addr.port(), 9999);
         assert_eq!(cli.serve_settings().admin_addr.port(), 9001);
+    }
+
+    #[test]
+    fn a_setting_counts_before_and_behind_serve() {
+        let before = ["--environment", "production", "--lanes", "7", "serve"];
+        let behind = ["serve", "--environment", "production", "--lanes", "7"];
+        let both = ["--environment", "production", "serve", "--lanes", "7"];
+        let alone = ["--environment", "production", "--lanes", "7"];
+        for arguments in [&before[..], &behind, &both, &alone] {
+            let cli = read(arguments).unwrap();
+            let settings = cli.serve_settings();
+            assert_eq!(
+                (settings.environment, settings.lanes),
+                (Environment::Production, 7),
+                "{arguments:?}"
+            );
+        }
+        let named = read(&["--data-dir", "serve", "--lanes", "7", "serve"]).unwrap();
+        assert_eq!(named.data_dir, Path::new("serve"));
+        assert_eq!(named.serve_settings().lanes, 7);
+        assert!(
+            read(&["--lanes", "7", "serve", "--lanes", "8"]).is_err(),
+            "said twice"
+        );
+    }
+
+    #[test]
+    fn a_file_with_an_unknown_name_is_an_error() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        writeln!(file, "VOUCHSAFE_HTTP_ADRR=127.0.0.1:9000").unwrap();
+        let read = read(&["--config", file.path().to_str().unwrap()]);
+        assert!(
+            read.unwrap_err()
+                .to_string()
+                .contains("line 1: there is no setting VOUCHSAFE_HTTP_ADRR")
+        );
     }
 
     #[test]

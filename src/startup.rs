@@ -13,7 +13,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix_rt::ArbiterHandle;
 use actix_web::dev::ServerHandle;
@@ -31,23 +31,24 @@ use vouchsafe_actors::supervisor::Spawner;
 
 use crate::access::environment::Environment;
 use crate::access::register::Register;
+use crate::housekeeping::{keep_house, keep_lease};
 use crate::http::Gate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
 use crate::postgres::{DataDir, Durability, PrivatePostgres};
 use crate::service::{CurrentCatalogue, Service};
 use crate::settings::ServeSettings;
-use crate::store::{LEASE_S, PgStore};
+use crate::store::{PgNode, PgStore};
 use crate::{admin, http, sandbox, secrets, trace};
 
 /// How long a shutdown may take before what is open is left to the next start (contract §11).
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 
-/// How often the lease is renewed: three times before it would run out.
-const RENEW_EVERY: Duration = Duration::from_secs(LEASE_S.cast_unsigned() as u64 / 3);
+/// How long a start waits for a database that is starting, too.
+const DATABASE_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often answers whose time is over are cleared away.
-const PURGE_EVERY: Duration = Duration::from_secs(60);
+/// The pause between two attempts.
+const DATABASE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Threads of the runtime that the database's work lives on: the lanes wait more than they work.
 const DATABASE_THREADS: usize = 2;
@@ -117,7 +118,7 @@ fn check_production(settings: &ServeSettings) -> anyhow::Result<()> {
     if settings.master_key.is_none() {
         bail!("production needs VOUCHSAFE_MASTER_KEY: 64 hex digits or base64 of 32 random bytes");
     }
-    if settings.database_url.is_none() {
+    if settings.database_url().is_none() {
         bail!("production needs DATABASE_URL: the Postgres that holds its orders");
     }
     if settings.operator_token.is_none() {
@@ -140,7 +141,7 @@ fn database(
     settings: &ServeSettings,
     directory: &DataDir,
 ) -> anyhow::Result<(PgConnectOptions, Option<PrivatePostgres>)> {
-    if let Some(url) = &settings.database_url {
+    if let Some(url) = settings.database_url() {
         // The reason is left out: it may quote the URL with its password.
         let options = secrets::expose(url)
             .parse()
@@ -176,15 +177,17 @@ async fn serve_on(
             false
         }
         () = service.engine.superseded() => true,
+        () = keep_lease(&service) => true,
         () = keep_house(&service) => true,
     };
     if superseded {
         error!("a later start of this node has taken over; this process ends");
         return Ok(ExitCode::FAILURE);
     }
-    let drained = tokio::time::timeout(DRAIN_DEADLINE, drain(&service, &listeners))
-        .await
-        .is_ok();
+    let drained = tokio::select! {
+        drained = tokio::time::timeout(DRAIN_DEADLINE, drain(&service, &listeners)) => drained.is_ok(),
+        () = keep_lease(&service) => false,
+    };
     if !drained {
         warn!(
             "not everything finished within {} s; what is open is settled at the next start",
@@ -205,18 +208,20 @@ async fn assemble(
     database: &Runtime,
     actors: ArbiterHandle,
 ) -> anyhow::Result<Service> {
-    let node = secrets::node_name(directory.path())?;
-    let store = PgStore::open(options, database.handle().clone(), node)
-        .await
-        .context("open the database")?;
-    store.stamp_environment(settings.environment).await?;
+    let name = secrets::node_name(directory.path())?;
+    let store = PgStore::open(options, database.handle().clone());
+    prepare(&store, settings.environment).await?;
     let master_key = secrets::master_key(settings, directory.path())?;
     let keyring = Keyring::open(store.clone(), master_key)
         .await
         .context("unlock the data keys")?;
+    // From here on a process that still runs under this name is shut out: only who can take its place gets here.
+    let node = PgNode::start(store.clone(), name)
+        .await
+        .context("take the node's next incarnation")?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let metrics = Metrics::new();
-    let engine = start_engine(settings, &store, &clock, &metrics, database, actors).await?;
+    let engine = start_engine(settings, &node, &clock, &metrics, database, actors).await?;
     Ok(Service {
         environment: settings.environment,
         gate: Arc::new(Gate::default()),
@@ -228,12 +233,27 @@ async fn assemble(
         clock,
         metrics,
         store,
+        node,
     })
+}
+
+/// Waits for the database, and makes it ready.
+async fn prepare(store: &PgStore, environment: Environment) -> anyhow::Result<()> {
+    let since = Instant::now();
+    loop {
+        match store.prepare(environment).await {
+            Err(error) if error.may_pass() && since.elapsed() < DATABASE_PATIENCE => {
+                warn!(%error, "waiting for the database");
+                tokio::time::sleep(DATABASE_PAUSE).await;
+            }
+            prepared => return prepared.context("open the database"),
+        }
+    }
 }
 
 async fn start_engine(
     settings: &ServeSettings,
-    store: &PgStore,
+    node: &PgNode,
     clock: &Arc<dyn Clock>,
     metrics: &Metrics,
     database: &Runtime,
@@ -243,7 +263,7 @@ async fn start_engine(
     #[allow(clippy::disallowed_methods)] // lanes live on the database's runtime
     let spawn = move |lane| drop(handle.spawn(lane));
     let parts = Parts {
-        store: Arc::new(store.clone()),
+        store: Arc::new(node.clone()),
         clock: Arc::clone(clock),
         spawner: Spawner::Arbiters(vec![actors]),
         spawn: &spawn,
@@ -328,26 +348,6 @@ async fn told_to_stop() -> anyhow::Result<&'static str> {
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",
     })
-}
-
-/// Renews the lease and clears old answers away, until a later start of this node has taken over.
-async fn keep_house(service: &Service) {
-    let mut renew = tokio::time::interval(RENEW_EVERY);
-    let mut purge = tokio::time::interval(PURGE_EVERY);
-    loop {
-        tokio::select! {
-            _ = renew.tick() => match service.store.renew_lease().await {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(error) => warn!(%error, "the lease cannot be renewed now"),
-            },
-            _ = purge.tick() => {
-                if let Err(error) = service.store.purge_expired_keys().await {
-                    warn!(%error, "old answers cannot be cleared away now");
-                }
-            }
-        }
-    }
 }
 
 /// The gate turns new requests away, open ones finish, the journal empties. The listeners stay up meanwhile, so that who

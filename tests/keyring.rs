@@ -23,10 +23,8 @@ use vouchsafe_actors::domain::product::Sku;
 
 use crate::database::Database;
 
-async fn store(database: &Database) -> PgStore {
-    PgStore::open(database.options(), Handle::current(), "node".to_owned())
-        .await
-        .unwrap()
+fn store(database: &Database) -> PgStore {
+    PgStore::open(database.options(), Handle::current())
 }
 
 fn master(byte: &str) -> MasterKey {
@@ -59,7 +57,7 @@ fn code(text: &str) -> VoucherCode {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_starts_at_once_make_one_key_for_each_purpose() {
     let database = Database::create().await;
-    let store = store(&database).await;
+    let store = store(&database);
     let starts = (0..8).map(|_| Keyring::open(store.clone(), master("ab")));
     let keyrings = futures_util::future::join_all(starts).await;
     let active: Vec<_> = keyrings
@@ -74,7 +72,7 @@ async fn many_starts_at_once_make_one_key_for_each_purpose() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_later_start_opens_what_an_earlier_one_sealed() {
     let database = Database::create().await;
-    let store = store(&database).await;
+    let store = store(&database);
     let first = Keyring::open(store.clone(), master("ab")).await.unwrap().vault();
     let sealed = first.seal(CodeId(7), &sku(), &code("CNRY-1")).unwrap();
     let again = Keyring::open(store, master("ab")).await.unwrap().vault();
@@ -96,7 +94,7 @@ async fn a_later_start_opens_what_an_earlier_one_sealed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_master_key_is_refused_and_makes_no_key() {
     let database = Database::create().await;
-    let store = store(&database).await;
+    let store = store(&database);
     drop(Keyring::open(store.clone(), master("ab")).await.unwrap());
     let error = Keyring::open(store, master("cd")).await.unwrap_err();
     assert!(
@@ -111,7 +109,7 @@ async fn another_master_key_is_refused_and_makes_no_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_has_done_its_part_is_followed_by_the_next_and_still_opens() {
     let database = Database::create().await;
-    let store = store(&database).await;
+    let store = store(&database);
     let first = Keyring::open(store.clone(), master("ab")).await.unwrap();
     let sealed = first.vault().seal(CodeId(1), &sku(), &code("CNRY-1")).unwrap();
     assert_eq!(

@@ -36,9 +36,7 @@ struct Shop {
 
 impl Shop {
     async fn open(database: &Database) -> Self {
-        let store = PgStore::open(database.options(), Handle::current(), "node".to_owned())
-            .await
-            .unwrap();
+        let store = PgStore::open(database.options(), Handle::current());
         let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
         let keyring = Keyring::open(store.clone(), master).await.unwrap();
         let category = Category {

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use actix_web::dev::Payload;
-use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, TRANSFER_ENCODING};
 use actix_web::{FromRequest, HttpRequest};
 use bytes::BytesMut;
 use futures_util::StreamExt as _;
@@ -49,6 +49,25 @@ impl<T: DeserializeOwned> FromRequest for Json<T> {
             }
             json::parse(&body).map(Self)
         })
+    }
+}
+
+/// A JSON body that may be left out.
+pub(super) struct JsonOrNothing<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Default + 'static> FromRequest for JsonOrNothing<T> {
+    type Error = ApiError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let headers = request.headers();
+        let is_empty = headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0")
+            && !headers.contains_key(TRANSFER_ENCODING);
+        if is_empty {
+            return Box::pin(std::future::ready(Ok(Self(T::default()))));
+        }
+        let body = Json::from_request(request, payload);
+        Box::pin(async move { body.await.map(|Json(value)| Self(value)) })
     }
 }
 

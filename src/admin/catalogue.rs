@@ -51,6 +51,9 @@ pub(super) async fn put_category(
     let by = operator.may(Role::Operator)?;
     let category_id = category_id.into_inner();
     check_slug(&category_id).map_err(|error| ApiError::invalid("category_id", error.to_string()))?;
+    if let Some(parent_id) = &request.parent_id {
+        check_slug(parent_id).map_err(|error| ApiError::invalid("parent_id", error.to_string()))?;
+    }
     let category = Category {
         category_id,
         name: name("name", &request.name)?,

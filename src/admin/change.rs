@@ -7,6 +7,7 @@ use std::future::Future;
 
 use actix_web::web;
 use tokio::sync::Mutex;
+use vouchsafe_actors::domain::catalogue::Catalogue;
 
 use crate::errors::ApiError;
 use crate::service::Service;
@@ -29,4 +30,27 @@ where
         work.await
     };
     Ok(service.store.to_the_end(in_turn).await?)
+}
+
+/// Reads partners, credentials and products anew: another node may have changed them.
+///
+/// # Errors
+/// [`sqlx::Error`] when the database does not answer; then memory is as it was.
+pub async fn take_over_changes(service: &web::Data<Service>) -> Result<(), sqlx::Error> {
+    let known = service.clone();
+    let in_turn = async move {
+        // No change of this node is written while older rows are on their way into memory.
+        let _turn = TURN.lock().await;
+        let (partners, credentials) = known.store.load_access().await?;
+        let products = known.store.load_products().await?;
+        for partner in partners {
+            known.register.replace_partner(partner);
+        }
+        for credential in credentials {
+            known.register.put_credential(credential);
+        }
+        known.catalogue.replace(Catalogue::new(products));
+        Ok(())
+    };
+    service.store.to_the_end(in_turn).await
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 
-use super::body::Json;
+use super::body::JsonOrNothing;
 use super::change;
 use super::operator::{Operator, Role};
 use super::partners;
@@ -20,7 +20,7 @@ use crate::service::Service;
 use crate::store::{Issued, MAX_LIVE_CREDENTIALS, Papers};
 
 /// What a new credential is to be.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewCredential {
     /// Narrows the partner's list; nothing leaves it as it is.
@@ -80,7 +80,7 @@ pub(super) async fn issue(
     service: web::Data<Service>,
     operator: Operator,
     partner_id: web::Path<String>,
-    Json(request): Json<NewCredential>,
+    JsonOrNothing(request): JsonOrNothing<NewCredential>,
 ) -> Result<HttpResponse, ApiError> {
     let by = operator.may(Role::Admin)?;
     let partner_id = partners::parse_id(&partner_id)?;

@@ -16,23 +16,29 @@ mod products;
 mod stock;
 mod wallets;
 
-use actix_web::http::header::{ALLOW, HeaderValue};
-use actix_web::middleware::from_fn;
-use actix_web::{HttpResponse, Resource, ResponseError as _, web};
+use std::sync::LazyLock;
 
+use actix_web::middleware::from_fn;
+use actix_web::{HttpResponse, web};
+
+pub use change::take_over_changes;
 pub use operator::{Operator, OperatorToken, Role};
 
-use crate::errors::{ApiError, Code};
-use crate::http;
+use crate::http::pages::Book;
+use crate::http::{self, resource};
+use crate::openapi::value_of;
 use crate::service::Service;
+
+/// The documentation on the operator's listener.
+static BOOK: LazyLock<Book> = LazyLock::new(|| Book::new(Some(&value_of(&openapi::document()))));
 
 /// Everything on the operator's listener. A route of the partners' is 404 here.
 pub fn listener(config: &mut web::ServiceConfig) {
     config
-        .service(resource("/healthz", "GET").route(web::get().to(http::alive)))
-        .service(resource("/readyz", "GET").route(web::get().to(http::ready)))
+        .configure(http::health_routes)
         .service(resource("/openapi.json", "GET").route(web::get().to(openapi::get)))
         .service(resource("/metrics", "GET").route(web::get().to(metrics)))
+        .configure(|config| http::pages::routes(config, &BOOK))
         .configure(routes)
         .default_service(web::to(http::no_route));
 }
@@ -81,19 +87,6 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(resource("/audit", "GET").route(get().to(audit::list)))
         .default_service(web::to(http::no_route));
     config.service(scope.wrap(from_fn(operator::authorized)));
-}
-
-/// A path that exists. A method that it does not have is 405, with those that it has.
-fn resource(path: &str, allowed: &'static str) -> Resource {
-    let no_method = move || async move {
-        let refused = ApiError::new(Code::MethodNotAllowed, format!("the route takes {allowed}"));
-        let mut response = refused.error_response();
-        response
-            .headers_mut()
-            .insert(ALLOW, HeaderValue::from_static(allowed));
-        response
-    };
-    web::resource(path).default_service(web::to(no_method))
 }
 
 /// `GET /metrics`.

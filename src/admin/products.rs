@@ -11,7 +11,7 @@ use vouchsafe_actors::domain::schema::expiry_value;
 
 use super::body;
 use crate::errors::{ApiError, Detail};
-use crate::json::Object;
+use crate::json::{self, Object};
 
 /// Most listed face values of a product: a page that people choose from. More lie on a range.
 const MAX_DENOMINATIONS: usize = 200;
@@ -74,9 +74,10 @@ pub(super) struct PutRequest {
     #[schema(value_type = RedemptionRequest)]
     redemption: Object<RedemptionRequest>,
     /// Where vouchers come from when the shelf is short.
+    #[serde(deserialize_with = "json::word")]
     route: Route,
     /// When an order of it waits for an operator; `rule` where nothing is said.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::word")]
     approval: Approval,
     /// Whether the vendor takes vouchers back.
     #[serde(default)]
@@ -113,7 +114,7 @@ struct RangeRequest {
 #[schema(as = ExpiryPolicyRequest)]
 struct PolicyRequest {
     /// What `value` means.
-    #[serde(rename = "type")]
+    #[serde(rename = "type", deserialize_with = "json::word")]
     kind: ExpiryKind,
     #[serde(default)]
     #[schema(schema_with = expiry_value)]

@@ -3,20 +3,18 @@
 //! | step | on disk after it |
 //! |---|---|
 //! | the reference was booked before | nothing new: the entry of then is answered |
-//! | otherwise: the trail says what shall be booked, and by whom | an entry in the trail, which may tell of a refusal |
-//! | the engine books it | the ledger entry, under its reference |
+//! | otherwise the engine books it | the ledger entry under its reference, and what the trail says of it |
 //!
 //! Rule: a reference of one wallet is booked once, ever. The same one for something else is refused.
 
 use actix_web::{HttpResponse, web};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::answer::Fingerprint;
 use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::money::{Amount, AmountText, Currency, Money};
 use vouchsafe_actors::flows::{NotBooked, TopUp, Unanswered};
-use vouchsafe_actors::store::Store as _;
 
 use super::body::{Json, bounded};
 use super::operator::{Operator, Role};
@@ -25,7 +23,7 @@ use crate::access::idempotency::{Endpoint, fingerprint, scoped_hash};
 use crate::errors::{ApiError, Code};
 use crate::http::{TransactionBody, unanswered_error};
 use crate::service::Service;
-use crate::store::{By, Deed};
+use crate::store::By;
 
 /// Longest reference, in characters: as for an order.
 const MAX_REFERENCE: usize = 128;
@@ -44,16 +42,6 @@ pub(super) struct BookingRequest {
     reference: String,
 }
 
-/// What the trail says of a booking.
-#[derive(Serialize)]
-struct Intent {
-    #[serde(rename = "type")]
-    kind: LedgerKind,
-    amount: Money,
-    currency: Currency,
-    reference: String,
-}
-
 /// `POST /partners/{partner_id}/wallets/{currency}/top-ups`.
 pub(super) async fn top_up(
     service: web::Data<Service>,
@@ -62,14 +50,14 @@ pub(super) async fn top_up(
     Json(request): Json<BookingRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let by = operator.may(Role::Operator)?;
-    let command = command(&service, &wallet, &request, LedgerKind::TopUp)?;
+    let command = command(&service, &wallet, &request, LedgerKind::TopUp, by)?;
     if command.money.amount < Amount::ZERO {
         return Err(ApiError::invalid(
             "amount",
             "expected more than zero; an adjustment takes money away",
         ));
     }
-    book(&service, command, by).await
+    book(&service, command).await
 }
 
 /// `POST /partners/{partner_id}/wallets/{currency}/adjustments`.
@@ -80,8 +68,8 @@ pub(super) async fn adjust(
     Json(request): Json<BookingRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let by = operator.may(Role::Operator)?;
-    let command = command(&service, &wallet, &request, LedgerKind::Adjustment)?;
-    book(&service, command, by).await
+    let command = command(&service, &wallet, &request, LedgerKind::Adjustment, by)?;
+    book(&service, command).await
 }
 
 fn command(
@@ -89,6 +77,7 @@ fn command(
     (partner_id, currency): &(String, String),
     request: &BookingRequest,
     kind: LedgerKind,
+    by: By,
 ) -> Result<TopUp, ApiError> {
     let partner_id = partners::parse_id(partner_id)?;
     service
@@ -110,11 +99,11 @@ fn command(
             "expected something other than zero, and no more than can be counted",
         ));
     }
-    Ok(booking(partner_id, amount.of(currency), kind, reference))
+    Ok(booking(partner_id, amount.of(currency), kind, reference, by))
 }
 
 /// A booking under its reference. Each wallet and each kind counts its own references.
-fn booking(partner_id: PartnerId, money: Money, kind: LedgerKind, reference: String) -> TopUp {
+fn booking(partner_id: PartnerId, money: Money, kind: LedgerKind, reference: String, by: By) -> TopUp {
     let endpoint = match kind {
         LedgerKind::TopUp => Endpoint::TopUp,
         _ => Endpoint::Adjustment,
@@ -126,6 +115,7 @@ fn booking(partner_id: PartnerId, money: Money, kind: LedgerKind, reference: Str
         key: scoped_hash(partner_id, endpoint, &format!("{}:{reference}", money.currency)),
         fingerprint: print_of(money, kind, &reference),
         reference,
+        booked_by: by.into(),
     }
 }
 
@@ -134,16 +124,8 @@ fn print_of(money: Money, kind: LedgerKind, reference: &str) -> Fingerprint {
     fingerprint(kind.as_str(), &amount, reference.as_bytes())
 }
 
-async fn book(service: &Service, command: TopUp, by: By) -> Result<HttpResponse, ApiError> {
+async fn book(service: &Service, command: TopUp) -> Result<HttpResponse, ApiError> {
     let partner_id = command.partner_id;
-    let known = service
-        .store
-        .find_answer(command.key)
-        .await
-        .map_err(|_| ApiError::unavailable())?;
-    if known.is_none() {
-        audit(service, &command, by).await?;
-    }
     let booked = vouchsafe_actors::flows::top_up(&service.engine, command)
         .await
         .map_err(refused)?;
@@ -160,25 +142,6 @@ async fn book(service: &Service, command: TopUp, by: By) -> Result<HttpResponse,
         answer.insert_header(("Idempotent-Replayed", "true"));
     }
     Ok(answer.json(TransactionBody::from(entry)))
-}
-
-async fn audit(service: &Service, command: &TopUp, by: By) -> Result<(), ApiError> {
-    let action = match command.kind {
-        LedgerKind::TopUp => "wallet.top_up",
-        _ => "wallet.adjust",
-    };
-    let subject = format!("{}/{}", command.partner_id, command.money.currency);
-    let intent = Intent {
-        kind: command.kind,
-        amount: command.money,
-        currency: command.money.currency,
-        reference: command.reference.clone(),
-    };
-    let deed = Deed {
-        action,
-        subject: &subject,
-    };
-    Ok(service.store.audit_ahead(by, deed, intent).await?)
 }
 
 fn refused(error: NotBooked) -> ApiError {
@@ -211,6 +174,7 @@ mod tests {
             Amount::from_minor(minor).of(currency.parse().unwrap()),
             kind,
             reference.to_owned(),
+            By::service(),
         )
     }
 

@@ -8,23 +8,17 @@ use reqwest::{Body, Client, Method};
 use secrecy::SecretString;
 use serde::Serialize;
 
-use super::Outcome;
 use super::client::{Refusal, client, send};
 use super::show::{self, Column};
+use super::{Nearby, Outcome};
 use crate::secrets::{OPERATOR_TOKEN_FILE, expose};
 
 /// Options of every operator's command.
 #[derive(Debug, Args)]
 pub(super) struct AdminOptions {
-    /// Where operators are served.
-    #[arg(
-        long,
-        global = true,
-        env = "VOUCHSAFE_ADMIN_URL",
-        default_value = "http://127.0.0.1:8081",
-        value_name = "URL"
-    )]
-    admin_url: String,
+    /// Where operators are served. Unset: at VOUCHSAFE_ADMIN_ADDR.
+    #[arg(long, global = true, env = "VOUCHSAFE_ADMIN_URL", value_name = "URL")]
+    admin_url: Option<String>,
 
     /// The operator's token. Unset: the one in the data directory.
     #[arg(
@@ -67,16 +61,17 @@ pub(super) struct Admin {
 impl Admin {
     /// # Errors
     /// When there is no token.
-    pub(super) fn new(options: AdminOptions, data_dir: &Path) -> anyhow::Result<Self> {
+    pub(super) fn new(options: AdminOptions, nearby: &Nearby) -> anyhow::Result<Self> {
         let AdminOptions {
             admin_url,
             operator_token,
             json,
         } = options;
-        let url = admin_url.trim_end_matches('/').to_owned();
+        let url = admin_url.as_deref().unwrap_or(&nearby.admin_url);
+        let url = url.trim_end_matches('/').to_owned();
         let token = match operator_token {
             Some(token) => token,
-            None => kept_token(data_dir)?,
+            None => kept_token(&nearby.data_dir)?,
         };
         Ok(Self {
             client: client(&url)?,

@@ -10,9 +10,9 @@ use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
 
-use super::Outcome;
 use super::client::client;
 use super::complain;
+use super::{Nearby, Outcome};
 use crate::access::credential::ApiSecret;
 use crate::access::framing::{API_PREFIX, Framed, SignedRequest, Timestamp};
 use crate::access::signature::sign;
@@ -34,14 +34,9 @@ pub struct CallArgs {
     /// The body: JSON, @FILE, or - for the standard input.
     body: Option<String>,
 
-    /// Where partners are served.
-    #[arg(
-        long,
-        env = "VOUCHSAFE_URL",
-        default_value = "http://127.0.0.1:8080/api/v1",
-        value_name = "URL"
-    )]
-    url: String,
+    /// Where partners are served. Unset: at VOUCHSAFE_HTTP_ADDR.
+    #[arg(long, env = "VOUCHSAFE_URL", value_name = "URL")]
+    url: Option<String>,
 
     /// A file with `api_key` and `api_secret`. Unset: the sandbox partner's in the data directory.
     #[arg(long, value_name = "FILE")]
@@ -66,10 +61,10 @@ fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretString, D:
 }
 
 /// Runs `vouchsafe call`.
-pub(super) async fn run(args: CallArgs, data_dir: &Path) -> anyhow::Result<Outcome> {
+pub(super) async fn run(args: CallArgs, nearby: &Nearby) -> anyhow::Result<Outcome> {
     let credentials = read_credentials(
         args.credentials
-            .unwrap_or_else(|| data_dir.join(PARTNER_FILE))
+            .unwrap_or_else(|| nearby.data_dir.join(PARTNER_FILE))
             .as_path(),
     )?;
     let method: Method = args
@@ -83,7 +78,8 @@ pub(super) async fn run(args: CallArgs, data_dir: &Path) -> anyhow::Result<Outco
         .map(read_text)
         .transpose()?
         .unwrap_or_default();
-    let url = url_of(&args.url, &args.path)?;
+    let base_url = args.url.as_deref().unwrap_or(&nearby.base_url);
+    let url = url_of(base_url, &args.path)?;
     let mut request = client(url.as_str())?.request(method.clone(), url.clone());
     request = request.header("X-API-Key", expose(&credentials.api_key));
     request = request.header("X-API-Secret", expose(&credentials.api_secret));
@@ -107,7 +103,7 @@ pub(super) async fn run(args: CallArgs, data_dir: &Path) -> anyhow::Result<Outco
     if !body.is_empty() {
         request = request.header("Content-Type", "application/json").body(body);
     }
-    tell(request, &args.url).await
+    tell(request, base_url).await
 }
 
 /// The status and some headers to the standard error, the body to the standard output.

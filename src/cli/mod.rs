@@ -16,13 +16,16 @@ mod verify;
 mod wallet;
 
 use std::io::Write as _;
-use std::path::Path;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
 use self::admin::Admin;
 use self::client::Refusal;
+use crate::access::framing::API_PREFIX;
+use crate::settings::ServeSettings;
 
 /// What a client can ask for.
 #[derive(Debug, Subcommand)]
@@ -62,12 +65,45 @@ impl From<String> for Outcome {
     }
 }
 
-/// Runs a command; `data_dir` is that of the service.
+/// The service that a command speaks to unless it is told of another: the one with the same settings.
+#[derive(Debug)]
+pub struct Nearby {
+    /// Where it keeps keys, tokens and credentials.
+    data_dir: PathBuf,
+    /// Where it serves partners.
+    base_url: String,
+    /// Where it serves operators.
+    admin_url: String,
+}
+
+impl Nearby {
+    /// The service with these settings.
+    #[must_use]
+    pub fn of(data_dir: &Path, settings: &ServeSettings) -> Self {
+        Self {
+            data_dir: data_dir.to_owned(),
+            base_url: format!("http://{}{API_PREFIX}", reachable(settings.http_addr)),
+            admin_url: format!("http://{}", reachable(settings.admin_addr)),
+        }
+    }
+}
+
+/// Who listens on every address is reached on loopback.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// Runs a command against the service that is meant.
 #[must_use]
-pub fn run(command: Command, data_dir: &Path) -> ExitCode {
+pub fn run(command: Command, nearby: &Nearby) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let outcome = match runtime {
-        Ok(runtime) => runtime.block_on(dispatch(command, data_dir)),
+        Ok(runtime) => runtime.block_on(dispatch(command, nearby)),
         Err(error) => Err(error.into()),
     };
     match outcome {
@@ -89,10 +125,10 @@ pub fn run(command: Command, data_dir: &Path) -> ExitCode {
     }
 }
 
-async fn dispatch(command: Command, data_dir: &Path) -> anyhow::Result<Outcome> {
-    let admin = |options| Admin::new(options, data_dir);
+async fn dispatch(command: Command, nearby: &Nearby) -> anyhow::Result<Outcome> {
+    let admin = |options| Admin::new(options, nearby);
     match command {
-        Command::Call(args) => call::run(args, data_dir).await,
+        Command::Call(args) => call::run(args, nearby).await,
         Command::Partner(args) => partner::run(args.action, &admin(args.options)?).await,
         Command::Credential(args) => credential::run(args.action, &admin(args.options)?).await,
         Command::Category(args) => catalogue::category(args.action, &admin(args.options)?).await,
@@ -101,7 +137,7 @@ async fn dispatch(command: Command, data_dir: &Path) -> anyhow::Result<Outcome> 
         Command::Wallet(args) => wallet::run(args.action, &admin(args.options)?).await,
         Command::Actors(args) => look::actors(&args.query, &admin(args.options)?).await,
         Command::Audit(args) => look::audit(&args.query, &admin(args.options)?).await,
-        Command::Verify(args) => verify::run(args, data_dir).await,
+        Command::Verify(args) => verify::run(args, &nearby.data_dir).await,
     }
 }
 

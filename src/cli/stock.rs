@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use clap::{Args, Subcommand, ValueEnum};
+use csv_core::ReadFieldResult;
 use futures_util::stream;
 use reqwest::{Body, Method};
 use serde::Deserialize;
@@ -213,23 +214,69 @@ fn report(report: &Report) -> String {
     text
 }
 
-/// A code a line, its PIN behind the first comma.
+/// A code a line as CSV, its PIN in the second column.
 fn read_codes(file: &Path) -> anyhow::Result<Vec<serde_json::Value>> {
     let mut text = String::new();
     open(file)?
         .read_to_string(&mut text)
         .with_context(|| format!("cannot read {}", file.display()))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let codes: Vec<_> = lines
-        .map(|line| match line.split_once(',') {
-            Some((code, pin)) => json!({ "code": code, "pin": pin }),
-            None => json!({ "code": line }),
-        })
-        .collect();
+    let codes: Vec<_> = lines.map(named_code).collect();
     if codes.is_empty() {
         bail!("{} names no code", file.display());
     }
     Ok(codes)
+}
+
+fn named_code(line: &str) -> serde_json::Value {
+    let mut fields = Fields::of(line);
+    let code = fields.next().unwrap_or_default();
+    match fields.next() {
+        Some(pin) => json!({ "code": code, "pin": pin }),
+        None => json!({ "code": code }),
+    }
+}
+
+/// The fields of a line of CSV.
+struct Fields<'a> {
+    reader: csv_core::Reader,
+    rest: &'a [u8],
+    ended: bool,
+}
+
+impl<'a> Fields<'a> {
+    fn of(line: &'a str) -> Self {
+        Self {
+            reader: csv_core::Reader::new(),
+            rest: line.as_bytes(),
+            ended: false,
+        }
+    }
+}
+
+impl Iterator for Fields<'_> {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        // Unquoted, a field is no longer than what is left of its line.
+        let mut field = vec![0; self.rest.len() + 1];
+        let mut length = 0;
+        while !self.ended {
+            let (result, read, written) = self.reader.read_field(self.rest, &mut field[length..]);
+            self.rest = &self.rest[read..];
+            length += written;
+            match result {
+                ReadFieldResult::InputEmpty | ReadFieldResult::OutputFull => {}
+                ReadFieldResult::Field { record_end } => {
+                    self.ended = record_end;
+                    field.truncate(length);
+                    return String::from_utf8(field).ok();
+                }
+                ReadFieldResult::End => self.ended = true,
+            }
+        }
+        None
+    }
 }
 
 fn voided(outcome: &Voided) -> String {
@@ -238,4 +285,22 @@ fn voided(outcome: &Voided) -> String {
         text.push_str(&format!("\n  code {}: {reason}", index + 1));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_read_as_an_import_reads_it() {
+        for (line, expected) in [
+            ("ABC", json!({ "code": "ABC" })),
+            ("ABC,12", json!({ "code": "ABC", "pin": "12" })),
+            (r#""A,B",12"#, json!({ "code": "A,B", "pin": "12" })),
+            (r#""A""B""#, json!({ "code": "A\"B" })),
+            ("ß-1,", json!({ "code": "ß-1", "pin": "" })),
+        ] {
+            assert_eq!(named_code(line), expected, "{line}");
+        }
+    }
 }

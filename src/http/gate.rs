@@ -83,10 +83,13 @@ async fn pass<B: MessageBody + 'static>(
         .cloned()
         .ok_or_else(ApiError::unavailable)?;
     let method = method_word(request.method());
+    // Whoever watches a drain is told of it: only `/readyz` says that nobody should come any more.
+    let watches = matches!(request.path(), "/healthz" | "/metrics");
     let inside = service.gate.enter();
-    let mut answered = match &inside {
-        Some(_) => next.call(request).await.map(ServiceResponse::map_into_left_body),
-        None => Ok(request.into_response(going_down()).map_into_right_body()),
+    let mut answered = if inside.is_some() || watches {
+        next.call(request).await.map(ServiceResponse::map_into_left_body)
+    } else {
+        Ok(request.into_response(going_down()).map_into_right_body())
     };
     let status = match &answered {
         Ok(response) => response.status(),

@@ -6,6 +6,7 @@ use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::resource;
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
 
@@ -20,8 +21,23 @@ pub(crate) struct HealthBody {
     status: &'static str,
 }
 
+/// Both, for GET and, as many a balancer asks, for HEAD.
+pub fn routes(config: &mut web::ServiceConfig) {
+    config
+        .service(
+            resource("/healthz", "GET, HEAD")
+                .route(web::get().to(alive))
+                .route(web::head().to(alive)),
+        )
+        .service(
+            resource("/readyz", "GET, HEAD")
+                .route(web::get().to(ready))
+                .route(web::head().to(ready)),
+        );
+}
+
 /// `GET /healthz`.
-pub async fn alive() -> HttpResponse {
+async fn alive() -> HttpResponse {
     HttpResponse::Ok().json(HealthBody { status: "alive" })
 }
 
@@ -29,7 +45,7 @@ pub async fn alive() -> HttpResponse {
 ///
 /// # Errors
 /// `SERVICE_UNAVAILABLE` while the database does not answer or a commit's outcome is being settled.
-pub async fn ready(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
+async fn ready(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
     let answers = matches!(
         tokio::time::timeout(PING_DEADLINE, service.store.ping()).await,
         Ok(Ok(()))

@@ -7,6 +7,7 @@ mod health;
 pub mod list;
 mod openapi;
 pub mod orders;
+pub mod pages;
 pub mod products;
 pub mod transactions;
 pub mod vouchers;
@@ -16,7 +17,7 @@ use actix_web::http::header::{ALLOW, HeaderValue};
 use actix_web::{HttpResponse, Resource, ResponseError as _, web};
 pub use gate::{Gate, operator_gate, partner_gate};
 pub(crate) use health::HealthBody;
-pub use health::{alive, ready};
+pub use health::routes as health_routes;
 pub use list::Page;
 pub use orders::{OrderBody, unanswered_error};
 pub use transactions::TransactionBody;
@@ -26,9 +27,9 @@ use crate::errors::{ApiError, Code};
 /// The routes of the partner's listener. A route of the operator's is 404 here.
 pub fn routes(config: &mut web::ServiceConfig) {
     config
-        .service(resource("/healthz", "GET").route(web::get().to(alive)))
-        .service(resource("/readyz", "GET").route(web::get().to(ready)))
+        .configure(health::routes)
         .service(resource("/openapi.json", "GET").route(web::get().to(openapi::get)))
+        .configure(|config| pages::routes(config, &pages::PARTNER))
         .service(
             web::scope("/api/v1")
                 .service(resource("/categories", "GET").route(web::get().to(categories::list)))

@@ -3,6 +3,8 @@
 //! Signed, never cached, and written to the trail before a code is decrypted. Each code is opened into the answer's bytes
 //! and nowhere else.
 
+use std::sync::Arc;
+
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::{HttpResponse, web};
 use serde::ser::SerializeSeq as _;
@@ -53,7 +55,7 @@ pub async fn get(
             ));
         }
     };
-    let vault = service.keyring.vault();
+    let vault = vault_for(&service, &sealed).await?;
     let opened = sealed
         .iter()
         .map(|voucher| OpenedVoucher::open(&vault, voucher))
@@ -68,6 +70,18 @@ pub async fn get(
         .insert_header((CONTENT_TYPE, "application/json"))
         .insert_header((CACHE_CONTROL, "no-store"));
     Ok(response.body(body))
+}
+
+/// The keys of all these. Another node may have sealed under one that it made since ours were read.
+async fn vault_for(service: &Service, sealed: &[SealedVoucher]) -> Result<Arc<Vault>, ApiError> {
+    let vault = service.keyring.vault();
+    if sealed.iter().all(|voucher| vault.has_key(voucher.sealed.key_id)) {
+        return Ok(vault);
+    }
+    service.keyring.reload().await.map_err(|error| {
+        tracing::error!(%error, trace.id = trace::current(), "the data keys cannot be read again");
+        ApiError::unavailable()
+    })
 }
 
 fn sealed_for_good() -> ApiError {

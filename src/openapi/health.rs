@@ -9,9 +9,19 @@ use super::answer::Answer;
 use super::operation::Operation;
 use crate::http::HealthBody;
 
-/// `GET /healthz`.
-pub(crate) fn alive(tag: &'static str) -> Operation {
-    Operation::new(HttpMethod::Get, "/healthz", "getHealth")
+/// The operations of both listeners that anybody may ask for.
+pub(crate) fn anybodys(tag: &'static str) -> [Operation; 5] {
+    [
+        alive(HttpMethod::Get, "getHealth", tag),
+        alive(HttpMethod::Head, "headHealth", tag),
+        ready(HttpMethod::Get, "getReadiness", tag),
+        ready(HttpMethod::Head, "headReadiness", tag),
+        document(tag),
+    ]
+}
+
+fn alive(method: HttpMethod, id: &'static str, tag: &'static str) -> Operation {
+    Operation::new(method, "/healthz", id)
         .says(
             tag,
             "Is the process alive?",
@@ -24,9 +34,8 @@ pub(crate) fn alive(tag: &'static str) -> Operation {
         ))
 }
 
-/// `GET /readyz`.
-pub(crate) fn ready(tag: &'static str) -> Operation {
-    Operation::new(HttpMethod::Get, "/readyz", "getReadiness")
+fn ready(method: HttpMethod, id: &'static str, tag: &'static str) -> Operation {
+    Operation::new(method, "/readyz", id)
         .says(
             tag,
             "Can an order be placed now?",
@@ -40,7 +49,7 @@ pub(crate) fn ready(tag: &'static str) -> Operation {
 }
 
 /// `GET /openapi.json`.
-pub(crate) fn document(tag: &'static str) -> Operation {
+fn document(tag: &'static str) -> Operation {
     Operation::new(HttpMethod::Get, "/openapi.json", "getOpenApi")
         .says(tag, "This document", "The OpenAPI 3.1 document of this listener.")
         .answers(Answer::of::<DocumentBody>(

@@ -15,6 +15,7 @@ mod schemas;
 use actix_web::HttpResponse;
 use actix_web::http::header::CONTENT_TYPE;
 use bytes::Bytes;
+use serde_json::Value;
 use utoipa::openapi::security::SecurityScheme;
 use utoipa::openapi::{
     ComponentsBuilder, Info, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Server, Tag,
@@ -22,7 +23,7 @@ use utoipa::openapi::{
 
 pub(crate) use answer::Answer;
 pub(crate) use header::Header;
-pub(crate) use health::{alive, document, ready};
+pub(crate) use health::anybodys;
 pub(crate) use operation::Operation;
 pub(crate) use parameter::{integer, text, word};
 pub(crate) use schemas::{Schemas, open_words};
@@ -79,6 +80,11 @@ fn info(title: &str, description: &str) -> Info {
             env!("CARGO_PKG_VERSION_PATCH")
         ))
         .build()
+}
+
+/// The document as JSON, for those who read it here.
+pub(crate) fn value_of(document: &OpenApi) -> Value {
+    serde_json::to_value(document).unwrap_or_default()
 }
 
 /// The bytes that are served.

@@ -21,8 +21,8 @@ use crate::http::list::{DEFAULT_LIMIT, MAX_LIMIT};
 
 /// What comes in a request.
 enum Body {
-    /// JSON of a type.
-    Json(fn(&mut Schemas) -> RefOr<Schema>, Value),
+    /// JSON of a type, and whether it must be there.
+    Json(fn(&mut Schemas) -> RefOr<Schema>, Value, Required),
     /// Text of these media types, each with an example.
     Text(Vec<(&'static str, &'static str)>),
 }
@@ -120,7 +120,13 @@ impl Operation {
 
     /// A JSON body, with an example.
     pub(crate) fn takes<T: ToSchema>(mut self, example: Value) -> Self {
-        self.body = Some(Body::Json(Schemas::requested::<T>, example));
+        self.body = Some(Body::Json(Schemas::requested::<T>, example, Required::True));
+        self
+    }
+
+    /// A JSON body that may be left out, with an example.
+    pub(crate) fn may_take<T: ToSchema>(mut self, example: Value) -> Self {
+        self.body = Some(Body::Json(Schemas::requested::<T>, example, Required::False));
         self
     }
 
@@ -171,7 +177,11 @@ impl Operation {
             }
             described = described.response(status.to_string(), refusal(&codes, &headers, schemas));
         }
-        (self.path, self.method, described.build())
+        let mut described = described.build();
+        if matches!(self.method, HttpMethod::Head) {
+            forget_bodies(&mut described);
+        }
+        (self.path, self.method, described)
     }
 
     fn taking(self, parameter: Parameter) -> Self {
@@ -184,13 +194,23 @@ impl Operation {
     }
 }
 
+/// An answer to HEAD is that to GET, without its body.
+fn forget_bodies(operation: &mut path::Operation) {
+    for response in operation.responses.responses.values_mut() {
+        if let RefOr::T(response) = response {
+            response.content.clear();
+        }
+    }
+}
+
 fn build_body(body: Body, schemas: &mut Schemas) -> RequestBody {
     let request = RequestBodyBuilder::new().required(Some(Required::True));
     match body {
-        Body::Json(note, example) => {
+        Body::Json(note, example, required) => {
             let content = ContentBuilder::new()
                 .schema(Some(note(schemas)))
                 .example(Some(example));
+            let request = request.required(Some(required));
             request.content("application/json", content.build()).build()
         }
         Body::Text(media_types) => media_types

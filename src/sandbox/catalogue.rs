@@ -217,8 +217,8 @@ impl Seed {
             denominations,
             denomination_range: self.range.map(range).transpose()?,
             expiry_policy: ExpiryPolicy {
-                kind: ExpiryKind::None,
-                value: None,
+                kind: ExpiryKind::FixedDate,
+                value: Some("2099-12-31".into()),
             },
             redemption: Redemption {
                 instructions: "A sandbox voucher: it cannot be redeemed.".to_owned(),

@@ -6,6 +6,7 @@
 use serde::Serialize;
 use sqlx::PgConnection;
 use time::OffsetDateTime;
+use vouchsafe_actors::domain::ledger::BookedBy;
 
 use super::PgStore;
 
@@ -26,6 +27,12 @@ impl By {
             operator: "service".to_owned(),
             trace_id: None,
         }
+    }
+}
+
+impl From<By> for BookedBy {
+    fn from(By { operator, trace_id }: By) -> Self {
+        Self { operator, trace_id }
     }
 }
 
@@ -61,9 +68,12 @@ pub struct AuditFilter {
     pub subject: Option<String>,
 }
 
+/// How many changes are compared: more than can be under way at once.
+const NEWEST_CHANGES: i64 = 100;
+
 /// What is done to what.
 #[derive(Debug, Clone, Copy)]
-pub struct Deed<'a> {
+pub(super) struct Deed<'a> {
     /// A noun and a verb, e.g. `partner.change`.
     pub action: &'static str,
     /// An id.
@@ -102,25 +112,23 @@ fn text(value: &impl Serialize) -> Result<String, sqlx::Error> {
 pub(super) const NOTHING: Option<&()> = None;
 
 impl PgStore {
-    /// Writes an entry ahead of a change that another transaction makes: the trail may tell of a change that was refused
-    /// afterwards, and never misses one.
+    /// Names the newest changes that every node has to know of: two answers are the same when nothing was changed
+    /// between them. More than the newest number, since transactions do not commit in the order of their numbers.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn audit_ahead(
-        &self,
-        by: By,
-        deed: Deed<'_>,
-        after: impl Serialize + Send + Sync + 'static,
-    ) -> Result<(), sqlx::Error> {
-        let (action, subject) = (deed.action, deed.subject.to_owned());
-        self.run(move |pool| async move {
-            let deed = Deed {
-                action,
-                subject: &subject,
-            };
-            let mut connection = pool.acquire().await?;
-            write(&mut connection, &by, deed, NOTHING, Some(&after)).await
+    pub async fn newest_changes(&self) -> Result<Vec<i64>, sqlx::Error> {
+        self.run(|pool| async move {
+            sqlx::query_scalar(
+                "SELECT audit_id
+                   FROM audit_log
+                  WHERE action LIKE 'partner.%' OR action LIKE 'credential.%' OR action LIKE 'product.%'
+                  ORDER BY audit_id DESC
+                  LIMIT $1",
+            )
+            .bind(NEWEST_CHANGES)
+            .fetch_all(&pool)
+            .await
         })
         .await
     }

@@ -18,7 +18,7 @@ use super::lane::Fence;
 
 const COMMIT_BATCH: &str = "SELECT * FROM commit_batch(\
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, \
-    $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44)";
+    $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46)";
 
 /// The columns of the records themselves.
 #[derive(Default)]
@@ -42,6 +42,8 @@ struct Movements<'a> {
     pending: Vec<i64>,
     order: Vec<Option<Uuid>>,
     reference: Vec<Option<&'a str>>,
+    operator: Vec<Option<&'a str>>,
+    trace: Vec<Option<&'a str>>,
 }
 
 /// The columns of orders.
@@ -128,6 +130,8 @@ pub(super) async fn commit_batch(
         .bind(m.pending)
         .bind(m.order)
         .bind(m.reference)
+        .bind(m.operator)
+        .bind(m.trace)
         .bind(o.record)
         .bind(o.order)
         .bind(o.status)
@@ -201,6 +205,9 @@ impl<'a> Movements<'a> {
         self.pending.push(movement.pending_orders.minor());
         self.order.push(movement.order_id.map(|id| id.as_uuid()));
         self.reference.push(movement.reference.as_deref());
+        let by = movement.booked_by.as_ref();
+        self.operator.push(by.map(|by| by.operator.as_str()));
+        self.trace.push(by.and_then(|by| by.trace_id.as_deref()));
     }
 }
 

@@ -39,6 +39,16 @@ fn certain(error: &sqlx::Error) -> Option<&PgDatabaseError> {
     (answer.severity() == PgSeverity::Error).then_some(answer)
 }
 
+/// Whether a database that could not be reached may be there in a moment: nobody listens yet, or it is starting.
+pub(super) fn may_pass(error: &sqlx::Error) -> bool {
+    match error.as_database_error() {
+        Some(answer) => answer
+            .code()
+            .is_some_and(|code| code.starts_with("57P") || code == "53300"),
+        None => matches!(error, sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut),
+    }
+}
+
 /// Code and message; never the detail, which may quote a row.
 pub(crate) fn describe(error: &sqlx::Error) -> String {
     match error

@@ -6,7 +6,7 @@ use vouchsafe_actors::domain::answer::{KeyHash, KnownAnswer};
 use super::commit::known_answer;
 
 /// Most rows that one clearing removes: keeps its transaction short.
-const PURGE_ROWS: i64 = 5_000;
+pub(super) const PURGE_ROWS: u64 = 5_000;
 
 /// The answer under `key`, unless its 24 hours are over by the database's clock.
 pub(super) async fn find_answer(
@@ -23,9 +23,9 @@ pub(super) async fn find_answer(
         .transpose()
 }
 
-/// Removes answers whose time is over; says how many. Waits for none, so the order of their locks does not matter; and
+/// Removes some of the answers whose time is over; says how many. Waits for none, so the order of their locks does not matter; and
 /// asks for one moment, not for each row's own: only that can be looked up in an index.
-pub(super) async fn purge_expired(pool: &PgPool) -> Result<u64, sqlx::Error> {
+pub(super) async fn purge_some(pool: &PgPool) -> Result<u64, sqlx::Error> {
     let removed = sqlx::query(
         "DELETE FROM idempotency_keys
           WHERE key IN (
@@ -36,7 +36,7 @@ pub(super) async fn purge_expired(pool: &PgPool) -> Result<u64, sqlx::Error> {
                    FOR UPDATE SKIP LOCKED
                 )",
     )
-    .bind(PURGE_ROWS)
+    .bind(PURGE_ROWS.cast_signed())
     .execute(pool)
     .await?;
     Ok(removed.rows_affected())

@@ -3,6 +3,7 @@
 //! Rule: the connection is taken out while a batch is under way and put back only when the server has answered in full.
 //! Whatever goes wrong otherwise, it is never used again, and the fence decides.
 
+use std::future::Future;
 use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
@@ -13,12 +14,14 @@ use vouchsafe_actors::journal::{Record, Stale, Verdict};
 use vouchsafe_actors::store::{BatchFate, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable};
 
 use super::commit;
+use super::connections::silent;
 use super::error::{commit_error, unavailable};
 use super::keys;
+use super::nodes::NodeIdentity;
 
-/// How long a batch may take before its connection is given up and its outcome settled by the fence: longer than every
-/// server-side timeout, so that only a connection that is dead gets here.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
+/// How long a batch, or whatever else is asked on a lane's connection, may take before the connection is given up, and the
+/// outcome settled by the fence: longer than every server-side timeout, so that only a connection that is dead gets here.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(20);
 
 /// Under which name and generation a lane writes.
 #[derive(Debug, Clone)]
@@ -40,12 +43,11 @@ impl PgLane {
     /// Opens a lane: what its predecessor left under way is shut out, and its batches are counted anew.
     pub(super) async fn open(
         options: PgConnectOptions,
-        node: String,
-        incarnation: i64,
+        node: &NodeIdentity,
         lane: i16,
     ) -> Result<Self, RecoverError> {
         let mut connection = connect(&options).await?;
-        let generation: Option<i64> = sqlx::query_scalar(
+        let opened = sqlx::query_scalar(
             "INSERT INTO lanes AS l (node, lane, generation, batch)
              SELECT n.node, $3, 1, 0
                FROM nodes AS n
@@ -54,19 +56,17 @@ impl PgLane {
              ON CONFLICT (node, lane) DO UPDATE SET generation = l.generation + 1, batch = 0
              RETURNING generation",
         )
-        .bind(&node)
-        .bind(incarnation)
+        .bind(&node.name)
+        .bind(node.incarnation)
         .bind(lane)
-        .fetch_all(&mut connection)
-        .await
-        .map_err(|error| unavailable(&error))?
-        .pop();
+        .fetch_all(&mut connection);
+        let generation = in_time(opened).await?.pop();
         let generation = generation.ok_or(RecoverError::Superseded)?;
         Ok(Self {
             options,
             fence: Fence {
-                node,
-                incarnation,
+                node: node.name.clone(),
+                incarnation: node.incarnation,
                 lane,
                 generation,
             },
@@ -103,7 +103,7 @@ impl PgLane {
         // Waits for the old transaction if it still runs, shuts out one that has not arrived yet, and reads which batch
         // was the last to commit, all by the lock on one row. The node's row is locked before: after a wait for the lane
         // Postgres would not look at the incarnation again, and a later start could have come meanwhile.
-        let taken: Option<(i64, i64)> = sqlx::query_as(
+        let taken = sqlx::query_as(
             "WITH me AS MATERIALIZED (
                 SELECT n.node
                   FROM nodes AS n
@@ -121,10 +121,8 @@ impl PgLane {
         .bind(&self.fence.node)
         .bind(self.fence.lane)
         .bind(self.fence.incarnation)
-        .fetch_all(&mut connection)
-        .await
-        .map_err(|error| unavailable(&error))?
-        .pop();
+        .fetch_all(&mut connection);
+        let taken: Option<(i64, i64)> = in_time(taken).await?.pop();
         let (generation, last) = taken.ok_or(RecoverError::Superseded)?;
         self.fence.generation = generation;
         self.connection = Some(connection);
@@ -142,8 +140,7 @@ impl PgLane {
         };
         let mut verdicts = Vec::with_capacity(records.len());
         for record in records {
-            let verdict = read_verdict(&mut connection, record).await;
-            verdicts.push(verdict.map_err(|error| unavailable(&error))?);
+            verdicts.push(in_time(read_verdict(&mut connection, record)).await?);
         }
         self.connection = Some(connection);
         Ok(verdicts)
@@ -187,7 +184,14 @@ async fn read_receipt(
 }
 
 async fn connect(options: &PgConnectOptions) -> Result<PgConnection, Unavailable> {
-    options.connect().await.map_err(|error| unavailable(&error))
+    in_time(options.connect()).await
+}
+
+/// What may be asked again on another connection, and is given up on one that has gone silent.
+async fn in_time<T>(work: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, Unavailable> {
+    let done = tokio::time::timeout(GIVE_UP_AFTER, work).await;
+    let done = done.unwrap_or_else(|_| Err(silent(GIVE_UP_AFTER)));
+    done.map_err(|error| unavailable(&error))
 }
 
 impl LaneStore for PgLane {

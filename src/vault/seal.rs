@@ -110,6 +110,12 @@ pub struct Vault {
 }
 
 impl Vault {
+    /// Whether codes that were sealed under this key can be opened.
+    #[must_use]
+    pub fn has_key(&self, key_id: KeyId) -> bool {
+        self.codes.contains_key(&key_id)
+    }
+
     /// Opens all data keys. `active_seals` is how many codes the store holds under the highest key for codes.
     ///
     /// # Errors

@@ -9,13 +9,12 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use sqlx::{AssertSqlSafe, Executor};
+use vouchsafe::store::schema::COMMIT_BATCH;
 use vouchsafe_actors::testing::conformance::{self, CASES, GUARDS};
 
 use crate::proxy::Edit;
 use crate::races;
 use crate::subject::PgSubject;
-
-const MIGRATION: &str = include_str!("../../migrations/0002_commit_batch.sql");
 
 /// For a case that would wait for ever without its guard.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -126,10 +125,9 @@ async fn must_fail(guard: &str, case: &str, subject: PgSubject) {
     subject.remove().await;
 }
 
-/// The function as it stands in the migration, to take the place of the one that is there.
+/// The function as the service makes it.
 fn function() -> String {
-    let begin = MIGRATION.find("CREATE FUNCTION").unwrap();
-    MIGRATION[begin..].replacen("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1)
+    COMMIT_BATCH.to_owned()
 }
 
 /// The same without one guard.
@@ -161,7 +159,7 @@ async fn install(subject: &PgSubject, function: &str) {
     subject.pool().execute(function).await.unwrap();
 }
 
-/// A function that was made anew, with all guards, is as good as the migration's.
+/// A function that was made anew, with all guards, is as good as the service's.
 #[tokio::test(flavor = "multi_thread")]
 async fn with_every_guard_the_cases_pass() {
     for (_, case) in GUARDS {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vouchsafe::store::PgStore;
+use vouchsafe::store::PgNode;
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_actors::journal::{Record, Stale, Verdict};
@@ -16,7 +16,7 @@ fn gift() -> Sku {
     build::sku("gift", 1_000)
 }
 
-async fn claim(node: &Arc<PgStore>) -> ClaimedStock {
+async fn claim(node: &Arc<PgNode>) -> ClaimedStock {
     let request = StockRequest {
         sku: gift(),
         loaded: Vec::new(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sqlx::{AssertSqlSafe, Executor};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
-use vouchsafe::store::PgStore;
+use vouchsafe::store::{PgNode, PgStore};
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::stock::StockRequest;
 use vouchsafe_actors::domain::voucher::Shelved;
@@ -59,7 +59,7 @@ async fn fill(subject: &PgSubject, rows: u32) {
 /// A node whose every statement is explained, and how far the log has been read.
 struct Explained<'s> {
     subject: &'s PgSubject,
-    store: PgStore,
+    store: PgNode,
     lane: Box<dyn LaneStore>,
     stock: Vec<Shelved>,
     batch: i64,
@@ -68,7 +68,7 @@ struct Explained<'s> {
 impl<'s> Explained<'s> {
     async fn open(subject: &'s PgSubject, name: &str) -> Self {
         let options = subject.superuser_options().options(EXPLAIN);
-        let store = PgStore::open(options, Handle::current(), name.to_owned())
+        let store = PgNode::start(PgStore::open(options, Handle::current()), name.to_owned())
             .await
             .unwrap();
         let lane = store.open_lane(0).await.unwrap();
@@ -93,10 +93,12 @@ impl<'s> Explained<'s> {
     /// Commits a batch that goes every way through the function, and checks how its tables were read.
     async fn commit(&mut self, when: &str) {
         self.batch += 1;
-        let name = format!("{}/{}", self.store.node().name, self.batch);
+        let name = format!("{}/{}", self.store.identity().name, self.batch);
         let begin = self.subject.log().len();
         let records = records(&name, &mut self.stock);
         let verdicts = self.lane.commit(self.batch, &records).await.unwrap();
+        // Filling tables may take longer than a lease; whoever opens next must not find these chunks lapsed.
+        assert!(self.store.renew_lease().await.unwrap());
         assert!(
             matches!(
                 verdicts[..],

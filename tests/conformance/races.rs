@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use vouchsafe::store::PgStore;
+use vouchsafe::store::PgNode;
 use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::ledger::Receipt;
 use vouchsafe_actors::domain::product::Sku;
@@ -68,7 +68,7 @@ fn everything() -> StockRequest {
 }
 
 /// A partner with [`FUNDS`], and a node.
-async fn open(subject: &PgSubject) -> (PartnerId, Arc<PgStore>) {
+async fn open(subject: &PgSubject) -> (PartnerId, Arc<PgNode>) {
     let partner = build::partner(1);
     subject.add_partner(partner).await;
     subject.top_up(build::usd_of(partner), build::minor(FUNDS)).await;
@@ -97,10 +97,18 @@ async fn commit_behind(
 const SPEND: &str = "
     WITH spent AS (
         UPDATE wallets SET balance = balance - 8000, sequence = sequence + 1 RETURNING *
+    ), booked AS (
+        INSERT INTO ledger (partner_id, transaction_id, currency, sequence, kind, amount, balance_after, created_at)
+        SELECT partner_id, gen_random_uuid(), currency, sequence, 'ADJUSTMENT', -8000, balance, clock_timestamp()
+          FROM spent
+        RETURNING *
     )
-    INSERT INTO ledger (partner_id, transaction_id, currency, sequence, kind, amount, balance_after, created_at)
-    SELECT partner_id, gen_random_uuid(), currency, sequence, 'ADJUSTMENT', -8000, balance, clock_timestamp()
-      FROM spent";
+    INSERT INTO audit_log (operator, action, subject, after)
+    SELECT 'somebody', 'wallet.adjust', b.currency,
+           jsonb_build_object('balance_minor', b.balance_after,
+                              'amount_minor', b.amount,
+                              'transaction_id', 'txn_' || replace(b.transaction_id::text, '-', ''))
+      FROM booked AS b";
 
 async fn a_wallet_is_read_as_it_is_after_the_wait_for_it(subject: &PgSubject) {
     const SHORT: Verdict = Verdict::Stale(Stale {

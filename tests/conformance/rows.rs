@@ -78,10 +78,19 @@ pub(crate) async fn top_up(pool: &PgPool, wallet: WalletKey, amount: Amount) {
             ON CONFLICT (partner_id, currency) DO UPDATE
                SET balance = w.balance + EXCLUDED.balance, sequence = w.sequence + 1
             RETURNING balance, sequence
+         ), booked AS (
+            INSERT INTO ledger (partner_id, transaction_id, currency, sequence, kind, amount, balance_after,
+                                created_at)
+            SELECT $1, $4, $2, c.sequence, 'TOP_UP', $3, c.balance, clock_timestamp()
+              FROM credited AS c
+            RETURNING *
          )
-         INSERT INTO ledger (partner_id, transaction_id, currency, sequence, kind, amount, balance_after, created_at)
-         SELECT $1, $4, $2, c.sequence, 'TOP_UP', $3, c.balance, clock_timestamp()
-           FROM credited AS c",
+         INSERT INTO audit_log (operator, action, subject, after)
+         SELECT 'somebody', 'wallet.top_up', b.currency,
+                jsonb_build_object('balance_minor', b.balance_after,
+                                   'amount_minor', b.amount,
+                                   'transaction_id', 'txn_' || replace(b.transaction_id::text, '-', ''))
+           FROM booked AS b",
     )
     .bind(wallet.partner_id.as_uuid())
     .bind(wallet.currency.as_str())
@@ -164,6 +173,7 @@ fn entry(wallet: WalletKey, row: LedgerRow) -> Entry {
         pending_orders: Amount::from_minor(row.pending),
         order_id: row.order_id.map(OrderId::from_uuid),
         reference: row.reference,
+        booked_by: None,
     };
     Entry {
         after: receipt(row.sequence, row.balance_after),

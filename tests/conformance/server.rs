@@ -9,6 +9,7 @@ use std::{fs, io};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use vouchsafe::postgres::{DataDir, Durability, PrivatePostgres};
+use vouchsafe::store::schema;
 
 /// Migrated once, and copied for each case.
 const TEMPLATE: &str = "migrated";
@@ -72,8 +73,8 @@ fn migrate(template: &PgConnectOptions) {
         let migrate = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(async {
+                schema::bring_up_to_date(template).await?;
                 let mut connection = PgConnection::connect_with(template).await?;
-                sqlx::migrate!().run(&mut connection).await?;
                 connection.execute(FIRST_ROWS).await?;
                 connection.close().await
             })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use vouchsafe::store::PgStore;
+use vouchsafe::store::PgNode;
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_actors::domain::voucher::Shelved;
@@ -79,7 +79,7 @@ async fn lapse_leases(subject: &PgSubject) {
 }
 
 /// Sells whatever it can claim until nothing is left anywhere; returns how many records were refused.
-async fn sell(node: Arc<PgStore>, number: u16, sold: &AtomicU64) -> usize {
+async fn sell(node: Arc<PgNode>, number: u16, sold: &AtomicU64) -> usize {
     let mut lane = node.open_lane(number).await.unwrap();
     let (mut refused, mut turn) = (0, 0);
     loop {
@@ -109,9 +109,9 @@ fn shelved(claimed: &ClaimedStock) -> Vec<Shelved> {
 
 /// Orders of one or two vouchers, of partners in an order that differs from lane to lane; some under a key that others
 /// use too.
-fn records(node: &PgStore, lane: u16, turn: i64, vouchers: &[Shelved]) -> Vec<Record> {
+fn records(node: &PgNode, lane: u16, turn: i64, vouchers: &[Shelved]) -> Vec<Record> {
     let place = |(index, held): (u64, &[Shelved])| {
-        let name = format!("{}/{lane}/{turn}/{index}", node.node().name);
+        let name = format!("{}/{lane}/{turn}/{index}", node.identity().name);
         let number = (index * u64::from(lane + 1) + turn.cast_unsigned()) % PARTNERS + 1;
         let record = build::delivered(build::partner(number), &name, &[(&gift(), held)]);
         if turn % 7 == 0 && index == 0 {

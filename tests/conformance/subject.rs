@@ -8,7 +8,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, PgPool, Postgres};
 use tokio::runtime::Handle;
 use uuid::Uuid;
-use vouchsafe::store::PgStore;
+use vouchsafe::store::{PgNode, PgStore};
 use vouchsafe_actors::domain::answer::{KeyHash, KnownAnswer};
 use vouchsafe_actors::domain::ids::{OrderId, PartnerId, StockId};
 use vouchsafe_actors::domain::ledger::{Receipt, WalletKey};
@@ -34,7 +34,7 @@ pub(crate) struct PgSubject {
     pool: PgPool,
     edit: Option<Edit>,
     proxies: Mutex<BTreeMap<String, Arc<Proxy>>>,
-    newest: Mutex<Option<Arc<PgStore>>>,
+    newest: Mutex<Option<Arc<PgNode>>>,
 }
 
 impl PgSubject {
@@ -79,10 +79,10 @@ impl PgSubject {
     }
 
     /// Starts a node as the service does, for what the engine's port does not offer.
-    pub(crate) async fn start(&self, node: &str) -> Arc<PgStore> {
+    pub(crate) async fn start(&self, node: &str) -> Arc<PgNode> {
         let options = self.options();
         let options = options.socket(self.proxy(node).directory());
-        let store = PgStore::open(options, Handle::current(), node.to_owned())
+        let store = PgNode::start(PgStore::open(options, Handle::current()), node.to_owned())
             .await
             .unwrap();
         let store = Arc::new(store);

@@ -11,6 +11,7 @@
 )]
 
 mod chance;
+mod cheat;
 mod client;
 mod closing;
 mod controls;

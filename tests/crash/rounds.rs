@@ -68,16 +68,16 @@ fn nothing_acknowledged_is_lost_and_nothing_is_sold_twice() {
     });
 }
 
-fn setting(name: &str) -> Option<u64> {
+pub(crate) fn setting(name: &str) -> Option<u64> {
     std::env::var(name)
         .ok()
         .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
 /// Says where it was when a test fails.
-struct Told {
-    seed: u64,
-    round: u64,
+pub(crate) struct Told {
+    pub(crate) seed: u64,
+    pub(crate) round: u64,
 }
 
 impl Drop for Told {
@@ -91,10 +91,10 @@ impl Drop for Told {
     }
 }
 
-struct Crash {
-    chance: Chance,
-    program: Program,
-    front: Arc<Front>,
+pub(crate) struct Crash {
+    pub(crate) chance: Chance,
+    pub(crate) program: Program,
+    pub(crate) front: Arc<Front>,
     /// What is still to strike before every kind has struck as often as every other.
     deck: Vec<Strike>,
     tally: Tally,
@@ -108,7 +108,7 @@ struct Crash {
 }
 
 impl Crash {
-    async fn begin(seed: u64) -> Self {
+    pub(crate) async fn begin(seed: u64) -> Self {
         let directory = directory();
         let mut program = Program::at(&directory.path().join("data"), &[]);
         println!("first start: {} ms", program.start().await.as_millis());
@@ -172,7 +172,7 @@ impl Crash {
     }
 
     /// Enough that something can be sold, and little enough that it runs out at times.
-    async fn restock(&mut self, round: u64) {
+    pub(crate) async fn restock(&mut self, round: u64) {
         let mut operator = Operator::of(&self.program);
         for goods in [HOT, BESIDE[0], BESIDE[1]] {
             let count = self.chance.between(200, 1_200);
@@ -186,7 +186,7 @@ impl Crash {
     }
 
     /// Clients begin, and an operator whose work is hit, too.
-    fn open_doors(&mut self, round: u64) -> (JoinSet<()>, JoinSet<()>) {
+    pub(crate) fn open_doors(&mut self, round: u64) -> (JoinSet<()>, JoinSet<()>) {
         self.front.open_doors(true);
         let (mut load, mut supplies) = (JoinSet::new(), JoinSet::new());
         for proc in 0..CLIENTS {
@@ -214,7 +214,7 @@ impl Crash {
     }
 
     /// Starts what has to be started, and says how long it took until orders could be placed again.
-    async fn recover(&mut self, kind: Strike, server: u32) -> Duration {
+    pub(crate) async fn recover(&mut self, kind: Strike, server: u32) -> Duration {
         let began = Instant::now();
         if kind.hits_service() {
             if self.chance.percent(KILLED_AGAIN) {
@@ -258,7 +258,7 @@ impl Crash {
         );
     }
 
-    async fn look_back(&mut self) {
+    pub(crate) async fn look_back(&mut self) {
         let mut new = self.front.taken();
         new.retain(|taken| self.read.insert(taken.order_id.clone()));
         read_back(&self.front, &self.program.base_url(), &new).await;
@@ -266,7 +266,7 @@ impl Crash {
         fetch_codes(&self.front, &self.program.base_url(), chosen.into_iter()).await;
     }
 
-    async fn database(&self) -> PgConnection {
+    pub(crate) async fn database(&self) -> PgConnection {
         let options = postgres::running(self.program.data_dir()).unwrap();
         PgConnection::connect_with(&options).await.unwrap()
     }

@@ -55,7 +55,14 @@ async fn a_top_up_is_an_entry_in_the_ledger() {
         .get(&format!("/admin/v1/audit?subject={}/KWD", partner.partner_id))
         .await;
     assert_eq!(trail["data"][0]["action"], "wallet.top_up");
-    assert_eq!(trail["data"][0]["after"]["reference"], json!(reference));
+    assert_eq!(trail["data"][0]["before"], json!({ "balance_minor": 0 }));
+    let after = json!({
+        "balance_minor": 1_000_500,
+        "amount_minor": 1_000_500,
+        "reference": reference,
+        "transaction_id": entry["transaction_id"],
+    });
+    assert_eq!(trail["data"][0]["after"], after);
 }
 
 #[tokio::test]
@@ -126,6 +133,26 @@ async fn of_many_at_once_one_is_booked() {
         1
     );
     assert_eq!(partner.balance("USD").await, "7.00");
+    assert_eq!(told(&mut operator, &partner).await, 1);
+}
+
+#[tokio::test]
+async fn what_is_refused_is_not_in_the_trail() {
+    let mut operator = Operator::of(shared());
+    let partner = operator.partner("0").await;
+    let body = json!({ "amount": -5, "reference": "too much" });
+    refused(
+        &book(&mut operator, &partner, "adjustments", "USD", &body).await,
+        402,
+        "INSUFFICIENT_FUNDS",
+    );
+    assert_eq!(told(&mut operator, &partner).await, 0);
+}
+
+/// How many bookings in a partner's dollar wallet the trail tells of.
+async fn told(operator: &mut Operator, partner: &Partner) -> usize {
+    let trail = format!("/admin/v1/audit?subject={}/USD", partner.partner_id);
+    operator.get(&trail).await["data"].as_array().unwrap().len()
 }
 
 #[tokio::test]

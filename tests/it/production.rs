@@ -3,6 +3,7 @@
 use hyper::Method;
 use serde_json::{Value, json};
 use sqlx::ConnectOptions as _;
+use vouchsafe::postgres::Durability;
 use vouchsafe_load::signer::Credentials;
 
 use crate::database::Database;
@@ -27,7 +28,7 @@ fn start(database: &Database) -> Instance {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_credential_needs_certification_and_agreement() {
-    let database = Database::create().await;
+    let database = Database::create_on(Durability::Durable).await;
     let service = start(&database);
     let mut operator = Operator::of(&service);
     let body = json!({ "name": unique("Acme"), "allowlist": ["127.0.0.0/8"] });
@@ -65,4 +66,54 @@ async fn a_credential_needs_certification_and_agreement() {
     );
     drop(service);
     database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_may_lose_what_it_acknowledged_is_refused_untouched() {
+    let database = Database::create_empty(Durability::ForTests).await;
+    let said = refusal(&database);
+    assert!(said.contains("has fsync off"), "{said}");
+    assert_eq!(tables(&database).await, 0);
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_the_other_environment_is_refused_before_anybody_is_shut_out() {
+    let database = Database::create_on(Durability::Durable).await;
+    let mut connection = database.connect().await;
+    let stamp = "INSERT INTO deployment (environment) VALUES ('sandbox')";
+    sqlx::query(stamp).execute(&mut connection).await.unwrap();
+    let said = refusal(&database);
+    assert!(said.contains("belongs to the sandbox environment"), "{said}");
+    let nodes: i64 = sqlx::query_scalar("SELECT count(*) FROM nodes")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(nodes, 0);
+    drop(connection);
+    database.remove().await;
+}
+
+/// What a service of production says that does not start on this database.
+fn refusal(database: &Database) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_vouchsafe"));
+    command
+        .arg("--data-dir")
+        .arg(directory.path())
+        .args(["--environment", "production", "serve"]);
+    command.env("DATABASE_URL", database.options().to_url_lossy().as_str());
+    command
+        .env("VOUCHSAFE_MASTER_KEY", MASTER_KEY)
+        .env("VOUCHSAFE_OPERATOR_TOKEN", TOKEN);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+async fn tables(database: &Database) -> i64 {
+    sqlx::query_scalar("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
+        .fetch_one(&mut database.connect().await)
+        .await
+        .unwrap()
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use vouchsafe::postgres::{DataDir, Durability, PrivatePostgres};
+use vouchsafe::store::schema;
 
 /// Waits until this process has ended and the guard has stopped the server, then removes what they leave.
 const SWEEP: &str = r#"cat >/dev/null
@@ -24,10 +25,18 @@ struct Server {
 }
 
 static SERVER: OnceLock<Server> = OnceLock::new();
+static DURABLE_SERVER: OnceLock<Server> = OnceLock::new();
 static DATABASES: AtomicU32 = AtomicU32::new(1);
 
 impl Server {
-    fn start() -> Self {
+    fn of(durability: Durability) -> &'static Self {
+        match durability {
+            Durability::Durable => DURABLE_SERVER.get_or_init(|| Self::start(durability)),
+            Durability::ForTests => SERVER.get_or_init(|| Self::start(durability)),
+        }
+    }
+
+    fn start(durability: Durability) -> Self {
         let place = place();
         let sweeper = Command::new("sh")
             .args(["-c", SWEEP, "sh"])
@@ -36,7 +45,7 @@ impl Server {
             .spawn();
         let data_dir = DataDir::open(&place.join("data")).unwrap();
         let executable = Path::new(env!("CARGO_BIN_EXE_vouchsafe"));
-        let postgres = PrivatePostgres::start(&data_dir, executable, Durability::ForTests).unwrap();
+        let postgres = PrivatePostgres::start(&data_dir, executable, durability).unwrap();
         Self {
             postgres,
             _sweeper: sweeper.unwrap(),
@@ -58,34 +67,42 @@ fn place() -> PathBuf {
 /// The database.
 pub(crate) struct Database {
     name: String,
+    postgres: &'static PrivatePostgres,
 }
 
 impl Database {
-    /// Needs a runtime of several threads: it blocks.
+    /// On a server that may lose what it acknowledged. Needs a runtime of several threads: it blocks.
     pub(crate) async fn create() -> Self {
-        let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
-        tokio::task::block_in_place(|| {
-            SERVER
-                .get_or_init(Server::start)
-                .postgres
-                .create_database(&name, None)
-                .unwrap();
-        });
-        let database = Self { name };
-        let mut connection = database.connect().await;
-        sqlx::migrate!().run(&mut connection).await.unwrap();
-        connection.close().await.unwrap();
+        Self::create_on(Durability::ForTests).await
+    }
+
+    /// On a server of this kind. Needs a runtime of several threads: it blocks.
+    pub(crate) async fn create_on(durability: Durability) -> Self {
+        let database = Self::create_empty(durability).await;
+        schema::bring_up_to_date(&database.options()).await.unwrap();
         database
+    }
+
+    /// Without a schema. Needs a runtime of several threads: it blocks.
+    #[allow(clippy::unused_async, reason = "said like the others")]
+    pub(crate) async fn create_empty(durability: Durability) -> Self {
+        let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
+        let postgres = tokio::task::block_in_place(|| {
+            let postgres = &Server::of(durability).postgres;
+            postgres.create_database(&name, None).unwrap();
+            postgres
+        });
+        Self { name, postgres }
     }
 
     /// How the service reaches it.
     pub(crate) fn options(&self) -> PgConnectOptions {
-        self.postgres().connect_options().database(&self.name)
+        self.postgres.connect_options().database(&self.name)
     }
 
     /// How the superuser reaches it.
     pub(crate) fn superuser_options(&self) -> PgConnectOptions {
-        self.postgres().superuser_options().database(&self.name)
+        self.postgres.superuser_options().database(&self.name)
     }
 
     /// As the service.
@@ -95,14 +112,10 @@ impl Database {
 
     /// Removes it with all who are connected.
     pub(crate) async fn remove(self) {
-        let mut connection = PgConnection::connect_with(&self.postgres().superuser_options())
+        let mut connection = PgConnection::connect_with(&self.postgres.superuser_options())
             .await
             .unwrap();
         let remove = format!("DROP DATABASE {} WITH (FORCE)", self.name);
         connection.execute(AssertSqlSafe(remove)).await.unwrap();
-    }
-
-    fn postgres(&self) -> &'static PrivatePostgres {
-        &SERVER.get().expect("a database has a server").postgres
     }
 }

@@ -135,6 +135,10 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
         "event.issued",
         &[r#"UPDATE events SET body = replace(body, '"n":2}', '"n":1}')"#],
     ),
+    (
+        "booking.audited",
+        &["DELETE FROM audit_log WHERE action = 'wallet.top_up'"],
+    ),
     ("retrieval.audited", &["DELETE FROM code_retrievals"]),
     (
         "access.partner",

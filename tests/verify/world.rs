@@ -9,7 +9,7 @@ use vouchsafe::access::credential::{self, Credential};
 use vouchsafe::access::environment::Environment;
 use vouchsafe::keyring::Keyring;
 use vouchsafe::store::{
-    By, Category, ImportOutcome, ImportTarget, NewVoucher, Partner, PgStore, Retrieval, StockBatch,
+    By, Category, ImportOutcome, ImportTarget, NewVoucher, Partner, PgNode, PgStore, Retrieval, StockBatch,
 };
 use vouchsafe::vault::code::{CodeParts, VoucherCode};
 use vouchsafe::vault::master_key::MasterKey;
@@ -38,7 +38,7 @@ pub(crate) struct World {
 }
 
 struct Builder {
-    store: PgStore,
+    store: PgNode,
     partner: Partner,
     credential_id: CredentialId,
     sku: Sku,
@@ -48,10 +48,9 @@ impl World {
     /// Lets it all happen.
     pub(crate) async fn create() -> Self {
         let database = Database::create().await;
-        let store = PgStore::open(database.options(), Handle::current(), "node-1".to_owned())
-            .await
-            .unwrap();
-        store.stamp_environment(Environment::Sandbox).await.unwrap();
+        let store = PgStore::open(database.options(), Handle::current());
+        store.prepare(Environment::Sandbox).await.unwrap();
+        let store = PgNode::start(store, "node-1".to_owned()).await.unwrap();
         let builder = Builder::begin(store).await;
         builder.import(5).await;
         builder.happen().await;
@@ -72,7 +71,7 @@ impl World {
 }
 
 impl Builder {
-    async fn begin(store: PgStore) -> Self {
+    async fn begin(store: PgNode) -> Self {
         let now = datetime!(2026-11-20 12:00 UTC);
         let partner = Partner::new("Partner".to_owned(), Allowlist::default(), now);
         let minted = credential::mint(Environment::Sandbox, getrandom::fill).unwrap();
@@ -112,7 +111,10 @@ impl Builder {
 
     async fn import(&self, count: usize) {
         let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
-        let vault = Keyring::open(self.store.clone(), master).await.unwrap().vault();
+        let vault = Keyring::open((*self.store).clone(), master)
+            .await
+            .unwrap()
+            .vault();
         let ids = self.store.take_stock_ids(count).await.unwrap();
         let voucher = |&code_id| {
             let text = format!("CODE-{code_id:?}");
@@ -293,6 +295,7 @@ fn movement(
         pending_orders: Amount::from_minor(pending),
         order_id,
         reference: None,
+        booked_by: (kind == LedgerKind::TopUp).then(|| By::service().into()),
     }
 }
 

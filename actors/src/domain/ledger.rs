@@ -86,6 +86,17 @@ pub struct Movement {
     pub order_id: Option<OrderId>,
     /// The operator's or partner's own reference.
     pub reference: Option<String>,
+    /// Who booked it by hand; the trail of operators is told in the same commit. `None` where a flow did.
+    pub booked_by: Option<BookedBy>,
+}
+
+/// An operator who moves money, and the request that said so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BookedBy {
+    /// Who.
+    pub operator: String,
+    /// In which request; `None` outside of one.
+    pub trace_id: Option<String>,
 }
 
 /// What a commit says of a wallet: its newest balance, with the number of its last ledger entry.

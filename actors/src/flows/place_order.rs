@@ -300,6 +300,7 @@ impl Draft<'_> {
             pending_orders: pending,
             order_id: Some(order.order_id),
             reference: order.reference.clone(),
+            booked_by: None,
         };
         let kept = self.kept(wording.accepted(&order));
         Record {

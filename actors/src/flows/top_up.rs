@@ -11,7 +11,7 @@
 use super::keyed::{self, Finished, Turn, Unanswered};
 use crate::domain::answer::{Answer, Fingerprint, Keep, KeyHash};
 use crate::domain::ids::{PartnerId, TransactionId};
-use crate::domain::ledger::{LedgerKind, Movement};
+use crate::domain::ledger::{BookedBy, LedgerKind, Movement};
 use crate::domain::money::{Amount, Money};
 use crate::engine::Engine;
 use crate::journal::{Hold, KeyClaim, Record, Ticket};
@@ -32,6 +32,8 @@ pub struct TopUp {
     pub kind: LedgerKind,
     /// The operator's reference, which is booked once.
     pub reference: String,
+    /// Who says so.
+    pub booked_by: BookedBy,
     /// The reference as a key.
     pub key: KeyHash,
     /// Partner, kind, amount and reference together.
@@ -141,6 +143,7 @@ fn record(command: &TopUp) -> Record {
         pending_orders: Amount::ZERO,
         order_id: None,
         reference: Some(command.reference.clone()),
+        booked_by: Some(command.booked_by.clone()),
     };
     Record {
         partner_id: command.partner_id,

@@ -185,4 +185,24 @@ mod tests {
         };
         LocalSet::new().run_until(test).await;
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn at_full_size_the_next_key_finds_room_and_who_holds_something_is_still_there() {
+        let test = async {
+            let directory = directory(MAX_ACTORS);
+            let held = directory.get(&0).unwrap().lineage.holds.begin();
+            let most = u32::try_from(MAX_ACTORS).unwrap();
+            for key in 1..most {
+                assert!(directory.get(&key).is_some());
+            }
+            assert_eq!(directory.readings().len(), MAX_ACTORS);
+            for key in most..most + 10 {
+                assert!(directory.get(&key).is_some());
+            }
+            assert_eq!(directory.readings().len(), 11);
+            assert!(directory.find(&0).is_some());
+            drop(held);
+        };
+        LocalSet::new().run_until(test).await;
+    }
 }

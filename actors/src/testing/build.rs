@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::domain::answer::{Answer, Fingerprint, Keep, KeyHash};
 use crate::domain::event::EventBundle;
 use crate::domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
-use crate::domain::ledger::{LedgerKind, Movement, WalletKey};
+use crate::domain::ledger::{BookedBy, LedgerKind, Movement, WalletKey};
 use crate::domain::money::{Amount, Currency};
 use crate::domain::order::{Fulfilment, Order, PendingReason, PricedLine, PricedOrder};
 use crate::domain::product::{Approval, Route, Sku};
@@ -173,6 +173,7 @@ fn accepted(partner_id: PartnerId, name: &str, order: Order, pending_orders: Amo
         pending_orders,
         order_id: Some(order.order_id),
         reference: order.reference.clone(),
+        booked_by: None,
     };
     let events = Some(EventBundle::accepted(&order));
     Record {
@@ -220,6 +221,10 @@ pub(super) fn credit(wallet: WalletKey, name: &str, amount: Amount) -> Movement 
         pending_orders: Amount::ZERO,
         order_id: None,
         reference: Some(name.to_owned()),
+        booked_by: Some(BookedBy {
+            operator: "somebody".to_owned(),
+            trace_id: None,
+        }),
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use vouchsafe_actors::domain::answer::Fingerprint;
 use vouchsafe_actors::domain::ids::PartnerId;
-use vouchsafe_actors::domain::ledger::LedgerKind;
+use vouchsafe_actors::domain::ledger::{BookedBy, LedgerKind};
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::flows::TopUp;
 use vouchsafe_actors::testing::build;
@@ -45,6 +45,10 @@ pub(crate) fn booking(partner_id: PartnerId, reference: &str, amount: i64) -> To
         reference: reference.to_owned(),
         key: build::key(&format!("{partner_id}/books/{reference}")),
         fingerprint: of_booking(partner_id, reference, amount),
+        booked_by: BookedBy {
+            operator: "somebody".to_owned(),
+            trace_id: None,
+        },
     }
 }
 

@@ -96,7 +96,7 @@ fn issue() -> Operation {
             "Issue a credential",
             "The secret is shown in this answer alone. A partner has at most five live ones.",
         )
-        .takes::<NewCredential>(json!({ "allowlist": ["203.0.113.7"] }))
+        .may_take::<NewCredential>(json!({ "allowlist": ["203.0.113.7"] }))
         .answers(Answer::of::<IssuedCredential>(
             201,
             "The credential.",

@@ -118,10 +118,15 @@ fn read_target(service: &Service, request: &HttpRequest) -> Result<(ImportTarget
     Ok((intake::target(known, sku), calendar))
 }
 
+/// A face value in the product's currency, also one that it is not sold at any more.
+pub(super) fn read_amount(product: &Product, text: &AmountText) -> Result<Amount, ApiError> {
+    text.parse(product.currency)
+        .map_err(|error| ApiError::invalid("denomination", error.to_string()))
+}
+
 /// A face value that the product is sold at.
-pub(super) fn read_denomination(product: &Product, text: &AmountText) -> Result<Amount, ApiError> {
-    let amount = text.parse(product.currency);
-    let amount = amount.map_err(|error| ApiError::invalid("denomination", error.to_string()))?;
+fn read_denomination(product: &Product, text: &AmountText) -> Result<Amount, ApiError> {
+    let amount = read_amount(product, text)?;
     if product.offers(amount) {
         return Ok(amount);
     }

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::AmountText;
 use vouchsafe_actors::domain::product::{Product, ProductId, Sku};
 
-use super::import::read_denomination;
+use super::import::read_amount;
 use crate::admin::body::{Json, bounded};
 use crate::admin::catalogue::no_product;
 use crate::admin::operator::{Operator, Role};
@@ -93,7 +93,7 @@ pub(in crate::admin) async fn void(
     let target = match (&request.denomination, &request.codes) {
         (Some(denomination), None) => VoidTarget::Sku(Sku {
             product_id: product.product_id.clone(),
-            denomination: read_denomination(product, denomination)?,
+            denomination: read_amount(product, denomination)?,
         }),
         (None, Some(codes)) => {
             VoidTarget::Codes(product.product_id.clone(), indexes(&service, product, codes)?)

@@ -6,11 +6,12 @@ pub mod request;
 use actix_web::http::header::{CONTENT_TYPE, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
 pub use body::OrderBody;
-use vouchsafe_actors::domain::answer::Answer;
+use vouchsafe_actors::domain::answer::{Answer, Fingerprint, KeyHash};
 use vouchsafe_actors::domain::catalogue::Unpriced;
 use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::order::{Order, OrderStatus};
 use vouchsafe_actors::flows::{self, NotPlaced, PlaceOrder, Placed, Refusal, Unanswered, Wording};
+use vouchsafe_actors::store::Store as _;
 
 use super::caller::{Caller, Signed, presented};
 use crate::access::idempotency::{Endpoint, IdempotencyKey, KeyError, fingerprint};
@@ -28,17 +29,37 @@ pub async fn place(
 ) -> Result<HttpResponse, ApiError> {
     let key = idempotency_key(&request)?;
     let partner_id = signed.caller.partner_id();
+    let key = key.scoped(partner_id, Endpoint::PlaceOrder);
+    let fingerprint = fingerprint(request.method().as_str(), request.path(), &signed.body);
+    let wanted = match request::parse(&signed.body) {
+        Ok(wanted) => wanted,
+        Err(refused) => return Err(unless_reused(&service, key, fingerprint, refused).await?),
+    };
     let command = PlaceOrder {
         partner_id,
-        key: key.scoped(partner_id, Endpoint::PlaceOrder),
-        fingerprint: fingerprint(request.method().as_str(), request.path(), &signed.body),
-        request: request::parse(&signed.body)?,
+        key,
+        fingerprint,
+        request: wanted,
         catalogue: service.catalogue.now(),
     };
     match flows::place_order(&service.engine, command, &JsonWording).await {
         Ok(Placed::Fresh(answer)) => Ok(answered(answer, false)),
         Ok(Placed::Replayed(answer)) => Ok(answered(answer, true)),
         Err(error) => Err(not_placed(error)),
+    }
+}
+
+/// What is wrong with a body matters less than that its key belongs to another one (contract §5).
+async fn unless_reused(
+    service: &Service,
+    key: KeyHash,
+    fingerprint: Fingerprint,
+    refused: ApiError,
+) -> Result<ApiError, ApiError> {
+    let known = service.node.find_answer(key).await;
+    match known.map_err(|_| ApiError::unavailable())? {
+        Some(known) if known.fingerprint != fingerprint => Ok(unanswered_error(&Unanswered::KeyReused)),
+        _ => Ok(refused),
     }
 }
 
@@ -135,14 +156,11 @@ impl Wording for JsonWording {
                     currency = needed.currency
                 ),
             ),
-            Refusal::InsufficientInventory {
-                sku,
-                asked,
-                available,
-            } => ApiError::new(
+            // How many there are is told as coarsely as everywhere else: as the product's availability.
+            Refusal::InsufficientInventory { sku, asked, .. } => ApiError::new(
                 Code::InsufficientInventory,
                 format!(
-                    "{asked} vouchers of product {} were asked for, {available} can be had",
+                    "there are fewer than {asked} vouchers of product {}",
                     sku.product_id
                 ),
             ),

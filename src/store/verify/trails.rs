@@ -121,6 +121,24 @@ pub(super) const INVARIANTS: &[Invariant] = &[
              WHERE o.codes_retrieved_at IS NULL OR c.credential_id IS NULL",
     },
     Invariant {
+        name: "booking.audited",
+        says: "what operators booked is in the trail with its amount, and the trail tells of nothing else",
+        sql: "
+            SELECT format('entry %s of partner %s, trail entry %s', l.transaction_id, l.partner_id, a.audit_id)
+              FROM (
+                    SELECT 'txn_' || replace(transaction_id::text, '-', '') AS transaction, *
+                      FROM ledger
+                     WHERE kind IN ('TOP_UP', 'ADJUSTMENT')
+                    ) AS l
+              FULL JOIN (
+                    SELECT after ->> 'transaction_id' AS transaction, *
+                      FROM audit_log
+                     WHERE action IN ('wallet.top_up', 'wallet.adjust')
+                    ) AS a USING (transaction)
+             WHERE (a.after ->> 'amount_minor')::bigint IS DISTINCT FROM l.amount
+                OR (a.after ->> 'balance_minor')::bigint IS DISTINCT FROM l.balance_after",
+    },
+    Invariant {
         name: "access.partner",
         says: "a credential belongs to a partner that exists",
         sql: "

@@ -1,6 +1,7 @@
 //! The operator: makes partners, products, stock and money.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::Method;
@@ -20,6 +21,9 @@ pub(crate) struct Operator {
     token: String,
     base_url: String,
 }
+
+/// How long an import may take: it answers after its last line, and other tests are busy meanwhile.
+const IMPORT_DEADLINE: Duration = Duration::from_secs(300);
 
 /// A product that is on sale, at one denomination.
 #[derive(Debug, Clone)]
@@ -44,7 +48,8 @@ impl Operator {
     /// The operator of this service.
     pub(crate) fn of(service: &Instance) -> Self {
         let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
-        let client = CheckedOperator::new(Client::new(Origin::parse(&service.admin_url()).unwrap()));
+        let client = Client::new(Origin::parse(&service.admin_url()).unwrap()).with_timeout(IMPORT_DEADLINE);
+        let client = CheckedOperator::new(client);
         Self {
             client,
             token: token.trim().to_owned(),

@@ -14,7 +14,7 @@ use super::body_of;
 use super::strict::{close, close_within};
 
 /// Methods that a document may name.
-const METHODS: [&str; 5] = ["get", "put", "post", "patch", "delete"];
+const METHODS: [&str; 6] = ["get", "head", "put", "post", "patch", "delete"];
 
 /// A document with its schemas closed.
 pub(crate) struct Document {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Call, NAMES, PARTNERS, Walk};
-use crate::domain::ledger::LedgerKind;
+use crate::domain::ledger::{BookedBy, LedgerKind};
 use crate::domain::product::Sku;
 use crate::flows::TopUp;
 use crate::testing::world::{Ask, Node};
@@ -184,6 +184,10 @@ impl Walk {
             key: build::key(&reference),
             fingerprint: build::fingerprint(&format!("{reference} {amount}")),
             reference,
+            booked_by: BookedBy {
+                operator: "walk".to_owned(),
+                trace_id: None,
+            },
         };
         let task = self.any_node().begins_to_book(command.clone());
         if self.dice.percent(20) {

@@ -10,7 +10,7 @@
 -- and e_ events, each with the number (from 1) of the record it belongs to.
 --
 -- Verdicts: 0 committed, 1 key known, 2 the balance is short, 3 the stock is gone.
-CREATE FUNCTION commit_batch(
+CREATE OR REPLACE FUNCTION commit_batch(
     p_node text,
     p_incarnation bigint,
     p_lane smallint,
@@ -30,6 +30,8 @@ CREATE FUNCTION commit_batch(
     m_pending bigint[],
     m_order uuid[],
     m_reference text[],
+    m_operator text[],
+    m_trace text[],
     o_record integer[],
     o_order uuid[],
     o_status text[],
@@ -259,8 +261,8 @@ BEGIN
                    w.partner_id,
                    w.sequence + 1 - row_number() OVER from_here AS sequence,
                    w.balance + m.amount - sum(m.amount) OVER from_here AS balance_after
-              FROM unnest(m_record, m_transaction, m_currency, m_kind, m_amount, m_order, m_reference)
-                   AS m (record, transaction_id, currency, kind, amount, order_id, reference)
+              FROM unnest(m_record, m_transaction, m_currency, m_kind, m_amount, m_order, m_reference, m_operator, m_trace)
+                   AS m (record, transaction_id, currency, kind, amount, order_id, reference, operator, trace_id)
               JOIN wallets AS w ON w.partner_id = r_partner[m.record] AND w.currency = m.currency
              WHERE v_verdict[m.record] = 0
             WINDOW from_here AS (PARTITION BY w.partner_id, w.currency ORDER BY m.record DESC)
@@ -270,6 +272,20 @@ BEGIN
             SELECT b.partner_id, b.transaction_id, b.currency, b.sequence, b.kind, b.amount, b.balance_after,
                    b.order_id, b.reference, v_now
               FROM booked AS b
+        ), told AS (
+            -- What an operator booked is in the trail with it, or neither is there.
+            INSERT INTO audit_log (operator, action, subject, before, after, trace_id)
+            SELECT b.operator,
+                   CASE b.kind WHEN 'TOP_UP' THEN 'wallet.top_up' ELSE 'wallet.adjust' END,
+                   'ptn_' || replace(b.partner_id::text, '-', '') || '/' || b.currency,
+                   jsonb_build_object('balance_minor', b.balance_after - b.amount),
+                   jsonb_build_object('balance_minor', b.balance_after,
+                                      'amount_minor', b.amount,
+                                      'reference', b.reference,
+                                      'transaction_id', 'txn_' || replace(b.transaction_id::text, '-', '')),
+                   b.trace_id
+              FROM booked AS b
+             WHERE b.operator IS NOT NULL
         )
         SELECT b.record, b.sequence, b.balance_after FROM booked AS b
     LOOP

@@ -1,0 +1,71 @@
+//! What a service does beside serving: it keeps its lease, takes over what other nodes have changed, and clears away what is
+//! over.
+//!
+//! Rule: none of these waits for another, and the lease is renewed until the last record has its verdict.
+
+use std::time::Duration;
+
+use actix_web::web;
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::warn;
+
+use crate::admin;
+use crate::service::Service;
+use crate::store::LEASE_S;
+
+/// How often the lease is renewed: three times before it would run out.
+const RENEW_EVERY: Duration = Duration::from_secs(LEASE_S.cast_unsigned() as u64 / 3);
+
+/// How often the trail is looked at for what operators have changed on other nodes: a revoked credential is in force
+/// there for no longer.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often what is over is cleared away.
+const CLEAR_EVERY: Duration = Duration::from_secs(60);
+
+/// Keeps the lease; returns when a later start of this node has taken over.
+pub async fn keep_lease(service: &Service) {
+    let mut tick = interval(RENEW_EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        match service.node.renew_lease().await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => warn!(%error, "the lease cannot be renewed now"),
+        }
+    }
+}
+
+/// Takes over what was changed elsewhere, and clears away what is over. Never returns.
+pub async fn keep_house(service: &web::Data<Service>) {
+    tokio::join!(follow(service), clear(service));
+}
+
+async fn follow(service: &web::Data<Service>) {
+    let mut tick = interval(LOOK_EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut seen = None;
+    loop {
+        tick.tick().await;
+        match service.store.newest_changes().await {
+            Ok(newest) if seen.as_ref() == Some(&newest) => {}
+            Ok(newest) => match admin::take_over_changes(service).await {
+                Ok(()) => seen = Some(newest),
+                Err(error) => warn!(%error, "what operators have changed cannot be read now"),
+            },
+            Err(error) => warn!(%error, "the trail cannot be read now"),
+        }
+    }
+}
+
+async fn clear(service: &Service) {
+    let mut tick = interval(CLEAR_EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        if let Err(error) = service.store.purge_expired_keys().await {
+            warn!(%error, "old answers cannot be cleared away now");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The pages as a reader gets them: nothing dead, nothing foreign, nothing that differs from the files.
+
+use std::collections::HashSet;
+
+use actix_web::App;
+use actix_web::dev::ServiceResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::IF_NONE_MATCH;
+use actix_web::test::{TestRequest, call_service, init_service, read_body};
+use serde_json::{Value, json};
+
+use super::book::{FILES, PAGES, slug};
+use super::*;
+
+fn page(slug: &str) -> String {
+    let file = PARTNER.file(slug).unwrap_or_else(|| panic!("no page {slug:?}"));
+    String::from_utf8(file.body.to_vec()).unwrap()
+}
+
+fn text(file: &str) -> &'static str {
+    let named = PAGES.iter().chain(&FILES).find(|(name, _, _)| *name == file);
+    named.unwrap_or_else(|| panic!("no file {file}")).2
+}
+
+/// The values of an attribute.
+fn values<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
+    let beginning = format!(" {attribute}=\"");
+    let after = html.split(beginning.as_str()).skip(1);
+    after.filter_map(|rest| rest.split('"').next()).collect()
+}
+
+/// The links of a page that lead nowhere.
+fn dead_links(book: &Book, html: &str) -> Vec<String> {
+    let leads = |link: &&str| {
+        let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+        let target = match path.strip_prefix("/docs") {
+            Some(path) => book
+                .file(path.trim_start_matches('/'))
+                .map(|file| file.body.to_vec()),
+            None => path.is_empty().then(|| html.as_bytes().to_vec()),
+        };
+        let target = target.and_then(|bytes| String::from_utf8(bytes).ok());
+        target.is_some_and(|html| anchor.is_empty() || values(&html, "id").contains(&anchor))
+    };
+    let links = values(html, "href").into_iter();
+    links.filter(|link| !leads(link)).map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn no_link_is_dead() {
+    for (file, _, _) in PAGES {
+        let html = page(slug(file));
+        assert!(
+            values(&html, "href").len() > PAGES.len(),
+            "{file} was not looked at"
+        );
+        assert_eq!(dead_links(&PARTNER, &html), Vec::<String>::new(), "{file}");
+        let ids = values(&html, "id");
+        assert_eq!(
+            ids.iter().collect::<HashSet<_>>().len(),
+            ids.len(),
+            "{file}: {ids:?}"
+        );
+    }
+    let broken = [
+        "/docs/nowhere",
+        "/docs/signing#nowhere",
+        "#nowhere",
+        "https://elsewhere.test",
+    ];
+    let html: String = broken
+        .iter()
+        .map(|link| format!("<a href=\"{link}\">x</a>"))
+        .collect();
+    assert_eq!(dead_links(&PARTNER, &html), broken);
+}
+
+#[test]
+fn a_page_needs_nothing_from_elsewhere() {
+    for (file, _, _) in PAGES {
+        let html = page(slug(file));
+        for foreign in ["<script", " src=", " style=", "<style", "javascript:", "@import"] {
+            assert!(!html.contains(foreign), "{file}: {foreign}");
+        }
+    }
+    assert!(!text("style.css").contains("url("));
+}
+
+#[test]
+fn the_signers_are_shown_as_they_are() {
+    for (file, fence) in [
+        ("signers/sign.sh", "sh"),
+        ("signers/sign.py", "python"),
+        ("signers/sign.mjs", "js"),
+        ("signers/Sign.java", "java"),
+        ("signers/sign.rs", "rust"),
+    ] {
+        let shown = format!("[{file}]({file})\n\n```{fence}\n{}```\n", text(file));
+        assert!(
+            text("signing.md").contains(&shown),
+            "signing.md does not show {file} as it is"
+        );
+    }
+    let vectors: Value = serde_json::from_str(text("signers/vectors.json")).unwrap();
+    for field in ["secret", "timestamp", "method", "path", "body", "signature"] {
+        let value = vectors[0][field].as_str().unwrap();
+        assert!(
+            text("signing.md").contains(&format!("| `{value}` |")),
+            "{field} of the first vector"
+        );
+    }
+}
+
+#[test]
+fn the_overview_names_every_request_of_the_collection() {
+    let collection: Value = serde_json::from_str(text("vouchsafe.postman_collection.json")).unwrap();
+    let folders = collection["item"].as_array().unwrap();
+    let requests = folders
+        .iter()
+        .flat_map(|folder| folder["item"].as_array().unwrap());
+    let mut count = 0;
+    for request in requests.map(|item| &item["request"]) {
+        let url = request["url"].as_str().unwrap();
+        let path = url
+            .strip_prefix("{{base_url}}")
+            .unwrap()
+            .split('?')
+            .next()
+            .unwrap();
+        let path = path.replace("{{", "{").replace("}}", "}");
+        let line = format!("| `{} {path}` |", request["method"].as_str().unwrap());
+        assert!(
+            text("README.md").contains(&line),
+            "docs/partner/README.md has no {line}"
+        );
+        count += 1;
+    }
+    assert!(count > 5);
+}
+
+#[test]
+fn an_openapi_document_adds_the_reference() {
+    let document = json!({ "info": { "title": "API" }, "paths": { "/x": { "get": {} } } });
+    let book = Book::new(Some(&document));
+    let file = book.file("reference").unwrap();
+    let html = String::from_utf8(file.body.to_vec()).unwrap();
+    assert!(html.contains("id=\"get-x\""));
+    assert_eq!(dead_links(&book, &html), Vec::<String>::new());
+    assert!(Book::new(None).file("reference").is_none());
+    assert!(PARTNER.file("reference").is_some() && page("").contains("/docs/reference"));
+}
+
+async fn ask(request: TestRequest) -> ServiceResponse {
+    let app = init_service(App::new().configure(|config| routes(config, &PARTNER))).await;
+    call_service(&app, request.to_request()).await
+}
+
+#[actix_web::test]
+async fn every_file_is_served_and_named_by_its_bytes() {
+    let pages = PAGES.iter().map(|(file, _, _)| slug(file));
+    for path in pages.chain(FILES.iter().map(|(file, _, _)| *file)) {
+        let uri = format!("/docs/{path}");
+        let uri = uri.trim_end_matches('/');
+        let response = ask(TestRequest::with_uri(uri)).await;
+        assert_eq!(response.status(), StatusCode::OK, "{uri}");
+        let header = |name: &str| response.headers().get(name).unwrap().to_str().unwrap().to_owned();
+        let (etag, policy) = (header("etag"), header("content-security-policy"));
+        assert!(
+            policy.starts_with("default-src 'none'") && !policy.contains("unsafe"),
+            "{policy}"
+        );
+        assert_eq!(header("cache-control"), "no-cache");
+        assert_eq!(header("x-content-type-options"), "nosniff");
+        assert!(!read_body(response).await.is_empty());
+        for (held, status) in [(etag.as_str(), 304), ("\"x\"", 200), ("*", 304)] {
+            let request = TestRequest::with_uri(uri).insert_header((IF_NONE_MATCH, held));
+            assert_eq!(ask(request).await.status().as_u16(), status, "{uri}: {held}");
+        }
+    }
+}
+
+#[actix_web::test]
+async fn what_is_no_page_is_404_and_a_wrong_method_405() {
+    for uri in [
+        "/docs/",
+        "/docs/nowhere",
+        "/docs/README",
+        "/docs/quick-start/",
+        "/docs/../Cargo.toml",
+    ] {
+        let status = ask(TestRequest::with_uri(uri)).await.status().as_u16();
+        // The overview is there with and without its slash.
+        assert_eq!(status, if uri == "/docs/" { 200 } else { 404 }, "{uri}");
+    }
+    assert_eq!(
+        ask(TestRequest::post().uri("/docs")).await.status(),
+        StatusCode::METHOD_NOT_ALLOWED
+    );
+}

@@ -1,0 +1,133 @@
+//! The engine's port: what one node, in one of its lives, claims, commits and reads.
+
+use std::ops::Deref;
+use std::time::{Duration, Instant};
+
+use sqlx::postgres::PgConnectOptions;
+use tracing::warn;
+use vouchsafe_actors::domain::answer::{KeyHash, KnownAnswer};
+use vouchsafe_actors::domain::ids::PartnerId;
+use vouchsafe_actors::domain::ledger::Receipt;
+use vouchsafe_actors::domain::money::Currency;
+use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
+use vouchsafe_actors::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
+
+use super::error::unavailable;
+use super::lane::PgLane;
+use super::nodes::{self, NodeIdentity};
+use super::{PgStore, inventory, keys, on, wallets};
+
+/// How long a start waits for a lane on which a batch of its predecessor still runs: longer than a statement may.
+const LANE_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The pause between two attempts.
+const LANE_PAUSE: Duration = Duration::from_millis(200);
+
+/// Postgres, as one node writes to it.
+#[derive(Debug, Clone)]
+pub struct PgNode {
+    store: PgStore,
+    identity: NodeIdentity,
+}
+
+impl PgNode {
+    /// Takes the next incarnation of the node called `name`: from here on its predecessor is shut out.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn start(store: PgStore, name: String) -> Result<Self, sqlx::Error> {
+        let identity = store.run(|pool| async move { nodes::start(&pool, name).await });
+        let identity = identity.await?;
+        Ok(Self { store, identity })
+    }
+
+    /// Who this process is.
+    #[must_use]
+    pub const fn identity(&self) -> &NodeIdentity {
+        &self.identity
+    }
+
+    /// Renews the lease. `false` when a later start of this node has taken over.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn renew_lease(&self) -> Result<bool, sqlx::Error> {
+        let node = self.identity.clone();
+        self.store
+            .run(|pool| async move { nodes::renew(&pool, &node).await })
+            .await
+    }
+}
+
+impl Deref for PgNode {
+    type Target = PgStore;
+
+    fn deref(&self) -> &PgStore {
+        &self.store
+    }
+}
+
+/// A batch that is still running after its process has died holds the lane's row.
+async fn open_lane(
+    options: &PgConnectOptions,
+    node: &NodeIdentity,
+    lane: i16,
+) -> Result<PgLane, RecoverError> {
+    let since = Instant::now();
+    loop {
+        match PgLane::open(options.clone(), node, lane).await {
+            Err(RecoverError::Unavailable(reason)) if since.elapsed() < LANE_PATIENCE => {
+                warn!(lane, %reason, "the lane cannot be opened yet");
+                tokio::time::sleep(LANE_PAUSE).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+impl Store for PgNode {
+    fn open_lane(&self, lane: u16) -> StoreFuture<'_, Result<Box<dyn LaneStore>, RecoverError>> {
+        let (options, node) = (self.store.session(), self.identity.clone());
+        let opening = on(&self.store.runtime, async move {
+            Ok(open_lane(&options, &node, lane.cast_signed()).await)
+        });
+        Box::pin(async move {
+            let lane = opening.await.map_err(|error| unavailable(&error))??;
+            Ok(Box::new(lane) as Box<dyn LaneStore>)
+        })
+    }
+
+    fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
+        let node = self.identity.clone();
+        Box::pin(async move {
+            let claimed = self
+                .store
+                .run(move |pool| async move { inventory::claim(&pool, &node, request).await })
+                .await;
+            claimed.map_err(|error| unavailable(&error))
+        })
+    }
+
+    fn load_wallets(
+        &self,
+        partner_id: PartnerId,
+    ) -> StoreFuture<'_, Result<Vec<(Currency, Receipt)>, Unavailable>> {
+        Box::pin(async move {
+            let receipts = self
+                .store
+                .run(move |pool| async move { wallets::receipts(&pool, partner_id).await })
+                .await;
+            receipts.map_err(|error| unavailable(&error))
+        })
+    }
+
+    fn find_answer(&self, key: KeyHash) -> StoreFuture<'_, Result<Option<KnownAnswer>, Unavailable>> {
+        Box::pin(async move {
+            let found = self
+                .store
+                .run(move |pool| async move { keys::find_answer(&pool, key).await })
+                .await;
+            found.map_err(|error| unavailable(&error))
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! Would this test notice a database that answers before its commit is durable? The control: commits of orders are made
+//! asynchronous behind the service's back, and the checker must find what that loses.
+
+use sqlx::Executor as _;
+use vouchsafe_load::check::check;
+
+use crate::closing::settle;
+use crate::processes::{Strike, postmaster_pid, strike};
+use crate::rounds::{Crash, Told, setting};
+use crate::{one_at_a_time, run};
+
+/// Kills until something must have been lost: each loses what was acknowledged within the last 0.2 s or more.
+const KILLS: u64 = 5;
+
+/// Makes every commit that writes an answer asynchronous.
+const CHEAT: &str = "
+    CREATE FUNCTION cheat() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM set_config('synchronous_commit', 'off', true);
+        RETURN NULL;
+    END
+    $$;
+    CREATE TRIGGER cheat AFTER INSERT OR UPDATE ON idempotency_keys FOR EACH STATEMENT EXECUTE FUNCTION cheat()";
+
+#[test]
+fn a_commit_that_is_not_durable_is_noticed() {
+    let _turn = one_at_a_time();
+    let seed = setting("VOUCHSAFE_CRASH_SEED").unwrap_or_else(|| getrandom::u64().unwrap());
+    run(async {
+        let mut crash = Crash::begin(seed).await;
+        crash.database().await.execute(CHEAT).await.unwrap();
+        for round in 1..=KILLS {
+            let _told = Told { seed, round };
+            if let Some(loss) = crash.loss(round).await {
+                println!("noticed after kill {round}: {loss}");
+                return;
+            }
+        }
+        panic!("{KILLS} kills of a server that acknowledges too early, and nothing was missed");
+    });
+}
+
+impl Crash {
+    /// Orders are placed, service and server are killed, every acknowledged order is read back. What is not there?
+    async fn loss(&mut self, round: u64) -> Option<String> {
+        self.restock(round).await;
+        let (load, supplies) = self.open_doors(round);
+        let mut beside = self.database().await;
+        tokio::time::sleep(std::time::Duration::from_millis(self.chance.between(400, 900))).await;
+        let server = postmaster_pid(self.program.data_dir());
+        let kind = Strike::ServiceAndPostmaster;
+        strike(kind, &mut self.program, &mut beside, &mut self.chance).await;
+        self.front.open_doors(false);
+        self.recover(kind, server).await;
+        load.join_all().await;
+        supplies.join_all().await;
+        settle(&self.front, &self.program.base_url()).await;
+        self.look_back().await;
+        check(&self.front.history())
+            .err()
+            .map(|violation| violation.to_string())
+    }
+}

@@ -1,0 +1,90 @@
+//! The commands of the pages, as a reader copies them, and what the pages say comes back.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::programs::{DOCS, Place};
+use crate::service;
+
+/// What of the quick start is not run: `./dev run`, as the service is there already.
+const STARTING: usize = 1;
+
+/// The blocks of a page in one language, in their order.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(format!("{DOCS}/{page}")).unwrap();
+    let fence = format!("```{language}\n");
+    let after = text.split(fence.as_str()).skip(1);
+    after
+        .map(|rest| rest.split("```").next().unwrap().to_owned())
+        .collect()
+}
+
+/// The paths of all fields; what is in `metadata` is the partner's own.
+fn fields(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    for entry in value.as_array().into_iter().flatten() {
+        fields(entry, &format!("{path}[]"), found);
+    }
+    for (name, inside) in value.as_object().into_iter().flatten() {
+        let path = format!("{path}.{name}");
+        if name != "metadata" {
+            fields(inside, &path, found);
+        }
+        found.insert(path);
+    }
+}
+
+fn assert_same_fields(page: &str, shown: &str, real: &str) {
+    let [shown, real] = [shown, real].map(|text| {
+        let mut found = BTreeSet::new();
+        fields(&serde_json::from_str(text).unwrap(), "", &mut found);
+        found
+    });
+    assert!(real.len() > 5, "{real:?}");
+    assert_eq!(shown, real, "what {page} shows is not what comes");
+}
+
+fn run(place: &Place, commands: &str) -> String {
+    let address = service::shared().http_address().to_string();
+    let commands = commands.replace("127.0.0.1:8080", &address);
+    place.run("bash", &["-euo", "pipefail", "-c", &commands], "")
+}
+
+#[test]
+fn the_quick_start_ends_with_a_code() {
+    let place = Place::beside(service::shared());
+    std::fs::remove_file(place.path().join(".vouchsafe/partner.headers")).unwrap();
+    let printed = run(&place, &blocks("quick-start.md", "sh")[STARTING..].concat());
+    for expected in [
+        r#""currency":"USD""#,
+        "HTTP/1.1 201 Created",
+        r#""status":"DELIVERED""#,
+        "idempotent-replayed: true",
+        "SANDBOX-SBX-INSTANT-2500-",
+    ] {
+        assert!(printed.contains(expected), "{expected}\n\nis not in\n\n{printed}");
+    }
+    let first = printed.find("HTTP/1.1 201 Created").unwrap();
+    let replayed = printed.find("idempotent-replayed").unwrap();
+    assert!(first < replayed, "{printed}");
+    let codes = printed.lines().last().unwrap();
+    let start = codes.rfind(r#"{"order_id""#).unwrap();
+    assert_same_fields(
+        "quick-start.md",
+        &blocks("quick-start.md", "json")[0],
+        &codes[start..],
+    );
+}
+
+#[test]
+fn a_signer_works_with_curl_as_signing_shows_it() {
+    let place = Place::beside(service::shared());
+    let shown = blocks("signing.md", "sh");
+    let piped = shown.iter().find(|block| block.contains("sign.py")).unwrap();
+    let printed = run(&place, piped);
+    assert!(printed.contains(r#""status":"DELIVERED""#), "{printed}");
+    let order = blocks("orders.md", "json")
+        .into_iter()
+        .find(|block| block.contains("order_id"));
+    assert_same_fields("orders.md", &order.unwrap(), &printed);
+}

@@ -1,0 +1,129 @@
+//! The Postman collection: its script signs, it has every route, and each of its requests is answered.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::programs::{DOCS, Place};
+use crate::service;
+
+/// Runs the collection as Postman does.
+const RUNNER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/signers/postman.mjs");
+
+/// Documented requests whose routes are not served by this build.
+const AHEAD: [(&str, &str); 2] = [("GET", "/orders"), ("POST", "/credentials/rotate")];
+
+/// A request of the collection and its answer.
+#[derive(Debug, Deserialize)]
+struct Sent {
+    method: String,
+    path: String,
+    status: u16,
+    body: String,
+}
+
+fn collection() -> String {
+    format!("{DOCS}/vouchsafe.postman_collection.json")
+}
+
+/// The routes below `/api/v1`, as the route table spells them.
+fn routes() -> BTreeSet<(String, String)> {
+    let table = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/mod.rs")).unwrap();
+    let api = table.split("web::scope(\"/api/v1\")").nth(1).unwrap();
+    let resources = api.split("resource(").skip(1);
+    let spelled = resources.filter_map(|resource| {
+        let mut literals = resource.split('"').skip(1).step_by(2);
+        Some((literals.next()?, literals.next()?))
+    });
+    let spelled = spelled.filter(|(path, _)| path.starts_with('/'));
+    let routes: BTreeSet<_> = spelled
+        .flat_map(|(path, methods)| {
+            methods
+                .split(", ")
+                .map(move |method| (method.to_owned(), path.to_owned()))
+        })
+        .collect();
+    assert!(routes.len() >= 8, "only {routes:?} were found");
+    routes
+}
+
+/// The requests of the collection, in the form of routes.
+fn requests() -> BTreeSet<(String, String)> {
+    let text = std::fs::read_to_string(collection()).unwrap();
+    let collection: Value = serde_json::from_str(&text).unwrap();
+    let folders = collection["item"].as_array().unwrap();
+    let items = folders
+        .iter()
+        .flat_map(|folder| folder["item"].as_array().unwrap());
+    let request = |item: &Value| {
+        let url = item["request"]["url"].as_str().unwrap();
+        (
+            item["request"]["method"].as_str().unwrap().to_owned(),
+            route_of(url),
+        )
+    };
+    items.map(request).collect()
+}
+
+fn route_of(url: &str) -> String {
+    let path = url
+        .strip_prefix("{{base_url}}")
+        .unwrap()
+        .split('?')
+        .next()
+        .unwrap();
+    path.replace("{{", "{").replace("}}", "}")
+}
+
+fn is_ahead(method: &str, path: &str) -> bool {
+    AHEAD.contains(&(method, path))
+}
+
+#[test]
+fn the_collection_has_every_route_and_no_other() {
+    let requests = requests();
+    let routes = routes();
+    let absent: Vec<_> = routes.difference(&requests).collect();
+    assert!(absent.is_empty(), "the collection has no request for {absent:?}");
+    let dead: Vec<_> = requests
+        .difference(&routes)
+        .filter(|(method, path)| !is_ahead(method, path))
+        .collect();
+    assert!(
+        dead.is_empty(),
+        "the collection asks for what is no route: {dead:?}"
+    );
+}
+
+#[test]
+fn its_script_signs_every_vector() {
+    let vectors = format!("{DOCS}/signers/vectors.json");
+    let signed = Place::new().run("node", &[RUNNER, &collection(), "sign", &vectors], "");
+    assert_eq!(signed, format!("{} signed\n", crate::vectors().len()));
+}
+
+#[test]
+fn each_of_its_requests_is_answered() {
+    let service = service::shared();
+    let place = Place::beside(service);
+    let (key, secret) = (place.api_key(), place.api_secret());
+    let variables = [("API_KEY", key.as_str()), ("API_SECRET", secret.as_str())];
+    let arguments = [RUNNER, &collection(), "send", &service.base_url()];
+    let printed = place.run_with("node", &arguments, &variables, "");
+    let sent: Vec<Sent> = serde_json::from_str(&printed).unwrap();
+    assert_eq!(sent.len(), requests().len());
+    for Sent {
+        method,
+        path,
+        status,
+        body,
+    } in sent
+    {
+        let route = route_of(&path);
+        assert!(
+            (200..300).contains(&status) || is_ahead(&method, &route),
+            "{method} {path}: {status} {body}"
+        );
+    }
+}
