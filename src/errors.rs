@@ -8,7 +8,10 @@ use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use actix_web::{HttpResponse, ResponseError};
 use bytes::Bytes;
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa::openapi::Object;
 
+use crate::openapi::open_words;
 use crate::trace;
 
 #[cfg(test)]
@@ -183,7 +186,8 @@ codes! {
 }
 
 /// What is wrong with one field.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ErrorDetail)]
 pub struct Detail {
     /// Where: a path such as `items[0].quantity`.
     pub field: String,
@@ -253,8 +257,8 @@ impl ApiError {
     /// The body's bytes, with the trace id of the request that is being answered.
     #[must_use]
     pub fn body(&self) -> Bytes {
-        let body = Body {
-            error: BodyError {
+        let body = ErrorBody {
+            error: ErrorFields {
                 name: self.code.name(),
                 code: self.code.as_str(),
                 message: &self.message,
@@ -267,20 +271,43 @@ impl ApiError {
     }
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
-    error: BodyError<'a>,
+/// The one form of an error.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Error)]
+pub(crate) struct ErrorBody<'a> {
+    /// What went wrong.
+    error: ErrorFields<'a>,
 }
 
-#[derive(Serialize)]
-struct BodyError<'a> {
+/// What went wrong, for programs and for people.
+#[derive(Serialize, ToSchema)]
+struct ErrorFields<'a> {
+    #[schema(schema_with = name_schema)]
     name: &'static str,
+    #[schema(schema_with = code_schema)]
     code: &'static str,
+    /// For people: what happened, and what to do. Its words may change.
     message: &'a str,
+    /// Which fields are wrong; with `VALIDATION_FAILED` alone.
     #[serde(skip_serializing_if = "<[Detail]>::is_empty")]
     details: &'a [Detail],
+    /// Whether the same request with the same Idempotency-Key may succeed later.
     retryable: bool,
+    /// The trace id of the request that was refused so; quote it when you ask for help.
     trace_id: String,
+}
+
+fn name_schema() -> Object {
+    let names = Code::ALL.iter().map(|code| code.name());
+    open_words("The code in PascalCase.", names)
+}
+
+fn code_schema() -> Object {
+    let codes = Code::ALL.iter().map(|code| code.as_str());
+    open_words(
+        "What went wrong, for programs. A status says less: branch on the code.",
+        codes,
+    )
 }
 
 /// SQLSTATE of a text that Postgres cannot hold.

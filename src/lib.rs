@@ -13,6 +13,7 @@ pub mod http;
 pub mod json;
 pub mod keyring;
 pub mod metrics;
+mod openapi;
 pub mod postgres;
 pub mod sandbox;
 pub mod secrets;

@@ -7,6 +7,9 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// The most networks in one list: every request walks it, and a partner with more egress than this has ranges.
 pub const MAX_NETWORKS: usize = 256;
@@ -67,6 +70,22 @@ impl Allowlist {
         &self.networks
     }
 }
+
+impl PartialSchema for Allowlist {
+    fn schema() -> RefOr<Schema> {
+        let network = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some("An address, or a network in CIDR form."))
+            .examples(["203.0.113.0/24"]);
+        ArrayBuilder::new()
+            .description(Some("Networks that may call; an empty list admits nobody."))
+            .items(network)
+            .max_items(Some(MAX_NETWORKS))
+            .into()
+    }
+}
+
+impl ToSchema for Allowlist {}
 
 impl TryFrom<Vec<String>> for Allowlist {
     type Error = InvalidAllowlist;

@@ -10,6 +10,7 @@ use std::num::ParseIntError;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Most requests that one limit may allow. More is no limit.
 pub const MAX_QUOTA: u32 = 1_000_000_000;
@@ -47,12 +48,15 @@ impl Class {
 }
 
 /// At most `quota` requests in any `window_s` seconds. As text `100/60`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(description = "At most `quota` requests in any `window_s` seconds.")]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
     /// How many.
+    #[schema(minimum = 1, maximum = 1_000_000_000)]
     pub quota: u32,
     /// In how many seconds.
+    #[schema(minimum = 1, maximum = 86_400)]
     pub window_s: u32,
 }
 
@@ -111,8 +115,9 @@ impl fmt::Display for Limit {
 }
 
 /// The limits of a partner that differ from the settings, by class (contract §8).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(description = "The limits that differ from the settings, by class.")]
 pub struct Limits {
     /// Placing orders.
     #[serde(default, skip_serializing_if = "Option::is_none")]

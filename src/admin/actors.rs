@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
+use utoipa::ToSchema;
 use vouchsafe_actors::supervisor::{ActorState, Reading};
 
 use super::operator::Operator;
@@ -11,32 +12,48 @@ use crate::errors::ApiError;
 use crate::service::Service;
 
 /// How many are shown unless `limit` says otherwise.
-const DEFAULT_SHOWN: usize = 100;
+pub(super) const DEFAULT_SHOWN: usize = 100;
 
 /// Most that are shown: all of a busy node, and still a page of a megabyte.
-const MAX_SHOWN: usize = 10_000;
+pub(super) const MAX_SHOWN: usize = 10_000;
 
-#[derive(Serialize)]
-struct Answer {
+/// The live actors.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Actors)]
+pub(super) struct Answer {
+    /// All of a kind together, for each kind.
     sums: Vec<Sum>,
+    /// The busiest first.
     data: Vec<Shown>,
+    /// Whether there are more than are shown.
     has_more: bool,
 }
 
 /// All actors of a kind together.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ActorSum)]
 struct Sum {
+    /// `wallet` or `inventory`.
     kind: &'static str,
+    /// How many there are.
     actors: usize,
+    /// How many of them do not decide now.
     not_ready: usize,
+    /// Messages that wait.
     mailbox_depth: usize,
+    /// Messages handled since the process began.
     handled: u64,
+    /// How often one was rebuilt.
     restarts: u64,
 }
 
-#[derive(Serialize)]
+/// A live actor.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Actor)]
 struct Shown {
+    /// `wallet` or `inventory`.
     kind: &'static str,
+    /// Whose it is: a partner, or a SKU as product and denomination.
     key: String,
     #[serde(flatten)]
     reading: Reading,

@@ -4,6 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 
 use super::operator::Operator;
 use crate::errors::ApiError;
@@ -11,16 +12,29 @@ use crate::http::Page;
 use crate::service::Service;
 use crate::store::{AuditFilter, AuditRow};
 
-#[derive(Serialize)]
-struct EntryBody {
+/// What an operator did.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AuditEntry)]
+pub(super) struct EntryBody {
+    /// Its number.
     audit_id: i64,
+    /// When.
     #[serde(with = "time::serde::rfc3339")]
     at: OffsetDateTime,
+    /// Who.
     operator: String,
+    /// What, such as `partner.change`.
     action: String,
+    /// To what.
     subject: String,
+    /// What it was before.
+    #[schema(required, value_type = Value)]
     before: Option<Box<RawValue>>,
+    /// What it was after.
+    #[schema(required, value_type = Value)]
     after: Option<Box<RawValue>>,
+    /// The trace id of the request.
+    #[schema(required)]
     trace_id: Option<String>,
 }
 

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
 use crate::errors::{ApiError, Code};
-use crate::json;
+use crate::json::{self, Object};
 
 /// Largest JSON body (contract §2). Bytes.
 const MAX_BODY_BYTES: usize = 256 * 1024;
@@ -131,6 +131,25 @@ where
     D: Deserializer<'de>,
 {
     T::deserialize(deserializer).map(Some)
+}
+
+/// Like [`given`], for what must be written as an object. A derived reader takes a list of the fields' values as well.
+pub(super) fn given_object<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Object::deserialize(deserializer).map(|Object(value)| Some(value))
+}
+
+/// Like [`given_object`], where `null` is given, too.
+pub(super) fn given_object_or_null<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    let value = Option::<Object<T>>::deserialize(deserializer)?;
+    Ok(Some(value.map(|Object(value)| value)))
 }
 
 /// A text for people, trimmed: 1 to 200 characters, none of them a control character.

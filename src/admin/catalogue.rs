@@ -2,6 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::product::{ProductId, check_slug};
 
 use super::body::{Json, name};
@@ -13,10 +14,14 @@ use crate::http::Page;
 use crate::service::Service;
 use crate::store::{Category, PutCategory, PutProduct, ShownProduct};
 
-#[derive(Debug, Deserialize)]
+/// What a category is to be.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CategoryRequest {
+    /// What it is called.
+    #[schema(min_length = 1, max_length = 200)]
     name: String,
+    /// What it is a part of.
     #[serde(default)]
     parent_id: Option<String>,
 }

@@ -6,6 +6,7 @@ use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize, Serializer};
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 
 use super::body::JsonOrNothing;
@@ -20,19 +21,25 @@ use crate::http::Page;
 use crate::service::Service;
 use crate::store::{CredentialSummary, Issued, MAX_LIVE_CREDENTIALS, Papers};
 
-#[derive(Debug, Default, Deserialize)]
+/// What a new credential is to be.
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewCredential {
+    /// Narrows the partner's list; nothing leaves it as it is.
     #[serde(default)]
     allowlist: Option<Allowlist>,
 }
 
 /// A credential as its owner is told of it, once.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct IssuedCredential {
+    /// Its public name.
     credential_id: CredentialId,
+    /// Sent as `X-API-Key`.
     api_key: String,
+    /// Sent as `X-API-Secret`, and the key of signatures. Shown once.
     #[serde(serialize_with = "expose")]
+    #[schema(value_type = String)]
     api_secret: ApiSecret,
 }
 
@@ -104,7 +111,7 @@ fn too_many() -> ApiError {
 }
 
 /// A credential as operators see it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct ShownCredential {
     #[serde(flatten)]
     summary: CredentialSummary,

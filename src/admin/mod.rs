@@ -8,11 +8,14 @@ mod audit;
 mod body;
 mod catalogue;
 mod credentials;
+mod openapi;
 mod operator;
 mod partners;
 mod products;
 mod stock;
 mod wallets;
+
+use std::sync::LazyLock;
 
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, web};
@@ -20,15 +23,21 @@ use actix_web::{HttpResponse, web};
 pub use operator::{Operator, OperatorToken, Role};
 
 use crate::change;
+use crate::http::pages::Book;
 use crate::http::{self, resource};
+use crate::openapi::value_of;
 use crate::service::Service;
+
+/// The documentation on the operator's listener.
+static BOOK: LazyLock<Book> = LazyLock::new(|| Book::new(Some(&value_of(&openapi::document()))));
 
 /// Everything on the operator's listener. A route of the partners' is 404 here.
 pub fn listener(config: &mut web::ServiceConfig) {
     config
         .configure(http::health_routes)
+        .service(resource("/openapi.json", "GET").route(web::get().to(openapi::get)))
         .service(resource("/metrics", "GET").route(web::get().to(metrics)))
-        .configure(|config| http::pages::routes(config, &http::pages::OPERATOR))
+        .configure(|config| http::pages::routes(config, &BOOK))
         .configure(routes)
         .default_service(web::to(http::no_route));
 }

@@ -5,35 +5,44 @@ mod patch;
 use actix_web::http::header::{CACHE_CONTROL, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::PartnerId;
 
-use self::patch::{Patch, in_range};
-use super::body::{Json, name};
+pub(super) use self::patch::Patch;
+use self::patch::{LimitsPatch, in_range};
+use super::body::{Json, given_object, name};
 use super::change;
 use super::credentials::{IssuedCredential, ShownCredential, mint};
 use super::operator::{Operator, Role};
 use crate::access::allowlist::Allowlist;
 use crate::access::environment::Environment;
-use crate::access::limits::Limits;
 use crate::errors::{ApiError, Code};
 use crate::http::Page;
 use crate::service::Service;
 use crate::store::Partner;
 
-#[derive(Debug, Deserialize)]
+/// Who is to be taken in.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewPartner {
+    /// Its name, for people.
+    #[schema(min_length = 1, max_length = 200)]
     name: String,
+    /// The networks it calls from; an empty list admits nobody.
     allowlist: Allowlist,
-    #[serde(default)]
-    limits: Limits,
+    /// Limits that differ from the settings.
+    #[serde(default, deserialize_with = "given_object")]
+    #[schema(nullable = false)]
+    limits: Option<LimitsPatch>,
 }
 
 /// A partner with its first credential; `null` where it may not have one yet.
-#[derive(Serialize)]
-struct Created<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = CreatedPartner)]
+pub(super) struct Created<'a> {
     #[serde(flatten)]
     partner: &'a Partner,
+    #[schema(required)]
     credential: Option<&'a IssuedCredential>,
 }
 
@@ -41,8 +50,9 @@ struct Created<'a> {
 const SHOWN_CREDENTIALS: usize = 25;
 
 /// A partner with its credentials, of which neither key nor secret is known any more.
-#[derive(Serialize)]
-struct WithCredentials<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = PartnerWithCredentials)]
+pub(super) struct WithCredentials<'a> {
     #[serde(flatten)]
     partner: &'a Partner,
     credentials: Vec<ShownCredential>,
@@ -57,7 +67,8 @@ pub(super) async fn create(
     let by = operator.may(Role::Admin)?;
     let now = service.clock.now();
     let mut partner = Partner::new(name("name", &request.name)?, request.allowlist, now);
-    partner.limits = in_range(request.limits)?;
+    request.limits.unwrap_or_default().apply(&mut partner.limits);
+    partner.limits = in_range(partner.limits)?;
     let minted = match service.environment {
         Environment::Sandbox => Some(mint(&service, partner.partner_id, None)?),
         Environment::Production => None,

@@ -2,13 +2,16 @@
 
 use serde::Deserialize;
 use time::{Date, OffsetDateTime};
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::{Amount, AmountText, Currency};
 use vouchsafe_actors::domain::product::{
     Approval, DenominationRange, ExpiryKind, ExpiryPolicy, Product, ProductId, Redemption, Route, check_slug,
 };
+use vouchsafe_actors::domain::schema::expiry_value;
 
 use super::body;
 use crate::errors::{ApiError, Detail};
+use crate::json::{self, Object};
 
 /// Most listed face values of a product: a page that people choose from. More lie on a range.
 const MAX_DENOMINATIONS: usize = 200;
@@ -37,57 +40,98 @@ const MAX_LOW_STOCK_AT: u32 = 100_000;
 /// Largest face value, in minor units: 1,000 vouchers of it, the most in an order, are far from what can be counted.
 const MAX_DENOMINATION: i64 = 1_000_000_000_000;
 
-/// The body of `PUT /products/{product_id}`.
-#[derive(Debug, Deserialize)]
+/// What a product is to be.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ProductRequest)]
 pub(super) struct PutRequest {
+    /// What it is called.
+    #[schema(min_length = 1, max_length = 200)]
     name: String,
+    /// Whose voucher it is; codes are unique within a brand.
+    #[schema(min_length = 1, max_length = 100)]
     brand: String,
+    /// The category it is in, which must be there.
     category_id: String,
+    /// The vendor it is bought from.
     vendor: String,
+    /// What its denominations are counted in.
     currency: Currency,
+    /// ISO 3166 codes of where it can be redeemed, two capital letters each; empty is everywhere.
+    #[schema(max_items = 300)]
     countries: Vec<String>,
+    /// Listed face values; none where there is a range.
+    #[schema(max_items = 200)]
     denominations: Vec<AmountText>,
+    /// Face values beside the listed ones.
     #[serde(default)]
-    denomination_range: Option<RangeRequest>,
-    expiry_policy: PolicyRequest,
-    redemption: RedemptionRequest,
+    #[schema(value_type = Option<RangeRequest>)]
+    denomination_range: Option<Object<RangeRequest>>,
+    /// How long a voucher is good for.
+    #[schema(value_type = PolicyRequest)]
+    expiry_policy: Object<PolicyRequest>,
+    /// What the holder of a voucher is told.
+    #[schema(value_type = RedemptionRequest)]
+    redemption: Object<RedemptionRequest>,
+    /// Where vouchers come from when the shelf is short.
+    #[serde(deserialize_with = "json::word")]
     route: Route,
-    #[serde(default)]
+    /// When an order of it waits for an operator; `rule` where nothing is said.
+    #[serde(default, deserialize_with = "json::word")]
     approval: Approval,
+    /// Whether the vendor takes vouchers back.
     #[serde(default)]
     returnable: bool,
+    /// Fewest days that a voucher must have left to be allocated.
     #[serde(default)]
+    #[schema(maximum = 3_650)]
     min_validity_days: u16,
+    /// Below how many vouchers its availability reads `LOW_STOCK`.
     #[serde(default)]
+    #[schema(maximum = 100_000)]
     low_stock_at: Option<u32>,
+    /// Whether it is no longer sold.
     #[serde(default)]
     discontinued: bool,
 }
 
-#[derive(Debug, Deserialize)]
+/// Face values between two bounds, in equal steps.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = DenominationRangeRequest)]
 struct RangeRequest {
+    /// The least.
     min: AmountText,
+    /// The most; it lies on a step from `min`.
     max: AmountText,
+    /// From one to the next, counted from `min`.
     step: AmountText,
 }
 
-#[derive(Debug, Deserialize)]
+/// How long a voucher is good for.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ExpiryPolicyRequest)]
 struct PolicyRequest {
-    #[serde(rename = "type")]
+    /// What `value` means.
+    #[serde(rename = "type", deserialize_with = "json::word")]
     kind: ExpiryKind,
     #[serde(default)]
+    #[schema(schema_with = expiry_value)]
     value: Option<serde_json::Value>,
 }
 
-#[derive(Debug, Deserialize)]
+/// What the holder of a voucher is told.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct RedemptionRequest {
+    /// How to redeem it.
     #[serde(default)]
+    #[schema(max_length = 20_000)]
     instructions: String,
+    /// Under which terms.
     #[serde(default)]
+    #[schema(max_length = 20_000)]
     terms: String,
 }
 
@@ -132,12 +176,14 @@ impl PutRequest {
         let countries = check_countries(self.countries, &mut faults);
         let denominations = read_denominations(&self.denominations, self.currency, &mut faults);
         let range = self.denomination_range.as_ref();
-        let range = range.and_then(|range| faults.or_none("denomination_range", range.read(self.currency)));
+        let range =
+            range.and_then(|Object(range)| faults.or_none("denomination_range", range.read(self.currency)));
         if self.denominations.is_empty() && self.denomination_range.is_none() {
             faults.add("denominations", "expected at least one, or a denomination_range");
         }
-        let policy = faults.or_none("expiry_policy.value", self.expiry_policy.check());
-        check_prose(&self.redemption, &mut faults);
+        let policy = faults.or_none("expiry_policy.value", self.expiry_policy.0.check());
+        let Object(redemption) = self.redemption;
+        check_prose(&redemption, &mut faults);
         let low_stock_at = self.low_stock_at.unwrap_or(DEFAULT_LOW_STOCK_AT);
         if low_stock_at > MAX_LOW_STOCK_AT {
             faults.add("low_stock_at", format!("expected at most {MAX_LOW_STOCK_AT}"));
@@ -163,8 +209,8 @@ impl PutRequest {
             denomination_range: range,
             expiry_policy,
             redemption: Redemption {
-                instructions: self.redemption.instructions,
-                terms: self.redemption.terms,
+                instructions: redemption.instructions,
+                terms: redemption.terms,
             },
             route: self.route,
             approval: self.approval,

@@ -9,6 +9,7 @@
 
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::answer::Fingerprint;
 use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::ledger::LedgerKind;
@@ -30,10 +31,14 @@ const MAX_REFERENCE: usize = 128;
 /// Most that one booking moves, in minor units: thousands of them can be added up.
 const MAX_AMOUNT: i64 = 1_000_000_000_000_000;
 
-#[derive(Debug, Deserialize)]
+/// Money to be booked.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BookingRequest {
+    /// How much; an adjustment below zero takes money away.
     amount: AmountText,
+    /// The name of the booking: it is made once.
+    #[schema(min_length = 1, max_length = 128)]
     reference: String,
 }
 

@@ -4,17 +4,25 @@ use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::caller::Caller;
 use super::list::Page;
 use crate::errors::ApiError;
 use crate::service::Service;
 
-#[derive(Debug, Serialize)]
-struct CategoryBody {
+/// A shelf of the catalogue.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Category)]
+pub(super) struct CategoryBody {
+    /// Its id.
     category_id: String,
+    /// What it is called.
     name: String,
+    /// What it is a part of.
+    #[schema(required)]
     parent_id: Option<String>,
+    /// How many products in it this partner may order.
     product_count: usize,
 }
 

@@ -8,6 +8,7 @@ use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use time::{Duration, OffsetDateTime};
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::CredentialId;
 
 use super::caller::{Auth, Signed};
@@ -25,18 +26,27 @@ const DEFAULT_OVERLAP_S: u32 = 86_400;
 /// The longest that it may go on. Seconds: a week.
 const MAX_OVERLAP_S: u32 = 604_800;
 
-#[derive(Debug, Default, Deserialize)]
+/// How the next credential takes over.
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct RotateRequest {
+pub(super) struct RotateRequest {
+    /// For how long the credential that asks goes on, in seconds; a day unless it is said.
     #[serde(default)]
+    #[schema(maximum = 604_800)]
     overlap_seconds: Option<u32>,
 }
 
-#[derive(Serialize)]
-struct RotatedBody<'a> {
+/// The next credential; its secret is shown in this answer alone.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RotatedCredential)]
+pub(super) struct RotatedBody<'a> {
+    /// Its public name.
     credential_id: CredentialId,
+    /// What goes into `X-API-Key`.
     api_key: String,
+    /// What goes into `X-API-Secret`, and keys the signature.
     api_secret: &'a str,
+    /// Until when the credential that asked works.
     #[serde(with = "time::serde::rfc3339")]
     previous_expires_at: OffsetDateTime,
 }

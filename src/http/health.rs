@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use actix_web::{HttpResponse, web};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::resource;
 use crate::errors::{ApiError, Code};
@@ -10,6 +12,14 @@ use crate::service::Service;
 
 /// How long the database may take to say that it is there.
 const PING_DEADLINE: Duration = Duration::from_secs(1);
+
+/// How it is.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Health)]
+pub(crate) struct HealthBody {
+    /// `alive` or `ready`; what is neither is answered with an error.
+    status: &'static str,
+}
 
 /// Both, for GET and, as many a balancer asks, for HEAD.
 pub fn routes(config: &mut web::ServiceConfig) {
@@ -28,7 +38,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
 
 /// `GET /healthz`.
 async fn alive() -> HttpResponse {
-    HttpResponse::Ok().json(serde_json::json!({ "status": "alive" }))
+    HttpResponse::Ok().json(HealthBody { status: "alive" })
 }
 
 /// `GET /readyz`.
@@ -41,7 +51,7 @@ async fn ready(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
         Ok(Ok(()))
     );
     if answers && service.engine.flows() {
-        return Ok(HttpResponse::Ok().json(serde_json::json!({ "status": "ready" })));
+        return Ok(HttpResponse::Ok().json(HealthBody { status: "ready" }));
     }
     let reason = if answers {
         "commits do not flow"

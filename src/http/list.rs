@@ -9,10 +9,10 @@ use sha2::{Digest as _, Sha256};
 use crate::errors::{ApiError, Code, Detail};
 
 /// How many a page has unless `limit` says otherwise (contract §3).
-const DEFAULT_LIMIT: usize = 25;
+pub(crate) const DEFAULT_LIMIT: usize = 25;
 
 /// Most that a page has (contract §3).
-const MAX_LIMIT: usize = 100;
+pub(crate) const MAX_LIMIT: usize = 100;
 
 /// How much of the hash over list and filters a cursor carries. Bytes.
 const FILTER_HASH: usize = 8;

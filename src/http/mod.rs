@@ -7,6 +7,7 @@ mod gate;
 mod health;
 mod limits;
 pub mod list;
+mod openapi;
 pub mod orders;
 pub mod pages;
 mod payload;
@@ -19,9 +20,10 @@ use actix_web::http::header::{ALLOW, HeaderValue};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, Resource, ResponseError as _, web};
 pub use gate::{Gate, operator_gate, partner_gate};
+pub(crate) use health::HealthBody;
 pub use health::routes as health_routes;
 pub use list::Page;
-pub use orders::unanswered_error;
+pub use orders::{OrderBody, unanswered_error};
 pub use transactions::TransactionBody;
 
 use crate::errors::{ApiError, Code};
@@ -30,6 +32,7 @@ use crate::errors::{ApiError, Code};
 pub fn routes(config: &mut web::ServiceConfig) {
     config
         .configure(health::routes)
+        .service(resource("/openapi.json", "GET").route(web::get().to(openapi::get)))
         .configure(|config| pages::routes(config, &pages::PARTNER))
         .service(
             web::scope("/api/v1")

@@ -3,6 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::{Amount, Currency, Money};
 use vouchsafe_actors::domain::product::{ExpiryPolicy, Product, ProductId, Redemption, Route, Sku};
 
@@ -13,8 +14,12 @@ use crate::service::Service;
 use crate::store::FreeVouchers;
 
 /// How well a product or a denomination can be had (contract §3), best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schema(
+    description = "How well it can be had, as of the last commit: `IN_STOCK`, `LOW_STOCK` (few are left), \
+    `ON_DEMAND` (it is bought from the vendor when ordered), `OUT_OF_STOCK`, `DISCONTINUED` (no longer sold)."
+)]
 enum Availability {
     InStock,
     LowStock,
@@ -23,36 +28,63 @@ enum Availability {
     Discontinued,
 }
 
-#[derive(Debug, Serialize)]
-struct ProductBody<'a> {
+/// What can be ordered.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Product)]
+pub(super) struct ProductBody<'a> {
+    /// Its id.
     product_id: &'a ProductId,
+    /// What it is called.
     name: &'a str,
+    /// Whose voucher it is.
     brand: &'a str,
+    /// The category it is in.
     category_id: &'a str,
+    /// The vendor it comes from.
     vendor: &'a str,
+    /// What its denominations are counted in.
     currency: Currency,
+    /// ISO 3166 codes of where it can be redeemed; empty is everywhere.
     countries: &'a [String],
+    /// Listed face values, ascending.
     denominations: Vec<Money>,
+    /// Face values beside the listed ones.
+    #[schema(required)]
     denomination_range: Option<RangeBody>,
+    /// How long a voucher is good for.
     expiry_policy: &'a ExpiryPolicy,
+    /// That of its best denomination.
     availability: Availability,
+    /// What the holder of a voucher is told.
     redemption: &'a Redemption,
+    /// When an operator last changed it.
     #[serde(with = "time::serde::rfc3339")]
     updated_at: OffsetDateTime,
+    /// The availability of each denomination; of a single product alone.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     stock: Option<Vec<StockBody>>,
 }
 
-#[derive(Debug, Serialize)]
+/// Face values between two bounds, in equal steps.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DenominationRange)]
 struct RangeBody {
+    /// The least.
     min: Money,
+    /// The most.
     max: Money,
+    /// From one to the next, counted from `min`.
     step: Money,
 }
 
-#[derive(Debug, Serialize)]
+/// How well a denomination can be had.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DenominationStock)]
 struct StockBody {
+    /// The face value.
     denomination: Money,
+    /// How well it can be had.
     availability: Availability,
 }
 

@@ -3,6 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::{OrderId, TransactionId};
 use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::money::{Currency, Money};
@@ -13,19 +14,34 @@ use crate::errors::{ApiError, Code};
 use crate::service::Service;
 use crate::store::Transaction;
 
-/// A ledger entry on the wire (contract §3).
-#[derive(Debug, Serialize)]
+/// A movement of money in a wallet.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Transaction)]
 pub struct TransactionBody {
+    /// Its id.
     transaction_id: TransactionId,
+    /// Why money moved.
     #[serde(rename = "type")]
     kind: LedgerKind,
+    /// How much: positive into the wallet, negative out of it.
     amount: Money,
+    /// Of what.
     currency: Currency,
+    /// What the wallet held right after it.
     balance_after: Money,
+    /// Counts the transactions of the wallet from 1, without a gap.
+    #[schema(minimum = 1)]
     sequence: i64,
+    /// The order that it belongs to.
+    #[schema(required)]
     order_id: Option<OrderId>,
+    /// The payout that it belongs to.
+    #[schema(required, pattern = "^po_[0-9a-f]{32}$")]
     payout_id: Option<String>,
+    /// What whoever moved the money called it.
+    #[schema(required)]
     reference: Option<String>,
+    /// When.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
 }

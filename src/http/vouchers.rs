@@ -10,6 +10,8 @@ use actix_web::{HttpResponse, web};
 use serde::ser::SerializeSeq as _;
 use serde::{Serialize, Serializer};
 use time::Date;
+use utoipa::ToSchema;
+use utoipa::openapi::Object;
 use vouchsafe_actors::domain::ids::{OrderId, VoucherId};
 use vouchsafe_actors::domain::money::{Currency, Money};
 use vouchsafe_actors::domain::product::ProductId;
@@ -17,10 +19,11 @@ use vouchsafe_actors::domain::product::ProductId;
 use super::caller::{Signed, Vouchers};
 use super::orders;
 use crate::errors::{ApiError, Code};
+use crate::openapi::open_words;
 use crate::service::Service;
 use crate::store::{Retrieval, Retrieved, SealedVoucher};
 use crate::trace;
-use crate::vault::code::VoucherCode;
+use crate::vault::code::{Part, VoucherCode};
 use crate::vault::seal::Vault;
 
 time::serde::format_description!(iso_day, Date, "[year]-[month]-[day]");
@@ -88,21 +91,35 @@ fn sealed_for_good() -> ApiError {
     )
 }
 
-#[derive(Serialize)]
-struct Codes<'a> {
+/// The codes of an order.
+#[derive(Serialize, ToSchema)]
+#[schema(as = VoucherCodes)]
+pub(super) struct Codes<'a> {
+    /// Whose they are.
     order_id: OrderId,
+    /// A voucher each.
     data: Vec<OpenedVoucher<'a>>,
 }
 
-#[derive(Serialize)]
+/// A voucher with its code.
+#[derive(Serialize, ToSchema)]
+#[schema(as = VoucherCode)]
 struct OpenedVoucher<'a> {
+    /// Its id.
     voucher_id: VoucherId,
+    /// Of which product.
     product_id: &'a ProductId,
+    /// Its face value.
     denomination: Money,
+    /// Of what.
     currency: Currency,
+    /// The last day on which it is valid (UTC); null where it never ends.
     #[serde(with = "iso_day::option")]
+    #[schema(required)]
     expiry: Option<Date>,
+    /// What its holder needs to redeem it: always a `code`, others as the brand has them.
     #[serde(serialize_with = "spell_out")]
+    #[schema(value_type = [Credential<'_>])]
     credentials: VoucherCode,
 }
 
@@ -124,11 +141,23 @@ impl<'a> OpenedVoucher<'a> {
     }
 }
 
-#[derive(Serialize)]
+/// A part of a code.
+#[derive(Serialize, ToSchema)]
+#[schema(as = VoucherCredential)]
 struct Credential<'a> {
     #[serde(rename = "type")]
+    #[schema(schema_with = part_schema)]
     kind: &'static str,
+    /// Secret: keep it as you keep money.
     value: &'a str,
+}
+
+fn part_schema() -> Object {
+    let words = Part::ALL.iter().map(|part| part.as_str());
+    open_words(
+        "What the value is: `code` is redeemed, `pin` is asked for beside it, `serial` is for support, `url` is where to redeem.",
+        words,
+    )
 }
 
 /// The code type itself cannot be serialised; this answer alone spells it out.

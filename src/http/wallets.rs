@@ -3,6 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::{Currency, Money};
 
 use super::caller::Caller;
@@ -11,12 +12,19 @@ use crate::errors::ApiError;
 use crate::service::Service;
 use crate::store::WalletRow;
 
-#[derive(Debug, Serialize)]
-struct WalletBody {
+/// A balance in one currency.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Wallet)]
+pub(super) struct WalletBody {
+    /// What it is counted in.
     currency: Currency,
+    /// What can be spent now.
     balance: Money,
+    /// What was debited for orders that are not yet delivered.
     pending_orders: Money,
+    /// What was debited for payouts that are not yet paid.
     pending_payouts: Money,
+    /// When the balance last changed.
     #[serde(with = "time::serde::rfc3339")]
     updated_at: OffsetDateTime,
 }

@@ -2,18 +2,20 @@
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
+use utoipa::ToSchema;
 
 use super::PgStore;
 use super::audit::{self, By, Deed};
 
 /// A category.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow, ToSchema)]
 pub struct Category {
     /// Its id, chosen by the operator.
     pub category_id: String,
     /// What it is called.
     pub name: String,
     /// What it is a part of.
+    #[schema(required)]
     pub parent_id: Option<String>,
 }
 

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 
@@ -39,24 +40,28 @@ pub enum Issued {
 }
 
 /// A credential as operators and the trail see it: neither key nor secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Credential)]
 pub struct CredentialSummary {
     /// Its public name.
     pub credential_id: CredentialId,
     /// Whose it is.
     pub partner_id: PartnerId,
-    /// Narrows the partner's list; `None` leaves it as it is.
+    /// Narrows the partner's list; without one it stays as it is.
+    #[schema(required)]
     pub allowlist: Option<Allowlist>,
     /// Works from this moment on.
     #[serde(with = "time::serde::rfc3339")]
     pub not_before: OffsetDateTime,
-    /// Works up to this moment, exclusive; `None` is until revoked.
+    /// Works up to this moment, exclusive; without one until revoked.
     #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(required)]
     pub not_after: Option<OffsetDateTime>,
     /// When it was revoked.
     #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(required)]
     pub revoked_at: Option<OffsetDateTime>,
-    /// Which credential asked for it, in a rotation; `None` is issued by an operator.
+    /// Which credential asked for it, in a rotation; without one an operator issued it.
     pub rotated_from: Option<CredentialId>,
     /// When it last asked for the one that follows it.
     #[serde(with = "time::serde::rfc3339::option")]

@@ -11,6 +11,7 @@ use serde::Serialize;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::PartnerId;
 
 use self::terms::{ApprovalRule, Scope};
@@ -26,7 +27,7 @@ use crate::access::register::{PartnerAccess, Standing};
 pub const DEFAULT_CANCEL_WINDOW_S: u32 = 86_400;
 
 /// A partner, as operators and the trail see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Partner {
     /// Its id.
     pub partner_id: PartnerId,
@@ -38,17 +39,21 @@ pub struct Partner {
     pub limits: Limits,
     /// Whether it is stopped.
     pub suspended: bool,
-    /// When its orders wait for an operator; `None` is never.
+    /// When its orders wait for an operator; without a rule, never.
+    #[schema(required)]
     pub approval_rule: Option<ApprovalRule>,
-    /// What it may order; `None` is everything.
+    /// What it may order; without a scope, everything.
+    #[schema(required)]
     pub catalogue: Option<Scope>,
     /// For how long it may cancel an order. Seconds.
     pub cancel_window_s: u32,
     /// When it passed the sandbox certification.
     #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(required)]
     pub certified_at: Option<OffsetDateTime>,
     /// When it signed the agreement.
     #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(required)]
     pub agreement_signed_at: Option<OffsetDateTime>,
     /// When it was taken in.
     #[serde(with = "time::serde::rfc3339")]

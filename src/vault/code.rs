@@ -25,7 +25,8 @@ pub enum Part {
 }
 
 impl Part {
-    const ALL: [Self; 4] = [Self::Code, Self::Pin, Self::Serial, Self::Url];
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Code, Self::Pin, Self::Serial, Self::Url];
 
     /// Its name on the wire and in imports.
     #[must_use]

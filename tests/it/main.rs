@@ -25,6 +25,7 @@ mod idempotency;
 mod imports;
 mod ledger;
 mod nodes;
+mod openapi;
 mod operators;
 mod orders;
 mod partners;

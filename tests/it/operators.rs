@@ -7,7 +7,7 @@ use serde_json::json;
 use vouchsafe_load::client::{Answer, Client};
 use vouchsafe_load::origin::Origin;
 
-use crate::support::{Instance, Operator, accepted, refused, shared};
+use crate::support::{CheckedOperator, Instance, Operator, accepted, refused, shared};
 
 /// Every route, with a method that it has.
 const ROUTES: [(Method, &str); 22] = [
@@ -36,7 +36,7 @@ const ROUTES: [(Method, &str); 22] = [
 ];
 
 async fn send(service: &Instance, method: Method, path: &str, headers: &[(&'static str, &str)]) -> Answer {
-    let mut client = Client::new(Origin::parse(&service.admin_url()).unwrap());
+    let mut client = CheckedOperator::new(Client::new(Origin::parse(&service.admin_url()).unwrap()));
     let mut map = HeaderMap::new();
     for (name, value) in headers {
         map.append(

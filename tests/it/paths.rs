@@ -3,7 +3,7 @@
 use hyper::Method;
 use hyper::header::CONTENT_LENGTH;
 
-use crate::support::wire::{exchange, head};
+use crate::support::wire::{exchange, exchange_undescribed, head};
 use crate::support::{accepted, refused, shared, unique};
 use crate::wire::{ORDERS, buyer_of, with};
 
@@ -55,7 +55,7 @@ async fn a_path_is_written_in_one_way() {
             &body.len().to_string(),
         );
         let request = [head(&format!("POST {path}"), &headers), body.clone().into_bytes()].concat();
-        let answer = exchange(address, &request).await;
+        let answer = exchange_undescribed(address, &request).await;
         let (status, code) = (answer.status.as_u16(), answer.error_code().unwrap_or_default());
         let expected = [(404, "ROUTE_NOT_FOUND"), (401, "INVALID_SIGNATURE")];
         assert!(expected.contains(&(status, code.as_str())), "{path}: {answer:?}");
@@ -79,7 +79,8 @@ async fn a_target_is_a_path() {
             body.clone().into_bytes(),
         ]
         .concat();
-        refused(&exchange(address, &request).await, 400, "MALFORMED_REQUEST");
+        let answer = exchange_undescribed(address, &request).await;
+        refused(&answer, 400, "MALFORMED_REQUEST");
     }
     assert_eq!(partner.balance("USD").await, "1000.00");
 }

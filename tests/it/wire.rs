@@ -5,7 +5,7 @@ use hyper::header::{
 };
 use std::time::{Duration, Instant};
 
-use crate::support::wire::{drip, exchange, head};
+use crate::support::wire::{drip, exchange, exchange_undescribed, head};
 use crate::support::{Operator, Partner, accepted, line_of, order_of, refused, shared, unique};
 
 /// The path that is signed.
@@ -186,7 +186,7 @@ async fn a_request_with_two_ends_is_refused() {
             chunked(body.as_bytes(), 4_096),
         ]
         .concat();
-        let answer = exchange(address, &request).await;
+        let answer = exchange_undescribed(address, &request).await;
         assert_eq!(answer.status, 400, "{answer:?}");
     }
     assert_eq!(partner.balance("USD").await, "1000.00");
@@ -203,7 +203,7 @@ async fn what_is_no_http_closes_its_connection_and_no_other() {
         b"\0\0\0\0\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n",
     ] {
-        let answer = exchange(address, garbage).await;
+        let answer = exchange_undescribed(address, garbage).await;
         assert!(
             answer.status.is_client_error() || answer.status.is_server_error(),
             "{answer:?}"
@@ -213,7 +213,7 @@ async fn what_is_no_http_closes_its_connection_and_no_other() {
         HeaderName::from_static("x-long"),
         HeaderValue::from_str(&"x".repeat(200_000)).unwrap(),
     )]);
-    let answer = exchange(address, &head("GET /api/v1/wallets", &many)).await;
+    let answer = exchange_undescribed(address, &head("GET /api/v1/wallets", &many)).await;
     assert!(answer.status.is_client_error(), "{answer:?}");
     accepted(&partner.get("/wallets").await, 200);
 }

@@ -1,13 +1,19 @@
 //! Money that moves: an entry in a wallet's ledger ("transaction" on the wire).
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::ids::{OrderId, PartnerId, TransactionId};
 use super::money::{Amount, Currency};
 
 /// Why money moved (contract §3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schema(
+    description = "Why money moved: `TOP_UP` (an operator added money), `DEBIT` (an order was paid), `REFUND` (an \
+    order, or a part of it, was paid back), `PAYOUT` (money left for a payout), `PAYOUT_REVERSAL` (a payout did not \
+    happen), `ADJUSTMENT` (an operator corrected the balance)."
+)]
 pub enum LedgerKind {
     /// An operator added money.
     TopUp,

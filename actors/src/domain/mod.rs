@@ -10,5 +10,6 @@ pub mod ledger;
 pub mod money;
 pub mod order;
 pub mod product;
+pub mod schema;
 pub mod stock;
 pub mod voucher;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 
 use super::ids::{OrderId, PartnerId};
 use super::money::{Amount, Money};
@@ -11,8 +12,14 @@ use super::product::{Approval, Route, Sku};
 use super::voucher::Allocation;
 
 /// The status of an order (contract §4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schema(
+    description = "Where an order is in its life: `PENDING` (accepted, not all in stock, or approval is due), \
+    `PROCESSING` (allocation has begun, or approval was given), `PARTIALLY_DELIVERED` (some vouchers are allocated, the \
+    rest is pending or failed), `DELIVERED` (all vouchers are allocated), `CANCELLED` (the money is about to come \
+    back), `REFUNDED` (wallet credit was returned, nothing stays delivered)."
+)]
 pub enum OrderStatus {
     /// Accepted; not all in stock, or approval is due.
     Pending,
@@ -60,8 +67,11 @@ impl OrderStatus {
 }
 
 /// What an order still waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schema(
+    description = "What it waits for: `VENDOR` (vouchers are bought) or `APPROVAL` (an operator decides)."
+)]
 pub enum PendingReason {
     /// Vouchers are bought from the vendor.
     Vendor,
@@ -89,8 +99,11 @@ impl PendingReason {
 }
 
 /// Where an order's vouchers came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(
+    description = "Where vouchers came from: `cache` (all were held), `vendor` (all were bought), `mixed`."
+)]
 pub enum Source {
     /// All were held.
     Cache,
@@ -121,8 +134,9 @@ impl Source {
 }
 
 /// Who moved an order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(description = "Who moved an order: `partner`, `system` (the service itself) or `operator`.")]
 pub enum Actor {
     /// The partner.
     Partner,
@@ -133,7 +147,7 @@ pub enum Actor {
 }
 
 /// An entry of an order's timeline: a status, since when, by whom and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Milestone {
     /// The status that was entered.
     pub status: OrderStatus,
@@ -143,12 +157,14 @@ pub struct Milestone {
     /// By whom.
     pub by: Actor,
     /// Why, where somebody said so.
+    #[schema(required)]
     pub reason: Option<String>,
 }
 
 /// What an order may be fulfilled from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schema(description = "From where: `AUTO` (stock and vendor) or `CACHE_ONLY` (stock alone, or not at all).")]
 pub enum Fulfilment {
     /// From stock, and from the vendor where the product has one.
     #[default]

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 
 use super::money::{Amount, Currency};
+use super::schema::expiry_value;
 
 /// Longest text of a product, category or vendor id, in bytes: enough for `brand-country-kind`, short in every index.
 pub const MAX_SLUG_LENGTH: usize = 64;
@@ -101,8 +103,12 @@ impl fmt::Debug for Sku {
 }
 
 /// Where vouchers come from when the shelf is short.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(
+    description = "Where vouchers come from when the shelf is short: `stock` (from nowhere: what is imported is \
+    all there is) or `vendor` (they are bought from the product's vendor)."
+)]
 pub enum Route {
     /// From nowhere: what is imported is all there is.
     Stock,
@@ -111,8 +117,12 @@ pub enum Route {
 }
 
 /// When an order of the product waits for an operator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(
+    description = "When an order of the product waits for an operator: `rule` (when the partner's rule says so) or \
+    `always`."
+)]
 pub enum Approval {
     /// When the partner's rule says so.
     #[default]
@@ -147,19 +157,24 @@ impl DenominationRange {
 }
 
 /// How long a voucher of the product is good for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExpiryPolicy {
     /// What `value` means.
     #[serde(rename = "type")]
     pub kind: ExpiryKind,
     /// A date for `FIXED_DATE`, a count for `MONTHS_FROM_ISSUE`, absent for `NONE`.
     #[serde(default)]
+    #[schema(required, schema_with = expiry_value)]
     pub value: Option<serde_json::Value>,
 }
 
 /// The kinds of expiry policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schema(
+    description = "The kinds of expiry policy: `FIXED_DATE` (every voucher ends on one date), `MONTHS_FROM_ISSUE` \
+    (so many months after it was issued), `NONE` (never)."
+)]
 pub enum ExpiryKind {
     /// Every voucher ends on one date.
     FixedDate,
@@ -170,13 +185,15 @@ pub enum ExpiryKind {
 }
 
 /// What the holder of a voucher is told.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Redemption {
     /// How to redeem it.
     #[serde(default)]
+    #[schema(required)]
     pub instructions: String,
     /// Under which terms.
     #[serde(default)]
+    #[schema(required)]
     pub terms: String,
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The counters of one actor. They outlive its incarnations.
 #[derive(Debug, Default)]
@@ -75,7 +76,7 @@ impl Drop for Queued {
 }
 
 /// What an actor is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ActorState {
     /// It waits for its state from the store.
@@ -87,7 +88,7 @@ pub enum ActorState {
 }
 
 /// The counters of one actor at a moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Reading {
     /// Messages that wait.
     pub mailbox_depth: usize,

@@ -2,11 +2,12 @@
 
 use serde::Deserialize;
 use time::{OffsetDateTime, UtcOffset};
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::clock::cut_to_micros;
 
 use crate::access::allowlist::Allowlist;
 use crate::access::limits::{Limit, Limits};
-use crate::admin::body::given;
+use crate::admin::body::{given, given_object, given_object_or_null};
 use crate::errors::{ApiError, Detail};
 use crate::store::{ApprovalRule, DEFAULT_CANCEL_WINDOW_S, Partner, Scope};
 
@@ -24,38 +25,63 @@ pub(super) fn in_range(limits: Limits) -> Result<Limits, ApiError> {
 }
 
 /// What may be changed. `null` takes a term away; where there is nothing to take away it is refused.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = PartnerPatch)]
 pub(in crate::admin) struct Patch {
+    /// The networks it calls from.
     #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false)]
     allowlist: Option<Allowlist>,
-    #[serde(default, deserialize_with = "given")]
+    /// Limits that differ from the settings; classes that are not named stay.
+    #[serde(default, deserialize_with = "given_object")]
+    #[schema(nullable = false)]
     limits: Option<LimitsPatch>,
+    /// Whether it is stopped.
     #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false)]
     suspended: Option<bool>,
-    #[serde(default, deserialize_with = "given")]
+    /// When its orders wait for an operator; null is never.
+    #[serde(default, deserialize_with = "given_object_or_null")]
+    #[schema(value_type = Option<ApprovalRule>)]
     approval_rule: Option<Option<ApprovalRule>>,
-    #[serde(default, deserialize_with = "given")]
+    /// What it may order; null is everything.
+    #[serde(default, deserialize_with = "given_object_or_null")]
+    #[schema(value_type = Option<Scope>)]
     catalogue: Option<Option<Scope>>,
+    /// For how long it may cancel an order, in seconds; null is the default of a day.
     #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<u32>, maximum = 31_536_000)]
     cancel_window_s: Option<Option<u32>>,
+    /// When it passed the sandbox certification.
     #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<OffsetDateTime>)]
     certified_at: Option<Option<Moment>>,
+    /// When it signed the agreement.
     #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<OffsetDateTime>)]
     agreement_signed_at: Option<Option<Moment>>,
 }
 
 /// The classes that change; `null` gives a class back to the settings.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct LimitsPatch {
-    #[serde(deserialize_with = "given")]
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LimitsPatch {
+    /// Placing orders.
+    #[serde(default, deserialize_with = "given_object_or_null")]
+    #[schema(value_type = Option<Limit>)]
     orders: Option<Option<Limit>>,
-    #[serde(deserialize_with = "given")]
+    /// Everything without a class of its own.
+    #[serde(default, deserialize_with = "given_object_or_null")]
+    #[schema(value_type = Option<Limit>)]
     general: Option<Option<Limit>>,
-    #[serde(deserialize_with = "given")]
+    /// Credential endpoints.
+    #[serde(default, deserialize_with = "given_object_or_null")]
+    #[schema(value_type = Option<Limit>)]
     auth: Option<Option<Limit>>,
-    #[serde(deserialize_with = "given")]
+    /// Retrieving codes.
+    #[serde(default, deserialize_with = "given_object_or_null")]
+    #[schema(value_type = Option<Limit>)]
     vouchers: Option<Option<Limit>>,
 }
 
@@ -69,7 +95,7 @@ impl Moment {
 }
 
 impl LimitsPatch {
-    fn apply(self, limits: &mut Limits) {
+    pub(super) fn apply(self, limits: &mut Limits) {
         let classes = [
             (&mut limits.orders, self.orders),
             (&mut limits.general, self.general),
@@ -234,6 +260,8 @@ mod tests {
             (r#"{"allowlist":null}"#, "allowlist"),
             (r#"{"allowlist":["nowhere"]}"#, "allowlist"),
             (r#"{"limits":null}"#, "limits"),
+            (r#"{"limits":[null]}"#, "limits"),
+            (r#"{"limits":{"orders":[5,60]}}"#, "limits.orders"),
             (
                 r#"{"limits":{"orders":{"quota":0,"window_s":60}}}"#,
                 "limits.orders",
@@ -247,6 +275,8 @@ mod tests {
                 r#"{"approval_rule":{"amount_over":{"USD":1.001}}}"#,
                 "approval_rule.amount_over",
             ),
+            (r#"{"approval_rule":[{},"pass",1]}"#, "approval_rule"),
+            (r#"{"catalogue":[[],[]]}"#, "catalogue"),
             (r#"{"name":"Other"}"#, "name"),
         ] {
             let error = patched(text).unwrap_err();

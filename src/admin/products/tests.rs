@@ -9,7 +9,7 @@ const PLAIN: &str = r#"{"name":"Game Card","brand":"Acme","category_id":"games",
     "redemption":{},"route":"stock"}"#;
 
 fn product(text: &str) -> Result<Product, ApiError> {
-    let request: PutRequest = crate::json::parse(text.as_bytes())?;
+    let request: PutRequest = json::parse(text.as_bytes())?;
     request.into_product("game-card".parse().unwrap(), datetime!(2026-11-20 12:00 UTC))
 }
 

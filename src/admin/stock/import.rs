@@ -16,6 +16,7 @@ use actix_web::error::PayloadError;
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::StreamExt as _;
 use serde::Serialize;
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::{Amount, AmountText};
 use vouchsafe_actors::domain::product::{ExpiryKind, Product, Sku};
 
@@ -36,11 +37,17 @@ const IDLE_LIMIT: Duration = Duration::from_secs(10);
 /// How many rejections the answer spells out (contract §10).
 const MAX_REJECTIONS: usize = 1_000;
 
-#[derive(Debug, Default, Serialize)]
-struct Report {
+/// What became of an import.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[schema(as = ImportReport)]
+pub(in crate::admin) struct Report {
+    /// Vouchers that are new.
     imported: u64,
+    /// Vouchers that were there.
     duplicates: u64,
+    /// Lines that will not do.
     rejected_count: u64,
+    /// The first thousand of them.
     rejected: Vec<Rejection>,
 }
 

@@ -2,6 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::{Currency, Money};
 use vouchsafe_actors::domain::product::ProductId;
 
@@ -11,16 +12,28 @@ use crate::http::Page;
 use crate::service::Service;
 use crate::store::StockLevel;
 
-#[derive(Serialize)]
-struct LevelBody {
+/// How many vouchers of a SKU there are.
+#[derive(Serialize, ToSchema)]
+#[schema(as = StockLevel)]
+pub(in crate::admin) struct LevelBody {
+    /// Of which product.
     product_id: ProductId,
+    /// At which face value.
     denomination: Money,
+    /// Of what.
     currency: Currency,
+    /// How many were ever imported.
     loaded: i64,
+    /// How many can be sold.
     free: i64,
+    /// How many belong to orders.
     sold: i64,
+    /// How many were taken out of sale.
     void: i64,
+    /// How many can no longer be redeemed.
     expired: i64,
+    /// The last valid day of those that expire first.
+    #[schema(required, value_type = Option<Date>)]
     next_expiry: Option<String>,
     #[serde(skip)]
     minor: i64,

@@ -9,6 +9,6 @@ mod ndjson;
 mod rows;
 mod void;
 
-pub(super) use import::import;
-pub(super) use levels::levels;
-pub(super) use void::void;
+pub(super) use import::{Report, import};
+pub(super) use levels::{LevelBody, levels};
+pub(super) use void::{Answer as VoidReport, VoidRequest, void};

@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 use time::Date;
+use utoipa::ToSchema;
 
 use super::blocks::{Block, MAX_LINE_BYTES};
 use super::csv::{Columns, HeaderFault};
@@ -69,9 +70,11 @@ pub(super) enum Reason {
 }
 
 /// A line that was rejected, as the answer shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct Rejection {
+    /// Which line, counted from 1, the header among them.
     pub(super) line: u64,
+    /// Why. It never quotes the line, which may hold a code.
     pub(super) reason: String,
 }
 

@@ -4,14 +4,16 @@
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::AmountText;
-use vouchsafe_actors::domain::product::{Product, Sku};
+use vouchsafe_actors::domain::product::{Product, ProductId, Sku};
 
 use super::import::read_amount;
 use crate::admin::body::{Json, bounded};
 use crate::admin::catalogue::no_product;
 use crate::admin::operator::{Operator, Role};
 use crate::errors::ApiError;
+use crate::json::Object;
 use crate::service::Service;
 use crate::store::{VoidTarget, Voided};
 use crate::vault::blind_index::BlindIndex;
@@ -23,37 +25,53 @@ const MAX_CODES: usize = 1_000;
 /// Longest reason, in characters.
 const MAX_REASON: usize = 500;
 
-#[derive(Deserialize)]
+/// What shall not be sold any more: a whole SKU by its `denomination`, or single `codes`.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::admin) struct VoidRequest {
+    /// Of which product.
+    #[schema(value_type = ProductId)]
     product_id: String,
+    /// Everything of this face value that is free.
     #[serde(default)]
     denomination: Option<AmountText>,
+    /// These codes.
     #[serde(default)]
-    codes: Option<Vec<NamedCode>>,
+    #[schema(value_type = Option<Vec<NamedCode>>, min_items = 1, max_items = 1_000)]
+    codes: Option<Vec<Object<NamedCode>>>,
+    /// Why, for the trail.
+    #[schema(min_length = 1, max_length = 500)]
     reason: String,
 }
 
 /// A code that is named. It has no `Debug` text.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NamedCode {
+    /// The code.
     code: String,
+    /// Its PIN, where it has one.
     #[serde(default)]
     pin: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Answer {
+/// What became of it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = VoidReport)]
+pub(in crate::admin) struct Answer {
+    /// How many were taken out of sale.
     voided: u64,
     /// What was named and is not out of sale because of this request.
     refused: Vec<Refused>,
 }
 
-#[derive(Serialize)]
+/// A code that was not taken out of sale.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RefusedCode)]
 struct Refused {
     /// Which of `codes`, from 0.
     index: usize,
+    /// Why.
     reason: Voided,
 }
 
@@ -108,12 +126,16 @@ pub(in crate::admin) async fn void(
     }))
 }
 
-fn indexes(service: &Service, product: &Product, codes: &[NamedCode]) -> Result<Vec<BlindIndex>, ApiError> {
+fn indexes(
+    service: &Service,
+    product: &Product,
+    codes: &[Object<NamedCode>],
+) -> Result<Vec<BlindIndex>, ApiError> {
     if !(1..=MAX_CODES).contains(&codes.len()) {
         return Err(ApiError::invalid("codes", format!("expected 1 to {MAX_CODES}")));
     }
     let vault = service.keyring.vault();
-    let index = |(position, named): (usize, &NamedCode)| {
+    let index = |(position, Object(named)): (usize, &Object<NamedCode>)| {
         let parts = CodeParts {
             code: &named.code,
             pin: named.pin.as_deref(),

@@ -3,52 +3,90 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 use time::{Date, OffsetDateTime};
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::{OrderId, VoucherId};
 use vouchsafe_actors::domain::money::{Currency, Money};
 use vouchsafe_actors::domain::order::{Milestone, Order, OrderLine, OrderStatus, PendingReason, Source};
 use vouchsafe_actors::domain::product::ProductId;
 use vouchsafe_actors::domain::voucher::Allocation;
 
+use super::request::Metadata;
+
 time::serde::format_description!(iso_day, Date, "[year]-[month]-[day]");
 
-/// The object of contract §3.
-#[derive(Debug, Serialize)]
+/// An order.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Order)]
 pub struct OrderBody<'a> {
+    /// Its id.
     order_id: OrderId,
+    /// Where it is in its life.
     status: OrderStatus,
+    /// What it costs: the sum of its items.
     total_amount: Money,
+    /// Of what.
     currency: Currency,
+    /// Where its vouchers came from, once some are allocated.
+    #[schema(required)]
     fulfilled_from: Option<Source>,
+    /// What the partner calls it.
+    #[schema(required)]
     reference: Option<&'a str>,
+    /// What the partner keeps with it, as it was sent.
+    #[schema(required, value_type = Option<Metadata>)]
     metadata: Option<&'a RawValue>,
+    /// What was ordered, and what became of it.
     items: Vec<ItemBody<'a>>,
+    /// The vouchers that are allocated. Their codes have an endpoint of their own.
     vouchers: Vec<VoucherBody<'a>>,
+    /// What went back to the wallet.
     refunded_amount: Money,
+    /// Whether nothing more will be delivered.
     closed: bool,
+    /// What it still waits for.
+    #[schema(required)]
     pending_reason: Option<PendingReason>,
+    /// How it came here, oldest first.
     timeline: &'a [Milestone],
+    /// When it was accepted.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
+    /// When something about it last changed.
     #[serde(with = "time::serde::rfc3339")]
     updated_at: OffsetDateTime,
 }
 
-#[derive(Debug, Serialize)]
+/// A line of an order.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OrderItem)]
 struct ItemBody<'a> {
+    /// What.
     product_id: &'a ProductId,
+    /// At which face value.
     denomination: Money,
+    /// How many.
     quantity: u32,
+    /// How many of them are allocated.
     delivered: u32,
+    /// How many of them are still to come.
     pending: u32,
+    /// How many of them can never be had.
     failed: u32,
 }
 
-#[derive(Debug, Serialize)]
+/// A voucher of an order, without its code.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OrderVoucher)]
 struct VoucherBody<'a> {
+    /// Its id.
     voucher_id: VoucherId,
+    /// Of which product.
     product_id: &'a ProductId,
+    /// Its face value.
     denomination: Money,
+    /// The last day on which it is valid (UTC); null where it never ends.
     #[serde(with = "iso_day::option")]
+    #[schema(required)]
     expiry: Option<Date>,
 }
 

@@ -7,9 +7,13 @@ use std::sync::Arc;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 use vouchsafe_actors::domain::catalogue::{MAX_LINES, MAX_VOUCHERS, RequestedLine, RequestedOrder};
 use vouchsafe_actors::domain::money::{AmountText, Currency};
 use vouchsafe_actors::domain::order::Fulfilment;
+use vouchsafe_actors::domain::product::ProductId;
 
 use crate::errors::{ApiError, Detail};
 use crate::json::{self, Object};
@@ -26,25 +30,44 @@ pub const MAX_METADATA_KEY: usize = 40;
 /// Longest value of metadata, in bytes of its JSON text.
 pub const MAX_METADATA_VALUE: usize = 512;
 
-#[derive(Debug, Deserialize)]
+/// Text that the database can hold.
+const NO_NUL: &str = r"^[^\u0000]*$";
+
+/// What to order.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct OrderRequest {
+pub(in crate::http) struct OrderRequest {
+    /// The lines: at most 1,000 vouchers, all lines together, and all of one currency.
+    #[schema(value_type = Vec<Item>, min_items = 1, max_items = 100)]
     items: Vec<Object<Item>>,
+    /// What you expect the currency to be: the order is refused where it is another.
     #[serde(default)]
+    #[schema(value_type = Option<Currency>)]
     currency: Option<String>,
+    /// What you call it.
     #[serde(default)]
+    #[schema(max_length = 128, pattern = "^[^\\u0000]*$")]
     reference: Option<String>,
+    /// What you want to find with it.
     #[serde(default)]
     metadata: Option<Metadata>,
+    /// What it may be fulfilled from; `AUTO` where nothing is said.
     #[serde(default, deserialize_with = "json::word_or_null")]
     fulfilment: Option<Fulfilment>,
 }
 
-#[derive(Debug, Deserialize)]
+/// A line of an order.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = OrderRequestItem)]
 struct Item {
+    /// Which product.
+    #[schema(value_type = ProductId)]
     product_id: String,
+    /// At which face value: a listed one, or one on the range's step.
     denomination: AmountText,
+    /// How many.
+    #[schema(minimum = 1, maximum = 1000)]
     quantity: u32,
 }
 
@@ -137,7 +160,34 @@ impl Item {
 
 /// A flat JSON object of scalars, kept as it was spelled so that it is echoed to the byte.
 #[derive(Debug)]
-struct Metadata(Arc<str>);
+pub(super) struct Metadata(Arc<str>);
+
+impl PartialSchema for Metadata {
+    fn schema() -> RefOr<Schema> {
+        let key = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .min_length(Some(1))
+            .max_length(Some(MAX_METADATA_KEY))
+            .pattern(Some(NO_NUL));
+        let value = ObjectBuilder::new()
+            .schema_type(SchemaType::from_iter([Type::String, Type::Number, Type::Boolean]))
+            .max_length(Some(MAX_METADATA_VALUE - 2))
+            .pattern(Some(NO_NUL))
+            .build();
+        let metadata = ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .description(Some(format!(
+                "Up to {MAX_METADATA_KEYS} strings, numbers and booleans, each at most {MAX_METADATA_VALUE} bytes of JSON; \
+                 echoed as they were sent."
+            )))
+            .max_properties(Some(MAX_METADATA_KEYS))
+            .property_names(Some(Schema::from(key.build())))
+            .additional_properties(Some(AdditionalProperties::from(Schema::from(value))));
+        metadata.into()
+    }
+}
+
+impl ToSchema for Metadata {}
 
 impl<'de> Deserialize<'de> for Metadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

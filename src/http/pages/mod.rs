@@ -18,17 +18,15 @@ use actix_web::{HttpRequest, HttpResponse, web};
 pub use book::Book;
 use book::File;
 
-use super::{no_route, resource};
+use super::{no_route, openapi, resource};
+use crate::openapi::value_of;
 
 /// What a page may do: have our style sheet, and nothing else.
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The documentation on the partner's listener.
-pub static PARTNER: LazyLock<Book> = LazyLock::new(|| Book::new(None));
-
-/// The documentation on the operator's listener.
-pub static OPERATOR: LazyLock<Book> = LazyLock::new(|| Book::new(None));
+pub static PARTNER: LazyLock<Book> = LazyLock::new(|| Book::new(Some(&value_of(&openapi::document()))));
 
 /// The routes of a book.
 pub fn routes(config: &mut web::ServiceConfig, book: &'static LazyLock<Book>) {

@@ -8,6 +8,9 @@ use std::fmt;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 use vouchsafe_actors::domain::approval;
 use vouchsafe_actors::domain::money::{Amount, AmountText, Currency};
 use vouchsafe_actors::domain::product::{ProductId, check_slug};
@@ -16,7 +19,7 @@ use vouchsafe_actors::domain::product::{ProductId, check_slug};
 const MAX_SCOPE_ENTRIES: usize = 1_000;
 
 /// When an order of the partner waits for an operator.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalRule {
     /// Above these totals.
@@ -44,8 +47,12 @@ impl From<&ApprovalRule> for approval::ApprovalRule {
 }
 
 /// What becomes of an order in a currency without a threshold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(
+    description = "What becomes of an order in a currency without a threshold: it waits (`approve`) or goes \
+    through (`pass`)."
+)]
 pub enum OtherCurrencies {
     /// It waits.
     Approve,
@@ -57,6 +64,29 @@ pub enum OtherCurrencies {
 /// An amount for each of some currencies: `{"USD": 500.00}`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Thresholds(pub BTreeMap<Currency, Amount>);
+
+impl PartialSchema for Thresholds {
+    fn schema() -> RefOr<Schema> {
+        let amount = RefOr::Ref(Ref::from_schema_name(AmountText::name()));
+        ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .description(Some("An amount for each of some currencies."))
+            .property_names(Some(Schema::from(
+                ObjectBuilder::new()
+                    .schema_type(Type::String)
+                    .pattern(Some("^[A-Z]{3}$"))
+                    .build(),
+            )))
+            .additional_properties(Some(AdditionalProperties::RefOr(amount)))
+            .into()
+    }
+}
+
+impl ToSchema for Thresholds {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((AmountText::name().into_owned(), AmountText::schema()));
+    }
+}
 
 impl Serialize for Thresholds {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -100,7 +130,7 @@ impl<'de> Visitor<'de> for ThresholdsVisitor {
 }
 
 /// What a partner may order: products in these categories, and these products.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scope {
     /// Whole categories.

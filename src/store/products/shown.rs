@@ -2,37 +2,63 @@
 
 use serde::Serialize;
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::{Currency, Money};
 use vouchsafe_actors::domain::product::{Approval, ExpiryPolicy, Product, ProductId, Redemption, Route};
 
 /// All there is to a product.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Product)]
 pub struct ShownProduct<'a> {
+    /// Its id.
     product_id: &'a ProductId,
+    /// What it is called.
     name: &'a str,
+    /// Whose voucher it is; codes are unique within a brand.
     brand: &'a str,
+    /// The category it is in.
     category_id: &'a str,
+    /// The vendor it is bought from.
     vendor: &'a str,
+    /// What its denominations are counted in.
     currency: Currency,
+    /// ISO 3166 codes of where it can be redeemed; empty is everywhere.
     countries: &'a [String],
+    /// Listed face values, ascending.
     denominations: Vec<Money>,
+    /// Face values beside the listed ones.
+    #[schema(required)]
     denomination_range: Option<ShownRange>,
+    /// How long a voucher is good for.
     expiry_policy: &'a ExpiryPolicy,
+    /// What the holder of a voucher is told.
     redemption: &'a Redemption,
+    /// Where vouchers come from when the shelf is short.
     route: Route,
+    /// When an order of it waits for an operator.
     approval: Approval,
+    /// Whether the vendor takes vouchers back.
     returnable: bool,
+    /// Fewest days that a voucher must have left to be allocated.
     min_validity_days: u16,
+    /// Below how many vouchers its availability reads `LOW_STOCK`.
     low_stock_at: u32,
+    /// Whether it is no longer sold.
     discontinued: bool,
+    /// When an operator last changed it.
     #[serde(with = "time::serde::rfc3339")]
     updated_at: OffsetDateTime,
 }
 
-#[derive(Debug, Serialize)]
+/// Face values between two bounds, in equal steps.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DenominationRange)]
 struct ShownRange {
+    /// The least.
     min: Money,
+    /// The most.
     max: Money,
+    /// From one to the next, counted from `min`.
     step: Money,
 }
 

@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::{ProductId, Sku};
 
@@ -25,8 +26,12 @@ pub enum VoidTarget {
 }
 
 /// What became of one code that was named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schema(
+    description = "What became of a code that was named: `VOIDED` (it is out of sale now), `ALREADY_OUT` (it was \
+    before), `SOLD` (it belongs to an order), `UNKNOWN` (the product has no such code)."
+)]
 pub enum Voided {
     /// It is out of sale now.
     Voided,

@@ -4,7 +4,9 @@
 //! with the test process: a shell holds its end of a pipe, and ends the service when ours closes.
 
 mod answer;
+mod checked;
 mod database;
+mod described;
 mod operator;
 mod partner;
 mod patience;
@@ -12,7 +14,9 @@ mod service;
 pub(crate) mod wire;
 
 pub(crate) use answer::{accepted, json_of, kept_refusal, refused, text_of};
+pub(crate) use checked::CheckedOperator;
 pub(crate) use database::Database;
+pub(crate) use described::Listener;
 pub(crate) use operator::{Operator, Sale, unique};
 pub(crate) use partner::{Partner, line_of, order_of};
 pub(crate) use patience::{SOON, eventually, until};

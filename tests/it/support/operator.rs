@@ -11,12 +11,13 @@ use vouchsafe_load::client::{Answer, Client};
 use vouchsafe_load::origin::Origin;
 use vouchsafe_load::signer::Credentials;
 
+use super::checked::CheckedOperator;
 use super::partner::Partner;
 use super::service::Instance;
 
 /// An operator at a service.
 pub(crate) struct Operator {
-    client: Client,
+    client: CheckedOperator,
     token: String,
     base_url: String,
 }
@@ -48,6 +49,7 @@ impl Operator {
     pub(crate) fn of(service: &Instance) -> Self {
         let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
         let client = Client::new(Origin::parse(&service.admin_url()).unwrap()).with_timeout(IMPORT_DEADLINE);
+        let client = CheckedOperator::new(client);
         Self {
             client,
             token: token.trim().to_owned(),

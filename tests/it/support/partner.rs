@@ -4,11 +4,12 @@ use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 use vouchsafe_load::client::Answer;
-use vouchsafe_load::partner::{IDEMPOTENCY_KEY, PartnerClient, unix_seconds};
+use vouchsafe_load::partner::{IDEMPOTENCY_KEY, unix_seconds};
 use vouchsafe_load::signer::Credentials;
 use vouchsafe_load::wire::{ListView, WalletView};
 
 use super::answer::json_of;
+use super::checked::CheckedPartner;
 use super::operator::{Sale, unique};
 
 /// A partner at a service.
@@ -18,13 +19,13 @@ pub(crate) struct Partner {
     /// The id of its credential, where it was told.
     pub(crate) credential_id: String,
     /// Its connection; any call can be made with it.
-    pub(crate) client: PartnerClient,
+    pub(crate) client: CheckedPartner,
     base_url: String,
 }
 
 impl Partner {
     pub(crate) fn new(base_url: &str, partner_id: String, credentials: Credentials) -> Self {
-        let client = PartnerClient::new(base_url, credentials).unwrap();
+        let client = CheckedPartner::new(base_url, credentials);
         Self {
             partner_id,
             credential_id: String::new(),

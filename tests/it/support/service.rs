@@ -168,6 +168,11 @@ impl Instance {
     }
 
     /// Where operators are served.
+    pub(crate) fn admin_address(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// Where operators are served, as a URL.
     pub(crate) fn admin_url(&self) -> String {
         format!("http://{}", self.admin)
     }

@@ -11,6 +11,9 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use vouchsafe_load::client::Answer;
 
+use super::described::{Listener, checked};
+use super::service::shared;
+
 /// Longer than every deadline of the service for a request.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(20);
 
@@ -28,8 +31,15 @@ pub(crate) fn head(request_line: &str, headers: &HeaderMap) -> Vec<u8> {
     head
 }
 
-/// Sends these bytes and reads what comes back, until the service closes.
+/// Sends this request and reads what comes back, until the service closes; the answer must be as described.
 pub(crate) async fn exchange(address: SocketAddr, request: &[u8]) -> Answer {
+    let answer = exchange_undescribed(address, request).await;
+    described(address, request, answer)
+}
+
+/// Like [`exchange`], for what is no request of any operation, such as garbage or another spelling of a path: nothing
+/// describes the answer.
+pub(crate) async fn exchange_undescribed(address: SocketAddr, request: &[u8]) -> Answer {
     let (read, mut write) = connect(address).await;
     // The service may refuse before it has read everything.
     drop(write.write_all(request).await);
@@ -54,9 +64,22 @@ pub(crate) async fn drip(address: SocketAddr, first: &[u8], endless: u8) -> Answ
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        answer = answer(read) => answer,
+        answer = answer(read) => described(address, first, answer),
         () = dripping => unreachable!("it drips on"),
     }
+}
+
+/// The answer to a request that begins with these bytes, if it is as the listener's document says.
+fn described(address: SocketAddr, request: &[u8], answer: Answer) -> Answer {
+    let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let mut words = std::str::from_utf8(line).unwrap().split(' ');
+    let (method, target) = (words.next().unwrap(), words.next().unwrap());
+    let listener = if address == shared().admin_address() {
+        Listener::Operator
+    } else {
+        Listener::Partner
+    };
+    checked(listener, &method.parse().unwrap(), target, answer)
 }
 
 async fn connect(address: SocketAddr) -> (OwnedReadHalf, OwnedWriteHalf) {

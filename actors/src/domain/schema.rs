@@ -1,0 +1,124 @@
+//! How are the types described whose JSON is written by hand: ids, money, slugs?
+//!
+//! Rule: a schema says what the reader and the writer beside the type do, no less and no more. Plain types derive theirs.
+
+use serde_json::json;
+use utoipa::openapi::schema::{
+    KnownFormat, Object, ObjectBuilder, OneOfBuilder, SchemaFormat, SchemaType, Type,
+};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::ids::{CredentialId, OrderId, PartnerId, TransactionId, VoucherId};
+use super::money::{AmountText, Currency, Money};
+use super::product::{MAX_SLUG_LENGTH, ProductId};
+
+/// What follows the prefix of an id in examples: the time comes first, so that ids sort by it.
+const EXAMPLE_DIGITS: &str = "0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
+
+/// What a decimal number looks like as a text.
+const DECIMAL: &str = r"^-?[0-9]+(\.[0-9]+)?$";
+
+macro_rules! described {
+    ($($name:ident => $schema:expr;)+) => {
+        $(
+            impl PartialSchema for $name {
+                fn schema() -> RefOr<Schema> {
+                    $schema.into()
+                }
+            }
+
+            impl ToSchema for $name {}
+        )+
+    };
+}
+
+described! {
+    PartnerId => prefixed(Self::PREFIX, "The id of a partner");
+    CredentialId => prefixed(Self::PREFIX, "The public name of a credential");
+    OrderId => prefixed(Self::PREFIX, "The id of an order");
+    VoucherId => prefixed(Self::PREFIX, "The id of a voucher as one order holds it");
+    TransactionId => prefixed(Self::PREFIX, "The id of a transaction");
+    ProductId => slug("The id of a product", "amzn-us");
+    Currency => currency();
+    Money => money();
+    AmountText => amount_text();
+}
+
+/// An id with a prefix. Exactly one spelling is an id.
+#[must_use]
+pub fn prefixed(prefix: &str, what: &str) -> Object {
+    text(&format!("{what}. Ids sort by the time they were made."))
+        .pattern(Some(format!("^{prefix}[0-9a-f]{{32}}$")))
+        .examples([format!("{prefix}{EXAMPLE_DIGITS}")])
+        .build()
+}
+
+/// The id of a product, a category or a vendor, which an operator chose.
+#[must_use]
+pub fn slug(what: &str, example: &str) -> Object {
+    text(&format!(
+        "{what}: 1 to {MAX_SLUG_LENGTH} of `a-z`, `0-9`, `-`, `_` and `.`, beginning with a letter or digit."
+    ))
+    .max_length(Some(MAX_SLUG_LENGTH))
+    .pattern(Some(format!(
+        "^[a-z0-9][a-z0-9._-]{{0,{}}}$",
+        MAX_SLUG_LENGTH - 1
+    )))
+    .examples([example])
+    .build()
+}
+
+/// A date for `FIXED_DATE`, a count of months for `MONTHS_FROM_ISSUE`, null for `NONE`.
+#[must_use]
+pub fn expiry_value() -> Schema {
+    let date = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Date)));
+    let months = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
+    let nothing = ObjectBuilder::new().schema_type(Type::Null);
+    OneOfBuilder::new()
+        .item(date)
+        .item(months)
+        .item(nothing)
+        .description(Some(
+            "The last valid day for `FIXED_DATE`, a number of months for `MONTHS_FROM_ISSUE`, null for `NONE`.",
+        ))
+        .into()
+}
+
+fn text(description: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some(description))
+}
+
+fn currency() -> Object {
+    text("An ISO 4217 currency code that is in use, in capital letters.")
+        .pattern(Some("^[A-Z]{3}$"))
+        .examples(["USD"])
+        .build()
+}
+
+fn money() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::Number)
+        .description(Some(
+            "An exact amount, written with the decimals of its currency (`25.00` USD, `25` JPY, `25.000` KWD). Read it as \
+             a decimal: a binary float does not hold every amount.",
+        ))
+        .examples([json!(25.5)])
+        .build()
+}
+
+fn amount_text() -> Object {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::Number, Type::String]))
+        .description(Some(
+            "An amount as a decimal number, or as a text with one. It has no more decimals than its currency, and no \
+             exponent.",
+        ))
+        .pattern(Some(DECIMAL))
+        .examples([json!(25), json!("25.00")])
+        .build()
+}

@@ -1,0 +1,143 @@
+//! What is said of `/orders`.
+
+use serde_json::{Value, json};
+use utoipa::PartialSchema as _;
+use utoipa::openapi::HttpMethod;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
+use vouchsafe_actors::domain::ids::OrderId;
+
+use super::{ORDERS, identified, signed};
+use crate::access::idempotency::MAX_KEY_LENGTH;
+use crate::errors::Code;
+use crate::http::OrderBody;
+use crate::http::orders::request::OrderRequest;
+use crate::http::vouchers::Codes;
+use crate::openapi::{Answer, Header, Operation};
+
+/// `POST /orders`.
+pub(super) fn place() -> Operation {
+    let request = json!({
+        "items": [{ "product_id": "sbx-instant", "denomination": 25, "quantity": 1 }],
+        "currency": "USD",
+        "reference": "po-1001",
+        "metadata": { "campaign": "spring" },
+    });
+    signed(HttpMethod::Post, "/orders", "placeOrder")
+        .says(
+            ORDERS,
+            "Place an order",
+            "Debits the wallet for the whole order and allocates vouchers: at once where all are in stock, otherwise when \
+             the vendor delivers or an operator has approved. Nothing is done where it is refused.",
+        )
+        .required_header(
+            "Idempotency-Key",
+            "Your name for this order: the same request under the same key is executed once, and answered alike for 24 \
+             hours.",
+            key(),
+        )
+        .takes::<OrderRequest>(request)
+        .answers(placed(201, "Delivered: every voucher is allocated.", delivered()))
+        .answers(placed(202, "Accepted: vouchers are still to come.", pending()))
+        .refuses_for_good(&[Code::InsufficientFunds, Code::InsufficientInventory])
+        .refuses(&[
+            Code::MissingIdempotencyKey,
+            Code::ProductNotFound,
+            Code::ProductUnavailable,
+            Code::IdempotencyInProgress,
+            Code::ValidationFailed,
+            Code::DenominationNotAllowed,
+            Code::CurrencyMismatch,
+            Code::IdempotencyKeyReused,
+        ])
+}
+
+/// `GET /orders/{order_id}`.
+pub(super) fn get() -> Operation {
+    identified(HttpMethod::Get, "/orders/{order_id}", "getOrder")
+        .says(
+            ORDERS,
+            "Get an order",
+            "Where the order is, what is allocated, and how it came there.",
+        )
+        .path("order_id", "Which order.", OrderId::schema())
+        .answers(Answer::of::<OrderBody<'_>>(200, "The order.", delivered()))
+        .refuses(&[Code::OrderNotFound])
+}
+
+/// `GET /orders/{order_id}/vouchers`.
+pub(super) fn codes() -> Operation {
+    let codes = json!({
+        "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
+        "data": [{
+            "voucher_id": "vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e60", "product_id": "sbx-instant", "denomination": 25,
+            "currency": "USD", "expiry": "2027-11-20",
+            "credentials": [{ "type": "code", "value": "SANDBOX-0000-0001" }, { "type": "pin", "value": "1234" }],
+        }],
+    });
+    signed(HttpMethod::Get, "/orders/{order_id}/vouchers", "getVoucherCodes")
+        .says(
+            ORDERS,
+            "Retrieve the codes of an order",
+            "The one place where codes are given out. Signed, though it is a GET; every reading is recorded before the \
+             answer leaves, and the answer is not to be cached.",
+        )
+        .path("order_id", "Which order.", OrderId::schema())
+        .answers(Answer::of::<Codes<'_>>(200, "The codes of what is allocated.", codes))
+        .refuses(&[Code::OrderNotFound, Code::OrderNotReady])
+}
+
+fn placed(status: u16, description: &'static str, example: Value) -> Answer {
+    Answer::of::<OrderBody<'_>>(status, description, example)
+        .with(Header::Location)
+        .with(Header::Replayed)
+}
+
+fn key() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(MAX_KEY_LENGTH))
+        .pattern(Some("^[!-~]+$"))
+        .examples(["po-1001"])
+        .build()
+}
+
+fn delivered() -> Value {
+    let at = "2026-11-20T12:00:00.123456Z";
+    json!({
+        "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
+        "status": "DELIVERED",
+        "total_amount": 25,
+        "currency": "USD",
+        "fulfilled_from": "cache",
+        "reference": "po-1001",
+        "metadata": { "campaign": "spring" },
+        "items": [{
+            "product_id": "sbx-instant", "denomination": 25, "quantity": 1, "delivered": 1, "pending": 0, "failed": 0,
+        }],
+        "vouchers": [{
+            "voucher_id": "vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e60", "product_id": "sbx-instant", "denomination": 25,
+            "expiry": "2027-11-20",
+        }],
+        "refunded_amount": 0,
+        "closed": true,
+        "pending_reason": null,
+        "timeline": [{ "status": "DELIVERED", "at": at, "by": "partner", "reason": null }],
+        "created_at": at,
+        "updated_at": at,
+    })
+}
+
+fn pending() -> Value {
+    let mut order = delivered();
+    let at = order["created_at"].clone();
+    order["status"] = json!("PENDING");
+    order["fulfilled_from"] = Value::Null;
+    order["items"][0]["delivered"] = json!(0);
+    order["items"][0]["pending"] = json!(1);
+    order["vouchers"] = json!([]);
+    order["closed"] = json!(false);
+    order["pending_reason"] = json!("VENDOR");
+    order["timeline"] = json!([{ "status": "PENDING", "at": at, "by": "partner", "reason": null }]);
+    order
+}

@@ -1,0 +1,46 @@
+"""What does the fuzzer's every request carry, whatever else is in it? A partner's signature, or an operator's token."""
+
+import os
+
+import requests.auth
+import schemathesis
+
+from signing import Credentials
+
+
+class Signature(requests.auth.AuthBase):
+    """Signs the bytes that leave."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self.credentials = credentials
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        body = request.body or b""
+        if isinstance(body, str):
+            body = body.encode()
+        path = request.path_url.split("?")[0]
+        request.headers.update(self.credentials.headers(request.method, path, body))
+        return request
+
+
+class Token(requests.auth.AuthBase):
+    """Shows the token of an operator."""
+
+    def __init__(self, token: str) -> None:
+        self.token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {self.token}"
+        return request
+
+
+@schemathesis.serializer("application/x-ndjson")
+def text(_context, value) -> bytes:
+    """Lines are made as text."""
+    return str(value).encode()
+
+
+if "OPERATOR_TOKEN" in os.environ:
+    schemathesis.auth.set_from_requests(Token(os.environ["OPERATOR_TOKEN"]))
+else:
+    schemathesis.auth.set_from_requests(Signature(Credentials.from_environment()))

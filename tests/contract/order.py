@@ -1,0 +1,68 @@
+"""A client that was generated from the served document places an order and reads it back.
+
+Takes the service's URL and the directory of the generated package. Says nothing, and exits with 0, if all is well.
+"""
+
+import sys
+
+import httpx
+
+from signing import Credentials
+
+
+class Signature(httpx.Auth):
+    """All that a generated client needs beside itself."""
+
+    requires_request_body = True
+
+    def __init__(self, credentials: Credentials) -> None:
+        self.credentials = credentials
+
+    def auth_flow(self, request: httpx.Request):
+        headers = self.credentials.headers(request.method, request.url.path, request.content)
+        request.headers.update(headers)
+        yield request
+
+
+def main(base_url: str, generated: str) -> None:
+    sys.path.insert(0, generated)
+    from vouchsafe_client import Client
+    from vouchsafe_client.api.catalogue import get_product, list_products
+    from vouchsafe_client.api.money import list_wallets
+    from vouchsafe_client.api.orders import get_order, get_voucher_codes, place_order
+    from vouchsafe_client.models import Error, Order, OrderRequest, OrderRequestItem
+
+    auth = Signature(Credentials.from_environment())
+    client = Client(base_url=base_url, httpx_args={"auth": auth}, timeout=httpx.Timeout(20))
+
+    products = list_products.sync(client=client, currency="USD", limit=100)
+    assert "sbx-instant" in [product.product_id for product in products.data], products
+    product = get_product.sync("sbx-instant", client=client)
+    assert product.stock[0].availability == "IN_STOCK", product
+
+    item = OrderRequestItem(product_id=product.product_id, denomination=product.denominations[0], quantity=2)
+    request = OrderRequest(items=[item], reference="generated")
+    placed = place_order.sync_detailed(client=client, body=request, idempotency_key="generated-1")
+    assert placed.status_code == 201 and isinstance(placed.parsed, Order), placed
+    again = place_order.sync_detailed(client=client, body=request, idempotency_key="generated-1")
+    assert again.content == placed.content, again
+    assert again.headers["Idempotent-Replayed"] == "true", again
+
+    order = get_order.sync(placed.parsed.order_id, client=client)
+    assert order == placed.parsed, (order, placed.parsed)
+    assert (order.status, order.reference, order.total_amount) == ("DELIVERED", "generated", 50), order
+    codes = get_voucher_codes.sync(order.order_id, client=client)
+    expected = [voucher.voucher_id for voucher in order.vouchers]
+    assert [voucher.voucher_id for voucher in codes.data] == expected, "the codes are those of the order"
+    assert all(voucher.credentials[0].type_ == "code" for voucher in codes.data)
+
+    [dollars] = [wallet for wallet in list_wallets.sync(client=client).data if wallet.currency == "USD"]
+    costly = OrderRequestItem(product_id="sbx-instant", denomination=25, quantity=1000)
+    assert dollars.balance > 0, dollars
+    refused = place_order.sync(client=client, body=OrderRequest(items=[costly] * 2), idempotency_key="generated-2")
+    assert isinstance(refused, Error) and refused.error.code == "VALIDATION_FAILED", refused
+    assert refused.error.details[0].field == "items" and not refused.error.retryable, refused
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,84 @@
+//! Does each listener serve its document to anybody, and has it the routes that the document says?
+
+use hyper::Method;
+use hyper::header::HeaderMap;
+
+use crate::support::{Listener, Operator, accepted, refused, shared};
+
+#[tokio::test]
+async fn each_listener_serves_its_own_document_to_anybody() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("0").await;
+    let anonymous = HeaderMap::new();
+    let answer = partner
+        .client
+        .raw(Method::GET, "/openapi.json", anonymous, "")
+        .await
+        .unwrap();
+    let of_partners = accepted(&answer, 200);
+    let of_operators = accepted(&operator.anonymous(Method::GET, "/openapi.json", &[]).await, 200);
+    for (document, own, foreign) in [
+        (of_partners, "/api/v1/orders", "/admin/v1/partners"),
+        (of_operators, "/admin/v1/partners", "/api/v1/orders"),
+    ] {
+        assert_eq!(document["openapi"], "3.1.0");
+        assert!(document["paths"][own].is_object(), "{own}");
+        assert!(document["paths"][foreign].is_null(), "{foreign}");
+    }
+}
+
+/// What is documented is there, with these methods and no others: the answer to a method that no route has is held
+/// against the document by the client.
+#[tokio::test]
+async fn every_documented_path_is_there_with_its_methods() {
+    let service = shared();
+    let mut operator = Operator::of(service);
+    let mut partner = operator.partner("0").await;
+    for path in paths(Listener::Partner) {
+        let answer = partner
+            .client
+            .raw(Method::TRACE, &path, HeaderMap::new(), "")
+            .await
+            .unwrap();
+        refused(&answer, 405, "METHOD_NOT_ALLOWED");
+    }
+    for path in paths(Listener::Operator) {
+        let answer = operator.call(Method::TRACE, &path, "application/json", "").await;
+        refused(&answer, 405, "METHOD_NOT_ALLOWED");
+    }
+}
+
+/// A secured operation is none to those who show nothing.
+#[tokio::test]
+async fn what_is_documented_as_secured_is_refused_without_credentials() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("0").await;
+    for listener in [Listener::Partner, Listener::Operator] {
+        for (template, item) in listener.document().served()["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                let path = &filled(template);
+                let method: Method = method.to_uppercase().parse().unwrap();
+                let answer = match listener {
+                    Listener::Partner => partner
+                        .client
+                        .raw(method, path, HeaderMap::new(), "")
+                        .await
+                        .unwrap(),
+                    Listener::Operator => operator.anonymous(method, path, &[]).await,
+                };
+                let refused = answer.error_code().as_deref() == Some("INVALID_CREDENTIALS");
+                assert_eq!(refused, operation["security"].is_array(), "{path}: {answer:?}");
+            }
+        }
+    }
+}
+
+fn paths(listener: Listener) -> Vec<String> {
+    let paths = listener.document().served()["paths"].as_object().unwrap();
+    paths.keys().map(|path| filled(path)).collect()
+}
+
+/// A path of this template.
+fn filled(template: &str) -> String {
+    template.replace(['{', '}'], "x")
+}
