@@ -25,10 +25,24 @@ pub(crate) enum Header {
     RateLimitPolicy,
     /// `RateLimit`.
     RateLimit,
+    /// `RateLimit-Policy`, where the caller may not be known.
+    MaybeRateLimitPolicy,
+    /// `RateLimit`, where the caller may not be known.
+    MaybeRateLimit,
+}
+
+/// What an answer of this status says of the limit of its class. Who is not known, or came too early to be looked at, is
+/// told nothing.
+pub(super) const fn limits(status: u16) -> &'static [Header] {
+    match status {
+        200..=399 | 402 | 404 | 409 | 422 => &[Header::RateLimitPolicy, Header::RateLimit],
+        401 => &[],
+        _ => &[Header::MaybeRateLimitPolicy, Header::MaybeRateLimit],
+    }
 }
 
 impl Header {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::TraceId,
         Self::Location,
         Self::Replayed,
@@ -36,6 +50,8 @@ impl Header {
         Self::MaybeRetryAfter,
         Self::RateLimitPolicy,
         Self::RateLimit,
+        Self::MaybeRateLimitPolicy,
+        Self::MaybeRateLimit,
     ];
 
     /// Its name on the wire.
@@ -45,8 +61,8 @@ impl Header {
             Self::Location => "Location",
             Self::Replayed => "Idempotent-Replayed",
             Self::RetryAfter | Self::MaybeRetryAfter => "Retry-After",
-            Self::RateLimitPolicy => "RateLimit-Policy",
-            Self::RateLimit => "RateLimit",
+            Self::RateLimitPolicy | Self::MaybeRateLimitPolicy => "RateLimit-Policy",
+            Self::RateLimit | Self::MaybeRateLimit => "RateLimit",
         }
     }
 
@@ -63,7 +79,10 @@ impl Header {
 
     /// Whether every answer that names it has it.
     const fn is_required(self) -> bool {
-        matches!(self, Self::TraceId | Self::Location | Self::RetryAfter)
+        matches!(
+            self,
+            Self::TraceId | Self::Location | Self::RetryAfter | Self::RateLimitPolicy | Self::RateLimit
+        )
     }
 
     fn described(self) -> header::Header {
@@ -91,8 +110,12 @@ impl Header {
             Self::MaybeRetryAfter => {
                 "After how many seconds to send the same request again, where that may help."
             }
-            Self::RateLimitPolicy => "The limit of the request's class: `q` requests in any `w` seconds.",
-            Self::RateLimit => "What is left of the limit: `r` requests now, more in `t` seconds.",
+            Self::RateLimitPolicy | Self::MaybeRateLimitPolicy => {
+                "The limit of the request's class: `q` requests in any `w` seconds."
+            }
+            Self::RateLimit | Self::MaybeRateLimit => {
+                "What is left of the limit: `r` requests now, more in `t` seconds."
+            }
         }
     }
 
@@ -110,8 +133,10 @@ impl Header {
                 .minimum(Some(0))
                 .examples([json!(1)])
                 .build(),
-            Self::RateLimitPolicy => text.examples([r#""orders";q=100;w=60"#]).build(),
-            Self::RateLimit => text.examples([r#""orders";r=87;t=42"#]).build(),
+            Self::RateLimitPolicy | Self::MaybeRateLimitPolicy => {
+                text.examples([r#""orders";q=100;w=60"#]).build()
+            }
+            Self::RateLimit | Self::MaybeRateLimit => text.examples([r#""orders";r=87;t=42"#]).build(),
         }
     }
 }
