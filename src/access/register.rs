@@ -17,6 +17,7 @@ use std::sync::Arc;
 use dashmap::DashMap;
 use time::OffsetDateTime;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
+use vouchsafe_actors::domain::scope::Scope;
 
 use super::allowlist::Allowlist;
 use super::credential::{ApiKey, ApiKeyHash, ApiSecret, ApiSecretHash, Credential};
@@ -45,6 +46,8 @@ pub struct PartnerAccess {
     pub name: String,
     /// The networks it calls from.
     pub allowlist: Allowlist,
+    /// What it may order; `None` is everything.
+    pub scope: Option<Arc<Scope>>,
     /// Whether it may call at all.
     pub standing: Standing,
 }

@@ -5,13 +5,16 @@ pub(super) mod terms;
 
 pub(super) use row::{PartnerRow, read_allowlist};
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use vouchsafe_actors::domain::ids::PartnerId;
+use vouchsafe_actors::domain::scope::Scope;
 
-use self::terms::{ApprovalRule, Limits, Scope};
+use self::terms::{ApprovalRule, Limits};
 use super::PgStore;
 use super::audit::{self, By, Deed, NOTHING, rows};
 use super::credentials;
@@ -82,6 +85,7 @@ impl Partner {
             partner_id: self.partner_id,
             name: self.name.clone(),
             allowlist: self.allowlist.clone(),
+            scope: self.catalogue.clone().map(Arc::new),
             standing: if self.suspended {
                 Standing::Suspended
             } else {

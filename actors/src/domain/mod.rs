@@ -9,5 +9,6 @@ pub mod ledger;
 pub mod money;
 pub mod order;
 pub mod product;
+pub mod scope;
 pub mod stock;
 pub mod voucher;

@@ -13,13 +13,12 @@
 //! aside for good: what was held for it goes back when the decision is made, and the record has the debit alone.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::Arc;
 
 use time::OffsetDateTime;
 
 use super::keyed::{self, Finished, Turn, Unanswered};
 use crate::domain::answer::{Answer, Fingerprint, Keep, KeyHash};
-use crate::domain::catalogue::{Catalogue, RequestedOrder, Unpriced};
+use crate::domain::catalogue::{Assortment, RequestedOrder, Unpriced};
 use crate::domain::event::EventBundle;
 use crate::domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
 use crate::domain::ledger::{LedgerKind, Movement};
@@ -48,7 +47,7 @@ pub struct PlaceOrder {
     /// What is asked for.
     pub request: RequestedOrder,
     /// What this partner may order.
-    pub catalogue: Arc<Catalogue>,
+    pub assortment: Assortment,
 }
 
 /// A refusal that is kept under the key.
@@ -122,13 +121,13 @@ pub async fn place_order(
         key,
         fingerprint,
         request,
-        catalogue,
+        assortment,
     } = command;
     let mut ticket = match keyed::begin(engine, key, fingerprint).await? {
         Turn::Answered(answer) => return Ok(Placed::Replayed(answer)),
         Turn::Run(ticket) => ticket,
     };
-    let priced = match catalogue.price(request) {
+    let priced = match assortment.price(request) {
         Ok(priced) => priced,
         Err(unpriced) => return unless_known(engine, ticket, fingerprint, unpriced.into()).await,
     };
@@ -263,7 +262,7 @@ struct Draft<'a> {
 
 impl Draft<'_> {
     fn record(&self, decision: Decision, wording: &dyn Wording) -> (Record, Vec<Box<dyn Hold>>) {
-        let order_id = OrderId::generate();
+        let order_id = OrderId::at(self.at);
         match decision {
             Decision::Refuse(refusal) => (
                 Record {
@@ -293,7 +292,7 @@ impl Draft<'_> {
 
     fn order(&self, order: Order, pending: Amount, wording: &dyn Wording) -> Record {
         let movement = Movement {
-            transaction_id: TransactionId::generate(),
+            transaction_id: TransactionId::debit_of(order.order_id),
             currency: order.total.currency,
             kind: LedgerKind::Debit,
             amount: Amount::from_minor(-order.total.amount.minor()),

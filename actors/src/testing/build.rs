@@ -166,7 +166,7 @@ pub fn pending(partner_id: PartnerId, name: &str, amount: i64) -> Record {
 
 fn accepted(partner_id: PartnerId, name: &str, order: Order, pending_orders: Amount) -> Record {
     let debit = Movement {
-        transaction_id: transaction_id(name),
+        transaction_id: TransactionId::debit_of(order.order_id),
         currency: order.total.currency,
         kind: LedgerKind::Debit,
         amount: order.total.amount.checked_neg().unwrap(),

@@ -71,6 +71,7 @@ fn partner(partner_id: PartnerId, allowlist: &[&str], standing: Standing) -> Par
         partner_id,
         name: "Acme".to_owned(),
         allowlist,
+        scope: None,
         standing,
     }
 }

@@ -3,11 +3,12 @@
 use serde::Deserialize;
 use time::{OffsetDateTime, UtcOffset};
 use vouchsafe_actors::domain::clock::cut_to_micros;
+use vouchsafe_actors::domain::scope::Scope;
 
 use crate::access::allowlist::Allowlist;
 use crate::admin::body::given;
 use crate::errors::{ApiError, Detail};
-use crate::store::{ApprovalRule, DEFAULT_CANCEL_WINDOW_S, Limit, Limits, Partner, Scope};
+use crate::store::{ApprovalRule, DEFAULT_CANCEL_WINDOW_S, Limit, Limits, Partner};
 
 /// Longest window in which orders may be cancelled. Seconds: a year, by when most vouchers have expired.
 const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::domain::answer::{Answer, Fingerprint, KeyHash};
-use crate::domain::catalogue::{Catalogue, RequestedLine, RequestedOrder};
+use crate::domain::catalogue::{Assortment, Catalogue, RequestedLine, RequestedOrder};
 use crate::domain::ids::PartnerId;
 use crate::domain::order::Fulfilment;
 use crate::flows::{NotPlaced, PlaceOrder, Placed, Unanswered};
@@ -89,7 +89,7 @@ impl Ask {
                 reference: self.reference.clone(),
                 metadata: None,
             },
-            catalogue,
+            assortment: Assortment::new(catalogue, None),
         }
     }
 }
