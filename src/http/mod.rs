@@ -2,10 +2,13 @@
 
 pub mod caller;
 pub mod categories;
+pub mod etag;
 mod gate;
 mod health;
 pub mod list;
 pub mod orders;
+pub mod period;
+pub mod prefer;
 pub mod products;
 pub mod transactions;
 pub mod vouchers;
@@ -16,7 +19,7 @@ use actix_web::{HttpResponse, Resource, ResponseError as _, web};
 pub use gate::{Gate, operator_gate, partner_gate};
 pub use health::{alive, ready};
 pub use list::Page;
-pub use orders::unanswered_error;
+pub use orders::{OrderBody, unanswered_error};
 pub use transactions::TransactionBody;
 
 use crate::errors::{ApiError, Code};
@@ -31,7 +34,11 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .service(resource("/categories", "GET").route(web::get().to(categories::list)))
                 .service(resource("/products", "GET").route(web::get().to(products::list)))
                 .service(resource("/products/{product_id}", "GET").route(web::get().to(products::get)))
-                .service(resource("/orders", "POST").route(web::post().to(orders::place)))
+                .service(
+                    resource("/orders", "GET, POST")
+                        .route(web::get().to(orders::list))
+                        .route(web::post().to(orders::place)),
+                )
                 .service(resource("/orders/{order_id}", "GET").route(web::get().to(orders::get)))
                 .service(resource("/orders/{order_id}/vouchers", "GET").route(web::get().to(vouchers::get)))
                 .service(resource("/wallets", "GET").route(web::get().to(wallets::list)))

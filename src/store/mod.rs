@@ -19,6 +19,7 @@ mod lane;
 mod nodes;
 mod orders;
 mod partners;
+mod period;
 mod products;
 mod stock;
 mod transactions;
@@ -49,14 +50,16 @@ use error::unavailable;
 pub use inventory::CHUNK_VOUCHERS;
 use lane::PgLane;
 pub use nodes::{LEASE_S, NodeIdentity};
-pub use partners::terms::{ApprovalRule, Limit, Limits, OtherCurrencies, Scope, Thresholds};
+pub use orders::OrderFilter;
+pub use partners::terms::{ApprovalRule, Limit, Limits, OtherCurrencies, Thresholds};
 pub use partners::{Change, DEFAULT_CANCEL_WINDOW_S, Partner};
+pub use period::Period;
 pub use products::{PutProduct, ShownProduct};
 pub use stock::{
     FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, StockBatch, StockLevel, VoidOutcome,
     VoidTarget, Voided,
 };
-pub use transactions::Transaction;
+pub use transactions::{LedgerPlace, Transaction, TransactionFilter};
 pub use wallets::WalletRow;
 
 /// Connections beside those of the lanes.

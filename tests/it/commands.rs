@@ -39,19 +39,19 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// The standard output of a command that succeeds.
-fn told(arguments: &[&str]) -> String {
+pub(crate) fn told(arguments: &[&str]) -> String {
     let output = run(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
     text(&output.stdout)
 }
 
-fn told_json(arguments: &[&str]) -> Value {
+pub(crate) fn told_json(arguments: &[&str]) -> Value {
     let all = [arguments, &["--json"]].concat();
     serde_json::from_str(&told(&all)).unwrap()
 }
 
 /// The standard error of a command that fails.
-fn complaint(arguments: &[&str]) -> String {
+pub(crate) fn complaint(arguments: &[&str]) -> String {
     let output = run(arguments);
     assert!(
         !output.status.success(),
