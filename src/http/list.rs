@@ -23,6 +23,9 @@ const MAX_LIMIT: usize = 100;
 /// Longest value of a filter: enough for 128 characters of any script and for every id. Bytes.
 const MAX_FILTER: usize = 512;
 
+/// Longest key that a cursor carries: a number for each wallet of a partner, of which there is one a currency. Bytes.
+const MAX_KEY: usize = 8_192;
+
 /// How much of the hash over list and filters a cursor carries. Bytes.
 const FILTER_HASH: usize = 8;
 
@@ -75,6 +78,12 @@ impl Page {
         page.filters.sort();
         page.after = cursor.map(|cursor| page.open(&cursor)).transpose()?;
         Ok(page)
+    }
+
+    /// How many are shown.
+    #[must_use]
+    pub const fn limit(&self) -> usize {
+        self.limit
     }
 
     /// How many to fetch: one more than are shown, which says whether there are more.
@@ -132,12 +141,16 @@ impl Page {
     pub fn envelope<T>(&self, mut entries: Vec<T>, key: impl Fn(&T) -> String) -> Envelope<T> {
         let has_more = entries.len() > self.limit;
         entries.truncate(self.limit);
-        let last = entries.last().filter(|_| has_more);
-        let next_cursor = last.map(|last| self.seal(&key(last)));
+        let next = entries.last().filter(|_| has_more).map(key);
+        self.ending(entries, next)
+    }
+
+    /// The page with these entries, and the key by which the next one begins, if there is one.
+    pub fn ending<T>(&self, entries: Vec<T>, next: Option<impl ToString>) -> Envelope<T> {
         Envelope {
             data: entries,
-            has_more,
-            next_cursor,
+            has_more: next.is_some(),
+            next_cursor: next.map(|key| self.seal(&key.to_string())),
         }
     }
 
@@ -155,7 +168,7 @@ impl Page {
         let key = bytes
             .strip_prefix(&self.filter_hash()[..])
             .and_then(|key| std::str::from_utf8(key).ok())
-            .filter(|key| is_text(key));
+            .filter(|key| is_text(key, MAX_KEY));
         key.map(ToOwned::to_owned).ok_or_else(foreign_cursor)
     }
 
@@ -173,12 +186,12 @@ impl Page {
 }
 
 /// What the database takes for a text.
-fn is_text(value: &str) -> bool {
-    value.len() <= MAX_FILTER && !value.contains('\0')
+fn is_text(value: &str, max: usize) -> bool {
+    value.len() <= max && !value.contains('\0')
 }
 
 fn check(name: &str, value: &str) -> Result<(), ApiError> {
-    if is_text(value) {
+    if is_text(value, MAX_FILTER) {
         return Ok(());
     }
     let message = format!("expected at most {MAX_FILTER} bytes, none of them NUL");
@@ -323,7 +336,8 @@ mod tests {
                 prop_assert_eq!(next(&other, &country).unwrap_err().code, Code::InvalidCursor);
             }
             // What is not given is another filter than what is empty.
-            prop_assert!(read(&format!("?cursor={cursor}&currency={currency}")).is_err());
+            let without = format!("?cursor={cursor}&currency={currency}");
+            prop_assert!(read(&without).is_err());
         }
 
         #[test]

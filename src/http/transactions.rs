@@ -1,4 +1,4 @@
-//! `/transactions`: every movement of money in this partner's wallets, newest first.
+//! `/transactions`: every movement of money in this partner's wallets, newest first; those of a wallet by their numbers.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use super::list::Page;
 use super::period;
 use crate::errors::ApiError;
 use crate::service::Service;
-use crate::store::{LedgerPlace, Transaction, TransactionFilter};
+use crate::store::{Transaction, TransactionFilter};
 
 /// What entries are listed by.
 const FILTERS: [&str; 5] = ["from", "to", "order_id", "type", "currency"];
@@ -67,12 +67,10 @@ pub async fn list(
         kind: page.one_of("type", &LedgerKind::ALL, LedgerKind::as_str)?,
         currency: page.parsed("currency")?,
     };
-    let entries = service
+    let found = service
         .store
-        .list_transactions(caller.partner_id(), filter, page.after()?, page.fetch())
+        .list_transactions(caller.partner_id(), filter, page.after()?, page.limit())
         .await?;
-    let bodies = entries.into_iter().map(TransactionBody::from).collect();
-    Ok(page.answer(bodies, |body: &TransactionBody| {
-        LedgerPlace::new(body.created_at, body.currency, body.sequence).to_string()
-    }))
+    let bodies = found.entries.into_iter().map(TransactionBody::from).collect();
+    Ok(HttpResponse::Ok().json(page.ending(bodies, found.next)))
 }

@@ -59,7 +59,7 @@ pub use stock::{
     FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, StockBatch, StockLevel, VoidOutcome,
     VoidTarget, Voided,
 };
-pub use transactions::{LedgerPlace, Transaction, TransactionFilter};
+pub use transactions::{LedgerPage, LedgerPlace, Transaction, TransactionFilter};
 pub use wallets::WalletRow;
 
 /// Connections beside those of the lanes.

@@ -1,6 +1,7 @@
 //! Ledger entries as they are read: "transactions" on the wire.
 
 mod list;
+mod place;
 
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -8,7 +9,8 @@ use vouchsafe_actors::domain::ids::{OrderId, PartnerId, TransactionId};
 use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::money::{Amount, Currency};
 
-pub use self::list::{LedgerPlace, TransactionFilter};
+pub use self::list::TransactionFilter;
+pub use self::place::{LedgerPage, LedgerPlace};
 use super::PgStore;
 
 /// A ledger entry. Amounts in minor units.

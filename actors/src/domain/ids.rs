@@ -226,6 +226,21 @@ mod tests {
 
     proptest! {
         #[test]
+        fn any_text_is_one_id_or_none(text in "(ord_|evt_|)[0-9a-fA-F-]{30,36}|\\PC{0,40}") {
+            if let Ok(id) = text.parse::<OrderId>() {
+                prop_assert_eq!(id.to_string(), text);
+            }
+        }
+
+        #[test]
+        fn an_order_reads_back_from_its_path(micros in 0..253_402_300_799_000_000_i128) {
+            let at = OffsetDateTime::from_unix_timestamp_nanos(micros * 1_000).unwrap();
+            let id = OrderId::at(at);
+            prop_assert_eq!(id.to_string().parse(), Ok(id));
+            prop_assert!(id.to_string().parse::<TransactionId>().is_err());
+        }
+
+        #[test]
         fn orders_sort_as_their_times_do(
             earlier in 0..253_402_300_799_000_000_i128,
             later in 0..253_402_300_799_000_000_i128,

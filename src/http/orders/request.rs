@@ -283,3 +283,6 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+mod properties;

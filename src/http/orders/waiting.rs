@@ -31,7 +31,7 @@ pub(super) async fn read(
     };
     let changed = || async {
         let now = service.store.find_order_status(caller.partner_id(), order_id);
-        Ok::<_, sqlx::Error>(now.await? != Some(order.status))
+        Ok::<_, ApiError>(now.await? != Some(order.status))
     };
     seat.wait(wait.patience(), changed).await?;
     Ok((find(service, caller, order_id).await?, wished))
