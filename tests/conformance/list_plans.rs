@@ -12,7 +12,6 @@ use vouchsafe::store::{AuditFilter, LedgerPlace, OrderFilter, Period, Transactio
 use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::order::OrderStatus;
-use vouchsafe_actors::testing::build;
 
 use self::filled::{BEGIN, Lists, day, first_day, partner};
 use crate::plans::LOG;

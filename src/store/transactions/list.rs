@@ -129,11 +129,11 @@ fn wallets(
 }
 
 /// The entries of an order, which are few.
-fn of_order<'q>(
-    query: &'q mut QueryBuilder<Postgres>,
+fn of_order(
+    query: &mut QueryBuilder<Postgres>,
     partner_id: PartnerId,
     order_id: OrderId,
-) -> &'q mut QueryBuilder<Postgres> {
+) -> &mut QueryBuilder<Postgres> {
     query.push("(SELECT * FROM ledger WHERE kind = 'DEBIT' AND partner_id = ");
     query
         .push_bind(partner_id.as_uuid())
