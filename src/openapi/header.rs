@@ -25,10 +25,14 @@ pub(crate) enum Header {
     RateLimitPolicy,
     /// `RateLimit`.
     RateLimit,
+    /// `ETag`.
+    EntityTag,
+    /// `Preference-Applied`.
+    PreferenceApplied,
 }
 
 impl Header {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::TraceId,
         Self::Location,
         Self::Replayed,
@@ -36,6 +40,8 @@ impl Header {
         Self::MaybeRetryAfter,
         Self::RateLimitPolicy,
         Self::RateLimit,
+        Self::EntityTag,
+        Self::PreferenceApplied,
     ];
 
     /// Its name on the wire.
@@ -47,6 +53,8 @@ impl Header {
             Self::RetryAfter | Self::MaybeRetryAfter => "Retry-After",
             Self::RateLimitPolicy => "RateLimit-Policy",
             Self::RateLimit => "RateLimit",
+            Self::EntityTag => "ETag",
+            Self::PreferenceApplied => "Preference-Applied",
         }
     }
 
@@ -63,7 +71,7 @@ impl Header {
 
     /// Whether every answer that names it has it.
     const fn is_required(self) -> bool {
-        matches!(self, Self::TraceId | Self::Location | Self::RetryAfter)
+        matches!(self, Self::TraceId | Self::Location | Self::RetryAfter | Self::EntityTag)
     }
 
     fn described(self) -> header::Header {
@@ -93,6 +101,8 @@ impl Header {
             }
             Self::RateLimitPolicy => "The limit of the request's class: `q` requests in any `w` seconds.",
             Self::RateLimit => "What is left of the limit: `r` requests now, more in `t` seconds.",
+            Self::EntityTag => "Names these very bytes: send it as `If-None-Match`, and nothing is sent again while they are the same.",
+            Self::PreferenceApplied => "`wait=N`, where the request's `Prefer: wait=N` was granted.",
         }
     }
 
@@ -112,6 +122,8 @@ impl Header {
                 .build(),
             Self::RateLimitPolicy => text.examples([r#""orders";q=100;w=60"#]).build(),
             Self::RateLimit => text.examples([r#""orders";r=87;t=42"#]).build(),
+            Self::EntityTag => text.pattern(Some("^\"[^\"]+\"$")).build(),
+            Self::PreferenceApplied => text.pattern(Some("^wait=[0-9]+$")).build(),
         }
     }
 }

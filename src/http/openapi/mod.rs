@@ -13,6 +13,7 @@ use utoipa::openapi::HttpMethod;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 
 use crate::errors::Code;
+pub(crate) use self::orders::delivered as example_order;
 use crate::openapi::{self, About, Header, Operation};
 
 const ORDERS: &str = "Orders";
@@ -80,6 +81,7 @@ fn operations() -> Vec<Operation> {
         catalogue::list_products(),
         catalogue::get_product(),
         orders::place(),
+        orders::list(),
         orders::get(),
         orders::codes(),
         money::list_wallets(),
