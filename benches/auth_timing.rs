@@ -168,6 +168,7 @@ fn in_process() -> Timings {
         standing: Standing::Active,
         limits: Limits::default(),
         approval_rule: None,
+        scope: None,
     });
     let minted = mint(Environment::Sandbox, getrandom::fill).unwrap();
     register.put_credential(minted.kept(partner_id, clock.now()));

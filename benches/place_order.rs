@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tokio::task::LocalSet;
 use vouchsafe_actors::domain::answer::{Answer, Fingerprint, KeyHash, KnownAnswer};
-use vouchsafe_actors::domain::catalogue::{Catalogue, RequestedLine, RequestedOrder};
+use vouchsafe_actors::domain::catalogue::{Assortment, Catalogue, RequestedLine, RequestedOrder};
 use vouchsafe_actors::domain::clock::SystemClock;
 use vouchsafe_actors::domain::ids::{ChunkId, PartnerId, StockId};
 use vouchsafe_actors::domain::ledger::Receipt;
@@ -168,7 +168,7 @@ fn command(partner_id: PartnerId, catalogue: &Arc<Catalogue>) -> PlaceOrder {
             reference: None,
             metadata: None,
         },
-        catalogue: Arc::clone(catalogue),
+        assortment: Assortment::new(Arc::clone(catalogue), None),
         approval_rule: None,
         earlier_orders: None,
     }

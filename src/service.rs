@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use vouchsafe_actors::domain::catalogue::Catalogue;
+use vouchsafe_actors::domain::catalogue::{Assortment, Catalogue};
 use vouchsafe_actors::domain::clock::Clock;
 use vouchsafe_actors::domain::product::Product;
 use vouchsafe_actors::engine::Engine;
@@ -10,7 +10,7 @@ use vouchsafe_actors::engine::Engine;
 use crate::access::client_address::TrustedProxies;
 use crate::access::environment::Environment;
 use crate::access::rate_limits::RateLimits;
-use crate::access::register::Register;
+use crate::access::register::{PartnerAccess, Register};
 use crate::http::Gate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
@@ -55,6 +55,12 @@ impl CurrentCatalogue {
     #[must_use]
     pub fn now(&self) -> Arc<Catalogue> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What this partner may order at this moment.
+    #[must_use]
+    pub fn of(&self, partner: &PartnerAccess) -> Assortment {
+        Assortment::new(self.now(), partner.scope.clone())
     }
 
     /// Replaces all products.

@@ -328,9 +328,11 @@ async fn told_to_stop() -> anyhow::Result<&'static str> {
     })
 }
 
-/// The gate turns new requests away, open ones finish, the journal empties. The listeners stay up meanwhile, so that who
+/// Who waits for an order to change is answered at once. The gate turns new requests away, open ones finish, the journal
+/// empties. The listeners stay up meanwhile, so that who
 /// comes is told to come again instead of being reset.
 async fn drain(service: &Service, listeners: &[ServerHandle; 2]) {
+    service.engine.watch.close();
     service.gate.drain().await;
     service.engine.drain().await;
     for listener in listeners {

@@ -11,6 +11,7 @@ use crate::keys::Keys;
 use crate::store::{RecoverError, Store};
 use crate::supervisor::Spawner;
 use crate::wallet::Wallets;
+use crate::watch::Watch;
 
 /// How many records may be under way at once, from decision to verdict. Mailboxes and lanes do not push back, so this
 /// bounds all of them: eight full batches, or about half a second of full load. Beyond it the answer is 503.
@@ -41,6 +42,8 @@ pub struct Engine {
     pub wallets: Wallets,
     /// The inventory actors.
     pub inventory: Inventory,
+    /// Who waits for an order to change; what commits a change says so here.
+    pub watch: Arc<Watch>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) journal: Journal,
     pub(crate) admission: Arc<Semaphore>,
@@ -61,6 +64,7 @@ impl Engine {
         Ok(Self {
             wallets: Wallets::new(parts.spawner.clone(), Arc::clone(&parts.store)),
             inventory: Inventory::new(parts.spawner, Arc::clone(&parts.store)),
+            watch: Watch::new(),
             keys: Keys::new(Arc::clone(&parts.clock)),
             journal: Journal::start(lanes, parts.metrics, parts.spawn),
             admission: Arc::new(Semaphore::new(MAX_ADMITTED as usize)),

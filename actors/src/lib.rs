@@ -11,3 +11,4 @@ pub mod supervisor;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod wallet;
+pub mod watch;

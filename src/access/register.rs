@@ -20,6 +20,7 @@ use dashmap::DashMap;
 use time::OffsetDateTime;
 use vouchsafe_actors::domain::approval::ApprovalRule;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
+use vouchsafe_actors::domain::scope::Scope;
 
 use super::allowlist::Allowlist;
 use super::client_address::ClientAddress;
@@ -53,6 +54,8 @@ pub struct PartnerAccess {
     pub name: String,
     /// The networks it calls from.
     pub allowlist: Allowlist,
+    /// What it may order; `None` is everything.
+    pub scope: Option<Arc<Scope>>,
     /// Whether it may call at all.
     pub standing: Standing,
     /// The limits of its own.

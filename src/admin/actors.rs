@@ -19,7 +19,7 @@ pub(super) const MAX_SHOWN: usize = 10_000;
 
 /// The live actors.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Actors)]
+#[schema(as = LiveActors)]
 pub(super) struct Answer {
     /// All of a kind together, for each kind.
     sums: Vec<Sum>,
@@ -49,7 +49,7 @@ struct Sum {
 
 /// A live actor.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Actor)]
+#[schema(as = LiveActor)]
 struct Shown {
     /// `wallet` or `inventory`.
     kind: &'static str,

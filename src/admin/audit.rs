@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::operator::Operator;
 use crate::errors::ApiError;
-use crate::http::Page;
+use crate::http::{Page, period};
 use crate::service::Service;
 use crate::store::{AuditFilter, AuditRow};
 
@@ -38,21 +38,27 @@ pub(super) struct EntryBody {
     trace_id: Option<String>,
 }
 
-/// `GET /audit`; filters: `operator`, `action`, `subject`.
+/// What the trail is filtered by.
+const FILTERS: [&str; 5] = ["operator", "action", "subject", "from", "to"];
+
+/// `GET /audit`; filters: `operator`, `action`, `subject`, `from`, `to`.
 pub(super) async fn list(
     service: web::Data<Service>,
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &["operator", "action", "subject"])?;
+    let page = Page::read(&request, &FILTERS)?;
     let filter = |name| page.filter(name).map(ToOwned::to_owned);
     let filter = AuditFilter {
         operator: filter("operator"),
         action: filter("action"),
         subject: filter("subject"),
+        period: period::of(&page)?,
     };
-    let before = page.after.as_deref().and_then(|id| id.parse().ok());
-    let rows = service.store.list_audit(filter, before, page.limit + 1).await?;
+    let rows = service
+        .store
+        .list_audit(filter, page.after()?, page.fetch())
+        .await?;
     let bodies = rows.into_iter().map(EntryBody::from).collect();
     Ok(page.answer(bodies, |entry: &EntryBody| entry.audit_id.to_string()))
 }

@@ -34,9 +34,9 @@ pub(super) async fn list_categories(
 ) -> Result<HttpResponse, ApiError> {
     let page = Page::read(&request, &[])?;
     let all = service.store.list_categories().await?.into_iter();
-    let after = page.after.clone();
+    let after = page.after::<String>()?;
     let rest = all.filter(|category| after.as_ref().is_none_or(|after| category.category_id > *after));
-    Ok(page.answer(rest.take(page.limit + 1).collect(), |category| {
+    Ok(page.answer(rest.take(page.fetch()).collect(), |category| {
         category.category_id.clone()
     }))
 }
@@ -77,10 +77,7 @@ pub(super) async fn list_products(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = Page::read(&request, &[])?;
-    let products = service
-        .store
-        .list_products(page.after.clone(), page.limit + 1)
-        .await?;
+    let products = service.store.list_products(page.after()?, page.fetch()).await?;
     let shown = products.iter().map(ShownProduct::of).collect();
     Ok(page.answer(shown, |product| product.product_id().to_string()))
 }

@@ -137,10 +137,10 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, ApiError> {
     let page = Page::read(&request, &[])?;
     let partner_id = partners::parse_id(&partner_id)?;
-    let before = page.after.as_deref().and_then(|id| id.parse().ok());
+    let before = page.after()?;
     let found = service
         .store
-        .list_credentials(partner_id, before, page.limit + 1)
+        .list_credentials(partner_id, before, page.fetch())
         .await?;
     if found.is_empty() && service.store.find_partner(partner_id).await?.is_none() {
         return Err(partners::not_found());

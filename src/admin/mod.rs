@@ -10,6 +10,7 @@ mod catalogue;
 mod credentials;
 mod openapi;
 mod operator;
+mod orders;
 mod partners;
 mod products;
 mod stock;
@@ -86,6 +87,8 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .route(post().to(stock::import)),
         )
         .service(resource("/stock/void", "POST").route(post().to(stock::void)))
+        .service(resource("/orders", "GET").route(get().to(orders::list)))
+        .service(resource("/orders/{order_id}", "GET").route(get().to(orders::get)))
         .service(resource("/actors", "GET").route(get().to(actors::list)))
         .service(resource("/audit", "GET").route(get().to(audit::list)))
         .default_service(web::to(http::no_route));

@@ -104,8 +104,7 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = Page::read(&request, &[])?;
-    let before = page.after.as_deref().and_then(|id| id.parse().ok());
-    let partners = service.store.list_partners(before, page.limit + 1).await?;
+    let partners = service.store.list_partners(page.after()?, page.fetch()).await?;
     Ok(page.answer(partners, |partner| partner.partner_id.to_string()))
 }
 

@@ -179,6 +179,15 @@ impl PageOptions {
     }
 }
 
+/// The filters that are given, as a query.
+pub(super) fn filters<const N: usize>(
+    given: [(&'static str, &Option<String>); N],
+) -> impl Iterator<Item = Parameter> {
+    given
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value.clone()?)))
+}
+
 fn kept_token(data_dir: &Path) -> anyhow::Result<SecretString> {
     let path = data_dir.join(OPERATOR_TOKEN_FILE);
     let text = std::fs::read_to_string(&path).with_context(|| {

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::Outcome;
-use super::admin::{Admin, AdminOptions, PageOptions};
+use super::admin::{Admin, AdminOptions, PageOptions, filters};
 use super::show::Column;
 
 const ACTOR_COLUMNS: [Column; 6] = [
@@ -65,6 +65,12 @@ pub(super) struct AuditQuery {
     /// To what: an id.
     #[arg(long)]
     subject: Option<String>,
+    /// From then on: a date or an RFC 3339 time.
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Before then.
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
     #[command(flatten)]
     page: PageOptions,
 }
@@ -80,15 +86,12 @@ pub(super) async fn actors(query: &ActorsQuery, admin: &Admin) -> anyhow::Result
 /// Runs `vouchsafe audit`.
 pub(super) async fn audit(query: &AuditQuery, admin: &Admin) -> anyhow::Result<Outcome> {
     let mut pairs = query.page.query();
-    let filters = [
+    pairs.extend(filters([
         ("operator", &query.operator),
         ("action", &query.action),
         ("subject", &query.subject),
-    ];
-    pairs.extend(
-        filters
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value.clone()?))),
-    );
+        ("from", &query.from),
+        ("to", &query.to),
+    ]));
     admin.list("/audit", &pairs, &AUDIT_COLUMNS).await
 }

@@ -9,6 +9,7 @@ mod catalogue;
 mod client;
 mod credential;
 mod look;
+mod order;
 mod partner;
 mod show;
 mod stock;
@@ -44,6 +45,8 @@ pub enum Command {
     Stock(stock::StockArgs),
     /// Wallets: add money, correct a balance.
     Wallet(wallet::WalletArgs),
+    /// Orders: look for them, whosever they are.
+    Order(order::OrderArgs),
     /// The live actors, the busiest first.
     Actors(look::ActorsArgs),
     /// The operators' trail, newest first.
@@ -135,6 +138,7 @@ async fn dispatch(command: Command, nearby: &Nearby) -> anyhow::Result<Outcome> 
         Command::Product(args) => catalogue::product(args.action, &admin(args.options)?).await,
         Command::Stock(args) => stock::run(args.action, &admin(args.options)?).await,
         Command::Wallet(args) => wallet::run(args.action, &admin(args.options)?).await,
+        Command::Order(args) => order::run(args.action, &admin(args.options)?).await,
         Command::Actors(args) => look::actors(&args.query, &admin(args.options)?).await,
         Command::Audit(args) => look::audit(&args.query, &admin(args.options)?).await,
         Command::Verify(args) => verify::run(args, &nearby.data_dir).await,

@@ -7,6 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::caller::Caller;
+use super::etag;
 use super::list::Page;
 use crate::errors::ApiError;
 use crate::service::Service;
@@ -32,30 +33,28 @@ pub(super) struct CategoryBody {
 /// `VALIDATION_FAILED` and `INVALID_CURSOR`.
 pub async fn list(
     service: web::Data<Service>,
-    _caller: Caller,
+    caller: Caller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = Page::read(&request, &[])?;
-    let catalogue = service.catalogue.now();
+    let after = page.after::<String>()?;
+    let assortment = service.catalogue.of(&caller.partner);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for product in catalogue.products() {
+    for product in assortment.products() {
         *counts.entry(&product.category_id).or_default() += 1;
     }
     let categories = service.store.list_categories().await?;
     let shown = categories.into_iter().filter_map(|category| {
         let product_count = *counts.get(category.category_id.as_str())?;
-        let after = page
-            .after
-            .as_deref()
-            .is_none_or(|after| category.category_id.as_str() > after);
-        after.then_some(CategoryBody {
+        let comes = after.as_ref().is_none_or(|after| category.category_id > *after);
+        comes.then_some(CategoryBody {
             category_id: category.category_id,
             name: category.name,
             parent_id: category.parent_id,
             product_count,
         })
     });
-    Ok(page.answer(shown.take(page.limit + 1).collect(), |body| {
-        body.category_id.clone()
-    }))
+    let shown = shown.take(page.fetch()).collect();
+    let envelope = page.envelope(shown, |body: &CategoryBody| body.category_id.clone());
+    etag::answer(&request, &envelope)
 }

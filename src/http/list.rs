@@ -1,4 +1,10 @@
-//! What every list has in common: its envelope, its `limit`, its opaque cursor.
+//! What every list has in common: its envelope, its `limit`, its filters, its opaque cursor.
+//!
+//! Rule: a cursor says after which entry the next page begins, and carries a hash of its list and filters, so that it is
+//! good for no other. It gives no right: whose entries are listed is never taken from it.
+
+use std::fmt::Display;
+use std::str::FromStr;
 
 use actix_web::{HttpRequest, HttpResponse};
 use base64::Engine as _;
@@ -14,11 +20,18 @@ pub(crate) const DEFAULT_LIMIT: usize = 25;
 /// Most that a page has (contract §3).
 pub(crate) const MAX_LIMIT: usize = 100;
 
+/// Longest value of a filter: enough for 128 characters of any script and for every id. Bytes.
+const MAX_FILTER: usize = 512;
+
+/// Longest key that a cursor carries: a number for each wallet of a partner, of which there is one a currency. Bytes.
+const MAX_KEY: usize = 8_192;
+
 /// How much of the hash over list and filters a cursor carries. Bytes.
 const FILTER_HASH: usize = 8;
 
+/// A page on the wire (contract §3).
 #[derive(Debug, Serialize)]
-struct Envelope<T> {
+pub struct Envelope<T> {
     data: Vec<T>,
     has_more: bool,
     next_cursor: Option<String>,
@@ -27,10 +40,8 @@ struct Envelope<T> {
 /// Which page of a list is asked for, under which filters.
 #[derive(Debug)]
 pub struct Page {
-    /// How many.
-    pub limit: usize,
-    /// After which entry: what its `key` was.
-    pub after: Option<String>,
+    limit: usize,
+    after: Option<String>,
     list: String,
     filters: Vec<(String, String)>,
 }
@@ -39,15 +50,17 @@ impl Page {
     /// Reads `limit`, `cursor` and the filters of this list from the query; anything else is refused.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED` for an unknown or repeated parameter or a limit out of range, `INVALID_CURSOR` for a cursor
-    /// that is not of this list with these filters.
+    /// `VALIDATION_FAILED` for an unknown or repeated parameter, a limit out of range or a filter that is no text,
+    /// `INVALID_CURSOR` for a cursor that is not of this list with these filters.
     pub fn read(request: &HttpRequest, filters: &[&str]) -> Result<Self, ApiError> {
-        let pairs = query_pairs(request)?;
-        let list = request.path().to_owned();
+        Self::of(request.path(), pairs_of(request.query_string())?, filters)
+    }
+
+    fn of(list: &str, pairs: Vec<(String, String)>, filters: &[&str]) -> Result<Self, ApiError> {
         let mut page = Self {
             limit: DEFAULT_LIMIT,
             after: None,
-            list,
+            list: list.to_owned(),
             filters: Vec::new(),
         };
         let mut cursor = None;
@@ -55,7 +68,10 @@ impl Page {
             match name.as_str() {
                 "limit" => page.limit = parse_limit(&value)?,
                 "cursor" => cursor = Some(value),
-                known if filters.contains(&known) => page.filters.push((name, value)),
+                known if filters.contains(&known) => {
+                    check(known, &value)?;
+                    page.filters.push((name, value));
+                }
                 _ => return Err(ApiError::invalid(name, "this list has no such parameter")),
             }
         }
@@ -64,28 +80,83 @@ impl Page {
         Ok(page)
     }
 
+    /// How many are shown.
+    #[must_use]
+    pub const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// How many to fetch: one more than are shown, which says whether there are more.
+    #[must_use]
+    pub const fn fetch(&self) -> usize {
+        self.limit + 1
+    }
+
+    /// After which entry: what its key was.
+    ///
+    /// # Errors
+    /// `INVALID_CURSOR` for what is no key of this list.
+    pub fn after<K: FromStr>(&self) -> Result<Option<K>, ApiError> {
+        let key = self.after.as_deref().map(str::parse).transpose();
+        key.map_err(|_| foreign_cursor())
+    }
+
     /// The value of a filter.
     #[must_use]
     pub fn filter(&self, name: &str) -> Option<&str> {
-        self.filters
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_str())
+        let found = self.filters.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
     }
 
-    /// The answer: `entries` has up to one more than `limit`, and the one too many says that there is more.
-    pub fn answer<T: Serialize>(&self, mut entries: Vec<T>, key: impl Fn(&T) -> String) -> HttpResponse {
+    /// The value of a filter that is more than text.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED` for what cannot be read.
+    pub fn parsed<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, ApiError> {
+        let value = self.filter(name).map(str::parse).transpose();
+        value.map_err(|error: T::Err| ApiError::invalid(name, error.to_string()))
+    }
+
+    /// The value of a filter that is one of some words.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED` for another one.
+    pub fn one_of<T: Copy>(
+        &self,
+        name: &str,
+        all: &[T],
+        word: fn(T) -> &'static str,
+    ) -> Result<Option<T>, ApiError> {
+        let Some(value) = self.filter(name) else {
+            return Ok(None);
+        };
+        let found = all.iter().copied().find(|one| word(*one) == value);
+        let words = || all.iter().map(|one| word(*one)).collect::<Vec<_>>().join(", ");
+        found
+            .map(Some)
+            .ok_or_else(|| ApiError::invalid(name, format!("expected one of {}", words())))
+    }
+
+    /// The page: `entries` has up to one more than is shown, and the one too many says that there are more.
+    pub fn envelope<T>(&self, mut entries: Vec<T>, key: impl Fn(&T) -> String) -> Envelope<T> {
         let has_more = entries.len() > self.limit;
         entries.truncate(self.limit);
-        let next_cursor = entries
-            .last()
-            .filter(|_| has_more)
-            .map(|last| self.seal(&key(last)));
-        HttpResponse::Ok().json(Envelope {
+        let next = entries.last().filter(|_| has_more).map(key);
+        self.ending(entries, next)
+    }
+
+    /// The page with these entries, and the key by which the next one begins, if there is one.
+    pub fn ending<T>(&self, entries: Vec<T>, next: Option<impl ToString>) -> Envelope<T> {
+        Envelope {
             data: entries,
-            has_more,
-            next_cursor,
-        })
+            has_more: next.is_some(),
+            next_cursor: next.map(|key| self.seal(&key.to_string())),
+        }
+    }
+
+    /// The page as an answer.
+    pub fn answer<T: Serialize>(&self, entries: Vec<T>, key: impl Fn(&T) -> String) -> HttpResponse {
+        HttpResponse::Ok().json(self.envelope(entries, key))
     }
 
     fn seal(&self, key: &str) -> String {
@@ -93,15 +164,12 @@ impl Page {
     }
 
     fn open(&self, cursor: &str) -> Result<String, ApiError> {
-        let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
+        let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| foreign_cursor())?;
         let key = bytes
-            .as_deref()
-            .and_then(|bytes| bytes.strip_prefix(&self.filter_hash()[..]));
-        let key = key
+            .strip_prefix(&self.filter_hash()[..])
             .and_then(|key| std::str::from_utf8(key).ok())
-            .map(ToOwned::to_owned);
-        let message = "the cursor belongs to another list or other filters; begin without one";
-        key.ok_or_else(|| ApiError::new(Code::InvalidCursor, message))
+            .filter(|key| is_text(key, MAX_KEY));
+        key.map(ToOwned::to_owned).ok_or_else(foreign_cursor)
     }
 
     fn filter_hash(&self) -> [u8; FILTER_HASH] {
@@ -117,13 +185,31 @@ impl Page {
     }
 }
 
+/// What the database takes for a text.
+fn is_text(value: &str, max: usize) -> bool {
+    value.len() <= max && !value.contains('\0')
+}
+
+fn check(name: &str, value: &str) -> Result<(), ApiError> {
+    if is_text(value, MAX_FILTER) {
+        return Ok(());
+    }
+    let message = format!("expected at most {MAX_FILTER} bytes, none of them NUL");
+    Err(ApiError::invalid(name, message))
+}
+
+fn foreign_cursor() -> ApiError {
+    let message = "the cursor belongs to another list or other filters; begin without one";
+    ApiError::new(Code::InvalidCursor, message)
+}
+
 fn parse_limit(value: &str) -> Result<usize, ApiError> {
     let limit = value.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit));
     limit.ok_or_else(|| ApiError::invalid("limit", format!("expected 1 to {MAX_LIMIT}")))
 }
 
-fn query_pairs(request: &HttpRequest) -> Result<Vec<(String, String)>, ApiError> {
-    let pairs = actix_web::web::Query::<Vec<(String, String)>>::from_query(request.query_string());
+fn pairs_of(query: &str) -> Result<Vec<(String, String)>, ApiError> {
+    let pairs = actix_web::web::Query::<Vec<(String, String)>>::from_query(query);
     let pairs = pairs
         .map_err(|_| ApiError::invalid("query", "expected name=value pairs"))?
         .into_inner();
@@ -144,49 +230,4 @@ fn query_pairs(request: &HttpRequest) -> Result<Vec<(String, String)>, ApiError>
 }
 
 #[cfg(test)]
-mod tests {
-    use actix_web::test::TestRequest;
-
-    use super::*;
-
-    fn read(query: &str) -> Result<Page, ApiError> {
-        let request = TestRequest::with_uri(&format!("/list{query}")).to_http_request();
-        Page::read(&request, &["currency", "country"])
-    }
-
-    #[test]
-    fn limits_are_1_to_100() {
-        assert_eq!(read("").unwrap().limit, 25);
-        assert_eq!(read("?limit=100").unwrap().limit, 100);
-        for query in [
-            "?limit=0",
-            "?limit=101",
-            "?limit=-1",
-            "?limit=x",
-            "?limit=1&limit=2",
-            "?colour=red",
-        ] {
-            assert_eq!(read(query).unwrap_err().code, Code::ValidationFailed, "{query}");
-        }
-    }
-
-    #[test]
-    fn a_cursor_is_bound_to_its_filters() {
-        let cursor = read("?currency=USD&country=DE").unwrap().seal("entry-7");
-        let same = read(&format!("?country=DE&currency=USD&cursor={cursor}")).unwrap();
-        assert_eq!(same.after.as_deref(), Some("entry-7"));
-        for query in
-            ["?currency=EUR&country=DE", "?currency=USD", "?x=1"].map(|q| format!("{q}&cursor={cursor}"))
-        {
-            assert!(read(&query).is_err(), "{query}");
-        }
-        let other = TestRequest::with_uri(&format!("/other?country=DE&currency=USD&cursor={cursor}"))
-            .to_http_request();
-        assert_eq!(
-            Page::read(&other, &["currency", "country"]).unwrap_err().code,
-            Code::InvalidCursor
-        );
-        assert_eq!(read("?cursor=%21").unwrap_err().code, Code::InvalidCursor);
-        assert_eq!(read("?cursor=AAAA").unwrap_err().code, Code::InvalidCursor);
-    }
-}
+mod tests;

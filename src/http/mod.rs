@@ -3,14 +3,17 @@
 pub mod caller;
 pub mod categories;
 pub mod credentials;
+pub mod etag;
 mod gate;
 mod health;
 mod limits;
 pub mod list;
-mod openapi;
+pub(crate) mod openapi;
 pub mod orders;
 pub mod pages;
 mod payload;
+pub mod period;
+pub mod prefer;
 pub mod products;
 pub mod transactions;
 pub mod vouchers;
@@ -39,7 +42,11 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .service(resource("/categories", "GET").route(web::get().to(categories::list)))
                 .service(resource("/products", "GET").route(web::get().to(products::list)))
                 .service(resource("/products/{product_id}", "GET").route(web::get().to(products::get)))
-                .service(resource("/orders", "POST").route(web::post().to(orders::place)))
+                .service(
+                    resource("/orders", "GET, POST")
+                        .route(web::get().to(orders::list))
+                        .route(web::post().to(orders::place)),
+                )
                 .service(resource("/orders/{order_id}", "GET").route(web::get().to(orders::get)))
                 .service(resource("/orders/{order_id}/vouchers", "GET").route(web::get().to(vouchers::get)))
                 .service(resource("/wallets", "GET").route(web::get().to(wallets::list)))

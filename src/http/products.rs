@@ -8,6 +8,7 @@ use vouchsafe_actors::domain::money::{Amount, Currency, Money};
 use vouchsafe_actors::domain::product::{ExpiryPolicy, Product, ProductId, Redemption, Route, Sku};
 
 use super::caller::Caller;
+use super::etag;
 use super::list::Page;
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
@@ -88,31 +89,33 @@ struct StockBody {
     availability: Availability,
 }
 
-/// `GET /products`.
+/// `GET /products`; filters: `currency`, `country`, `category_id`.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` and `INVALID_CURSOR`.
 pub async fn list(
     service: web::Data<Service>,
-    _caller: Caller,
+    caller: Caller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = Page::read(&request, &["currency", "country", "category_id"])?;
-    let catalogue = service.catalogue.now();
-    let mut products: Vec<&Product> = catalogue
+    let assortment = service.catalogue.of(&caller.partner);
+    let mut products: Vec<&Product> = assortment
         .products()
         .filter(|product| matches(product, &page))
         .collect();
     products.sort_by(|a, b| a.product_id.cmp(&b.product_id));
-    let after = page.after.as_deref();
-    products.retain(|product| after.is_none_or(|after| product.product_id.as_str() > after));
-    products.truncate(page.limit + 1);
+    if let Some(after) = page.after::<ProductId>()? {
+        products.retain(|product| product.product_id > after);
+    }
+    products.truncate(page.fetch());
     let free = service.store.free_vouchers(&products).await?;
     let bodies = products
         .into_iter()
         .map(|product| ProductBody::of(product, &free))
         .collect();
-    Ok(page.answer(bodies, |body: &ProductBody<'_>| body.product_id.to_string()))
+    let envelope = page.envelope(bodies, |body: &ProductBody<'_>| body.product_id.to_string());
+    etag::answer(&request, &envelope)
 }
 
 fn matches(product: &Product, page: &Page) -> bool {
@@ -134,8 +137,9 @@ fn matches(product: &Product, page: &Page) -> bool {
 /// `PRODUCT_NOT_FOUND`.
 pub async fn get(
     service: web::Data<Service>,
-    _caller: Caller,
+    caller: Caller,
     product_id: web::Path<String>,
+    request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let not_found = || {
         ApiError::new(
@@ -144,8 +148,8 @@ pub async fn get(
         )
     };
     let product_id = product_id.parse().map_err(|_| not_found())?;
-    let catalogue = service.catalogue.now();
-    let product = catalogue.get(&product_id).ok_or_else(not_found)?;
+    let assortment = service.catalogue.of(&caller.partner);
+    let product = assortment.get(&product_id).ok_or_else(not_found)?;
     let free = service.store.free_vouchers(&[product]).await?;
     let stock = denominations(product, &free)
         .into_iter()
@@ -157,7 +161,7 @@ pub async fn get(
         stock: Some(stock.collect()),
         ..ProductBody::of(product, &free)
     };
-    Ok(HttpResponse::Ok().json(body))
+    etag::answer(&request, &body)
 }
 
 impl<'a> ProductBody<'a> {

@@ -1,4 +1,4 @@
-//! `/transactions`: every movement of money in this partner's wallets, newest first.
+//! `/transactions`: every movement of money in this partner's wallets, newest first; those of a wallet by their numbers.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -10,9 +10,13 @@ use vouchsafe_actors::domain::money::{Currency, Money};
 
 use super::caller::Caller;
 use super::list::Page;
-use crate::errors::{ApiError, Code};
+use super::period;
+use crate::errors::ApiError;
 use crate::service::Service;
-use crate::store::Transaction;
+use crate::store::{Transaction, TransactionFilter};
+
+/// What entries are listed by.
+const FILTERS: [&str; 5] = ["from", "to", "order_id", "type", "currency"];
 
 /// A movement of money in a wallet.
 #[derive(Debug, Serialize, ToSchema)]
@@ -63,7 +67,7 @@ impl From<Transaction> for TransactionBody {
     }
 }
 
-/// `GET /transactions`.
+/// `GET /transactions`; filters: `from`, `to`, `order_id`, `type`, `currency`.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` and `INVALID_CURSOR`.
@@ -72,14 +76,17 @@ pub async fn list(
     caller: Caller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &[])?;
-    let after = page.after.as_deref().map(str::parse::<TransactionId>).transpose();
-    let after =
-        after.map_err(|_| ApiError::new(Code::InvalidCursor, "the cursor is not one of this list"))?;
-    let entries = service
+    let page = Page::read(&request, &FILTERS)?;
+    let filter = TransactionFilter {
+        period: period::of(&page)?,
+        order_id: page.parsed("order_id")?,
+        kind: page.one_of("type", &LedgerKind::ALL, LedgerKind::as_str)?,
+        currency: page.parsed("currency")?,
+    };
+    let found = service
         .store
-        .list_transactions(caller.partner_id(), after, page.limit + 1)
+        .list_transactions(caller.partner_id(), filter, page.after()?, page.limit())
         .await?;
-    let bodies = entries.into_iter().map(TransactionBody::from).collect();
-    Ok(page.answer(bodies, |body| body.transaction_id.to_string()))
+    let bodies = found.entries.into_iter().map(TransactionBody::from).collect();
+    Ok(HttpResponse::Ok().json(page.ending(bodies, found.next)))
 }

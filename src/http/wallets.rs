@@ -41,9 +41,9 @@ pub async fn list(
     let page = Page::read(&request, &[])?;
     let wallets = service.store.list_wallets(caller.partner_id()).await?;
     let bodies = wallets.into_iter().map(WalletBody::of);
-    let after = page.after.as_deref();
-    let bodies = bodies.filter(|body| after.is_none_or(|after| body.currency.as_str() > after));
-    Ok(page.answer(bodies.take(page.limit + 1).collect(), |body| {
+    let after = page.after::<Currency>()?;
+    let bodies = bodies.filter(|body| after.is_none_or(|after| body.currency > after));
+    Ok(page.answer(bodies.take(page.fetch()).collect(), |body| {
         body.currency.to_string()
     }))
 }

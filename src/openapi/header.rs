@@ -29,6 +29,10 @@ pub(crate) enum Header {
     MaybeRateLimitPolicy,
     /// `RateLimit`, where the caller may not be known.
     MaybeRateLimit,
+    /// `ETag`.
+    EntityTag,
+    /// `Preference-Applied`.
+    PreferenceApplied,
 }
 
 /// What an answer of this status says of the limit of its class. Who is not known, or came too early to be looked at, is
@@ -42,7 +46,7 @@ pub(super) const fn limits(status: u16) -> &'static [Header] {
 }
 
 impl Header {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::TraceId,
         Self::Location,
         Self::Replayed,
@@ -52,6 +56,8 @@ impl Header {
         Self::RateLimit,
         Self::MaybeRateLimitPolicy,
         Self::MaybeRateLimit,
+        Self::EntityTag,
+        Self::PreferenceApplied,
     ];
 
     /// Its name on the wire.
@@ -63,6 +69,8 @@ impl Header {
             Self::RetryAfter | Self::MaybeRetryAfter => "Retry-After",
             Self::RateLimitPolicy | Self::MaybeRateLimitPolicy => "RateLimit-Policy",
             Self::RateLimit | Self::MaybeRateLimit => "RateLimit",
+            Self::EntityTag => "ETag",
+            Self::PreferenceApplied => "Preference-Applied",
         }
     }
 
@@ -81,7 +89,12 @@ impl Header {
     const fn is_required(self) -> bool {
         matches!(
             self,
-            Self::TraceId | Self::Location | Self::RetryAfter | Self::RateLimitPolicy | Self::RateLimit
+            Self::TraceId
+                | Self::Location
+                | Self::RetryAfter
+                | Self::RateLimitPolicy
+                | Self::RateLimit
+                | Self::EntityTag
         )
     }
 
@@ -116,6 +129,10 @@ impl Header {
             Self::RateLimit | Self::MaybeRateLimit => {
                 "What is left of the limit: `r` requests now, more in `t` seconds."
             }
+            Self::EntityTag => {
+                "Names these very bytes: send it as `If-None-Match`, and nothing is sent again while they are the same."
+            }
+            Self::PreferenceApplied => "`wait=N`, where the request's `Prefer: wait=N` was granted.",
         }
     }
 
@@ -137,6 +154,8 @@ impl Header {
                 text.examples([r#""orders";q=100;w=60"#]).build()
             }
             Self::RateLimit | Self::MaybeRateLimit => text.examples([r#""orders";r=87;t=42"#]).build(),
+            Self::EntityTag => text.pattern(Some("^\"[^\"]+\"$")).build(),
+            Self::PreferenceApplied => text.pattern(Some("^wait=[0-9]+$")).build(),
         }
     }
 }

@@ -92,6 +92,35 @@ impl Operation {
         self.taking(in_header(Required::True, name, about, schema))
     }
 
+    /// A header that may be left out.
+    pub(crate) fn header(self, name: &str, about: &str, schema: impl Into<RefOr<Schema>>) -> Self {
+        self.taking(in_header(Required::False, name, about, schema))
+    }
+
+    /// An answer that is sent again only when it has changed.
+    pub(crate) fn tagged(self) -> Self {
+        self.header(
+            "If-None-Match",
+            "The `ETag` of the answer that you have.",
+            text("\"9f86d081884c7d659a2feaa0c55ad015\""),
+        )
+        .answers(Answer::empty(304, "Nothing has changed since.").with(Header::EntityTag))
+    }
+
+    /// A list of what lies between two moments.
+    pub(crate) fn dated(self) -> Self {
+        self.query(
+            "from",
+            "Only what is of this moment or later: a date (its midnight in UTC) or an RFC 3339 time.",
+            text("2026-11-20"),
+        )
+        .query(
+            "to",
+            "Only what is before this moment: a date (its midnight in UTC) or an RFC 3339 time.",
+            text("2026-11-21T12:00:00Z"),
+        )
+    }
+
     /// A page of a list: how many, and after which.
     pub(crate) fn paged(self) -> Self {
         self.query(

@@ -4,12 +4,12 @@
 //! is written comes from types that hold no code and no secret.
 
 use serde::Serialize;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgPool, QueryBuilder};
 use time::OffsetDateTime;
 use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::ledger::BookedBy;
 
-use super::PgStore;
+use super::{Period, PgStore};
 
 /// Who is behind a write, and the request it came with. Writes of operators take one, and those of partners that change
 /// who has access.
@@ -77,6 +77,8 @@ pub struct AuditFilter {
     pub action: Option<String>,
     /// To this.
     pub subject: Option<String>,
+    /// In this time.
+    pub period: Period,
 }
 
 /// How many changes are compared: more than can be under way at once.
@@ -154,27 +156,39 @@ impl PgStore {
         before: Option<i64>,
         limit: usize,
     ) -> Result<Vec<AuditRow>, sqlx::Error> {
-        self.run(move |pool| async move {
-            sqlx::query_as(
-                "SELECT audit_id, at, operator, action, subject, before::text, after::text, trace_id
-                   FROM audit_log
-                  WHERE ($1::text IS NULL OR operator = $1)
-                    AND ($2::text IS NULL OR action = $2)
-                    AND ($3::text IS NULL OR subject = $3)
-                    AND ($4::bigint IS NULL OR audit_id < $4)
-                  ORDER BY audit_id DESC
-                  LIMIT $5",
-            )
-            .bind(filter.operator)
-            .bind(filter.action)
-            .bind(filter.subject)
-            .bind(before)
-            .bind(rows(limit))
-            .fetch_all(&pool)
+        self.run(move |pool| async move { list(&pool, filter, before, limit).await })
             .await
-        })
-        .await
     }
+}
+
+async fn list(
+    pool: &PgPool,
+    filter: AuditFilter,
+    before: Option<i64>,
+    limit: usize,
+) -> Result<Vec<AuditRow>, sqlx::Error> {
+    let mut query = QueryBuilder::new(
+        "SELECT audit_id, at, operator, action, subject, before::text, after::text, trace_id
+           FROM audit_log
+          WHERE true",
+    );
+    filter.period.restrict(&mut query, "at");
+    for (condition, value) in [
+        (" AND operator = ", filter.operator),
+        (" AND action = ", filter.action),
+        (" AND subject = ", filter.subject),
+    ] {
+        if let Some(value) = value {
+            query.push(condition).push_bind(value);
+        }
+    }
+    if let Some(before) = before {
+        query.push(" AND audit_id < ").push_bind(before);
+    }
+    query
+        .push(" ORDER BY audit_id DESC LIMIT ")
+        .push_bind(rows(limit));
+    query.build_query_as().persistent(false).fetch_all(pool).await
 }
 
 /// A number of rows, as SQL counts them.

@@ -45,15 +45,17 @@ impl PgStore {
             .await
     }
 
-    /// All categories, by id.
+    /// All categories, by the bytes of their ids.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list_categories(&self) -> Result<Vec<Category>, sqlx::Error> {
         self.run(|pool| async move {
-            sqlx::query_as("SELECT category_id, name, parent_id FROM categories ORDER BY category_id")
-                .fetch_all(&pool)
-                .await
+            sqlx::query_as(
+                "SELECT category_id, name, parent_id FROM categories ORDER BY category_id COLLATE \"C\"",
+            )
+            .fetch_all(&pool)
+            .await
         })
         .await
     }

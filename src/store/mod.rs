@@ -21,6 +21,7 @@ mod node;
 mod nodes;
 mod orders;
 mod partners;
+mod period;
 mod products;
 mod rotation;
 pub mod schema;
@@ -48,15 +49,17 @@ pub(crate) use error::describe;
 pub use inventory::CHUNK_VOUCHERS;
 pub use node::PgNode;
 pub use nodes::{LEASE_S, NodeIdentity};
-pub use partners::terms::{ApprovalRule, OtherCurrencies, Scope, Thresholds};
+pub use orders::OrderFilter;
+pub use partners::terms::{ApprovalRule, OtherCurrencies, Thresholds};
 pub use partners::{Change, DEFAULT_CANCEL_WINDOW_S, Partner};
+pub use period::Period;
 pub use products::{PutProduct, ShownProduct};
 pub use rotation::{Rotated, Rotation, Succession};
 pub use stock::{
     FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, StockBatch, StockLevel, VoidOutcome,
     VoidTarget, Voided,
 };
-pub use transactions::Transaction;
+pub use transactions::{LedgerPage, LedgerPlace, Transaction, TransactionFilter};
 pub use wallets::WalletRow;
 
 /// What each connection asks of the server. A statement that waits or runs longer is an error, and certain; none of the

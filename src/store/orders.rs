@@ -1,7 +1,9 @@
 //! Orders as they are read: the row and what it holds, in one snapshot.
 
-use sqlx::PgPool;
+mod list;
+
 use sqlx::types::Json;
+use sqlx::{Postgres, QueryBuilder};
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, StockId, VoucherId};
@@ -10,6 +12,7 @@ use vouchsafe_actors::domain::order::{Milestone, Order, OrderLine, OrderStatus, 
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::voucher::{Allocation, Expiry, Shelved};
 
+pub use self::list::OrderFilter;
 use super::PgStore;
 
 /// A row that our own statements could not have written.
@@ -22,6 +25,7 @@ struct ImpossibleRow {
 
 #[derive(sqlx::FromRow)]
 struct OrderRow {
+    partner_id: Uuid,
     order_id: Uuid,
     status: String,
     currency: String,
@@ -53,8 +57,39 @@ impl PgStore {
         partner_id: PartnerId,
         order_id: OrderId,
     ) -> Result<Option<Order>, sqlx::Error> {
-        self.run(move |pool| async move { find(&pool, partner_id, order_id).await })
-            .await
+        self.run(move |pool| async move {
+            let mut query = begin();
+            query
+                .push("SELECT * FROM orders WHERE partner_id = ")
+                .push_bind(partner_id.as_uuid());
+            query.push(" AND order_id = ").push_bind(order_id.as_uuid());
+            let row: Option<OrderRow> = end(&mut query).build_query_as().fetch_optional(&pool).await?;
+            row.map(Order::try_from).transpose()
+        })
+        .await
+    }
+
+    /// Where the order of this partner stands.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn find_order_status(
+        &self,
+        partner_id: PartnerId,
+        order_id: OrderId,
+    ) -> Result<Option<OrderStatus>, sqlx::Error> {
+        self.run(move |pool| async move {
+            let word: Option<String> =
+                sqlx::query_scalar("SELECT status FROM orders WHERE partner_id = $1 AND order_id = $2")
+                    .bind(partner_id.as_uuid())
+                    .bind(order_id.as_uuid())
+                    .fetch_optional(&pool)
+                    .await?;
+            let read =
+                |word: String| OrderStatus::from_word(&word).ok_or_else(|| impossible(order_id, "status"));
+            word.map(read).transpose()
+        })
+        .await
     }
 }
 
@@ -79,10 +114,17 @@ impl PgStore {
     }
 }
 
-async fn find(pool: &PgPool, partner_id: PartnerId, order_id: OrderId) -> Result<Option<Order>, sqlx::Error> {
-    let row: Option<OrderRow> = sqlx::query_as(
-        "SELECT o.*, v.*
-           FROM orders AS o
+/// Begins a statement that reads orders with what they hold; which rows of `orders` comes next.
+fn begin() -> QueryBuilder<Postgres> {
+    QueryBuilder::new("WITH o AS (")
+}
+
+/// Ends it: one statement, however many orders there are.
+fn end(query: &mut QueryBuilder<Postgres>) -> &mut QueryBuilder<Postgres> {
+    query.push(
+        ")
+         SELECT o.*, v.*
+           FROM o
           CROSS JOIN LATERAL (
                 SELECT COALESCE(array_agg(h.voucher_id), '{}') AS voucher_ids,
                        COALESCE(array_agg(h.line), '{}') AS voucher_lines,
@@ -97,43 +139,46 @@ async fn find(pool: &PgPool, partner_id: PartnerId, order_id: OrderId) -> Result
                      ORDER BY a.line, s.expiry NULLS LAST, a.stock_id
                   ) AS h
                 ) AS v
-          WHERE o.partner_id = $1 AND o.order_id = $2",
+          ORDER BY o.order_id DESC",
     )
-    .bind(partner_id.as_uuid())
-    .bind(order_id.as_uuid())
-    .fetch_optional(pool)
-    .await?;
-    row.map(|row| row.into_order(partner_id))
-        .transpose()
-        .map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+fn impossible(order_id: OrderId, column: &'static str) -> sqlx::Error {
+    sqlx::Error::Decode(Box::new(ImpossibleRow { order_id, column }))
+}
+
+impl TryFrom<OrderRow> for Order {
+    type Error = sqlx::Error;
+
+    fn try_from(row: OrderRow) -> Result<Self, sqlx::Error> {
+        let order_id = OrderId::from_uuid(row.order_id);
+        let status = OrderStatus::from_word(&row.status).ok_or_else(|| impossible(order_id, "status"))?;
+        let currency = row
+            .currency
+            .parse()
+            .map_err(|_| impossible(order_id, "currency"))?;
+        let vouchers = row.vouchers().ok_or_else(|| impossible(order_id, "line"))?;
+        Ok(Self {
+            order_id,
+            partner_id: PartnerId::from_uuid(row.partner_id),
+            status,
+            total: Amount::from_minor(row.total).of(currency),
+            fulfilled_from: row.fulfilled_from.as_deref().and_then(Source::from_word),
+            reference: row.reference,
+            metadata: row.metadata.map(Into::into),
+            lines: row.lines.0,
+            vouchers,
+            refunded: Amount::from_minor(row.refunded),
+            closed: row.closed,
+            pending_reason: row.pending_reason.as_deref().and_then(PendingReason::from_word),
+            timeline: row.timeline.0,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
+    }
 }
 
 impl OrderRow {
-    fn into_order(self, partner_id: PartnerId) -> Result<Order, ImpossibleRow> {
-        let order_id = OrderId::from_uuid(self.order_id);
-        let impossible = |column| ImpossibleRow { order_id, column };
-        let status = OrderStatus::from_word(&self.status).ok_or(impossible("status"))?;
-        let currency = self.currency.parse().map_err(|_| impossible("currency"))?;
-        let vouchers = self.vouchers().ok_or(impossible("line"))?;
-        Ok(Order {
-            order_id,
-            partner_id,
-            status,
-            total: Amount::from_minor(self.total).of(currency),
-            fulfilled_from: self.fulfilled_from.as_deref().and_then(Source::from_word),
-            reference: self.reference,
-            metadata: self.metadata.map(Into::into),
-            lines: self.lines.0,
-            vouchers,
-            refunded: Amount::from_minor(self.refunded),
-            closed: self.closed,
-            pending_reason: self.pending_reason.as_deref().and_then(PendingReason::from_word),
-            timeline: self.timeline.0,
-            created_at: self.created_at,
-            updated_at: self.updated_at,
-        })
-    }
-
     fn vouchers(&self) -> Option<Vec<Allocation>> {
         let rows = self
             .voucher_ids

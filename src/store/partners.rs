@@ -13,8 +13,9 @@ use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::PartnerId;
+use vouchsafe_actors::domain::scope::Scope;
 
-use self::terms::{ApprovalRule, Scope};
+use self::terms::ApprovalRule;
 use super::PgStore;
 use super::audit::{self, By, Deed, NOTHING, rows};
 use super::credentials;
@@ -90,6 +91,7 @@ impl Partner {
             partner_id: self.partner_id,
             name: self.name.clone(),
             allowlist: self.allowlist.clone(),
+            scope: self.catalogue.clone().map(Arc::new),
             standing: if self.suspended {
                 Standing::Suspended
             } else {

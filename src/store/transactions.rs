@@ -1,11 +1,16 @@
 //! Ledger entries as they are read: "transactions" on the wire.
 
+mod list;
+mod place;
+
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{OrderId, PartnerId, TransactionId};
 use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::money::{Amount, Currency};
 
+pub use self::list::TransactionFilter;
+pub use self::place::{LedgerPage, LedgerPlace};
 use super::PgStore;
 
 /// A ledger entry. Amounts in minor units.
@@ -88,35 +93,6 @@ impl PgStore {
                     .fetch_optional(&pool)
                     .await?;
             row.map(Transaction::try_from).transpose()
-        })
-        .await
-    }
-
-    /// The newest ledger entries of a partner, before `before` where it is given.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_transactions(
-        &self,
-        partner_id: PartnerId,
-        before: Option<TransactionId>,
-        limit: usize,
-    ) -> Result<Vec<Transaction>, sqlx::Error> {
-        self.run(move |pool| async move {
-            let rows: Vec<TransactionRow> = sqlx::query_as(
-                "SELECT *
-                   FROM ledger
-                  WHERE partner_id = $1
-                    AND ($2::uuid IS NULL OR transaction_id < $2)
-                  ORDER BY transaction_id DESC
-                  LIMIT $3",
-            )
-            .bind(partner_id.as_uuid())
-            .bind(before.map(TransactionId::as_uuid))
-            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-            .fetch_all(&pool)
-            .await?;
-            rows.into_iter().map(Transaction::try_from).collect()
         })
         .await
     }

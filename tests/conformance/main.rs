@@ -12,6 +12,7 @@
 
 mod frames;
 mod guards;
+mod list_plans;
 mod nodes;
 mod plans;
 mod proxy;

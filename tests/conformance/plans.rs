@@ -20,10 +20,10 @@ use vouchsafe_actors::testing::conformance::Subject;
 use crate::subject::PgSubject;
 
 /// The server has one log, and a piece of it must be one test's.
-static LOG: Mutex<()> = Mutex::const_new(());
+pub(crate) static LOG: Mutex<()> = Mutex::const_new(());
 
 /// What makes the server tell its plans, those of statements inside of functions too.
-const EXPLAIN: [(&str, &str); 5] = [
+pub(crate) const EXPLAIN: [(&str, &str); 5] = [
     ("session_preload_libraries", "auto_explain"),
     ("auto_explain.log_min_duration", "0"),
     ("auto_explain.log_nested_statements", "on"),
@@ -156,7 +156,7 @@ fn records(name: &str, stock: &mut Vec<Shelved>) -> Vec<Record> {
 }
 
 /// The plans in a piece of the log, each with its statement.
-fn plans(log: &str) -> Vec<Value> {
+pub(crate) fn plans(log: &str) -> Vec<Value> {
     let plans = log.split("plan:\n").skip(1).map(|rest| {
         let lines = rest.lines().take_while(|line| line.starts_with('\t'));
         lines.collect::<Vec<_>>().join("\n")

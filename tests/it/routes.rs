@@ -26,7 +26,7 @@ async fn what_is_no_route_is_404_and_a_wrong_method_405() {
         refused(&answer, 404, "ROUTE_NOT_FOUND");
     }
     for (method, path, allowed) in [
-        (Method::DELETE, "/api/v1/orders", "POST"),
+        (Method::DELETE, "/api/v1/orders", "GET, POST"),
         (Method::PUT, "/api/v1/orders/ord_0", "GET"),
         (Method::POST, "/api/v1/orders/ord_0/vouchers", "GET"),
         (Method::POST, "/api/v1/wallets", "GET"),

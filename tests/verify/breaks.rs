@@ -57,6 +57,10 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "order.moment",
+        &["UPDATE orders SET created_at = created_at + interval '1 microsecond' WHERE status = 'PENDING'"],
+    ),
+    (
         "order.partner",
         &["UPDATE wallets SET partner_id = gen_random_uuid()"],
     ),

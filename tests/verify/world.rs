@@ -161,7 +161,7 @@ impl Builder {
                 },
             });
         let at = SystemClock::new().now();
-        let (first, second) = (OrderId::generate(), OrderId::generate());
+        let (first, second) = (OrderId::at(at), OrderId::at(at));
         let delivered = Order::delivered(
             first,
             self.partner.partner_id,
@@ -227,7 +227,7 @@ impl Builder {
         let total = order.total.amount.minor();
         let pending = if order.vouchers.is_empty() { total } else { 0 };
         let movement = movement(
-            TransactionId::generate(),
+            TransactionId::debit_of(order.order_id),
             LedgerKind::Debit,
             -total,
             pending,

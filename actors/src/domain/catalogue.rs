@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::money::{Amount, AmountText, Currency, InvalidMoney};
 use super::order::{Fulfilment, PricedLine, PricedOrder};
 use super::product::{Product, ProductId, Sku};
+use super::scope::Scope;
 
 /// Most lines of an order (contract §3).
 pub const MAX_LINES: usize = 100;
@@ -107,17 +108,44 @@ impl Catalogue {
         self.products.get(product_id)
     }
 
-    /// All products, in no order.
-    pub fn products(&self) -> impl Iterator<Item = &Product> {
-        self.products.values().map(AsRef::as_ref)
-    }
-
     /// This catalogue with `product` new or replaced.
     #[must_use]
     pub fn with(&self, product: Product) -> Self {
         let mut products = self.products.clone();
         products.insert(product.product_id.clone(), Arc::new(product));
         Self { products }
+    }
+}
+
+/// The catalogue as one partner sees it: what lies outside of its scope is not there, to be seen or to be ordered.
+#[derive(Debug, Clone)]
+pub struct Assortment {
+    catalogue: Arc<Catalogue>,
+    scope: Option<Arc<Scope>>,
+}
+
+impl Assortment {
+    /// Of this catalogue what lies within `scope`; all of it where there is none.
+    #[must_use]
+    pub const fn new(catalogue: Arc<Catalogue>, scope: Option<Arc<Scope>>) -> Self {
+        Self { catalogue, scope }
+    }
+
+    /// The product of this id.
+    #[must_use]
+    pub fn get(&self, product_id: &ProductId) -> Option<&Product> {
+        let product = self.catalogue.get(product_id)?;
+        self.has(product).then_some(product)
+    }
+
+    /// All products, in no order.
+    pub fn products(&self) -> impl Iterator<Item = &Product> {
+        let all = self.catalogue.products.values().map(AsRef::as_ref);
+        all.filter(|product| self.has(product))
+    }
+
+    fn has(&self, product: &Product) -> bool {
+        self.scope.as_ref().is_none_or(|scope| scope.admits(product))
     }
 
     /// Gives every line its price.
@@ -151,8 +179,9 @@ impl Catalogue {
     }
 
     fn sold(&self, product_id: &str) -> Result<&Product, Unpriced> {
-        let known = product_id.parse().ok().and_then(|id| self.products.get(&id));
-        let product = known.ok_or_else(|| Unpriced::ProductNotFound(product_id.to_owned()))?;
+        let known: Option<ProductId> = product_id.parse().ok();
+        let product = known.and_then(|id| self.get(&id));
+        let product = product.ok_or_else(|| Unpriced::ProductNotFound(product_id.to_owned()))?;
         if product.discontinued {
             return Err(Unpriced::Discontinued(product.product_id.clone()));
         }

@@ -211,7 +211,7 @@ mod tests {
         let priced = priced(&[2, 1]);
         let at = datetime!(2026-01-01 0:00 UTC);
         let order = Order::delivered(
-            OrderId::generate(),
+            OrderId::at(at),
             PartnerId::generate(),
             &priced,
             allocations(&priced),
@@ -237,7 +237,7 @@ mod tests {
     fn a_cache_miss_tells_of_creation_alone() {
         let at = datetime!(2026-01-01 0:00 UTC);
         let order = Order::pending(
-            OrderId::generate(),
+            OrderId::at(at),
             PartnerId::generate(),
             &priced(&[3]),
             PendingReason::Vendor,
@@ -255,7 +255,7 @@ mod tests {
         let priced = priced(&[1]);
         let at = datetime!(2026-01-01 0:00 UTC);
         let order = Order::delivered(
-            OrderId::generate(),
+            OrderId::at(at),
             PartnerId::generate(),
             &priced,
             allocations(&priced),

@@ -11,5 +11,6 @@ pub mod money;
 pub mod order;
 pub mod product;
 pub mod schema;
+pub mod scope;
 pub mod stock;
 pub mod voucher;

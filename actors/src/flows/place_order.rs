@@ -23,7 +23,7 @@ use self::draft::Draft;
 use super::keyed::{self, Unanswered};
 use crate::domain::answer::{Answer, Fingerprint, KeyHash};
 use crate::domain::approval::{ApprovalRule, waits_for_approval};
-use crate::domain::catalogue::{Catalogue, RequestedOrder, Unpriced};
+use crate::domain::catalogue::{Assortment, RequestedOrder, Unpriced};
 use crate::domain::ids::PartnerId;
 use crate::domain::money::{Amount, Money};
 use crate::domain::order::{Fulfilment, Order, PendingReason, PricedLine, PricedOrder};
@@ -51,7 +51,7 @@ pub struct PlaceOrder {
     /// What is asked for.
     pub request: RequestedOrder,
     /// What this partner may order.
-    pub catalogue: Arc<Catalogue>,
+    pub assortment: Assortment,
     /// When its orders wait for an operator beside those of products that always do; `None` when nothing was agreed.
     pub approval_rule: Option<Arc<ApprovalRule>>,
     /// How many orders it placed before, if [`ApprovalRule::counts_orders`].
@@ -125,7 +125,7 @@ pub async fn place_order(
     wording: &dyn Wording,
 ) -> Result<Placed, NotPlaced> {
     let decide = async |attempt: &keyed::Attempt| {
-        let priced = command.catalogue.price(&command.request)?;
+        let priced = command.assortment.price(&command.request)?;
         if attempt.refuted_stock == SHELVES_DOUBTED_AFTER {
             needs(&priced)
                 .into_keys()

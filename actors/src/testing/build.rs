@@ -87,10 +87,14 @@ pub fn answer(body: &str) -> Answer {
     }
 }
 
-/// The order that the record of this name places.
+/// The order that the record of this name places, with an id of its time.
 #[must_use]
 pub fn order_id(name: &str) -> OrderId {
-    OrderId::from_uuid(uuid("order", name))
+    let (time, name) = (OrderId::first_at(NOW).as_uuid(), uuid("order", name));
+    let below_the_time = (1 << 62) - 1;
+    OrderId::from_uuid(Uuid::from_u128(
+        time.as_u128() | (name.as_u128() & below_the_time),
+    ))
 }
 
 /// The entry that the record of this name books.
@@ -166,7 +170,7 @@ pub fn pending(partner_id: PartnerId, name: &str, amount: i64) -> Record {
 
 fn accepted(partner_id: PartnerId, name: &str, order: Order, pending_orders: Amount) -> Record {
     let debit = Movement {
-        transaction_id: transaction_id(name),
+        transaction_id: TransactionId::debit_of(order.order_id),
         currency: order.total.currency,
         kind: LedgerKind::Debit,
         amount: order.total.amount.checked_neg().unwrap(),

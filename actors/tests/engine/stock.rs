@@ -34,19 +34,22 @@ fn needs_days(world: &World, days: u16) {
     world.set_catalogue(world.catalogue().with(product));
 }
 
-/// The days (after the first of 2031) on which the vouchers of the last order expire.
-fn days_of_last(world: &World) -> Vec<i64> {
-    let order = world.db.orders().pop().unwrap();
-    let day_zero = build::day(0).date().unwrap();
-    let day = |expiry: Expiry| (expiry.date().unwrap() - day_zero).whole_days();
-    order.vouchers.iter().map(|v| day(v.voucher.expiry)).collect()
-}
-
+/// Sells so many; gives the days (after the first of 2031) on which their vouchers expire.
 async fn sells(world: &World, node: &Node, product: &str, quantity: u32) -> Vec<i64> {
-    let key = format!("order {}", world.db.orders().len());
+    let before = world.db.orders();
+    let key = format!("order {}", before.len());
     let heard = node.places(&wants(ALICE, &key, product, quantity)).await;
     assert!(heard.fresh().starts_with("DELIVERED"), "{}", heard.in_words());
-    days_of_last(world)
+    // Time may stand still here, and ids of one moment are in no order.
+    let placed = world
+        .db
+        .orders()
+        .into_iter()
+        .find(|order| !before.contains(order))
+        .unwrap();
+    let day_zero = build::day(0).date().unwrap();
+    let day = |expiry: Expiry| (expiry.date().unwrap() - day_zero).whole_days();
+    placed.vouchers.iter().map(|v| day(v.voucher.expiry)).collect()
 }
 
 /// A shelf with ten chunks of one voucher each, first to expire first.

@@ -63,6 +63,7 @@ fn partner(partner_id: PartnerId, allowlist: &[&str], standing: Standing) -> Par
         partner_id,
         name: "Acme".to_owned(),
         allowlist,
+        scope: None,
         standing,
         limits: Limits::default(),
         approval_rule: None,

@@ -1,6 +1,7 @@
 //! The document of the operator's listener: what `/admin/v1` takes and gives, and what the machine asks beside it.
 
 mod catalogue;
+mod orders;
 mod partners;
 mod stock;
 mod watch;
@@ -17,6 +18,7 @@ use crate::openapi::{self, About, Operation};
 
 const PARTNERS: &str = "Partners";
 const CATALOGUE: &str = "Catalogue";
+const ORDERS: &str = "Orders";
 const STOCK: &str = "Stock";
 const WATCH: &str = "Watching";
 const SERVICE: &str = "Service";
@@ -24,6 +26,7 @@ const SERVICE: &str = "Service";
 const TAGS: &[(&str, &str)] = &[
     (PARTNERS, "Who may call, on which terms, and their money."),
     (CATALOGUE, "What can be ordered at all."),
+    (ORDERS, "What was ordered, by whom, and where it stands."),
     (
         STOCK,
         "Vouchers coming in, what became of them, taking them out of sale.",
@@ -72,6 +75,7 @@ fn operations() -> Vec<Operation> {
     let mut all = Vec::new();
     all.extend(partners::operations());
     all.extend(catalogue::operations());
+    all.extend(orders::operations());
     all.extend(stock::operations());
     all.extend(watch::operations());
     all.extend(openapi::anybodys(SERVICE));

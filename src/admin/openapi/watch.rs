@@ -60,6 +60,7 @@ fn audit() -> Operation {
             "Only what was done to this.",
             text("ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f"),
         )
+        .dated()
         .paged()
         .answers(Answer::page_of::<EntryBody>("Entries.", entry))
 }

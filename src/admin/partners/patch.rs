@@ -4,12 +4,13 @@ use serde::Deserialize;
 use time::{OffsetDateTime, UtcOffset};
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::clock::cut_to_micros;
+use vouchsafe_actors::domain::scope::Scope;
 
 use crate::access::allowlist::Allowlist;
 use crate::access::limits::{Limit, Limits};
 use crate::admin::body::{given, given_object, given_object_or_null};
 use crate::errors::{ApiError, Detail};
-use crate::store::{ApprovalRule, DEFAULT_CANCEL_WINDOW_S, Partner, Scope};
+use crate::store::{ApprovalRule, DEFAULT_CANCEL_WINDOW_S, Partner};
 
 /// Longest window in which orders may be cancelled. Seconds: a year, by when most vouchers have expired.
 const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;

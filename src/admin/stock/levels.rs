@@ -1,5 +1,7 @@
 //! `GET /stock`: the level of each SKU.
 
+use std::str::FromStr;
+
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -46,11 +48,15 @@ pub(in crate::admin) async fn levels(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = Page::read(&request, &["product_id"])?;
-    let after = page.after.as_deref().and_then(read_key);
+    let after = page.after::<SkuKey>()?;
     let product_id = page.filter("product_id").map(ToOwned::to_owned);
     let levels = service
         .store
-        .stock_levels(product_id, after, page.limit + 1)
+        .stock_levels(
+            product_id,
+            after.map(|key| (key.product_id, key.denomination)),
+            page.fetch(),
+        )
         .await?;
     let catalogue = service.catalogue.now();
     let body = |level: StockLevel| {
@@ -64,9 +70,21 @@ pub(in crate::admin) async fn levels(
 }
 
 /// Product and denomination, as the cursor carries them.
-fn read_key(text: &str) -> Option<(String, i64)> {
-    let (product_id, denomination) = text.split_once(' ')?;
-    Some((product_id.to_owned(), denomination.parse().ok()?))
+struct SkuKey {
+    product_id: String,
+    denomination: i64,
+}
+
+impl FromStr for SkuKey {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (product_id, denomination) = text.split_once(' ').ok_or(())?;
+        Ok(Self {
+            product_id: product_id.to_owned(),
+            denomination: denomination.parse().map_err(drop)?,
+        })
+    }
 }
 
 impl LevelBody {

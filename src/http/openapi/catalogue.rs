@@ -9,7 +9,7 @@ use super::{CATALOGUE, identified};
 use crate::errors::Code;
 use crate::http::categories::CategoryBody;
 use crate::http::products::ProductBody;
-use crate::openapi::{Answer, Operation, text};
+use crate::openapi::{Answer, Header, Operation, text};
 
 /// `GET /categories`.
 pub(super) fn list_categories() -> Operation {
@@ -23,7 +23,8 @@ pub(super) fn list_categories() -> Operation {
             "Those with at least one product that you may order, by id.",
         )
         .paged()
-        .answers(Answer::page_of::<CategoryBody>("Categories.", category))
+        .tagged()
+        .answers(Answer::page_of::<CategoryBody>("Categories.", category).with(Header::EntityTag))
 }
 
 /// `GET /products`.
@@ -42,7 +43,8 @@ pub(super) fn list_products() -> Operation {
         )
         .query("category_id", "Only those of this category.", text("gaming"))
         .paged()
-        .answers(Answer::page_of::<ProductBody<'_>>("Products.", product()))
+        .tagged()
+        .answers(Answer::page_of::<ProductBody<'_>>("Products.", product()).with(Header::EntityTag))
 }
 
 /// `GET /products/{product_id}`.
@@ -59,7 +61,8 @@ pub(super) fn get_product() -> Operation {
             "A product, with the availability of each of its denominations as of the last commit.",
         )
         .path("product_id", "Which product.", ProductId::schema())
-        .answers(Answer::of::<ProductBody<'_>>(200, "The product.", product))
+        .tagged()
+        .answers(Answer::of::<ProductBody<'_>>(200, "The product.", product).with(Header::EntityTag))
         .refuses(&[Code::ProductNotFound])
 }
 

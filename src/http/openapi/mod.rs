@@ -12,6 +12,7 @@ use bytes::Bytes;
 use utoipa::openapi::HttpMethod;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 
+pub(crate) use self::orders::delivered as example_order;
 use crate::errors::Code;
 use crate::openapi::{self, About, Operation};
 
@@ -80,6 +81,7 @@ fn operations() -> Vec<Operation> {
         catalogue::list_products(),
         catalogue::get_product(),
         orders::place(),
+        orders::list(),
         orders::get(),
         orders::codes(),
         money::list_wallets(),

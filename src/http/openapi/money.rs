@@ -1,12 +1,16 @@
 //! What is said of `/wallets` and `/transactions`.
 
 use serde_json::json;
+use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
+use vouchsafe_actors::domain::ids::OrderId;
+use vouchsafe_actors::domain::ledger::LedgerKind;
+use vouchsafe_actors::domain::money::Currency;
 
 use super::{MONEY, identified};
 use crate::http::TransactionBody;
 use crate::http::wallets::WalletBody;
-use crate::openapi::{Answer, Operation};
+use crate::openapi::{Answer, Operation, word};
 
 /// `GET /wallets`.
 pub(super) fn list_wallets() -> Operation {
@@ -37,6 +41,14 @@ pub(super) fn list_transactions() -> Operation {
             "List transactions",
             "Every movement of money in your wallets, newest first. `sequence` counts those of a wallet without a gap.",
         )
+        .dated()
+        .query("order_id", "Only those of this order.", OrderId::schema())
+        .query(
+            "type",
+            "Only those of this type.",
+            word(LedgerKind::ALL.map(LedgerKind::as_str)),
+        )
+        .query("currency", "Only those of this wallet.", Currency::schema())
         .paged()
         .answers(Answer::page_of::<TransactionBody>("Transactions.", transaction))
 }

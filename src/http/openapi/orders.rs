@@ -5,6 +5,7 @@ use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use vouchsafe_actors::domain::ids::OrderId;
+use vouchsafe_actors::domain::order::OrderStatus;
 
 use super::{ORDERS, identified, signed};
 use crate::access::idempotency::MAX_KEY_LENGTH;
@@ -12,7 +13,7 @@ use crate::errors::Code;
 use crate::http::OrderBody;
 use crate::http::orders::request::OrderRequest;
 use crate::http::vouchers::Codes;
-use crate::openapi::{Answer, Header, Operation};
+use crate::openapi::{Answer, Header, Operation, text, word};
 
 /// `POST /orders`.
 pub(super) fn place() -> Operation {
@@ -51,6 +52,25 @@ pub(super) fn place() -> Operation {
         ])
 }
 
+/// `GET /orders`.
+pub(super) fn list() -> Operation {
+    identified(HttpMethod::Get, "/orders", "listOrders")
+        .says(
+            ORDERS,
+            "List orders",
+            "Your orders, newest first, each as it is read by its id.",
+        )
+        .query(
+            "status",
+            "Only those in this status.",
+            word(OrderStatus::ALL.map(OrderStatus::as_str)),
+        )
+        .query("reference", "Only those with this reference.", text("po-1001"))
+        .dated()
+        .paged()
+        .answers(Answer::page_of::<OrderBody<'_>>("Orders.", delivered()))
+}
+
 /// `GET /orders/{order_id}`.
 pub(super) fn get() -> Operation {
     identified(HttpMethod::Get, "/orders/{order_id}", "getOrder")
@@ -60,7 +80,15 @@ pub(super) fn get() -> Operation {
             "Where the order is, what is allocated, and how it came there.",
         )
         .path("order_id", "Which order.", OrderId::schema())
-        .answers(Answer::of::<OrderBody<'_>>(200, "The order.", delivered()))
+        .header(
+            "Prefer",
+            "`wait=N`, N up to 30: an order that is PENDING or PROCESSING is answered when its status has changed, or after \
+             N seconds.",
+            text("wait=20"),
+        )
+        .answers(
+            Answer::of::<OrderBody<'_>>(200, "The order.", delivered()).with(Header::PreferenceApplied),
+        )
         .refuses(&[Code::OrderNotFound])
 }
 
@@ -102,7 +130,8 @@ fn key() -> Object {
         .build()
 }
 
-fn delivered() -> Value {
+/// An order whose vouchers are all there.
+pub(crate) fn delivered() -> Value {
     let at = "2026-11-20T12:00:00.123456Z";
     json!({
         "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",

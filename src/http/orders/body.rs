@@ -91,6 +91,12 @@ struct VoucherBody<'a> {
 }
 
 impl<'a> OrderBody<'a> {
+    /// Which order.
+    #[must_use]
+    pub const fn order_id(&self) -> OrderId {
+        self.order_id
+    }
+
     /// The order as partners see it; `metadata` is the text that came with it.
     ///
     /// # Errors

@@ -1,11 +1,14 @@
-//! `/orders`: placing one and reading one.
+//! `/orders`: placing one, reading one, listing them.
 
 pub mod body;
+mod list;
 pub mod request;
+mod waiting;
 
 use actix_web::http::header::{CONTENT_TYPE, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
 pub use body::OrderBody;
+pub use list::{filter, list};
 use vouchsafe_actors::domain::answer::{Answer, Fingerprint, KeyHash};
 use vouchsafe_actors::domain::catalogue::Unpriced;
 use vouchsafe_actors::domain::ids::OrderId;
@@ -14,6 +17,7 @@ use vouchsafe_actors::flows::{self, NotPlaced, PlaceOrder, Placed, Refusal, Unan
 use vouchsafe_actors::store::Store as _;
 
 use super::caller::{Caller, Orders, Signed, presented};
+use super::prefer::Wait;
 use crate::access::idempotency::{Endpoint, IdempotencyKey, KeyError, fingerprint};
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
@@ -47,7 +51,7 @@ pub async fn place(
         key,
         fingerprint,
         request: wanted,
-        catalogue: service.catalogue.now(),
+        assortment: service.catalogue.of(&signed.caller.partner),
         approval_rule,
         earlier_orders,
     };
@@ -72,7 +76,7 @@ async fn unless_reused(
     }
 }
 
-/// `GET /orders/{order_id}`.
+/// `GET /orders/{order_id}`; with `Prefer: wait=N` not before an order that is under way has changed.
 ///
 /// # Errors
 /// `ORDER_NOT_FOUND`, also for the order of another partner.
@@ -80,19 +84,20 @@ pub async fn get(
     service: web::Data<Service>,
     caller: Caller,
     order_id: web::Path<String>,
+    request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let order_id = parse_id(&order_id)?;
-    let order = service
-        .store
-        .find_order(caller.partner_id(), order_id)
-        .await?
-        .ok_or_else(|| not_found(order_id))?;
+    let wished = Wait::wished(request.headers());
+    let (order, waited) = waiting::read(&service, &caller, order_id, wished).await?;
     let body = OrderBody::of(&order)
         .and_then(|body| serde_json::to_vec(&body))
         .map_err(|_| broken())?;
-    Ok(HttpResponse::Ok()
-        .insert_header((CONTENT_TYPE, "application/json"))
-        .body(body))
+    let mut response = HttpResponse::Ok();
+    response.insert_header((CONTENT_TYPE, "application/json"));
+    if let Some(wait) = waited {
+        response.insert_header(wait.applied());
+    }
+    Ok(response.body(body))
 }
 
 /// The id of an order in a path; what is none names no order.

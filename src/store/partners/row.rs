@@ -4,9 +4,10 @@ use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::domain::ids::PartnerId;
+use vouchsafe_actors::domain::scope::Scope;
 
 use super::Partner;
-use super::terms::{ApprovalRule, Scope};
+use super::terms::ApprovalRule;
 use crate::access::allowlist::{Allowlist, InvalidAllowlist};
 use crate::access::limits::Limits;
 

@@ -1,4 +1,4 @@
-//! What was agreed with a partner beside its name, addresses and limits: the approval rule, what it may order.
+//! What was agreed with a partner beside its name, addresses, limits and catalogue: the approval rule.
 //!
 //! The JSON of these types is what the database keeps, what the trail shows and what is on the wire: one spelling.
 
@@ -13,10 +13,6 @@ use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 use vouchsafe_actors::domain::approval;
 use vouchsafe_actors::domain::money::{Amount, AmountText, Currency};
-use vouchsafe_actors::domain::product::{ProductId, check_slug};
-
-/// Most entries in each list of a partner's catalogue: every order walks it.
-const MAX_SCOPE_ENTRIES: usize = 1_000;
 
 /// When an order of the partner waits for an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -129,36 +125,6 @@ impl<'de> Visitor<'de> for ThresholdsVisitor {
     }
 }
 
-/// What a partner may order: products in these categories, and these products.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Scope {
-    /// Whole categories.
-    #[serde(default)]
-    pub categories: Vec<String>,
-    /// Single products.
-    #[serde(default)]
-    pub products: Vec<ProductId>,
-}
-
-impl Scope {
-    /// Whether a product of this category is within.
-    #[must_use]
-    pub fn admits(&self, product_id: &ProductId, category_id: &str) -> bool {
-        self.products.contains(product_id) || self.categories.iter().any(|id| id == category_id)
-    }
-
-    /// What is wrong with it, if something is.
-    #[must_use]
-    pub fn fault(&self) -> Option<&'static str> {
-        if self.categories.len().max(self.products.len()) > MAX_SCOPE_ENTRIES {
-            return Some("at most 1000 categories and 1000 products");
-        }
-        let unknown_form = self.categories.iter().any(|id| check_slug(id).is_err());
-        unknown_form.then_some("a category id has 1 to 64 of a-z, 0-9, '-', '_' and '.'")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,25 +154,5 @@ mod tests {
             assert!(serde_json::from_str::<Thresholds>(text).is_err(), "{text}");
         }
         assert!(serde_json::from_str::<Thresholds>(r#"{"USD":"500.00","KWD":1.005}"#).is_ok());
-    }
-
-    #[test]
-    fn a_scope_admits_by_category_or_by_product() {
-        let scope = Scope {
-            categories: vec!["games".to_owned()],
-            products: vec!["sbx-instant".parse().unwrap()],
-        };
-        for (product, category, within) in [
-            ("any", "games", true),
-            ("sbx-instant", "other", true),
-            ("any", "other", false),
-        ] {
-            assert_eq!(
-                scope.admits(&product.parse().unwrap(), category),
-                within,
-                "{product}"
-            );
-        }
-        assert!(!Scope::default().admits(&"any".parse().unwrap(), "games"));
     }
 }

@@ -125,6 +125,17 @@ pub(super) const INVARIANTS: &[Invariant] = &[
              WHERE o.status IS DISTINCT FROM o.timeline -> -1 ->> 'status'",
     },
     Invariant {
+        name: "order.moment",
+        says: "the id of an order says when it was created: lists find orders of a time by their ids",
+        sql: "
+            SELECT format('order %s: created at %s', order_id, created_at)
+              FROM orders
+             WHERE left(replace(order_id::text, '-', ''), 16)
+                   <> lpad(to_hex((extract(epoch FROM date_trunc('milliseconds', created_at)) * 1000)::bigint), 12, '0')
+                      || '7'
+                      || lpad(to_hex(extract(microseconds FROM created_at)::bigint % 1000), 3, '0')",
+    },
+    Invariant {
         name: "order.partner",
         says: "orders, wallets, ledger entries and feeds belong to a partner that exists",
         sql: "

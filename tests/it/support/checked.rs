@@ -1,5 +1,7 @@
 //! The clients of the load generator, with every answer held against the served document.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use hyper::Method;
 use hyper::header::HeaderMap;
@@ -21,6 +23,14 @@ impl CheckedPartner {
         Self {
             client: PartnerClient::new(base_url, credentials).unwrap(),
             origin: Origin::parse(base_url).unwrap(),
+        }
+    }
+
+    /// Bounds each whole exchange by `timeout`.
+    pub(crate) fn with_timeout(self, timeout: Duration) -> Self {
+        Self {
+            client: self.client.with_timeout(timeout),
+            ..self
         }
     }
 

@@ -87,6 +87,33 @@ impl Partner {
         self.client.get(path).await.unwrap()
     }
 
+    /// A GET below the prefix, with one header more.
+    pub(crate) async fn get_with(&mut self, path: &str, header: (&'static str, &str)) -> Answer {
+        let mut headers = HeaderMap::new();
+        self.client.credentials().identify(&mut headers);
+        headers.insert(header.0, HeaderValue::from_str(header.1).unwrap());
+        let path = format!("/api/v1{path}");
+        self.client.raw(Method::GET, &path, headers, "").await.unwrap()
+    }
+
+    /// Every entry of a list, page after page.
+    pub(crate) async fn walk(&mut self, path: &str) -> Vec<Value> {
+        let (mut entries, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = self.read(&format!("{path}{cursor}")).await;
+            entries.extend(page["data"].as_array().unwrap().iter().cloned());
+            assert_eq!(
+                page["has_more"].as_bool().unwrap(),
+                page["next_cursor"].is_string()
+            );
+            let Some(next) = page["next_cursor"].as_str() else {
+                return entries;
+            };
+            let joint = if path.contains('?') { '&' } else { '?' };
+            cursor = format!("{joint}cursor={next}");
+        }
+    }
+
     /// The body of a GET that must succeed.
     pub(crate) async fn read(&mut self, path: &str) -> Value {
         let answer = self.get(path).await;

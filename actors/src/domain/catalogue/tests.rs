@@ -41,6 +41,10 @@ fn product(product_id: &str, code: &str, denominations: &[i64]) -> Product {
     }
 }
 
+fn whole(catalogue: Catalogue) -> Assortment {
+    Assortment::new(Arc::new(catalogue), None)
+}
+
 fn catalogue() -> Catalogue {
     let [min, max, step] = [500, 10_000, 500].map(Amount::from_minor);
     let ranged = Product {
@@ -85,7 +89,7 @@ fn request(lines: &[Line<'_>], currency: Option<Currency>) -> RequestedOrder {
 }
 
 fn price(lines: &[Line<'_>]) -> Result<PricedOrder, Unpriced> {
-    catalogue().price(&request(lines, None))
+    whole(catalogue()).price(&request(lines, None))
 }
 
 #[test]
@@ -203,7 +207,7 @@ fn all_lines_and_the_request_share_one_currency() {
         ),
     ];
     for (lines, asked, reason) in table {
-        let priced = catalogue().price(&request(lines, asked.map(currency)));
+        let priced = whole(catalogue()).price(&request(lines, asked.map(currency)));
         assert_eq!(priced.err(), *reason, "{lines:?} in {asked:?}");
     }
 }
@@ -234,7 +238,8 @@ fn a_line_is_frozen_as_its_product_is_now() {
 #[test]
 fn a_change_makes_a_new_catalogue_and_leaves_the_old_one() {
     let old = catalogue();
-    let new = old.with(product("card", "USD", &[9_900]));
+    let new = whole(old.with(product("card", "USD", &[9_900])));
+    let old = whole(old);
     let asked = || request(&[("card", "99.00", 1)], None);
     assert!(old.price(&asked()).is_err());
     assert_eq!(
@@ -242,4 +247,44 @@ fn a_change_makes_a_new_catalogue_and_leaves_the_old_one() {
         Amount::from_minor(9_900)
     );
     assert_eq!(new.products().count(), old.products().count());
+}
+
+#[test]
+fn what_lies_outside_of_a_partners_scope_is_not_there() {
+    let in_category = |product_id, category: &str| Product {
+        category_id: category.to_owned(),
+        ..product(product_id, "USD", &[1_000])
+    };
+    let products = [("card", "gifts"), ("game", "games"), ("film", "films")];
+    let all = Arc::new(Catalogue::new(
+        products.map(|(id, category)| in_category(id, category)),
+    ));
+    for (scope, expected) in [
+        (None, &["card", "film", "game"][..]),
+        (
+            Some(r#"{"categories":["games"],"products":["film"]}"#),
+            &["film", "game"],
+        ),
+        (Some(r#"{"products":["card","no-such-product"]}"#), &["card"]),
+        (Some("{}"), &[]),
+    ] {
+        let of_partner = scope.map(|text| Arc::new(serde_json::from_str(text).unwrap()));
+        let seen = Assortment::new(Arc::clone(&all), of_partner);
+        let mut ids: Vec<_> = seen
+            .products()
+            .map(|product| product.product_id.as_str())
+            .collect();
+        ids.sort_unstable();
+        assert_eq!(ids, expected, "{scope:?}");
+        for (product_id, _) in products {
+            let within = expected.contains(&product_id);
+            assert_eq!(seen.get(&id(product_id)).is_some(), within, "{product_id}");
+            let priced = seen.price(&request(&[(product_id, "10.00", 1)], None));
+            let refused = Err(Unpriced::ProductNotFound(product_id.to_owned()));
+            assert!(
+                if within { priced.is_ok() } else { priced == refused },
+                "{product_id}"
+            );
+        }
+    }
 }

@@ -26,7 +26,7 @@ pub(super) struct Draft<'a> {
 
 impl Draft<'_> {
     pub(super) fn decided(&self, decision: Decision, wording: &dyn Wording) -> Decided {
-        let (order_id, partner_id) = (OrderId::generate(), self.command.partner_id);
+        let (order_id, partner_id) = (OrderId::at(self.at), self.command.partner_id);
         match decision {
             Decision::Refuse(refusal) => Decided {
                 record: self.kept(wording.refused(&refusal)),
@@ -57,7 +57,7 @@ impl Draft<'_> {
 
     fn order(&self, order: Order, pending: Amount, wording: &dyn Wording) -> Record {
         let movement = Movement {
-            transaction_id: TransactionId::generate(),
+            transaction_id: TransactionId::debit_of(order.order_id),
             currency: order.total.currency,
             kind: LedgerKind::Debit,
             amount: Amount::from_minor(-order.total.amount.minor()),

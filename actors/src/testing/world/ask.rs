@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::domain::answer::{Answer, Fingerprint, KeyHash};
 use crate::domain::approval::ApprovalRule;
-use crate::domain::catalogue::{Catalogue, RequestedLine, RequestedOrder};
+use crate::domain::catalogue::{Assortment, Catalogue, RequestedLine, RequestedOrder};
 use crate::domain::ids::PartnerId;
 use crate::domain::order::Fulfilment;
 use crate::flows::{NotPlaced, PlaceOrder, Placed, Unanswered};
@@ -103,7 +103,7 @@ impl Ask {
                 reference: self.reference.clone(),
                 metadata: None,
             },
-            catalogue,
+            assortment: Assortment::new(catalogue, None),
             approval_rule: rule.map(Arc::new),
             earlier_orders: earlier_orders.flatten(),
         }

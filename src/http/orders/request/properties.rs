@@ -1,0 +1,103 @@
+//! Whatever comes as an order is read as it was meant, or refused; nothing in between.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::errors::Code;
+
+/// What a partner means.
+#[derive(Debug, Clone)]
+struct Meant {
+    lines: Vec<(String, u32, u32)>,
+    reference: Option<String>,
+    metadata: Option<BTreeMap<String, String>>,
+}
+
+impl Meant {
+    fn body(&self) -> Value {
+        let item = |(product_id, cents, quantity): &(String, u32, u32)| {
+            let denomination = format!("{}.{:02}", cents / 100, cents % 100);
+            json!({ "product_id": product_id, "denomination": denomination, "quantity": quantity })
+        };
+        let items: Vec<_> = self.lines.iter().map(item).collect();
+        json!({ "items": items, "reference": self.reference, "metadata": self.metadata })
+    }
+}
+
+fn meant() -> impl Strategy<Value = Meant> {
+    let line = ("[a-z0-9][a-z0-9_.-]{0,20}", 1..10_000_000_u32, 1..=10_u32);
+    let text = "[^\\x00]{0,40}";
+    (
+        proptest::collection::vec(line, 1..=20),
+        proptest::option::of(text),
+        proptest::option::of(proptest::collection::btree_map(
+            "[^\\x00]{1,20}",
+            "[^\\x00]{0,20}",
+            0..5,
+        )),
+    )
+        .prop_map(|(lines, reference, metadata)| Meant {
+            lines,
+            reference,
+            metadata,
+        })
+}
+
+/// Read, or refused with one of the two errors that a body may have.
+fn is_read_or_refused(body: &[u8]) -> bool {
+    match parse(body) {
+        Ok(order) => (1..=MAX_LINES).contains(&order.lines.len()),
+        Err(error) => matches!(error.code, Code::MalformedRequest | Code::ValidationFailed),
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_order_is_read_as_it_was_meant(meant in meant()) {
+        let order = parse(meant.body().to_string().as_bytes()).unwrap();
+        let usd: Currency = "USD".parse().unwrap();
+        let lines: Vec<_> = order
+            .lines
+            .iter()
+            .map(|line| (line.product_id.clone(), line.denomination.parse(usd).unwrap().minor(), line.quantity))
+            .collect();
+        let expected: Vec<_> = meant
+            .lines
+            .iter()
+            .map(|(product_id, cents, quantity)| (product_id.clone(), i64::from(*cents), *quantity))
+            .collect();
+        prop_assert_eq!(lines, expected);
+        prop_assert_eq!(order.reference, meant.reference);
+        let kept = order.metadata.map(|text| serde_json::from_str(&text).unwrap());
+        prop_assert_eq!(kept, meant.metadata);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+        prop_assert!(is_read_or_refused(&body));
+    }
+
+    #[test]
+    fn an_order_with_a_byte_changed_is_read_or_refused(
+        meant in meant(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let mut body = meant.body().to_string().into_bytes();
+        let at = at.index(body.len());
+        body[at] = byte;
+        prop_assert!(is_read_or_refused(&body));
+    }
+
+    #[test]
+    fn a_quantity_is_a_whole_number_within_the_limit(quantity in "-?[0-9]{1,12}(\\.[0-9]{1,3})?(e[0-9])?") {
+        let body = format!(r#"{{"items":[{{"product_id":"p","denomination":1,"quantity":{quantity}}}]}}"#);
+        let within = quantity.parse::<u32>().is_ok_and(|n| {
+            (1..=MAX_VOUCHERS).contains(&n) && n.to_string() == quantity
+        });
+        prop_assert_eq!(parse(body.as_bytes()).is_ok(), within, "{}", quantity);
+    }
+}

@@ -1,0 +1,163 @@
+//! A database with a partner of 100,000 orders, and a node that tells how it reads it.
+
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, Executor as _};
+use time::macros::datetime;
+use time::{Duration, OffsetDateTime};
+use tokio::runtime::Handle;
+use vouchsafe::store::{Period, PgStore};
+use vouchsafe_actors::domain::ids::PartnerId;
+use vouchsafe_actors::testing::build;
+
+use crate::plans::{EXPLAIN, plans};
+use crate::subject::PgSubject;
+
+/// When the first order was placed; one follows every 86.4 s.
+pub(super) const BEGIN: OffsetDateTime = datetime!(2026-01-01 0:00 UTC);
+
+const ORDERS: i64 = 100_000;
+
+/// How many rows a page of 26 may look at: its own and their vouchers from the heap, a few wallets and partners, and what
+/// lies between two that are wanted. All of a partner's orders are a hundred times as many.
+const MOST_ROWS: f64 = 1_000.0;
+
+/// Orders of one partner, each with its debit and its voucher. Of ten one is pending, and another one has been refunded;
+/// every one has a reference; the first three days were paid in euros.
+const FILL: &str = "
+    CREATE TEMPORARY TABLE placed AS
+    SELECT i,
+           at,
+           (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7000'
+                || '8' || substr(md5(i::text || $partner), 1, 15))::uuid AS order_id,
+           CASE i % 10 WHEN 7 THEN 'PENDING' WHEN 8 THEN 'REFUNDED' ELSE 'DELIVERED' END AS status,
+           CASE WHEN i < 3000 THEN 'EUR' ELSE 'USD' END AS currency
+      FROM generate_series(1, $count) AS i
+     CROSS JOIN LATERAL (
+           SELECT '2026-01-01Z'::timestamptz + i * interval '86.4 s' AS at
+          ) AS t;
+    INSERT INTO partners (partner_id, name, allowlist) VALUES ($partner::uuid, 'A partner', '{}');
+    INSERT INTO orders (partner_id, order_id, status, currency, total, closed, last_sequence, reference, lines, timeline,
+                        created_at, updated_at)
+    SELECT $partner::uuid, order_id, status, currency, 100, true, 1, 'po-' || i,
+           '[{\"p\":\"gift\",\"d\":100,\"u\":100,\"q\":1,\"a\":1}]', '[]', at, at
+      FROM placed;
+    INSERT INTO stock (stock_id, chunk_id, code_id) SELECT i + $base, 1, i + $base FROM placed;
+    INSERT INTO allocations (stock_id, voucher_id, partner_id, order_id, line)
+    SELECT i + $base, order_id, $partner::uuid, order_id, 0 FROM placed WHERE status = 'DELIVERED';
+    INSERT INTO ledger (partner_id, transaction_id, currency, sequence, kind, amount, balance_after, order_id, created_at)
+    SELECT $partner::uuid,
+           COALESCE(l.debit_id, gen_random_uuid()),
+           l.currency,
+           row_number() OVER (PARTITION BY l.currency ORDER BY l.at),
+           l.kind, 0, 0, l.order_id, l.at
+      FROM (
+            SELECT order_id AS debit_id, 'DEBIT' AS kind, order_id, currency, at FROM placed
+             UNION ALL
+            SELECT NULL, 'REFUND', order_id, currency, at + interval '1 s' FROM placed WHERE status = 'REFUNDED'
+             UNION ALL
+            SELECT NULL, 'TOP_UP', NULL, currency, at + interval '1 s' FROM placed WHERE i % 10000 = 5
+           ) AS l;
+    INSERT INTO wallets (partner_id, currency, sequence)
+    SELECT partner_id, currency, max(sequence) FROM ledger WHERE partner_id = $partner::uuid GROUP BY 1, 2;
+    DROP TABLE placed;";
+
+const FILL_TRAIL: &str = "
+    INSERT INTO audit_log (at, operator, action, subject)
+    SELECT '2026-01-01Z'::timestamptz + i * interval '86.4 s',
+           CASE WHEN i < 10 THEN 'alice' ELSE 'bob' END,
+           CASE WHEN i < 10 THEN 'stock.void' ELSE 'product.put' END,
+           'p' || i
+      FROM generate_series(1, 100000) AS i";
+
+const ANALYZE: &str = "ANALYZE partners, wallets, orders, stock, allocations, ledger, audit_log";
+
+/// Lists, and what is in them.
+pub(super) struct Lists {
+    pub(super) subject: PgSubject,
+    pub(super) store: PgStore,
+}
+
+/// The partner of this number: the first one has most of the orders.
+pub(super) fn partner(number: u64) -> PartnerId {
+    build::partner(number)
+}
+
+/// So many days after the first order.
+pub(super) fn day(number: i64) -> Option<OffsetDateTime> {
+    Some(BEGIN + Duration::days(number))
+}
+
+/// The first orders of all.
+pub(super) fn first_day() -> Period {
+    Period {
+        from: day(0),
+        to: day(1),
+    }
+}
+
+impl Lists {
+    pub(super) async fn open() -> Self {
+        let subject = PgSubject::new().await;
+        for (number, count) in [(1, ORDERS), (2, 1_000), (3, 1_000)] {
+            let fill = FILL
+                .replace("$partner", &format!("'{}'", partner(number).as_uuid()))
+                .replace("$count", &count.to_string())
+                .replace("$base", &(number * 1_000_000).to_string());
+            subject.pool().execute(AssertSqlSafe(fill)).await.unwrap();
+        }
+        subject.pool().execute(FILL_TRAIL).await.unwrap();
+        subject.pool().execute(ANALYZE).await.unwrap();
+        let options = subject.superuser_options().options(EXPLAIN);
+        let store = PgStore::open(options, Handle::current());
+        Self { subject, store }
+    }
+
+    /// Reads something; gives what was found and how many rows the server looked at for it.
+    async fn look<T>(&self, read: impl Future<Output = Result<Vec<T>, sqlx::Error>>) -> (Vec<T>, f64) {
+        let begin = self.subject.log().len();
+        let found = read.await.unwrap();
+        let log = self.subject.log();
+        let explained = plans(&log[begin..]);
+        assert!(!explained.is_empty(), "nothing was explained");
+        (found, explained.iter().map(|plan| rows(&plan["Plan"])).sum())
+    }
+
+    /// Reads so many, and looks at little more.
+    pub(super) async fn assert_found<T>(
+        &self,
+        what: &str,
+        count: usize,
+        read: impl Future<Output = Result<Vec<T>, sqlx::Error>>,
+    ) {
+        let (found, looked) = self.look(read).await;
+        assert_eq!(found.len(), count, "{what}");
+        assert!(looked <= MOST_ROWS, "{what}: looked at {looked} rows for {count}");
+    }
+
+    /// Without what this statement takes away far too many rows are looked at.
+    pub(super) async fn assert_missed<T>(
+        &self,
+        gone: &'static str,
+        read: impl Future<Output = Result<Vec<T>, sqlx::Error>>,
+    ) {
+        self.subject.pool().execute(gone).await.unwrap();
+        let (_, looked) = self.look(read).await;
+        assert!(looked > 10.0 * MOST_ROWS, "{gone} is not missed: {looked} rows");
+    }
+}
+
+/// How many rows a node of a plan and those below it got out of tables, kept or not.
+fn rows(node: &Value) -> f64 {
+    let below = node["Plans"].as_array().into_iter().flatten();
+    let below: f64 = below.map(rows).sum();
+    let is_scan = node["Node Type"]
+        .as_str()
+        .is_some_and(|kind| kind.ends_with("Scan"));
+    if !is_scan {
+        return below;
+    }
+    let number = |name: &str| node[name].as_f64().unwrap_or_default();
+    let each =
+        number("Actual Rows") + number("Rows Removed by Filter") + number("Rows Removed by Index Recheck");
+    below + each * number("Actual Loops")
+}

@@ -1,0 +1,338 @@
+//! Does a list give exactly what was asked for, newest first, page by page, whatever happens meanwhile?
+
+use std::cell::Cell;
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Operator, Partner, Sale, accepted, order_of, refused, shared, text_of, unique};
+
+/// A value of each entry.
+fn values(entries: &[Value], name: &str) -> Vec<Value> {
+    entries.iter().map(|entry| entry[name].clone()).collect()
+}
+
+/// A value of each entry that a list gives.
+async fn listed(partner: &mut Partner, path: &str, name: &str) -> Vec<Value> {
+    values(&partner.walk(path).await, name)
+}
+
+/// As a value of a query.
+fn escaped(time: &Value) -> String {
+    time.as_str().unwrap().replace('+', "%2B")
+}
+
+async fn adjust(operator: &mut Operator, partner: &Partner, currency: &str, amount: &str) {
+    let path = format!(
+        "/admin/v1/partners/{}/wallets/{currency}/adjustments",
+        partner.partner_id
+    );
+    let body = json!({ "amount": amount, "reference": unique("adjustment") });
+    operator.put(Method::POST, &path, &body).await;
+}
+
+/// A partner with seven entries in two wallets, and the product it ordered twice.
+async fn booked(operator: &mut Operator) -> (Partner, Sale, [Value; 2]) {
+    let sale = operator.sale(2).await;
+    let mut partner = operator.partner("100").await;
+    let first = accepted(&partner.order(&sale, 1).await, 201);
+    operator.top_up(&partner.partner_id, "EUR", "10").await;
+    adjust(operator, &partner, "EUR", "-1").await;
+    adjust(operator, &partner, "USD", "-1").await;
+    let second = accepted(&partner.order(&sale, 1).await, 201);
+    operator.top_up(&partner.partner_id, "USD", "5").await;
+    (partner, sale, [first, second])
+}
+
+#[tokio::test]
+async fn transactions_are_found_by_what_they_are() {
+    let mut operator = Operator::of(shared());
+    let (mut partner, _, orders) = booked(&mut operator).await;
+    let id = |n: usize| orders[n]["order_id"].as_str().unwrap();
+    let all = partner.walk("/transactions").await;
+    let told: Vec<_> = all
+        .iter()
+        .map(|e| {
+            format!(
+                "{} {} {}",
+                e["type"].as_str().unwrap(),
+                e["currency"].as_str().unwrap(),
+                e["sequence"]
+            )
+        })
+        .collect();
+    let expected = [
+        "TOP_UP USD 5",
+        "DEBIT USD 4",
+        "ADJUSTMENT USD 3",
+        "ADJUSTMENT EUR 2",
+        "TOP_UP EUR 1",
+        "DEBIT USD 2",
+        "TOP_UP USD 1",
+    ];
+    assert_eq!(told, expected);
+    for (query, found) in [
+        ("type=TOP_UP".to_owned(), &[0, 4, 6][..]),
+        ("type=DEBIT".to_owned(), &[1, 5]),
+        ("type=ADJUSTMENT&currency=EUR".to_owned(), &[3]),
+        ("type=PAYOUT".to_owned(), &[]),
+        ("currency=USD".to_owned(), &[0, 1, 2, 5, 6]),
+        ("currency=EUR".to_owned(), &[3, 4]),
+        ("currency=JPY".to_owned(), &[]),
+        (format!("order_id={}", id(0)), &[5]),
+        (
+            format!("order_id={}&type=DEBIT&currency=USD&from=2020-01-01", id(1)),
+            &[1],
+        ),
+        (format!("order_id={}&type=REFUND", id(1)), &[]),
+        (format!("order_id={}&currency=EUR", id(1)), &[]),
+        (format!("order_id={}&to=2020-01-01", id(1)), &[]),
+    ] {
+        let expected: Vec<_> = found.iter().map(|n| all[*n].clone()).collect();
+        // Page by page as well as at once.
+        for limit in [1, 2, 100] {
+            let path = format!("/transactions?{query}&limit={limit}");
+            assert_eq!(partner.walk(&path).await, expected, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn transactions_are_found_by_when_they_were_booked() {
+    let mut operator = Operator::of(shared());
+    let (mut partner, ..) = booked(&mut operator).await;
+    let all = partner.walk("/transactions").await;
+    let times: Vec<_> = all.iter().map(|entry| escaped(&entry["created_at"])).collect();
+    // From is inclusive, to is not.
+    for begin in 0..all.len() {
+        let from = &times[begin];
+        let path = format!("/transactions?from={from}&limit=2");
+        assert_eq!(partner.walk(&path).await, all[..=begin], "{path}");
+        for end in 0..=begin {
+            let path = format!("/transactions?from={from}&to={}", times[end]);
+            assert_eq!(partner.walk(&path).await, all[end + 1..=begin], "{path}");
+        }
+    }
+    for (query, found) in [
+        ("from=2020-01-01", all.len()),
+        ("from=2020-01-01T00:00:00Z&currency=EUR", 2),
+        ("to=2999-12-31", all.len()),
+        ("to=2020-01-01", 0),
+        ("from=2020-01-01&to=2020-01-02", 0),
+        ("from=2999-01-01&to=2020-01-01", 0),
+        ("from=0000-01-01&to=9999-12-31", all.len()),
+    ] {
+        assert_eq!(
+            partner.walk(&format!("/transactions?{query}")).await.len(),
+            found,
+            "{query}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn orders_are_found_by_status_reference_and_time() {
+    let mut operator = Operator::of(shared());
+    let (stocked, bought) = (operator.sale(3).await, operator.product("vendor", 0).await);
+    let mut partner = operator.partner("1000").await;
+    let (reference, other) = (unique("po"), unique("po"));
+    let mut placed = Vec::new();
+    for (sale, reference) in [
+        (&stocked, Some(&reference)),
+        (&bought, Some(&reference)),
+        (&stocked, Some(&other)),
+        (&bought, None),
+        (&stocked, None),
+    ] {
+        let mut body = order_of(sale, 1);
+        body["reference"] = json!(reference);
+        let answer = partner.send(&unique("key"), &body).await;
+        assert!(answer.status.is_success(), "{answer:?}");
+        placed.insert(0, serde_json::from_slice::<Value>(&answer.body).unwrap());
+    }
+    let ids = values(&placed, "order_id");
+    let at = |n: usize| escaped(&placed[n]["created_at"]);
+    for (query, found) in [
+        (String::new(), &[0, 1, 2, 3, 4][..]),
+        ("status=DELIVERED".to_owned(), &[0, 2, 4]),
+        ("status=PENDING".to_owned(), &[1, 3]),
+        ("status=REFUNDED".to_owned(), &[]),
+        (format!("reference={reference}"), &[3, 4]),
+        (format!("reference={reference}&status=PENDING"), &[3]),
+        (format!("reference={other}"), &[2]),
+        ("reference=no-such-reference".to_owned(), &[]),
+        ("reference=".to_owned(), &[]),
+        (format!("from={}", at(2)), &[0, 1, 2]),
+        (format!("to={}", at(2)), &[3, 4]),
+        (format!("from={}&to={}", at(3), at(1)), &[2, 3]),
+        (format!("from={}&to={}", at(3), at(3)), &[]),
+        (
+            format!("from={}&status=PENDING&reference={reference}", at(4)),
+            &[3],
+        ),
+        ("from=2020-01-01&to=2999-01-01".to_owned(), &[0, 1, 2, 3, 4]),
+        ("to=2020-01-01".to_owned(), &[]),
+    ] {
+        let expected: Vec<_> = found.iter().map(|n| ids[*n].clone()).collect();
+        for limit in [1, 2, 100] {
+            let path = format!("/orders?{query}&limit={limit}");
+            assert_eq!(listed(&mut partner, &path, "order_id").await, expected, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_listed_order_is_the_order_itself() {
+    let mut operator = Operator::of(shared());
+    let sales = [operator.sale(3).await, operator.product("vendor", 0).await];
+    let mut partner = operator.partner("1000").await;
+    for sale in &sales {
+        let mut body = order_of(sale, 3);
+        body["metadata"] = json!({ "shop": 3 });
+        assert!(partner.send(&unique("key"), &body).await.status.is_success());
+    }
+    let list = partner.get("/orders").await;
+    let mut expected = Vec::new();
+    for order in accepted(&list, 200)["data"].as_array().unwrap() {
+        let path = format!("/orders/{}", order["order_id"].as_str().unwrap());
+        expected.push(text_of(&partner.get(&path).await).to_owned());
+    }
+    assert_eq!(expected.len(), 2);
+    let expected = format!(
+        r#"{{"data":[{}],"has_more":false,"next_cursor":null}}"#,
+        expected.join(",")
+    );
+    assert_eq!(text_of(&list), expected);
+    assert!(
+        expected.contains("voucher_id") && !expected.contains("credentials"),
+        "{expected}"
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_for_is_named() {
+    let mut partner = Operator::of(shared()).partner("0").await;
+    for (path, field) in [
+        ("/transactions?from=yesterday", "from"),
+        ("/transactions?to=2026-13-01", "to"),
+        ("/transactions?from=2026-11-20T12:00:00+01:00", "from"),
+        ("/transactions?order_id=ord_1", "order_id"),
+        ("/transactions?order_id=", "order_id"),
+        ("/transactions?type=debit", "type"),
+        ("/transactions?currency=XXX", "currency"),
+        ("/transactions?currency=usd", "currency"),
+        ("/transactions?limit=0", "limit"),
+        ("/transactions?limit=101", "limit"),
+        ("/transactions?status=PENDING", "status"),
+        ("/transactions?type=DEBIT&type=DEBIT", "type"),
+        ("/orders?status=pending", "status"),
+        ("/orders?status=", "status"),
+        ("/orders?from=1795176000", "from"),
+        ("/orders?to=", "to"),
+        ("/orders?reference=a%00b", "reference"),
+        (
+            "/orders?order_id=ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
+            "order_id",
+        ),
+        ("/orders?type=DEBIT", "type"),
+    ] {
+        let error = refused(&partner.get(path).await, 422, "VALIDATION_FAILED");
+        assert_eq!(error["details"][0]["field"], field, "{path}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_is_good_for_its_own_list_and_filters() {
+    let mut operator = Operator::of(shared());
+    let (mut partner, sale, _) = booked(&mut operator).await;
+    let cursor = async |partner: &mut Partner, path: &str| {
+        partner.read(path).await["next_cursor"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let orders = cursor(&mut partner, "/orders?limit=1").await;
+    let entries = cursor(&mut partner, "/transactions?limit=1").await;
+    let debits = cursor(&mut partner, "/transactions?limit=1&type=DEBIT").await;
+    for path in [
+        format!("/orders?cursor={entries}"),
+        format!("/orders?cursor={orders}&status=DELIVERED"),
+        format!("/transactions?cursor={orders}"),
+        format!("/transactions?cursor={debits}"),
+        format!("/transactions?cursor={entries}&type=DEBIT"),
+        format!("/transactions?cursor={debits}&type=TOP_UP"),
+        format!("/transactions?cursor={debits}&type=DEBIT&currency=USD"),
+        format!("/transactions?cursor={}", &entries[1..]),
+        format!("/transactions?cursor={entries}AAAA"),
+        "/transactions?cursor=".to_owned(),
+        "/orders?cursor=no%20cursor".to_owned(),
+    ] {
+        refused(&partner.get(&path).await, 400, "INVALID_CURSOR");
+    }
+    // Another limit is the same list.
+    for path in [
+        format!("/transactions?cursor={debits}&type=DEBIT&limit=100"),
+        format!("/orders?cursor={orders}"),
+    ] {
+        assert_eq!(
+            partner.read(&path).await["data"].as_array().unwrap().len(),
+            1,
+            "{path}"
+        );
+    }
+    // A stranger's cursor says where to begin and not whose entries to show.
+    let mut stranger = operator.partner("1000").await;
+    assert!(stranger.read(&format!("/orders?cursor={orders}")).await["data"] == json!([]));
+    operator.restock(&sale, 1, "").await;
+    accepted(&stranger.order(&sale, 1).await, 201);
+    let own = listed(&mut stranger, "/orders", "order_id").await;
+    let shown = listed(&mut stranger, &format!("/orders?cursor={orders}"), "order_id").await;
+    assert!(shown.iter().all(|id| own.contains(id)));
+}
+
+#[tokio::test]
+async fn nobody_sees_what_belongs_to_another() {
+    let mut operator = Operator::of(shared());
+    let (_, _, [order, _]) = booked(&mut operator).await;
+    let mut stranger = operator.partner("0").await;
+    let order_id = order["order_id"].as_str().unwrap();
+    for path in [
+        "/orders".to_owned(),
+        "/transactions".to_owned(),
+        format!("/transactions?order_id={order_id}"),
+        "/transactions?order_id=ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f".to_owned(),
+    ] {
+        assert_eq!(stranger.read(&path).await["data"], json!([]), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_walk_gives_each_older_entry_once_while_orders_are_placed() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(300).await;
+    let mut partner = operator.partner("10000").await;
+    for _ in 0..20 {
+        accepted(&partner.order(&sale, 1).await, 201);
+    }
+    for (list, id) in [("/orders", "order_id"), ("/transactions", "transaction_id")] {
+        let older = listed(&mut partner, list, id).await;
+        let (walked, placed) = (Cell::new(false), Cell::new(0));
+        let mut buyer = partner.again();
+        let buying = async {
+            while !walked.get() {
+                accepted(&buyer.order(&sale, 1).await, 201);
+                placed.set(placed.get() + 1);
+            }
+        };
+        let walking = async {
+            let seen = listed(&mut partner, &format!("{list}?limit=1"), id).await;
+            walked.set(true);
+            seen
+        };
+        let (seen, ()) = tokio::join!(walking, buying);
+        assert!(placed.get() > 0, "nothing was placed meanwhile");
+        let newer = seen.len() - older.len();
+        assert_eq!(seen[newer..], older, "{list}");
+        assert!(seen[..newer].iter().all(|new| !older.contains(new)), "{list}");
+    }
+}

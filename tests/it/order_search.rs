@@ -1,0 +1,168 @@
+//! Does an operator find any order, and any entry of the trail?
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use crate::commands::{complaint, told, told_json};
+use crate::support::{Operator, Partner, accepted, order_of, refused, shared, unique};
+
+/// An order with this reference.
+async fn place(operator: &mut Operator, partner: &mut Partner, route: &str, reference: &str) -> Value {
+    let sale = operator.product(route, 1).await;
+    let mut body = order_of(&sale, if route == "stock" { 1 } else { 2 });
+    body["reference"] = json!(reference);
+    let answer = partner.send(&unique("key"), &body).await;
+    assert!(answer.status.is_success(), "{answer:?}");
+    serde_json::from_slice(&answer.body).unwrap()
+}
+
+fn ids(orders: &[Value]) -> Vec<&Value> {
+    orders.iter().map(|order| &order["order_id"]).collect()
+}
+
+#[tokio::test]
+async fn orders_of_all_partners_are_found() {
+    let mut operator = Operator::of(shared());
+    let (mut one, mut two) = (operator.partner("1000").await, operator.partner("1000").await);
+    let reference = unique("po");
+    let first = place(&mut operator, &mut one, "stock", &reference).await;
+    let second = place(&mut operator, &mut two, "vendor", &reference).await;
+    let third = place(&mut operator, &mut one, "stock", &unique("po")).await;
+    let text = |order: &Value, name: &str| order[name].as_str().unwrap().to_owned();
+    let (begin, end) = (text(&second, "created_at"), text(&third, "created_at"));
+    let (mine, third_id) = (&one.partner_id, text(&third, "order_id"));
+    for (query, expected) in [
+        (format!("reference={reference}"), vec![&second, &first]),
+        (format!("reference={reference}&limit=1"), vec![&second, &first]),
+        (format!("reference={reference}&status=PENDING"), vec![&second]),
+        (format!("reference={reference}&from={begin}"), vec![&second]),
+        (format!("reference={reference}&to={begin}"), vec![&first]),
+        (format!("partner_id={mine}"), vec![&third, &first]),
+        (format!("partner_id={mine}&to={end}"), vec![&first]),
+        (format!("partner_id={mine}&reference={reference}"), vec![&first]),
+        (format!("order_id={third_id}"), vec![&third]),
+        (
+            format!("order_id={third_id}&partner_id={}", two.partner_id),
+            vec![],
+        ),
+    ] {
+        let (mut found, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = operator.get(&format!("/admin/v1/orders?{query}{cursor}")).await;
+            found.extend(page["data"].as_array().unwrap().iter().cloned());
+            let Some(next) = page["next_cursor"].as_str() else {
+                break;
+            };
+            cursor = format!("&cursor={next}");
+        }
+        let expected: Vec<_> = expected.iter().map(|order| &order["order_id"]).collect();
+        assert_eq!(ids(&found), expected, "{query}");
+    }
+    let all = operator.get("/admin/v1/orders?limit=100").await;
+    assert!(
+        all["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|order| order["order_id"] == *third_id)
+    );
+}
+
+#[tokio::test]
+async fn an_operator_sees_what_the_partner_sees_and_whose_it_is() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("100").await;
+    let order = place(&mut operator, &mut partner, "stock", "PO 1").await;
+    let order_id = order["order_id"].as_str().unwrap();
+    let path = format!("/admin/v1/orders/{order_id}");
+    let answer = operator.call(Method::GET, &path, "application/json", "").await;
+    let mut shown = accepted(&answer, 200);
+    let whose = shown.as_object_mut().unwrap().remove("partner_id");
+    assert_eq!((whose, &shown), (Some(json!(partner.partner_id)), &order));
+    for (path, status, code) in [
+        (
+            "/admin/v1/orders/ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
+            404,
+            "ORDER_NOT_FOUND",
+        ),
+        ("/admin/v1/orders/1", 404, "ORDER_NOT_FOUND"),
+        ("/admin/v1/orders?partner_id=1", 422, "VALIDATION_FAILED"),
+        ("/admin/v1/orders?status=SOLD", 422, "VALIDATION_FAILED"),
+        ("/admin/v1/orders?from=soon", 422, "VALIDATION_FAILED"),
+        ("/admin/v1/orders?cursor=AAAA", 400, "INVALID_CURSOR"),
+        ("/admin/v1/partners?cursor=AAAA", 400, "INVALID_CURSOR"),
+    ] {
+        refused(
+            &operator.call(Method::GET, path, "application/json", "").await,
+            status,
+            code,
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_command_line_finds_orders() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("100").await;
+    let reference = unique("po");
+    let order = place(&mut operator, &mut partner, "stock", &reference).await;
+    let order_id = order["order_id"].as_str().unwrap();
+    let table = told(&[
+        "order",
+        "list",
+        "--partner",
+        &partner.partner_id,
+        "--status",
+        "DELIVERED",
+    ]);
+    assert!(
+        table.contains("REFERENCE") && table.contains(order_id) && table.contains(&reference),
+        "{table}"
+    );
+    let found = told_json(&["order", "list", "--reference", &reference, "--from", "2020-01-01"]);
+    assert_eq!(ids(found["data"].as_array().unwrap()), [&order["order_id"]]);
+    let none = told_json(&["order", "list", "--order", order_id, "--to", "2020-01-01"]);
+    assert_eq!(none["data"], json!([]));
+    let shown = told(&["order", "show", order_id]);
+    assert!(
+        shown.contains("voucher_id") && shown.contains(&partner.partner_id),
+        "{shown}"
+    );
+    let refused = complaint(&["order", "list", "--status", "SOLD"]);
+    assert!(refused.contains("PARTIALLY_DELIVERED"), "{refused}");
+}
+
+#[tokio::test]
+async fn the_trail_is_filtered_by_time() {
+    let mut operator = Operator::of(shared());
+    let partner = operator.partner("0").await;
+    for seconds in [60, 120, 180] {
+        operator
+            .patch(&partner, &json!({ "cancel_window_s": seconds }))
+            .await;
+    }
+    let base = format!(
+        "/admin/v1/audit?subject={}&action=partner.change",
+        partner.partner_id
+    );
+    let all = operator.get(&base).await["data"].as_array().unwrap().clone();
+    assert_eq!(all.len(), 3);
+    let at = |n: usize| all[n]["at"].as_str().unwrap();
+    for (query, expected) in [
+        (format!("&from={}", at(1)), &all[..2]),
+        (format!("&to={}", at(1)), &all[2..]),
+        (format!("&from={}&to={}&operator=admin", at(2), at(0)), &all[1..]),
+        ("&to=2020-01-01".to_owned(), &[]),
+    ] {
+        let found = operator.get(&format!("{base}{query}")).await;
+        assert_eq!(found["data"].as_array().unwrap(), expected, "{query}");
+    }
+    let told = told_json(&["audit", "--subject", &partner.partner_id, "--from", at(0)]);
+    assert_eq!(told["data"].as_array().unwrap().len(), 1);
+    let page = format!("{base}&from=soon");
+    refused(
+        &operator.call(Method::GET, &page, "application/json", "").await,
+        422,
+        "VALIDATION_FAILED",
+    );
+}
