@@ -49,7 +49,7 @@ struct Sum {
 
 /// A live actor.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Actor)]
+#[schema(as = LiveActor)]
 struct Shown {
     /// `wallet` or `inventory`.
     kind: &'static str,

@@ -71,7 +71,10 @@ impl Header {
 
     /// Whether every answer that names it has it.
     const fn is_required(self) -> bool {
-        matches!(self, Self::TraceId | Self::Location | Self::RetryAfter | Self::EntityTag)
+        matches!(
+            self,
+            Self::TraceId | Self::Location | Self::RetryAfter | Self::EntityTag
+        )
     }
 
     fn described(self) -> header::Header {
@@ -101,7 +104,9 @@ impl Header {
             }
             Self::RateLimitPolicy => "The limit of the request's class: `q` requests in any `w` seconds.",
             Self::RateLimit => "What is left of the limit: `r` requests now, more in `t` seconds.",
-            Self::EntityTag => "Names these very bytes: send it as `If-None-Match`, and nothing is sent again while they are the same.",
+            Self::EntityTag => {
+                "Names these very bytes: send it as `If-None-Match`, and nothing is sent again while they are the same."
+            }
             Self::PreferenceApplied => "`wait=N`, where the request's `Prefer: wait=N` was granted.",
         }
     }

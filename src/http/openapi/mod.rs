@@ -12,8 +12,8 @@ use bytes::Bytes;
 use utoipa::openapi::HttpMethod;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 
-use crate::errors::Code;
 pub(crate) use self::orders::delivered as example_order;
+use crate::errors::Code;
 use crate::openapi::{self, About, Header, Operation};
 
 const ORDERS: &str = "Orders";
