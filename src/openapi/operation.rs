@@ -14,7 +14,7 @@ use utoipa::openapi::{HttpMethod, RefOr, Required, Schema};
 
 use super::answer::{Answer, refusal};
 use super::header::{self, Header};
-use super::parameter::{any_text, in_header, in_path, in_query, integer, text};
+use super::parameter::{any_text, in_header, in_path, in_query, integer, moment, text};
 use super::schemas::Schemas;
 use crate::errors::Code;
 use crate::http::list::{DEFAULT_LIMIT, MAX_LIMIT};
@@ -112,12 +112,12 @@ impl Operation {
         self.query(
             "from",
             "Only what is of this moment or later: a date (its midnight in UTC) or an RFC 3339 time.",
-            text("2026-11-20"),
+            moment("2026-11-20"),
         )
         .query(
             "to",
             "Only what is before this moment: a date (its midnight in UTC) or an RFC 3339 time.",
-            text("2026-11-21T12:00:00Z"),
+            moment("2026-11-21T12:00:00Z"),
         )
     }
 

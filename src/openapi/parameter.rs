@@ -1,7 +1,7 @@
 //! What may a parameter be?
 
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::schema::{AnyOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{Object, RefOr, Required, Schema};
 
 /// Any text, whose example stands elsewhere.
@@ -15,6 +15,20 @@ pub(crate) fn text(example: &str) -> Object {
         .schema_type(Type::String)
         .examples([example])
         .build()
+}
+
+/// A date or a time, for example this one.
+pub(super) fn moment(example: &str) -> Schema {
+    let one = |format| {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(format)))
+    };
+    AnyOfBuilder::new()
+        .item(one(KnownFormat::Date))
+        .item(one(KnownFormat::DateTime))
+        .examples([example])
+        .into()
 }
 
 /// One of these words.
