@@ -19,7 +19,7 @@ pub(super) const MAX_SHOWN: usize = 10_000;
 
 /// The live actors.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Actors)]
+#[schema(as = LiveActors)]
 pub(super) struct Answer {
     /// All of a kind together, for each kind.
     sums: Vec<Sum>,

@@ -66,7 +66,12 @@ impl Answer {
         self
     }
 
-    /// Its status, and its description.
+    /// Its status.
+    pub(super) const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Its status, and what is said of it.
     pub(super) fn build(self, schemas: &mut Schemas, everywhere: &[Header]) -> (u16, Response) {
         let headers = self.headers.iter().chain(everywhere);
         let mut response = headers.fold(

@@ -10,6 +10,9 @@ const INTERNAL: [&str; 7] = ["contract", "§", "spec part", "[`", "crate::", "`N
 /// Parts of a document that are called by their methods.
 const METHODS: [&str; 6] = ["get", "head", "put", "post", "patch", "delete"];
 
+/// Fields of answers that are not always there.
+const SOMETIMES: [&str; 2] = ["details", "stock"];
+
 /// What is documented: the methods of each path.
 pub(crate) fn documented(document: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let paths = document["paths"].as_object().unwrap();
@@ -55,6 +58,26 @@ fn routes_of(table: &str) -> BTreeMap<String, BTreeSet<String>> {
     routes
 }
 
+/// What an answer holds is always there, unless it is known not to be. What refuses further fields is of requests.
+fn assert_required(schemas: &Value) {
+    for (name, schema) in schemas.as_object().unwrap() {
+        let Some(properties) = schema["properties"].as_object() else {
+            continue;
+        };
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let missing: Vec<_> = properties
+            .keys()
+            .filter(|field| {
+                !required.iter().any(|known| known == *field) && !SOMETIMES.contains(&field.as_str())
+            })
+            .collect();
+        assert!(
+            missing.is_empty() || schema["additionalProperties"] == false,
+            "{name}: {missing:?}"
+        );
+    }
+}
+
 /// Every operation says what it is, and every example is one.
 pub(crate) fn assert_whole(document: &Value) {
     assert_eq!(document["openapi"], "3.1.0");
@@ -76,6 +99,7 @@ pub(crate) fn assert_whole(document: &Value) {
         }
     }
     assert_formed("schemas", &document["components"]["schemas"]);
+    assert_required(&document["components"]["schemas"]);
     for said in descriptions(document) {
         let internal = INTERNAL.iter().find(|word| said.contains(**word));
         assert!(internal.is_none() && !said.is_empty(), "{internal:?} in: {said}");

@@ -25,14 +25,28 @@ pub(crate) enum Header {
     RateLimitPolicy,
     /// `RateLimit`.
     RateLimit,
+    /// `RateLimit-Policy`, where the caller may not be known.
+    MaybeRateLimitPolicy,
+    /// `RateLimit`, where the caller may not be known.
+    MaybeRateLimit,
     /// `ETag`.
     EntityTag,
     /// `Preference-Applied`.
     PreferenceApplied,
 }
 
+/// What an answer of this status says of the limit of its class. Who is not known, or came too early to be looked at, is
+/// told nothing.
+pub(super) const fn limits(status: u16) -> &'static [Header] {
+    match status {
+        200..=399 | 402 | 404 | 409 | 422 => &[Header::RateLimitPolicy, Header::RateLimit],
+        401 => &[],
+        _ => &[Header::MaybeRateLimitPolicy, Header::MaybeRateLimit],
+    }
+}
+
 impl Header {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::TraceId,
         Self::Location,
         Self::Replayed,
@@ -40,6 +54,8 @@ impl Header {
         Self::MaybeRetryAfter,
         Self::RateLimitPolicy,
         Self::RateLimit,
+        Self::MaybeRateLimitPolicy,
+        Self::MaybeRateLimit,
         Self::EntityTag,
         Self::PreferenceApplied,
     ];
@@ -51,8 +67,8 @@ impl Header {
             Self::Location => "Location",
             Self::Replayed => "Idempotent-Replayed",
             Self::RetryAfter | Self::MaybeRetryAfter => "Retry-After",
-            Self::RateLimitPolicy => "RateLimit-Policy",
-            Self::RateLimit => "RateLimit",
+            Self::RateLimitPolicy | Self::MaybeRateLimitPolicy => "RateLimit-Policy",
+            Self::RateLimit | Self::MaybeRateLimit => "RateLimit",
             Self::EntityTag => "ETag",
             Self::PreferenceApplied => "Preference-Applied",
         }
@@ -73,7 +89,12 @@ impl Header {
     const fn is_required(self) -> bool {
         matches!(
             self,
-            Self::TraceId | Self::Location | Self::RetryAfter | Self::EntityTag
+            Self::TraceId
+                | Self::Location
+                | Self::RetryAfter
+                | Self::RateLimitPolicy
+                | Self::RateLimit
+                | Self::EntityTag
         )
     }
 
@@ -102,8 +123,12 @@ impl Header {
             Self::MaybeRetryAfter => {
                 "After how many seconds to send the same request again, where that may help."
             }
-            Self::RateLimitPolicy => "The limit of the request's class: `q` requests in any `w` seconds.",
-            Self::RateLimit => "What is left of the limit: `r` requests now, more in `t` seconds.",
+            Self::RateLimitPolicy | Self::MaybeRateLimitPolicy => {
+                "The limit of the request's class: `q` requests in any `w` seconds."
+            }
+            Self::RateLimit | Self::MaybeRateLimit => {
+                "What is left of the limit: `r` requests now, more in `t` seconds."
+            }
             Self::EntityTag => {
                 "Names these very bytes: send it as `If-None-Match`, and nothing is sent again while they are the same."
             }
@@ -125,8 +150,10 @@ impl Header {
                 .minimum(Some(0))
                 .examples([json!(1)])
                 .build(),
-            Self::RateLimitPolicy => text.examples([r#""orders";q=100;w=60"#]).build(),
-            Self::RateLimit => text.examples([r#""orders";r=87;t=42"#]).build(),
+            Self::RateLimitPolicy | Self::MaybeRateLimitPolicy => {
+                text.examples([r#""orders";q=100;w=60"#]).build()
+            }
+            Self::RateLimit | Self::MaybeRateLimit => text.examples([r#""orders";r=87;t=42"#]).build(),
             Self::EntityTag => text.pattern(Some("^\"[^\"]+\"$")).build(),
             Self::PreferenceApplied => text.pattern(Some("^wait=[0-9]+$")).build(),
         }

@@ -13,7 +13,7 @@ use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{HttpMethod, RefOr, Required, Schema};
 
 use super::answer::{Answer, refusal};
-use super::header::Header;
+use super::header::{self, Header};
 use super::parameter::{any_text, in_header, in_path, in_query, integer, text};
 use super::schemas::Schemas;
 use crate::errors::Code;
@@ -35,7 +35,7 @@ pub(crate) struct Operation {
     body: Option<Body>,
     answers: Vec<Answer>,
     refusals: Vec<Code>,
-    everywhere: Vec<Header>,
+    limited: bool,
     replays: Vec<Code>,
 }
 
@@ -57,7 +57,7 @@ impl Operation {
             body: None,
             answers: Vec::new(),
             refusals: vec![Code::ServiceUnavailable],
-            everywhere: vec![Header::TraceId],
+            limited: false,
             replays: Vec::new(),
         }
     }
@@ -183,9 +183,9 @@ impl Operation {
         self.refuses(codes)
     }
 
-    /// Headers of every answer, also of errors.
-    pub(crate) fn with(mut self, headers: &[Header]) -> Self {
-        self.everywhere.extend(headers);
+    /// Its requests are counted, and its answers say how many are left.
+    pub(crate) fn limited(mut self) -> Self {
+        self.limited = true;
         self
     }
 
@@ -196,11 +196,12 @@ impl Operation {
             described = described.request_body(Some(build_body(body, schemas)));
         }
         for answer in self.answers {
-            let (status, response) = answer.build(schemas, &self.everywhere);
+            let headers = everywhere(self.limited, answer.status());
+            let (status, response) = answer.build(schemas, &headers);
             described = described.response(status.to_string(), response);
         }
         for (status, codes) in by_status(&self.refusals) {
-            let mut headers = self.everywhere.clone();
+            let mut headers = everywhere(self.limited, status);
             if codes.iter().any(|code| self.replays.contains(code)) {
                 headers.push(Header::Replayed);
             }
@@ -221,6 +222,12 @@ impl Operation {
         self.described = change(self.described);
         self
     }
+}
+
+/// The headers of every answer of this status.
+fn everywhere(limited: bool, status: u16) -> Vec<Header> {
+    let limits = if limited { header::limits(status) } else { &[] };
+    [&[Header::TraceId], limits].concat()
 }
 
 /// An answer to HEAD is that to GET, without its body.

@@ -60,7 +60,11 @@ impl Schemas {
         let mut found = vec![(T::name().into_owned(), T::schema())];
         T::schemas(&mut found);
         let names = found.iter().map(|(name, _)| name.clone()).collect();
-        self.named.extend(found);
+        for (name, schema) in found {
+            let same = self.named.get(&name).is_none_or(|known| *known == schema);
+            assert!(same, "two types of a document are called {name}");
+            self.named.insert(name, schema);
+        }
         names
     }
 }

@@ -62,12 +62,15 @@ pub struct CredentialSummary {
     #[schema(required)]
     pub revoked_at: Option<OffsetDateTime>,
     /// Which credential asked for it, in a rotation; without one an operator issued it.
+    #[schema(required)]
     pub rotated_from: Option<CredentialId>,
     /// When it last asked for the one that follows it.
     #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(required)]
     pub rotated_at: Option<OffsetDateTime>,
     /// When it was first used; kept for one that came from a rotation alone.
     #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(required)]
     pub first_used_at: Option<OffsetDateTime>,
 }
 

@@ -60,7 +60,7 @@ fn get() -> Operation {
         .says(
             PARTNERS,
             "Get a partner",
-            "With its credentials, of which neither key nor secret is known any more.",
+            "With its newest credentials, of which neither key nor secret is known any more.",
         )
         .answers(Answer::of::<WithCredentials<'_>>(200, "The partner.", partner))
 }
@@ -91,6 +91,9 @@ fn shown() -> Value {
         "not_before": "2026-11-20T12:00:00.123456Z",
         "not_after": null,
         "revoked_at": null,
+        "rotated_from": null,
+        "rotated_at": null,
+        "first_used_at": null,
         "live": true,
     })
 }

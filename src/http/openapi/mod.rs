@@ -14,7 +14,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 
 pub(crate) use self::orders::delivered as example_order;
 use crate::errors::Code;
-use crate::openapi::{self, About, Header, Operation};
+use crate::openapi::{self, About, Operation};
 
 const ORDERS: &str = "Orders";
 const CATALOGUE: &str = "Catalogue";
@@ -140,7 +140,7 @@ fn signed(method: HttpMethod, path: &str, id: &'static str) -> Operation {
 /// What both have in common.
 fn authenticated(method: HttpMethod, path: &str, id: &'static str) -> Operation {
     Operation::new(method, format!("/api/v1{path}"), id)
-        .with(&[Header::RateLimitPolicy, Header::RateLimit])
+        .limited()
         .refuses(&[
             Code::InvalidCredentials,
             Code::IpNotAllowed,

@@ -53,8 +53,15 @@ pub(crate) async fn bytes_of(address: SocketAddr, request: &[u8]) -> Vec<u8> {
     received(read).await
 }
 
-/// Sends the first bytes at once and then one after the other, without end; the answer comes in between.
+/// Sends the first bytes at once and then one after the other, without end; the answer comes in between, and must be as
+/// described.
 pub(crate) async fn drip(address: SocketAddr, first: &[u8], endless: u8) -> Answer {
+    let answer = drip_undescribed(address, first, endless).await;
+    described(address, first, answer)
+}
+
+/// Like [`drip`], for what never becomes a request.
+pub(crate) async fn drip_undescribed(address: SocketAddr, first: &[u8], endless: u8) -> Answer {
     let (read, mut write) = connect(address).await;
     write.write_all(first).await.unwrap();
     let dripping = async {
@@ -64,7 +71,7 @@ pub(crate) async fn drip(address: SocketAddr, first: &[u8], endless: u8) -> Answ
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        answer = answer(read) => described(address, first, answer),
+        answer = answer(read) => answer,
         () = dripping => unreachable!("it drips on"),
     }
 }

@@ -81,7 +81,10 @@ impl Document {
 
     /// What is said of a method of a template.
     pub(super) fn operation(&self, template: &str, method: &Method) -> Option<Described<'_>> {
-        let said = self.served["paths"][template].get(method.as_str().to_lowercase())?;
+        let word = METHODS
+            .iter()
+            .find(|word| word.to_uppercase() == method.as_str())?;
+        let said = self.served["paths"][template].get(*word)?;
         let name = format!("{method} {template}");
         Some(Described { name, said })
     }
