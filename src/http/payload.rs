@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::dev::Payload;
-use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
 
@@ -38,7 +38,14 @@ pub(super) fn check_plain(request: &HttpRequest) -> Result<(), ApiError> {
     json_or_nothing(request)
 }
 
+/// The type of what is not there does not matter.
 fn json_or_nothing(request: &HttpRequest) -> Result<(), ApiError> {
+    let headers = request.headers();
+    let is_empty = headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0")
+        && !headers.contains_key(TRANSFER_ENCODING);
+    if is_empty {
+        return Ok(());
+    }
     let Some(content_type) = request.headers().get(CONTENT_TYPE) else {
         return Ok(());
     };

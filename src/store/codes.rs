@@ -1,6 +1,6 @@
 //! Codes of an order, still sealed; and the trail of who read them.
 //!
-//! Rule: the trail is committed before a code is decrypted. Retrieval marks the order's row under the same condition that
+//! Rule: the trail is committed before a code is decrypted: a row of its own, and the entry that operators read. Retrieval marks the order's row under the same condition that
 //! a cancellation needs the other way round, so that one of them loses.
 
 use sqlx::PgPool;
@@ -105,6 +105,11 @@ async fn write_trail(pool: &PgPool, retrieval: &Retrieval) -> Result<u64, sqlx::
              WHERE partner_id = $1
                AND order_id IN (SELECT order_id FROM marked)
                AND first_retrieved_at IS NULL
+         ), told AS (
+            INSERT INTO audit_log (operator, action, subject, after, trace_id)
+            SELECT $6, 'codes.retrieve', $7,
+                   jsonb_build_object('credential_id', $8::text, 'address', $4::text, 'vouchers', h.vouchers), $5
+              FROM marked AS m, held AS h
          )
          INSERT INTO code_retrievals (partner_id, order_id, credential_id, address, vouchers, trace_id)
          SELECT $1, m.order_id, $3, $4, h.vouchers, $5
@@ -115,6 +120,9 @@ async fn write_trail(pool: &PgPool, retrieval: &Retrieval) -> Result<u64, sqlx::
     .bind(retrieval.credential_id.as_uuid())
     .bind(&retrieval.address)
     .bind(&retrieval.trace_id)
+    .bind(retrieval.partner_id.to_string())
+    .bind(retrieval.order_id.to_string())
+    .bind(retrieval.credential_id.to_string())
     .execute(pool)
     .await?;
     Ok(written.rows_affected())

@@ -161,6 +161,29 @@ async fn reading_codes_changes_nothing_that_the_partner_sees() {
 }
 
 #[tokio::test]
+async fn operators_see_each_reading_in_their_trail() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(2).await;
+    let mut partner = operator.partner("100").await;
+    let (order_id, _) = order_of_both(&mut partner, &sale).await;
+    for readings in 1..=2 {
+        accepted(&partner.codes(&order_id).await, 200);
+        let trail = operator
+            .get(&format!(
+                "/admin/v1/audit?action=codes.retrieve&subject={order_id}"
+            ))
+            .await;
+        assert_eq!(trail["data"].as_array().unwrap().len(), readings);
+        let newest = &trail["data"][0];
+        assert_eq!(newest["operator"], partner.partner_id.as_str());
+        let after = serde_json::json!({
+            "credential_id": partner.credential_id, "address": "127.0.0.1", "vouchers": 2,
+        });
+        assert_eq!(newest["after"], after);
+    }
+}
+
+#[tokio::test]
 async fn one_code_is_sold_once_even_if_it_is_imported_twice() {
     let mut operator = Operator::of(shared());
     let sale = operator.sale(0).await;

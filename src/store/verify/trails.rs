@@ -118,7 +118,18 @@ pub(super) const INVARIANTS: &[Invariant] = &[
               FROM code_retrievals AS r
               LEFT JOIN orders AS o ON o.partner_id = r.partner_id AND o.order_id = r.order_id
               LEFT JOIN credentials AS c ON c.credential_id = r.credential_id AND c.partner_id = r.partner_id
-             WHERE o.codes_retrieved_at IS NULL OR c.credential_id IS NULL",
+             WHERE o.codes_retrieved_at IS NULL OR c.credential_id IS NULL
+             UNION ALL
+            SELECT format('order %s: %s retrievals, operators read of %s', r.subject, r.retrievals, a.entries)
+              FROM (
+                    SELECT 'ord_' || replace(order_id::text, '-', '') AS subject, count(*) AS retrievals
+                      FROM code_retrievals
+                     GROUP BY order_id
+                    ) AS r
+              FULL JOIN (
+                    SELECT subject, count(*) AS entries FROM audit_log WHERE action = 'codes.retrieve' GROUP BY subject
+                    ) AS a USING (subject)
+             WHERE r.retrievals IS DISTINCT FROM a.entries",
     },
     Invariant {
         name: "booking.audited",
