@@ -1,0 +1,10 @@
+//! What do examples look like at the end of a command's help?
+
+/// The examples of a command, each as it is typed. The tests run every one of them.
+macro_rules! examples {
+    ($($line:literal),+ $(,)?) => {
+        concat!("Examples:", $("\n  ", $line),+)
+    };
+}
+
+pub(crate) use examples;
