@@ -23,7 +23,7 @@ use crate::store::verify::{Finding, verify};
 
 /// Arguments of `vouchsafe verify`.
 #[derive(Debug, Args)]
-#[command(after_help = examples!["vouchsafe verify", "vouchsafe --data-dir .vouchsafe verify --json"])]
+#[command(after_help = examples!["vouchsafe verify", "vouchsafe verify --data-dir .vouchsafe --json"])]
 pub struct VerifyArgs {
     /// The Postgres to check. Unset: the private one in the data directory.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
@@ -50,7 +50,7 @@ pub(super) async fn run(args: VerifyArgs, data_dir: &Path) -> anyhow::Result<Out
                 Misuse("DATABASE_URL is no Postgres URL such as postgres://user@host/database".to_owned())
             })?;
             verify(&options).await.context(
-                "the database at DATABASE_URL cannot be checked; does its server run, and is it a database of this service?",
+                "the database at DATABASE_URL cannot be checked (does its server run, and is it a database of this service?)",
             )?
         }
         None => check_private(data_dir).await?,
