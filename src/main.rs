@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use vouchsafe::cli::Nearby;
+use vouchsafe::cli::{Exit, Nearby};
 use vouchsafe::postgres::{GUARD_SUBCOMMAND, run_guard};
 use vouchsafe::settings::{Cli, Command, SettingsError};
 use vouchsafe::{cli, startup, telemetry};
@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     let settings = match Cli::read(&arguments) {
         Ok(settings) => settings,
         Err(SettingsError::Arguments(error)) => error.exit(),
-        Err(error) => return complain(&error),
+        Err(error) => return complain(&error, Exit::Misused),
     };
     let nearby = Nearby::of(&settings.data_dir, settings.serve_settings());
     match settings.command {
@@ -25,14 +25,14 @@ fn main() -> ExitCode {
             let serve = settings.serve_settings();
             match telemetry::start(&serve.log, serve.log_format) {
                 Ok(()) => startup::serve(serve, &settings.data_dir),
-                Err(error) => complain(&error),
+                Err(error) => complain(&error, Exit::Misused),
             }
         }
     }
 }
 
 #[allow(clippy::print_stderr)] // nothing logs yet
-fn complain(error: &dyn std::error::Error) -> ExitCode {
+fn complain(error: &dyn std::error::Error, exit: Exit) -> ExitCode {
     eprintln!("vouchsafe: {error}");
-    ExitCode::FAILURE
+    exit.into()
 }

@@ -14,12 +14,13 @@ use vouchsafe_actors::engine::DEFAULT_LANES;
 use self::limits::LimitSettings;
 use crate::access::client_address::TrustedProxies;
 use crate::access::environment::Environment;
-use crate::cli;
+use crate::cli::examples::examples;
+use crate::cli::{self, closing_words};
 use crate::secrets::expose;
 
 /// Vouchsafe: partners order vouchers over a signed REST API.
 #[derive(Debug, Parser)]
-#[command(name = "vouchsafe", version, about, max_term_width = 110)]
+#[command(name = "vouchsafe", version, about, max_term_width = 110, after_help = closing_words())]
 pub struct Cli {
     /// A file of settings, one NAME=value a line, named as the environment variables are.
     #[arg(long, global = true, env = "VOUCHSAFE_CONFIG", value_name = "FILE")]
@@ -47,6 +48,10 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve partners and operators.
+    #[command(after_help = examples![
+        "vouchsafe serve",
+        "vouchsafe serve --http-addr 127.0.0.1:9080 --admin-addr 127.0.0.1:9081 --log-format json",
+    ])]
     Serve(Box<ServeSettings>),
     /// A client of the running service.
     #[command(flatten)]

@@ -34,6 +34,7 @@ use vouchsafe_actors::supervisor::Spawner;
 use crate::access::environment::Environment;
 use crate::access::rate_limits::RateLimits;
 use crate::access::register::Register;
+use crate::cli::Exit;
 use crate::housekeeping::{keep_house, keep_lease};
 use crate::http::Gate;
 use crate::keyring::Keyring;
@@ -77,7 +78,7 @@ pub fn serve(settings: &ServeSettings, data_dir: &Path) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             error!("the service cannot run: {error:#}");
-            ExitCode::FAILURE
+            Exit::of(&error).into()
         }
     }
 }

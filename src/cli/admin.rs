@@ -8,7 +8,7 @@ use reqwest::{Body, Client, Method};
 use secrecy::SecretString;
 use serde::Serialize;
 
-use super::client::{Refusal, client, send};
+use super::client::{Refusal, client, read_url, send};
 use super::show::{self, Column};
 use super::{Nearby, Outcome};
 use crate::secrets::{OPERATOR_TOKEN_FILE, expose};
@@ -39,7 +39,7 @@ pub(super) struct AdminOptions {
 #[derive(Debug, Args)]
 pub(super) struct PageOptions {
     /// How many, 1 to 100.
-    #[arg(long, default_value_t = 100, value_name = "N")]
+    #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     limit: u32,
 
     /// Where the last page ended.
@@ -60,7 +60,7 @@ pub(super) struct Admin {
 
 impl Admin {
     /// # Errors
-    /// When there is no token.
+    /// When the URL is none, and when there is no token.
     pub(super) fn new(options: AdminOptions, nearby: &Nearby) -> anyhow::Result<Self> {
         let AdminOptions {
             admin_url,
@@ -68,6 +68,7 @@ impl Admin {
             json,
         } = options;
         let url = admin_url.as_deref().unwrap_or(&nearby.admin_url);
+        read_url(url, "--admin-url")?;
         let url = url.trim_end_matches('/').to_owned();
         let token = match operator_token {
             Some(token) => token,
@@ -134,6 +135,11 @@ impl Admin {
     ) -> anyhow::Result<Outcome> {
         let answer = self.answer(self.request(Method::GET, path, query)).await?;
         self.show(answer, |answer| show::table(answer, columns))
+    }
+
+    /// Whether answers are shown as they come.
+    pub(super) const fn shows_json(&self) -> bool {
+        self.json
     }
 
     /// The answer as it came, or for people.

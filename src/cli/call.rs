@@ -10,8 +10,10 @@ use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
 
-use super::client::client;
+use super::client::{client, read_url};
 use super::complain;
+use super::examples::examples;
+use super::exit::Misuse;
 use super::{Nearby, Outcome};
 use crate::access::credential::ApiSecret;
 use crate::access::framing::{API_PREFIX, Framed, SignedRequest, Timestamp};
@@ -24,8 +26,13 @@ const TOLD: [&str; 4] = ["location", "idempotent-replayed", "retry-after", "x-tr
 
 /// Arguments of `vouchsafe call`.
 #[derive(Debug, Args)]
+#[command(after_help = examples![
+    "vouchsafe call GET '/products?currency=EUR'",
+    r#"vouchsafe call POST /orders '{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}'"#,
+])]
 pub struct CallArgs {
-    /// GET, POST, PUT or DELETE.
+    /// What to do with it, in upper or lower case.
+    #[arg(ignore_case = true, value_parser = ["GET", "POST", "PUT", "DELETE"])]
     method: String,
 
     /// The path below the base URL, e.g. /orders.
@@ -45,6 +52,10 @@ pub struct CallArgs {
     /// The Idempotency-Key of a POST. Unset: a new one.
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
+
+    /// Show the answer's body alone, without its status and headers.
+    #[arg(long)]
+    json: bool,
 }
 
 /// What the file of credentials says. It has no `Debug` text.
@@ -67,11 +78,7 @@ pub(super) async fn run(args: CallArgs, nearby: &Nearby) -> anyhow::Result<Outco
             .unwrap_or_else(|| nearby.data_dir.join(PARTNER_FILE))
             .as_path(),
     )?;
-    let method: Method = args
-        .method
-        .to_ascii_uppercase()
-        .parse()
-        .context("METHOD: expected GET, POST, PUT or DELETE")?;
+    let method: Method = args.method.to_ascii_uppercase().parse().context("METHOD")?;
     let body = args
         .body
         .as_deref()
@@ -103,23 +110,28 @@ pub(super) async fn run(args: CallArgs, nearby: &Nearby) -> anyhow::Result<Outco
     if !body.is_empty() {
         request = request.header("Content-Type", "application/json").body(body);
     }
-    tell(request, base_url).await
+    tell(request, base_url, args.json).await
 }
 
 /// The status and some headers to the standard error, the body to the standard output.
-async fn tell(request: reqwest::RequestBuilder, url: &str) -> anyhow::Result<Outcome> {
+async fn tell(request: reqwest::RequestBuilder, url: &str, body_alone: bool) -> anyhow::Result<Outcome> {
     let response = request
         .send()
         .await
         .map_err(|error| super::client::unreachable(&error, url, "--url"))?;
     let status = response.status();
-    complain(&status.to_string());
-    for name in TOLD {
-        if let Some(value) = response.headers().get(name).and_then(|value| value.to_str().ok()) {
-            complain(&format!("{name}: {value}"));
+    if !body_alone {
+        complain(&status.to_string());
+        for name in TOLD {
+            if let Some(value) = response.headers().get(name).and_then(|value| value.to_str().ok()) {
+                complain(&format!("{name}: {value}"));
+            }
         }
     }
-    let text = response.text().await.context("read the answer")?;
+    let text = response
+        .text()
+        .await
+        .map_err(|error| super::client::unreachable(&error, url, "--url"))?;
     Ok(Outcome {
         text,
         done: status.as_u16() < 400,
@@ -138,7 +150,7 @@ fn read_credentials(path: &Path) -> anyhow::Result<Credentials> {
 
 /// A path below the base URL, with or without the base's own path before it. A base without a path has that of the API.
 fn url_of(base: &str, path: &str) -> anyhow::Result<reqwest::Url> {
-    let base = reqwest::Url::parse(base).context("--url: expected a URL")?;
+    let base = read_url(base, "--url")?;
     let own = base.path().trim_matches('/');
     let prefix = if own.is_empty() {
         API_PREFIX.trim_matches('/')
@@ -150,7 +162,7 @@ fn url_of(base: &str, path: &str) -> anyhow::Result<reqwest::Url> {
         .strip_prefix(prefix)
         .map_or(path, |below| below.trim_start_matches('/'));
     let url = base.join(&format!("/{prefix}/{below}"));
-    url.context("PATH: expected a path such as /orders")
+    Ok(url.map_err(|_| Misuse(format!("{path}: expected a path such as /orders")))?)
 }
 
 /// `X-Timestamp` and `X-Signature`.
@@ -159,9 +171,12 @@ fn signed(secret: &SecretString, method: &str, path: &str, body: &[u8]) -> anyho
     let timestamp =
         Timestamp::from_unix_s(SystemClock::new().now().unix_timestamp()).context("this machine's clock")?;
     let framed = Framed::new(timestamp, SignedRequest { method, path, body });
-    let framed = framed.context(
-        "the request cannot be signed: a body is empty or a JSON object, a path has no special characters",
-    )?;
+    let framed = framed.map_err(|_| {
+        Misuse(
+            "the request cannot be signed: a body is empty or a JSON object, a path has no special characters"
+                .to_owned(),
+        )
+    })?;
     let digits = String::from_utf8_lossy(timestamp.digits()).into_owned();
     Ok((digits, sign(&secret, timestamp, &framed)))
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Outcome;
 use super::admin::{Admin, AdminOptions, PageOptions, escaped};
 use super::call::read_text;
+use super::examples::examples;
 use super::show::Column;
 
 const CATEGORY_COLUMNS: [Column; 3] = [
@@ -30,6 +31,7 @@ const PRODUCT_COLUMNS: [Column; 8] = [
 
 /// Arguments of `vouchsafe category`.
 #[derive(Debug, Args)]
+#[command(after_help = examples!["vouchsafe category list"])]
 pub struct CategoryArgs {
     #[command(flatten)]
     pub(super) options: AdminOptions,
@@ -41,6 +43,7 @@ pub struct CategoryArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum CategoryAction {
     /// Put a category in, or in the place of the one with its id.
+    #[command(after_help = examples!["vouchsafe category put books --name Books"])]
     Put {
         /// Its id.
         category_id: String,
@@ -52,11 +55,13 @@ pub(super) enum CategoryAction {
         parent: Option<String>,
     },
     /// List the categories.
+    #[command(after_help = examples!["vouchsafe category list --json"])]
     List(PageOptions),
 }
 
 /// Arguments of `vouchsafe product`.
 #[derive(Debug, Args)]
+#[command(after_help = examples!["vouchsafe product list"])]
 pub struct ProductArgs {
     #[command(flatten)]
     pub(super) options: AdminOptions,
@@ -70,8 +75,10 @@ pub(super) enum ProductAction {
     /// Put a product in, or in the place of the one with its id.
     Put(Box<PutArgs>),
     /// List the products.
+    #[command(after_help = examples!["vouchsafe product list --limit 20"])]
     List(PageOptions),
     /// Show a product.
+    #[command(after_help = examples!["vouchsafe product show sbx-instant"])]
     Show {
         /// Its id.
         product_id: String,
@@ -80,6 +87,10 @@ pub(super) enum ProductAction {
 
 /// A product, by flags or as JSON.
 #[derive(Debug, Args)]
+#[command(after_help = examples![
+    "vouchsafe product put books-usd --name Books --brand books --category books --currency USD --denomination 25",
+    "vouchsafe product put books-usd --from @product.json",
+])]
 pub(super) struct PutArgs {
     /// Its id.
     product_id: String,
@@ -108,13 +119,13 @@ pub(super) struct PutArgs {
     #[arg(long = "denomination", value_name = "AMOUNT")]
     denominations: Vec<String>,
     /// Face values in steps.
-    #[arg(long, value_name = "MIN:MAX:STEP")]
-    range: Option<String>,
+    #[arg(long, value_name = "MIN:MAX:STEP", value_parser = read_range)]
+    range: Option<Value>,
     /// Where vouchers come from when the shelf is short.
-    #[arg(long, default_value = "stock", value_name = "stock|vendor")]
+    #[arg(long, default_value = "stock", value_parser = ["stock", "vendor"])]
     route: String,
     /// `always` if every order of it waits for an operator.
-    #[arg(long, default_value = "rule", value_name = "rule|always")]
+    #[arg(long, default_value = "rule", value_parser = ["rule", "always"])]
     approval: String,
     /// The last valid day of every voucher, as YYYY-MM-DD.
     #[arg(long, value_name = "DATE", conflicts_with = "valid_months")]
@@ -170,7 +181,7 @@ pub(super) async fn product(action: ProductAction, admin: &Admin) -> anyhow::Res
                     let body: Box<RawValue> = serde_json::from_str(&text).context("--from: expected JSON")?;
                     admin.change(Method::PUT, &path, Some(&body)).await
                 }
-                None => admin.change(Method::PUT, &path, Some(&body_of(&args)?)).await,
+                None => admin.change(Method::PUT, &path, Some(&body_of(&args))).await,
             }
         }
         ProductAction::List(page) => admin.list("/products", &page.query(), &PRODUCT_COLUMNS).await,
@@ -180,14 +191,13 @@ pub(super) async fn product(action: ProductAction, admin: &Admin) -> anyhow::Res
     }
 }
 
-fn body_of(args: &PutArgs) -> anyhow::Result<Value> {
-    let range = args.range.as_deref().map(read_range).transpose()?;
+fn body_of(args: &PutArgs) -> Value {
     let policy = match (&args.expires_on, args.valid_months) {
         (Some(day), _) => json!({ "type": "FIXED_DATE", "value": day }),
         (None, Some(months)) => json!({ "type": "MONTHS_FROM_ISSUE", "value": months }),
         (None, None) => json!({ "type": "NONE" }),
     };
-    Ok(json!({
+    json!({
         "name": args.name,
         "brand": args.brand,
         "category_id": args.category,
@@ -195,7 +205,7 @@ fn body_of(args: &PutArgs) -> anyhow::Result<Value> {
         "currency": args.currency,
         "countries": args.countries,
         "denominations": args.denominations,
-        "denomination_range": range,
+        "denomination_range": args.range,
         "expiry_policy": policy,
         "redemption": { "instructions": args.instructions, "terms": args.terms },
         "route": args.route,
@@ -204,13 +214,13 @@ fn body_of(args: &PutArgs) -> anyhow::Result<Value> {
         "min_validity_days": args.min_validity_days,
         "low_stock_at": args.low_stock_at,
         "discontinued": args.discontinued,
-    }))
+    })
 }
 
-fn read_range(text: &str) -> anyhow::Result<Value> {
+fn read_range(text: &str) -> Result<Value, &'static str> {
     let parts: Vec<&str> = text.split(':').collect();
     let [min, max, step] = parts[..] else {
-        anyhow::bail!("--range {text}: expected MIN:MAX:STEP, such as 10:500:5");
+        return Err("expected MIN:MAX:STEP, such as 10:500:5");
     };
     Ok(json!({ "min": min, "max": max, "step": step }))
 }

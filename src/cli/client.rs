@@ -4,11 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use reqwest::redirect::Policy;
-use reqwest::{Client, RequestBuilder, StatusCode};
+use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use rustls::{ClientConfig, RootCertStore};
 use serde::Deserialize;
+
+use super::advice::advice;
+use super::exit::{Misuse, Unreachable};
 
 /// How long a connection may take to stand: the service is near, or it is not there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,6 +45,16 @@ fn trusting_nobody() -> anyhow::Result<ClientConfig> {
         .with_no_client_auth())
 }
 
+/// The URL that an option names.
+pub(super) fn read_url(text: &str, option: &str) -> Result<Url, Misuse> {
+    let url = Url::parse(text).ok().filter(|url| url.has_host());
+    url.ok_or_else(|| {
+        Misuse(format!(
+            "{option} {text}: expected a URL such as http://127.0.0.1:8081"
+        ))
+    })
+}
+
 /// An answer, whole.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
@@ -57,7 +70,10 @@ pub(super) async fn send(request: RequestBuilder, url: &str, option: &str) -> an
         .map_err(|error| unreachable(&error, url, option))?;
     let status = response.status();
     let replayed = response.headers().contains_key("idempotent-replayed");
-    let body = response.text().await.context("read the answer")?;
+    let body = response
+        .text()
+        .await
+        .map_err(|error| unreachable(&error, url, option))?;
     Ok(Answer {
         status,
         replayed,
@@ -65,11 +81,11 @@ pub(super) async fn send(request: RequestBuilder, url: &str, option: &str) -> an
     })
 }
 
-pub(super) fn unreachable(error: &reqwest::Error, url: &str, option: &str) -> anyhow::Error {
+pub(super) fn unreachable(error: &reqwest::Error, url: &str, option: &str) -> Unreachable {
     if error.is_connect() {
-        return anyhow!(
+        return Unreachable(format!(
             "nothing answers at {url}. Is the service running? `vouchsafe serve` starts it; {option} names another place"
-        );
+        ));
     }
     let mut reasons = Vec::new();
     let mut source = std::error::Error::source(error);
@@ -77,10 +93,10 @@ pub(super) fn unreachable(error: &reqwest::Error, url: &str, option: &str) -> an
         reasons.push(reason.to_string());
         source = reason.source();
     }
-    anyhow!(
-        "the request to {url} failed: {}",
+    Unreachable(format!(
+        "the request to {url} got no answer, and may have been carried out: {}",
         reasons.last().cloned().unwrap_or_else(|| error.to_string())
-    )
+    ))
 }
 
 /// An answer that says no.
@@ -133,7 +149,11 @@ impl fmt::Display for Refusal {
                 write!(f, "\n  {}: {}", detail.field, detail.message)?;
             }
         }
-        Ok(())
+        let fields = error.details.iter().map(|detail| detail.field.as_str());
+        match advice(&error.code, fields) {
+            Some(advice) => write!(f, "\n{advice}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -153,6 +173,19 @@ mod tests {
             "name: x (VALIDATION_FAILED)\n  name: x\n  brand: y"
         );
         assert_eq!(refusal.raw(), None);
+        for (body, expected) in [
+            (
+                r#"{"error":{"code":"PARTNER_NOT_FOUND","message":"there is none"}}"#,
+                "there is none (PARTNER_NOT_FOUND)\n`vouchsafe partner list` shows",
+            ),
+            (
+                r#"{"error":{"code":"VALIDATION_FAILED","message":"m","details":[{"field":"category_id","message":"m"}]}}"#,
+                "m (VALIDATION_FAILED)\n`vouchsafe category list` shows",
+            ),
+        ] {
+            let said = Refusal::new(StatusCode::NOT_FOUND, body.to_owned(), false).to_string();
+            assert!(said.starts_with(expected), "{said}");
+        }
         let other = Refusal::new(StatusCode::BAD_GATEWAY, "<html>".to_owned(), true);
         assert_eq!(
             (other.to_string().as_str(), other.raw()),

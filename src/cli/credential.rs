@@ -6,6 +6,8 @@ use serde_json::json;
 
 use super::Outcome;
 use super::admin::{Admin, AdminOptions, NO_BODY, PageOptions, escaped};
+use super::examples::examples;
+use super::id;
 use super::partner::path_of;
 use super::show::Column;
 
@@ -20,6 +22,7 @@ const COLUMNS: [Column; 6] = [
 
 /// Arguments of `vouchsafe credential`.
 #[derive(Debug, Args)]
+#[command(after_help = examples!["vouchsafe credential list PARTNER_ID"])]
 pub struct CredentialArgs {
     #[command(flatten)]
     pub(super) options: AdminOptions,
@@ -31,23 +34,29 @@ pub struct CredentialArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
     /// Issue a credential. Its secret is shown once.
+    #[command(after_help = examples!["vouchsafe credential issue PARTNER_ID --allow 203.0.113.7"])]
     Issue {
         /// Whose.
+        #[arg(value_parser = id::partner)]
         partner_id: String,
         /// Narrows the partner's allowlist. May be repeated.
         #[arg(long = "allow", value_name = "CIDR")]
         allow: Vec<String>,
     },
     /// List the credentials of a partner, newest first, those out of force too.
+    #[command(after_help = examples!["vouchsafe credential list PARTNER_ID"])]
     List {
         /// Whose.
+        #[arg(value_parser = id::partner)]
         partner_id: String,
         #[command(flatten)]
         page: PageOptions,
     },
     /// Take a credential out of force, at once.
+    #[command(after_help = examples!["vouchsafe credential revoke CREDENTIAL_ID"])]
     Revoke {
         /// Its id.
+        #[arg(value_parser = id::credential)]
         credential_id: String,
     },
 }

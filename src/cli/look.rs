@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::Outcome;
 use super::admin::{Admin, AdminOptions, PageOptions, filters};
+use super::examples::examples;
 use super::show::Column;
 
 const ACTOR_COLUMNS: [Column; 6] = [
@@ -26,6 +27,7 @@ const AUDIT_COLUMNS: [Column; 6] = [
 
 /// Arguments of `vouchsafe actors`.
 #[derive(Debug, Args)]
+#[command(after_help = examples!["vouchsafe actors --kind inventory --limit 20"])]
 pub struct ActorsArgs {
     #[command(flatten)]
     pub(super) options: AdminOptions,
@@ -37,15 +39,19 @@ pub struct ActorsArgs {
 #[derive(Debug, Args)]
 pub(super) struct ActorsQuery {
     /// How many, 1 to 10000.
-    #[arg(long, default_value_t = 100, value_name = "N")]
+    #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
     /// Of one kind.
-    #[arg(long, value_name = "wallet|inventory")]
+    #[arg(long, value_parser = ["wallet", "inventory"])]
     kind: Option<String>,
 }
 
 /// Arguments of `vouchsafe audit`.
 #[derive(Debug, Args)]
+#[command(after_help = examples![
+    "vouchsafe audit --subject PARTNER_ID",
+    "vouchsafe audit --action credential.issue --from 2026-11-01 --json",
+])]
 pub struct AuditArgs {
     #[command(flatten)]
     pub(super) options: AdminOptions,

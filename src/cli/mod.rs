@@ -1,18 +1,24 @@
 //! The commands that speak to a running service: as a partner, as an operator, or to its database.
 //!
 //! Rule: results go to the standard output, all else to the standard error; `--json` shows the answer as it came. The
-//! exit code is 0 only when what was asked for was done.
+//! exit code says how it ended ([`Exit`]). The help of every command has an example that works.
 
 mod admin;
+mod advice;
 mod call;
 mod catalogue;
 mod client;
+mod completions;
 mod credential;
+pub(crate) mod examples;
+mod exit;
+mod id;
 mod look;
 mod order;
 mod partner;
 mod show;
 mod stock;
+mod upload;
 mod verify;
 mod wallet;
 
@@ -23,8 +29,11 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+pub use self::exit::Exit;
+
 use self::admin::Admin;
 use self::client::Refusal;
+use self::examples::examples;
 use crate::access::framing::API_PREFIX;
 use crate::settings::ServeSettings;
 
@@ -53,6 +62,18 @@ pub enum Command {
     Audit(look::AuditArgs),
     /// Check every invariant on the database, with the service up or down.
     Verify(verify::VerifyArgs),
+    /// Print what a shell needs to complete commands.
+    Completions(completions::CompletionsArgs),
+}
+
+/// The end of the program's own help.
+#[must_use]
+pub fn closing_words() -> String {
+    const EXAMPLES: &str = examples![
+        "vouchsafe --http-addr 127.0.0.1:9080 --admin-addr 127.0.0.1:9081",
+        "vouchsafe call GET /products",
+    ];
+    format!("{EXAMPLES}\n\n{}", Exit::table())
 }
 
 /// What a command has to show, and whether it did what was asked for.
@@ -112,18 +133,14 @@ pub fn run(command: Command, nearby: &Nearby) -> ExitCode {
     match outcome {
         Ok(Outcome { text, done }) => {
             print(&text);
-            if done {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            }
+            if done { Exit::Done } else { Exit::Refused }.into()
         }
         Err(error) => {
             if let Some(raw) = error.downcast_ref::<Refusal>().and_then(Refusal::raw) {
                 print(raw);
             }
             complain(&format!("vouchsafe: {error:#}"));
-            ExitCode::FAILURE
+            Exit::of(&error).into()
         }
     }
 }
@@ -142,6 +159,7 @@ async fn dispatch(command: Command, nearby: &Nearby) -> anyhow::Result<Outcome> 
         Command::Actors(args) => look::actors(&args.query, &admin(args.options)?).await,
         Command::Audit(args) => look::audit(&args.query, &admin(args.options)?).await,
         Command::Verify(args) => verify::run(args, &nearby.data_dir).await,
+        Command::Completions(args) => completions::run(&args),
     }
 }
 

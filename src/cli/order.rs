@@ -1,9 +1,13 @@
 //! `vouchsafe order`: looking for orders, whosever they are.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use vouchsafe_actors::domain::order::OrderStatus;
 
 use super::Outcome;
 use super::admin::{Admin, AdminOptions, PageOptions, escaped, filters};
+use super::examples::examples;
+use super::id;
 use super::show::Column;
 
 const COLUMNS: [Column; 7] = [
@@ -18,6 +22,7 @@ const COLUMNS: [Column; 7] = [
 
 /// Arguments of `vouchsafe order`.
 #[derive(Debug, Args)]
+#[command(after_help = examples!["vouchsafe order list"])]
 pub struct OrderArgs {
     #[command(flatten)]
     pub(super) options: AdminOptions,
@@ -31,20 +36,26 @@ pub(super) enum Action {
     /// Search the orders of all partners, newest first.
     List(Box<Search>),
     /// Show an order with its vouchers; never a code.
+    #[command(after_help = examples!["vouchsafe order show ORDER_ID"])]
     Show {
         /// Its id.
+        #[arg(value_parser = id::order)]
         order_id: String,
     },
 }
 
 /// Which orders.
 #[derive(Debug, Args)]
+#[command(after_help = examples![
+    "vouchsafe order list --status PENDING --from 2026-11-20",
+    "vouchsafe order list --partner PARTNER_ID --reference PO-4711 --json",
+])]
 pub(super) struct Search {
     /// Of this partner.
-    #[arg(long, value_name = "PARTNER_ID")]
+    #[arg(long, value_name = "PARTNER_ID", value_parser = id::partner)]
     partner: Option<String>,
-    /// That stand here, e.g. PENDING.
-    #[arg(long)]
+    /// That stand here.
+    #[arg(long, value_parser = PossibleValuesParser::new(OrderStatus::ALL.map(OrderStatus::as_str)))]
     status: Option<String>,
     /// With the partner's own reference.
     #[arg(long)]
@@ -56,7 +67,7 @@ pub(super) struct Search {
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
     /// With this id.
-    #[arg(long, value_name = "ORDER_ID")]
+    #[arg(long, value_name = "ORDER_ID", value_parser = id::order)]
     order: Option<String>,
     #[command(flatten)]
     page: PageOptions,

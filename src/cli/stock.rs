@@ -1,24 +1,20 @@
 //! `vouchsafe stock`: vouchers coming in, what became of them, and taking them out of sale.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use bytes::Bytes;
 use clap::{Args, Subcommand, ValueEnum};
 use csv_core::ReadFieldResult;
-use futures_util::stream;
-use reqwest::{Body, Method};
+use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::Outcome;
 use super::admin::{Admin, AdminOptions, PageOptions};
+use super::examples::examples;
 use super::show::Column;
-
-/// How much of a file is read at once. Bytes.
-const PART_BYTES: usize = 64 * 1024;
+use super::upload::{self, Source};
 
 const COLUMNS: [Column; 8] = [
     ("PRODUCT", "product_id"),
@@ -33,6 +29,7 @@ const COLUMNS: [Column; 8] = [
 
 /// Arguments of `vouchsafe stock`.
 #[derive(Debug, Args)]
+#[command(after_help = examples!["vouchsafe stock levels"])]
 pub struct StockArgs {
     #[command(flatten)]
     pub(super) options: AdminOptions,
@@ -44,6 +41,10 @@ pub struct StockArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
     /// Import vouchers. May be repeated: nothing comes in twice.
+    #[command(after_help = examples![
+        "vouchsafe stock import vouchers.csv --product sbx-instant --denomination 25",
+        "vouchsafe stock import - --format ndjson --product sbx-instant --denomination 25 < vouchers.ndjson",
+    ])]
     Import {
         /// CSV with a header (code,pin,serial,url,expiry) or NDJSON; - is the standard input.
         file: PathBuf,
@@ -58,6 +59,7 @@ pub(super) enum Action {
         format: Option<Format>,
     },
     /// Show the level of each SKU.
+    #[command(after_help = examples!["vouchsafe stock levels --product sbx-instant"])]
     Levels {
         /// Of this product.
         #[arg(long, value_name = "PRODUCT")]
@@ -66,6 +68,10 @@ pub(super) enum Action {
         page: PageOptions,
     },
     /// Take vouchers out of sale. What is sold stays sold.
+    #[command(after_help = examples![
+        "vouchsafe stock void --product sbx-instant --denomination 25 --reason 'recalled by the brand'",
+        "vouchsafe stock void --product sbx-instant --codes codes.csv --reason 'sent by mistake'",
+    ])]
     Void {
         /// Of which product.
         #[arg(long, value_name = "PRODUCT")]
@@ -136,8 +142,8 @@ pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome
                 Format::Csv => "text/csv",
                 Format::Ndjson => "application/x-ndjson",
             };
-            let body = streamed(open(&file)?);
-            let answer = admin.stream("/stock", &query, content_type, body).await?;
+            let source = Source::open(&file)?;
+            let answer = upload::send(source, &query, content_type, admin).await?;
             admin.show(answer, |answer| Ok(report(&serde_json::from_str(answer)?)))
         }
         Action::Levels { product, page } => {
@@ -173,29 +179,6 @@ fn format_of(file: &Path) -> Format {
     }
 }
 
-fn open(file: &Path) -> anyhow::Result<Box<dyn Read + Send>> {
-    if file == Path::new("-") {
-        return Ok(Box::new(io::stdin()));
-    }
-    let opened = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
-    Ok(Box::new(opened))
-}
-
-/// A part at a time, as the service takes them: the file is never held whole.
-fn streamed(source: Box<dyn Read + Send>) -> Body {
-    Body::wrap_stream(stream::unfold(source, |mut source| async move {
-        let mut part = vec![0; PART_BYTES];
-        match source.read(&mut part) {
-            Ok(0) => None,
-            Ok(read) => {
-                part.truncate(read);
-                Some((Ok(Bytes::from(part)), source))
-            }
-            Err(error) => Some((Err(error), source)),
-        }
-    }))
-}
-
 fn report(report: &Report) -> String {
     let Report {
         imported,
@@ -217,7 +200,8 @@ fn report(report: &Report) -> String {
 /// A code a line as CSV, its PIN in the second column.
 fn read_codes(file: &Path) -> anyhow::Result<Vec<serde_json::Value>> {
     let mut text = String::new();
-    open(file)?
+    Source::open(file)?
+        .reader
         .read_to_string(&mut text)
         .with_context(|| format!("cannot read {}", file.display()))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());

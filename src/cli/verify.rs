@@ -8,19 +8,22 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Args;
 use secrecy::SecretString;
 use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
 
 use super::Outcome;
+use super::examples::examples;
+use super::exit::{Misuse, Unreachable};
 use crate::postgres::{self, DataDir, DataDirError, Durability, PrivatePostgres};
 use crate::secrets::expose;
 use crate::store::verify::{Finding, verify};
 
 /// Arguments of `vouchsafe verify`.
 #[derive(Debug, Args)]
+#[command(after_help = examples!["vouchsafe verify", "vouchsafe verify --data-dir .vouchsafe --json"])]
 pub struct VerifyArgs {
     /// The Postgres to check. Unset: the private one in the data directory.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
@@ -43,9 +46,12 @@ pub(super) async fn run(args: VerifyArgs, data_dir: &Path) -> anyhow::Result<Out
         Some(url) => {
             // The reason is left out: it may quote the URL with its password.
             let options: Option<PgConnectOptions> = expose(url).parse().ok();
-            verify(&options.context("DATABASE_URL is no Postgres URL")?)
-                .await
-                .context("check the database")?
+            let options = options.ok_or_else(|| {
+                Misuse("DATABASE_URL is no Postgres URL such as postgres://user@host/database".to_owned())
+            })?;
+            verify(&options).await.context(
+                "the database at DATABASE_URL cannot be checked (does its server run, and is it a database of this service?)",
+            )?
         }
         None => check_private(data_dir).await?,
     };
@@ -63,10 +69,11 @@ pub(super) async fn run(args: VerifyArgs, data_dir: &Path) -> anyhow::Result<Out
 
 async fn check_private(data_dir: &Path) -> anyhow::Result<Vec<Finding>> {
     if !data_dir.is_dir() {
-        bail!(
+        let missing = format!(
             "there is no data directory {}; name it with --data-dir, or set DATABASE_URL",
             data_dir.display()
         );
+        return Err(Unreachable(missing).into());
     }
     // A server that was killed has left its address behind; then it is started like one that was stopped.
     let beside = match postgres::running(data_dir) {
@@ -83,7 +90,8 @@ async fn check_private(data_dir: &Path) -> anyhow::Result<Vec<Finding>> {
 async fn check_stopped(data_dir: PathBuf) -> anyhow::Result<Vec<Finding>> {
     let started = tokio::task::spawn_blocking(move || start(&data_dir))
         .await
-        .context("start Postgres")??;
+        .context("start Postgres")?
+        .map_err(|error| Unreachable(format!("{error:#}")))?;
     let findings = verify(&started.connect_options())
         .await
         .context("check the database");

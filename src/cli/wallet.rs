@@ -6,10 +6,13 @@ use serde_json::json;
 
 use super::Outcome;
 use super::admin::{Admin, AdminOptions, escaped};
+use super::examples::examples;
+use super::id;
 use super::partner::path_of;
 
 /// Arguments of `vouchsafe wallet`.
 #[derive(Debug, Args)]
+#[command(after_help = examples!["vouchsafe wallet top-up PARTNER_ID USD 1000.00 --reference bank-4711"])]
 pub struct WalletArgs {
     #[command(flatten)]
     pub(super) options: AdminOptions,
@@ -21,8 +24,10 @@ pub struct WalletArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
     /// Add money. The same reference is booked once.
+    #[command(after_help = examples!["vouchsafe wallet top-up PARTNER_ID USD 1000.00 --reference bank-4711"])]
     TopUp(Booking),
     /// Correct a balance; a negative amount takes money away. The same reference is booked once.
+    #[command(after_help = examples!["vouchsafe wallet adjust PARTNER_ID USD -12.50 --reference correction-17"])]
     Adjust(Booking),
 }
 
@@ -30,6 +35,7 @@ pub(super) enum Action {
 #[derive(Debug, Args)]
 pub(super) struct Booking {
     /// Whose wallet.
+    #[arg(value_parser = id::partner)]
     partner_id: String,
     /// In which currency.
     currency: String,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Instance, Operator, PROGRAM, free_addresses, shared, unique};
 
 /// A command against the shared service.
-fn run(arguments: &[&str]) -> Output {
+pub(crate) fn run(arguments: &[&str]) -> Output {
     run_with(shared(), arguments, None)
 }
 
@@ -34,7 +34,7 @@ fn run_with(service: &Instance, arguments: &[&str], input: Option<&str>) -> Outp
     child.wait_with_output().unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
@@ -254,7 +254,7 @@ async fn a_complaint_says_what_to_do() {
         ),
         (vec!["actors", "--operator-token", "wrong"], "INVALID_CREDENTIALS"),
         (vec!["partner", "show", "nobody"], "PARTNER_NOT_FOUND"),
-        (vec!["partner", "set", "nobody"], "nothing to change"),
+        (vec!["partner", "set", "nobody"], "--allow <CIDR>"),
         (
             vec![
                 "stock",
