@@ -4,7 +4,7 @@
 use sqlx::Executor as _;
 use vouchsafe_load::check::check;
 
-use crate::closing::settle;
+use crate::closing::{read_back, settle};
 use crate::processes::{Strike, postmaster_pid, strike};
 use crate::rounds::{Crash, Told, setting};
 use crate::{one_at_a_time, run};
@@ -55,7 +55,8 @@ impl Crash {
         load.join_all().await;
         supplies.join_all().await;
         settle(&self.front, &self.program.base_url()).await;
-        self.look_back().await;
+        let taken = self.front.taken();
+        read_back(&self.front, &self.program.base_url(), &taken).await;
         check(&self.front.history())
             .err()
             .map(|violation| violation.to_string())

@@ -258,7 +258,7 @@ impl Crash {
         );
     }
 
-    pub(crate) async fn look_back(&mut self) {
+    async fn look_back(&mut self) {
         let mut new = self.front.taken();
         new.retain(|taken| self.read.insert(taken.order_id.clone()));
         read_back(&self.front, &self.program.base_url(), &new).await;
