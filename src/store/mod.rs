@@ -36,6 +36,7 @@ use std::sync::Arc;
 use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Handle;
+use tracing::Instrument as _;
 
 use self::connections::Connections;
 
@@ -145,13 +146,14 @@ impl PgStore {
     }
 }
 
+/// What is logged meanwhile belongs to the request that asked, if one did.
 #[allow(clippy::disallowed_methods)] // the one place that starts tasks on the database's runtime
 fn on<T, F>(runtime: &Handle, work: F) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
 {
-    let task = runtime.spawn(work);
+    let task = runtime.spawn(work.in_current_span());
     // The caller's future holds the task's handle alone, however large the work is.
     async move { task.await.unwrap_or(Err(sqlx::Error::WorkerCrashed)) }
 }
