@@ -157,3 +157,21 @@ where
     // The caller's future holds the task's handle alone, however large the work is.
     async move { task.await.unwrap_or(Err(sqlx::Error::WorkerCrashed)) }
 }
+
+#[cfg(test)]
+mod tests {
+    use tracing::Span;
+
+    use super::*;
+
+    #[test]
+    fn what_work_logs_belongs_to_the_request_that_asked() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        tracing::subscriber::with_default(tracing_subscriber::registry(), || {
+            let request = tracing::error_span!("request");
+            let work = request.in_scope(|| on(&runtime.handle().clone(), async { Ok(Span::current().id()) }));
+            let inside = runtime.block_on(work).unwrap();
+            assert!(inside.is_some() && inside == request.id(), "{inside:?}");
+        });
+    }
+}
