@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use vouchsafe_load::client::Answer;
 use vouchsafe_load::partner::{IDEMPOTENCY_KEY, unix_seconds};
 
-use crate::support::{Database, Instance, Listener, Operator, Partner, Sale, accepted, order_of, text_of};
+use crate::support::{
+    Database, Instance, Listener, Operator, Partner, Sale, accepted, order_of, refused, text_of,
+};
 
 /// Each begins so; what follows says what it is.
 const CODE: &str = "CNRYCODE";
@@ -173,6 +175,12 @@ impl Aviary {
                 .await;
             assert!(answer.status.is_client_error(), "{body}: {answer:?}");
         }
+        let mut headers = self.partner.headers("/api/v1/orders", b"{}");
+        let signature = HeaderValue::from_str(&format!("t=1,v1={STRAY_CODE}")).unwrap();
+        headers.insert("x-signature", signature);
+        let answer = self.partner.post(headers, "{}").await;
+        let answer = self.note(&Method::POST, "/api/v1/orders", answer);
+        refused(&answer, 401, "INVALID_SIGNATURE");
         let product = format!("/admin/v1/products/{}", self.sale.product_id);
         let void = json!({ "product_id": STRAY_CODE, "codes": [{ "code": STRAY_CODE }], "reason": "r" });
         for (method, path, body) in [
@@ -275,26 +283,24 @@ impl Aviary {
         let next = self.partner.with_issued(&rotated);
         accepted(&next.again().get("/wallets").await, 200);
         let headers = self.partner.headers("/api/v1/orders", b"");
-        let first = headers["x-api-secret"].to_str().unwrap();
-        let secret = |what, text: &str, may_be_in| Canary {
-            what,
-            text: text.to_owned(),
-            may_be_in,
-        };
-        let text = |issued: &Value| issued["api_secret"].as_str().unwrap().to_owned();
-        vec![
-            secret("the first API secret", first, &[]),
-            secret(
-                "the secret of a rotation",
-                &text(&rotated),
-                &["POST /api/v1/credentials/rotate"],
-            ),
-            secret(
-                "a secret that was issued",
-                &text(&further),
-                &["POST /admin/v1/partners/"],
-            ),
+        let own = |name: &str| headers[name].to_str().unwrap().to_owned();
+        let issued = |issued: &Value, field: &str| issued[field].as_str().unwrap().to_owned();
+        let rotate: &[_] = &["POST /api/v1/credentials/rotate"];
+        let issue: &[_] = &["POST /admin/v1/partners/"];
+        [
+            ("the first API key", own("x-api-key"), &[][..]),
+            ("the first API secret", own("x-api-secret"), &[]),
+            ("the key of a rotation", issued(&rotated, "api_key"), rotate),
+            ("the secret of a rotation", issued(&rotated, "api_secret"), rotate),
+            ("a key that was issued", issued(&further, "api_key"), issue),
+            ("a secret that was issued", issued(&further, "api_secret"), issue),
         ]
+        .map(|(what, text, may_be_in)| Canary {
+            what,
+            text,
+            may_be_in,
+        })
+        .into()
     }
 
     /// What the data directory keeps, each in its own file.
