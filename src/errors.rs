@@ -325,7 +325,7 @@ impl From<sqlx::Error> for ApiError {
                 "a text in it holds the character NUL, which cannot be stored",
             );
         }
-        tracing::error!(error = %crate::store::describe(&error), trace.id = trace::current(), "the database failed a request");
+        tracing::error!(error = %crate::store::describe(&error), "the database failed a request");
         Self::unavailable()
     }
 }

@@ -1,12 +1,17 @@
 //! Trace ids: every request has one, every answer and every log line about it carries it.
 //!
-//! A W3C `traceparent` that comes with the request is continued; otherwise a random id is made.
+//! A W3C `traceparent` that comes with the request is continued; otherwise a random id is made. Lines that are logged while
+//! a request is answered have the fields of its span, wherever they come from. Rule: a span names the route, never what was
+//! sent: no header, no query, no body.
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::error::InternalError;
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
+use tracing::{Instrument as _, Span, error_span};
+
+use crate::http::method_word;
 
 /// The response header with the trace id (spec part 7).
 static X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
@@ -32,12 +37,13 @@ pub async fn traced(
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
     let trace_id = incoming(request.headers()).unwrap_or_else(random);
     let header = HeaderValue::from_str(&trace_id);
+    let span = span(&request, &trace_id);
     let answered = async {
         next.call(request)
             .await
             .map_err(|error| (error.error_response(), error))
     };
-    let mut answered = TRACE_ID.scope(trace_id, answered).await;
+    let mut answered = TRACE_ID.scope(trace_id, answered).instrument(span).await;
     if let Ok(value) = header {
         let headers = match &mut answered {
             Ok(response) => response.headers_mut(),
@@ -46,6 +52,17 @@ pub async fn traced(
         headers.insert(X_TRACE_ID.clone(), value);
     }
     answered.map_err(|(response, error)| InternalError::from_response(error, response).into())
+}
+
+/// What every line about the request says of it. Of the level of errors, so that a filter that lets only those through
+/// does not take the trace id from them.
+fn span(request: &ServiceRequest, trace_id: &str) -> Span {
+    error_span!(
+        "request",
+        trace.id = trace_id,
+        http.method = method_word(request.method()),
+        http.route = request.match_pattern(),
+    )
 }
 
 /// The trace id of a well-formed `traceparent`: `00-<32 hex>-<16 hex>-<2 hex>`, not all zeros.

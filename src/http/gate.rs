@@ -118,8 +118,8 @@ fn going_down() -> HttpResponse {
     .error_response()
 }
 
-/// A label of a figure has few values, whatever clients send.
-fn method_word(method: &Method) -> &'static str {
+/// A method as a label of figures and log lines: it has few values, whatever clients send.
+pub(crate) fn method_word(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::POST => "POST",

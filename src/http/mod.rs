@@ -22,6 +22,7 @@ pub mod wallets;
 use actix_web::http::header::{ALLOW, HeaderValue};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, Resource, ResponseError as _, web};
+pub(crate) use gate::method_word;
 pub use gate::{Gate, operator_gate, partner_gate};
 pub(crate) use health::HealthBody;
 pub use health::routes as health_routes;

@@ -79,7 +79,7 @@ async fn vault_for(service: &Service, sealed: &[SealedVoucher]) -> Result<Arc<Va
         return Ok(vault);
     }
     service.keyring.reload().await.map_err(|error| {
-        tracing::error!(%error, trace.id = trace::current(), "the data keys cannot be read again");
+        tracing::error!(%error, "the data keys cannot be read again");
         ApiError::unavailable()
     })
 }
@@ -127,7 +127,7 @@ impl<'a> OpenedVoucher<'a> {
     fn open(vault: &Vault, voucher: &'a SealedVoucher) -> Result<Self, ApiError> {
         let opened = vault.open(voucher.code_id, &voucher.sku, &voucher.sealed);
         let credentials = opened.map_err(|error| {
-            tracing::error!(voucher.id = %voucher.voucher_id, %error, trace.id = trace::current(), "a code could not be opened");
+            tracing::error!(voucher.id = %voucher.voucher_id, %error, "a code could not be opened");
             sealed_for_good()
         })?;
         Ok(Self {

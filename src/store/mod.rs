@@ -36,6 +36,7 @@ use std::sync::Arc;
 use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Handle;
+use tracing::Instrument as _;
 
 use self::connections::Connections;
 
@@ -145,13 +146,32 @@ impl PgStore {
     }
 }
 
+/// What is logged meanwhile belongs to the request that asked, if one did.
 #[allow(clippy::disallowed_methods)] // the one place that starts tasks on the database's runtime
 fn on<T, F>(runtime: &Handle, work: F) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
 {
-    let task = runtime.spawn(work);
+    let task = runtime.spawn(work.in_current_span());
     // The caller's future holds the task's handle alone, however large the work is.
     async move { task.await.unwrap_or(Err(sqlx::Error::WorkerCrashed)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Span;
+
+    use super::*;
+
+    #[test]
+    fn what_work_logs_belongs_to_the_request_that_asked() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        tracing::subscriber::with_default(tracing_subscriber::registry(), || {
+            let request = tracing::error_span!("request");
+            let work = request.in_scope(|| on(&runtime.handle().clone(), async { Ok(Span::current().id()) }));
+            let inside = runtime.block_on(work).unwrap();
+            assert!(inside.is_some() && inside == request.id(), "{inside:?}");
+        });
+    }
 }

@@ -1,5 +1,7 @@
 //! The records of one commit, with what waits for each; and how a batch that cannot be written falls into parts.
 
+use tracing::Span;
+
 use super::entry::{Entry, Open, Outcome};
 use super::record::{Record, Verdict};
 
@@ -30,6 +32,14 @@ impl Batch {
 
     pub(super) fn records(&self) -> &[Record] {
         &self.records
+    }
+
+    /// What is logged about the batch belongs to a request where the batch is the record of one.
+    pub(super) fn span(&self) -> Span {
+        match &self.open[..] {
+            [only] => only.span.clone(),
+            _ => Span::none(),
+        }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -4,6 +4,7 @@
 //! it may go away at any time.
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tracing::Span;
 
 use super::record::{Record, Stale, Verdict};
 use crate::domain::answer::{Answer, KnownAnswer};
@@ -54,6 +55,8 @@ pub(super) struct Open {
     pub(super) holds: Vec<Box<dyn Hold>>,
     pub(super) ticket: Ticket,
     pub(super) reply: oneshot::Sender<Outcome>,
+    /// The request that submitted it, as log lines show it.
+    pub(super) span: Span,
 }
 
 impl Open {
@@ -64,7 +67,13 @@ impl Open {
 
     /// The batch committed and said this of the record.
     pub(super) fn settle(self, record: Record, verdict: Verdict) {
-        let Self { holds, ticket, reply } = self;
+        let Self {
+            holds,
+            ticket,
+            reply,
+            span,
+        } = self;
+        let _about_it = span.enter();
         let outcome = match verdict {
             Verdict::Committed(receipt) => {
                 holds.into_iter().for_each(|hold| hold.settle(receipt));
@@ -91,7 +100,13 @@ impl Open {
 
     /// The record was not written, for certain: holds and key are free before the flow hears of it.
     pub(super) fn give_up(self, outcome: Outcome) {
-        let Self { holds, ticket, reply } = self;
+        let Self {
+            holds,
+            ticket,
+            reply,
+            span,
+        } = self;
+        let _about_it = span.enter();
         drop((holds, ticket));
         drop(reply.send(outcome));
     }

@@ -17,7 +17,7 @@ use backoff::ExponentialBackoff;
 use backoff::backoff::Backoff as _;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
-use tracing::{error, info, warn};
+use tracing::{Instrument as _, error, info, warn};
 
 use super::batch::Batch;
 use super::entry::{Entry, Outcome};
@@ -154,7 +154,7 @@ impl Lane {
     ) -> Result<Option<(Batch, Spoiled)>, Superseded> {
         let mut lost = 0;
         loop {
-            match self.attempt(batch.records()).await {
+            match self.attempt(batch.records()).instrument(batch.span()).await {
                 Attempt::Written(verdicts) => {
                     self.meter.written(&verdicts);
                     batch.settle(verdicts);

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot, watch};
+use tracing::Span;
 
 pub use batch::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS};
 use entry::{Entry, Open};
@@ -76,7 +77,12 @@ impl Journal {
         // A closed lane belongs to a superseded process: the entry is dropped, and the flow hears "closed".
         drop(lane.send(Entry {
             record,
-            open: Open { holds, ticket, reply },
+            open: Open {
+                holds,
+                ticket,
+                reply,
+                span: Span::current(),
+            },
         }));
         outcome
     }

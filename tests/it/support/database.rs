@@ -31,4 +31,21 @@ impl Database {
             .await
             .unwrap()
     }
+
+    /// A statement without an answer.
+    pub(crate) async fn run(&mut self, sql: String) {
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
+            .execute(&mut self.0)
+            .await
+            .unwrap();
+    }
+
+    /// Ends every other connection to the server, as one that restarts does.
+    pub(crate) async fn cut_the_others(&mut self) {
+        let cut = "SELECT pg_terminate_backend(pid)
+                     FROM pg_stat_activity
+                    WHERE backend_type = 'client backend'
+                      AND pid <> pg_backend_pid()";
+        self.run(cut.to_owned()).await;
+    }
 }

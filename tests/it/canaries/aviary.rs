@@ -1,0 +1,316 @@
+//! A service with canaries planted in it: what goes in, and every answer that comes out.
+
+use hyper::Method;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use serde_json::{Value, json};
+use vouchsafe_load::client::Answer;
+use vouchsafe_load::partner::{IDEMPOTENCY_KEY, unix_seconds};
+
+use super::Canary;
+use crate::support::{
+    Database, Instance, Listener, Operator, Partner, Sale, accepted, order_of, refused, text_of,
+};
+
+/// Each begins so; what follows says what it is.
+pub(super) const CODE: &str = "CNRYCODE";
+pub(super) const STRAY_CODE: &str = "CNRYSTRAY";
+pub(super) const FIELD: &str = "CNRYFIELD";
+pub(super) const PRODUCT: &str = "CNRYPRODUCT";
+pub(super) const KEY: &str = "CNRYKEY";
+pub(super) const METADATA: &str = "CNRYMETADATA";
+
+/// The tables that take what is planted: each is made to refuse it, and to complain of the row.
+const TABLES: [&str; 7] = [
+    "codes",
+    "stock",
+    "orders",
+    "idempotency_keys",
+    "events",
+    "credentials",
+    "audit_log",
+];
+
+/// An answer, by the request that it was given to.
+pub(super) struct Seen {
+    pub(super) request: String,
+    pub(super) text: String,
+}
+
+/// A service with what is planted in it, and every answer that it gave.
+pub(super) struct Aviary {
+    pub(super) service: Instance,
+    operator: Operator,
+    partner: Partner,
+    sale: Sale,
+    pub(super) seen: Vec<Seen>,
+}
+
+impl Aviary {
+    pub(super) async fn open() -> Self {
+        let service = Instance::start_with(&[("VOUCHSAFE_LOG", "trace"), ("VOUCHSAFE_LOG_FORMAT", "json")]);
+        let mut operator = Operator::of(&service);
+        let sale = operator.sale(0).await;
+        let partner = operator.partner("1000").await;
+        Self {
+            service,
+            operator,
+            partner,
+            sale,
+            seen: Vec::new(),
+        }
+    }
+
+    fn note(&mut self, method: &Method, path: &str, answer: Answer) -> Answer {
+        let headers = format!("{:?}", answer.headers);
+        self.seen.push(Seen {
+            request: format!("{method} {path}"),
+            text: headers + &String::from_utf8_lossy(&answer.body),
+        });
+        answer
+    }
+
+    /// A signed call of the partner's under a canary as its key; `path` is the whole path.
+    async fn ask(&mut self, method: Method, path: &str, key: &str, body: &str) -> Answer {
+        let mut headers = HeaderMap::new();
+        let credentials = self.partner.client.credentials();
+        let signed = credentials.sign(method.as_str(), path, body.as_bytes(), unix_seconds());
+        signed.apply(&mut headers);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let key = HeaderValue::from_str(&format!("{KEY}-{key}")).unwrap();
+        headers.insert(IDEMPOTENCY_KEY, key);
+        let client = &mut self.partner.client;
+        let answer = client.raw(method.clone(), path, headers, body.to_owned()).await;
+        self.note(&method, path, answer.unwrap())
+    }
+
+    async fn order(&mut self, key: &str, body: &Value) -> Answer {
+        let body = body.to_string();
+        self.ask(Method::POST, "/api/v1/orders", key, &body).await
+    }
+
+    /// An order with metadata.
+    fn wish(&self) -> Value {
+        let mut wish = order_of(&self.sale, 1);
+        wish["metadata"] = json!({ "cost_centre": format!("{METADATA}-1") });
+        wish
+    }
+
+    /// A call of the operator's.
+    async fn manage(&mut self, method: Method, path: &str, media_type: &str, body: &str) -> Answer {
+        let operator = &mut self.operator;
+        let answer = operator
+            .call(method.clone(), path, media_type, body.to_owned())
+            .await;
+        self.note(&method, path, answer)
+    }
+
+    async fn import(&mut self, body: &str) -> Answer {
+        let path = format!(
+            "/admin/v1/stock?product_id={}&denomination=25",
+            self.sale.product_id
+        );
+        self.manage(Method::POST, &path, "text/csv", body).await
+    }
+
+    /// What everybody does every day: import, order, replay, read the codes, void one. Gives the order's id.
+    pub(super) async fn an_ordinary_day(&mut self) -> String {
+        let lines: String = (0..9)
+            .map(|n| format!("{CODE}-{n},{CODE}-PIN-{n},{CODE}-SERIAL-{n},https://redeem.test/{CODE}/{n},\n"))
+            .collect();
+        let imported = self.import(&format!("code,pin,serial,url,expiry\n{lines}")).await;
+        assert_eq!(accepted(&imported, 200)["imported"], 9);
+        let wish = self.wish();
+        let placed = self.order("day", &wish).await;
+        let order_id = accepted(&placed, 201)["order_id"].as_str().unwrap().to_owned();
+        assert_eq!(self.order("day", &wish).await.body, placed.body);
+        let path = format!("/api/v1/orders/{order_id}/vouchers");
+        let codes = self.ask(Method::GET, &path, "codes", "").await;
+        for part in ["-", "-PIN-", "-SERIAL-", "/"] {
+            assert!(text_of(&codes).contains(&format!("{CODE}{part}")), "{codes:?}");
+        }
+        let void = json!({
+            "product_id": self.sale.product_id, "reason": "stolen",
+            "codes": [{ "code": format!("{CODE}-8"), "pin": format!("{CODE}-PIN-8") }],
+        });
+        let void = void.to_string();
+        let void = self
+            .manage(Method::POST, "/admin/v1/stock/void", "application/json", &void)
+            .await;
+        assert_eq!(accepted(&void, 200)["voided"], 1);
+        order_id
+    }
+
+    /// What partners and operators get wrong: codes in the wrong field, in lines and bodies that are none.
+    pub(super) async fn mistakes(&mut self) {
+        for body in [
+            format!(r#"{{"items":"{STRAY_CODE}"}}"#),
+            format!(r#"{{"items":[],"{FIELD}":"{STRAY_CODE}"}}"#),
+            format!(r#"{{"items":[{{"product_id":"{PRODUCT}","denomination":25,"quantity":1}}]}}"#),
+            format!(
+                r#"{{"items":[{{"product_id":"sbx-instant","denomination":"{STRAY_CODE}","quantity":1}}]}}"#
+            ),
+            format!("{{{STRAY_CODE}"),
+            format!(r#"{{"items":[],"currency":"{STRAY_CODE}"}}"#),
+        ] {
+            let answer = self
+                .ask(
+                    Method::POST,
+                    "/api/v1/orders",
+                    &format!("wrong-{}", body.len()),
+                    &body,
+                )
+                .await;
+            assert!(answer.status.is_client_error(), "{body}: {answer:?}");
+        }
+        let mut headers = self.partner.headers("/api/v1/orders", b"{}");
+        let signature = HeaderValue::from_str(&format!("t=1,v1={STRAY_CODE}")).unwrap();
+        headers.insert("x-signature", signature);
+        let answer = self.partner.post(headers, "{}").await;
+        let answer = self.note(&Method::POST, "/api/v1/orders", answer);
+        refused(&answer, 401, "INVALID_SIGNATURE");
+        let product = format!("/admin/v1/products/{}", self.sale.product_id);
+        let void = json!({ "product_id": STRAY_CODE, "codes": [{ "code": STRAY_CODE }], "reason": "r" });
+        for (method, path, body) in [
+            (
+                Method::PUT,
+                &*product,
+                json!({ "denominations": STRAY_CODE, FIELD: STRAY_CODE }),
+            ),
+            (Method::POST, "/admin/v1/stock/void", void),
+            (
+                Method::POST,
+                "/admin/v1/partners",
+                json!({ "name": "n", "allowlist": [STRAY_CODE] }),
+            ),
+        ] {
+            let answer = self
+                .manage(method, path, "application/json", &body.to_string())
+                .await;
+            assert!(answer.status.is_client_error(), "{body}: {answer:?}");
+        }
+        let lines = format!("code,pin,serial,url,expiry\n{STRAY_CODE}-1,,,,{STRAY_CODE}\n{STRAY_CODE}-2,,\n");
+        let rejected = accepted(&self.import(&lines).await, 200);
+        assert_eq!(
+            (&rejected["imported"], &rejected["rejected_count"]),
+            (&json!(0), &json!(2))
+        );
+        let header = format!("{STRAY_CODE},pin\n");
+        assert!(self.import(&header).await.status.is_client_error());
+    }
+
+    /// The database loses its connections, and then refuses every row of one table after the other.
+    pub(super) async fn a_bad_day(&mut self) {
+        let mut database = Database::of(&self.service).await;
+        database.cut_the_others().await;
+        let wish = self.wish();
+        for attempt in 0..3 {
+            self.order(&format!("cut-{attempt}"), &wish).await;
+        }
+        for table in TABLES {
+            let refuse = format!("ALTER TABLE {table} ADD CONSTRAINT canary CHECK (false) NOT VALID");
+            database.run(refuse).await;
+            self.order(&format!("bad-{table}"), &wish).await;
+            self.import(&format!("code\n{CODE}-{table}\n")).await;
+            self.ask(Method::POST, "/api/v1/credentials/rotate", table, "{}")
+                .await;
+            database
+                .run(format!("ALTER TABLE {table} DROP CONSTRAINT canary"))
+                .await;
+        }
+        let failed = self
+            .seen
+            .iter()
+            .filter(|seen| seen.text.contains("SERVICE_UNAVAILABLE") || seen.text.contains("INTERNAL_ERROR"));
+        assert!(failed.count() >= TABLES.len(), "each table refused something");
+    }
+
+    /// Every route of both listeners, with a body that is wrong wherever one is taken.
+    pub(super) async fn every_route(&mut self, order_id: &str) {
+        let names = [
+            ("{partner_id}", self.partner.partner_id.clone()),
+            ("{order_id}", order_id.to_owned()),
+            ("{product_id}", self.sale.product_id.clone()),
+            ("{category_id}", "retail".to_owned()),
+            ("{currency}", "USD".to_owned()),
+            ("{credential_id}", STRAY_CODE.to_owned()),
+        ];
+        let filled = |template: &str| {
+            let fill = |path: String, (name, value): &(&str, String)| path.replace(name, value);
+            names.iter().fold(template.to_owned(), fill)
+        };
+        let wrong = json!({ FIELD: STRAY_CODE }).to_string();
+        for listener in [Listener::Partner, Listener::Operator] {
+            for (template, methods) in listener.document().served()["paths"].as_object().unwrap() {
+                let path = filled(template);
+                assert!(!path.contains('{'), "{path}");
+                for method in methods.as_object().unwrap().keys() {
+                    let method: Method = method.to_uppercase().parse().unwrap();
+                    let body = match method {
+                        Method::GET | Method::HEAD => "",
+                        _ => &wrong,
+                    };
+                    match listener {
+                        Listener::Partner => self.ask(method, &path, "route", body).await,
+                        Listener::Operator => self.manage(method, &path, "application/json", body).await,
+                    };
+                }
+            }
+        }
+    }
+
+    /// New secrets: they are in the answers that issue them, and are canaries from there on.
+    pub(super) async fn issued(&mut self) -> Vec<Canary> {
+        let rotated = self
+            .ask(Method::POST, "/api/v1/credentials/rotate", "rotate", "{}")
+            .await;
+        let rotated = accepted(&rotated, 201);
+        let path = format!("/admin/v1/partners/{}/credentials", self.partner.partner_id);
+        let further = self.manage(Method::POST, &path, "application/json", "{}").await;
+        let further = accepted(&further, 201);
+        let next = self.partner.with_issued(&rotated);
+        accepted(&next.again().get("/wallets").await, 200);
+        let headers = self.partner.headers("/api/v1/orders", b"");
+        let own = |name: &str| headers[name].to_str().unwrap().to_owned();
+        let issued = |issued: &Value, field: &str| issued[field].as_str().unwrap().to_owned();
+        let rotate: &[_] = &["POST /api/v1/credentials/rotate"];
+        let issue: &[_] = &["POST /admin/v1/partners/"];
+        [
+            ("the first API key", own("x-api-key"), &[][..]),
+            ("the first API secret", own("x-api-secret"), &[]),
+            ("the key of a rotation", issued(&rotated, "api_key"), rotate),
+            ("the secret of a rotation", issued(&rotated, "api_secret"), rotate),
+            ("a key that was issued", issued(&further, "api_key"), issue),
+            ("a secret that was issued", issued(&further, "api_secret"), issue),
+        ]
+        .map(|(what, text, may_be_in)| Canary {
+            what,
+            text,
+            may_be_in,
+        })
+        .into()
+    }
+
+    /// What the data directory keeps, each in its own file.
+    pub(super) fn kept(&self) -> Vec<Canary> {
+        let read = |name: &str| std::fs::read_to_string(self.service.data_dir().join(name)).unwrap();
+        let seeded: Value = serde_json::from_str(&read("sandbox-partner.json")).unwrap();
+        let secret = |what, text: &str, may_be_in| Canary {
+            what,
+            text: text.trim().to_owned(),
+            may_be_in,
+        };
+        vec![
+            secret(
+                "the operator's token",
+                &read("operator-token"),
+                &["data/operator-token"],
+            ),
+            secret("the master key", &read("master-key"), &["data/master-key"]),
+            secret(
+                "the seeded secret",
+                seeded["api_secret"].as_str().unwrap(),
+                &["data/sandbox-partner.json"],
+            ),
+        ]
+    }
+}

@@ -1,0 +1,59 @@
+//! Can everything that was logged about a request be found by its trace id?
+
+use serde_json::Value;
+use vouchsafe_load::client::Answer;
+
+use crate::support::{Database, Instance, Operator, SOON, accepted, refused, until};
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+fn trace_of(answer: &Answer) -> &str {
+    answer.header("x-trace-id").unwrap()
+}
+
+/// The line that has this message and this trace id.
+fn line_of(service: &Instance, trace: &str, message: &str) -> Value {
+    let about = |line: &str| {
+        let line: Value = serde_json::from_str(line).ok()?;
+        (line["trace.id"] == trace && line["message"] == message).then_some(line)
+    };
+    until(message, SOON, || service.log().lines().find_map(about))
+}
+
+/// Which request a line says that it is about.
+fn request_of(line: &Value) -> [Option<&str>; 2] {
+    ["http.method", "http.route"].map(|field| line[field].as_str())
+}
+
+#[tokio::test]
+async fn a_line_about_a_request_has_its_trace_id_wherever_it_was_logged() {
+    // The span is there where lines of a lower level are left out, too.
+    let service = Instance::start_with(&[("VOUCHSAFE_LOG", "warn"), ("VOUCHSAFE_LOG_FORMAT", "json")]);
+    let mut operator = Operator::of(&service);
+    let sale = operator.sale(2).await;
+    let mut partner = operator.partner("100").await;
+    let order = accepted(&partner.order(&sale, 1).await, 201);
+    Database::of(&service).await.cut_the_others().await;
+
+    let path = format!("/orders/{}", order["order_id"].as_str().unwrap());
+    let parent = format!("00-{TRACE}-00f067aa0ba902b7-01");
+    let failed = partner.get_with(&path, ("traceparent", &parent)).await;
+    refused(&failed, 503, "SERVICE_UNAVAILABLE");
+    assert_eq!(trace_of(&failed), TRACE);
+    let line = line_of(&service, TRACE, "the database failed a request");
+    assert_eq!(
+        request_of(&line),
+        [Some("GET"), Some("/api/v1/orders/{order_id}")],
+        "{line}"
+    );
+
+    // What a lane logs of a batch is about a request where the batch is one record.
+    let placed = partner.order(&sale, 1).await;
+    accepted(&placed, 201);
+    let line = line_of(&service, trace_of(&placed), "a batch must be settled");
+    assert_eq!(
+        request_of(&line),
+        [Some("POST"), Some("/api/v1/orders")],
+        "{line}"
+    );
+}
