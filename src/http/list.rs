@@ -21,7 +21,7 @@ pub(crate) const DEFAULT_LIMIT: usize = 25;
 pub(crate) const MAX_LIMIT: usize = 100;
 
 /// Longest value of a filter: enough for 128 characters of any script and for every id. Bytes.
-const MAX_FILTER: usize = 512;
+pub(crate) const MAX_FILTER: usize = 512;
 
 /// Longest key that a cursor carries: a number for each wallet of a partner, of which there is one a currency. Bytes.
 const MAX_KEY: usize = 8_192;

@@ -4,6 +4,8 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{AnyOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{Object, RefOr, Required, Schema};
 
+use crate::http::list::MAX_FILTER;
+
 /// Any text, whose example stands elsewhere.
 pub(super) fn any_text() -> Object {
     Object::with_type(Type::String)
@@ -13,6 +15,16 @@ pub(super) fn any_text() -> Object {
 pub(crate) fn text(example: &str) -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)
+        .examples([example])
+        .build()
+}
+
+/// Any text that a list can be filtered by, for example this one.
+pub(crate) fn filter(example: &str) -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .max_length(Some(MAX_FILTER))
+        .pattern(Some(r"^[^\u0000]*$"))
         .examples([example])
         .build()
 }

@@ -19,9 +19,11 @@ pub const MAX_SCOPE_ENTRIES: usize = 1_000;
 pub struct Scope {
     /// Whole categories.
     #[serde(default)]
+    #[schema(value_type = Vec<String>)]
     pub categories: BTreeSet<String>,
     /// Single products.
     #[serde(default)]
+    #[schema(value_type = Vec<ProductId>)]
     pub products: BTreeSet<ProductId>,
 }
 

@@ -8,7 +8,7 @@ use super::{ORDERS, looks};
 use crate::admin::orders::OrderOfPartner;
 use crate::errors::Code;
 use crate::http::openapi::example_order;
-use crate::openapi::{Answer, Operation, text, word};
+use crate::openapi::{Answer, Operation, filter, word};
 
 pub(super) fn operations() -> [Operation; 2] {
     [search(), get()]
@@ -28,7 +28,7 @@ fn search() -> Operation {
             "Only those in this status.",
             word(OrderStatus::ALL.map(OrderStatus::as_str)),
         )
-        .query("reference", "Only those with this reference.", text("po-1001"))
+        .query("reference", "Only those with this reference.", filter("po-1001"))
         .dated()
         .paged()
         .answers(Answer::page_of::<OrderOfPartner<'_>>("Orders.", order()))

@@ -6,7 +6,7 @@ use utoipa::openapi::HttpMethod;
 use super::{STOCK, looks, writes, writes_json};
 use crate::admin::stock::{LevelBody, Report, VoidReport, VoidRequest};
 use crate::errors::Code;
-use crate::openapi::{Answer, Operation, text};
+use crate::openapi::{Answer, Operation, filter, text};
 
 const CSV: &str = "code,pin,serial,url,expiry\nABCD-1234,0000,,,2027-12-31\n";
 
@@ -27,7 +27,7 @@ fn levels() -> Operation {
             "List stock levels",
             "How many vouchers of each SKU there are, and what became of the others.",
         )
-        .query("product_id", "Only those of this product.", text("amzn-us"))
+        .query("product_id", "Only those of this product.", filter("amzn-us"))
         .paged()
         .answers(Answer::page_of::<LevelBody>("Levels.", level))
 }

@@ -7,7 +7,7 @@ use super::{SERVICE, WATCH, looks};
 use crate::admin::actors::{Answer as Actors, DEFAULT_SHOWN, MAX_SHOWN};
 use crate::admin::audit::EntryBody;
 use crate::errors::Code;
-use crate::openapi::{Answer, Operation, integer, text, word};
+use crate::openapi::{Answer, Operation, filter, integer, word};
 
 pub(super) fn operations() -> [Operation; 3] {
     [actors(), audit(), metrics()]
@@ -53,12 +53,12 @@ fn audit() -> Operation {
             "Read the trail",
             "What operators did, newest first. It never holds a code, a secret or a body.",
         )
-        .query("operator", "Only what this operator did.", text("admin"))
-        .query("action", "Only what was done so.", text("partner.change"))
+        .query("operator", "Only what this operator did.", filter("admin"))
+        .query("action", "Only what was done so.", filter("partner.change"))
         .query(
             "subject",
             "Only what was done to this.",
-            text("ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f"),
+            filter("ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f"),
         )
         .dated()
         .paged()

@@ -9,7 +9,7 @@ use super::{CATALOGUE, identified};
 use crate::errors::Code;
 use crate::http::categories::CategoryBody;
 use crate::http::products::ProductBody;
-use crate::openapi::{Answer, Header, Operation, text};
+use crate::openapi::{Answer, Header, Operation, filter};
 
 /// `GET /categories`.
 pub(super) fn list_categories() -> Operation {
@@ -35,13 +35,13 @@ pub(super) fn list_products() -> Operation {
             "List products",
             "Those that you may order, by id. A product never vanishes: one that is no longer sold is `DISCONTINUED`.",
         )
-        .query("currency", "Only those of this currency.", text("USD"))
+        .query("currency", "Only those of this currency.", filter("USD"))
         .query(
             "country",
             "Only those that can be redeemed in this country (ISO 3166, two capital letters).",
-            text("US"),
+            filter("US"),
         )
-        .query("category_id", "Only those of this category.", text("gaming"))
+        .query("category_id", "Only those of this category.", filter("gaming"))
         .paged()
         .tagged()
         .answers(Answer::page_of::<ProductBody<'_>>("Products.", product()).with(Header::EntityTag))

@@ -13,7 +13,7 @@ use crate::errors::Code;
 use crate::http::OrderBody;
 use crate::http::orders::request::OrderRequest;
 use crate::http::vouchers::Codes;
-use crate::openapi::{Answer, Header, Operation, text, word};
+use crate::openapi::{Answer, Header, Operation, filter, text, word};
 
 /// `POST /orders`.
 pub(super) fn place() -> Operation {
@@ -65,7 +65,7 @@ pub(super) fn list() -> Operation {
             "Only those in this status.",
             word(OrderStatus::ALL.map(OrderStatus::as_str)),
         )
-        .query("reference", "Only those with this reference.", text("po-1001"))
+        .query("reference", "Only those with this reference.", filter("po-1001"))
         .dated()
         .paged()
         .answers(Answer::page_of::<OrderBody<'_>>("Orders.", delivered()))
