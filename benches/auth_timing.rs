@@ -167,6 +167,7 @@ fn in_process() -> Timings {
         allowlist: Allowlist::parse(&["127.0.0.1"]).unwrap(),
         standing: Standing::Active,
         limits: Limits::default(),
+        cancel_window_s: 86_400,
         approval_rule: None,
         scope: None,
     });

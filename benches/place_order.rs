@@ -17,13 +17,14 @@ use tokio::task::LocalSet;
 use vouchsafe_actors::domain::answer::{Answer, Fingerprint, KeyHash, KnownAnswer};
 use vouchsafe_actors::domain::catalogue::{Assortment, Catalogue, RequestedLine, RequestedOrder};
 use vouchsafe_actors::domain::clock::SystemClock;
-use vouchsafe_actors::domain::ids::{ChunkId, PartnerId, StockId};
+use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_actors::domain::ledger::Receipt;
 use vouchsafe_actors::domain::money::{Amount, Currency};
-use vouchsafe_actors::domain::order::{Fulfilment, Order};
+use vouchsafe_actors::domain::order::{Fulfilment, Order, StoredOrder};
+use vouchsafe_actors::domain::payout::Payout;
 use vouchsafe_actors::domain::product::{Approval, ExpiryKind, ExpiryPolicy, Product, Redemption, Route};
 use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, StockRequest};
-use vouchsafe_actors::domain::voucher::Expiry;
+use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
 use vouchsafe_actors::engine::{Engine, Parts};
 use vouchsafe_actors::flows::{PlaceOrder, Placed, Refusal, Wording, place_order};
 use vouchsafe_actors::journal::{JournalMetrics, Record, Verdict};
@@ -96,6 +97,26 @@ impl Store for YesStore {
             balance: Amount::from_minor(i64::MAX),
         };
         Box::pin(async move { Ok(vec![(usd(), rich)]) })
+    }
+
+    fn load_order(
+        &self,
+        _: PartnerId,
+        _: OrderId,
+    ) -> StoreFuture<'_, Result<Option<StoredOrder>, Unavailable>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn load_payout(&self, _: PartnerId, _: PayoutId) -> StoreFuture<'_, Result<Option<Payout>, Unavailable>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn claim_bought(&self, _: uuid::Uuid) -> StoreFuture<'_, Result<Vec<Shelved>, Unavailable>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn number_stock(&self, _: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 
     fn find_answer(&self, _: KeyHash) -> StoreFuture<'_, Result<Option<KnownAnswer>, Unavailable>> {

@@ -116,7 +116,7 @@ codes! {
         "Reserved: the events feed is not served yet.";
     /// This partner has no such payout.
     PayoutNotFound = 404 "PAYOUT_NOT_FOUND" false
-        "Reserved: payouts are not served yet.";
+        "Check the id; `GET /payouts` lists yours.";
     /// There is no such partner.
     PartnerNotFound = 404 "PARTNER_NOT_FOUND" false
         "Operators only: check the id.";
@@ -140,7 +140,13 @@ codes! {
         "Ask again once `GET /orders/{order_id}` shows vouchers.";
     /// The order can no longer be cancelled.
     OrderNotCancellable = 409 "ORDER_NOT_CANCELLABLE" false
-        "Reserved: cancelling is not served yet.";
+        "Read the message: it says what stands in the way. An order whose codes were retrieved is yours to keep.";
+    /// The order does not wait for an operator's approval.
+    OrderNotAwaitingApproval = 409 "ORDER_NOT_AWAITING_APPROVAL" false
+        "Operators only: look at the order; it was decided before, or never waited. It may still be cancelled.";
+    /// The payout was decided before.
+    PayoutNotPending = 409 "PAYOUT_NOT_PENDING" false
+        "Operators only: look at the payout. What was decided stays as it is.";
     /// The product is no longer sold.
     ProductUnavailable = 409 "PRODUCT_UNAVAILABLE" false
         "Order another product; this one stays readable and is not sold again.";

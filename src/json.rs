@@ -94,8 +94,22 @@ fn refused(body: &[u8], field: &str, error: &serde_json::Error) -> ApiError {
         let message = format!("the body is not valid JSON: {malformed}");
         return ApiError::new(Code::MalformedRequest, message);
     }
-    let field = if field == "." { "body" } else { field };
-    ApiError::invalid(cut(field, MAX_FIELD), reason(error))
+    let reason = reason(error);
+    let field = match (field, absent(&reason)) {
+        (".", None) => "body".to_owned(),
+        (".", Some(name)) => name.to_owned(),
+        (path, None) => path.to_owned(),
+        (path, Some(name)) => format!("{path}.{name}"),
+    };
+    ApiError::invalid(cut(&field, MAX_FIELD), reason)
+}
+
+/// The field that is missing, or there twice: its name is ours.
+fn absent(reason: &str) -> Option<&str> {
+    let name = reason
+        .strip_prefix("missing field `")
+        .or_else(|| reason.strip_prefix("duplicate field `"))?;
+    name.strip_suffix('`')
 }
 
 /// Whether a body that could not be read is JSON at all; a reader stops at the first thing that it did not ask for.
@@ -256,7 +270,9 @@ mod tests {
             (r#"{"items":[{"quantity":1.0}]}"#, "items[0].quantity"),
             (r#"{"items":[{"quantity":-1}]}"#, "items[0].quantity"),
             (r#"{"items":[{"quantity":1e400}]}"#, "items[0].quantity"),
-            (r#"{"items":[{"quantity":1,"quantity":2}]}"#, "items[0]"),
+            (r#"{"items":[{"quantity":1,"quantity":2}]}"#, "items[0].quantity"),
+            (r#"{"items":[{}]}"#, "items[0].quantity"),
+            (r#"{"items":[],"items":[]}"#, "items"),
             (r#"{"items":[{"quantity":1,"amount":true}]}"#, "items[0].amount"),
             (r#"{"items":[[1,"2"]]}"#, "items[0]"),
             (r#"{"items":[],"more":1}"#, "more"),
@@ -264,7 +280,8 @@ mod tests {
             (r#"{"items":[],"colour":null}"#, "colour"),
             (r#"{"items":[],"colour":["RED"]}"#, "colour"),
             (r#"{"items":[],"colour":{"RED":null}}"#, "colour"),
-            (r"{}", "body"),
+            (r"{}", "items"),
+            ("5", "body"),
         ] {
             let (code, found) = refusal(body);
             assert_eq!(

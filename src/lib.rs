@@ -5,8 +5,10 @@
 
 pub mod access;
 pub mod admin;
+mod body;
 mod change;
 pub mod cli;
+mod day;
 pub mod errors;
 pub mod housekeeping;
 pub mod http;
@@ -14,7 +16,9 @@ pub mod json;
 pub mod keyring;
 pub mod metrics;
 mod openapi;
+mod outgoing;
 pub mod postgres;
+mod procurement;
 pub mod sandbox;
 pub mod secrets;
 pub mod service;
@@ -22,5 +26,7 @@ pub mod settings;
 pub mod startup;
 pub mod store;
 pub mod telemetry;
+mod tls;
 pub mod trace;
 pub mod vault;
+pub mod vendor;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use vouchsafe::cli::{Exit, Nearby};
 use vouchsafe::postgres::{GUARD_SUBCOMMAND, run_guard};
 use vouchsafe::settings::{Cli, Command, SettingsError};
+use vouchsafe::vendor::simulator;
 use vouchsafe::{cli, startup, telemetry};
 
 fn main() -> ExitCode {
@@ -21,10 +22,15 @@ fn main() -> ExitCode {
     let nearby = Nearby::of(&settings.data_dir, settings.serve_settings());
     match settings.command {
         Some(Command::Client(command)) => cli::run(command, &nearby),
+        Some(Command::VendorSimulator(args)) => simulator::run(args),
         Some(Command::Serve(_)) | None => {
             let serve = settings.serve_settings();
-            match telemetry::start(&serve.log, serve.log_format) {
-                Ok(()) => startup::serve(serve, &settings.data_dir),
+            match telemetry::start(serve) {
+                Ok(telemetry) => {
+                    let ended = startup::serve(serve, &settings.data_dir, &telemetry);
+                    telemetry.finish();
+                    ended
+                }
                 Err(error) => complain(&error, Exit::Misused),
             }
         }

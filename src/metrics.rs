@@ -17,6 +17,7 @@ use vouchsafe_actors::supervisor::Total;
 use crate::access::limits::Class;
 use crate::access::rate_limits::RateLimits;
 use crate::errors::Code;
+use crate::telemetry::Telemetry;
 
 /// Which actors a figure is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -71,16 +72,10 @@ pub struct Metrics {
     unauthenticated: Family<CodeLabels, Counter>,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Metrics {
-    /// All figures at zero.
+    /// All figures at zero; those of spans among them if spans are exported.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(telemetry: &Telemetry) -> Self {
         let mut metrics = Self {
             registry: Registry::with_prefix("vouchsafe"),
             journal: JournalMetrics::default(),
@@ -99,6 +94,7 @@ impl Metrics {
             unauthenticated: Family::default(),
         };
         metrics.register();
+        telemetry.register(&mut metrics.registry);
         metrics
     }
 

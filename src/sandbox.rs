@@ -135,7 +135,7 @@ pub fn greet(settings: &ServeSettings, data_dir: &Path) {
     drop(writeln!(std::io::stdout(), "{}", lines.join("\n")));
 }
 
-/// A command that can be pasted into a shell where this was started.
+/// A command that can be pasted into any shell of this machine.
 fn first_order(base_url: &str, data_dir: &Path) -> String {
     let program = std::env::current_exe().map_or_else(|_| "vouchsafe".to_owned(), |path| typed(&path));
     let order = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
@@ -145,16 +145,10 @@ fn first_order(base_url: &str, data_dir: &Path) -> String {
     )
 }
 
-/// A path as short as it can be typed here; with a slash, so that a shell does not look for a program elsewhere.
+/// A path as it can be typed anywhere on this machine.
 fn typed(path: &Path) -> String {
-    let here = std::env::current_dir().ok();
-    let below = here.as_deref().and_then(|here| path.strip_prefix(here).ok());
-    let text = below.unwrap_or(path).display().to_string();
-    let text = if text.contains('/') {
-        text
-    } else {
-        format!("./{text}")
-    };
+    let text = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let text = text.display().to_string();
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-".contains(&b);
     if text.bytes().all(plain) {
         text
@@ -169,15 +163,18 @@ mod tests {
 
     #[test]
     fn a_path_can_be_pasted() {
-        let here = std::env::current_dir().unwrap();
         for (path, expected) in [
-            (here.join("vouchsafe"), "./vouchsafe"),
-            (here.join("target/release/vouchsafe"), "target/release/vouchsafe"),
-            ("/opt/vouchsafe".into(), "/opt/vouchsafe"),
-            ("/opt/my data".into(), "'/opt/my data'"),
-            ("/opt/o'clock".into(), r"'/opt/o'\''clock'"),
+            ("/opt/vouchsafe", "/opt/vouchsafe"),
+            ("/opt/my data", "'/opt/my data'"),
+            ("/opt/o'clock", r"'/opt/o'\''clock'"),
         ] {
-            assert_eq!(typed(&path), expected);
+            assert_eq!(typed(Path::new(path)), expected);
         }
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(
+            typed(Path::new("data")),
+            typed(&here.join("data")),
+            "from anywhere"
+        );
     }
 }

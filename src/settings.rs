@@ -17,6 +17,7 @@ use crate::access::environment::Environment;
 use crate::cli::examples::examples;
 use crate::cli::{self, closing_words};
 use crate::secrets::expose;
+use crate::vendor::simulator::SimulatorArgs;
 
 /// Vouchsafe: partners order vouchers over a signed REST API.
 #[derive(Debug, Parser)]
@@ -53,6 +54,8 @@ pub enum Command {
         "vouchsafe serve --http-addr 127.0.0.1:9080 --admin-addr 127.0.0.1:9081 --log-format json",
     ])]
     Serve(Box<ServeSettings>),
+    /// A vendor to try the vendor protocol on, with faults on demand; not a part of the service.
+    VendorSimulator(SimulatorArgs),
     /// A client of the running service.
     #[command(flatten)]
     Client(cli::Command),
@@ -146,6 +149,17 @@ pub struct ServeSettings {
         value_name = "FORMAT"
     )]
     pub log_format: LogFormat,
+
+    /// The collector that the spans of each request are sent to by OTLP over HTTP, such as http://127.0.0.1:4318. Needs a
+    /// program that was built with the feature otlp.
+    // Read later, and not here, whose errors quote what they cannot read: it may be a URL with a password.
+    #[arg(
+        long,
+        env = "VOUCHSAFE_OTLP_ENDPOINT",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    otlp_endpoint: Option<SecretString>,
 }
 
 impl ServeSettings {
@@ -153,6 +167,12 @@ impl ServeSettings {
     #[must_use]
     pub fn database_url(&self) -> Option<&SecretString> {
         self.database_url.as_ref().filter(|url| !expose(url).is_empty())
+    }
+
+    /// The collector of spans; an empty variable names none.
+    #[must_use]
+    pub fn otlp_endpoint(&self) -> Option<&SecretString> {
+        self.otlp_endpoint.as_ref().filter(|url| !expose(url).is_empty())
     }
 }
 

@@ -40,9 +40,11 @@ use crate::http::Gate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
 use crate::postgres::{DataDir, Durability, PrivatePostgres};
+use crate::procurement::keep_buying;
 use crate::service::{CurrentCatalogue, Service};
 use crate::settings::ServeSettings;
 use crate::store::{PgNode, PgStore};
+use crate::telemetry::Telemetry;
 use crate::{admin, http, sandbox, secrets, trace};
 
 /// How long a shutdown may take before what is open is left to the next start (contract §11).
@@ -73,8 +75,8 @@ const LINGER_S: u64 = 1;
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
 /// Serves until it is told to stop.
-pub fn serve(settings: &ServeSettings, data_dir: &Path) -> ExitCode {
-    match run(settings, data_dir) {
+pub fn serve(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> ExitCode {
+    match run(settings, data_dir, telemetry) {
         Ok(code) => code,
         Err(error) => {
             error!("the service cannot run: {error:#}");
@@ -83,7 +85,7 @@ pub fn serve(settings: &ServeSettings, data_dir: &Path) -> ExitCode {
     }
 }
 
-fn run(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<ExitCode> {
+fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyhow::Result<ExitCode> {
     production::check(settings)?;
     let directory = DataDir::open(data_dir)?;
     let (options, private) = database(settings, &directory)?;
@@ -93,6 +95,7 @@ fn run(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("start the database's runtime")?;
+    let metrics = Metrics::new(telemetry);
     let system = actix_web::rt::System::new();
     let arbiter = actix_rt::Arbiter::new();
     let served = system.block_on(serve_on(
@@ -101,6 +104,7 @@ fn run(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<ExitCode> {
         options,
         &database,
         arbiter.handle(),
+        metrics,
     ));
     // Actors end before the database's runtime, so that none of them asks a store that is gone.
     arbiter.stop();
@@ -108,10 +112,25 @@ fn run(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<ExitCode> {
         .join()
         .map_err(|_| anyhow::anyhow!("the actors' thread panicked"))?;
     database.shutdown_timeout(Duration::from_secs(1));
-    if let Some(private) = private {
-        private.stop().context("stop the private Postgres")?;
+    match (served?, private) {
+        // Its guard ends it as soon as this process has gone.
+        (Ended::WithOpenEnds, _) => Ok(ExitCode::FAILURE),
+        (Ended::Drained, private) => {
+            if let Some(private) = private {
+                private.stop().context("stop the private Postgres")?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
     }
-    served
+}
+
+/// How serving ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// Every record has its verdict.
+    Drained,
+    /// What is open is settled at the next start.
+    WithOpenEnds,
 }
 
 fn database(
@@ -136,8 +155,10 @@ async fn serve_on(
     options: PgConnectOptions,
     database: &Runtime,
     actors: ArbiterHandle,
-) -> anyhow::Result<ExitCode> {
-    let service = web::Data::new(assemble(settings, directory, options, database, actors).await?);
+    metrics: Metrics,
+) -> anyhow::Result<Ended> {
+    let service = assemble(settings, directory, options, database, actors, metrics).await?;
+    let service = web::Data::new(service);
     if settings.environment == Environment::Sandbox {
         sandbox::seed_if_new(&service, directory.path())
             .await
@@ -156,10 +177,11 @@ async fn serve_on(
         () = service.engine.superseded() => true,
         () = keep_lease(&service) => true,
         () = keep_house(&service) => true,
+        () = keep_buying(&service) => true,
     };
     if superseded {
         error!("a later start of this node has taken over; this process ends");
-        return Ok(ExitCode::FAILURE);
+        return Ok(Ended::WithOpenEnds);
     }
     let drained = tokio::select! {
         drained = tokio::time::timeout(DRAIN_DEADLINE, drain(&service, &listeners)) => drained.is_ok(),
@@ -172,9 +194,9 @@ async fn serve_on(
         );
     }
     Ok(if drained {
-        ExitCode::SUCCESS
+        Ended::Drained
     } else {
-        ExitCode::FAILURE
+        Ended::WithOpenEnds
     })
 }
 
@@ -184,6 +206,7 @@ async fn assemble(
     options: PgConnectOptions,
     database: &Runtime,
     actors: ArbiterHandle,
+    metrics: Metrics,
 ) -> anyhow::Result<Service> {
     let name = secrets::node_name(directory.path())?;
     let store = PgStore::open(options, database.handle().clone());
@@ -197,7 +220,6 @@ async fn assemble(
         .await
         .context("take the node's next incarnation")?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let metrics = Metrics::new();
     let engine = start_engine(settings, &node, &clock, &metrics, database, actors).await?;
     Ok(Service {
         environment: settings.environment,

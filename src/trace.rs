@@ -10,14 +10,27 @@ use actix_web::error::InternalError;
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 use tracing::{Instrument as _, Span, error_span};
+use vouchsafe_actors::SPANS;
 
 use crate::http::method_word;
+use crate::telemetry;
 
 /// The response header with the trace id (spec part 7).
 static X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
 
 tokio::task_local! {
     static TRACE_ID: String;
+}
+
+/// What a well-formed `traceparent` says, in its own hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traceparent<'a> {
+    /// The trace that is continued: 32 digits.
+    pub trace_id: &'a str,
+    /// The span of who calls: 16 digits.
+    pub span_id: &'a str,
+    /// What is done with the trace: two digits, of which the last bit says that it is recorded.
+    pub flags: &'a str,
 }
 
 /// The trace id of the request that is being answered; empty outside of one.
@@ -35,9 +48,11 @@ pub async fn traced(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    let trace_id = incoming(request.headers()).unwrap_or_else(random);
+    let parent = incoming(request.headers());
+    let trace_id = parent.map_or_else(random, |parent| parent.trace_id.to_owned());
     let header = HeaderValue::from_str(&trace_id);
     let span = span(&request, &trace_id);
+    telemetry::begin(&span, &trace_id, parent);
     let answered = async {
         next.call(request)
             .await
@@ -58,6 +73,7 @@ pub async fn traced(
 /// does not take the trace id from them.
 fn span(request: &ServiceRequest, trace_id: &str) -> Span {
     error_span!(
+        target: SPANS,
         "request",
         trace.id = trace_id,
         http.method = method_word(request.method()),
@@ -65,20 +81,31 @@ fn span(request: &ServiceRequest, trace_id: &str) -> Span {
     )
 }
 
-/// The trace id of a well-formed `traceparent`: `00-<32 hex>-<16 hex>-<2 hex>`, not all zeros.
-fn incoming(headers: &HeaderMap) -> Option<String> {
-    let text = headers.get("traceparent")?.to_str().ok()?;
+/// A well-formed `traceparent`: `00-<32 hex>-<16 hex>-<2 hex>`, neither id all zeros.
+fn incoming(headers: &HeaderMap) -> Option<Traceparent<'_>> {
+    // Of two nobody knows which one is meant.
+    let mut values = headers.get_all("traceparent");
+    let (Some(only), None) = (values.next(), values.next()) else {
+        return None;
+    };
+    let text = only.to_str().ok()?;
     let mut parts = text.split('-');
-    let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let (version, trace_id, span_id, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let hex = |part: &str, length: usize| {
         part.len() == length
             && part
                 .bytes()
                 .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
     };
-    let well_formed = hex(version, 2) && version != "ff" && hex(trace, 32) && hex(span, 16) && hex(flags, 2);
+    let id = |part: &str, length: usize| hex(part, length) && part.bytes().any(|b| b != b'0');
+    let well_formed =
+        hex(version, 2) && version != "ff" && id(trace_id, 32) && id(span_id, 16) && hex(flags, 2);
     let known = version != "00" || parts.next().is_none();
-    (well_formed && known && trace.bytes().any(|b| b != b'0')).then(|| trace.to_owned())
+    (well_formed && known).then_some(Traceparent {
+        trace_id,
+        span_id,
+        flags,
+    })
 }
 
 fn random() -> String {
@@ -89,31 +116,51 @@ fn random() -> String {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Option<String> {
+    fn with(text: &str) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(
             HeaderName::from_static("traceparent"),
             HeaderValue::from_str(text).unwrap(),
         );
-        incoming(&headers)
+        headers
+    }
+
+    #[test]
+    fn of_two_traceparents_none_is_continued() {
+        let mut headers = HeaderMap::new();
+        for trace in [
+            "4bf92f3577b34da6a3ce929d0e0e4736",
+            "4bf92f3577b34da6a3ce929d0e0e4737",
+        ] {
+            let value = HeaderValue::from_str(&format!("00-{trace}-00f067aa0ba902b7-01")).unwrap();
+            headers.append(HeaderName::from_static("traceparent"), value);
+        }
+        assert!(incoming(&headers).is_none());
     }
 
     #[test]
     fn a_traceparent_is_continued() {
         let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
-        assert_eq!(
-            parse(&format!("00-{trace}-00f067aa0ba902b7-01")).as_deref(),
-            Some(trace)
-        );
+        let (span, flags) = ("00f067aa0ba902b7", "01");
+        let said = Traceparent {
+            trace_id: trace,
+            span_id: span,
+            flags,
+        };
+        for version in ["00", "cc"] {
+            let headers = with(&format!("{version}-{trace}-{span}-{flags}"));
+            assert_eq!(incoming(&headers), Some(said), "{version}");
+        }
         for broken in [
             format!("00-{trace}-00f067aa0ba902b7"),
             format!("00-{}-00f067aa0ba902b7-01", "0".repeat(32)),
+            format!("00-{trace}-0000000000000000-01"),
             format!("ff-{trace}-00f067aa0ba902b7-01"),
             format!("00-{}-00f067aa0ba902b7-01", trace.to_uppercase()),
             format!("00-{trace}-00f067aa0ba902b7-01-more"),
             "hello".to_owned(),
         ] {
-            assert_eq!(parse(&broken), None, "{broken}");
+            assert_eq!(incoming(&with(&broken)), None, "{broken}");
         }
     }
 }

@@ -83,6 +83,7 @@ impl Shop {
                 blind_index: vault.blind_index(&self.target.brand, &code),
                 sealed: vault.seal(code_id, &self.target.sku, &code).unwrap(),
                 expiry: (number % 100 != 0).then(|| date!(2090 - 01 - 01) + time::Duration::days(days)),
+                vendor_reference: None,
             }
         };
         let vouchers = codes.zip(&ids.codes).map(voucher).collect();
@@ -90,6 +91,7 @@ impl Shop {
             target: self.target.clone(),
             vouchers,
             stock_ids: ids.stock,
+            purchase_id: None,
         };
         self.store.import_stock(batch, By::service()).await.unwrap()
     }
@@ -225,6 +227,6 @@ async fn an_import_for_what_the_product_was_writes_nothing() {
         .put_product(product(&shop.target.sku, "Other"), By::service())
         .await
         .unwrap();
-    assert_eq!(fixed, PutProduct::Fixed("brand"));
+    assert_eq!(fixed, PutProduct::BrandFixed);
     database.remove().await;
 }

@@ -121,6 +121,11 @@ fn every_rule_fires() {
             "access decides",
         ),
         (
+            "src/vendor/http/mod.rs",
+            "use crate::store::PgStore;",
+            "an adapter knows its vendor",
+        ),
+        (
             "load/src/signer.rs",
             "use vouchsafe::access::sign;",
             "the wire alone",
@@ -185,6 +190,7 @@ fn what_is_allowed_stays_silent() {
             "src/http/mod.rs",
             "use std::net::SocketAddr;\nuse actix_web::web;",
         ),
+        ("src/vendor/simulator/routes.rs", "use actix_web::web;"),
         ("load/src/main.rs", "use vouchsafe_load::signer;"),
         (
             "load/Cargo.toml",

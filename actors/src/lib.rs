@@ -12,3 +12,7 @@ pub mod supervisor;
 pub mod testing;
 pub mod wallet;
 pub mod watch;
+
+/// The target of all spans, those of requests too: what is exported of a trace, and no log line. Those of the engine are of
+/// the level of debugging, so that they cost nothing where nobody follows them.
+pub const SPANS: &str = "vouchsafe::trace";

@@ -6,11 +6,16 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use uuid::Uuid;
+
 use crate::domain::answer::{KeyHash, KnownAnswer};
-use crate::domain::ids::PartnerId;
+use crate::domain::ids::{OrderId, PartnerId, PayoutId, StockId};
 use crate::domain::ledger::Receipt;
 use crate::domain::money::Currency;
+use crate::domain::order::StoredOrder;
+use crate::domain::payout::Payout;
 use crate::domain::stock::{ClaimedStock, StockRequest};
+use crate::domain::voucher::Shelved;
 use crate::journal::{Record, Verdict};
 
 /// A future of the store, boxed so that the engine does not depend on which store it is.
@@ -115,6 +120,40 @@ pub trait Store: Send + Sync + 'static {
         &self,
         partner_id: PartnerId,
     ) -> StoreFuture<'_, Result<Vec<(Currency, Receipt)>, Unavailable>>;
+
+    /// An order of this partner, to be moved on.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    fn load_order(
+        &self,
+        partner_id: PartnerId,
+        order_id: OrderId,
+    ) -> StoreFuture<'_, Result<Option<StoredOrder>, Unavailable>>;
+
+    /// A payout of this partner, to be decided on.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    fn load_payout(
+        &self,
+        partner_id: PartnerId,
+        payout_id: PayoutId,
+    ) -> StoreFuture<'_, Result<Option<Payout>, Unavailable>>;
+
+    /// The vouchers that were bought under a purchase and are kept for its order, for this node, first to expire first.
+    /// Asking again is harmless.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    fn claim_bought(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Vec<Shelved>, Unavailable>>;
+
+    /// Numbers for rows of stock that are about to be written, ascending. Those that are not used are lost, which costs
+    /// nothing.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    fn number_stock(&self, count: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>>;
 
     /// The answer kept under a key, unless its time is over.
     ///

@@ -1,15 +1,17 @@
 -- The commit statement: one call writes a batch of records in one transaction, and says of each what became of it.
 --
 -- Memory has decided; this verifies. Everything that somebody else could have taken meanwhile is claimed first, in the
--- lock order of 0001: keys, wallets, chunks, vouchers. A record that loses a claim gets its verdict and gives back what it
+-- lock order of 0001: keys, orders, payouts, wallets, chunks, vouchers. A record that loses a claim gets its verdict and gives back what it
 -- had claimed; what is left is written. An error anywhere undoes the whole batch.
 --
 -- A line that carries a guard says which: tests take each one out and expect another test to turn red.
 --
 -- Arrays come in five groups, an element a row: r_ the records themselves; m_ money that moves, o_ orders, a_ allocations
--- and e_ events, each with the number (from 1) of the record it belongs to.
+-- and e_ events, each with the number (from 1) of the record it belongs to. What few records have comes as JSON, in
+-- p_rest, null where none has any: `changes` of orders, vouchers that come back (`returns`), `payouts`, `shifts` of what
+-- wallets' money waits for, and the `deeds` of operators.
 --
--- Verdicts: 0 committed, 1 key known, 2 the balance is short, 3 the stock is gone.
+-- Verdicts: 0 committed, 1 key known, 2 the balance is short, 3 the stock is gone, 4 it has moved on.
 CREATE OR REPLACE FUNCTION commit_batch(
     p_node text,
     p_incarnation bigint,
@@ -27,8 +29,8 @@ CREATE OR REPLACE FUNCTION commit_batch(
     m_currency text[],
     m_kind text[],
     m_amount bigint[],
-    m_pending bigint[],
     m_order uuid[],
+    m_payout uuid[],
     m_reference text[],
     m_operator text[],
     m_trace text[],
@@ -56,7 +58,8 @@ CREATE OR REPLACE FUNCTION commit_batch(
     e_order uuid[],
     e_count integer[],
     e_sequence integer[],
-    e_body text[]
+    e_body text[],
+    p_rest jsonb
 ) RETURNS TABLE (
     verdict smallint,
     wallet_sequence bigint,
@@ -123,6 +126,58 @@ BEGIN
         END LOOP;
     END IF;
 
+    -- Orders that move on, and payouts: each from where it stood when that was decided. A code that was read does not come
+    -- back; its order is locked by whoever reads it, too.
+    IF p_rest IS NOT NULL THEN
+        FOR v_row IN
+            SELECT c.record, r_partner[c.record] AS partner_id, c.order_id, c.since
+              FROM jsonb_to_recordset(p_rest -> 'changes') AS c (record integer, order_id uuid, since integer)
+             WHERE v_verdict[c.record] = 0
+             ORDER BY 2, 3
+        LOOP
+            PERFORM
+               FROM orders AS o
+              WHERE o.partner_id = v_row.partner_id
+                AND o.order_id = v_row.order_id
+                AND o.last_sequence = v_row.since /* guard: order-moved */
+                FOR UPDATE;
+            IF NOT FOUND THEN
+                v_verdict[v_row.record] := 4;
+            END IF;
+        END LOOP;
+        FOR v_row IN
+            SELECT y.record, r_partner[y.record] AS partner_id, y.payout_id
+              FROM jsonb_to_recordset(p_rest -> 'payouts') AS y (record integer, payout_id uuid, new boolean)
+             WHERE v_verdict[y.record] = 0 AND NOT y.new
+             ORDER BY 2, 3
+        LOOP
+            PERFORM
+               FROM payouts AS y
+              WHERE y.partner_id = v_row.partner_id
+                AND y.payout_id = v_row.payout_id
+                AND y.status = 'PENDING' /* guard: payout-pending */
+                FOR UPDATE;
+            IF NOT FOUND THEN
+                v_verdict[v_row.record] := 4;
+            END IF;
+        END LOOP;
+        FOR v_row IN
+            SELECT b.record, b.stock_id, b.voucher_id
+              FROM jsonb_to_recordset(p_rest -> 'returns') AS b (record integer, stock_id bigint, voucher_id uuid)
+             WHERE v_verdict[b.record] = 0
+        LOOP
+            PERFORM
+               FROM allocations AS a
+              WHERE a.stock_id = v_row.stock_id
+                AND a.voucher_id = v_row.voucher_id
+                AND a.returned_at IS NULL
+                AND a.first_retrieved_at IS NULL /* guard: retrieved */;
+            IF NOT FOUND THEN
+                v_verdict[v_row.record] := 4;
+            END IF;
+        END LOOP;
+    END IF;
+
     -- Wallets. Money that comes in opens a wallet where there is none.
     IF 0 < ANY (m_amount) THEN
         INSERT INTO wallets (partner_id, currency)
@@ -135,7 +190,11 @@ BEGIN
     PERFORM
        FROM (
             SELECT DISTINCT r_partner[m.record] AS partner_id, m.currency
-              FROM unnest(m_record, m_currency) AS m (record, currency)
+              FROM (
+                    SELECT * FROM unnest(m_record, m_currency) AS m (record, currency)
+                     UNION ALL
+                    SELECT * FROM jsonb_to_recordset(p_rest -> 'shifts') AS w (record integer, currency text)
+                   ) AS m
              WHERE v_verdict[m.record] = 0
              ORDER BY 1, 2
            ) AS m
@@ -225,7 +284,7 @@ BEGIN
     END IF;
 
     -- What lost a claim gives back the claims it had won. A key that was known is not ours to give.
-    IF 2 = ANY (v_verdict) OR 3 = ANY (v_verdict) THEN
+    IF v_verdict && ARRAY[2, 3, 4]::smallint[] THEN
         DELETE FROM allocations AS x
          USING unnest(a_record, a_stock, a_voucher) AS a (record, stock_id, voucher_id)
          WHERE x.stock_id = a.stock_id
@@ -234,23 +293,21 @@ BEGIN
         DELETE FROM idempotency_keys AS k
          USING unnest(r_key) WITH ORDINALITY AS r (key, record)
          WHERE k.key = r.key
-           AND v_verdict[r.record] IN (2, 3); /* guard: give-back-key */
+           AND v_verdict[r.record] IN (2, 3, 4); /* guard: give-back-key */
     END IF;
 
     -- From here on nothing can be lost to anybody. Money: the balances, then an entry each. The wallet's row says how it
     -- stands after the last entry; what an entry left is that without the entries behind it.
     UPDATE wallets AS w
        SET balance = w.balance + s.amount,
-           pending_orders = w.pending_orders + s.pending,
            sequence = w.sequence + s.entries,
            updated_at = v_now
       FROM (
             SELECT r_partner[m.record] AS partner_id,
                    m.currency,
                    sum(m.amount) AS amount,
-                   sum(m.pending) AS pending,
                    count(*) AS entries
-              FROM unnest(m_record, m_currency, m_amount, m_pending) AS m (record, currency, amount, pending)
+              FROM unnest(m_record, m_currency, m_amount) AS m (record, currency, amount)
              WHERE v_verdict[m.record] = 0
              GROUP BY 1, 2
            ) AS s
@@ -261,16 +318,18 @@ BEGIN
                    w.partner_id,
                    w.sequence + 1 - row_number() OVER from_here AS sequence,
                    w.balance + m.amount - sum(m.amount) OVER from_here AS balance_after
-              FROM unnest(m_record, m_transaction, m_currency, m_kind, m_amount, m_order, m_reference, m_operator, m_trace)
-                   AS m (record, transaction_id, currency, kind, amount, order_id, reference, operator, trace_id)
+              FROM unnest(m_record, m_transaction, m_currency, m_kind, m_amount, m_order, m_payout, m_reference,
+                          m_operator, m_trace)
+                   AS m (record, transaction_id, currency, kind, amount, order_id, payout_id, reference, operator,
+                         trace_id)
               JOIN wallets AS w ON w.partner_id = r_partner[m.record] AND w.currency = m.currency
              WHERE v_verdict[m.record] = 0
             WINDOW from_here AS (PARTITION BY w.partner_id, w.currency ORDER BY m.record DESC)
         ), written AS (
             INSERT INTO ledger (partner_id, transaction_id, currency, sequence, kind, amount, balance_after,
-                                order_id, reference, created_at)
+                                order_id, payout_id, reference, created_at)
             SELECT b.partner_id, b.transaction_id, b.currency, b.sequence, b.kind, b.amount, b.balance_after,
-                   b.order_id, b.reference, v_now
+                   b.order_id, b.payout_id, b.reference, v_now
               FROM booked AS b
         ), told AS (
             -- What an operator booked is in the trail with it, or neither is there.
@@ -302,6 +361,94 @@ BEGIN
            AS o (record, order_id, status, currency, total, source, pending_reason, closed, last_sequence,
                  reference, metadata, lines, timeline, created_at)
      WHERE v_verdict[o.record] = 0;
+
+    IF p_rest IS NOT NULL THEN
+        FOR v_row IN
+            SELECT r_partner[w.record] AS partner_id, w.currency, sum(w.orders) AS orders, sum(w.payouts) AS payouts
+              FROM jsonb_to_recordset(p_rest -> 'shifts')
+                   AS w (record integer, currency text, orders bigint, payouts bigint)
+             WHERE v_verdict[w.record] = 0
+             GROUP BY 1, 2
+        LOOP
+            UPDATE wallets AS w
+               SET pending_orders = w.pending_orders + v_row.orders,
+                   pending_payouts = w.pending_payouts + v_row.payouts,
+                   updated_at = v_now
+             WHERE w.partner_id = v_row.partner_id AND w.currency = v_row.currency;
+        END LOOP;
+        FOR v_row IN
+            SELECT r_partner[c.record] AS partner_id, c.*
+              FROM jsonb_to_recordset(p_rest -> 'changes')
+                   AS c (record integer, order_id uuid, status text, source text, pending_reason text, closed boolean,
+                         refunded bigint, last_sequence integer, lines jsonb, timeline jsonb, updated_at timestamptz)
+             WHERE v_verdict[c.record] = 0
+        LOOP
+            UPDATE orders AS o
+               SET status = v_row.status,
+                   fulfilled_from = v_row.source,
+                   pending_reason = v_row.pending_reason,
+                   closed = v_row.closed,
+                   refunded = v_row.refunded,
+                   last_sequence = v_row.last_sequence,
+                   lines = v_row.lines,
+                   timeline = v_row.timeline,
+                   updated_at = v_row.updated_at
+             WHERE o.partner_id = v_row.partner_id AND o.order_id = v_row.order_id;
+        END LOOP;
+        -- A voucher that comes back: its row stays sold, its code gets another one in a chunk that nobody owns.
+        FOR v_row IN
+            SELECT b.stock_id
+              FROM jsonb_to_recordset(p_rest -> 'returns') AS b (record integer, stock_id bigint)
+             WHERE v_verdict[b.record] = 0
+        LOOP
+            UPDATE allocations AS a SET returned_at = v_now WHERE a.stock_id = v_row.stock_id;
+        END LOOP;
+        WITH back AS MATERIALIZED (
+            SELECT b.new_id, b.begins, s.code_id, s.expiry, k.product_id, k.denomination
+              FROM jsonb_to_recordset(p_rest -> 'returns')
+                   AS b (record integer, stock_id bigint, new_id bigint, begins bigint)
+             CROSS JOIN LATERAL (SELECT * FROM stock AS s WHERE s.stock_id = b.stock_id OFFSET 0) AS s
+             CROSS JOIN LATERAL (SELECT * FROM chunks AS k WHERE k.chunk_id = s.chunk_id OFFSET 0) AS k
+             WHERE v_verdict[b.record] = 0
+        ), made AS (
+            INSERT INTO chunks AS k (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id)
+            SELECT b.product_id, b.denomination, min(b.expiry),
+                   CASE WHEN count(*) = count(b.expiry) THEN max(b.expiry) END, min(b.new_id), max(b.new_id)
+              FROM back AS b
+             GROUP BY b.begins, b.product_id, b.denomination
+            RETURNING k.chunk_id, k.first_stock_id
+        )
+        INSERT INTO stock (stock_id, chunk_id, code_id, expiry)
+        SELECT b.new_id, m.chunk_id, b.code_id, b.expiry
+          FROM back AS b
+          JOIN made AS m ON m.first_stock_id = b.begins;
+        FOR v_row IN
+            SELECT r_partner[y.record] AS partner_id, y.*
+              FROM jsonb_to_recordset(p_rest -> 'payouts')
+                   AS y (record integer, payout_id uuid, new boolean, status text, currency text, amount bigint,
+                         destination text, sealed text, reference text, timeline jsonb, at timestamptz)
+             WHERE v_verdict[y.record] = 0
+        LOOP
+            IF v_row.new THEN
+                INSERT INTO payouts (partner_id, payout_id, status, currency, amount, destination, destination_sealed,
+                                     reference, timeline, created_at, updated_at)
+                VALUES (v_row.partner_id, v_row.payout_id, v_row.status, v_row.currency, v_row.amount,
+                        v_row.destination, decode(v_row.sealed, 'base64'), v_row.reference, v_row.timeline, v_row.at,
+                        v_row.at);
+            ELSE
+                UPDATE payouts AS y
+                   SET status = v_row.status, timeline = v_row.timeline, updated_at = v_row.at
+                 WHERE y.partner_id = v_row.partner_id AND y.payout_id = v_row.payout_id;
+            END IF;
+        END LOOP;
+        -- What an operator decided is in the trail with it, or neither is there.
+        INSERT INTO audit_log (operator, action, subject, before, after, trace_id)
+        SELECT d.operator, d.action, d.subject, d.before, d.after, d.trace_id
+          FROM jsonb_to_recordset(p_rest -> 'deeds')
+               AS d (record integer, operator text, action text, subject text, before jsonb, after jsonb, trace_id text)
+         WHERE v_verdict[d.record] = 0
+         ORDER BY d.record;
+    END IF;
 
     -- Events, numbered in the order of the commits: the counter's row stays locked until this one is over.
     INSERT INTO feeds AS f (partner_id, last_number)

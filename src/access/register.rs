@@ -60,6 +60,8 @@ pub struct PartnerAccess {
     pub standing: Standing,
     /// The limits of its own.
     pub limits: Limits,
+    /// For how long after its acceptance an order may be cancelled. Seconds.
+    pub cancel_window_s: u32,
     /// When its orders wait for an operator; `None` is never.
     pub approval_rule: Option<Arc<ApprovalRule>>,
 }

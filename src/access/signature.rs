@@ -63,7 +63,9 @@ pub enum TimestampError {
     Differs,
     /// It is too early or too late.
     #[error(
-        "X-Timestamp is {ahead_s} s ahead of the server's clock; at most {MAX_SKEW_S} s either way are allowed"
+        "X-Timestamp is {} s {} the server's clock; at most {MAX_SKEW_S} s either way are allowed",
+        .ahead_s.unsigned_abs(),
+        if *.ahead_s < 0 { "behind" } else { "ahead of" },
     )]
     Skewed {
         /// Seconds that it is ahead of this clock; negative is behind.

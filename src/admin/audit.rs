@@ -19,7 +19,7 @@ pub(super) struct EntryBody {
     /// Its number.
     audit_id: i64,
     /// When.
-    #[serde(with = "time::serde::rfc3339")]
+    #[serde(with = "vouchsafe_actors::domain::moment")]
     at: OffsetDateTime,
     /// Who.
     operator: String,

@@ -2,24 +2,15 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::time::Duration;
 
 use actix_web::dev::Payload;
-use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, TRANSFER_ENCODING};
 use actix_web::{FromRequest, HttpRequest};
-use bytes::BytesMut;
-use futures_util::StreamExt as _;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
-use crate::errors::{ApiError, Code};
+use crate::body;
+use crate::errors::ApiError;
 use crate::json::{self, Object};
-
-/// Largest JSON body (contract §2). Bytes.
-const MAX_BODY_BYTES: usize = 256 * 1024;
-
-/// How long a whole JSON body may take (contract §2).
-const BODY_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Longest name of anything, in characters.
 const MAX_NAME: usize = 200;
@@ -34,15 +25,10 @@ impl<T: DeserializeOwned> FromRequest for Json<T> {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, payload) = (request.clone(), payload.take());
         Box::pin(async move {
-            plain(request.headers())?;
-            let json = Some("application/json");
-            if media_type(request.headers()).is_some_and(|found| Some(found.as_str()) != json) {
-                return Err(ApiError::new(
-                    Code::UnsupportedMediaType,
-                    "send Content-Type: application/json",
-                ));
-            }
-            let body = read(request.headers(), payload).await?;
+            let headers = request.headers();
+            body::check_plain(headers)?;
+            body::check_json(headers)?;
+            let body = body::read(headers, payload).await?;
             // A list of the fields' values would be read as an object, too.
             if body.trim_ascii_start().starts_with(b"[") {
                 return Err(ApiError::invalid("body", "expected an object"));
@@ -60,68 +46,12 @@ impl<T: DeserializeOwned + Default + 'static> FromRequest for JsonOrNothing<T> {
     type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let headers = request.headers();
-        let is_empty = headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0")
-            && !headers.contains_key(TRANSFER_ENCODING);
-        if is_empty {
+        if body::is_absent(request.headers()) {
             return Box::pin(std::future::ready(Ok(Self(T::default()))));
         }
         let body = Json::from_request(request, payload);
         Box::pin(async move { body.await.map(|Json(value)| Self(value)) })
     }
-}
-
-/// Refuses what is compressed: a small request is not to become a large one.
-pub(super) fn plain(headers: &HeaderMap) -> Result<(), ApiError> {
-    if headers.contains_key(CONTENT_ENCODING) {
-        let message = "Content-Encoding is not supported; send the plain bytes";
-        return Err(ApiError::new(Code::UnsupportedMediaType, message));
-    }
-    Ok(())
-}
-
-/// The media type without its parameters, in lower case; `None` where none is given.
-pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
-    let text = headers.get(CONTENT_TYPE)?.to_str().unwrap_or_default();
-    let essence = text.split(';').next().unwrap_or_default();
-    Some(essence.trim().to_ascii_lowercase())
-}
-
-async fn read(headers: &HeaderMap, payload: Payload) -> Result<BytesMut, ApiError> {
-    let length = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if length.is_some_and(|length| length > MAX_BODY_BYTES as u64) {
-        return Err(too_large());
-    }
-    match tokio::time::timeout(BODY_DEADLINE, collect(payload)).await {
-        Ok(body) => body,
-        Err(_) => Err(ApiError::new(
-            Code::RequestTimeout,
-            "the body did not arrive within 10 seconds",
-        )),
-    }
-}
-
-async fn collect(mut payload: Payload) -> Result<BytesMut, ApiError> {
-    let mut body = BytesMut::new();
-    while let Some(part) = payload.next().await {
-        let part = part.map_err(|_| broken())?;
-        if body.len() + part.len() > MAX_BODY_BYTES {
-            return Err(too_large());
-        }
-        body.extend_from_slice(&part);
-    }
-    Ok(body)
-}
-
-/// The client went away, or what it sent is no HTTP.
-pub(super) fn broken() -> ApiError {
-    ApiError::new(Code::MalformedRequest, "the body broke off")
-}
-
-fn too_large() -> ApiError {
-    ApiError::new(Code::PayloadTooLarge, "a body has at most 262144 bytes")
 }
 
 /// A field that may be left out. Where it is given, `null` is its type's affair.
@@ -170,6 +100,7 @@ pub(super) fn bounded(field: &str, text: &str, max: usize) -> Result<String, Api
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::errors::Code;
 
     #[test]
     fn a_name_is_trimmed_bounded_and_printable() {

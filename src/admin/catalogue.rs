@@ -126,8 +126,12 @@ pub(super) async fn put_product(
             "category_id",
             "there is no such category; PUT it first",
         )),
-        PutProduct::Fixed(field) => Err(ApiError::invalid(
-            field,
+        PutProduct::CurrencyFixed => Err(ApiError::invalid(
+            "currency",
+            "cannot change, as face values would mean something else; make another product",
+        )),
+        PutProduct::BrandFixed => Err(ApiError::invalid(
+            "brand",
             "cannot change, as stock of the product was imported",
         )),
     }

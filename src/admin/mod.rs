@@ -8,12 +8,15 @@ mod audit;
 mod body;
 mod catalogue;
 mod credentials;
+mod decision;
 mod openapi;
 mod operator;
 mod orders;
 mod partners;
+mod payouts;
 mod products;
 mod stock;
+mod vendors;
 mod wallets;
 
 use std::sync::LazyLock;
@@ -81,6 +84,8 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .route(get().to(catalogue::get_product))
                 .route(put().to(catalogue::put_product)),
         )
+        .service(resource("/vendors", "GET").route(get().to(vendors::list)))
+        .service(resource("/vendors/{vendor_id}", "PUT").route(put().to(vendors::put)))
         .service(
             resource("/stock", "GET, POST")
                 .route(get().to(stock::levels))
@@ -89,6 +94,14 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(resource("/stock/void", "POST").route(post().to(stock::void)))
         .service(resource("/orders", "GET").route(get().to(orders::list)))
         .service(resource("/orders/{order_id}", "GET").route(get().to(orders::get)))
+        .service(resource("/orders/{order_id}/approve", "POST").route(post().to(orders::approve)))
+        .service(resource("/orders/{order_id}/reject", "POST").route(post().to(orders::reject)))
+        .service(resource("/orders/{order_id}/cancel", "POST").route(post().to(orders::cancel)))
+        .service(resource("/payouts", "GET").route(get().to(payouts::list)))
+        .service(resource("/payouts/{payout_id}", "GET").route(get().to(payouts::get)))
+        .service(resource("/payouts/{payout_id}/pay", "POST").route(post().to(payouts::pay)))
+        .service(resource("/payouts/{payout_id}/reject", "POST").route(post().to(payouts::reject)))
+        .service(resource("/payouts/{payout_id}/fail", "POST").route(post().to(payouts::fail)))
         .service(resource("/actors", "GET").route(get().to(actors::list)))
         .service(resource("/audit", "GET").route(get().to(audit::list)))
         .default_service(web::to(http::no_route));

@@ -8,9 +8,10 @@ use std::future::{Ready, ready};
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
-use actix_web::http::header::{AUTHORIZATION, HeaderMap};
+use actix_web::error::InternalError;
+use actix_web::http::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use actix_web::middleware::Next;
-use actix_web::{FromRequest, HttpMessage as _, HttpRequest, web};
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest, ResponseError as _, web};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -101,7 +102,10 @@ pub(super) async fn authorized(
         .app_data::<web::Data<Service>>()
         .ok_or_else(ApiError::unavailable)?;
     if !bearer(request.headers()).is_some_and(|token| service.operator_token.is(token)) {
-        return Err(refused().into());
+        let mut response = refused().error_response();
+        let scheme = HeaderValue::from_static("Bearer");
+        response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+        return Err(InternalError::from_response(refused(), response).into());
     }
     let operator = Operator {
         name: ONLY_OPERATOR.to_owned(),

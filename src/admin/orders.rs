@@ -1,11 +1,14 @@
 //! `/orders`: every partner's orders, as their partners see them. Never a code.
 
+mod decide;
+
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::order::Order;
 
+pub(super) use self::decide::{approve, cancel, reject};
 use super::operator::Operator;
 use crate::errors::{ApiError, Code};
 use crate::http::orders::{filter, not_found, parse_id};
@@ -68,12 +71,17 @@ pub(super) async fn get(
     _operator: Operator,
     order_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let order_id = parse_id(&order_id)?;
+    let order = find(&service, &order_id).await?;
+    Ok(HttpResponse::Ok().json(OrderOfPartner::of(&order)?))
+}
+
+/// The order with this id, whosever it is.
+async fn find(service: &Service, order_id: &str) -> Result<Order, ApiError> {
+    let order_id = parse_id(order_id)?;
     let wanted = OrderFilter {
         order_id: Some(order_id),
         ..OrderFilter::default()
     };
-    let found = service.store.search_orders(wanted, None, 1).await?;
-    let order = found.first().ok_or_else(|| not_found(order_id))?;
-    Ok(HttpResponse::Ok().json(OrderOfPartner::of(order)?))
+    let mut found = service.store.search_orders(wanted, None, 1).await?;
+    found.pop().ok_or_else(|| not_found(order_id))
 }

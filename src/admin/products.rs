@@ -1,7 +1,7 @@
 //! From what an operator says of a product to a product: every field checked, all faults told at once.
 
 use serde::Deserialize;
-use time::{Date, OffsetDateTime};
+use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::{Amount, AmountText, Currency};
 use vouchsafe_actors::domain::product::{
@@ -10,6 +10,7 @@ use vouchsafe_actors::domain::product::{
 use vouchsafe_actors::domain::schema::expiry_value;
 
 use super::body;
+use crate::day;
 use crate::errors::{ApiError, Detail};
 use crate::json::{self, Object};
 
@@ -290,7 +291,7 @@ impl PolicyRequest {
         let value = self.value.filter(|value| !value.is_null());
         let right = match (self.kind, &value) {
             (ExpiryKind::None, value) => value.is_none(),
-            (ExpiryKind::FixedDate, value) => value.as_ref().and_then(|v| parse_date(v.as_str()?)).is_some(),
+            (ExpiryKind::FixedDate, value) => value.as_ref().and_then(|v| day::parse(v.as_str()?)).is_some(),
             (ExpiryKind::MonthsFromIssue, value) => {
                 let months = value.as_ref().and_then(serde_json::Value::as_u64);
                 months.is_some_and(|months| (1..=MAX_MONTHS).contains(&months))
@@ -322,14 +323,6 @@ fn check_prose(redemption: &RedemptionRequest, faults: &mut Faults) {
             );
         }
     }
-}
-
-/// A date in the form `YYYY-MM-DD`, and in no other.
-pub(super) fn parse_date(text: &str) -> Option<Date> {
-    let format = time::macros::format_description!("[year]-[month]-[day]");
-    (text.len() == 10)
-        .then(|| Date::parse(text, &format).ok())
-        .flatten()
 }
 
 #[cfg(test)]

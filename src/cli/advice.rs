@@ -1,17 +1,26 @@
 //! What does somebody do next whose command was refused? The service says what is wrong, this which command helps.
 
-use super::id::{CREDENTIALS, ORDERS, PARTNERS};
+use super::id::{CREDENTIALS, ORDERS, PARTNERS, PAYOUTS};
 use crate::errors::Code;
 
 const PRODUCTS: &str = "`vouchsafe product list` shows every product with its id";
 
 const CATEGORIES: &str = "`vouchsafe category list` shows every category with its id";
 
-const BY_CODE: [(Code, &str); 8] = [
+const ORDER: &str = "`vouchsafe order show ORDER_ID` shows where it stands, and how it came there";
+
+const BY_CODE: [(Code, &str); 12] = [
     (Code::PartnerNotFound, PARTNERS),
     (Code::CredentialNotFound, CREDENTIALS),
     (Code::OrderNotFound, ORDERS),
+    (Code::PayoutNotFound, PAYOUTS),
     (Code::ProductNotFound, PRODUCTS),
+    (Code::OrderNotAwaitingApproval, ORDER),
+    (Code::OrderNotCancellable, ORDER),
+    (
+        Code::PayoutNotPending,
+        "`vouchsafe payout show PAYOUT_ID` shows where it stands",
+    ),
     (
         Code::DenominationNotAllowed,
         "`vouchsafe product show PRODUCT_ID` shows its denominations",

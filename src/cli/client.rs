@@ -1,17 +1,15 @@
 //! How do commands send, and what do they say when nothing or nothing good comes back?
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
-use rustls::{ClientConfig, RootCertStore};
 use serde::Deserialize;
 
 use super::advice::advice;
 use super::exit::{Misuse, Unreachable};
+use crate::outgoing;
 
 /// How long a connection may take to stand: the service is near, or it is not there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -19,30 +17,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an answer may pause. An import answers after its last commit, so this is not for the whole.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// A client for this URL. It follows no redirect, and no proxy stands between: it carries secrets.
+/// A client for this URL.
 pub(super) fn client(url: &str) -> anyhow::Result<Client> {
-    // An error says that there is one already, which is as good.
-    drop(rustls::crypto::ring::default_provider().install_default());
-    let builder = Client::builder()
-        .redirect(Policy::none())
-        .no_proxy()
+    let builder = outgoing::client_for(url)?
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(IDLE_TIMEOUT);
-    // Where no TLS is spoken, a machine without certificates will do.
-    let builder = if url.starts_with("https:") {
-        builder
-    } else {
-        builder.tls_backend_preconfigured(trusting_nobody()?)
-    };
     builder.build().context("make an HTTP client")
-}
-
-fn trusting_nobody() -> anyhow::Result<ClientConfig> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(config
-        .with_root_certificates(RootCertStore::empty())
-        .with_no_client_auth())
 }
 
 /// The URL that an option names.

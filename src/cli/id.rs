@@ -5,15 +5,16 @@
 
 use std::str::FromStr;
 
-use vouchsafe_actors::domain::ids::{CredentialId, OrderId, PartnerId, TransactionId, VoucherId};
+use vouchsafe_actors::domain::ids::{CredentialId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId};
 
 /// What ids begin with, and what they then name.
-const KINDS: [(&str, &str); 5] = [
+const KINDS: [(&str, &str); 6] = [
     (PartnerId::PREFIX, "a partner"),
     (CredentialId::PREFIX, "a credential"),
     (OrderId::PREFIX, "an order"),
     (VoucherId::PREFIX, "a voucher"),
     (TransactionId::PREFIX, "a transaction"),
+    (PayoutId::PREFIX, "a payout"),
 ];
 
 /// Where partners are found.
@@ -24,6 +25,9 @@ pub(super) const CREDENTIALS: &str = "`vouchsafe credential list PARTNER_ID` sho
 
 /// Where orders are found.
 pub(super) const ORDERS: &str = "`vouchsafe order list` shows the latest orders, and searches them";
+
+/// Where payouts are found.
+pub(super) const PAYOUTS: &str = "`vouchsafe payout list` shows the latest payouts, and searches them";
 
 /// A partner's id.
 pub(super) fn partner(text: &str) -> Result<String, String> {
@@ -38,6 +42,11 @@ pub(super) fn credential(text: &str) -> Result<String, String> {
 /// An order's id.
 pub(super) fn order(text: &str) -> Result<String, String> {
     checked::<OrderId>(text, OrderId::PREFIX, ORDERS)
+}
+
+/// A payout's id.
+pub(super) fn payout(text: &str) -> Result<String, String> {
+    checked::<PayoutId>(text, PayoutId::PREFIX, PAYOUTS)
 }
 
 fn checked<Id: FromStr>(text: &str, prefix: &str, look: &str) -> Result<String, String>

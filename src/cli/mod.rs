@@ -16,9 +16,11 @@ mod id;
 mod look;
 mod order;
 mod partner;
+mod payout;
 mod show;
 mod stock;
 mod upload;
+mod vendor;
 mod verify;
 mod wallet;
 
@@ -50,12 +52,16 @@ pub enum Command {
     Category(catalogue::CategoryArgs),
     /// Products of the catalogue.
     Product(catalogue::ProductArgs),
+    /// Vendors: who vouchers are bought from.
+    Vendor(vendor::VendorArgs),
     /// Stock: import vouchers, see the levels, take some out of sale.
     Stock(stock::StockArgs),
     /// Wallets: add money, correct a balance.
     Wallet(wallet::WalletArgs),
-    /// Orders: look for them, whosever they are.
+    /// Orders: look for them, whosever they are; approve, reject, cancel.
     Order(order::OrderArgs),
+    /// Payouts: look for them; say that they were paid, or were not.
+    Payout(payout::PayoutArgs),
     /// The live actors, the busiest first.
     Actors(look::ActorsArgs),
     /// The operators' trail, newest first.
@@ -153,9 +159,11 @@ async fn dispatch(command: Command, nearby: &Nearby) -> anyhow::Result<Outcome> 
         Command::Credential(args) => credential::run(args.action, &admin(args.options)?).await,
         Command::Category(args) => catalogue::category(args.action, &admin(args.options)?).await,
         Command::Product(args) => catalogue::product(args.action, &admin(args.options)?).await,
+        Command::Vendor(args) => vendor::run(args.action, &admin(args.options)?).await,
         Command::Stock(args) => stock::run(args.action, &admin(args.options)?).await,
         Command::Wallet(args) => wallet::run(args.action, &admin(args.options)?).await,
         Command::Order(args) => order::run(args.action, &admin(args.options)?).await,
+        Command::Payout(args) => payout::run(args.action, &admin(args.options)?).await,
         Command::Actors(args) => look::actors(&args.query, &admin(args.options)?).await,
         Command::Audit(args) => look::audit(&args.query, &admin(args.options)?).await,
         Command::Verify(args) => verify::run(args, &nearby.data_dir).await,

@@ -1,7 +1,9 @@
-//! `vouchsafe order`: looking for orders, whosever they are.
+//! `vouchsafe order`: looking for orders, whosever they are, and deciding on them.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::json;
 use vouchsafe_actors::domain::order::OrderStatus;
 
 use super::Outcome;
@@ -30,7 +32,7 @@ pub struct OrderArgs {
     pub(super) action: Action,
 }
 
-/// What can be asked about orders.
+/// What can be asked about orders, and said of them.
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
     /// Search the orders of all partners, newest first.
@@ -42,6 +44,26 @@ pub(super) enum Action {
         #[arg(value_parser = id::order)]
         order_id: String,
     },
+    /// Let an order go on that waits for approval.
+    #[command(after_help = examples!["vouchsafe order approve ORDER_ID --reason 'agreed by telephone'"])]
+    Approve(Word),
+    /// End an order that waits for approval; all of it is paid back.
+    #[command(after_help = examples!["vouchsafe order reject ORDER_ID --reason 'the buyer is not known'"])]
+    Reject(Word),
+    /// Take back what of an order was not retrieved, and pay it back.
+    #[command(after_help = examples!["vouchsafe order cancel ORDER_ID --reason 'ordered twice'"])]
+    Cancel(Word),
+}
+
+/// On which order, and why.
+#[derive(Debug, Args)]
+pub(super) struct Word {
+    /// Its id.
+    #[arg(value_parser = id::order)]
+    order_id: String,
+    /// Why; its partner reads it.
+    #[arg(long)]
+    reason: String,
 }
 
 /// Which orders.
@@ -88,6 +110,19 @@ pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome
             ]));
             admin.list("/orders", &query, &COLUMNS).await
         }
-        Action::Show { order_id } => admin.object(&format!("/orders/{}", escaped(&order_id))).await,
+        Action::Show { order_id } => admin.object(&path_of(&order_id)).await,
+        Action::Approve(word) => decide(admin, "approve", &word).await,
+        Action::Reject(word) => decide(admin, "reject", &word).await,
+        Action::Cancel(word) => decide(admin, "cancel", &word).await,
     }
+}
+
+fn path_of(order_id: &str) -> String {
+    format!("/orders/{}", escaped(order_id))
+}
+
+async fn decide(admin: &Admin, decision: &str, word: &Word) -> anyhow::Result<Outcome> {
+    let path = format!("{}/{decision}", path_of(&word.order_id));
+    let body = json!({ "reason": word.reason });
+    admin.change(Method::POST, &path, Some(&body)).await
 }

@@ -21,7 +21,7 @@ use actix_web::{FromRequest, HttpRequest, web};
 use bytes::Bytes;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 
-use super::{limits, payload};
+use super::limits;
 use crate::access::client_address::{ClientAddress, X_FORWARDED_FOR};
 use crate::access::framing::{FramingError, SignedRequest};
 use crate::access::headers::Presented;
@@ -30,6 +30,7 @@ use crate::access::rate_limits::Drawer;
 use crate::access::register::{self, AccessError, PartnerAccess};
 use crate::access::signature::{self, SignatureError};
 use crate::access::window::{Exhausted, Reading};
+use crate::body;
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
 
@@ -127,8 +128,14 @@ impl<C: Draws> FromRequest for Signed<C> {
             let arrival = Arrival::of(&request, C::CLASS)?;
             let known = arrival.identify()?;
             arrival.look(&known)?;
-            payload::check_plain(&request)?;
-            let body = payload::read(&request, payload).await?;
+            check_target(&request)?;
+            let headers = request.headers();
+            body::check_plain(headers)?;
+            // The type of what is not there does not matter.
+            if !body::is_absent(headers) {
+                body::check_json(headers)?;
+            }
+            let body = body::read(headers, payload).await?;
             arrival.verify(&known, &body)?;
             Ok(Self {
                 caller: arrival.admit(known).await?,
@@ -254,6 +261,21 @@ impl<'a> Arrival<'a> {
             }
         }
     }
+}
+
+/// A signature covers a path alone.
+fn check_target(request: &HttpRequest) -> Result<(), ApiError> {
+    if request.uri().query().is_some() {
+        let message = "a signed request carries no query string; the signature would not cover it";
+        return Err(ApiError::new(Code::UnexpectedQuery, message));
+    }
+    if request.uri().authority().is_some() {
+        return Err(ApiError::new(
+            Code::MalformedRequest,
+            "the request target must be a path",
+        ));
+    }
+    Ok(())
 }
 
 /// The headers that prove who calls, each with how often it came.

@@ -47,7 +47,7 @@ pub(super) struct RotatedBody<'a> {
     /// What goes into `X-API-Secret`, and keys the signature.
     api_secret: &'a str,
     /// Until when the credential that asked works.
-    #[serde(with = "time::serde::rfc3339")]
+    #[serde(with = "vouchsafe_actors::domain::moment")]
     previous_expires_at: OffsetDateTime,
 }
 

@@ -11,7 +11,7 @@ pub mod list;
 pub(crate) mod openapi;
 pub mod orders;
 pub mod pages;
-mod payload;
+pub mod payouts;
 pub mod period;
 pub mod prefer;
 pub mod products;
@@ -50,6 +50,16 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 )
                 .service(resource("/orders/{order_id}", "GET").route(web::get().to(orders::get)))
                 .service(resource("/orders/{order_id}/vouchers", "GET").route(web::get().to(vouchers::get)))
+                .service(
+                    resource("/orders/{order_id}/cancel", "POST")
+                        .route(web::post().to(orders::cancel::cancel)),
+                )
+                .service(
+                    resource("/payouts", "GET, POST")
+                        .route(web::get().to(payouts::list))
+                        .route(web::post().to(payouts::request)),
+                )
+                .service(resource("/payouts/{payout_id}", "GET").route(web::get().to(payouts::get)))
                 .service(resource("/wallets", "GET").route(web::get().to(wallets::list)))
                 .service(resource("/transactions", "GET").route(web::get().to(transactions::list)))
                 .service(resource("/credentials/rotate", "POST").route(web::post().to(credentials::rotate)))

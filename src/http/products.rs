@@ -59,7 +59,7 @@ pub(super) struct ProductBody<'a> {
     /// What the holder of a voucher is told.
     redemption: &'a Redemption,
     /// When an operator last changed it.
-    #[serde(with = "time::serde::rfc3339")]
+    #[serde(with = "vouchsafe_actors::domain::moment")]
     updated_at: OffsetDateTime,
     /// The availability of each denomination; of a single product alone.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,9 +100,10 @@ pub async fn list(
 ) -> Result<HttpResponse, ApiError> {
     let page = Page::read(&request, &["currency", "country", "category_id"])?;
     let assortment = service.catalogue.of(&caller.partner);
+    let wanted = Wanted::read(&page)?;
     let mut products: Vec<&Product> = assortment
         .products()
-        .filter(|product| matches(product, &page))
+        .filter(|product| wanted.is(product))
         .collect();
     products.sort_by(|a, b| a.product_id.cmp(&b.product_id));
     if let Some(after) = page.after::<ProductId>()? {
@@ -118,17 +119,41 @@ pub async fn list(
     etag::answer(&request, &envelope)
 }
 
-fn matches(product: &Product, page: &Page) -> bool {
-    let currency = page
-        .filter("currency")
-        .is_none_or(|code| product.currency.as_str() == code);
-    let category = page
-        .filter("category_id")
-        .is_none_or(|id| product.category_id == id);
-    let country = page.filter("country").is_none_or(|code| {
-        product.countries.is_empty() || product.countries.iter().any(|country| country == code)
-    });
-    currency && category && country
+/// What a list of products is narrowed to.
+struct Wanted<'a> {
+    currency: Option<Currency>,
+    country: Option<&'a str>,
+    category_id: Option<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    fn read(page: &'a Page) -> Result<Self, ApiError> {
+        let currency: Result<Option<Currency>, _> = page.filter("currency").map(str::parse).transpose();
+        let country = page.filter("country");
+        let is_country = |code: &str| code.len() == 2 && code.bytes().all(|b| b.is_ascii_uppercase());
+        if !country.is_none_or(is_country) {
+            let message = "expected two capital letters, as DE (ISO 3166-1)";
+            return Err(ApiError::invalid("country", message));
+        }
+        let category_id = page.filter("category_id");
+        if category_id.is_some_and(str::is_empty) {
+            return Err(ApiError::invalid("category_id", "expected a category's id"));
+        }
+        Ok(Self {
+            currency: currency.map_err(|error| ApiError::invalid("currency", error.to_string()))?,
+            country,
+            category_id,
+        })
+    }
+
+    fn is(&self, product: &Product) -> bool {
+        let sold_in = |country: &str| {
+            product.countries.is_empty() || product.countries.iter().any(|code| code == country)
+        };
+        self.currency.is_none_or(|currency| product.currency == currency)
+            && self.category_id.is_none_or(|id| product.category_id == id)
+            && self.country.is_none_or(sold_in)
+    }
 }
 
 /// `GET /products/{product_id}`.

@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::ids::{OrderId, TransactionId};
+use vouchsafe_actors::domain::ids::{OrderId, PayoutId, TransactionId};
 use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::money::{Currency, Money};
 
@@ -40,13 +40,13 @@ pub struct TransactionBody {
     #[schema(required)]
     order_id: Option<OrderId>,
     /// The payout that it belongs to.
-    #[schema(required, pattern = "^po_[0-9a-f]{32}$")]
-    payout_id: Option<String>,
+    #[schema(required)]
+    payout_id: Option<PayoutId>,
     /// What whoever moved the money called it.
     #[schema(required)]
     reference: Option<String>,
     /// When.
-    #[serde(with = "time::serde::rfc3339")]
+    #[serde(with = "vouchsafe_actors::domain::moment")]
     created_at: OffsetDateTime,
 }
 
@@ -60,7 +60,7 @@ impl From<Transaction> for TransactionBody {
             balance_after: entry.balance_after.of(entry.currency),
             sequence: entry.sequence,
             order_id: entry.order_id,
-            payout_id: entry.payout_id.map(|id| format!("po_{}", id.as_simple())),
+            payout_id: entry.payout_id.map(PayoutId::from_uuid),
             reference: entry.reference,
             created_at: entry.created_at,
         }

@@ -25,7 +25,7 @@ pub(super) struct WalletBody {
     /// What was debited for payouts that are not yet paid.
     pending_payouts: Money,
     /// When the balance last changed.
-    #[serde(with = "time::serde::rfc3339")]
+    #[serde(with = "vouchsafe_actors::domain::moment")]
     updated_at: OffsetDateTime,
 }
 

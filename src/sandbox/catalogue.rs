@@ -9,8 +9,9 @@ use vouchsafe_actors::domain::product::{
 };
 
 use crate::service::Service;
-use crate::store::{By, Category, ImportTarget, NewVoucher, StockBatch};
+use crate::store::{By, Category, ImportTarget, NewVoucher, StockBatch, VendorTerms};
 use crate::vault::code::{CodeParts, VoucherCode};
+use crate::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 
 /// The categories: id, name.
 const CATEGORIES: [(&str, &str); 4] = [
@@ -19,6 +20,9 @@ const CATEGORIES: [(&str, &str); 4] = [
     ("travel", "Travel"),
     ("magic", "Magic: the product decides what happens"),
 ];
+
+/// The vendor of every product.
+const VENDOR: &str = "mock";
 
 /// The last valid day of mock vouchers.
 const EXPIRY: Date = date!(2099 - 12 - 31);
@@ -163,8 +167,16 @@ const PRODUCTS: [Seed; 14] = [
     },
 ];
 
-/// Puts categories and products in; what is there already is replaced by the same.
+/// Puts the vendor, categories and products in; what is there already is replaced by the same.
 pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
+    let vendor = VendorTerms {
+        vendor_id: VENDOR.to_owned(),
+        adapter: AdapterKind::Mock,
+        url: None,
+        credential: None,
+        concurrency: DEFAULT_CONCURRENCY,
+    };
+    service.store.put_vendor(vendor, By::service()).await?;
     for (category_id, name) in CATEGORIES {
         let category = Category {
             category_id: category_id.to_owned(),
@@ -211,7 +223,7 @@ impl Seed {
             name: self.name.to_owned(),
             brand: "Sandbox".to_owned(),
             category_id: self.category.to_owned(),
-            vendor: "mock".to_owned(),
+            vendor: VENDOR.to_owned(),
             currency,
             countries: self.countries.iter().map(|&code| code.to_owned()).collect(),
             denominations,
@@ -258,6 +270,7 @@ impl Seed {
                 blind_index: vault.blind_index(&product.brand, &code),
                 sealed: vault.seal(code_id, &sku, &code)?,
                 expiry: Some(EXPIRY),
+                vendor_reference: None,
             });
         }
         let target = ImportTarget {
@@ -269,6 +282,7 @@ impl Seed {
             target,
             vouchers,
             stock_ids: ids.stock,
+            purchase_id: None,
         };
         service.store.import_stock(batch, By::service()).await?;
         Ok(())

@@ -51,7 +51,10 @@ async fn count(pool: &PgPool, questions: Vec<Question>) -> Result<FreeVouchers, 
     // From the chunks that expire last: those are the ones that hardly anything was sold from.
     let rows: Vec<(String, i64, i64)> = sqlx::query_as(
         "SELECT q.product_id, d.denomination, f.free
-           FROM unnest($1::text[], $2::integer[], $3::bigint[]) AS q (product_id, min_days, cap)
+           FROM (
+                SELECT u.product_id, (now() AT TIME ZONE 'UTC')::date + u.min_days AS valid_on, u.cap
+                  FROM unnest($1::text[], $2::integer[], $3::bigint[]) AS u (product_id, min_days, cap)
+                ) AS q
           CROSS JOIN LATERAL (
                 SELECT DISTINCT c.denomination
                   FROM chunks AS c
@@ -62,12 +65,12 @@ async fn count(pool: &PgPool, questions: Vec<Question>) -> Result<FreeVouchers, 
                   FROM (
                     SELECT
                       FROM chunks AS c
-                      JOIN stock AS s ON s.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
+                     CROSS JOIN LATERAL free_stock(c.first_stock_id, c.last_stock_id, q.valid_on)
                      WHERE c.product_id = q.product_id
                        AND c.denomination = d.denomination
                        AND NOT c.emptied
-                       AND (s.expiry IS NULL OR s.expiry >= (now() AT TIME ZONE 'UTC')::date + q.min_days)
-                       AND NOT EXISTS (SELECT FROM allocations AS a WHERE a.stock_id = s.stock_id)
+                       AND c.purchase_id IS NULL
+                       AND (c.last_expiry IS NULL OR c.last_expiry >= q.valid_on)
                      ORDER BY c.first_expiry DESC NULLS FIRST
                      LIMIT q.cap
                   ) AS free

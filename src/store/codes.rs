@@ -90,7 +90,9 @@ async fn retrieve(pool: &PgPool, retrieval: &Retrieval) -> Result<Retrieved, sql
 async fn write_trail(pool: &PgPool, retrieval: &Retrieval) -> Result<u64, sqlx::Error> {
     let written = sqlx::query(
         "WITH held AS MATERIALIZED (
-            SELECT count(*)::integer AS vouchers FROM allocations WHERE partner_id = $1 AND order_id = $2
+            SELECT count(*)::integer AS vouchers
+              FROM allocations
+             WHERE partner_id = $1 AND order_id = $2 AND returned_at IS NULL
          ), marked AS (
             UPDATE orders
                SET codes_retrieved_at = COALESCE(codes_retrieved_at, clock_timestamp())
@@ -105,6 +107,7 @@ async fn write_trail(pool: &PgPool, retrieval: &Retrieval) -> Result<u64, sqlx::
              WHERE partner_id = $1
                AND order_id IN (SELECT order_id FROM marked)
                AND first_retrieved_at IS NULL
+               AND returned_at IS NULL
          ), told AS (
             INSERT INTO audit_log (operator, action, subject, after, trace_id)
             SELECT $6, 'codes.retrieve', $7,
@@ -151,6 +154,7 @@ async fn sealed_vouchers(pool: &PgPool, retrieval: &Retrieval) -> Result<Vec<Sea
            JOIN codes AS c ON c.code_id = s.code_id
           WHERE o.partner_id = $1
             AND o.order_id = $2
+            AND a.returned_at IS NULL
             AND a.first_retrieved_at IS NOT NULL -- what came after the trail was written is read next time
           ORDER BY a.line, s.expiry NULLS LAST, a.stock_id",
     )

@@ -3,6 +3,8 @@
 //! Rule: the answer of a write counts when the server is ready for the next query, not when the first row is here; so the
 //! rows are always read to the end.
 
+mod rest;
+
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 use time::OffsetDateTime;
@@ -14,11 +16,13 @@ use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::order::Order;
 use vouchsafe_actors::journal::{Record, Stale, Verdict};
 
+use self::rest::Rest;
 use super::lane::Fence;
 
 const COMMIT_BATCH: &str = "SELECT * FROM commit_batch(\
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, \
-    $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46)";
+    $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, \
+    $47::jsonb)";
 
 /// The columns of the records themselves.
 #[derive(Default)]
@@ -39,8 +43,8 @@ struct Movements<'a> {
     currency: Vec<&'a str>,
     kind: Vec<&'static str>,
     amount: Vec<i64>,
-    pending: Vec<i64>,
     order: Vec<Option<Uuid>>,
+    payout: Vec<Option<Uuid>>,
     reference: Vec<Option<&'a str>>,
     operator: Vec<Option<&'a str>>,
     trace: Vec<Option<&'a str>>,
@@ -94,6 +98,7 @@ struct Columns<'a> {
     orders: Orders<'a>,
     allocations: Allocations,
     events: Events,
+    rest: Rest<'a>,
 }
 
 /// Writes a batch and reads what became of each record.
@@ -109,6 +114,7 @@ pub(super) async fn commit_batch(
         orders: o,
         allocations: a,
         events: e,
+        rest,
     } = Columns::of(records)?;
     let rows = sqlx::query(COMMIT_BATCH)
         .bind(&fence.node)
@@ -127,8 +133,8 @@ pub(super) async fn commit_batch(
         .bind(m.currency)
         .bind(m.kind)
         .bind(m.amount)
-        .bind(m.pending)
         .bind(m.order)
+        .bind(m.payout)
         .bind(m.reference)
         .bind(m.operator)
         .bind(m.trace)
@@ -157,6 +163,7 @@ pub(super) async fn commit_batch(
         .bind(e.count)
         .bind(e.sequence)
         .bind(e.body)
+        .bind(rest.text()?)
         .fetch_all(connection)
         .await?;
     rows.iter().map(verdict).collect()
@@ -173,8 +180,9 @@ impl<'a> Columns<'a> {
             if let Some(order) = &record.order {
                 let sequence = record.events.as_ref().map_or(0, EventBundle::last_sequence);
                 columns.orders.push(number, order, sequence)?;
-                columns.allocations.push(number, order);
             }
+            columns.allocations.push(number, record);
+            columns.rest.push(number, record);
             if let Some(events) = &record.events {
                 columns.events.push(number, events)?;
             }
@@ -202,8 +210,8 @@ impl<'a> Movements<'a> {
         self.currency.push(movement.currency.as_str());
         self.kind.push(movement.kind.as_str());
         self.amount.push(movement.amount.minor());
-        self.pending.push(movement.pending_orders.minor());
         self.order.push(movement.order_id.map(|id| id.as_uuid()));
+        self.payout.push(movement.payout_id.map(|id| id.as_uuid()));
         self.reference.push(movement.reference.as_deref());
         let by = movement.booked_by.as_ref();
         self.operator.push(by.map(|by| by.operator.as_str()));
@@ -234,18 +242,14 @@ impl<'a> Orders<'a> {
 }
 
 impl Allocations {
-    /// An order holds its vouchers line by line.
-    fn push(&mut self, record: i32, order: &Order) {
-        let lines = (0_i16..).zip(&order.lines);
-        let line_of_each =
-            lines.flat_map(|(index, line)| std::iter::repeat_n(index, line.delivered as usize));
-        for (line, allocation) in line_of_each.zip(&order.vouchers) {
-            self.record.push(record);
+    fn push(&mut self, number: i32, record: &Record) {
+        for (order_id, allocation) in record.issued() {
+            self.record.push(number);
             self.stock.push(allocation.voucher.stock_id.0);
             self.chunk.push(allocation.voucher.chunk_id.0);
             self.voucher.push(allocation.voucher_id.as_uuid());
-            self.order.push(order.order_id.as_uuid());
-            self.line.push(line);
+            self.order.push(order_id.as_uuid());
+            self.line.push(allocation.line.cast_signed());
         }
     }
 }
@@ -272,6 +276,7 @@ fn verdict(row: &PgRow) -> Result<Verdict, sqlx::Error> {
         1 => known(row)?.map_or(Verdict::Stale(Stale::KeyPurged), Verdict::KeyKnown),
         2 => Verdict::Stale(Stale::Balance),
         3 => Verdict::Stale(Stale::Stock),
+        4 => Verdict::Stale(Stale::Moved),
         other => {
             return Err(sqlx::Error::Decode(
                 format!("verdict {other} is not known").into(),

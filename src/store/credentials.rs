@@ -51,25 +51,25 @@ pub struct CredentialSummary {
     #[schema(required)]
     pub allowlist: Option<Allowlist>,
     /// Works from this moment on.
-    #[serde(with = "time::serde::rfc3339")]
+    #[serde(with = "vouchsafe_actors::domain::moment")]
     pub not_before: OffsetDateTime,
     /// Works up to this moment, exclusive; without one until revoked.
-    #[serde(with = "time::serde::rfc3339::option")]
+    #[serde(with = "vouchsafe_actors::domain::moment::option")]
     #[schema(required)]
     pub not_after: Option<OffsetDateTime>,
     /// When it was revoked.
-    #[serde(with = "time::serde::rfc3339::option")]
+    #[serde(with = "vouchsafe_actors::domain::moment::option")]
     #[schema(required)]
     pub revoked_at: Option<OffsetDateTime>,
     /// Which credential asked for it, in a rotation; without one an operator issued it.
     #[schema(required)]
     pub rotated_from: Option<CredentialId>,
     /// When it last asked for the one that follows it.
-    #[serde(with = "time::serde::rfc3339::option")]
+    #[serde(with = "vouchsafe_actors::domain::moment::option")]
     #[schema(required)]
     pub rotated_at: Option<OffsetDateTime>,
     /// When it was first used; kept for one that came from a rotation alone.
-    #[serde(with = "time::serde::rfc3339::option")]
+    #[serde(with = "vouchsafe_actors::domain::moment::option")]
     #[schema(required)]
     pub first_used_at: Option<OffsetDateTime>,
 }

@@ -3,17 +3,15 @@
 use sqlx::PgPool;
 use time::Date;
 use time::macros::date;
+use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{ChunkId, StockId};
-use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, StockRequest};
-use vouchsafe_actors::domain::voucher::Expiry;
+use vouchsafe_actors::domain::stock::{CHUNK_VOUCHERS, ClaimedChunk, ClaimedStock, StockRequest};
+use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
 
 use super::nodes::NodeIdentity;
 
 /// Most chunks that one claim takes: bounds its time, and how much stock a node that dies leaves until its lease ends.
 const MAX_CHUNKS: usize = 32;
-
-/// How many vouchers a chunk holds at import.
-pub const CHUNK_VOUCHERS: usize = 500;
 
 /// How often a claim looks again when the chunks it got were empty.
 const MAX_ROUNDS: usize = 64;
@@ -73,6 +71,7 @@ async fn claim_chunks(
              WHERE c.product_id = $1
                AND c.denomination = $2
                AND NOT c.emptied
+               AND c.purchase_id IS NULL
                AND (c.last_expiry IS NULL OR c.last_expiry >= $3)
                AND NOT c.chunk_id = ANY ($4)
                AND (c.node IS NULL OR c.node = $5 OR n.lease_until < clock_timestamp())
@@ -98,6 +97,43 @@ async fn claim_chunks(
     .await
 }
 
+/// Takes what was bought under a purchase and is kept for its order: for this node, whoever had it before and is gone or is
+/// this node.
+pub(super) async fn claim_bought(
+    pool: &PgPool,
+    node: &NodeIdentity,
+    purchase_id: Uuid,
+) -> Result<Vec<Shelved>, sqlx::Error> {
+    let chunks: Vec<ChunkRow> = sqlx::query_as(
+        "UPDATE chunks AS c
+            SET node = $2, incarnation = $3
+          WHERE c.purchase_id = $1
+            AND EXISTS (SELECT FROM nodes AS me WHERE me.node = $2 AND me.incarnation = $3)
+         RETURNING c.chunk_id, c.first_stock_id, c.last_stock_id",
+    )
+    .bind(purchase_id)
+    .bind(&node.name)
+    .bind(node.incarnation)
+    .fetch_all(pool)
+    .await?;
+    let mut bought = Vec::new();
+    for chunk in chunks {
+        let free: Vec<(i64, Option<Date>)> =
+            sqlx::query_as("SELECT f.stock_id, f.expiry FROM free_stock($1, $2, '-infinity') AS f")
+                .bind(chunk.first_stock_id)
+                .bind(chunk.last_stock_id)
+                .fetch_all(pool)
+                .await?;
+        bought.extend(free.into_iter().map(|(stock_id, day)| Shelved {
+            expiry: Expiry::from_date(day),
+            stock_id: StockId(stock_id),
+            chunk_id: ChunkId(chunk.chunk_id),
+        }));
+    }
+    bought.sort_unstable();
+    Ok(bought)
+}
+
 /// What is free in chunks that were just claimed. No late commit of an owner before us can change it any more.
 async fn free_vouchers(
     pool: &PgPool,
@@ -107,24 +143,20 @@ async fn free_vouchers(
     let mut claimed = Vec::with_capacity(chunks.len());
     let mut empty = Vec::new();
     for chunk in chunks {
-        let free: Vec<(i64, Option<Date>)> = sqlx::query_as(
-            "SELECT s.stock_id, s.expiry
-               FROM stock AS s
-              WHERE s.stock_id BETWEEN $1 AND $2
-                AND NOT EXISTS (SELECT FROM allocations AS a WHERE a.stock_id = s.stock_id)",
-        )
-        .bind(chunk.first_stock_id)
-        .bind(chunk.last_stock_id)
-        .fetch_all(pool)
-        .await?;
+        // Of any day: a chunk whose vouchers have lapsed is not empty.
+        let free: Vec<(i64, Option<Date>)> =
+            sqlx::query_as("SELECT f.stock_id, f.expiry FROM free_stock($1, $2, '-infinity') AS f")
+                .bind(chunk.first_stock_id)
+                .bind(chunk.last_stock_id)
+                .fetch_all(pool)
+                .await?;
         if free.is_empty() {
             empty.push(chunk.chunk_id);
             continue;
         }
         let vouchers = free
             .into_iter()
-            .map(|(id, day)| (StockId(id), Expiry::from_date(day)));
-        let vouchers = vouchers
+            .map(|(id, day)| (StockId(id), Expiry::from_date(day)))
             .filter(|(_, expiry)| *expiry >= request.not_before)
             .collect();
         claimed.push(ClaimedChunk {
@@ -168,16 +200,11 @@ async fn next_expiry(
           WHERE c.product_id = $1
             AND c.denomination = $2
             AND NOT c.emptied
+            AND c.purchase_id IS NULL
             AND (c.last_expiry IS NULL OR c.last_expiry >= $3)
             AND NOT c.chunk_id = ANY ($4)
             AND (c.node IS NULL OR c.node = $5 OR n.lease_until < clock_timestamp())
-            AND EXISTS (
-                SELECT
-                  FROM stock AS s
-                 WHERE s.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
-                   AND (s.expiry IS NULL OR s.expiry >= $3)
-                   AND NOT EXISTS (SELECT FROM allocations AS a WHERE a.stock_id = s.stock_id)
-                )
+            AND EXISTS (SELECT FROM free_stock(c.first_stock_id, c.last_stock_id, $3))
           ORDER BY c.first_expiry NULLS LAST, c.chunk_id
           LIMIT 1",
     )
@@ -200,13 +227,13 @@ async fn free_elsewhere(
         "SELECT EXISTS (
             SELECT
               FROM chunks AS c
-              JOIN stock AS s ON s.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
              WHERE c.product_id = $1
                AND c.denomination = $2
                AND NOT c.emptied
+               AND c.purchase_id IS NULL
+               AND (c.last_expiry IS NULL OR c.last_expiry >= $3)
                AND c.node <> $4
-               AND (s.expiry IS NULL OR s.expiry >= $3)
-               AND NOT EXISTS (SELECT FROM allocations AS a WHERE a.stock_id = s.stock_id)
+               AND EXISTS (SELECT FROM free_stock(c.first_stock_id, c.last_stock_id, $3))
          )",
     )
     .bind(request.sku.product_id.as_str())

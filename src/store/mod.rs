@@ -21,12 +21,15 @@ mod node;
 mod nodes;
 mod orders;
 mod partners;
+mod payouts;
 mod period;
 mod products;
+mod purchases;
 mod rotation;
 pub mod schema;
 mod stock;
 mod transactions;
+mod vendors;
 pub mod verify;
 mod wallets;
 
@@ -47,20 +50,22 @@ pub use codes::{Retrieval, Retrieved, SealedVoucher};
 pub use credentials::{CredentialSummary, Issued, MAX_LIVE_CREDENTIALS, Papers};
 pub use data_keys::{DataKeys, Wrap};
 pub(crate) use error::describe;
-pub use inventory::CHUNK_VOUCHERS;
 pub use node::PgNode;
 pub use nodes::{LEASE_S, NodeIdentity};
 pub use orders::OrderFilter;
 pub use partners::terms::{ApprovalRule, OtherCurrencies, Thresholds};
 pub use partners::{Change, DEFAULT_CANCEL_WINDOW_S, Partner};
+pub use payouts::PayoutFilter;
 pub use period::Period;
 pub use products::{PutProduct, ShownProduct};
+pub use purchases::{NewPurchase, Noted, Purchase, WaitingOrder};
 pub use rotation::{Rotated, Rotation, Succession};
 pub use stock::{
     FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, StockBatch, StockLevel, VoidOutcome,
     VoidTarget, Voided,
 };
 pub use transactions::{LedgerPage, LedgerPlace, Transaction, TransactionFilter};
+pub use vendors::{PutVendor, Vendor, VendorAccess, VendorTerms};
 pub use wallets::WalletRow;
 
 /// What each connection asks of the server. A statement that waits or runs longer is an error, and certain; none of the

@@ -5,13 +5,18 @@ use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnectOptions;
 use tracing::warn;
+use uuid::Uuid;
 use vouchsafe_actors::domain::answer::{KeyHash, KnownAnswer};
-use vouchsafe_actors::domain::ids::PartnerId;
+use vouchsafe_actors::domain::ids::{OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_actors::domain::ledger::Receipt;
 use vouchsafe_actors::domain::money::Currency;
+use vouchsafe_actors::domain::order::StoredOrder;
+use vouchsafe_actors::domain::payout::Payout;
 use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
+use vouchsafe_actors::domain::voucher::Shelved;
 use vouchsafe_actors::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 
+use super::connections::silent;
 use super::error::unavailable;
 use super::lane::PgLane;
 use super::nodes::{self, NodeIdentity};
@@ -19,6 +24,9 @@ use super::{PgStore, inventory, keys, on, wallets};
 
 /// How long a start waits for a lane on which a batch of its predecessor still runs: longer than a statement may.
 const LANE_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a request waits to hear what its key was answered before: as long as for any other decision.
+const LOOK_UP_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The pause between two attempts.
 const LANE_PAUSE: Duration = Duration::from_millis(200);
@@ -121,12 +129,53 @@ impl Store for PgNode {
         })
     }
 
-    fn find_answer(&self, key: KeyHash) -> StoreFuture<'_, Result<Option<KnownAnswer>, Unavailable>> {
+    fn load_order(
+        &self,
+        partner_id: PartnerId,
+        order_id: OrderId,
+    ) -> StoreFuture<'_, Result<Option<StoredOrder>, Unavailable>> {
         Box::pin(async move {
-            let found = self
+            let found = self.store.find_stored_order(partner_id, order_id).await;
+            found.map_err(|error| unavailable(&error))
+        })
+    }
+
+    fn load_payout(
+        &self,
+        partner_id: PartnerId,
+        payout_id: PayoutId,
+    ) -> StoreFuture<'_, Result<Option<Payout>, Unavailable>> {
+        Box::pin(async move {
+            let found = self.store.find_payout(partner_id, payout_id).await;
+            found.map_err(|error| unavailable(&error))
+        })
+    }
+
+    fn claim_bought(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Vec<Shelved>, Unavailable>> {
+        let node = self.identity.clone();
+        Box::pin(async move {
+            let claimed = self
                 .store
-                .run(move |pool| async move { keys::find_answer(&pool, key).await })
-                .await;
+                .run(move |pool| async move { inventory::claim_bought(&pool, &node, purchase_id).await });
+            claimed.await.map_err(|error| unavailable(&error))
+        })
+    }
+
+    fn number_stock(&self, count: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>> {
+        Box::pin(async move {
+            let numbers = self.store.number_stock(count).await;
+            numbers.map_err(|error| unavailable(&error))
+        })
+    }
+
+    fn find_answer(&self, key: KeyHash) -> StoreFuture<'_, Result<Option<KnownAnswer>, Unavailable>> {
+        // The look goes on when nobody waits for it any more: it is a task of its own.
+        let look = self
+            .store
+            .run(move |pool| async move { keys::find_answer(&pool, key).await });
+        Box::pin(async move {
+            let found = tokio::time::timeout(LOOK_UP_PATIENCE, look).await;
+            let found = found.unwrap_or_else(|_| Err(silent(LOOK_UP_PATIENCE)));
             found.map_err(|error| unavailable(&error))
         })
     }

@@ -8,7 +8,9 @@ use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, StockId, VoucherId};
 use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::order::{Milestone, Order, OrderLine, OrderStatus, PendingReason, Source};
+use vouchsafe_actors::domain::order::{
+    Milestone, Order, OrderLine, OrderStatus, PendingReason, Source, StoredOrder,
+};
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::voucher::{Allocation, Expiry, Shelved};
 
@@ -38,9 +40,11 @@ struct OrderRow {
     metadata: Option<String>,
     lines: Json<Vec<OrderLine>>,
     timeline: Json<Vec<Milestone>>,
+    last_sequence: i32,
     created_at: OffsetDateTime,
     updated_at: OffsetDateTime,
     voucher_ids: Vec<Uuid>,
+    retrieved: Vec<bool>,
     voucher_lines: Vec<i16>,
     stock_ids: Vec<i64>,
     chunk_ids: Vec<i64>,
@@ -57,14 +61,32 @@ impl PgStore {
         partner_id: PartnerId,
         order_id: OrderId,
     ) -> Result<Option<Order>, sqlx::Error> {
+        let row = self.find_row(partner_id, order_id).await?;
+        row.map(Order::try_from).transpose()
+    }
+
+    /// The order of this partner, to be moved on.
+    pub(super) async fn find_stored_order(
+        &self,
+        partner_id: PartnerId,
+        order_id: OrderId,
+    ) -> Result<Option<StoredOrder>, sqlx::Error> {
+        let row = self.find_row(partner_id, order_id).await?;
+        row.map(StoredOrder::try_from).transpose()
+    }
+
+    async fn find_row(
+        &self,
+        partner_id: PartnerId,
+        order_id: OrderId,
+    ) -> Result<Option<OrderRow>, sqlx::Error> {
         self.run(move |pool| async move {
             let mut query = begin();
             query
                 .push("SELECT * FROM orders WHERE partner_id = ")
                 .push_bind(partner_id.as_uuid());
             query.push(" AND order_id = ").push_bind(order_id.as_uuid());
-            let row: Option<OrderRow> = end(&mut query).build_query_as().fetch_optional(&pool).await?;
-            row.map(Order::try_from).transpose()
+            end(&mut query).build_query_as().fetch_optional(&pool).await
         })
         .await
     }
@@ -127,15 +149,17 @@ fn end(query: &mut QueryBuilder<Postgres>) -> &mut QueryBuilder<Postgres> {
            FROM o
           CROSS JOIN LATERAL (
                 SELECT COALESCE(array_agg(h.voucher_id), '{}') AS voucher_ids,
+                       COALESCE(array_agg(h.retrieved), '{}') AS retrieved,
                        COALESCE(array_agg(h.line), '{}') AS voucher_lines,
                        COALESCE(array_agg(h.stock_id), '{}') AS stock_ids,
                        COALESCE(array_agg(h.chunk_id), '{}') AS chunk_ids,
                        COALESCE(array_agg(h.expiry), '{}') AS expiries
                   FROM (
-                    SELECT a.voucher_id, a.line, a.stock_id, s.chunk_id, s.expiry
+                    SELECT a.voucher_id, a.first_retrieved_at IS NOT NULL AS retrieved, a.line, a.stock_id, s.chunk_id,
+                           s.expiry
                       FROM allocations AS a
                       JOIN stock AS s ON s.stock_id = a.stock_id
-                     WHERE a.partner_id = o.partner_id AND a.order_id = o.order_id
+                     WHERE a.partner_id = o.partner_id AND a.order_id = o.order_id AND a.returned_at IS NULL
                      ORDER BY a.line, s.expiry NULLS LAST, a.stock_id
                   ) AS h
                 ) AS v
@@ -145,6 +169,20 @@ fn end(query: &mut QueryBuilder<Postgres>) -> &mut QueryBuilder<Postgres> {
 
 fn impossible(order_id: OrderId, column: &'static str) -> sqlx::Error {
     sqlx::Error::Decode(Box::new(ImpossibleRow { order_id, column }))
+}
+
+impl TryFrom<OrderRow> for StoredOrder {
+    type Error = sqlx::Error;
+
+    fn try_from(row: OrderRow) -> Result<Self, sqlx::Error> {
+        let held = row.voucher_ids.iter().zip(&row.retrieved);
+        let retrieved = held.filter(|(_, retrieved)| **retrieved);
+        Ok(Self {
+            retrieved: retrieved.map(|(id, _)| VoucherId::from_uuid(*id)).collect(),
+            last_sequence: row.last_sequence.cast_unsigned(),
+            order: row.try_into()?,
+        })
+    }
 }
 
 impl TryFrom<OrderRow> for Order {
@@ -188,9 +226,11 @@ impl OrderRow {
             .zip(&self.chunk_ids);
         let rows = rows.zip(&self.expiries);
         rows.map(|((((voucher_id, line), stock_id), chunk_id), expiry)| {
-            let line = self.lines.0.get(usize::try_from(*line).ok()?)?;
+            let number = u16::try_from(*line).ok()?;
+            let line = self.lines.0.get(usize::from(number))?;
             Some(Allocation {
                 voucher_id: VoucherId::from_uuid(*voucher_id),
+                line: number,
                 sku: Sku {
                     product_id: line.product_id.clone(),
                     denomination: line.denomination,

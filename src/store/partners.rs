@@ -49,18 +49,18 @@ pub struct Partner {
     /// For how long it may cancel an order. Seconds.
     pub cancel_window_s: u32,
     /// When it passed the sandbox certification.
-    #[serde(with = "time::serde::rfc3339::option")]
+    #[serde(with = "vouchsafe_actors::domain::moment::option")]
     #[schema(required)]
     pub certified_at: Option<OffsetDateTime>,
     /// When it signed the agreement.
-    #[serde(with = "time::serde::rfc3339::option")]
+    #[serde(with = "vouchsafe_actors::domain::moment::option")]
     #[schema(required)]
     pub agreement_signed_at: Option<OffsetDateTime>,
     /// When it was taken in.
-    #[serde(with = "time::serde::rfc3339")]
+    #[serde(with = "vouchsafe_actors::domain::moment")]
     pub created_at: OffsetDateTime,
     /// When something about it was last changed.
-    #[serde(with = "time::serde::rfc3339")]
+    #[serde(with = "vouchsafe_actors::domain::moment")]
     pub updated_at: OffsetDateTime,
 }
 
@@ -98,6 +98,7 @@ impl Partner {
                 Standing::Active
             },
             limits: self.limits,
+            cancel_window_s: self.cancel_window_s,
             approval_rule: self.approval_rule.as_ref().map(|rule| Arc::new(rule.into())),
         }
     }

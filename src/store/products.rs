@@ -26,8 +26,10 @@ pub enum PutProduct {
     Replaced(Product),
     /// There is no such category.
     CategoryNotFound,
-    /// It has stock, and this field cannot change any more.
-    Fixed(&'static str),
+    /// Nothing was written: a product keeps its currency, since orders and stock count face values in its minor units.
+    CurrencyFixed,
+    /// Nothing was written: the blind indexes of its stock were made under its brand.
+    BrandFixed,
 }
 
 impl PgStore {
@@ -107,10 +109,13 @@ async fn put(pool: &PgPool, mut product: Product, by: &By) -> Result<PutProduct,
         return Ok(PutProduct::CategoryNotFound);
     }
     let before = lock(&mut transaction, &product.product_id).await?;
-    if let Some(field) = before.as_ref().and_then(|before| fixed_field(before, &product))
-        && has_stock(&mut transaction, &product.product_id).await?
-    {
-        return Ok(PutProduct::Fixed(field));
+    if let Some(before) = &before {
+        if before.currency != product.currency {
+            return Ok(PutProduct::CurrencyFixed);
+        }
+        if before.brand != product.brand && has_stock(&mut transaction, &product.product_id).await? {
+            return Ok(PutProduct::BrandFixed);
+        }
     }
     product.updated_at = write(&mut transaction, &product).await?;
     let deed = Deed {
@@ -125,17 +130,6 @@ async fn put(pool: &PgPool, mut product: Product, by: &By) -> Result<PutProduct,
     } else {
         PutProduct::Created(product)
     })
-}
-
-/// The field that differs and may not, once there is stock.
-fn fixed_field(before: &Product, after: &Product) -> Option<&'static str> {
-    if before.currency != after.currency {
-        Some("currency")
-    } else if before.brand != after.brand {
-        Some("brand")
-    } else {
-        None
-    }
 }
 
 async fn lock(connection: &mut PgConnection, product_id: &ProductId) -> Result<Option<Product>, sqlx::Error> {

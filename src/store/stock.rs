@@ -12,6 +12,8 @@ use std::collections::HashSet;
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 use time::Date;
+use uuid::Uuid;
+use vouchsafe_actors::domain::ids::StockId;
 use vouchsafe_actors::domain::money::Currency;
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::voucher::Expiry;
@@ -59,6 +61,8 @@ pub struct NewVoucher {
     pub sealed: Sealed,
     /// Its last valid day; `None` is never.
     pub expiry: Option<Date>,
+    /// The vendor's own name of it, where it was bought.
+    pub vendor_reference: Option<String>,
 }
 
 /// Vouchers that come in together, in one transaction.
@@ -70,6 +74,8 @@ pub struct StockBatch {
     pub vouchers: Vec<NewVoucher>,
     /// As [`PgStore::take_stock_ids`] gave them.
     pub stock_ids: Vec<i64>,
+    /// Where they were bought, if they were.
+    pub purchase_id: Option<Uuid>,
 }
 
 /// What a batch brought.
@@ -109,6 +115,19 @@ impl PgStore {
             .await
     }
 
+    /// Takes numbers for rows of stock, ascending.
+    pub(super) async fn number_stock(&self, count: usize) -> Result<Vec<StockId>, sqlx::Error> {
+        let numbers = self
+            .run(move |pool| async move {
+                let mut transaction = pool.begin().await?;
+                let numbers = number(&mut transaction, count).await?;
+                transaction.commit().await?;
+                Ok(numbers)
+            })
+            .await?;
+        Ok(numbers.into_iter().map(StockId).collect())
+    }
+
     /// Takes a batch in. What is in already is counted and left as it is, so a batch may be repeated.
     ///
     /// # Errors
@@ -125,17 +144,22 @@ async fn take_ids(pool: &PgPool, count: usize) -> Result<FreshIds, sqlx::Error> 
         .bind(rows(count))
         .fetch_all(&mut *transaction)
         .await?;
-    sqlx::query("SELECT pg_advisory_xact_lock($1)")
-        .bind(STOCK_IDS_TURN)
-        .execute(&mut *transaction)
-        .await?;
-    let stock = sqlx::query_scalar("SELECT nextval('stock_ids') FROM generate_series(1, $1)")
-        .bind(rows(count))
-        .fetch_all(&mut *transaction)
-        .await?;
+    let stock = number(&mut transaction, count).await?;
     transaction.commit().await?;
     let codes = codes.into_iter().map(CodeId).collect();
     Ok(FreshIds { codes, stock })
+}
+
+/// Numbers for rows of stock: neighbours as a rule, since one taker waits for the other.
+async fn number(connection: &mut PgConnection, count: usize) -> Result<Vec<i64>, sqlx::Error> {
+    sqlx::query("SELECT pg_advisory_xact_lock($1)")
+        .bind(STOCK_IDS_TURN)
+        .execute(&mut *connection)
+        .await?;
+    sqlx::query_scalar("SELECT nextval('stock_ids') FROM generate_series(1, $1)")
+        .bind(rows(count))
+        .fetch_all(connection)
+        .await
 }
 
 async fn import(pool: &PgPool, batch: &StockBatch, by: &By) -> Result<ImportOutcome, sqlx::Error> {
@@ -191,10 +215,11 @@ async fn insert_codes(
     vouchers.sort_unstable_by_key(|voucher| voucher.blind_index.as_bytes());
     let column = |of: fn(&NewVoucher) -> &[u8]| vouchers.iter().map(|v| of(v)).collect::<Vec<&[u8]>>();
     let inserted: Vec<i64> = sqlx::query_scalar(
-        "INSERT INTO codes (code_id, product_id, denomination, blind_index, key_id, nonce, ciphertext)
-         SELECT v.code_id, $1, $2, v.blind_index, v.key_id, v.nonce, v.ciphertext
-           FROM unnest($3::bigint[], $4::bytea[], $5::integer[], $6::bytea[], $7::bytea[])
-                AS v (code_id, blind_index, key_id, nonce, ciphertext)
+        "INSERT INTO codes (code_id, product_id, denomination, blind_index, key_id, nonce, ciphertext, purchase_id,
+                            vendor_reference)
+         SELECT v.code_id, $1, $2, v.blind_index, v.key_id, v.nonce, v.ciphertext, $8, v.vendor_reference
+           FROM unnest($3::bigint[], $4::bytea[], $5::integer[], $6::bytea[], $7::bytea[], $9::text[])
+                AS v (code_id, blind_index, key_id, nonce, ciphertext, vendor_reference)
          ON CONFLICT (blind_index) DO NOTHING
          RETURNING code_id",
     )
@@ -205,6 +230,13 @@ async fn insert_codes(
     .bind(vouchers.iter().map(|v| v.sealed.key_id.0).collect::<Vec<_>>())
     .bind(column(|v| &v.sealed.nonce))
     .bind(column(|v| &v.sealed.ciphertext))
+    .bind(batch.purchase_id)
+    .bind(
+        vouchers
+            .iter()
+            .map(|v| v.vendor_reference.as_deref())
+            .collect::<Vec<_>>(),
+    )
     .fetch_all(connection)
     .await?;
     Ok(inserted.into_iter().collect())
@@ -231,8 +263,9 @@ async fn insert_stock(
         .flat_map(|piece| std::iter::repeat_n(piece.first_stock_id, piece.length()));
     sqlx::query(
         "WITH made AS (
-            INSERT INTO chunks (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id)
-            SELECT $1, $2, c.first_expiry, c.last_expiry, c.first_stock_id, c.last_stock_id
+            INSERT INTO chunks (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id,
+                                purchase_id)
+            SELECT $1, $2, c.first_expiry, c.last_expiry, c.first_stock_id, c.last_stock_id, $11
               FROM unnest($3::date[], $4::date[], $5::bigint[], $6::bigint[])
                    AS c (first_expiry, last_expiry, first_stock_id, last_stock_id)
             RETURNING chunk_id, first_stock_id
@@ -253,6 +286,7 @@ async fn insert_stock(
     .bind(piece_of_each.collect::<Vec<_>>())
     .bind(fresh.iter().map(|voucher| voucher.code_id.0).collect::<Vec<_>>())
     .bind(fresh.iter().map(|voucher| voucher.expiry).collect::<Vec<_>>())
+    .bind(batch.purchase_id)
     .execute(connection)
     .await
     .map(drop)

@@ -28,7 +28,7 @@ impl fmt::Display for KeyId {
 /// What a data key is for. A key is never used for two purposes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Purpose {
-    /// Sealing codes.
+    /// Sealing what must be read again: codes, and the few credentials of vendors, told apart by what they are bound to.
     Codes,
     /// The blind index. There is one such key for ever: another would let a code be sold again.
     BlindIndex,

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | master key | [`master_key`], [`key_file`] | a setting; in the sandbox a file beside the data, never the database |
 //! | data keys, wrapped by the master key | [`data_key`] | the database |
-//! | sealed codes, bound to their row and SKU | [`seal`] | the database |
+//! | sealed codes, bound to their row and SKU; sealed credentials of vendors | [`seal`] | the database |
 //! | blind index: sold once, ever | [`blind_index`] | the database |
 //! | a code in the clear | [`code`] | memory, from an import or for one answer, wiped afterwards |
 //!

@@ -4,6 +4,9 @@
 //! to another row or SKU is refused instead of being handed out. Several data keys may be loaded; the highest one seals,
 //! all of them open.
 
+mod credential;
+mod destination;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +19,9 @@ use super::code::{UnknownEncoding, VoucherCode};
 use super::data_key::{KeyId, Purpose, WrappedKey, WrongMasterKey};
 use super::master_key::MasterKey;
 use super::random::NoRandomness;
+
+pub use self::credential::OpenCredentialError;
+pub use self::destination::OpenDestinationError;
 
 /// Codes under one data key after which the next one is due. Two random nonces of 96 bits among 2^28 are equal with a
 /// chance of 2^-41.
@@ -104,7 +110,7 @@ pub enum OpenError {
 pub struct Vault {
     codes: HashMap<KeyId, Cipher>,
     active: KeyId,
-    /// Codes sealed under the active key.
+    /// Texts sealed under the active key.
     seals: AtomicU64,
     blind_index: BlindIndexKey,
 }
@@ -152,13 +158,18 @@ impl Vault {
     /// # Errors
     /// [`SealError`].
     pub fn seal(&self, code_id: CodeId, sku: &Sku, code: &VoucherCode) -> Result<Sealed, SealError> {
+        self.seal_into(|key_id| place(key_id, code_id, sku), &code.encode())
+    }
+
+    /// Seals a text into a place, under the active key.
+    fn seal_into(&self, place: impl FnOnce(KeyId) -> Vec<u8>, plain: &[u8]) -> Result<Sealed, SealError> {
         let key_id = self.active;
         let exhausted = SealError::KeyExhausted { key_id };
         let cipher = self.codes.get(&key_id).ok_or(exhausted)?;
         if self.seals.fetch_add(1, Ordering::Relaxed) >= MAX_SEALS {
             return Err(exhausted);
         }
-        let (nonce, ciphertext) = cipher.seal(&place(key_id, code_id, sku), &code.encode())?;
+        let (nonce, ciphertext) = cipher.seal(&place(key_id), plain)?;
         Ok(Sealed {
             key_id,
             nonce,

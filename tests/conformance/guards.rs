@@ -40,7 +40,10 @@ const MARKED: &[(&str, &str, &str)] = &[
     ),
     ("give-back-own", "AND x.voucher_id = a.voucher_id", ""),
     ("give-back-vouchers", "v_verdict[a.record] IN (2, 3)", "false"),
-    ("give-back-key", "v_verdict[r.record] IN (2, 3)", "false"),
+    ("give-back-key", "v_verdict[r.record] IN (2, 3, 4)", "false"),
+    ("order-moved", "AND o.last_sequence = v_row.since", ""),
+    ("payout-pending", "AND y.status = 'PENDING'", ""),
+    ("retrieved", "AND a.first_retrieved_at IS NULL", ""),
 ];
 
 /// The guard of the statements by which a lane is recovered and opened.
@@ -79,6 +82,9 @@ watched! {
     without_key "key" a_known_key_is_answered_with_its_bytes;
     without_key_expiry "key-expiry" a_key_is_free_after_its_day;
     without_key_forever "key-forever" a_key_kept_for_ever_has_no_end;
+    without_order_moved "order-moved" an_order_that_moved_meanwhile_is_stale;
+    without_retrieved "retrieved" a_voucher_that_was_read_does_not_come_back;
+    without_payout_pending "payout-pending" a_payout_is_decided_once;
     without_balance "balance" a_debit_beyond_the_balance_is_stale;
     without_running_balance "running-balance" the_balance_runs_through_a_batch;
     without_chunk_node "chunk-node" a_chunk_of_another_node_is_stale a_chunk_taken_over_during_a_wait_is_stale;

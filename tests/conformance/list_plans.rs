@@ -265,9 +265,13 @@ async fn trail(lists: &Lists) {
         let read = lists.store.list_audit(filter, None, 26);
         lists.assert_found(&what, count, read).await;
     }
+    let changes = lists.store.newest_changes();
+    lists.assert_found("changes", 100, changes).await;
 }
 
 async fn each_index_is_missed(lists: &Lists) {
+    let changes = "DROP INDEX audit_log_of_changes";
+    lists.assert_missed(changes, lists.store.newest_changes()).await;
     let any = TransactionFilter::default();
     let of_kind = |kind| TransactionFilter {
         kind: Some(kind),

@@ -1,4 +1,5 @@
-//! The commit finds what it looks for by an index, however large the tables are and whenever its plans were made.
+//! The commit and a claim of stock find what they look for by an index, however large the tables are and whenever their
+//! plans were made.
 //!
 //! The server itself says how it ran each statement inside the function (`auto_explain`); every table that is read must
 //! be read by a condition on an index. Plans are made for tables that were never analysed, or were so with as few rows as
@@ -39,9 +40,11 @@ const FILL: &str = "
     SELECT gen_random_uuid(), 'USD', 1000 FROM generate_series(1, $1);
     INSERT INTO feeds SELECT gen_random_uuid(), 0 FROM generate_series(1, $1);
     INSERT INTO chunks (product_id, denomination, first_stock_id, last_stock_id)
-    SELECT 'gift', 100, 1000000 + i, 1000000 + i FROM generate_series(1, $1) AS i;
+    SELECT 'gift', 100 + i % 1000, 1000000 + i, 1000000 + i FROM generate_series(1, $1) AS i;
     INSERT INTO allocations (stock_id, taken_out)
     SELECT $1 * 10 + i, 'void' FROM generate_series(1, $1) AS i;
+    INSERT INTO stock (stock_id, chunk_id, code_id)
+    SELECT $1 * 10 + i, 0, 0 FROM generate_series(1, $1) AS i;
     INSERT INTO lanes SELECT gen_random_uuid(), 0, 1, 0 FROM generate_series(1, $1) AS i;";
 
 /// Below this a table is not analysed by the server itself, and is taken to have ten pages.
@@ -49,7 +52,7 @@ const FEW: u32 = 50;
 
 const MANY: u32 = 100_000;
 
-const ANALYZE: &str = "ANALYZE idempotency_keys, wallets, feeds, chunks, allocations, lanes";
+const ANALYZE: &str = "ANALYZE idempotency_keys, wallets, feeds, chunks, stock, allocations, lanes";
 
 async fn fill(subject: &PgSubject, rows: u32) {
     let fill = FILL.replace("$1", &rows.to_string());
@@ -87,6 +90,41 @@ impl<'s> Explained<'s> {
             lane,
             stock,
             batch: 0,
+        }
+    }
+
+    /// Claims what is left of the stock, with the chunk that it has already among it, and checks that no more was looked
+    /// at than there is in chunks of this SKU.
+    async fn claim(&self, when: &str) {
+        let begin = self.subject.log().len();
+        let request = StockRequest {
+            sku: gift(),
+            loaded: Vec::new(),
+            enough: 1_000,
+            not_before: build::day(0),
+        };
+        let claimed = self.store.claim_stock(request).await.unwrap();
+        assert!(!claimed.chunks.is_empty(), "{when}: {claimed:?}");
+        let log = self.subject.log();
+        let plans = plans(&log[begin..]);
+        let (inside, outside): (Vec<_>, Vec<_>) = plans.iter().partition(|plan| {
+            plan["Query Text"]
+                .as_str()
+                .unwrap_or_default()
+                .contains("p_first")
+        });
+        assert!(!inside.is_empty(), "{when}: nobody asked what is free in a chunk");
+        let mut read = Vec::new();
+        for plan in inside {
+            check(&format!("{when}: {}", plan["Query Text"]), plan, &mut read);
+        }
+        assert!(read.iter().any(|table| table == "stock"), "{when}: {read:?}");
+        for plan in outside {
+            let text = plan.to_string();
+            for table in ["\"stock\"", "\"allocations\""] {
+                let read = format!("\"Relation Name\":{table}");
+                assert!(!text.contains(&read), "{when}: {plan:#}");
+            }
         }
     }
 
@@ -208,6 +246,8 @@ async fn plans_for_empty_tables_are_good_for_large_ones() {
     early.commit("planned when empty").await;
     let mut late = Explained::open(&subject, "late").await;
     late.commit("never analysed").await;
+    early.claim("planned when empty").await;
+    late.claim("never analysed").await;
     subject.remove().await;
 }
 
@@ -221,11 +261,12 @@ async fn plans_for_small_tables_are_good_for_large_ones() {
     early.commit("analysed when small").await;
     fill(&subject, MANY).await;
     early.commit("planned when small").await;
+    early.claim("planned when small").await;
     subject.pool().execute(ANALYZE).await.unwrap();
     early.commit("planned anew").await;
-    Explained::open(&subject, "late")
-        .await
-        .commit("planned when large")
-        .await;
+    early.claim("planned anew").await;
+    let mut late = Explained::open(&subject, "late").await;
+    late.commit("planned when large").await;
+    late.claim("planned when large").await;
     subject.remove().await;
 }

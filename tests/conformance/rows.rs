@@ -5,7 +5,7 @@ use sqlx::types::time::Date;
 use uuid::Uuid;
 use vouchsafe_actors::domain::answer::{Answer, Fingerprint, KeyHash, KnownAnswer};
 use vouchsafe_actors::domain::event::EventBundle;
-use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, StockId, TransactionId};
+use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId, TransactionId};
 use vouchsafe_actors::domain::ledger::{LedgerKind, Movement, Receipt, WalletKey};
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::Sku;
@@ -114,17 +114,22 @@ pub(crate) async fn waiting(pool: &PgPool) -> i64 {
     .unwrap()
 }
 
-/// A wallet's newest state, and what was debited for orders that are not delivered yet.
-pub(crate) async fn wallet(pool: &PgPool, wallet: WalletKey) -> Option<(Receipt, Amount)> {
-    let row: Option<(i64, i64, i64)> = sqlx::query_as(
-        "SELECT sequence, balance, pending_orders FROM wallets WHERE partner_id = $1 AND currency = $2",
+/// A wallet's newest state, and what was taken for orders that are not delivered and payouts that are not paid yet.
+pub(crate) async fn wallet(pool: &PgPool, wallet: WalletKey) -> Option<(Receipt, (Amount, Amount))> {
+    let row: Option<(i64, i64, i64, i64)> = sqlx::query_as(
+        "SELECT sequence, balance, pending_orders, pending_payouts
+           FROM wallets
+          WHERE partner_id = $1 AND currency = $2",
     )
     .bind(wallet.partner_id.as_uuid())
     .bind(wallet.currency.as_str())
     .fetch_optional(pool)
     .await
     .unwrap();
-    row.map(|(sequence, balance, pending)| (receipt(sequence, balance), Amount::from_minor(pending)))
+    row.map(|(sequence, balance, orders, payouts)| {
+        let pending = (Amount::from_minor(orders), Amount::from_minor(payouts));
+        (receipt(sequence, balance), pending)
+    })
 }
 
 fn receipt(sequence: i64, balance: i64) -> Receipt {
@@ -142,17 +147,15 @@ struct LedgerRow {
     amount: i64,
     balance_after: i64,
     order_id: Option<Uuid>,
+    payout_id: Option<Uuid>,
     reference: Option<String>,
-    pending: i64,
 }
 
-/// The ledger of a wallet. What an entry set aside for later is kept with its order.
+/// The ledger of a wallet.
 pub(crate) async fn ledger(pool: &PgPool, wallet: WalletKey) -> Vec<Entry> {
     let rows: Vec<LedgerRow> = sqlx::query_as(
-        "SELECT l.transaction_id, l.sequence, l.kind, l.amount, l.balance_after, l.order_id, l.reference,
-                CASE WHEN o.status = 'PENDING' THEN o.total ELSE 0 END AS pending
+        "SELECT l.transaction_id, l.sequence, l.kind, l.amount, l.balance_after, l.order_id, l.payout_id, l.reference
            FROM ledger AS l
-           LEFT JOIN orders AS o ON o.partner_id = l.partner_id AND o.order_id = l.order_id
           WHERE l.partner_id = $1 AND l.currency = $2
           ORDER BY l.sequence",
     )
@@ -170,8 +173,8 @@ fn entry(wallet: WalletKey, row: LedgerRow) -> Entry {
         currency: wallet.currency,
         kind: LedgerKind::from_word(&row.kind).unwrap(),
         amount: Amount::from_minor(row.amount),
-        pending_orders: Amount::from_minor(row.pending),
         order_id: row.order_id.map(OrderId::from_uuid),
+        payout_id: row.payout_id.map(PayoutId::from_uuid),
         reference: row.reference,
         booked_by: None,
     };
@@ -183,11 +186,12 @@ fn entry(wallet: WalletKey, row: LedgerRow) -> Entry {
 
 /// Who has which voucher.
 pub(crate) async fn allocations(pool: &PgPool) -> Vec<(StockId, Holder)> {
-    let rows: Vec<(i64, Option<Uuid>)> =
-        sqlx::query_as("SELECT stock_id, order_id FROM allocations ORDER BY stock_id")
-            .fetch_all(pool)
-            .await
-            .unwrap();
+    let rows: Vec<(i64, Option<Uuid>)> = sqlx::query_as(
+        "SELECT stock_id, order_id FROM allocations WHERE returned_at IS NULL ORDER BY stock_id",
+    )
+    .fetch_all(pool)
+    .await
+    .unwrap();
     let holder = |order_id: Option<Uuid>| {
         order_id.map_or(Holder::Void, |order_id| {
             Holder::Order(OrderId::from_uuid(order_id))

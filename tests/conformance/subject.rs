@@ -8,9 +8,9 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, PgPool, Postgres};
 use tokio::runtime::Handle;
 use uuid::Uuid;
-use vouchsafe::store::{PgNode, PgStore};
+use vouchsafe::store::{PgNode, PgStore, Retrieval, Retrieved};
 use vouchsafe_actors::domain::answer::{KeyHash, KnownAnswer};
-use vouchsafe_actors::domain::ids::{OrderId, PartnerId, StockId};
+use vouchsafe_actors::domain::ids::{CredentialId, OrderId, PartnerId, StockId};
 use vouchsafe_actors::domain::ledger::{Receipt, WalletKey};
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::order::Order;
@@ -184,8 +184,39 @@ impl Subject for PgSubject {
         rows::add_chunk(&self.pool, sku, expiries).await
     }
 
+    async fn keep_for(&self, vouchers: &[Shelved], purchase_id: Option<Uuid>) {
+        let chunks: Vec<i64> = vouchers.iter().map(|voucher| voucher.chunk_id.0).collect();
+        sqlx::query("UPDATE chunks SET purchase_id = $2 WHERE chunk_id = ANY ($1)")
+            .bind(chunks)
+            .bind(purchase_id)
+            .execute(&self.pool)
+            .await
+            .unwrap();
+    }
+
     async fn void(&self, stock_id: StockId) {
         conformance::OtherTransaction::commit(self.open_void(stock_id).await).await;
+    }
+
+    async fn retrieve(&self, partner_id: PartnerId, order_id: OrderId) {
+        let credential_id = CredentialId::generate();
+        sqlx::query("INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash) VALUES ($1, $2, $3, $3)")
+            .bind(credential_id.as_uuid())
+            .bind(partner_id.as_uuid())
+            .bind(credential_id.as_uuid().as_bytes().repeat(2))
+            .execute(&self.pool)
+            .await
+            .unwrap();
+        let retrieval = Retrieval {
+            partner_id,
+            order_id,
+            credential_id,
+            address: "127.0.0.1".to_owned(),
+            trace_id: String::new(),
+        };
+        let store = PgStore::open(self.options(), Handle::current());
+        let retrieved = store.retrieve_codes(retrieval).await.unwrap();
+        assert!(matches!(retrieved, Retrieved::Vouchers(_)), "{retrieved:?}");
     }
 
     async fn top_up(&self, wallet: WalletKey, amount: Amount) {
@@ -251,7 +282,13 @@ impl Subject for PgSubject {
     async fn pending_orders(&self, wallet: WalletKey) -> Amount {
         rows::wallet(&self.pool, wallet)
             .await
-            .map_or(Amount::ZERO, |(_, pending)| pending)
+            .map_or(Amount::ZERO, |(_, pending)| pending.0)
+    }
+
+    async fn pending_payouts(&self, wallet: WalletKey) -> Amount {
+        rows::wallet(&self.pool, wallet)
+            .await
+            .map_or(Amount::ZERO, |(_, pending)| pending.1)
     }
 
     async fn ledger(&self, wallet: WalletKey) -> Vec<Entry> {

@@ -111,8 +111,11 @@ async fn the_partners_document_holds_whatever_is_asked() {
     let (api_key, api_secret) = credentials(&service);
     let credentials = Credentials::new(&api_key, &api_secret).unwrap();
     let mut partner = PartnerClient::new(&service.base_url(), credentials).unwrap();
-    let transactions: Value = partner.get("/transactions").await.unwrap().json().unwrap();
-    assert_eq!(transactions["data"][0]["type"], "DEBIT", "{transactions:#}");
+    for kind in ["DEBIT", "PAYOUT"] {
+        let path = format!("/transactions?type={kind}");
+        let found: Value = partner.get(&path).await.unwrap().json().unwrap();
+        assert_eq!(found["data"][0]["type"], kind, "{found:#}");
+    }
 }
 
 #[test]

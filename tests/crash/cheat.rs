@@ -1,6 +1,10 @@
 //! Would this test notice a database that answers before its commit is durable? The control: commits of orders are made
 //! asynchronous behind the service's back, and the checker must find what that loses.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
+use rustix::process::{Pid, Signal, kill_process};
 use sqlx::Executor as _;
 use vouchsafe_load::check::check;
 
@@ -11,6 +15,10 @@ use crate::{one_at_a_time, run};
 
 /// Kills until something must have been lost: each loses what was acknowledged within the last 0.2 s or more.
 const KILLS: u64 = 5;
+
+/// Leaves what was not flushed by a commit where a kill takes it: otherwise it is written five times a second, and a slow
+/// machine acknowledges little in between.
+const LAZY: &str = "wal_writer_delay = 10s\nwal_writer_flush_after = 2GB\n";
 
 /// Makes every commit that writes an answer asynchronous.
 const CHEAT: &str = "
@@ -29,6 +37,7 @@ fn a_commit_that_is_not_durable_is_noticed() {
     run(async {
         let mut crash = Crash::begin(seed).await;
         crash.database().await.execute(CHEAT).await.unwrap();
+        crash.lull_the_writer();
         for round in 1..=KILLS {
             let _told = Told { seed, round };
             if let Some(loss) = crash.loss(round).await {
@@ -41,6 +50,16 @@ fn a_commit_that_is_not_durable_is_noticed() {
 }
 
 impl Crash {
+    /// The server reads it again at this signal, and at each start.
+    fn lull_the_writer(&self) {
+        let data_dir = self.program.data_dir();
+        let settings = data_dir.join("postgres/data/postgresql.auto.conf");
+        let mut settings = OpenOptions::new().append(true).open(settings).unwrap();
+        settings.write_all(LAZY.as_bytes()).unwrap();
+        let server = Pid::from_raw(i32::try_from(postmaster_pid(data_dir)).unwrap());
+        kill_process(server.unwrap(), Signal::HUP).unwrap();
+    }
+
     /// Orders are placed, service and server are killed, every acknowledged order is read back. What is not there?
     async fn loss(&mut self, round: u64) -> Option<String> {
         self.restock(round).await;

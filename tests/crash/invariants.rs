@@ -78,14 +78,18 @@ pub(crate) const INVARIANTS: [Invariant; 16] = [
                WHERE l.kind = 'DEBIT' AND o.order_id IS NULL",
     },
     Invariant {
-        name: "pending_orders is what open orders cost",
+        name: "pending_orders is what was paid for and is still to come",
         sql: "SELECT w::text
                 FROM wallets AS w
                WHERE w.pending_orders <> (
-                     SELECT COALESCE(sum(o.total - o.refunded), 0)
+                     SELECT COALESCE(sum(o.total - o.refunded - delivered.worth), 0)
                        FROM orders AS o
+                      CROSS JOIN LATERAL (
+                            SELECT COALESCE(sum((o.lines -> a.line::integer ->> 'u')::bigint), 0) AS worth
+                              FROM allocations AS a
+                             WHERE a.partner_id = o.partner_id AND a.order_id = o.order_id
+                            ) AS delivered
                       WHERE o.partner_id = w.partner_id AND o.currency = w.currency
-                        AND o.status IN ('PENDING', 'PROCESSING')
                      )",
     },
     Invariant {

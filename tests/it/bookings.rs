@@ -225,7 +225,7 @@ async fn what_cannot_be_booked_is_refused_by_field() {
             json!({ "amount": true, "reference": "r" }),
             "amount",
         ),
-        ("top-ups", "USD", json!({ "amount": 1 }), "body"),
+        ("top-ups", "USD", json!({ "amount": 1 }), "reference"),
         (
             "top-ups",
             "USD",

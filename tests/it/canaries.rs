@@ -8,7 +8,7 @@ mod aviary;
 use std::path::Path;
 use std::process::Command;
 
-use self::aviary::{Aviary, CODE, FIELD, KEY, METADATA, PRODUCT, STRAY_CODE, Seen};
+use self::aviary::{ACCOUNT, Aviary, CODE, FIELD, KEY, METADATA, PRODUCT, STRAY_CODE, Seen, VENDOR};
 
 /// Something that must not come out.
 struct Canary {
@@ -28,6 +28,8 @@ fn planted() -> Vec<Canary> {
         canary("a code", CODE, &["/vouchers"]),
         canary("a code in a wrong place", STRAY_CODE, &[]),
         canary("an idempotency key", KEY, &[]),
+        canary("a vendor's credential", VENDOR, &[]),
+        canary("where a payout goes", ACCOUNT, &["GET /admin/v1/payouts/po_"]),
         // Who orders what does not exist, or sends an unknown field, is told which.
         canary("the name of a product", PRODUCT, &["POST /api/v1/orders"]),
         canary("the name of a field", FIELD, &["POST /", "PUT /", "PATCH /"]),

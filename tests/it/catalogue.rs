@@ -58,7 +58,7 @@ async fn a_product_is_shown_with_all_its_fields() {
             r#"{{"product_id":"{}","name":"Café Card","brand":"Acme","category_id":"retail","#,
             sale.product_id
         ),
-        r#""vendor":"mock","currency":"KWD","countries":["BH","KW"],"denominations":[5.000,10.500],"#
+        r#""vendor":"by-hand","currency":"KWD","countries":["BH","KW"],"denominations":[5.000,10.500],"#
             .to_owned(),
         r#""denomination_range":{"min":20.000,"max":30.000,"step":0.500},"#.to_owned(),
         r#""expiry_policy":{"type":"MONTHS_FROM_ISSUE","value":12},"availability":"IN_STOCK","#.to_owned(),
@@ -145,6 +145,25 @@ async fn pages_of_products_follow_each_other_under_their_filters() {
             .unwrap_or_default();
     }
     assert_eq!((found, cursor.as_str()), (expected, ""));
+}
+
+#[tokio::test]
+async fn a_filter_that_can_match_nothing_is_refused() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("0").await;
+    for (query, field) in [
+        ("currency=usd", "currency"),
+        ("currency=ABC", "currency"),
+        ("currency=", "currency"),
+        ("country=us", "country"),
+        ("country=USA", "country"),
+        ("country=", "country"),
+        ("category_id=", "category_id"),
+    ] {
+        let answer = partner.get(&format!("/products?{query}")).await;
+        let error = refused(&answer, 422, "VALIDATION_FAILED");
+        assert_eq!(error["details"][0]["field"], json!(field), "{query}");
+    }
 }
 
 #[tokio::test]

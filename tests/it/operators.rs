@@ -10,7 +10,7 @@ use vouchsafe_load::origin::Origin;
 use crate::support::{CheckedOperator, Instance, Operator, accepted, refused, shared};
 
 /// Every route, with a method that it has.
-const ROUTES: [(Method, &str); 22] = [
+const ROUTES: [(Method, &str); 32] = [
     (Method::GET, "/admin/v1/partners"),
     (Method::POST, "/admin/v1/partners"),
     (Method::GET, "/admin/v1/partners/ptn_1"),
@@ -28,6 +28,16 @@ const ROUTES: [(Method, &str); 22] = [
     (Method::GET, "/admin/v1/stock"),
     (Method::POST, "/admin/v1/stock"),
     (Method::POST, "/admin/v1/stock/void"),
+    (Method::GET, "/admin/v1/orders"),
+    (Method::GET, "/admin/v1/orders/ord_1"),
+    (Method::POST, "/admin/v1/orders/ord_1/approve"),
+    (Method::POST, "/admin/v1/orders/ord_1/reject"),
+    (Method::POST, "/admin/v1/orders/ord_1/cancel"),
+    (Method::GET, "/admin/v1/payouts"),
+    (Method::GET, "/admin/v1/payouts/po_1"),
+    (Method::POST, "/admin/v1/payouts/po_1/pay"),
+    (Method::POST, "/admin/v1/payouts/po_1/reject"),
+    (Method::POST, "/admin/v1/payouts/po_1/fail"),
     (Method::GET, "/admin/v1/actors"),
     (Method::GET, "/admin/v1/audit"),
     (Method::GET, "/admin/v1/nowhere"),
@@ -111,6 +121,25 @@ async fn neither_listener_has_the_routes_of_the_other() {
     assert!(
         metrics.status.is_success() && text.contains("vouchsafe_journal_commit_seconds"),
         "{text}"
+    );
+    for word in [
+        "committed",
+        "key_known",
+        "stale_balance",
+        "stale_stock",
+        "poisoned",
+    ] {
+        let counter = format!("vouchsafe_journal_verdicts_total{{verdict=\"{word}\"}} ");
+        assert!(text.contains(&counter), "{counter}: {text}");
+    }
+    let described: Vec<_> = text.lines().filter(|line| line.starts_with("# ")).collect();
+    let mut once = described.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(
+        once.len(),
+        described.len(),
+        "each is described once: {described:?}"
     );
 }
 

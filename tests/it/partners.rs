@@ -119,7 +119,7 @@ async fn terms_are_merged_and_null_takes_them_away() {
         shown["catalogue"],
         json!({ "categories": ["retail"], "products": [] })
     );
-    assert_eq!(shown["certified_at"], "2026-01-02T02:04:05Z");
+    assert_eq!(shown["certified_at"], "2026-01-02T02:04:05.000000Z");
     let nothing = json!({
         "limits": { "general": null }, "approval_rule": null, "catalogue": null, "cancel_window_s": null,
         "certified_at": null,

@@ -69,6 +69,26 @@ async fn a_credential_needs_certification_and_agreement() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_bought_from_the_mock() {
+    let database = Database::create_on(Durability::Durable).await;
+    let service = start(&database);
+    let mut operator = Operator::of(&service);
+    let (path, json) = ("/admin/v1/vendors/mock", "application/json");
+    let answer = operator
+        .call(Method::PUT, path, json, r#"{"adapter":"mock"}"#)
+        .await;
+    let error = refused(&answer, 422, "VALIDATION_FAILED");
+    assert_eq!(error["details"][0]["field"], "adapter");
+    assert_eq!(operator.get("/admin/v1/vendors").await["data"], json!([]));
+    let answer = operator
+        .call(Method::PUT, path, json, r#"{"adapter":"manual"}"#)
+        .await;
+    accepted(&answer, 201);
+    drop(service);
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_may_lose_what_it_acknowledged_is_refused_untouched() {
     let database = Database::create_empty(Durability::ForTests).await;
     let said = refusal(&database);

@@ -111,19 +111,13 @@ async fn a_product_is_on_sale_with_the_next_call() {
 }
 
 #[tokio::test]
-async fn brand_and_currency_are_fixed_once_there_is_stock() {
+async fn a_currency_is_fixed_and_a_brand_is_once_there_is_stock() {
     let mut operator = Operator::of(shared());
     let sale = operator.sale(0).await;
     let path = format!("/admin/v1/products/{}", sale.product_id);
-    accepted(
-        &put(
-            &mut operator,
-            &path,
-            &card(&json!({ "currency": "EUR", "denominations": [25] })),
-        )
-        .await,
-        200,
-    );
+    let euros = card(&json!({ "currency": "EUR", "denominations": [25] }));
+    let error = refused(&put(&mut operator, &path, &euros).await, 422, "VALIDATION_FAILED");
+    assert_eq!(error["details"][0]["field"], json!("currency"));
     let now = json!({ "brand": "Mine", "denominations": [25] });
     accepted(&put(&mut operator, &path, &card(&now)).await, 200);
     operator.restock(&sale, 1, "").await;

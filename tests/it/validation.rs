@@ -80,12 +80,12 @@ async fn each_field_that_is_wrong_is_named() {
     };
     let many_keys: serde_json::Map<_, _> = (0..51).map(|n| (format!("k{n}"), json!(n))).collect();
     let cases = [
-        ("{}".to_owned(), "body"),
+        ("{}".to_owned(), "items"),
         (r#"{"items":[]}"#.to_owned(), "items"),
         (r#"{"items":{}}"#.to_owned(), "items"),
         (r#"{"items":null}"#.to_owned(), "items"),
         (r#"{"items":[7]}"#.to_owned(), "items[0]"),
-        (r#"{"items":[{}]}"#.to_owned(), "items[0]"),
+        (r#"{"items":[{}]}"#.to_owned(), "items[0].product_id"),
         (item("quantity", "0"), "items[0].quantity"),
         (item("quantity", "1001"), "items[0].quantity"),
         (item("quantity", "1.0"), "items[0].quantity"),
@@ -139,13 +139,13 @@ async fn a_field_stands_once() {
     let mut partner = buyer().await;
     let item = r#"{"product_id":"sbx-instant","denomination":25,"quantity":1}"#;
     for (body, field) in [
-        (format!(r#"{{"items":[{item}],"items":[{item}]}}"#), "body"),
+        (format!(r#"{{"items":[{item}],"items":[{item}]}}"#), "items"),
         (
             format!(
                 r#"{{"items":[{}]}}"#,
                 item.replace("25,", r#"25,"denomination":10,"#)
             ),
-            "items[0]",
+            "items[0].denomination",
         ),
         (
             format!(r#"{{"items":[{item}],"metadata":{{"a":1,"a":2}}}}"#),

@@ -58,7 +58,7 @@ function sign(vectors) {
     run(collection.event, "prerequest", pm, { now: () => Number(timestamp) * 1000 + 999 });
     assert.equal(pm.headers.get("X-Signature"), signature, name);
     assert.equal(pm.headers.get("X-Timestamp"), timestamp, name);
-    assert.equal(pm.headers.has("Idempotency-Key"), method === "POST" && path.endsWith("/orders"), name);
+    assert.equal(pm.headers.has("Idempotency-Key"), method === "POST" && /\/(orders|payouts)$/.test(path), name);
   }
   console.log(`${vectors.length} signed`);
 }

@@ -46,7 +46,7 @@ fn routes() -> BTreeSet<(String, String)> {
 }
 
 /// The requests of the collection, in the form of routes.
-fn requests() -> BTreeSet<(String, String)> {
+fn requests() -> Vec<(String, String)> {
     let text = std::fs::read_to_string(collection()).unwrap();
     let collection: Value = serde_json::from_str(&text).unwrap();
     let folders = collection["item"].as_array().unwrap();
@@ -75,7 +75,7 @@ fn route_of(url: &str) -> String {
 
 #[test]
 fn the_collection_has_every_route_and_no_other() {
-    let requests = requests();
+    let requests = BTreeSet::from_iter(requests());
     let routes = routes();
     let absent: Vec<_> = routes.difference(&requests).collect();
     assert!(absent.is_empty(), "the collection has no request for {absent:?}");

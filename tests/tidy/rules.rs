@@ -49,7 +49,7 @@ struct Never {
     why: &'static str,
 }
 
-const NEVER: [Never; 9] = [
+const NEVER: [Never; 10] = [
     Never {
         whose: |path| path.starts_with("actors/"),
         names: &["sqlx", "actix_web", "reqwest", "hyper"],
@@ -94,6 +94,11 @@ const NEVER: [Never; 9] = [
         whose: |path| path.starts_with("src/access/"),
         names: &["actix_web", "sqlx"],
         why: "access decides on bytes and names, whatever carries them",
+    },
+    Never {
+        whose: |path| path.starts_with("src/vendor/") && !path.starts_with("src/vendor/simulator/"),
+        names: &["actix_web", "sqlx", "crate::store", "crate::http"],
+        why: "an adapter knows its vendor, not who keeps or serves what it buys",
     },
     Never {
         whose: |path| path.starts_with("load/"),

@@ -33,6 +33,15 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
         "money.pending",
         &["UPDATE wallets SET pending_orders = pending_orders - 1"],
     ),
+    ("money.payout", &["UPDATE payouts SET amount = amount + 1"]),
+    (
+        "money.pending_payouts",
+        &["UPDATE wallets SET pending_payouts = pending_payouts - 1"],
+    ),
+    (
+        "payout.stages",
+        &["UPDATE payouts SET timeline = timeline || timeline"],
+    ),
     (
         "order.total",
         &["UPDATE orders SET total = total + 1 WHERE status = 'PENDING'"],
@@ -55,6 +64,11 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
         &[
             r#"UPDATE orders SET timeline = '[{"status":"REFUNDED","at":"2026-11-20T12:00:00Z"}]' || timeline"#,
         ],
+    ),
+    ("order.currency", &["UPDATE products SET currency = 'EUR'"]),
+    (
+        "purchase.line",
+        &["UPDATE purchases SET quantity = quantity + 100"],
     ),
     (
         "order.moment",
@@ -83,7 +97,7 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
     ),
     (
         "stock.chunk",
-        &["UPDATE chunks SET last_stock_id = last_stock_id - 1"],
+        &["UPDATE chunks SET last_stock_id = last_stock_id - 1 WHERE last_stock_id > first_stock_id"],
     ),
     (
         "stock.expiry",
@@ -142,6 +156,10 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
     (
         "booking.audited",
         &["DELETE FROM audit_log WHERE action = 'wallet.top_up'"],
+    ),
+    (
+        "decision.audited",
+        &["DELETE FROM audit_log WHERE action = 'order.cancel'"],
     ),
     ("retrieval.audited", &["DELETE FROM code_retrievals"]),
     (

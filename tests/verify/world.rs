@@ -1,5 +1,5 @@
 //! A database in which something has happened: a partner with money, stock, a delivered order whose codes were read, a
-//! pending one, and a booking.
+//! pending one, one that an operator has cancelled, a payout and a booking.
 
 use sqlx::postgres::PgConnectOptions;
 use time::macros::{date, datetime};
@@ -9,26 +9,27 @@ use vouchsafe::access::credential;
 use vouchsafe::access::environment::Environment;
 use vouchsafe::keyring::Keyring;
 use vouchsafe::store::{
-    By, Category, ImportOutcome, ImportTarget, NewVoucher, Partner, PgNode, PgStore, Retrieval, StockBatch,
+    By, Category, ImportOutcome, ImportTarget, NewPurchase, NewVoucher, Partner, PgNode, PgStore, Retrieval,
+    StockBatch,
 };
 use vouchsafe::vault::code::{CodeParts, VoucherCode};
 use vouchsafe::vault::master_key::MasterKey;
-use vouchsafe_actors::domain::answer::{Answer, Fingerprint, Keep, KeyHash};
+use vouchsafe::vendor::{BuyRequest, PurchaseKey};
 use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
-use vouchsafe_actors::domain::event::EventBundle;
-use vouchsafe_actors::domain::ids::{CredentialId, OrderId, TransactionId, VoucherId};
-use vouchsafe_actors::domain::ledger::{LedgerKind, Movement};
+use vouchsafe_actors::domain::ids::{CredentialId, OrderId, VoucherId};
 use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::order::{Fulfilment, Order, PendingReason, PricedLine, PricedOrder};
+use vouchsafe_actors::domain::order::{Order, PendingReason};
 use vouchsafe_actors::domain::product::{
     Approval, ExpiryKind, ExpiryPolicy, Product, Redemption, Route, Sku,
 };
 use vouchsafe_actors::domain::stock::StockRequest;
 use vouchsafe_actors::domain::voucher::{Allocation, Expiry, Shelved};
-use vouchsafe_actors::journal::{KeyClaim, Record, Verdict};
+use vouchsafe_actors::journal::Verdict;
 use vouchsafe_actors::store::Store as _;
 
 use crate::database::Database;
+
+mod records;
 
 const BRAND: &str = "Acme";
 
@@ -119,6 +120,7 @@ impl Builder {
                 blind_index: vault.blind_index(BRAND, &code),
                 sealed: vault.seal(code_id, &self.sku, &code).unwrap(),
                 expiry: Some(date!(2099 - 12 - 31)),
+                vendor_reference: None,
             }
         };
         let vouchers = ids.codes.iter().map(voucher).collect();
@@ -131,6 +133,7 @@ impl Builder {
             target,
             vouchers,
             stock_ids: ids.stock,
+            purchase_id: None,
         };
         let outcome = self.store.import_stock(batch, By::service()).await.unwrap();
         assert!(matches!(outcome, ImportOutcome::Stored(imported) if imported.imported == count as u64));
@@ -153,6 +156,7 @@ impl Builder {
             .take(2)
             .map(|&(stock_id, expiry)| Allocation {
                 voucher_id: VoucherId::generate(),
+                line: 0,
                 sku: self.sku.clone(),
                 voucher: Shelved {
                     expiry,
@@ -192,101 +196,38 @@ impl Builder {
             trace_id: "trace".to_owned(),
         };
         self.store.retrieve_codes(retrieval).await.unwrap();
-    }
-
-    fn priced(&self, quantity: u32) -> PricedOrder {
-        let line = PricedLine {
-            sku: self.sku.clone(),
-            quantity,
-            unit_price: self.sku.denomination,
-            route: Route::Vendor,
-            min_validity_days: 0,
-            approval: Approval::Rule,
-        };
-        PricedOrder {
-            total: self
-                .sku
-                .denomination
-                .checked_mul(quantity)
-                .unwrap()
-                .of("USD".parse().unwrap()),
-            lines: vec![line],
-            fulfilment: Fulfilment::Auto,
-            reference: None,
-            metadata: None,
-        }
-    }
-
-    fn booking(&self) -> Record {
-        let transaction_id = TransactionId::generate();
-        let movement = movement(transaction_id, LedgerKind::TopUp, 100_000, 0, None);
-        self.record(201, transaction_id.to_string(), Keep::Forever, movement, None)
-    }
-
-    fn order(&self, order: Order) -> Record {
-        let total = order.total.amount.minor();
-        let pending = if order.vouchers.is_empty() { total } else { 0 };
-        let movement = movement(
-            TransactionId::debit_of(order.order_id),
-            LedgerKind::Debit,
-            -total,
-            pending,
-            Some(order.order_id),
-        );
-        let body = format!(r#"{{"order_id":"{}"}}"#, order.order_id);
-        self.record(
-            if pending == 0 { 201 } else { 202 },
-            body,
-            Keep::Day,
-            movement,
-            Some(order),
-        )
-    }
-
-    fn record(
-        &self,
-        status: u16,
-        body: String,
-        keep: Keep,
-        movement: Movement,
-        order: Option<Order>,
-    ) -> Record {
-        let key = KeyHash(movement.transaction_id.as_uuid());
-        let claim = KeyClaim {
-            key,
-            fingerprint: Fingerprint([7; 32]),
-            answer: Answer {
-                status,
-                body: body.into(),
+        let wish = NewPurchase {
+            line: 0,
+            vendor: "nobody".to_owned(),
+            request: BuyRequest {
+                key: PurchaseKey(uuid::Uuid::now_v7()),
+                product_id: self.sku.product_id.clone(),
+                denomination: self.sku.denomination.of("USD".parse().unwrap()),
+                quantity: 3,
+                requested_at: at,
+                expiry_policy: product(&self.sku).expiry_policy,
             },
-            keep,
         };
-        Record {
-            partner_id: self.partner.partner_id,
-            claim,
-            events: order.as_ref().map(EventBundle::accepted),
-            order,
-            movement: Some(movement),
-        }
-    }
-}
-
-fn movement(
-    transaction_id: TransactionId,
-    kind: LedgerKind,
-    amount: i64,
-    pending: i64,
-    order_id: Option<OrderId>,
-) -> Movement {
-    Movement {
-        transaction_id,
-        currency: "USD".parse().unwrap(),
-        kind,
-        amount: Amount::from_minor(amount),
-        pending_orders: Amount::from_minor(pending),
-        order_id,
-        reference: None,
-        booked_by: (kind == LedgerKind::TopUp).then(|| By::service().into()),
+        let partner_id = self.partner.partner_id;
+        self.store
+            .open_purchases(partner_id, second, vec![wish])
+            .await
+            .unwrap();
+        let third = self.delivered_with(&chunk.vouchers[2..3], chunk.chunk_id);
+        let cancelled = third.order.as_ref().map(|order| order.order_id).unwrap();
+        let records = [third, self.payout()];
+        lane.commit(2, &records).await.unwrap();
+        let stored = self
+            .store
+            .load_order(self.partner.partner_id, cancelled)
+            .await
+            .unwrap();
+        let record = self.cancel(&stored.unwrap()).await;
+        let verdicts = lane.commit(3, &[record]).await.unwrap();
+        assert!(
+            matches!(verdicts[..], [Verdict::Committed(Some(_))]),
+            "{verdicts:?}"
+        );
     }
 }
 

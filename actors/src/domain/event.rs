@@ -5,14 +5,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ids::{OrderId, VoucherId};
+use super::ids::{OrderId, TransactionId, VoucherId};
 use super::money::{Amount, Currency};
-use super::order::{Order, OrderStatus, PendingReason, Source};
+use super::order::{Actor, Order, OrderStatus, PendingReason, Source};
 use super::product::ProductId;
-use super::voucher::Expiry;
+use super::voucher::{Allocation, Expiry};
 
 /// One or several events of the same moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
     /// `order.created`.
     #[serde(rename = "c")]
@@ -27,18 +27,54 @@ pub enum Step {
         #[serde(rename = "n")]
         count: u32,
     },
+    /// `order.processing`.
+    #[serde(rename = "p")]
+    Processing,
+    /// `order.partially_delivered`, with how many units are where.
+    #[serde(rename = "q")]
+    PartiallyDelivered {
+        /// Allocated.
+        #[serde(rename = "d")]
+        delivered: u32,
+        /// Still to come.
+        #[serde(rename = "p")]
+        pending: u32,
+        /// Never to be had.
+        #[serde(rename = "f")]
+        failed: u32,
+    },
     /// `order.delivered`.
     #[serde(rename = "d")]
     Delivered,
+    /// `order.cancelled`.
+    #[serde(rename = "x")]
+    Cancelled {
+        /// By whom.
+        #[serde(rename = "b")]
+        by: Actor,
+        /// Why, where somebody said so.
+        #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// `order.refunded`.
+    #[serde(rename = "r")]
+    Refunded {
+        /// The entry of the ledger.
+        #[serde(rename = "t")]
+        transaction_id: TransactionId,
+        /// How much, in minor units of the order's currency.
+        #[serde(rename = "a")]
+        amount: Amount,
+    },
 }
 
 impl Step {
     /// How many events it stands for.
     #[must_use]
-    pub const fn count(self) -> u32 {
+    pub const fn count(&self) -> u32 {
         match self {
-            Self::Created | Self::Delivered => 1,
-            Self::Issued { count, .. } => count,
+            Self::Issued { count, .. } => *count,
+            _ => 1,
         }
     }
 }
@@ -104,15 +140,20 @@ impl EventBundle {
     /// What is told of an order that was just accepted: created, and on a cache hit each voucher and the delivery.
     #[must_use]
     pub fn accepted(order: &Order) -> Self {
-        let vouchers = tale(order);
         let mut steps = vec![Step::Created];
         if order.status == OrderStatus::Delivered {
-            let count = u32::try_from(vouchers.len()).unwrap_or(u32::MAX);
+            let count = u32::try_from(order.vouchers.len()).unwrap_or(u32::MAX);
             steps.extend([Step::Issued { first: 0, count }, Step::Delivered]);
         }
+        Self::progressed(order, 1, steps)
+    }
+
+    /// What is told of an order that has moved on: `first_sequence` is the order's number of the first of these.
+    #[must_use]
+    pub fn progressed(order: &Order, first_sequence: u32, steps: Vec<Step>) -> Self {
         Self {
             order_id: order.order_id,
-            first_sequence: 1,
+            first_sequence,
             steps,
             status: order.status,
             total: order.total.amount,
@@ -124,14 +165,14 @@ impl EventBundle {
                 .iter()
                 .map(|line| (line.product_id.clone(), line.denomination))
                 .collect(),
-            vouchers,
+            vouchers: order.vouchers.iter().map(tell).collect(),
         }
     }
 
     /// How many events it stands for.
     #[must_use]
     pub fn count(&self) -> u32 {
-        self.steps.iter().map(|step| step.count()).sum()
+        self.steps.iter().map(Step::count).sum()
     }
 
     /// The order's number of the last event.
@@ -141,16 +182,12 @@ impl EventBundle {
     }
 }
 
-/// The order's vouchers with their lines; an order holds them line by line.
-fn tale(order: &Order) -> Vec<TaleVoucher> {
-    let lines = order.lines.iter().enumerate();
-    let line_of_each = lines.flat_map(|(index, line)| std::iter::repeat_n(index, line.delivered as usize));
-    let tell = |(line, allocation): (usize, &super::voucher::Allocation)| TaleVoucher {
+fn tell(allocation: &Allocation) -> TaleVoucher {
+    TaleVoucher {
         voucher_id: allocation.voucher_id,
-        line: u32::try_from(line).unwrap_or(u32::MAX),
+        line: u32::from(allocation.line),
         expiry: julian(allocation.voucher.expiry),
-    };
-    line_of_each.zip(&order.vouchers).map(tell).collect()
+    }
 }
 
 fn julian(expiry: Expiry) -> Option<i32> {
@@ -165,7 +202,7 @@ mod tests {
     use crate::domain::ids::{ChunkId, PartnerId, StockId};
     use crate::domain::order::{Fulfilment, PricedLine, PricedOrder};
     use crate::domain::product::{Approval, Route, Sku};
-    use crate::domain::voucher::{Allocation, Shelved};
+    use crate::domain::voucher::Shelved;
 
     fn priced(quantities: &[u32]) -> PricedOrder {
         let line = |(index, quantity): (usize, &u32)| PricedLine {
@@ -189,13 +226,13 @@ mod tests {
     }
 
     fn allocations(order: &PricedOrder) -> Vec<Allocation> {
-        let skus = order
-            .lines
-            .iter()
-            .flat_map(|l| std::iter::repeat_n(l.sku.clone(), l.quantity as usize));
+        let skus = (0..)
+            .zip(&order.lines)
+            .flat_map(|(line, l)| std::iter::repeat_n((line, l.sku.clone()), l.quantity as usize));
         skus.zip(1..)
-            .map(|(sku, n)| Allocation {
+            .map(|((line, sku), n)| Allocation {
                 voucher_id: VoucherId::generate(),
+                line,
                 sku,
                 voucher: Shelved {
                     expiry: Expiry::on(date!(2027 - 01 - 01)),

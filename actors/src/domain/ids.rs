@@ -93,6 +93,8 @@ id!(/// An allocation: a voucher as one order holds it. A voucher that is sold a
     VoucherId, "vch_");
 id!(/// A ledger entry, "transaction" on the wire.
     TransactionId, "txn_");
+id!(/// A payout.
+    PayoutId, "po_");
 
 macro_rules! generated {
     ($($name:ident),+) => {
@@ -106,7 +108,7 @@ macro_rules! generated {
     };
 }
 
-generated!(PartnerId, CredentialId, VoucherId, TransactionId);
+generated!(PartnerId, CredentialId, VoucherId, TransactionId, PayoutId);
 
 impl OrderId {
     /// A new id of an order that is accepted at this moment, which is read to the microsecond.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::ids::{OrderId, PartnerId, TransactionId};
+use super::ids::{OrderId, PartnerId, PayoutId, TransactionId};
 use super::money::{Amount, Currency};
 
 /// Why money moved (contract §3).
@@ -80,17 +80,28 @@ pub struct Movement {
     pub kind: LedgerKind,
     /// By how much the balance changes: negative for a debit. Minor units.
     pub amount: Amount,
-    /// By how much `pending_orders` changes: what was debited for orders not yet delivered. Minor units.
-    pub pending_orders: Amount,
     /// The order it is for.
     pub order_id: Option<OrderId>,
+    /// The payout it is for.
+    pub payout_id: Option<PayoutId>,
     /// The operator's or partner's own reference.
     pub reference: Option<String>,
     /// Who booked it by hand; the trail of operators is told in the same commit. `None` where a flow did.
     pub booked_by: Option<BookedBy>,
 }
 
-/// An operator who moves money, and the request that said so.
+/// What was taken from a wallet and is not settled yet, and by how much that changes. Minor units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PendingShift {
+    /// In which currency.
+    pub currency: Currency,
+    /// What was debited for vouchers that are not delivered.
+    pub orders: Amount,
+    /// What left for payouts that are not paid.
+    pub payouts: Amount,
+}
+
+/// An operator who moves money or decides, and the request that said so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BookedBy {
     /// Who.

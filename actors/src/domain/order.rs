@@ -1,150 +1,18 @@
 //! An order: what was asked for, what it costs, what it holds, and the stages it went through.
 
+mod words;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use super::ids::{OrderId, PartnerId};
+pub use self::words::{Actor, Fulfilment, OrderStatus, PendingReason, Source};
+use super::ids::{OrderId, PartnerId, VoucherId};
 use super::money::{Amount, Money};
 use super::product::{Approval, Route, Sku};
 use super::voucher::Allocation;
-
-/// The status of an order (contract §4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[schema(
-    description = "Where an order is in its life: `PENDING` (accepted, not all in stock, or approval is due), \
-    `PROCESSING` (allocation has begun, or approval was given), `PARTIALLY_DELIVERED` (some vouchers are allocated, the \
-    rest is pending or failed), `DELIVERED` (all vouchers are allocated), `CANCELLED` (the money is about to come \
-    back), `REFUNDED` (wallet credit was returned, nothing stays delivered)."
-)]
-pub enum OrderStatus {
-    /// Accepted; not all in stock, or approval is due.
-    Pending,
-    /// Allocation has begun, or approval was given.
-    Processing,
-    /// Some vouchers are allocated, the rest is pending or failed.
-    PartiallyDelivered,
-    /// All vouchers are allocated.
-    Delivered,
-    /// Cancelled; the money is about to come back.
-    Cancelled,
-    /// Wallet credit was returned, nothing stays delivered.
-    Refunded,
-}
-
-impl OrderStatus {
-    /// All of them, in the order of an order's life.
-    pub const ALL: [Self; 6] = [
-        Self::Pending,
-        Self::Processing,
-        Self::PartiallyDelivered,
-        Self::Delivered,
-        Self::Cancelled,
-        Self::Refunded,
-    ];
-
-    /// The word on the wire and in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "PENDING",
-            Self::Processing => "PROCESSING",
-            Self::PartiallyDelivered => "PARTIALLY_DELIVERED",
-            Self::Delivered => "DELIVERED",
-            Self::Cancelled => "CANCELLED",
-            Self::Refunded => "REFUNDED",
-        }
-    }
-
-    /// The status of this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == word)
-    }
-}
-
-/// What an order still waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[schema(
-    description = "What it waits for: `VENDOR` (vouchers are bought) or `APPROVAL` (an operator decides)."
-)]
-pub enum PendingReason {
-    /// Vouchers are bought from the vendor.
-    Vendor,
-    /// An operator has to approve.
-    Approval,
-}
-
-impl PendingReason {
-    /// The word on the wire and in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Vendor => "VENDOR",
-            Self::Approval => "APPROVAL",
-        }
-    }
-
-    /// The reason of this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Vendor, Self::Approval]
-            .into_iter()
-            .find(|reason| reason.as_str() == word)
-    }
-}
-
-/// Where an order's vouchers came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(
-    description = "Where vouchers came from: `cache` (all were held), `vendor` (all were bought), `mixed`."
-)]
-pub enum Source {
-    /// All were held.
-    Cache,
-    /// All were bought.
-    Vendor,
-    /// Some of both.
-    Mixed,
-}
-
-impl Source {
-    /// The word on the wire and in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Cache => "cache",
-            Self::Vendor => "vendor",
-            Self::Mixed => "mixed",
-        }
-    }
-
-    /// The source of this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Cache, Self::Vendor, Self::Mixed]
-            .into_iter()
-            .find(|source| source.as_str() == word)
-    }
-}
-
-/// Who moved an order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(description = "Who moved an order: `partner`, `system` (the service itself) or `operator`.")]
-pub enum Actor {
-    /// The partner.
-    Partner,
-    /// The service itself.
-    System,
-    /// An operator.
-    Operator,
-}
 
 /// An entry of an order's timeline: a status, since when, by whom and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -152,7 +20,7 @@ pub struct Milestone {
     /// The status that was entered.
     pub status: OrderStatus,
     /// When.
-    #[serde(with = "time::serde::rfc3339")]
+    #[serde(with = "crate::domain::moment")]
     pub at: OffsetDateTime,
     /// By whom.
     pub by: Actor,
@@ -161,16 +29,15 @@ pub struct Milestone {
     pub reason: Option<String>,
 }
 
-/// What an order may be fulfilled from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[schema(description = "From where: `AUTO` (stock and vendor) or `CACHE_ONLY` (stock alone, or not at all).")]
-pub enum Fulfilment {
-    /// From stock, and from the vendor where the product has one.
-    #[default]
-    Auto,
-    /// From stock alone, or not at all.
-    CacheOnly,
+/// An order as a flow reads it, to move it on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredOrder {
+    /// The order.
+    pub order: Order,
+    /// The number of its last event.
+    pub last_sequence: u32,
+    /// The vouchers of it whose codes were retrieved.
+    pub retrieved: Vec<VoucherId>,
 }
 
 /// A line that has a price: known product, allowed denomination.
@@ -205,6 +72,14 @@ pub struct PricedOrder {
     pub metadata: Option<Arc<str>>,
 }
 
+impl PricedOrder {
+    /// Whether what is missing of this line may be bought.
+    #[must_use]
+    pub fn can_buy(&self, line: &PricedLine) -> bool {
+        line.route == Route::Vendor && self.fulfilment == Fulfilment::Auto
+    }
+}
+
 /// A line of an order with its progress. Keys are short since it is stored with every order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderLine {
@@ -226,11 +101,25 @@ pub struct OrderLine {
     /// How many can never be had.
     #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
     pub failed: u32,
+    /// How many were bought for the order.
+    #[serde(rename = "b", default, skip_serializing_if = "is_zero")]
+    pub bought: u32,
+    /// Whether what is missing is never bought. Frozen at acceptance, of orders that wait.
+    #[serde(rename = "s", default, skip_serializing_if = "is_false")]
+    pub stock_only: bool,
+    /// Fewest days that a voucher must have left to be allocated. Frozen at acceptance, of orders that wait.
+    #[serde(rename = "m", default, skip_serializing_if = "is_zero")]
+    pub min_validity_days: u32,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for a reference
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for a reference
+fn is_false(yes: &bool) -> bool {
+    !yes
 }
 
 impl OrderLine {
@@ -240,6 +129,20 @@ impl OrderLine {
         self.quantity
             .saturating_sub(self.delivered)
             .saturating_sub(self.failed)
+    }
+
+    /// What it is of.
+    #[must_use]
+    pub fn sku(&self) -> Sku {
+        Sku {
+            product_id: self.product_id.clone(),
+            denomination: self.denomination,
+        }
+    }
+
+    /// What these many units cost. A part of the order's total, which fits.
+    fn cost(&self, units: u32) -> i64 {
+        self.unit_price.minor() * i64::from(units)
     }
 }
 
@@ -316,7 +219,37 @@ impl Order {
     ) -> Self {
         let mut order = Self::accepted(order_id, partner_id, priced, OrderStatus::Pending, at);
         order.pending_reason = Some(reason);
+        for (line, asked) in order.lines.iter_mut().zip(&priced.lines) {
+            line.stock_only = !priced.can_buy(asked);
+            line.min_validity_days = u32::from(asked.min_validity_days);
+        }
         order
+    }
+
+    /// What the partner has paid and not got back: for what is delivered and for what is pending. Minor units.
+    #[must_use]
+    pub fn owed(&self) -> Amount {
+        let cost = |line: &OrderLine| line.cost(line.quantity - line.failed);
+        Amount::from_minor(self.lines.iter().map(cost).sum())
+    }
+
+    /// What the partner has paid for what is still to come. Minor units.
+    #[must_use]
+    pub fn outstanding(&self) -> Amount {
+        let cost = |line: &OrderLine| line.cost(line.pending());
+        Amount::from_minor(self.lines.iter().map(cost).sum())
+    }
+
+    /// Where its vouchers came from; `None` as long as there are none.
+    #[must_use]
+    pub fn source(&self) -> Option<Source> {
+        let sum = |of: fn(&OrderLine) -> u32| -> u32 { self.lines.iter().map(of).sum() };
+        match (sum(|line| line.delivered), sum(|line| line.bought)) {
+            (0, _) => None,
+            (_, 0) => Some(Source::Cache),
+            (delivered, bought) if bought >= delivered => Some(Source::Vendor),
+            _ => Some(Source::Mixed),
+        }
     }
 
     fn accepted(
@@ -360,6 +293,9 @@ impl OrderLine {
             quantity: line.quantity,
             delivered: 0,
             failed: 0,
+            bought: 0,
+            stock_only: false,
+            min_validity_days: 0,
         }
     }
 }
@@ -389,6 +325,9 @@ mod tests {
             quantity: 5,
             delivered,
             failed,
+            bought: 0,
+            stock_only: false,
+            min_validity_days: 0,
         };
         assert_eq!(
             [line(0, 0), line(2, 1), line(5, 0)].map(|l| l.pending()),

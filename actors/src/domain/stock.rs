@@ -4,6 +4,9 @@ use super::ids::{ChunkId, StockId};
 use super::product::Sku;
 use super::voucher::Expiry;
 
+/// How many vouchers a chunk holds at most.
+pub const CHUNK_VOUCHERS: usize = 500;
+
 /// What an inventory actor asks for when its shelf runs low.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StockRequest {

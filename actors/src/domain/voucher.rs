@@ -72,6 +72,8 @@ pub struct Shelved {
 pub struct Allocation {
     /// Its public id, new for each allocation.
     pub voucher_id: VoucherId,
+    /// For which line of the order, from 0.
+    pub line: u16,
     /// What it is.
     pub sku: Sku,
     /// Which row of stock it is, and until when it is valid.

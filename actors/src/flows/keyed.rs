@@ -25,11 +25,11 @@ use crate::supervisor::{Patience, Undecided};
 const MAX_DECISIONS: u32 = 3;
 
 /// How long a request waits for the one that came first with its key (contract §5).
-const KEY_PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const KEY_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a request waits for its commit. Long enough for a slow disk, short enough that a client hears of it; the
 /// record goes on without it, and the key answers "in progress" until its fate is known.
-const COMMIT_PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const COMMIT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The answer under a key.
 pub(super) struct Given {

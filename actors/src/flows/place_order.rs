@@ -18,16 +18,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use time::OffsetDateTime;
+use tracing::instrument;
 
 use self::draft::Draft;
 use super::keyed::{self, Unanswered};
+use crate::SPANS;
 use crate::domain::answer::{Answer, Fingerprint, KeyHash};
 use crate::domain::approval::{ApprovalRule, waits_for_approval};
 use crate::domain::catalogue::{Assortment, RequestedOrder, Unpriced};
 use crate::domain::ids::PartnerId;
 use crate::domain::money::{Amount, Money};
-use crate::domain::order::{Fulfilment, Order, PendingReason, PricedLine, PricedOrder};
-use crate::domain::product::{Route, Sku};
+use crate::domain::order::{Order, PendingReason, PricedOrder};
+use crate::domain::product::Sku;
 use crate::domain::voucher::Expiry;
 use crate::engine::Engine;
 use crate::inventory::{StockHold, Supply};
@@ -119,6 +121,7 @@ enum Decision {
 ///
 /// # Errors
 /// [`NotPlaced`]; then nothing was written, or it says that this is not known yet.
+#[instrument(target = SPANS, level = "debug", skip_all)]
 pub async fn place_order(
     engine: &Engine,
     command: PlaceOrder,
@@ -209,20 +212,13 @@ struct Need {
 
 fn needs(priced: &PricedOrder) -> BTreeMap<&Sku, Need> {
     let mut needs = BTreeMap::new();
-    for PricedLine {
-        sku,
-        quantity,
-        route,
-        min_validity_days,
-        ..
-    } in &priced.lines
-    {
-        let need = needs.entry(sku).or_insert(Need {
+    for line in &priced.lines {
+        let need = needs.entry(&line.sku).or_insert(Need {
             quantity: 0,
-            min_validity_days: *min_validity_days,
-            can_be_bought: *route == Route::Vendor && priced.fulfilment == Fulfilment::Auto,
+            min_validity_days: line.min_validity_days,
+            can_be_bought: priced.can_buy(line),
         });
-        need.quantity += *quantity as usize;
+        need.quantity += line.quantity as usize;
     }
     needs
 }

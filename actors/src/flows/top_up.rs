@@ -8,7 +8,10 @@
 //!
 //! The reference is kept for ever: the same one never books twice.
 
+use tracing::instrument;
+
 use super::keyed::{self, Decided, Unanswered};
+use crate::SPANS;
 use crate::domain::answer::{Answer, Fingerprint, Keep, KeyHash};
 use crate::domain::ids::{PartnerId, TransactionId};
 use crate::domain::ledger::{BookedBy, LedgerKind, Movement};
@@ -64,6 +67,7 @@ pub enum NotBooked {
 ///
 /// # Errors
 /// [`NotBooked`]; then nothing was written, or it says that this is not known yet.
+#[instrument(target = SPANS, level = "debug", skip_all)]
 pub async fn top_up(engine: &Engine, command: TopUp) -> Result<Booked, NotBooked> {
     let Money { amount, currency } = command.money;
     let wish = if amount < Amount::ZERO {
@@ -110,17 +114,14 @@ fn record(command: &TopUp) -> Record {
         currency: command.money.currency,
         kind: command.kind,
         amount: command.money.amount,
-        pending_orders: Amount::ZERO,
         order_id: None,
+        payout_id: None,
         reference: Some(command.reference.clone()),
         booked_by: Some(command.booked_by.clone()),
     };
     Record {
-        partner_id: command.partner_id,
-        claim,
-        order: None,
         movement: Some(movement),
-        events: None,
+        ..Record::answering(command.partner_id, claim)
     }
 }
 

@@ -12,7 +12,9 @@ use actor::message::{HoldVouchers, Need, StockChange, StockChanged};
 #[cfg(any(test, feature = "testing"))]
 use actor::probe::{Panic, Show};
 pub use hold::StockHold;
+use tracing::instrument;
 
+use crate::SPANS;
 use crate::domain::product::Sku;
 use crate::domain::voucher::Expiry;
 use crate::store::Store;
@@ -37,6 +39,7 @@ impl Inventory {
     /// # Errors
     /// [`Undecided`] when the shelf could not decide in time: stock is being claimed, others hold what there is, or too
     /// many wait.
+    #[instrument(name = "hold inventory", target = SPANS, level = "debug", skip_all, fields(%sku))]
     pub async fn set_aside(
         &self,
         sku: &Sku,

@@ -75,13 +75,17 @@ impl Batch {
         Self::of(kept)
     }
 
-    pub(super) fn settle(self, verdicts: Vec<Verdict>) {
+    /// The batch with this number of its lane committed, and said this of each record.
+    pub(super) fn settle(self, number: i64, verdicts: Vec<Verdict>) {
         assert_eq!(
             self.len(),
             verdicts.len(),
             "the store gives a verdict for each record"
         );
+        // Signed, since numbers of traces are.
+        let records = i64::try_from(self.len()).unwrap_or(i64::MAX);
         for (entry, verdict) in self.entries().zip(verdicts) {
+            entry.open.was_in(number, records);
             entry.open.settle(entry.record, verdict);
         }
     }

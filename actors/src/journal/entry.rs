@@ -57,12 +57,20 @@ pub(super) struct Open {
     pub(super) reply: oneshot::Sender<Outcome>,
     /// The request that submitted it, as log lines show it.
     pub(super) span: Span,
+    /// From here to the verdict.
+    pub(super) commit: Span,
 }
 
 impl Open {
     /// Whether the flow has stopped waiting.
     pub(super) fn abandoned(&self) -> bool {
         self.reply.is_closed()
+    }
+
+    /// Which batch of its lane had the record, and how large it was.
+    pub(super) fn was_in(&self, batch: i64, records: i64) {
+        self.commit.record("batch.number", batch);
+        self.commit.record("batch.records", records);
     }
 
     /// The batch committed and said this of the record.
@@ -72,8 +80,11 @@ impl Open {
             ticket,
             reply,
             span,
+            commit,
         } = self;
         let _about_it = span.enter();
+        commit.record("verdict", verdict.word());
+        drop(commit);
         let outcome = match verdict {
             Verdict::Committed(receipt) => {
                 holds.into_iter().for_each(|hold| hold.settle(receipt));
@@ -105,8 +116,11 @@ impl Open {
             ticket,
             reply,
             span,
+            commit,
         } = self;
         let _about_it = span.enter();
+        commit.record("verdict", "not_written");
+        drop(commit);
         drop((holds, ticket));
         drop(reply.send(outcome));
     }

@@ -157,7 +157,7 @@ impl Lane {
             match self.attempt(batch.records()).instrument(batch.span()).await {
                 Attempt::Written(verdicts) => {
                     self.meter.written(&verdicts);
-                    batch.settle(verdicts);
+                    batch.settle(self.batch, verdicts);
                     return Ok(None);
                 }
                 Attempt::Lost => {

@@ -1,14 +1,17 @@
 //! What operators see of the journal: how long commits take, how large batches are, what was said of records.
 
+use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-use super::record::Verdict;
+use super::record::{Stale, Verdict};
 
 /// Counters of all lanes together.
 #[derive(Debug, Clone)]
@@ -16,12 +19,48 @@ pub struct JournalMetrics {
     commit_seconds: Histogram,
     batch_records: Histogram,
     queued: Gauge,
-    committed: Counter,
-    key_known: Counter,
-    stale_balance: Counter,
-    stale_stock: Counter,
-    poisoned: Counter,
+    verdicts: Family<Said, Counter>,
     recoveries: Counter,
+}
+
+/// What was said of a record, as a label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Said {
+    verdict: Word,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Word {
+    Committed,
+    KeyKnown,
+    StaleBalance,
+    StaleStock,
+    Moved,
+    Poisoned,
+}
+
+impl Word {
+    const ALL: [Self; 6] = [
+        Self::Committed,
+        Self::KeyKnown,
+        Self::StaleBalance,
+        Self::StaleStock,
+        Self::Moved,
+        Self::Poisoned,
+    ];
+}
+
+impl EncodeLabelValue for Word {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+        encoder.write_str(match self {
+            Self::Committed => "committed",
+            Self::KeyKnown => "key_known",
+            Self::StaleBalance => "stale_balance",
+            Self::StaleStock => "stale_stock",
+            Self::Moved => "moved",
+            Self::Poisoned => "poisoned",
+        })
+    }
 }
 
 impl Default for JournalMetrics {
@@ -30,11 +69,7 @@ impl Default for JournalMetrics {
             commit_seconds: Histogram::new(exponential_buckets(0.000_25, 2.0, 16)),
             batch_records: Histogram::new(exponential_buckets(1.0, 2.0, 10)),
             queued: Gauge::default(),
-            committed: Counter::default(),
-            key_known: Counter::default(),
-            stale_balance: Counter::default(),
-            stale_stock: Counter::default(),
-            poisoned: Counter::default(),
+            verdicts: Family::default(),
             recoveries: Counter::default(),
         }
     }
@@ -56,21 +91,18 @@ impl JournalMetrics {
             "Records that wait for a lane",
             self.queued.clone(),
         );
-        for (word, counter) in [
-            ("committed", &self.committed),
-            ("key_known", &self.key_known),
-            ("stale_balance", &self.stale_balance),
-            ("stale_stock", &self.stale_stock),
-            ("poisoned", &self.poisoned),
-        ] {
-            let verdicts = journal.sub_registry_with_label(("verdict".into(), word.into()));
-            verdicts.register("verdicts", "What commits said of records", counter.clone());
-        }
+        // Each is there from the beginning, at nought.
+        Word::ALL.into_iter().for_each(|word| drop(self.said(word)));
+        journal.register("verdicts", "What commits said of records", self.verdicts.clone());
         journal.register(
             "recoveries",
             "Batches whose outcome had to be settled",
             self.recoveries.clone(),
         );
+    }
+
+    fn said(&self, verdict: Word) -> Counter {
+        self.verdicts.get_or_create_owned(&Said { verdict })
     }
 
     pub(super) fn submitted(&self) {
@@ -115,22 +147,28 @@ impl LaneMeter {
 
     pub(super) fn written(&self, verdicts: &[Verdict]) {
         let count = |matches: fn(&Verdict) -> bool| verdicts.iter().filter(|v| matches(v)).count() as u64;
-        self.metrics
-            .committed
-            .inc_by(count(|v| matches!(v, Verdict::Committed(_))));
-        self.metrics
-            .key_known
-            .inc_by(count(|v| matches!(v, Verdict::KeyKnown(_))));
-        self.metrics.stale_balance.inc_by(count(
-            |v| matches!(v, Verdict::Stale(stale) if stale.doubts_balance()),
-        ));
-        self.metrics.stale_stock.inc_by(count(
-            |v| matches!(v, Verdict::Stale(stale) if stale.doubts_stock()),
-        ));
+        for (word, matches) in [
+            (
+                Word::Committed,
+                (|v| matches!(v, Verdict::Committed(_))) as fn(&Verdict) -> bool,
+            ),
+            (Word::KeyKnown, |v| matches!(v, Verdict::KeyKnown(_))),
+            (
+                Word::StaleBalance,
+                |v| matches!(v, Verdict::Stale(stale) if stale.doubts_balance()),
+            ),
+            (
+                Word::StaleStock,
+                |v| matches!(v, Verdict::Stale(stale) if stale.doubts_stock()),
+            ),
+            (Word::Moved, |v| matches!(v, Verdict::Stale(Stale::Moved))),
+        ] {
+            self.metrics.said(word).inc_by(count(matches));
+        }
     }
 
     pub(super) fn poisoned(&self) {
-        self.metrics.poisoned.inc();
+        self.metrics.said(Word::Poisoned).inc();
     }
 
     pub(super) fn recovery_begins(&self) {

@@ -19,7 +19,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot, watch};
-use tracing::Span;
+use tracing::field::Empty;
+use tracing::{Span, debug_span};
 
 pub use batch::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS};
 use entry::{Entry, Open};
@@ -27,8 +28,9 @@ pub use entry::{Hold, Outcome, Ticket};
 use lane::{Lane, Superseded};
 pub use meter::JournalMetrics;
 use meter::LaneMeter;
-pub use record::{KeyClaim, Record, Stale, Verdict};
+pub use record::{KeyClaim, OrderChange, PayoutChange, Record, Return, Stale, Verdict};
 
+use crate::SPANS;
 use crate::domain::ids::PartnerId;
 use crate::store::{LaneStore, StoreFuture};
 
@@ -72,7 +74,8 @@ impl Journal {
         ticket: Ticket,
     ) -> oneshot::Receiver<Outcome> {
         let (reply, outcome) = oneshot::channel();
-        let (lane, _) = &self.lanes[self.lane_of(record.partner_id)];
+        let number = self.lane_of(record.partner_id);
+        let (lane, _) = &self.lanes[number];
         self.metrics.submitted();
         // A closed lane belongs to a superseded process: the entry is dropped, and the flow hears "closed".
         drop(lane.send(Entry {
@@ -82,6 +85,7 @@ impl Journal {
                 ticket,
                 reply,
                 span: Span::current(),
+                commit: commit_span(number),
             },
         }));
         outcome
@@ -107,6 +111,18 @@ impl Journal {
         let lanes = self.lanes.len() as u64;
         usize::try_from(hash % lanes).unwrap_or_default()
     }
+}
+
+/// A batch belongs to many requests: so each record has a span of its own, and learns there which batch had it.
+fn commit_span(lane: usize) -> Span {
+    debug_span!(
+        target: SPANS,
+        "commit",
+        lane = i64::try_from(lane).unwrap_or(i64::MAX),
+        batch.number = Empty,
+        batch.records = Empty,
+        verdict = Empty,
+    )
 }
 
 /// Runs a lane to its end. One that panics has lost track of money: the process ends, and the next start loads the truth.

@@ -12,14 +12,17 @@ use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::domain::answer::{Answer, Fingerprint, Keep, KeyHash};
+use crate::domain::deed::Deed;
 use crate::domain::event::EventBundle;
-use crate::domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
-use crate::domain::ledger::{BookedBy, LedgerKind, Movement, WalletKey};
+use crate::domain::ids::{OrderId, PartnerId, PayoutId, StockId, TransactionId, VoucherId};
+use crate::domain::ledger::{BookedBy, LedgerKind, Movement, PendingShift, WalletKey};
 use crate::domain::money::{Amount, Currency};
-use crate::domain::order::{Fulfilment, Order, PendingReason, PricedLine, PricedOrder};
+use crate::domain::order::{Actor, Fulfilment, Order, PendingReason, PricedLine, PricedOrder};
+use crate::domain::payout::{Destination, Payout, PayoutDecision, PayoutEnd, PayoutMilestone, PayoutStatus};
 use crate::domain::product::{Approval, Route, Sku};
+use crate::domain::progress::{Progress, Progressed};
 use crate::domain::voucher::{Allocation, Expiry, Shelved};
-use crate::journal::{KeyClaim, Record};
+use crate::journal::{KeyClaim, OrderChange, PayoutChange, Record, Return};
 
 /// When everything in a test happens.
 pub const NOW: OffsetDateTime = datetime!(2030-01-01 12:00 UTC);
@@ -149,11 +152,12 @@ pub fn delivered(partner_id: PartnerId, name: &str, basket: &[(&Sku, &[Shelved])
 }
 
 fn allocations(name: &str, basket: &[(&Sku, &[Shelved])]) -> Vec<Allocation> {
-    let vouchers = basket
-        .iter()
-        .flat_map(|(sku, held)| held.iter().map(|voucher| ((*sku).clone(), *voucher)));
-    let allocate = |(index, (sku, voucher)): (usize, (Sku, Shelved))| Allocation {
+    let vouchers = (0..)
+        .zip(basket)
+        .flat_map(|(line, (sku, held))| held.iter().map(move |voucher| (line, (*sku).clone(), *voucher)));
+    let allocate = |(index, (line, sku, voucher)): (usize, (u16, Sku, Shelved))| Allocation {
         voucher_id: VoucherId::from_uuid(uuid("voucher", &format!("{name}/{index}"))),
+        line,
         sku,
         voucher,
     };
@@ -168,23 +172,138 @@ pub fn pending(partner_id: PartnerId, name: &str, amount: i64) -> Record {
     accepted(partner_id, name, order, minor(amount))
 }
 
-fn accepted(partner_id: PartnerId, name: &str, order: Order, pending_orders: Amount) -> Record {
+pub(super) fn accepted(partner_id: PartnerId, name: &str, order: Order, pending_orders: Amount) -> Record {
     let debit = Movement {
         transaction_id: TransactionId::debit_of(order.order_id),
         currency: order.total.currency,
         kind: LedgerKind::Debit,
         amount: order.total.amount.checked_neg().unwrap(),
-        pending_orders,
         order_id: Some(order.order_id),
+        payout_id: None,
         reference: order.reference.clone(),
         booked_by: None,
     };
     let events = Some(EventBundle::accepted(&order));
+    let pending = (pending_orders != Amount::ZERO).then_some(PendingShift {
+        currency: order.total.currency,
+        orders: pending_orders,
+        payouts: Amount::ZERO,
+    });
     Record {
         order: Some(order),
         movement: Some(debit),
+        pending,
         events,
         ..refusal(partner_id, name)
+    }
+}
+
+/// An order that moves on, from its last event before. The voucher rows that come back have these numbers, in one chunk.
+#[must_use]
+pub fn progressed(name: &str, since: u32, progress: Progress, numbers: &[StockId]) -> Record {
+    let Progressed {
+        order,
+        issued,
+        returned,
+        movement,
+        pending,
+        events,
+    } = progress.finish(since);
+    let returned = returned.into_iter().zip(numbers);
+    let returned = returned.map(|(allocation, stock_id)| Return {
+        allocation,
+        stock_id: *stock_id,
+        chunk_begins: numbers[0],
+    });
+    let partner_id = order.partner_id;
+    let change = OrderChange {
+        since,
+        issued,
+        returned: returned.collect(),
+        after: order,
+    };
+    Record {
+        change: Some(change),
+        movement,
+        pending,
+        events: Some(events),
+        ..refusal(partner_id, name)
+    }
+}
+
+/// A payout of this amount that is accepted.
+#[must_use]
+pub fn payout(wallet: WalletKey, name: &str, amount: i64) -> Record {
+    let payout = Payout {
+        payout_id: PayoutId::from_uuid(uuid("payout", name)),
+        partner_id: wallet.partner_id,
+        status: PayoutStatus::Pending,
+        money: minor(amount).of(wallet.currency),
+        destination: Destination {
+            shown: r#"{"type":"bank_account","iban":"••••3000"}"#.into(),
+            sealed: Bytes::from_static(b"\x00\xffsealed"),
+        },
+        reference: Some(name.to_owned()),
+        timeline: vec![PayoutMilestone {
+            status: PayoutStatus::Pending,
+            at: NOW,
+            by: Actor::Partner,
+            reason: None,
+            reference: None,
+        }],
+        created_at: NOW,
+        updated_at: NOW,
+    };
+    paid_out(
+        name,
+        PayoutChange::Requested(payout),
+        LedgerKind::Payout,
+        -amount,
+        amount,
+    )
+}
+
+/// The end of a payout: paid, or back in the wallet.
+#[must_use]
+pub fn payout_decided(name: &str, payout: &Payout, end: PayoutEnd) -> Record {
+    let decision = PayoutDecision {
+        end,
+        reason: None,
+        reference: Some("bank-7".to_owned()),
+    };
+    let amount = payout.money.amount.minor();
+    let back = if end == PayoutEnd::Paid { 0 } else { amount };
+    let decided = payout.clone().decided(decision.clone(), NOW);
+    let deed = Deed::on_payout(&somebody(), &decision, payout, &decided);
+    let decided = PayoutChange::Decided(decided);
+    Record {
+        deed: Some(deed),
+        ..paid_out(name, decided, LedgerKind::PayoutReversal, back, -amount)
+    }
+}
+
+fn paid_out(name: &str, change: PayoutChange, kind: LedgerKind, amount: i64, pending: i64) -> Record {
+    let (PayoutChange::Requested(payout) | PayoutChange::Decided(payout)) = &change;
+    let currency = payout.money.currency;
+    let movement = Movement {
+        transaction_id: transaction_id(name),
+        currency,
+        kind,
+        amount: minor(amount),
+        order_id: None,
+        payout_id: Some(payout.payout_id),
+        reference: payout.reference.clone(),
+        booked_by: None,
+    };
+    Record {
+        movement: (amount != 0).then_some(movement),
+        pending: Some(PendingShift {
+            currency,
+            orders: Amount::ZERO,
+            payouts: minor(pending),
+        }),
+        payout: Some(change.clone()),
+        ..refusal(payout.partner_id, name)
     }
 }
 
@@ -197,13 +316,7 @@ pub fn refusal(partner_id: PartnerId, name: &str) -> Record {
         answer: answer(&format!("answer to {name}")),
         keep: Keep::Day,
     };
-    Record {
-        partner_id,
-        claim,
-        order: None,
-        movement: None,
-        events: None,
-    }
+    Record::answering(partner_id, claim)
 }
 
 /// Money that an operator adds; its reference is never booked twice.
@@ -222,13 +335,19 @@ pub(super) fn credit(wallet: WalletKey, name: &str, amount: Amount) -> Movement 
         currency: wallet.currency,
         kind: LedgerKind::TopUp,
         amount,
-        pending_orders: Amount::ZERO,
         order_id: None,
+        payout_id: None,
         reference: Some(name.to_owned()),
-        booked_by: Some(BookedBy {
-            operator: "somebody".to_owned(),
-            trace_id: None,
-        }),
+        booked_by: Some(somebody()),
+    }
+}
+
+/// An operator.
+#[must_use]
+pub fn somebody() -> BookedBy {
+    BookedBy {
+        operator: "somebody".to_owned(),
+        trace_id: None,
     }
 }
 

@@ -3,6 +3,7 @@
 //! Rule: a case says one thing, in its name. A guard of the commit statement is watched by at least one case, which
 //! fails when the guard is taken away; [`GUARDS`] says which, and the list grows with the statement.
 
+mod changes;
 mod claims;
 mod commits;
 mod desk;
@@ -13,6 +14,7 @@ mod money;
 mod stock;
 mod subject;
 
+pub use changes::*;
 pub use claims::*;
 pub use commits::*;
 pub use events::*;
@@ -89,6 +91,18 @@ macro_rules! conformance_cases {
             events_follow_the_order_of_the_batch
             partners_are_numbered_apart
             numbers_given_during_a_wait_are_taken
+            an_order_moves_on_and_reads_back_whole
+            a_part_leaves_the_rest_pending
+            a_cancelled_order_gives_everything_back
+            what_came_back_is_sold_again
+            an_order_that_moved_meanwhile_is_stale
+            a_step_is_taken_once
+            a_voucher_that_was_read_does_not_come_back
+            a_payout_reads_back_whole_and_leaves_the_wallet
+            a_payout_that_is_refused_comes_back
+            a_payout_is_decided_once
+            what_was_bought_for_an_order_is_on_no_shelf
+            what_was_bought_for_an_order_is_sold_to_it
         }
     };
 }
@@ -126,7 +140,8 @@ pub async fn run_and_audit<S: Subject>(case: &str, subject: &S) {
 ///
 /// `lane`: the generation in the lane's row. `lane-batch`: the batch's number in it. `incarnation`: recovery by the
 /// newest start alone. `key`: a known key is not written over. `key-expiry`: an expired one is. `key-forever`: no end is
-/// no expiry. `balance`: no wallet below zero. `running-balance`: the records before it count. `chunk-node` and
+/// no expiry. `order-moved`: an order moves on from where it stood. `retrieved`: what was read does not come back.
+/// `payout-pending`: a payout is decided once. `balance`: no wallet below zero. `running-balance`: the records before it count. `chunk-node` and
 /// `chunk-incarnation`: whose the chunk is. `chunk-lock`: it stays so until the end (`FOR SHARE`). `voucher`: its primary
 /// key. `give-back-key` and `give-back-vouchers`: what a stale record had claimed.
 pub const GUARDS: &[(&str, &str)] = &[
@@ -137,6 +152,9 @@ pub const GUARDS: &[(&str, &str)] = &[
     ("key", "a_known_key_is_answered_with_its_bytes"),
     ("key-expiry", "a_key_is_free_after_its_day"),
     ("key-forever", "a_key_kept_for_ever_has_no_end"),
+    ("order-moved", "an_order_that_moved_meanwhile_is_stale"),
+    ("retrieved", "a_voucher_that_was_read_does_not_come_back"),
+    ("payout-pending", "a_payout_is_decided_once"),
     ("balance", "a_debit_beyond_the_balance_is_stale"),
     ("running-balance", "the_balance_runs_through_a_batch"),
     ("chunk-node", "a_chunk_of_another_node_is_stale"),

@@ -12,8 +12,10 @@ use actor::message::HoldMoney;
 #[cfg(any(test, feature = "testing"))]
 use actor::probe::{Panic, Show};
 pub use hold::WalletHold;
+use tracing::instrument;
 
 use self::purse::Wish;
+use crate::SPANS;
 use crate::domain::ids::PartnerId;
 use crate::domain::money::Currency;
 use crate::store::Store;
@@ -37,6 +39,7 @@ impl Wallets {
     ///
     /// # Errors
     /// [`Undecided`] when the wallet could not decide in time: it is being read, others hold what it has, or too many wait.
+    #[instrument(name = "hold wallet", target = SPANS, level = "debug", skip_all, fields(%currency))]
     pub async fn set_aside(
         &self,
         partner_id: PartnerId,

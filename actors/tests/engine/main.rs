@@ -10,6 +10,7 @@ mod idempotency;
 mod nodes;
 mod orders;
 mod panics;
+mod payouts;
 mod refusals;
 mod shop;
 mod stock;

@@ -66,6 +66,7 @@ fn partner(partner_id: PartnerId, allowlist: &[&str], standing: Standing) -> Par
         scope: None,
         standing,
         limits: Limits::default(),
+        cancel_window_s: 86_400,
         approval_rule: None,
     }
 }

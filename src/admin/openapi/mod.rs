@@ -3,7 +3,9 @@
 mod catalogue;
 mod orders;
 mod partners;
+mod payouts;
 mod stock;
+mod vendors;
 mod watch;
 
 use std::sync::LazyLock;
@@ -18,7 +20,9 @@ use crate::openapi::{self, About, Operation};
 
 const PARTNERS: &str = "Partners";
 const CATALOGUE: &str = "Catalogue";
+const VENDORS: &str = "Vendors";
 const ORDERS: &str = "Orders";
+const PAYOUTS: &str = "Payouts";
 const STOCK: &str = "Stock";
 const WATCH: &str = "Watching";
 const SERVICE: &str = "Service";
@@ -26,7 +30,15 @@ const SERVICE: &str = "Service";
 const TAGS: &[(&str, &str)] = &[
     (PARTNERS, "Who may call, on which terms, and their money."),
     (CATALOGUE, "What can be ordered at all."),
-    (ORDERS, "What was ordered, by whom, and where it stands."),
+    (VENDORS, "Who vouchers are bought from, and how."),
+    (
+        ORDERS,
+        "What was ordered, by whom, and where it stands; deciding on it.",
+    ),
+    (
+        PAYOUTS,
+        "Money that partners have sent out, and what became of it.",
+    ),
     (
         STOCK,
         "Vouchers coming in, what became of them, taking them out of sale.",
@@ -39,7 +51,8 @@ const TAGS: &[(&str, &str)] = &[
 const OPERATOR: &str = "Operator";
 
 const DESCRIPTION: &str = "\
-What operators of Vouchsafe do: taking partners in, keeping the catalogue, importing stock, booking money.
+What operators of Vouchsafe do: taking partners in, keeping the catalogue and its vendors, importing stock, booking money, \
+deciding on orders and payouts.
 
 **Who calls.** Every request below `/admin/v1` carries `Authorization: Bearer` with an operator's token. A viewer looks, \
 an operator runs the business, an admin hands out access as well. Every write leaves an entry in the trail.
@@ -75,7 +88,9 @@ fn operations() -> Vec<Operation> {
     let mut all = Vec::new();
     all.extend(partners::operations());
     all.extend(catalogue::operations());
+    all.extend(vendors::operations());
     all.extend(orders::operations());
+    all.extend(payouts::operations());
     all.extend(stock::operations());
     all.extend(watch::operations());
     all.extend(openapi::anybodys(SERVICE));

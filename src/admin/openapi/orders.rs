@@ -1,17 +1,20 @@
 //! What is said of orders, as operators look at them.
 
+use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
+use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
 use vouchsafe_actors::domain::order::OrderStatus;
 
-use super::{ORDERS, looks};
+use super::{ORDERS, looks, writes_json};
+use crate::admin::decision::Because;
 use crate::admin::orders::OrderOfPartner;
 use crate::errors::Code;
 use crate::http::openapi::example_order;
 use crate::openapi::{Answer, Operation, filter, word};
 
-pub(super) fn operations() -> [Operation; 2] {
-    [search(), get()]
+pub(super) fn operations() -> [Operation; 5] {
+    [search(), get(), approve(), reject(), cancel()]
 }
 
 fn search() -> Operation {
@@ -42,7 +45,70 @@ fn get() -> Operation {
         .refuses(&[Code::OrderNotFound])
 }
 
-fn order() -> serde_json::Value {
+fn approve() -> Operation {
+    decides("/orders/{order_id}/approve", "approveOrder")
+        .says(
+            ORDERS,
+            "Approve an order",
+            "Lets an order go on that waits for approval: what is in stock is allocated at once, the rest is bought where it \
+             can be, and paid back where not.",
+        )
+        .answers(Answer::of::<OrderOfPartner<'_>>(200, "The order since.", order()))
+        .refuses(&[Code::OrderNotAwaitingApproval])
+}
+
+fn reject() -> Operation {
+    decides("/orders/{order_id}/reject", "rejectOrder")
+        .says(
+            ORDERS,
+            "Reject an order",
+            "Ends an order that waits for approval; all of it is paid back.",
+        )
+        .answers(Answer::of::<OrderOfPartner<'_>>(
+            200,
+            "The order since.",
+            refunded(),
+        ))
+        .refuses(&[Code::OrderNotAwaitingApproval])
+}
+
+fn cancel() -> Operation {
+    decides("/orders/{order_id}/cancel", "cancelOrder")
+        .says(
+            ORDERS,
+            "Cancel an order",
+            "Takes back what of an order was not retrieved, and pays it back; the partner's time to cancel does not bind. A \
+             second call answers as the first did.",
+        )
+        .answers(Answer::of::<OrderOfPartner<'_>>(200, "The order since.", refunded()))
+        .refuses(&[Code::OrderNotCancellable])
+}
+
+fn decides(path: &str, id: &'static str) -> Operation {
+    writes_json(HttpMethod::Post, path, id)
+        .path("order_id", "Which order.", OrderId::schema())
+        .takes::<Because>(json!({ "reason": "agreed with the buyer by telephone" }))
+        .refuses(&[Code::OrderNotFound, Code::IdempotencyInProgress])
+}
+
+fn refunded() -> Value {
+    let mut order = order();
+    let entered = |status: &str| json!({ "status": status, "at": "2026-11-20T12:05:00.123456Z", "by": "operator", "reason": null });
+    order["status"] = "REFUNDED".into();
+    order["fulfilled_from"] = Value::Null;
+    order["vouchers"] = json!([]);
+    order["refunded_amount"] = order["total_amount"].clone();
+    for item in order["items"].as_array_mut().into_iter().flatten() {
+        item["failed"] = item["quantity"].clone();
+        item["delivered"] = 0.into();
+    }
+    if let Some(timeline) = order["timeline"].as_array_mut() {
+        timeline.extend(["CANCELLED", "REFUNDED"].map(entered));
+    }
+    order
+}
+
+fn order() -> Value {
     let mut order = example_order();
     order["partner_id"] = "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f".into();
     order

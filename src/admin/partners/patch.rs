@@ -87,7 +87,7 @@ pub(super) struct LimitsPatch {
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
-struct Moment(#[serde(with = "time::serde::rfc3339")] OffsetDateTime);
+struct Moment(#[serde(with = "vouchsafe_actors::domain::moment")] OffsetDateTime);
 
 impl Moment {
     fn utc(self) -> OffsetDateTime {

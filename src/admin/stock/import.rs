@@ -23,10 +23,10 @@ use vouchsafe_actors::domain::product::{ExpiryKind, Product, Sku};
 use super::blocks::{Block, Blocks};
 use super::intake;
 use super::rows::{Calendar, Format, Parsed, Reason, Rejection};
-use crate::admin::body::{broken, media_type, plain};
 use crate::admin::catalogue::no_product;
 use crate::admin::operator::{Operator, Role};
-use crate::admin::products::parse_date;
+use crate::body::{broken, check_plain, media_type};
+use crate::day;
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
 use crate::store::{By, ImportTarget, Imported, StockBatch};
@@ -59,7 +59,7 @@ pub(in crate::admin) async fn import(
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let by = operator.may(Role::Operator)?;
-    plain(request.headers())?;
+    check_plain(request.headers())?;
     let format = match media_type(request.headers()).as_deref() {
         Some("text/csv") => Format::Csv(None),
         Some("application/x-ndjson") => Format::Ndjson,
@@ -141,7 +141,7 @@ fn fixed_date(product: &Product) -> Option<time::Date> {
         .value
         .as_ref()
         .filter(|_| policy.kind == ExpiryKind::FixedDate);
-    value.and_then(|value| parse_date(value.as_str()?))
+    value.and_then(|value| day::parse(value.as_str()?))
 }
 
 /// Commits each block while the next one is read and sealed.

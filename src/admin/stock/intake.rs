@@ -34,6 +34,7 @@ pub(super) fn seal(
             blind_index: vault.blind_index(&target.brand, &row.code),
             sealed: vault.seal(code_id, &target.sku, &row.code)?,
             expiry: row.expiry,
+            vendor_reference: None,
         })
     };
     let vouchers = rows
@@ -45,6 +46,7 @@ pub(super) fn seal(
         target: target.clone(),
         vouchers,
         stock_ids: ids.stock,
+        purchase_id: None,
     })
 }
 

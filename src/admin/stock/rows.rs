@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::blocks::{Block, MAX_LINE_BYTES};
 use super::csv::{Columns, HeaderFault};
 use super::ndjson;
-use crate::admin::products::parse_date;
+use crate::day;
 use crate::vault::code::{CodeParts, InvalidCode, VoucherCode};
 
 /// What some editors put before a text.
@@ -154,7 +154,7 @@ impl Calendar {
     pub(super) fn row(self, texts: &Texts<'_>) -> Result<Row, Reason> {
         let code = VoucherCode::parse(texts.parts)?;
         let expiry = match texts.expiry.map(str::trim).filter(|text| !text.is_empty()) {
-            Some(text) => Some(parse_date(text).ok_or(Reason::NotADate)?),
+            Some(text) => Some(day::parse(text).ok_or(Reason::NotADate)?),
             None => self.otherwise,
         };
         match expiry {

@@ -46,7 +46,7 @@ within 300 seconds of ours) and `X-Signature: t=<timestamp>,v1=<hex>`, the HMAC-
 body, joined without a separator, under the API secret. The path is the one of the request line, `/api/v1/orders`; a \
 signed request has no query string. The signature does not cover `Idempotency-Key`: TLS and the allowlist do.
 
-**Repeating.** POST /orders takes an `Idempotency-Key`: the same request under the same key is executed once, and its \
+**Repeating.** POST /orders and POST /payouts take an `Idempotency-Key`: the same request under the same key is executed once, and its \
 answer is given again for 24 hours, with `Idempotent-Replayed: true`.
 
 **Money** is a JSON number with the decimals of its currency, exact: read it as a decimal.
@@ -84,8 +84,12 @@ fn operations() -> Vec<Operation> {
         orders::list(),
         orders::get(),
         orders::codes(),
+        orders::cancel(),
         money::list_wallets(),
         money::list_transactions(),
+        money::request_payout(),
+        money::list_payouts(),
+        money::get_payout(),
         credentials::rotate(),
     ];
     all.extend(openapi::anybodys(SERVICE));

@@ -11,6 +11,7 @@ use super::{ORDERS, identified, signed};
 use crate::access::idempotency::MAX_KEY_LENGTH;
 use crate::errors::Code;
 use crate::http::OrderBody;
+use crate::http::orders::cancel::CancelRequest;
 use crate::http::orders::request::OrderRequest;
 use crate::http::vouchers::Codes;
 use crate::openapi::{Answer, Header, Operation, filter, text, word};
@@ -114,13 +115,34 @@ pub(super) fn codes() -> Operation {
         .refuses(&[Code::OrderNotFound, Code::OrderNotReady])
 }
 
+/// `POST /orders/{order_id}/cancel`.
+pub(super) fn cancel() -> Operation {
+    signed(HttpMethod::Post, "/orders/{order_id}/cancel", "cancelOrder")
+        .says(
+            ORDERS,
+            "Cancel an order",
+            "All vouchers go back, and all money returns to the wallet. Possible while no code of the order was retrieved, \
+             within the time that was agreed (a day, unless you were told otherwise), before the first voucher expires, and \
+             for vouchers that were bought for the order only where their product takes them back. A second call is answered \
+             as the first one was.",
+        )
+        .path("order_id", "Which order.", OrderId::schema())
+        .may_take::<CancelRequest>(json!({ "reason": "ordered twice" }))
+        .answers(Answer::of::<OrderBody<'_>>(
+            200,
+            "The order, refunded.",
+            cancelled(),
+        ))
+        .refuses(&[Code::OrderNotFound, Code::OrderNotCancellable, Code::ValidationFailed])
+}
+
 fn placed(status: u16, description: &'static str, example: Value) -> Answer {
     Answer::of::<OrderBody<'_>>(status, description, example)
         .with(Header::Location)
         .with(Header::Replayed)
 }
 
-fn key() -> Object {
+pub(super) fn key() -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)
         .min_length(Some(1))
@@ -155,6 +177,25 @@ pub(crate) fn delivered() -> Value {
         "created_at": at,
         "updated_at": at,
     })
+}
+
+fn cancelled() -> Value {
+    let mut order = delivered();
+    let at = order["created_at"].clone();
+    order["status"] = json!("REFUNDED");
+    order["fulfilled_from"] = Value::Null;
+    order["items"][0]["delivered"] = json!(0);
+    order["items"][0]["failed"] = json!(1);
+    order["vouchers"] = json!([]);
+    order["refunded_amount"] = order["total_amount"].clone();
+    for (status, reason) in [("CANCELLED", json!("ordered twice")), ("REFUNDED", Value::Null)] {
+        let milestone = json!({ "status": status, "at": at, "by": "partner", "reason": reason });
+        order["timeline"]
+            .as_array_mut()
+            .into_iter()
+            .for_each(|timeline| timeline.push(milestone.clone()));
+    }
+    order
 }
 
 fn pending() -> Value {

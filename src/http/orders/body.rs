@@ -49,10 +49,10 @@ pub struct OrderBody<'a> {
     /// How it came here, oldest first.
     timeline: &'a [Milestone],
     /// When it was accepted.
-    #[serde(with = "time::serde::rfc3339")]
+    #[serde(with = "vouchsafe_actors::domain::moment")]
     created_at: OffsetDateTime,
     /// When something about it last changed.
-    #[serde(with = "time::serde::rfc3339")]
+    #[serde(with = "vouchsafe_actors::domain::moment")]
     updated_at: OffsetDateTime,
 }
 

@@ -1,7 +1,9 @@
 //! `/orders`: placing one, reading one, listing them.
 
 pub mod body;
+pub(in crate::http) mod cancel;
 mod list;
+mod lost;
 pub mod request;
 mod waiting;
 
@@ -46,6 +48,7 @@ pub async fn place(
         }
         _ => None,
     };
+    let is_lost = lost::is_lost(service.environment, &wanted);
     let command = PlaceOrder {
         partner_id,
         key,
@@ -56,6 +59,7 @@ pub async fn place(
         earlier_orders,
     };
     match flows::place_order(&service.engine, command, &JsonWording).await {
+        Ok(Placed::Fresh(answer)) if is_lost && answer.status < 300 => Ok(lost::drop_connection()),
         Ok(Placed::Fresh(answer)) => Ok(answered(answer, false)),
         Ok(Placed::Replayed(answer)) => Ok(answered(answer, true)),
         Err(error) => Err(not_placed(error)),
@@ -63,7 +67,7 @@ pub async fn place(
 }
 
 /// What is wrong with a body matters less than that its key belongs to another one (contract §5).
-async fn unless_reused(
+pub(super) async fn unless_reused(
     service: &Service,
     key: KeyHash,
     fingerprint: Fingerprint,

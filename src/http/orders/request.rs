@@ -289,7 +289,7 @@ mod tests {
         }
         assert_eq!(field(br#"{"items":[["p",25,1]]}"#), "items[0]");
         assert_eq!(field(br#"{"items":[]}"#), "items");
-        assert_eq!(field(br"{}"), "body");
+        assert_eq!(field(br"{}"), "items");
         assert_eq!(field(&order(r#","currency":"usd""#)), "currency");
         assert_eq!(field(&order(r#","colour":"red""#)), "colour");
         assert_eq!(

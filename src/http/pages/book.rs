@@ -25,7 +25,7 @@ macro_rules! partner_docs {
 }
 
 /// The pages in the order in which they are read: file, name in the navigation, text.
-pub(super) const PAGES: [(&str, &str, &str); 9] = [
+pub(super) const PAGES: [(&str, &str, &str); 10] = [
     ("README.md", "Overview", partner_docs!("README.md")),
     ("quick-start.md", "Quick start", partner_docs!("quick-start.md")),
     ("signing.md", "Signing", partner_docs!("signing.md")),
@@ -36,6 +36,7 @@ pub(super) const PAGES: [(&str, &str, &str); 9] = [
     ),
     ("orders.md", "Orders", partner_docs!("orders.md")),
     ("lists.md", "Lists", partner_docs!("lists.md")),
+    ("payouts.md", "Payouts", partner_docs!("payouts.md")),
     ("errors.md", "Errors", partner_docs!("errors.md")),
     ("limits.md", "Limits", partner_docs!("limits.md")),
     ("versioning.md", "Versioning", partner_docs!("versioning.md")),

@@ -46,7 +46,7 @@ pub struct ShownProduct<'a> {
     /// Whether it is no longer sold.
     discontinued: bool,
     /// When an operator last changed it.
-    #[serde(with = "time::serde::rfc3339")]
+    #[serde(with = "vouchsafe_actors::domain::moment")]
     updated_at: OffsetDateTime,
 }
 

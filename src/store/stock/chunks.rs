@@ -2,9 +2,8 @@
 //!
 //! Rule: a chunk is found by the range of its stock ids, so no id of another chunk may lie within it.
 
+use vouchsafe_actors::domain::stock::CHUNK_VOUCHERS;
 use vouchsafe_actors::domain::voucher::Expiry;
-
-use crate::store::CHUNK_VOUCHERS;
 
 /// A chunk to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

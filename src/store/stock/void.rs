@@ -131,9 +131,8 @@ async fn take_chunks(connection: &mut PgConnection, chunks: &[i64]) -> Result<u6
         "INSERT INTO allocations (stock_id, taken_out)
          SELECT s.stock_id, 'void'
            FROM chunks AS c
-           JOIN stock AS s ON s.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
+          CROSS JOIN LATERAL free_stock(c.first_stock_id, c.last_stock_id, '-infinity') AS s
           WHERE c.chunk_id = ANY ($1)
-            AND NOT EXISTS (SELECT FROM allocations AS a WHERE a.stock_id = s.stock_id)
           ORDER BY s.stock_id
          ON CONFLICT (stock_id) DO NOTHING",
     )

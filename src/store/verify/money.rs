@@ -102,4 +102,41 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                     ) AS d USING (partner_id, currency)
              WHERE COALESCE(w.pending_orders, 0) <> COALESCE(d.due, 0)",
     },
+    Invariant {
+        name: "money.payout",
+        says: "a payout took its amount from its wallet, and gave it back if it was not made",
+        sql: "
+            SELECT format('payout %s is %s: amount %s, moved %s', payout_id, y.status, y.amount, l.net)
+              FROM payouts AS y
+              FULL JOIN (
+                    SELECT partner_id, currency, payout_id, sum(amount) AS net
+                      FROM ledger
+                     WHERE payout_id IS NOT NULL
+                     GROUP BY partner_id, currency, payout_id
+                    ) AS l USING (partner_id, currency, payout_id)
+             WHERE l.net IS DISTINCT FROM CASE WHEN y.status IN ('PENDING', 'PAID') THEN -y.amount ELSE 0 END",
+    },
+    Invariant {
+        name: "money.pending_payouts",
+        says: "what a wallet has pending for payouts is the sum of those that are neither paid nor over",
+        sql: "
+            SELECT format('wallet %s %s: pending %s, due %s', partner_id, currency, w.pending_payouts, d.due)
+              FROM wallets AS w
+              FULL JOIN (
+                    SELECT partner_id, currency, sum(amount) AS due
+                      FROM payouts
+                     WHERE status = 'PENDING'
+                     GROUP BY partner_id, currency
+                    ) AS d USING (partner_id, currency)
+             WHERE COALESCE(w.pending_payouts, 0) <> COALESCE(d.due, 0)",
+    },
+    Invariant {
+        name: "payout.stages",
+        says: "a payout is decided once, and its timeline ends at its status",
+        sql: "
+            SELECT format('payout %s is %s, %s entries', y.payout_id, y.status, jsonb_array_length(y.timeline))
+              FROM payouts AS y
+             WHERE y.status IS DISTINCT FROM y.timeline -> -1 ->> 'status'
+                OR jsonb_array_length(y.timeline) <> CASE y.status WHEN 'PENDING' THEN 1 ELSE 2 END",
+    },
 ];

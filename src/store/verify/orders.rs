@@ -26,6 +26,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                       JOIN stock AS s ON s.stock_id = a.stock_id
                       JOIN chunks AS c ON c.chunk_id = s.chunk_id
                      WHERE a.order_id IS NOT NULL
+                       AND a.returned_at IS NULL
                      GROUP BY a.partner_id, a.order_id, a.line, c.product_id, c.denomination
                     ) AS h
                 ON h.partner_id = o.partner_id
@@ -64,11 +65,12 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                     ) AS l
              WHERE l.over
                 OR CASE o.status
-                   WHEN 'PENDING' THEN l.delivered > 0
+                   WHEN 'PENDING' THEN l.delivered > 0 OR l.failed > 0
+                   WHEN 'PROCESSING' THEN l.delivered > 0
                    WHEN 'PARTIALLY_DELIVERED' THEN l.delivered NOT BETWEEN 1 AND l.quantity - 1
                    WHEN 'DELIVERED' THEN l.delivered <> l.quantity
                    WHEN 'CANCELLED' THEN l.delivered > 0
-                   WHEN 'REFUNDED' THEN l.delivered > 0 OR o.refunded <> o.total
+                   WHEN 'REFUNDED' THEN l.failed <> l.quantity OR o.refunded <> o.total
                    ELSE false
                    END
                 OR (o.fulfilled_from IS NULL) <> (l.delivered = 0)",
@@ -116,6 +118,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                         ('PARTIALLY_DELIVERED', 'DELIVERED'),
                         ('PARTIALLY_DELIVERED', 'CANCELLED'),
                         ('DELIVERED', 'CANCELLED'),
+                        ('DELIVERED', 'PARTIALLY_DELIVERED'),
                         ('CANCELLED', 'REFUNDED')
                         )
                    END
@@ -123,6 +126,34 @@ pub(super) const INVARIANTS: &[Invariant] = &[
             SELECT format('order %s is %s, its timeline ends at %s', o.order_id, o.status, o.timeline -> -1 ->> 'status')
               FROM orders AS o
              WHERE o.status IS DISTINCT FROM o.timeline -> -1 ->> 'status'",
+    },
+    Invariant {
+        name: "order.currency",
+        says: "an order that waits is in the currency of its products",
+        sql: "
+            SELECT format('order %s in %s, product %s', o.order_id, o.currency, l ->> 'p')
+              FROM orders AS o
+             CROSS JOIN jsonb_array_elements(o.lines) AS l
+              JOIN products AS p ON p.product_id = l ->> 'p'
+             WHERE NOT o.closed AND p.currency <> o.currency",
+    },
+    Invariant {
+        name: "purchase.line",
+        says: "what is bought is of a line of an order, no more than it asked for, and kept for nobody once nothing more comes",
+        sql: "
+            SELECT format('purchase %s of order %s, line %s: %s codes of %s', p.purchase_id, p.order_id, p.line, b.codes,
+                          p.quantity)
+              FROM purchases AS p
+              LEFT JOIN orders AS o ON o.partner_id = p.partner_id AND o.order_id = p.order_id
+              LEFT JOIN (
+                    SELECT purchase_id, count(*) AS codes FROM codes WHERE purchase_id IS NOT NULL GROUP BY purchase_id
+                    ) AS b ON b.purchase_id = p.purchase_id
+              LEFT JOIN chunks AS k ON k.purchase_id = p.purchase_id
+             WHERE (o.lines -> p.line ->> 'p', (o.lines -> p.line ->> 'd')::bigint)
+                   IS DISTINCT FROM (p.product_id, p.denomination)
+                OR p.quantity > (o.lines -> p.line ->> 'q')::bigint
+                OR b.codes > p.quantity
+                OR (p.ended AND k.chunk_id IS NOT NULL)",
     },
     Invariant {
         name: "order.moment",

@@ -5,11 +5,16 @@ use super::Invariant;
 pub(super) const INVARIANTS: &[Invariant] = &[
     Invariant {
         name: "stock.once",
-        says: "a code is in stock once",
+        says: "of all stock rows of a code one is not returned: it is free, somebody's, or out of sale",
         sql: "
             SELECT format('code %s: %s stock rows', c.code_id, count(s.stock_id))
               FROM codes AS c
-              LEFT JOIN stock AS s ON s.code_id = c.code_id
+              LEFT JOIN (
+                    SELECT s.stock_id, s.code_id
+                      FROM stock AS s
+                      LEFT JOIN allocations AS a ON a.stock_id = s.stock_id
+                     WHERE a.returned_at IS NULL
+                    ) AS s ON s.code_id = c.code_id
              GROUP BY c.code_id
             HAVING count(s.stock_id) <> 1",
     },
@@ -43,7 +48,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
             SELECT format('chunk %s has no rows', k.chunk_id)
               FROM chunks AS k
              WHERE NOT EXISTS (
-                    SELECT FROM stock AS s WHERE s.stock_id BETWEEN k.first_stock_id AND k.last_stock_id
+                    SELECT FROM stock AS s WHERE s.chunk_id = k.chunk_id
                     )",
     },
     Invariant {

@@ -55,7 +55,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                 OR e.tale ->> 'c' <> o.currency
                 OR (e.tale ->> 'n')::integer <> e.first_sequence
                 OR e.count <> (
-                    SELECT sum(CASE WHEN jsonb_typeof(s) = 'object' THEN (s -> 'i' ->> 'n')::integer ELSE 1 END)
+                    SELECT sum(COALESCE((s -> 'i' ->> 'n')::integer, 1))
                       FROM jsonb_array_elements(e.tale -> 's') AS s
                     )",
     },
@@ -148,6 +148,48 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                     ) AS a USING (transaction)
              WHERE (a.after ->> 'amount_minor')::bigint IS DISTINCT FROM l.amount
                 OR (a.after ->> 'balance_minor')::bigint IS DISTINCT FROM l.balance_after",
+    },
+    Invariant {
+        name: "decision.audited",
+        says: "what operators decided on orders and payouts is in the trail as it was decided, and the trail tells of \
+               nothing else",
+        // What is paid back follows from the decision to cancel.
+        sql: "
+            SELECT format('%s: %s %s, trail entries %s', subject, d.decisions, verb, a.entries)
+              FROM (
+                    SELECT 'ord_' || replace(o.order_id::text, '-', '') AS subject,
+                           CASE m ->> 'status' WHEN 'PROCESSING' THEN 'approved' ELSE 'ended' END AS verb,
+                           COALESCE(m ->> 'reason', '') AS reason,
+                           count(*) AS decisions
+                      FROM orders AS o
+                     CROSS JOIN jsonb_array_elements(o.timeline) AS m
+                     WHERE m ->> 'by' = 'operator' AND m ->> 'status' <> 'REFUNDED'
+                     GROUP BY 1, 2, 3
+                     UNION ALL
+                    SELECT 'po_' || replace(y.payout_id::text, '-', ''), y.amount || ' ' || (m ->> 'status'),
+                           COALESCE(m ->> 'reason', ''), count(*)
+                      FROM payouts AS y
+                     CROSS JOIN jsonb_array_elements(y.timeline) AS m
+                     WHERE m ->> 'by' = 'operator'
+                     GROUP BY 1, 2, 3
+                    ) AS d
+              FULL JOIN (
+                    SELECT subject,
+                           CASE action
+                               WHEN 'order.approve' THEN 'approved'
+                               WHEN 'order.reject' THEN 'ended'
+                               WHEN 'order.cancel' THEN 'ended'
+                               ELSE (after ->> 'amount_minor') || ' ' || (after ->> 'status')
+                           END AS verb,
+                           COALESCE(after ->> 'reason', '') AS reason,
+                           count(*) AS entries
+                      FROM audit_log
+                     WHERE action IN ('order.approve', 'order.reject', 'order.cancel',
+                                      'payout.pay', 'payout.reject', 'payout.fail')
+                     GROUP BY 1, 2, 3
+                    ) AS a
+                USING (subject, verb, reason)
+             WHERE d.decisions IS DISTINCT FROM a.entries",
     },
     Invariant {
         name: "access.partner",

@@ -67,7 +67,9 @@ const FILL_TRAIL: &str = "
            CASE WHEN i < 10 THEN 'alice' ELSE 'bob' END,
            CASE WHEN i < 10 THEN 'stock.void' ELSE 'product.put' END,
            'p' || i
-      FROM generate_series(1, 100000) AS i";
+      FROM generate_series(1, 100000) AS i;
+    INSERT INTO audit_log (at, operator, action, subject)
+    SELECT '2025-01-01Z', 'a partner', 'codes.retrieve', 'o' || i FROM generate_series(1, 100000) AS i";
 
 const ANALYZE: &str = "ANALYZE partners, wallets, orders, stock, allocations, ledger, audit_log";
 

@@ -18,6 +18,9 @@ pub(super) const FIELD: &str = "CNRYFIELD";
 pub(super) const PRODUCT: &str = "CNRYPRODUCT";
 pub(super) const KEY: &str = "CNRYKEY";
 pub(super) const METADATA: &str = "CNRYMETADATA";
+pub(super) const VENDOR: &str = "CNRYVENDOR";
+/// A bank account that money is paid out to.
+pub(super) const ACCOUNT: &str = "CNRYACCOUNT0815";
 
 /// The tables that take what is planted: each is made to refuse it, and to complain of the row.
 const TABLES: [&str; 7] = [
@@ -43,6 +46,7 @@ pub(super) struct Aviary {
     partner: Partner,
     sale: Sale,
     pub(super) seen: Vec<Seen>,
+    payout_id: String,
 }
 
 impl Aviary {
@@ -57,6 +61,7 @@ impl Aviary {
             partner,
             sale,
             seen: Vec::new(),
+            payout_id: String::new(),
         }
     }
 
@@ -112,7 +117,7 @@ impl Aviary {
         self.manage(Method::POST, &path, "text/csv", body).await
     }
 
-    /// What everybody does every day: import, order, replay, read the codes, void one. Gives the order's id.
+    /// What everybody does every day: import, order, replay, read the codes, void one, put a vendor. Gives the order's id.
     pub(super) async fn an_ordinary_day(&mut self) -> String {
         let lines: String = (0..9)
             .map(|n| format!("{CODE}-{n},{CODE}-PIN-{n},{CODE}-SERIAL-{n},https://redeem.test/{CODE}/{n},\n"))
@@ -137,7 +142,33 @@ impl Aviary {
             .manage(Method::POST, "/admin/v1/stock/void", "application/json", &void)
             .await;
         assert_eq!(accepted(&void, 200)["voided"], 1);
+        let vendor =
+            json!({ "adapter": "http", "url": "https://vendor.test", "credentials": format!("{VENDOR}-1") });
+        let (path, vendor) = ("/admin/v1/vendors/acme-cards", vendor.to_string());
+        accepted(
+            &self.manage(Method::PUT, path, "application/json", &vendor).await,
+            201,
+        );
+        self.pay_out().await;
         order_id
+    }
+
+    /// A payout to a bank account, asked for twice and read.
+    async fn pay_out(&mut self) {
+        let destination = json!({ "type": "bank_account", "iban": format!("{ACCOUNT}-1234") });
+        let wish = json!({ "amount": 1, "currency": "USD", "destination": destination }).to_string();
+        let path = "/api/v1/payouts";
+        let first = self.ask(Method::POST, path, "payout", &wish).await;
+        let payout = accepted(&first, 202);
+        assert_eq!(payout["destination"]["iban"], "****1234");
+        assert_eq!(
+            self.ask(Method::POST, path, "payout", &wish).await.body,
+            first.body
+        );
+        payout["payout_id"]
+            .as_str()
+            .unwrap()
+            .clone_into(&mut self.payout_id);
     }
 
     /// What partners and operators get wrong: codes in the wrong field, in lines and bodies that are none.
@@ -177,6 +208,11 @@ impl Aviary {
                 json!({ "denominations": STRAY_CODE, FIELD: STRAY_CODE }),
             ),
             (Method::POST, "/admin/v1/stock/void", void),
+            (
+                Method::PUT,
+                "/admin/v1/vendors/acme-cards",
+                json!({ "adapter": "http", "credentials": [VENDOR] }),
+            ),
             (
                 Method::POST,
                 "/admin/v1/partners",
@@ -233,6 +269,8 @@ impl Aviary {
             ("{category_id}", "retail".to_owned()),
             ("{currency}", "USD".to_owned()),
             ("{credential_id}", STRAY_CODE.to_owned()),
+            ("{vendor_id}", "mock".to_owned()),
+            ("{payout_id}", self.payout_id.clone()),
         ];
         let filled = |template: &str| {
             let fill = |path: String, (name, value): &(&str, String)| path.replace(name, value);

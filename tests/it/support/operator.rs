@@ -171,7 +171,7 @@ impl Operator {
     /// Makes a product, or replaces it, by a product of 25 USD with these changes.
     pub(crate) async fn change(&mut self, product_id: &str, changes: Value) {
         let mut product = json!({
-            "name": "A product", "brand": product_id, "category_id": "retail", "vendor": "mock",
+            "name": "A product", "brand": product_id, "category_id": "retail", "vendor": "by-hand",
             "currency": "USD", "countries": ["US"], "denominations": ["25"],
             "expiry_policy": { "type": "NONE" }, "redemption": { "instructions": "", "terms": "" }, "route": "stock",
         });

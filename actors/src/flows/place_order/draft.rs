@@ -8,7 +8,7 @@ use super::{Decision, PlaceOrder, Wording};
 use crate::domain::answer::{Answer, Keep};
 use crate::domain::event::EventBundle;
 use crate::domain::ids::{OrderId, TransactionId, VoucherId};
-use crate::domain::ledger::{LedgerKind, Movement};
+use crate::domain::ledger::{LedgerKind, Movement, PendingShift};
 use crate::domain::money::Amount;
 use crate::domain::order::{Order, PricedOrder};
 use crate::domain::product::Sku;
@@ -61,14 +61,20 @@ impl Draft<'_> {
             currency: order.total.currency,
             kind: LedgerKind::Debit,
             amount: Amount::from_minor(-order.total.amount.minor()),
-            pending_orders: pending,
             order_id: Some(order.order_id),
+            payout_id: None,
             reference: order.reference.clone(),
             booked_by: None,
         };
         let kept = self.kept(wording.accepted(&order));
+        let pending = (pending != Amount::ZERO).then_some(PendingShift {
+            currency: order.total.currency,
+            orders: pending,
+            payouts: Amount::ZERO,
+        });
         Record {
             movement: Some(movement),
+            pending,
             events: Some(EventBundle::accepted(&order)),
             order: Some(order),
             ..kept
@@ -82,13 +88,7 @@ impl Draft<'_> {
             answer,
             keep: Keep::Day,
         };
-        Record {
-            partner_id: self.command.partner_id,
-            claim,
-            order: None,
-            movement: None,
-            events: None,
-        }
+        Record::answering(self.command.partner_id, claim)
     }
 }
 
@@ -99,13 +99,14 @@ fn allot(priced: &PricedOrder, stock: &[StockHold]) -> Vec<Allocation> {
         .map(|hold| (hold.sku(), hold.vouchers().iter().copied().collect()));
     let mut held: HashMap<&Sku, VecDeque<Shelved>> = held.collect();
     let mut allotted = Vec::new();
-    for line in &priced.lines {
+    for (number, line) in (0..).zip(&priced.lines) {
         let vouchers = held
             .get_mut(&line.sku)
             .into_iter()
             .flat_map(|v| v.drain(..line.quantity as usize));
         allotted.extend(vouchers.map(|voucher| Allocation {
             voucher_id: VoucherId::generate(),
+            line: number,
             sku: line.sku.clone(),
             voucher,
         }));

@@ -25,6 +25,9 @@ pub(super) const PRICE: i64 = 1_000;
 pub(super) const SHORT: Verdict = Verdict::Stale(Stale::Balance);
 pub(super) const GONE: Verdict = Verdict::Stale(Stale::Stock);
 
+/// The verdict of a record whose order, payout or retrieval is not what it was.
+pub(super) const MOVED: Verdict = Verdict::Stale(Stale::Moved);
+
 /// What most cases sell.
 pub(super) fn gift() -> Sku {
     build::sku("gift", PRICE)

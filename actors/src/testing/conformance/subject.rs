@@ -8,6 +8,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use crate::domain::answer::{KeyHash, KnownAnswer};
 use crate::domain::ids::{OrderId, PartnerId, StockId};
 use crate::domain::ledger::{Receipt, WalletKey};
@@ -61,8 +63,14 @@ pub trait Subject {
     /// Imports vouchers as one chunk that nobody owns; in the order of `expiries`. Its product is sold in USD.
     fn add_chunk(&self, sku: &Sku, expiries: &[Expiry]) -> impl Future<Output = Vec<Shelved>>;
 
+    /// Keeps the chunk of these vouchers for the order of a purchase, or for nobody any more.
+    fn keep_for(&self, vouchers: &[Shelved], purchase_id: Option<Uuid>) -> impl Future<Output = ()>;
+
     /// Takes a free voucher out.
     fn void(&self, stock_id: StockId) -> impl Future<Output = ()>;
+
+    /// Reads the codes of an order, past every lane.
+    fn retrieve(&self, partner_id: PartnerId, order_id: OrderId) -> impl Future<Output = ()>;
 
     /// Adds money to a wallet, past every lane.
     fn top_up(&self, wallet: WalletKey, amount: Amount) -> impl Future<Output = ()>;
@@ -90,6 +98,9 @@ pub trait Subject {
 
     /// What was debited for orders that are not delivered yet.
     fn pending_orders(&self, wallet: WalletKey) -> impl Future<Output = Amount>;
+
+    /// What left for payouts that are not paid yet.
+    fn pending_payouts(&self, wallet: WalletKey) -> impl Future<Output = Amount>;
 
     /// The ledger of a wallet, oldest first.
     fn ledger(&self, wallet: WalletKey) -> impl Future<Output = Vec<Entry>>;

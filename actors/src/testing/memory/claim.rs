@@ -3,13 +3,15 @@
 //! Rule: what expires first is claimed first. A chunk that a running commit stands on is passed over, and announced as
 //! the next one, so that nobody thinks the SKU sold out.
 
+use uuid::Uuid;
+
 use super::MemoryDatabase;
 use super::lock::Lock;
 use super::state::State;
 use super::tables::{ChunkRow, DbTime, Owner, Tables};
 use crate::domain::ids::{ChunkId, StockId};
 use crate::domain::stock::{ClaimedChunk, ClaimedStock, StockRequest};
-use crate::domain::voucher::Expiry;
+use crate::domain::voucher::{Expiry, Shelved};
 
 /// A chunk with vouchers that can be sold.
 struct Candidate {
@@ -38,6 +40,39 @@ impl MemoryDatabase {
         let now = self.now();
         self.with(|state| claim(state, by, request, now))
     }
+
+    /// Takes what was bought under a purchase and is kept for its order.
+    pub(super) fn claim_bought(&self, by: &Owner, purchase: Uuid) -> Vec<Shelved> {
+        self.with(|state| claim_bought(state, by, purchase))
+    }
+}
+
+/// Chunks that a commit stands on stay whose they are: it would have been waited for.
+fn claim_bought(state: &mut State, by: &Owner, purchase: Uuid) -> Vec<Shelved> {
+    if !state.tables.is_current(by) {
+        return Vec::new();
+    }
+    let State { tables, locks, .. } = state;
+    let kept = tables.chunks.iter_mut().filter(|(chunk_id, chunk)| {
+        chunk.purchase == Some(purchase) && !locks.is_held(&Lock::Chunk(**chunk_id))
+    });
+    let own: Vec<ChunkId> = kept
+        .map(|(chunk_id, chunk)| {
+            chunk.owner = Some(by.clone());
+            *chunk_id
+        })
+        .collect();
+    let vouchers = own.iter().flat_map(|chunk_id| {
+        let free = tables.free(&tables.chunks[chunk_id]).into_iter();
+        free.map(|(stock_id, expiry)| Shelved {
+            expiry,
+            stock_id,
+            chunk_id: *chunk_id,
+        })
+    });
+    let mut vouchers: Vec<Shelved> = vouchers.collect();
+    vouchers.sort_unstable();
+    vouchers
 }
 
 fn claim(state: &mut State, by: &Owner, request: &StockRequest, now: DbTime) -> ClaimedStock {
@@ -79,7 +114,7 @@ fn offer(tables: &Tables, by: &Owner, request: &StockRequest, now: DbTime) -> Of
     let of_sku = tables
         .chunks
         .iter()
-        .filter(|(_, chunk)| chunk.sku == request.sku && !chunk.emptied);
+        .filter(|(_, chunk)| chunk.sku == request.sku && !chunk.emptied && chunk.purchase.is_none());
     for (chunk_id, chunk) in of_sku {
         let mut vouchers = tables.free(chunk);
         if vouchers.is_empty() {

@@ -8,6 +8,7 @@
 //! | fence | lane | the batch: the lane's generation is another |
 //! | poison | | the batch: a text that no table takes |
 //! | keys | keys | the batch: one key twice; a record whose key is known |
+//! | orders | orders, payouts | a record whose order or payout moved on, or whose voucher was read before it comes back |
 //! | wallets | wallets | a record whose debit is not covered |
 //! | chunks | chunks, shared | a record whose vouchers are another's |
 //! | vouchers | vouchers | a record whose voucher is taken |
@@ -20,15 +21,15 @@ mod write;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use self::verify::{duplicate, has_poison, is_own, known, taken, uncovered};
+use self::verify::{duplicate, has_poison, is_own, known, moved, taken, uncovered};
 use self::write::{leave_behind, write_record};
 use super::MemoryDatabase;
 use super::guard::Guard;
 use super::lock::{Lock, LockTimeout, Transaction};
 use super::tables::{DbTime, LaneId, Owner};
-use crate::domain::ledger::WalletKey;
+use crate::domain::ids::{OrderId, PayoutId};
 use crate::domain::voucher::Shelved;
-use crate::journal::{Record, Stale, Verdict};
+use crate::journal::{PayoutChange, Record, Stale, Verdict};
 use crate::store::CommitError;
 
 /// What a record is refused for: its wallet is short, or a voucher of it gone.
@@ -74,6 +75,7 @@ pub(super) async fn execute(
     batch.fence().await?;
     batch.refuse_poison()?;
     batch.claim_keys(db).await?;
+    batch.check_orders().await?;
     batch.check_wallets().await?;
     batch.check_chunks().await?;
     batch.claim_vouchers().await?;
@@ -152,10 +154,30 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
+    async fn check_orders(&mut self) -> Result<(), CommitError> {
+        let orders: BTreeSet<_> = self
+            .standing()
+            .filter_map(|(_, record)| changed(record))
+            .collect();
+        for order_id in orders {
+            self.tx.lock(Lock::Order(order_id)).await?;
+        }
+        let payouts: BTreeSet<_> = self
+            .standing()
+            .filter_map(|(_, record)| decided(record))
+            .collect();
+        for payout_id in payouts {
+            self.tx.lock(Lock::Payout(payout_id)).await?;
+        }
+        let stale = self.tx.read(|state| moved(state, self.standing()));
+        self.refuse(&stale, Stale::Moved);
+        Ok(())
+    }
+
     async fn check_wallets(&mut self) -> Result<(), CommitError> {
         let wallets: BTreeSet<_> = self
             .standing()
-            .filter_map(|(_, record)| wallet_of(record))
+            .filter_map(|(_, record)| record.wallet())
             .collect();
         for wallet in wallets {
             self.tx.lock(Lock::Wallet(wallet)).await?;
@@ -237,19 +259,17 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// The wallet that the record moves money in.
-pub(super) fn wallet_of(record: &Record) -> Option<WalletKey> {
-    let movement = record.movement.as_ref()?;
-    Some(WalletKey {
-        partner_id: record.partner_id,
-        currency: movement.currency,
-    })
+fn held(record: &Record) -> impl Iterator<Item = Shelved> {
+    record.issued().map(|(_, allocation)| allocation.voucher)
 }
 
-fn held(record: &Record) -> impl Iterator<Item = Shelved> {
-    record
-        .order
-        .iter()
-        .flat_map(|order| &order.vouchers)
-        .map(|allocation| allocation.voucher)
+fn changed(record: &Record) -> Option<OrderId> {
+    Some(record.change.as_ref()?.after.order_id)
+}
+
+fn decided(record: &Record) -> Option<PayoutId> {
+    match record.payout.as_ref()? {
+        PayoutChange::Decided(payout) => Some(payout.payout_id),
+        PayoutChange::Requested(_) => None,
+    }
 }

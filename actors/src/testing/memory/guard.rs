@@ -17,6 +17,12 @@ pub enum Guard {
     KeyExpiry,
     /// A key that is kept for ever has no end.
     KeyForever,
+    /// An order moves on from where it was when that was decided.
+    OrderMoved,
+    /// A voucher whose code was retrieved does not come back.
+    Retrieved,
+    /// A payout is decided once.
+    PayoutPending,
     /// No wallet falls below zero.
     Balance,
     /// What the records before it in the batch took is gone.
@@ -37,13 +43,16 @@ pub enum Guard {
 
 impl Guard {
     /// All guards.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::Lane,
         Self::LaneBatch,
         Self::Incarnation,
         Self::Key,
         Self::KeyExpiry,
         Self::KeyForever,
+        Self::OrderMoved,
+        Self::Retrieved,
+        Self::PayoutPending,
         Self::Balance,
         Self::RunningBalance,
         Self::ChunkNode,
@@ -64,6 +73,9 @@ impl Guard {
             Self::Key => "key",
             Self::KeyExpiry => "key-expiry",
             Self::KeyForever => "key-forever",
+            Self::OrderMoved => "order-moved",
+            Self::Retrieved => "retrieved",
+            Self::PayoutPending => "payout-pending",
             Self::Balance => "balance",
             Self::RunningBalance => "running-balance",
             Self::ChunkNode => "chunk-node",

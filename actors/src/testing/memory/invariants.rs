@@ -6,6 +6,7 @@ mod events;
 mod money;
 mod orders;
 mod stock;
+mod trail;
 
 use super::MemoryDatabase;
 
@@ -32,6 +33,7 @@ impl MemoryDatabase {
             orders::check(&state.tables, &mut findings);
             stock::check(&state.tables, &mut findings);
             events::check(&state.tables, &mut findings);
+            trail::check(&state.tables, &mut findings);
         });
         findings.0
     }

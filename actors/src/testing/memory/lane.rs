@@ -3,7 +3,7 @@
 //! Rule: the lane knows no more than a client of Postgres would. After an outcome that it cannot know it must recover.
 
 use super::MemoryDatabase;
-use super::commit::{Header, Sent, execute, wallet_of};
+use super::commit::{Header, Sent, execute};
 use super::fault::{Fault, FaultKind};
 use super::guard::Guard;
 use super::lock::{Lock, Transaction};
@@ -210,9 +210,12 @@ fn read_verdict(state: &State, record: &Record, now: DbTime) -> Verdict {
     };
     let unexpired = |row: &&KeyRow| row.expires_at.is_none_or(|at| at > now);
     match state.tables.keys.get(&claim.key).filter(unexpired) {
-        Some(row) if row.known == own => {
-            Verdict::Committed(wallet_of(record).map(|wallet| state.tables.newest(&wallet)))
-        }
+        Some(row) if row.known == own => Verdict::Committed(
+            record
+                .wallet()
+                .filter(|_| record.movement.is_some())
+                .map(|wallet| state.tables.newest(&wallet)),
+        ),
         Some(row) => Verdict::KeyKnown(row.known.clone()),
         None => Verdict::Stale(Stale::Unclear),
     }

@@ -10,7 +10,7 @@ use super::MemoryDatabase;
 use super::state::State;
 use super::tables::LaneId;
 use crate::domain::answer::KeyHash;
-use crate::domain::ids::{ChunkId, PartnerId, StockId};
+use crate::domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
 use crate::domain::ledger::WalletKey;
 
 /// How long a transaction waits for a lock before the server ends it, as the service sets `lock_timeout`.
@@ -21,6 +21,8 @@ pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) enum Lock {
     Lane(LaneId),
     Key(KeyHash),
+    Order(OrderId),
+    Payout(PayoutId),
     Wallet(WalletKey),
     Chunk(ChunkId),
     Voucher(StockId),

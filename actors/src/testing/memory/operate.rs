@@ -10,8 +10,10 @@ use super::commit::Sent;
 use super::lock::{Lock, Transaction};
 use super::store::MemoryStore;
 use super::tables::{AllocationRow, ChunkRow, KeyRow, NodeRow, Owner, StockRow, Tables};
+use uuid::Uuid;
+
 use crate::domain::answer::{KeyHash, KnownAnswer};
-use crate::domain::ids::{ChunkId, StockId};
+use crate::domain::ids::{ChunkId, OrderId, StockId};
 use crate::domain::ledger::WalletKey;
 use crate::domain::money::Amount;
 use crate::domain::product::Sku;
@@ -66,6 +68,39 @@ impl MemoryDatabase {
         })
     }
 
+    /// Imports vouchers that were bought and are kept for an order.
+    pub fn add_bought(&self, sku: &Sku, expiries: &[Expiry], purchase: Uuid) {
+        self.with(|state| {
+            let shelved = add_chunk(&mut state.tables, sku, expiries);
+            let chunk = shelved
+                .first()
+                .and_then(|voucher| state.tables.chunks.get_mut(&voucher.chunk_id));
+            if let Some(chunk) = chunk {
+                chunk.purchase = Some(purchase);
+            }
+        });
+    }
+
+    /// Keeps the chunks of these vouchers for the order of a purchase, or for nobody any more.
+    pub fn keep_for(&self, vouchers: &[Shelved], purchase: Option<Uuid>) {
+        self.with(|state| {
+            for voucher in vouchers {
+                let chunk = state.tables.chunks.get_mut(&voucher.chunk_id);
+                chunk.expect("the voucher lies in a chunk").purchase = purchase;
+            }
+        });
+    }
+
+    /// What was bought under a purchase is kept for nobody any more.
+    pub fn release_bought(&self, purchase: Uuid) {
+        self.with(|state| {
+            let chunks = state.tables.chunks.values_mut();
+            chunks
+                .filter(|chunk| chunk.purchase == Some(purchase))
+                .for_each(|chunk| chunk.purchase = None);
+        });
+    }
+
     /// Takes a free voucher out; returns whether it was free.
     pub async fn void(&self, stock_id: StockId) -> bool {
         let other = self.open_void(stock_id).await;
@@ -74,6 +109,21 @@ impl MemoryDatabase {
             other.commit();
         }
         free
+    }
+
+    /// Reads the codes of an order: whatever it holds at that moment. Says whether it held anything.
+    pub async fn retrieve(&self, order_id: OrderId) -> bool {
+        let tx = self.begin_with(Lock::Order(order_id)).await;
+        tx.commit(|state| {
+            let order = state.tables.orders.get(&order_id).map(|row| &row.order);
+            let held: Vec<_> = order
+                .iter()
+                .flat_map(|order| &order.vouchers)
+                .map(|a| a.voucher_id)
+                .collect();
+            state.tables.retrieved.extend(held.iter().copied());
+            !held.is_empty()
+        })
     }
 
     /// Adds money, opening the wallet if need be.
@@ -186,19 +236,19 @@ fn void(tables: &mut Tables, stock_id: StockId) {
         holder: Holder::Void,
         by: None,
         owner: None,
+        returned: false,
     };
     tables.allocations.entry(stock_id).or_default().push(row);
 }
 
 fn add_chunk(tables: &mut Tables, sku: &Sku, expiries: &[Expiry]) -> Vec<Shelved> {
     let chunk_id = ChunkId(tables.chunks.last_key_value().map_or(1, |(last, _)| last.0 + 1));
-    let first = tables.stock.last_key_value().map_or(1, |(last, _)| last.0 + 1);
     let shelved: Vec<_> = expiries
         .iter()
-        .zip(first..)
-        .map(|(expiry, id)| Shelved {
+        .zip(tables.number_stock(expiries.len()))
+        .map(|(expiry, stock_id)| Shelved {
             expiry: *expiry,
-            stock_id: StockId(id),
+            stock_id,
             chunk_id,
         })
         .collect();
@@ -207,6 +257,7 @@ fn add_chunk(tables: &mut Tables, sku: &Sku, expiries: &[Expiry]) -> Vec<Shelved
             sku: sku.clone(),
             chunk_id,
             expiry: voucher.expiry,
+            code: voucher.stock_id,
         };
         tables.stock.insert(voucher.stock_id, row);
     }
@@ -217,6 +268,7 @@ fn add_chunk(tables: &mut Tables, sku: &Sku, expiries: &[Expiry]) -> Vec<Shelved
             sku: sku.clone(),
             owner: None,
             emptied: false,
+            purchase: None,
             stock,
         },
     );

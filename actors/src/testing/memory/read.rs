@@ -3,10 +3,11 @@
 use super::MemoryDatabase;
 use super::tables::{EventRow, KeyRow};
 use crate::domain::answer::KeyHash;
-use crate::domain::ids::{OrderId, PartnerId, StockId};
+use crate::domain::ids::{OrderId, PartnerId, PayoutId, StockId};
 use crate::domain::ledger::{Receipt, WalletKey};
 use crate::domain::money::Amount;
 use crate::domain::order::Order;
+use crate::domain::payout::Payout;
 use crate::domain::product::Sku;
 use crate::domain::voucher::Shelved;
 use crate::testing::facts::{Entry, Holder, Kept, Told};
@@ -30,6 +31,27 @@ impl MemoryDatabase {
         })
     }
 
+    /// What left for payouts that are not paid yet.
+    #[must_use]
+    pub fn pending_payouts(&self, wallet: WalletKey) -> Amount {
+        self.with(|state| {
+            let row = state.tables.wallets.get(&wallet);
+            row.map_or(Amount::ZERO, |row| row.pending_payouts)
+        })
+    }
+
+    /// A payout.
+    #[must_use]
+    pub fn payout(&self, payout_id: PayoutId) -> Option<Payout> {
+        self.with(|state| state.tables.payouts.get(&payout_id).cloned())
+    }
+
+    /// All payouts.
+    #[must_use]
+    pub fn payouts(&self) -> Vec<Payout> {
+        self.with(|state| state.tables.payouts.values().cloned().collect())
+    }
+
     /// The ledger of a wallet, oldest first.
     #[must_use]
     pub fn ledger(&self, wallet: WalletKey) -> Vec<Entry> {
@@ -39,13 +61,20 @@ impl MemoryDatabase {
     /// An order.
     #[must_use]
     pub fn order(&self, order_id: OrderId) -> Option<Order> {
-        self.with(|state| state.tables.orders.get(&order_id).cloned())
+        self.with(|state| state.tables.orders.get(&order_id).map(|row| row.order.clone()))
     }
 
     /// All orders, by id.
     #[must_use]
     pub fn orders(&self) -> Vec<Order> {
-        self.with(|state| state.tables.orders.values().cloned().collect())
+        self.with(|state| {
+            state
+                .tables
+                .orders
+                .values()
+                .map(|row| row.order.clone())
+                .collect()
+        })
     }
 
     /// Who has which voucher, by stock row.
@@ -53,7 +82,9 @@ impl MemoryDatabase {
     pub fn allocations(&self) -> Vec<(StockId, Holder)> {
         self.with(|state| {
             let rows = state.tables.allocations.iter();
-            rows.flat_map(|(stock_id, rows)| rows.iter().map(|row| (*stock_id, row.holder)))
+            rows.flat_map(|(stock_id, rows)| rows.iter().map(|row| (*stock_id, row.holder, row.returned)))
+                .filter(|(_, _, returned)| !returned)
+                .map(|(stock_id, holder, _)| (stock_id, holder))
                 .collect()
         })
     }

@@ -2,16 +2,21 @@
 //!
 //! Rule: reads see committed rows alone, and any of them may be slow or not answered.
 
+use uuid::Uuid;
+
 use super::MemoryDatabase;
 use super::fault::FaultKind;
 use super::lane::MemoryLane;
 use super::state::State;
 use super::tables::Owner;
 use crate::domain::answer::{KeyHash, KnownAnswer};
-use crate::domain::ids::{ChunkId, PartnerId};
+use crate::domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
 use crate::domain::ledger::Receipt;
 use crate::domain::money::Currency;
+use crate::domain::order::StoredOrder;
+use crate::domain::payout::Payout;
 use crate::domain::stock::{ClaimedStock, StockRequest};
+use crate::domain::voucher::Shelved;
 use crate::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 
 /// The store of one start of a node. A later start of the same node supersedes it.
@@ -78,6 +83,18 @@ impl MemoryDatabase {
         })
     }
 
+    fn stored_order(&self, order_id: OrderId) -> Option<StoredOrder> {
+        self.with(|state| {
+            let row = state.tables.orders.get(&order_id)?;
+            let held = row.order.vouchers.iter().map(|held| held.voucher_id);
+            Some(StoredOrder {
+                order: row.order.clone(),
+                last_sequence: row.last_sequence,
+                retrieved: held.filter(|id| state.tables.retrieved.contains(id)).collect(),
+            })
+        })
+    }
+
     fn wallets_of(&self, partner_id: PartnerId) -> Vec<(Currency, Receipt)> {
         self.with(|state| {
             let own = state
@@ -109,6 +126,48 @@ impl Store for MemoryStore {
         Box::pin(async move {
             self.db.reach(&self.by.node).await?;
             Ok(self.db.wallets_of(partner_id))
+        })
+    }
+
+    fn load_order(
+        &self,
+        partner_id: PartnerId,
+        order_id: OrderId,
+    ) -> StoreFuture<'_, Result<Option<StoredOrder>, Unavailable>> {
+        Box::pin(async move {
+            self.db.reach(&self.by.node).await?;
+            Ok(self
+                .db
+                .stored_order(order_id)
+                .filter(|stored| stored.order.partner_id == partner_id))
+        })
+    }
+
+    fn load_payout(
+        &self,
+        partner_id: PartnerId,
+        payout_id: PayoutId,
+    ) -> StoreFuture<'_, Result<Option<Payout>, Unavailable>> {
+        Box::pin(async move {
+            self.db.reach(&self.by.node).await?;
+            Ok(self
+                .db
+                .payout(payout_id)
+                .filter(|payout| payout.partner_id == partner_id))
+        })
+    }
+
+    fn claim_bought(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Vec<Shelved>, Unavailable>> {
+        Box::pin(async move {
+            self.db.reach(&self.by.node).await?;
+            Ok(self.db.claim_bought(&self.by, purchase_id))
+        })
+    }
+
+    fn number_stock(&self, count: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>> {
+        Box::pin(async move {
+            self.db.reach(&self.by.node).await?;
+            Ok(self.db.with(|state| state.tables.number_stock(count)))
         })
     }
 

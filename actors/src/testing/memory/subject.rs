@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use super::MemoryDatabase;
 use super::commit::execute;
 use super::fault::Fault;
@@ -45,8 +47,16 @@ impl Subject for MemoryDatabase {
         self.add_stock(sku, expiries, expiries.len())
     }
 
+    async fn keep_for(&self, vouchers: &[Shelved], purchase_id: Option<Uuid>) {
+        Self::keep_for(self, vouchers, purchase_id);
+    }
+
     async fn void(&self, stock_id: StockId) {
         assert!(Self::void(self, stock_id).await, "{stock_id:?} is not free");
+    }
+
+    async fn retrieve(&self, _: PartnerId, order_id: OrderId) {
+        assert!(Self::retrieve(self, order_id).await, "{order_id} holds nothing");
     }
 
     async fn top_up(&self, wallet: WalletKey, amount: Amount) {
@@ -93,6 +103,10 @@ impl Subject for MemoryDatabase {
 
     async fn pending_orders(&self, wallet: WalletKey) -> Amount {
         Self::pending_orders(self, wallet)
+    }
+
+    async fn pending_payouts(&self, wallet: WalletKey) -> Amount {
+        Self::pending_payouts(self, wallet)
     }
 
     async fn ledger(&self, wallet: WalletKey) -> Vec<Entry> {

@@ -6,12 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use crate::domain::answer::{KeyHash, KnownAnswer};
+use crate::domain::deed::Deed;
 use crate::domain::event::EventBundle;
-use crate::domain::ids::{ChunkId, OrderId, PartnerId, StockId, TransactionId};
-use crate::domain::ledger::{Movement, Receipt, WalletKey};
+use crate::domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId, TransactionId, VoucherId};
+use crate::domain::ledger::{Movement, PendingShift, Receipt, WalletKey};
 use crate::domain::money::Amount;
 use crate::domain::order::Order;
+use crate::domain::payout::Payout;
 use crate::domain::product::Sku;
 use crate::domain::voucher::Expiry;
 use crate::testing::facts::{Entry, Holder};
@@ -69,6 +73,7 @@ pub(super) struct KeyRow {
 pub(super) struct WalletRow {
     pub(super) newest: Receipt,
     pub(super) pending_orders: Amount,
+    pub(super) pending_payouts: Amount,
 }
 
 impl Default for WalletRow {
@@ -76,8 +81,16 @@ impl Default for WalletRow {
         Self {
             newest: Receipt::EMPTY,
             pending_orders: Amount::ZERO,
+            pending_payouts: Amount::ZERO,
         }
     }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct OrderRow {
+    pub(super) order: Order,
+    /// The number of its last event.
+    pub(super) last_sequence: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -87,6 +100,8 @@ pub(super) struct AllocationRow {
     pub(super) by: Option<Owner>,
     /// Whom the chunk belonged to at that moment.
     pub(super) owner: Option<Owner>,
+    /// It went back to stock, under another row.
+    pub(super) returned: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -94,6 +109,8 @@ pub(super) struct StockRow {
     pub(super) sku: Sku,
     pub(super) chunk_id: ChunkId,
     pub(super) expiry: Expiry,
+    /// The row that the code came in with: the same for all rows of a code.
+    pub(super) code: StockId,
 }
 
 #[derive(Debug, Clone)]
@@ -101,6 +118,8 @@ pub(super) struct ChunkRow {
     pub(super) sku: Sku,
     pub(super) owner: Option<Owner>,
     pub(super) emptied: bool,
+    /// Under which purchase it was bought, if it is kept for an order.
+    pub(super) purchase: Option<Uuid>,
     pub(super) stock: Vec<StockId>,
 }
 
@@ -122,14 +141,21 @@ pub(super) struct Tables {
     pub(super) ledger: BTreeMap<WalletKey, Vec<Entry>>,
     /// The ledger's primary key.
     pub(super) transactions: BTreeSet<TransactionId>,
-    pub(super) orders: BTreeMap<OrderId, Order>,
+    pub(super) orders: BTreeMap<OrderId, OrderRow>,
+    pub(super) payouts: BTreeMap<PayoutId, Payout>,
+    /// Vouchers whose codes were read.
+    pub(super) retrieved: BTreeSet<VoucherId>,
     /// A list, though the key is unique: with that guard off, a voucher that is sold twice must be seen twice.
     pub(super) allocations: BTreeMap<StockId, Vec<AllocationRow>>,
     pub(super) stock: BTreeMap<StockId, StockRow>,
     pub(super) chunks: BTreeMap<ChunkId, ChunkRow>,
+    /// How many rows of stock were ever numbered.
+    pub(super) stock_ids: i64,
     pub(super) events: BTreeMap<PartnerId, Vec<EventRow>>,
     /// The number of each partner's next event.
     pub(super) next_event: BTreeMap<PartnerId, i64>,
+    /// What operators decided, oldest first.
+    pub(super) trail: Vec<Deed>,
 }
 
 impl Tables {
@@ -165,10 +191,6 @@ impl Tables {
             sequence: row.newest.sequence + 1,
             balance,
         };
-        row.pending_orders = row
-            .pending_orders
-            .checked_add(movement.pending_orders)
-            .expect("as the balance");
         self.transactions.insert(movement.transaction_id);
         let after = row.newest;
         let movement = movement.clone();
@@ -177,6 +199,21 @@ impl Tables {
             .or_default()
             .push(Entry { after, movement });
         after
+    }
+
+    /// Shifts what waits for something in a wallet.
+    pub(super) fn shift(&mut self, wallet: WalletKey, shift: &PendingShift) {
+        let row = self.wallets.entry(wallet).or_default();
+        let sum = |held: Amount, by: Amount| held.checked_add(by).expect("parts of what was debited");
+        row.pending_orders = sum(row.pending_orders, shift.orders);
+        row.pending_payouts = sum(row.pending_payouts, shift.payouts);
+    }
+
+    /// Numbers rows of stock.
+    pub(super) fn number_stock(&mut self, count: usize) -> Vec<StockId> {
+        let first = self.stock_ids + 1;
+        self.stock_ids += i64::try_from(count).expect("few");
+        (first..=self.stock_ids).map(StockId).collect()
     }
 
     /// Writes events under the partner's next numbers.

@@ -5,6 +5,7 @@
 
 mod dice;
 mod epoch;
+mod life;
 mod steps;
 
 pub use self::dice::ANSWERS;
@@ -57,6 +58,8 @@ pub struct Walked {
 enum Call {
     Order(Ask, JoinHandle<Heard>),
     Booking(TopUp, JoinHandle<Result<Booked, NotBooked>>),
+    /// Something that was there is to move on; what came of it in a word.
+    Change(String, JoinHandle<&'static str>),
 }
 
 impl Call {
@@ -64,6 +67,7 @@ impl Call {
         match self {
             Self::Order(_, task) => task.is_finished(),
             Self::Booking(_, task) => task.is_finished(),
+            Self::Change(_, task) => task.is_finished(),
         }
     }
 }
@@ -174,6 +178,11 @@ impl Walk {
             Call::Booking(command, task) => match task.await {
                 Ok(booked) => self.hear_booked(&command, booked),
                 Err(_) => self.heard("a booker is gone", &command.reference),
+            },
+            Call::Change(what, task) => match task.await {
+                Ok(name) => self.heard(name, &what),
+                Err(error) if error.is_cancelled() => self.heard("gone", &what),
+                Err(error) => std::panic::resume_unwind(error.into_panic()),
             },
         }
     }

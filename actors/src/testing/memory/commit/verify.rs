@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{held, wallet_of};
+use super::held;
 use crate::domain::ids::StockId;
 use crate::domain::ledger::WalletKey;
 use crate::domain::money::Amount;
+use crate::domain::payout::PayoutStatus;
 use crate::domain::voucher::Shelved;
-use crate::journal::{Record, Verdict};
+use crate::journal::{OrderChange, PayoutChange, Record, Return, Verdict};
 use crate::store::CommitError;
 use crate::testing::memory::guard::Guard;
 use crate::testing::memory::state::State;
@@ -63,6 +64,40 @@ pub(super) fn known(state: &State, record: &Record, now: DbTime) -> Option<Verdi
     (!over).then(|| Verdict::KeyKnown(row.known.clone()))
 }
 
+/// The places of the records whose order, payout or retrieval is not what it was when they were decided.
+pub(super) fn moved<'a>(state: &State, standing: impl Iterator<Item = (usize, &'a Record)>) -> Vec<usize> {
+    let moved = |record: &Record| {
+        record
+            .change
+            .as_ref()
+            .is_some_and(|change| has_moved(state, change))
+            || record
+                .payout
+                .as_ref()
+                .is_some_and(|payout| is_decided(state, payout))
+    };
+    standing
+        .filter(|(_, record)| moved(record))
+        .map(|(place, _)| place)
+        .collect()
+}
+
+fn has_moved(state: &State, change: &OrderChange) -> bool {
+    let row = state.tables.orders.get(&change.after.order_id);
+    let moved = row.is_none_or(|row| row.last_sequence != change.since);
+    let read = |back: &Return| state.tables.retrieved.contains(&back.allocation.voucher_id);
+    (moved && state.verifies(Guard::OrderMoved))
+        || (change.returned.iter().any(read) && state.verifies(Guard::Retrieved))
+}
+
+fn is_decided(state: &State, change: &PayoutChange) -> bool {
+    let PayoutChange::Decided(after) = change else {
+        return false;
+    };
+    let row = state.tables.payouts.get(&after.payout_id);
+    row.is_none_or(|row| row.status != PayoutStatus::Pending) && state.verifies(Guard::PayoutPending)
+}
+
 /// The places of the records that would leave their wallet below zero, with what stood before them in the batch.
 pub(super) fn uncovered<'a>(
     state: &State,
@@ -71,7 +106,7 @@ pub(super) fn uncovered<'a>(
     let mut balances: BTreeMap<WalletKey, Amount> = BTreeMap::new();
     let mut short = Vec::new();
     for (place, record) in standing {
-        let (Some(wallet), Some(movement)) = (wallet_of(record), &record.movement) else {
+        let (Some(wallet), Some(movement)) = (record.wallet(), &record.movement) else {
             continue;
         };
         let before = balances

@@ -1,17 +1,21 @@
 //! What a record writes once it stands, and what a stale one leaves where a guard was removed.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::verify::is_free;
-use super::{held, wallet_of};
 use crate::domain::answer::{Keep, KnownAnswer};
+use crate::domain::event::EventBundle;
+use crate::domain::ids::{ChunkId, OrderId, StockId};
 use crate::domain::ledger::Receipt;
 use crate::domain::voucher::Shelved;
-use crate::journal::Record;
+use crate::journal::{PayoutChange, Record, Return};
 use crate::testing::facts::Holder;
 use crate::testing::memory::guard::Guard;
 use crate::testing::memory::state::State;
-use crate::testing::memory::tables::{AllocationRow, DbTime, KeyRow, Owner, Tables};
+use crate::testing::memory::tables::{
+    AllocationRow, ChunkRow, DbTime, KeyRow, OrderRow, Owner, StockRow, Tables,
+};
 
 /// How long an answer is kept under a partner's key.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -19,16 +23,79 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Writes all of a record; returns the state of the wallet right after it, if it moved money.
 pub(super) fn write_record(tables: &mut Tables, record: &Record, by: &Owner, now: DbTime) -> Option<Receipt> {
     write_key(tables, record, now);
-    let movement = wallet_of(record).zip(record.movement.as_ref());
+    let movement = record.wallet().zip(record.movement.as_ref());
     let receipt = movement.map(|(wallet, movement)| tables.book(wallet, movement));
-    if let Some(order) = &record.order {
-        held(record).for_each(|voucher| allocate(tables, voucher, Holder::Order(order.order_id), by));
-        tables.orders.insert(order.order_id, order.clone());
+    let shift = record.wallet().zip(record.pending.as_ref());
+    if let Some((wallet, shift)) = shift {
+        tables.shift(wallet, shift);
+    }
+    allocate_all(tables, record, by);
+    take_back(tables, record);
+    let order = record
+        .order
+        .as_ref()
+        .or(record.change.as_ref().map(|change| &change.after));
+    if let Some(order) = order {
+        let row = OrderRow {
+            order: order.clone(),
+            last_sequence: record.events.as_ref().map_or(0, EventBundle::last_sequence),
+        };
+        tables.orders.insert(order.order_id, row);
+    }
+    if let Some(PayoutChange::Requested(payout) | PayoutChange::Decided(payout)) = &record.payout {
+        tables.payouts.insert(payout.payout_id, payout.clone());
     }
     if let Some(bundle) = &record.events {
         tables.tell(record.partner_id, bundle);
     }
+    tables.trail.extend(record.deed.clone());
     receipt
+}
+
+/// The rows that were sold stay sold; the codes get new ones, in new chunks that nobody owns.
+fn take_back(tables: &mut Tables, record: &Record) {
+    let mut chunks: BTreeMap<StockId, Vec<&Return>> = BTreeMap::new();
+    for back in record.returned() {
+        let sold = tables.allocations.get_mut(&back.allocation.voucher.stock_id);
+        let of_it = |row: &&mut AllocationRow| row.holder == Holder::Order(order_of(record));
+        if let Some(row) = sold.into_iter().flatten().find(of_it) {
+            row.returned = true;
+        }
+        chunks.entry(back.chunk_begins).or_default().push(back);
+    }
+    for returned in chunks.into_values() {
+        let chunk_id = ChunkId(tables.chunks.last_key_value().map_or(1, |(last, _)| last.0 + 1));
+        let sku = returned[0].allocation.sku.clone();
+        for back in &returned {
+            let code = tables.stock[&back.allocation.voucher.stock_id].code;
+            let row = StockRow {
+                sku: sku.clone(),
+                chunk_id,
+                expiry: back.allocation.voucher.expiry,
+                code,
+            };
+            tables.stock.insert(back.stock_id, row);
+        }
+        let chunk = ChunkRow {
+            sku,
+            owner: None,
+            emptied: false,
+            purchase: None,
+            stock: returned.iter().map(|back| back.stock_id).collect(),
+        };
+        tables.chunks.insert(chunk_id, chunk);
+    }
+}
+
+fn order_of(record: &Record) -> OrderId {
+    let changed = record.change.as_ref().map(|change| change.after.order_id);
+    changed.unwrap_or_else(OrderId::nil)
+}
+
+fn allocate_all(tables: &mut Tables, record: &Record, by: &Owner) {
+    for (order_id, allocation) in record.issued() {
+        allocate(tables, allocation.voucher, Holder::Order(order_id), by);
+    }
 }
 
 fn write_key(tables: &mut Tables, record: &Record, now: DbTime) {
@@ -60,6 +127,7 @@ fn allocate(tables: &mut Tables, voucher: Shelved, holder: Holder, by: &Owner) {
         holder,
         by: Some(by.clone()),
         owner,
+        returned: false,
     };
     tables.allocations.entry(voucher.stock_id).or_default().push(row);
 }
@@ -69,15 +137,14 @@ pub(super) fn leave_behind(state: &mut State, record: &Record, by: &Owner, now: 
     if !state.verifies(Guard::GiveBackKey) {
         write_key(&mut state.tables, record, now);
     }
-    if let Some(order) = record
-        .order
-        .as_ref()
-        .filter(|_| !state.verifies(Guard::GiveBackVouchers))
-    {
-        let free: Vec<_> = held(record)
-            .filter(|voucher| is_free(state, voucher.stock_id))
+    if !state.verifies(Guard::GiveBackVouchers) {
+        let free: Vec<_> = record
+            .issued()
+            .filter(|(_, allocation)| is_free(state, allocation.voucher.stock_id))
+            .map(|(order_id, allocation)| (order_id, allocation.voucher))
             .collect();
-        free.into_iter()
-            .for_each(|v| allocate(&mut state.tables, v, Holder::Order(order.order_id), by));
+        for (order_id, voucher) in free {
+            allocate(&mut state.tables, voucher, Holder::Order(order_id), by);
+        }
     }
 }

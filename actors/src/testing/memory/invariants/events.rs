@@ -6,6 +6,7 @@ use super::Findings;
 use crate::domain::event::Step;
 use crate::domain::ids::{OrderId, PartnerId};
 use crate::domain::order::OrderStatus;
+use crate::testing::facts::Holder;
 use crate::testing::memory::tables::{EventRow, Tables};
 
 /// What was told of one order.
@@ -14,34 +15,52 @@ struct Story {
     next_sequence: u32,
     created: u32,
     issued: u32,
-    delivered: u32,
+    /// The statuses that were entered, in the order in which they were told.
+    entered: Vec<OrderStatus>,
+    refunded: i64,
 }
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     let mut stories: BTreeMap<OrderId, Story> = BTreeMap::new();
+    let issued = issued(tables);
     for (partner_id, rows) in &tables.events {
         without_gap(*partner_id, rows, findings);
         for row in rows {
             let owner = tables
                 .orders
                 .get(&row.bundle.order_id)
-                .map(|order| order.partner_id);
+                .map(|row| row.order.partner_id);
             findings.check("I12 event and order", owner == Some(*partner_id), || {
                 format!("{owner:?} has {row:?}")
             });
             hear(stories.entry(row.bundle.order_id).or_default(), row, findings);
         }
     }
-    for order in tables.orders.values() {
+    for order in tables.orders.values().map(|row| &row.order) {
         let story = stories.remove(&order.order_id).unwrap_or_default();
-        let delivered = u32::from(order.status == OrderStatus::Delivered);
-        let told = story.created == 1
-            && story.issued as usize == order.vouchers.len()
-            && story.delivered == delivered;
-        findings.check("I12 told once", told, || {
-            format!("{order:?} was told as {story:?}")
+        // What was accepted as PENDING was told as created; a cache hit was told as delivered, too.
+        let told: Vec<_> = order.timeline.iter().map(|milestone| milestone.status).collect();
+        let told = told.strip_prefix(&[OrderStatus::Pending]).unwrap_or(&told);
+        let issued = issued.get(&order.order_id).copied().unwrap_or_default();
+        let whole = story.created == 1
+            && story.issued == issued
+            && story.entered == told
+            && story.refunded == order.refunded.minor();
+        findings.check("I12 told once", whole, || {
+            format!("{order:?}, {issued} vouchers, was told as {story:?}")
         });
     }
+}
+
+/// How many vouchers each order got, whether or not it still has them.
+fn issued(tables: &Tables) -> BTreeMap<OrderId, u32> {
+    let mut issued = BTreeMap::new();
+    for row in tables.allocations.values().flatten() {
+        if let Holder::Order(order_id) = row.holder {
+            *issued.entry(order_id).or_default() += 1;
+        }
+    }
+    issued
 }
 
 fn without_gap(partner_id: PartnerId, rows: &[EventRow], findings: &mut Findings) {
@@ -66,7 +85,16 @@ fn hear(story: &mut Story, row: &EventRow, findings: &mut Findings) {
         match step {
             Step::Created => story.created += 1,
             Step::Issued { count, .. } => story.issued += count,
-            Step::Delivered => story.delivered += 1,
+            Step::Processing => story.entered.push(OrderStatus::Processing),
+            Step::PartiallyDelivered { .. } => story.entered.push(OrderStatus::PartiallyDelivered),
+            Step::Delivered => story.entered.push(OrderStatus::Delivered),
+            Step::Cancelled { .. } => story.entered.push(OrderStatus::Cancelled),
+            Step::Refunded { amount, .. } => {
+                story.refunded += amount.minor();
+                if row.bundle.status == OrderStatus::Refunded {
+                    story.entered.push(OrderStatus::Refunded);
+                }
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use super::Findings;
 use crate::domain::ledger::{Receipt, WalletKey};
 use crate::domain::money::Amount;
 use crate::domain::order::Order;
+use crate::domain::payout::PayoutStatus;
 use crate::testing::facts::Entry;
 use crate::testing::memory::tables::{Tables, WalletRow};
 
@@ -61,6 +62,7 @@ fn pending(tables: &Tables, wallet: WalletKey, row: &WalletRow, findings: &mut F
     let open = tables
         .orders
         .values()
+        .map(|row| &row.order)
         .filter(of_wallet)
         .filter(|order| !order.closed);
     let lines = open.flat_map(|order| &order.lines);
@@ -69,6 +71,15 @@ fn pending(tables: &Tables, wallet: WalletKey, row: &WalletRow, findings: &mut F
         .sum();
     findings.check("I4 pending orders", row.pending_orders.minor() == due, || {
         format!("{wallet:?} {row:?}, its open orders wait for {due}")
+    });
+    let unpaid = tables.payouts.values().filter(|payout| {
+        payout.partner_id == wallet.partner_id
+            && payout.money.currency == wallet.currency
+            && payout.status == PayoutStatus::Pending
+    });
+    let due: i64 = unpaid.map(|payout| payout.money.amount.minor()).sum();
+    findings.check("I4 pending payouts", row.pending_payouts.minor() == due, || {
+        format!("{wallet:?} {row:?}, its payouts wait for {due}")
     });
 }
 

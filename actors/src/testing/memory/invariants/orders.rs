@@ -11,7 +11,7 @@ use crate::testing::memory::tables::Tables;
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     let paid = net_by_order(tables);
     let keys = keys_by_order(tables);
-    for order in tables.orders.values() {
+    for order in tables.orders.values().map(|row| &row.order) {
         let net = paid
             .get(&(order.order_id, wallet_of(order)))
             .copied()
@@ -80,8 +80,24 @@ fn completeness(order: &Order, findings: &mut Findings) {
     findings.check("I6 completeness", held, || {
         format!("{order:?} delivered {delivered}")
     });
-    let whole = (order.status != OrderStatus::Delivered) || delivered == asked;
+    let failed: u32 = order.lines.iter().map(|line| line.failed).sum();
+    let whole = match order.status {
+        OrderStatus::Pending => delivered + failed == 0,
+        OrderStatus::Processing => delivered == 0,
+        OrderStatus::PartiallyDelivered => (1..asked).contains(&delivered),
+        OrderStatus::Delivered => delivered == asked,
+        OrderStatus::Cancelled => false,
+        OrderStatus::Refunded => failed == asked && order.refunded == order.total.amount,
+    };
     findings.check("I6 completeness", whole, || {
-        format!("{order:?} delivered {delivered} of {asked}")
+        format!("{order:?} delivered {delivered} of {asked}, {failed} failed")
     });
+    let closed = order.closed == (delivered + failed == asked);
+    findings.check("I6 closed", closed, || {
+        format!("{order:?} waits for nothing more")
+    });
+    let steps = order.timeline.windows(2);
+    let mut edges = steps.map(|pair| (pair[0].status, pair[1].status));
+    let odd = edges.find(|(from, to)| !from.leads_to(*to));
+    findings.check("I19 edges", odd.is_none(), || format!("{order:?} went {odd:?}"));
 }

@@ -18,6 +18,7 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
         });
         rows.iter().for_each(|row| fencing(*stock_id, row, findings));
     }
+    one_row_of_a_code(tables, findings);
     both_ways(tables, findings);
     rows_as_sold(tables, findings);
 }
@@ -29,11 +30,24 @@ fn fencing(stock_id: StockId, row: &AllocationRow, findings: &mut Findings) {
     });
 }
 
+/// Of all rows of a code one at most is free, or belongs to somebody.
+fn one_row_of_a_code(tables: &Tables, findings: &mut Findings) {
+    let mut current = BTreeSet::new();
+    for (stock_id, row) in &tables.stock {
+        let rows = tables.allocations.get(stock_id);
+        let gone = rows.is_some_and(|rows| rows.iter().all(|row| row.returned));
+        findings.check("I5 code once", gone || current.insert(row.code), || {
+            format!("{stock_id:?} is another row of {:?}", row.code)
+        });
+    }
+}
+
 /// A voucher that an order shows is allocated to it, and the other way round.
 fn both_ways(tables: &Tables, findings: &mut Findings) {
     let shown: BTreeSet<(StockId, OrderId)> = tables
         .orders
         .values()
+        .map(|row| &row.order)
         .flat_map(|order| {
             order
                 .vouchers
@@ -44,7 +58,9 @@ fn both_ways(tables: &Tables, findings: &mut Findings) {
     let rows = tables
         .allocations
         .iter()
-        .flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row.holder)));
+        .flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row)))
+        .filter(|(_, row)| !row.returned)
+        .map(|(id, row)| (id, row.holder));
     let allocated: BTreeSet<(StockId, OrderId)> = rows
         .filter_map(|(stock_id, holder)| match holder {
             Holder::Order(order_id) => Some((stock_id, order_id)),
@@ -60,7 +76,7 @@ fn both_ways(tables: &Tables, findings: &mut Findings) {
 /// What an order says of its vouchers is what was in stock; no public id is used twice.
 fn rows_as_sold(tables: &Tables, findings: &mut Findings) {
     let mut public = BTreeSet::new();
-    for allocation in tables.orders.values().flat_map(|order| &order.vouchers) {
+    for allocation in tables.orders.values().flat_map(|row| &row.order.vouchers) {
         let row = tables.stock.get(&allocation.voucher.stock_id);
         let same =
             row.is_some_and(|row| row.sku == allocation.sku && row.expiry == allocation.voucher.expiry);

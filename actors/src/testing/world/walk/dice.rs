@@ -35,7 +35,7 @@ impl Dice {
 }
 
 /// The kinds of answer, each of which some walk must hear.
-pub const ANSWERS: [&str; 20] = [
+pub const ANSWERS: [&str; 34] = [
     "delivered",
     "to be bought",
     "to be approved",
@@ -56,6 +56,20 @@ pub const ANSWERS: [&str; 20] = [
     "not booked now",
     "another booking",
     "a booker is gone",
+    "cancelled",
+    "revoked",
+    "retrieved before",
+    "too late to cancel",
+    "nothing to cancel",
+    "approved",
+    "decided against",
+    "not to be approved",
+    "paid out",
+    "payout decided",
+    "payout over",
+    "delivered to",
+    "given up",
+    "never delivered",
 ];
 
 pub(super) fn name_of(heard: &Heard) -> &'static str {
@@ -74,7 +88,7 @@ pub(super) fn name_of(heard: &Heard) -> &'static str {
     }
 }
 
-fn name_of_reason(reason: &Unanswered) -> &'static str {
+pub(super) fn name_of_reason(reason: &Unanswered) -> &'static str {
     match reason {
         Unanswered::KeyReused => "key reused",
         Unanswered::KeyBusy => "key busy",

@@ -72,7 +72,8 @@ impl Walk {
                 "{ask:?} was answered {:?}",
                 answer.body
             );
-            for order in found {
+            // What has moved on since is another one than was promised, and is held against the other rows.
+            for order in found.into_iter().filter(|order| order.timeline.len() == 1) {
                 assert_eq!(
                     Plain.accepted(&order),
                     *answer,

@@ -11,7 +11,7 @@ use crate::testing::world::{Ask, Node};
 use crate::testing::{Fault, FaultKind, build};
 
 /// The kinds of step, with how often each is made among the others. Each is made in some walk.
-pub const STEPS: [(&str, u32); 16] = [
+pub const STEPS: [(&str, u32); 23] = [
     ("order", 30),
     ("duplicate", 12),
     ("other body", 4),
@@ -28,6 +28,13 @@ pub const STEPS: [(&str, u32); 16] = [
     ("restart", 4),
     ("takeover", 2),
     ("clock", 2),
+    ("cancel", 8),
+    ("revoke", 3),
+    ("decide", 8),
+    ("retrieve", 4),
+    ("fulfil", 8),
+    ("payout", 6),
+    ("end of a payout", 6),
 ];
 
 /// Baskets that are ordered; the first ones most.
@@ -83,6 +90,13 @@ impl Walk {
             "restart" => self.restart().await,
             "takeover" => self.world.db.lapse_lease(NAMES[self.dice.roll(2) as usize]),
             "clock" => self.clock(),
+            "cancel" => self.cancel(),
+            "revoke" => self.revoke(),
+            "decide" => self.decide(),
+            "retrieve" => self.retrieve(),
+            "fulfil" => self.fulfil(),
+            "payout" => self.pay_out(),
+            "end of a payout" => self.end_payout(),
             _ => self.order(),
         }
         let pause_ms = self.dice.pick(&[0, 0, 1, 5, 20, 80, 300, 1_500]);
@@ -164,6 +178,7 @@ impl Walk {
                 match call {
                     Call::Order(_, task) => task.abort(),
                     Call::Booking(_, task) => task.abort(),
+                    Call::Change(_, task) => task.abort(),
                 }
             }
         }

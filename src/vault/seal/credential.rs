@@ -1,0 +1,144 @@
+//! How is a vendor's credential kept, which must be read again to be sent?
+//!
+//! The rule: it is sealed like a code, under the same key, and bound to its vendor by associated data that no code has.
+//! So neither opens in the place of the other, nor one vendor's for another.
+
+use secrecy::SecretString;
+use zeroize::Zeroizing;
+
+use super::{SealError, Sealed, Vault};
+use crate::secrets::expose;
+use crate::vault::data_key::KeyId;
+
+/// Keeps the associated data of a credential apart from that of anything else.
+const CREDENTIAL_CONTEXT: &[u8] = b"vouchsafe vendor credential v1";
+
+/// Why a sealed credential does not open.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OpenCredentialError {
+    /// Its data key is not loaded.
+    #[error("data key {key_id} is not loaded")]
+    UnknownKey {
+        /// Which one.
+        key_id: KeyId,
+    },
+    /// It was altered, or belongs to another vendor.
+    #[error(
+        "the credential of vendor {vendor_id} does not open: it was altered, or belongs to another vendor; put it again"
+    )]
+    Refused {
+        /// Whose it was read for.
+        vendor_id: String,
+    },
+}
+
+impl Vault {
+    /// Seals the credential of a vendor.
+    ///
+    /// # Errors
+    /// [`SealError`].
+    pub fn seal_credential(&self, vendor_id: &str, credential: &SecretString) -> Result<Sealed, SealError> {
+        self.seal_into(|key_id| place(key_id, vendor_id), expose(credential).as_bytes())
+    }
+
+    /// Opens the credential of a vendor.
+    ///
+    /// # Errors
+    /// [`OpenCredentialError`].
+    pub fn open_credential(
+        &self,
+        vendor_id: &str,
+        sealed: &Sealed,
+    ) -> Result<SecretString, OpenCredentialError> {
+        let key_id = sealed.key_id;
+        let cipher = self
+            .codes
+            .get(&key_id)
+            .ok_or(OpenCredentialError::UnknownKey { key_id })?;
+        let refused = || OpenCredentialError::Refused {
+            vendor_id: vendor_id.to_owned(),
+        };
+        let plain: Zeroizing<Vec<u8>> = cipher
+            .open(sealed.nonce, &place(key_id, vendor_id), &sealed.ciphertext)
+            .ok_or_else(refused)?;
+        std::str::from_utf8(&plain)
+            .map(SecretString::from)
+            .map_err(|_| refused())
+    }
+}
+
+/// Whose a credential is. The number has a fixed length and stands before the id, so no two places look alike.
+fn place(key_id: KeyId, vendor_id: &str) -> Vec<u8> {
+    [CREDENTIAL_CONTEXT, &key_id.0.to_be_bytes(), vendor_id.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use vouchsafe_actors::domain::money::Amount;
+    use vouchsafe_actors::domain::product::Sku;
+
+    use super::*;
+    use crate::vault::data_key::{DataKey, Purpose};
+    use crate::vault::master_key::MasterKey;
+    use crate::vault::seal::CodeId;
+
+    fn vault() -> Vault {
+        let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
+        let key = |id, purpose| {
+            DataKey::generate(KeyId(id), purpose)
+                .unwrap()
+                .wrap(&master)
+                .unwrap()
+        };
+        let keys = [key(1, Purpose::BlindIndex), key(2, Purpose::Codes)];
+        Vault::unlock(&master, &keys, 0).unwrap()
+    }
+
+    #[test]
+    fn a_credential_opens_for_its_vendor_alone() {
+        let vault = vault();
+        let sealed = vault
+            .seal_credential("acme", &"a credential".to_owned().into())
+            .unwrap();
+        assert_eq!(
+            expose(&vault.open_credential("acme", &sealed).unwrap()),
+            "a credential"
+        );
+        let mut altered = sealed.clone();
+        altered.ciphertext[0] ^= 1;
+        for (vendor_id, sealed) in [
+            ("acm", &sealed),
+            ("acme2", &sealed),
+            ("", &sealed),
+            ("acme", &altered),
+        ] {
+            let refused = OpenCredentialError::Refused {
+                vendor_id: vendor_id.to_owned(),
+            };
+            assert_eq!(
+                vault.open_credential(vendor_id, sealed).err(),
+                Some(refused),
+                "{vendor_id}"
+            );
+        }
+        let unknown = Sealed {
+            key_id: KeyId(9),
+            ..sealed
+        };
+        let missing = OpenCredentialError::UnknownKey { key_id: KeyId(9) };
+        assert_eq!(vault.open_credential("acme", &unknown).err(), Some(missing));
+    }
+
+    #[test]
+    fn a_credential_and_a_code_do_not_open_in_each_others_place() {
+        let vault = vault();
+        let sealed = vault
+            .seal_credential("acme", &"a credential".to_owned().into())
+            .unwrap();
+        let sku = Sku {
+            product_id: "acme".parse().unwrap(),
+            denomination: Amount::from_minor(0),
+        };
+        assert!(vault.open(CodeId(0), &sku, &sealed).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! How is it kept where a payout goes, which whoever pays must read again?
+//!
+//! The rule: it is sealed like a code, under the same key, and bound to its partner by associated data that nothing else
+//! has; key and nonce stand before it, so that it is one value.
+
+use zeroize::Zeroizing;
+
+use super::{SealError, Sealed, Vault};
+use crate::vault::aead::NONCE_BYTES;
+use crate::vault::data_key::KeyId;
+
+/// Keeps the associated data of a destination apart from that of anything else.
+const DESTINATION_CONTEXT: &[u8] = b"vouchsafe payout destination v1";
+
+/// Bytes of the key's number.
+const KEY_BYTES: usize = 4;
+
+/// Why a sealed destination does not open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the destination does not open: it was altered, belongs to another partner, or its data key is not loaded"
+)]
+pub struct OpenDestinationError;
+
+impl Vault {
+    /// Seals a destination of this partner: the text of a JSON object.
+    ///
+    /// # Errors
+    /// [`SealError`].
+    pub fn seal_destination(&self, partner_id: uuid::Uuid, text: &str) -> Result<Vec<u8>, SealError> {
+        let Sealed {
+            key_id,
+            nonce,
+            ciphertext,
+        } = self.seal_into(|key_id| place(key_id, partner_id), text.as_bytes())?;
+        Ok([&key_id.0.to_be_bytes()[..], &nonce, &ciphertext].concat())
+    }
+
+    /// Opens a destination of this partner.
+    ///
+    /// # Errors
+    /// [`OpenDestinationError`].
+    pub fn open_destination(
+        &self,
+        partner_id: uuid::Uuid,
+        sealed: &[u8],
+    ) -> Result<Zeroizing<String>, OpenDestinationError> {
+        let (key_id, rest) = sealed
+            .split_first_chunk::<KEY_BYTES>()
+            .ok_or(OpenDestinationError)?;
+        let (nonce, ciphertext) = rest
+            .split_first_chunk::<NONCE_BYTES>()
+            .ok_or(OpenDestinationError)?;
+        let key_id = KeyId(i32::from_be_bytes(*key_id));
+        let cipher = self.codes.get(&key_id).ok_or(OpenDestinationError)?;
+        let plain = cipher.open(*nonce, &place(key_id, partner_id), ciphertext);
+        let plain: Zeroizing<Vec<u8>> = plain.ok_or(OpenDestinationError)?;
+        let text = std::str::from_utf8(&plain).map_err(|_| OpenDestinationError)?;
+        Ok(Zeroizing::new(text.to_owned()))
+    }
+}
+
+/// Whose a destination is. All parts have a fixed length.
+fn place(key_id: KeyId, partner_id: uuid::Uuid) -> Vec<u8> {
+    [
+        DESTINATION_CONTEXT,
+        &key_id.0.to_be_bytes(),
+        partner_id.as_bytes(),
+    ]
+    .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::vault::data_key::{DataKey, Purpose};
+    use crate::vault::master_key::MasterKey;
+
+    fn vault() -> Vault {
+        let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
+        let key = |id, purpose| {
+            DataKey::generate(KeyId(id), purpose)
+                .unwrap()
+                .wrap(&master)
+                .unwrap()
+        };
+        let keys = [key(1, Purpose::BlindIndex), key(2, Purpose::Codes)];
+        Vault::unlock(&master, &keys, 0).unwrap()
+    }
+
+    #[test]
+    fn a_destination_opens_for_its_partner_alone_and_unaltered() {
+        let (vault, partner) = (vault(), Uuid::from_u128(7));
+        let sealed = vault.seal_destination(partner, r#"{"iban":"DE89"}"#).unwrap();
+        assert_eq!(
+            *vault.open_destination(partner, &sealed).unwrap(),
+            r#"{"iban":"DE89"}"#
+        );
+        assert!(!sealed.windows(4).any(|bytes| bytes == b"DE89"));
+        assert!(vault.open_destination(Uuid::from_u128(8), &sealed).is_err());
+        for place in [0, KEY_BYTES, KEY_BYTES + NONCE_BYTES, sealed.len() - 1] {
+            let mut altered = sealed.clone();
+            altered[place] ^= 1;
+            assert!(vault.open_destination(partner, &altered).is_err(), "byte {place}");
+        }
+        assert!(vault.open_destination(partner, &sealed[..10]).is_err());
+    }
+}

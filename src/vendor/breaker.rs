@@ -1,0 +1,133 @@
+//! When is a vendor left alone that keeps failing? A circuit breaker.
+//!
+//! | State | A call | It is answered | It fails |
+//! |---|---|---|---|
+//! | closed | passes | the failures are forgotten | the fifth in a row opens it |
+//! | open | is held back until the pause is over | | |
+//! | half-open | one passes, the others are held back | closed | open again, for twice as long |
+//!
+//! Rule: plain data, time is an argument. A call that began before the breaker opened changes nothing when it ends; one
+//! that never ends holds the next one back for [`PROBE_PATIENCE`] and no longer.
+
+use std::time::Duration;
+
+use backoff::ExponentialBackoff;
+use backoff::backoff::Backoff as _;
+
+/// Failures in a row that open it: one or two happen on any network.
+pub const FAILURES_TO_OPEN: u32 = 5;
+
+/// The first pause and the longest one: soon enough to notice a restart, seldom enough to leave a broken vendor alone.
+pub const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// How long the one call of a half-open breaker is waited for: longer than any call takes.
+pub const PROBE_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a vendor has been of late.
+#[derive(Debug)]
+pub struct Breaker {
+    state: State,
+    /// Counts the changes after which older calls say nothing any more.
+    epoch: u64,
+    pauses: ExponentialBackoff,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Closed { failures: u32 },
+    Open { until: Duration },
+    HalfOpen { until: Duration },
+}
+
+/// The right to make one call. How it ended is told with it.
+#[derive(Debug)]
+#[must_use = "tell the breaker how the call ended"]
+pub struct Pass {
+    epoch: u64,
+}
+
+/// A call is held back for so long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldBack(pub Duration);
+
+impl Breaker {
+    /// A closed one: nothing is known against the vendor.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            state: State::Closed { failures: 0 },
+            epoch: 0,
+            pauses: pauses(),
+        }
+    }
+
+    /// Asks for a call at this moment of a monotonic clock.
+    ///
+    /// # Errors
+    /// [`HeldBack`] says how long to wait at least.
+    pub fn enter(&mut self, now: Duration) -> Result<Pass, HeldBack> {
+        match self.state {
+            State::Closed { .. } => {}
+            State::Open { until } | State::HalfOpen { until } if now < until => {
+                return Err(HeldBack(until - now));
+            }
+            State::Open { .. } | State::HalfOpen { .. } => {
+                self.epoch += 1;
+                self.state = State::HalfOpen {
+                    until: now + PROBE_PATIENCE,
+                };
+            }
+        }
+        Ok(Pass { epoch: self.epoch })
+    }
+
+    /// The call was answered, whatever was said.
+    #[allow(clippy::needless_pass_by_value, reason = "a pass is used once")]
+    pub fn answered(&mut self, pass: Pass) {
+        if pass.epoch == self.epoch {
+            self.state = State::Closed { failures: 0 };
+            self.pauses.reset();
+        }
+    }
+
+    /// The call failed. Says for how long calls are held back, if that begins now.
+    #[allow(clippy::needless_pass_by_value, reason = "a pass is used once")]
+    pub fn failed(&mut self, pass: Pass, now: Duration) -> Option<Duration> {
+        if pass.epoch != self.epoch {
+            return None;
+        }
+        if let State::Closed { failures } = &mut self.state {
+            *failures += 1;
+            if *failures < FAILURES_TO_OPEN {
+                return None;
+            }
+        }
+        let pause = self.pauses.next_backoff().unwrap_or(PAUSE.1);
+        self.epoch += 1;
+        self.state = State::Open { until: now + pause };
+        Some(pause)
+    }
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn pauses() -> ExponentialBackoff {
+    let (first, longest) = PAUSE;
+    ExponentialBackoff {
+        initial_interval: first,
+        current_interval: first,
+        max_interval: longest,
+        multiplier: 2.0,
+        max_elapsed_time: None,
+        // Without chance: one call alone comes after a pause.
+        randomization_factor: 0.0,
+        ..ExponentialBackoff::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! What does the sandbox's vendor sell? Visibly fake vouchers of every product, and the product decides how.
+//!
+//! Rule: it keeps nothing. What was sold is a function of the purchase and the time, so that asking again, after a
+//! restart too, finds the same vouchers, and nothing can be sold twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use vouchsafe_actors::domain::clock::Clock;
+
+use super::{Bought, BuyRequest, Failure, Nonsense, PurchaseKey, Rest, VendorVoucher, Why};
+use crate::vault::code::{CodeParts, VoucherCode};
+
+/// After how long an ordinary purchase is filled.
+pub const USUAL_DELAY: Duration = Duration::from_secs(1);
+
+/// After how long a purchase of `sbx-slow` is filled.
+pub const SLOW_DELAY: Duration = Duration::from_secs(60);
+
+/// Bytes of a digest that a code shows: enough that no two of a sandbox are alike.
+const CODE_BYTES: usize = 8;
+
+/// The sandbox's vendor.
+pub struct Mock {
+    clock: Arc<dyn Clock>,
+}
+
+/// What a product makes of its purchases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// All, after a while.
+    After(Duration),
+    /// Half, rounded down, after the usual while; never the rest.
+    Half,
+    /// Nothing, ever.
+    Nothing,
+    /// All, after the usual while; but the answer to a purchase is lost.
+    Unanswered,
+}
+
+impl Manner {
+    fn of(product_id: &str) -> Self {
+        match product_id {
+            "sbx-slow" => Self::After(SLOW_DELAY),
+            "sbx-partial" => Self::Half,
+            "sbx-vendor-fails" => Self::Nothing,
+            "sbx-vendor-timeout" => Self::Unanswered,
+            _ => Self::After(USUAL_DELAY),
+        }
+    }
+
+    const fn delay(self) -> Duration {
+        match self {
+            Self::After(delay) => delay,
+            Self::Half | Self::Nothing | Self::Unanswered => USUAL_DELAY,
+        }
+    }
+}
+
+impl Mock {
+    /// A vendor who reads this clock.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock }
+    }
+
+    /// Buys.
+    ///
+    /// # Errors
+    /// [`Failure::NotBought`] where the product is never sold, [`Failure::Unknown`] where the answer is lost.
+    pub fn buy(&self, request: &BuyRequest) -> Result<Bought, Failure> {
+        if Manner::of(request.product_id.as_str()) == Manner::Unanswered {
+            return Err(Failure::Unknown {
+                why: Why::TimedOut,
+                after: None,
+            });
+        }
+        self.poll(request)
+    }
+
+    /// Asks what was sold.
+    ///
+    /// # Errors
+    /// [`Failure::NotBought`] where nothing ever is.
+    pub fn poll(&self, request: &BuyRequest) -> Result<Bought, Failure> {
+        let manner = Manner::of(request.product_id.as_str());
+        if self.clock.now() < request.requested_at + manner.delay() {
+            return Ok(Bought {
+                vouchers: Vec::new(),
+                rest: Rest::ToCome,
+            });
+        }
+        let (sold, rest) = match manner {
+            Manner::After(_) | Manner::Unanswered => (request.quantity, Rest::None),
+            Manner::Half => (request.quantity / 2, Rest::Never),
+            Manner::Nothing => (0, Rest::Never),
+        };
+        if sold == 0 {
+            return Err(Failure::NotBought(Why::Unsold));
+        }
+        let vouchers = (0..sold).map(|number| voucher(request, number));
+        Ok(Bought {
+            vouchers: vouchers.collect::<Result<_, _>>()?,
+            rest,
+        })
+    }
+}
+
+/// The voucher with this number of a purchase: the same whenever it is asked for.
+fn voucher(request: &BuyRequest, number: u32) -> Result<VendorVoucher, Nonsense> {
+    let index = usize::try_from(number).unwrap_or(usize::MAX);
+    let digest = digest(request.key, number);
+    let text = format!("SANDBOX-{}-{digest}", request.product_id.as_str().to_uppercase());
+    let parts = CodeParts {
+        code: &text,
+        pin: Some("0000"),
+        ..CodeParts::default()
+    };
+    let reference = format!("mock-{}-{number}", request.key.0.as_simple());
+    Ok(VendorVoucher {
+        reference: reference.parse().map_err(|_| Nonsense::Schema {
+            field: format!("vouchers[{index}].reference"),
+        })?,
+        code: VoucherCode::parse(parts).map_err(|error| Nonsense::Code { index, error })?,
+        expiry: request.last_valid_day(),
+        product_id: request.product_id.clone(),
+        denomination: request.denomination,
+        price: request.denomination,
+    })
+}
+
+fn digest(key: PurchaseKey, number: u32) -> String {
+    let digest = Sha256::new()
+        .chain_update(key.0.as_bytes())
+        .chain_update(number.to_be_bytes())
+        .finalize();
+    hex::encode_upper(&digest[..CODE_BYTES])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,375 @@
+//! What becomes of an order that waits for an operator?
+
+use hyper::Method;
+use serde_json::{Value, json};
+use vouchsafe_load::client::Answer;
+
+use crate::commands::told_json;
+use crate::support::{Operator, Partner, Sale, accepted, refused, shared, unique};
+
+/// Why a rest is paid back.
+const NEVER: &str = "the rest cannot be had";
+
+const UNKNOWN: &str = "ord_00000000000000000000000000000000";
+
+/// Says something of an order.
+async fn say(operator: &mut Operator, verb: &str, order_id: &str, body: &Value) -> Answer {
+    let path = format!("/admin/v1/orders/{order_id}/{verb}");
+    operator
+        .call(Method::POST, &path, "application/json", body.to_string())
+        .await
+}
+
+pub(crate) async fn decide(operator: &mut Operator, verb: &str, order_id: &str) -> Answer {
+    say(
+        operator,
+        verb,
+        order_id,
+        &json!({ "reason": format!(" {verb}, says Ann ") }),
+    )
+    .await
+}
+
+/// A product whose every order waits for an operator; what is short of it is bought by hand.
+pub(crate) async fn bought_by_hand(operator: &mut Operator, vouchers: usize) -> Sale {
+    let vendor = unique("by-hand");
+    operator
+        .put(
+            Method::PUT,
+            &format!("/admin/v1/vendors/{vendor}"),
+            &json!({ "adapter": "manual" }),
+        )
+        .await;
+    let changes = json!({ "approval": "always", "route": "vendor", "vendor": vendor });
+    operator.offer(changes, "25", vouchers).await
+}
+
+/// A product whose every order waits for an operator, from stock alone.
+async fn from_stock(operator: &mut Operator, vouchers: usize) -> Sale {
+    operator
+        .offer(json!({ "approval": "always" }), "25", vouchers)
+        .await
+}
+
+/// Orders what waits for approval; gives the order's id.
+pub(crate) async fn waiting(partner: &mut Partner, sale: &Sale, quantity: u32) -> String {
+    let order = accepted(&partner.order(sale, quantity).await, 202);
+    assert_eq!(order["pending_reason"], "APPROVAL");
+    id_of(&order)
+}
+
+pub(crate) fn id_of(order: &Value) -> String {
+    order["order_id"].as_str().unwrap().to_owned()
+}
+
+/// The stages of an order: which, by whom, why.
+pub(crate) fn stages(order: &Value) -> Vec<(&str, &str, Option<&str>)> {
+    let timeline = order["timeline"].as_array().unwrap().iter();
+    timeline
+        .map(|stage| {
+            (
+                stage["status"].as_str().unwrap(),
+                stage["by"].as_str().unwrap(),
+                stage["reason"].as_str(),
+            )
+        })
+        .collect()
+}
+
+/// What of the first line is delivered, pending and failed.
+pub(crate) fn counts(order: &Value) -> [u64; 3] {
+    ["delivered", "pending", "failed"].map(|name| order["items"][0][name].as_u64().unwrap())
+}
+
+/// What the partner's dollars are: to be spent, and debited for what is to come.
+pub(crate) async fn dollars(partner: &mut Partner) -> (f64, f64) {
+    let wallets = partner.read("/wallets").await;
+    let wallet = &wallets["data"][0];
+    assert_eq!(wallet["currency"], "USD");
+    (
+        wallet["balance"].as_f64().unwrap(),
+        wallet["pending_orders"].as_f64().unwrap(),
+    )
+}
+
+/// What the trail says of an order, oldest first.
+pub(crate) async fn trail(operator: &mut Operator, order_id: &str) -> Vec<Value> {
+    let trail = operator.get(&format!("/admin/v1/audit?subject={order_id}")).await;
+    let decisions = trail["data"].as_array().unwrap().iter().rev();
+    decisions
+        .filter(|entry| entry["action"] != "codes.retrieve")
+        .cloned()
+        .collect()
+}
+
+pub(crate) async fn assert_verified() {
+    let checked = tokio::task::spawn_blocking(|| shared().assert_verified());
+    checked.await.unwrap();
+}
+
+const APPROVED: (&str, &str, Option<&str>) = ("PROCESSING", "operator", Some("approve, says Ann"));
+const ACCEPTED: (&str, &str, Option<&str>) = ("PENDING", "partner", None);
+
+#[tokio::test]
+async fn an_approved_order_is_delivered_from_stock() {
+    let mut operator = Operator::of(shared());
+    let sale = from_stock(&mut operator, 2).await;
+    let mut partner = operator.partner("100").await;
+    let order_id = waiting(&mut partner, &sale, 2).await;
+    assert_eq!(dollars(&mut partner).await, (50.0, 50.0));
+    let order = accepted(&decide(&mut operator, "approve", &order_id).await, 200);
+    assert_eq!(
+        stages(&order),
+        [ACCEPTED, APPROVED, ("DELIVERED", "system", None)]
+    );
+    assert_eq!((counts(&order), &order["closed"]), ([2, 0, 0], &json!(true)));
+    assert_eq!(order["partner_id"], json!(partner.partner_id));
+    assert_eq!(dollars(&mut partner).await, (50.0, 0.0));
+    assert_eq!(operator.get(&format!("/admin/v1/orders/{order_id}")).await, order);
+    let seen = partner.read(&format!("/orders/{order_id}")).await;
+    assert_eq!(
+        (&seen["status"], &seen["timeline"]),
+        (&json!("DELIVERED"), &order["timeline"])
+    );
+    let codes = accepted(&partner.codes(&order_id).await, 200);
+    assert_eq!(codes["data"].as_array().unwrap().len(), 2);
+    let told = trail(&mut operator, &order_id).await;
+    let [entry] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(
+        (&entry["action"], &entry["operator"]),
+        (&json!("order.approve"), &json!("admin"))
+    );
+    let before = json!({ "status": "PENDING", "closed": false, "refunded_minor": 0, "currency": "USD" });
+    let after = json!({
+        "status": "DELIVERED", "closed": true, "refunded_minor": 0, "currency": "USD", "reason": "approve, says Ann",
+    });
+    assert_eq!((&entry["before"], &entry["after"]), (&before, &after));
+    assert!(entry["trace_id"].is_string(), "{entry}");
+    assert_verified().await;
+}
+
+#[tokio::test]
+async fn what_is_short_and_cannot_be_bought_is_paid_back() {
+    let mut operator = Operator::of(shared());
+    let sale = from_stock(&mut operator, 3).await;
+    let mut partner = operator.partner("200").await;
+    // Stock is looked at and not reserved: three orders wait for three vouchers.
+    let [whole, part, none] = [
+        waiting(&mut partner, &sale, 2).await,
+        waiting(&mut partner, &sale, 3).await,
+        waiting(&mut partner, &sale, 1).await,
+    ];
+    assert_eq!(dollars(&mut partner).await, (50.0, 150.0));
+    let whole = accepted(&decide(&mut operator, "approve", &whole).await, 200);
+    assert_eq!(whole["status"], "DELIVERED");
+    let part = accepted(&decide(&mut operator, "approve", &part).await, 200);
+    assert_eq!(
+        stages(&part),
+        [
+            ACCEPTED,
+            APPROVED,
+            ("PARTIALLY_DELIVERED", "system", None),
+            ("PARTIALLY_DELIVERED", "system", Some(NEVER))
+        ]
+    );
+    assert_eq!((counts(&part), &part["closed"]), ([1, 0, 2], &json!(true)));
+    assert_eq!(
+        (&part["refunded_amount"], &part["pending_reason"]),
+        (&json!(50.0), &Value::Null)
+    );
+    assert_eq!(dollars(&mut partner).await, (100.0, 25.0));
+    let none = accepted(&decide(&mut operator, "approve", &none).await, 200);
+    assert_eq!(
+        stages(&none),
+        [
+            ACCEPTED,
+            APPROVED,
+            ("CANCELLED", "system", Some(NEVER)),
+            ("REFUNDED", "system", None)
+        ]
+    );
+    assert_eq!(
+        (counts(&none), &none["refunded_amount"]),
+        ([0, 0, 1], &json!(25.0))
+    );
+    assert_eq!(dollars(&mut partner).await, (125.0, 0.0));
+    assert_verified().await;
+}
+
+#[tokio::test]
+async fn what_is_short_and_can_be_bought_waits_for_its_vendor() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("1000").await;
+    for (in_stock, expected) in [
+        (0, vec![ACCEPTED, APPROVED]),
+        (
+            1,
+            vec![ACCEPTED, APPROVED, ("PARTIALLY_DELIVERED", "system", None)],
+        ),
+    ] {
+        let sale = bought_by_hand(&mut operator, in_stock).await;
+        let order_id = waiting(&mut partner, &sale, 3).await;
+        let order = accepted(&decide(&mut operator, "approve", &order_id).await, 200);
+        assert_eq!(stages(&order), expected);
+        let delivered = in_stock as u64;
+        assert_eq!(counts(&order), [delivered, 3 - delivered, 0]);
+        assert_eq!(
+            (
+                &order["pending_reason"],
+                &order["closed"],
+                &order["refunded_amount"]
+            ),
+            (&json!("VENDOR"), &json!(false), &json!(0.0))
+        );
+    }
+    assert_eq!(dollars(&mut partner).await, (850.0, 125.0));
+    assert_verified().await;
+}
+
+#[tokio::test]
+async fn a_rejected_order_is_paid_back() {
+    let mut operator = Operator::of(shared());
+    let sale = from_stock(&mut operator, 1).await;
+    let mut partner = operator.partner("100").await;
+    let order_id = waiting(&mut partner, &sale, 1).await;
+    let order = accepted(&decide(&mut operator, "reject", &order_id).await, 200);
+    assert_eq!(
+        stages(&order),
+        [
+            ACCEPTED,
+            ("CANCELLED", "operator", Some("reject, says Ann")),
+            ("REFUNDED", "operator", None)
+        ]
+    );
+    assert_eq!(
+        (counts(&order), &order["refunded_amount"]),
+        ([0, 0, 1], &json!(25.0))
+    );
+    assert_eq!(dollars(&mut partner).await, (100.0, 0.0));
+    let told = trail(&mut operator, &order_id).await;
+    let [entry] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(
+        (
+            &entry["action"],
+            &entry["before"]["status"],
+            &entry["after"]["refunded_minor"]
+        ),
+        (&json!("order.reject"), &json!("PENDING"), &json!(2_500))
+    );
+    assert_verified().await;
+}
+
+#[tokio::test]
+async fn only_what_waits_can_be_decided() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("1000").await;
+    let [sale, under_approval] = [operator.sale(1).await, from_stock(&mut operator, 2).await];
+    let delivered = id_of(&accepted(&partner.order(&sale, 1).await, 201));
+    let bought = operator.product("vendor", 0).await;
+    let unapproved = id_of(&accepted(&partner.order(&bought, 1).await, 202));
+    let [approved, rejected] = [
+        waiting(&mut partner, &under_approval, 1).await,
+        waiting(&mut partner, &under_approval, 1).await,
+    ];
+    accepted(&decide(&mut operator, "approve", &approved).await, 200);
+    accepted(&decide(&mut operator, "reject", &rejected).await, 200);
+    for order_id in [&delivered, &unapproved, &approved, &rejected] {
+        for verb in ["approve", "reject"] {
+            let answer = decide(&mut operator, verb, order_id).await;
+            refused(&answer, 409, "ORDER_NOT_AWAITING_APPROVAL");
+        }
+    }
+    for verb in ["approve", "reject", "cancel"] {
+        for nothing in [UNKNOWN, "ord_1", &partner.partner_id] {
+            refused(
+                &decide(&mut operator, verb, nothing).await,
+                404,
+                "ORDER_NOT_FOUND",
+            );
+        }
+    }
+    for nothing in [&delivered, &unapproved] {
+        assert_eq!(
+            trail(&mut operator, nothing).await.len(),
+            0,
+            "nothing was decided"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_word_without_a_reason_is_refused() {
+    let mut operator = Operator::of(shared());
+    let sale = from_stock(&mut operator, 1).await;
+    let mut partner = operator.partner("100").await;
+    let order_id = waiting(&mut partner, &sale, 1).await;
+    let long = "ß".repeat(501);
+    for verb in ["approve", "reject", "cancel"] {
+        for (body, field) in [
+            (json!({}), "reason"),
+            (json!({ "reason": null }), "reason"),
+            (json!({ "reason": " " }), "reason"),
+            (json!({ "reason": "a\nb" }), "reason"),
+            (json!({ "reason": long }), "reason"),
+            (json!({ "reason": 1 }), "reason"),
+            (json!({ "reason": "so", "force": true }), "force"),
+        ] {
+            let answer = say(&mut operator, verb, &order_id, &body).await;
+            let error = refused(&answer, 422, "VALIDATION_FAILED");
+            assert_eq!(error["details"][0]["field"], field, "{body}");
+        }
+    }
+    let seen = partner.read(&format!("/orders/{order_id}")).await;
+    assert_eq!(seen["pending_reason"], "APPROVAL");
+    let longest = json!({ "reason": "ß".repeat(500) });
+    accepted(&say(&mut operator, "approve", &order_id, &longest).await, 200);
+}
+
+#[tokio::test]
+async fn of_two_operators_one_decides() {
+    let mut operator = Operator::of(shared());
+    let sale = from_stock(&mut operator, 8).await;
+    let mut partner = operator.partner("200").await;
+    let (mut approved, mut orders) = (0, Vec::new());
+    for _ in 0..8 {
+        orders.push(waiting(&mut partner, &sale, 1).await);
+    }
+    for order_id in &orders {
+        let (mut one, mut other) = (Operator::of(shared()), Operator::of(shared()));
+        let (yes, no) = tokio::join!(
+            decide(&mut one, "approve", order_id),
+            decide(&mut other, "reject", order_id)
+        );
+        let (winner, loser) = if yes.status == 200 {
+            (&yes, &no)
+        } else {
+            (&no, &yes)
+        };
+        let order = accepted(winner, 200);
+        refused(loser, 409, "ORDER_NOT_AWAITING_APPROVAL");
+        approved += u32::from(order["status"] == "DELIVERED");
+        assert_eq!(trail(&mut operator, order_id).await.len(), 1);
+    }
+    assert_eq!(
+        dollars(&mut partner).await,
+        (200.0 - 25.0 * f64::from(approved), 0.0)
+    );
+    assert_verified().await;
+}
+
+#[tokio::test]
+async fn an_operator_decides_from_the_command_line() {
+    let mut operator = Operator::of(shared());
+    let sale = from_stock(&mut operator, 3).await;
+    let mut partner = operator.partner("100").await;
+    for (verb, expected) in [
+        ("approve", "DELIVERED"),
+        ("reject", "REFUNDED"),
+        ("cancel", "REFUNDED"),
+    ] {
+        let order_id = waiting(&mut partner, &sale, 1).await;
+        let order = told_json(&["order", verb, &order_id, "--reason", "by hand"]);
+        assert_eq!(order["status"], expected, "{verb}");
+        assert_eq!(stages(&order)[1].2, Some("by hand"), "{verb}");
+    }
+}

@@ -1,0 +1,213 @@
+//! What comes back when a partner cancels an order, and when is it too late?
+
+use hyper::Method;
+use serde_json::{Value, json};
+use vouchsafe_load::client::Answer;
+
+use crate::support::{Instance, Operator, Partner, Sale, accepted, refused, shared, text_of, unique};
+
+async fn cancel(partner: &mut Partner, order_id: &str, body: &str) -> Answer {
+    partner
+        .signed(Method::POST, &format!("/orders/{order_id}/cancel"), body)
+        .await
+}
+
+fn id_of(order: &Value) -> String {
+    order["order_id"].as_str().unwrap().to_owned()
+}
+
+fn stages(order: &Value) -> Vec<(&str, &str)> {
+    let timeline = order["timeline"].as_array().unwrap();
+    timeline
+        .iter()
+        .map(|entry| (entry["status"].as_str().unwrap(), entry["by"].as_str().unwrap()))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_cancelled_order_is_refunded_and_its_vouchers_are_sold_again() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(2).await;
+    let mut partner = operator.partner("100").await;
+    let placed = accepted(&partner.order(&sale, 2).await, 201);
+    let answer = cancel(&mut partner, &id_of(&placed), r#"{"reason":"ordered twice"}"#).await;
+    let order = accepted(&answer, 200);
+    assert_eq!(order["status"], "REFUNDED");
+    assert_eq!((&order["vouchers"], &order["closed"]), (&json!([]), &json!(true)));
+    assert!(text_of(&answer).contains(r#""refunded_amount":50.00"#));
+    assert_eq!(
+        stages(&order),
+        [
+            ("DELIVERED", "partner"),
+            ("CANCELLED", "partner"),
+            ("REFUNDED", "partner")
+        ]
+    );
+    assert_eq!(order["timeline"][1]["reason"], "ordered twice");
+    assert_eq!(partner.balance("USD").await, "100.00");
+    assert_eq!(partner.read(&format!("/orders/{}", id_of(&placed))).await, order);
+    let refused_codes = partner.codes(&id_of(&placed)).await;
+    refused(&refused_codes, 409, "ORDER_NOT_READY");
+    // The same two codes, under ids that nobody had before.
+    let again = accepted(&partner.order(&sale, 2).await, 201);
+    let ids = |order: &Value| -> Vec<String> {
+        let vouchers = order["vouchers"].as_array().unwrap();
+        vouchers
+            .iter()
+            .map(|voucher| voucher["voucher_id"].to_string())
+            .collect()
+    };
+    assert!(ids(&again).iter().all(|id| !ids(&placed).contains(id)));
+    assert_eq!(
+        accepted(&partner.codes(&id_of(&again)).await, 200)["data"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    let entries = partner
+        .read(&format!("/transactions?order_id={}", id_of(&placed)))
+        .await;
+    let kinds: Vec<_> = entries["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| e["type"].clone())
+        .collect();
+    assert_eq!(kinds, ["REFUND", "DEBIT"]);
+}
+
+#[tokio::test]
+async fn a_second_call_is_answered_as_the_first_one() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(1).await;
+    let mut partner = operator.partner("25").await;
+    let order_id = id_of(&accepted(&partner.order(&sale, 1).await, 201));
+    let first = cancel(&mut partner, &order_id, "").await;
+    let second = cancel(&mut partner, &order_id, r#"{"reason":"again"}"#).await;
+    assert_eq!((first.status, text_of(&first)), (second.status, text_of(&second)));
+    assert_eq!(partner.balance("USD").await, "25.00");
+}
+
+#[tokio::test]
+async fn of_many_at_once_one_refunds() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(1).await;
+    let mut partner = operator.partner("25").await;
+    let order_id = id_of(&accepted(&partner.order(&sale, 1).await, 201));
+    let calls = (0..12).map(|_| {
+        let (mut partner, order_id) = (partner.again(), order_id.clone());
+        async move { cancel(&mut partner, &order_id, "").await.status.as_u16() }
+    });
+    assert_eq!(futures_util::future::join_all(calls).await, [200; 12]);
+    assert_eq!(partner.balance("USD").await, "25.00");
+    let entries = partner
+        .read(&format!("/transactions?order_id={order_id}&type=REFUND"))
+        .await;
+    assert_eq!(entries["data"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn codes_that_were_read_stay_and_so_does_the_order() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(1).await;
+    let mut partner = operator.partner("25").await;
+    let order_id = id_of(&accepted(&partner.order(&sale, 1).await, 201));
+    accepted(&partner.codes(&order_id).await, 200);
+    let answer = cancel(&mut partner, &order_id, "").await;
+    refused(&answer, 409, "ORDER_NOT_CANCELLABLE");
+    assert_eq!(partner.balance("USD").await, "0.00");
+}
+
+#[tokio::test]
+async fn retrieval_and_cancellation_at_once_do_not_both_succeed() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(12).await;
+    let mut partner = operator.partner("300").await;
+    for _ in 0..12 {
+        let order_id = id_of(&accepted(&partner.order(&sale, 1).await, 201));
+        let (mut reader, mut canceller) = (partner.again(), partner.again());
+        let (read, cancelled) = tokio::join!(reader.codes(&order_id), cancel(&mut canceller, &order_id, ""));
+        let outcome = (read.status.as_u16(), cancelled.status.as_u16());
+        assert!(matches!(outcome, (200, 409) | (409, 200)), "{outcome:?}");
+        let status = partner.read(&format!("/orders/{order_id}")).await["status"].clone();
+        assert_eq!(status, if outcome.0 == 200 { "DELIVERED" } else { "REFUNDED" });
+    }
+}
+
+#[tokio::test]
+async fn an_order_that_waits_is_cancelled_whole() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.product("vendor", 0).await;
+    let mut partner = operator.partner("75").await;
+    let order = accepted(&partner.order(&sale, 3).await, 202);
+    let order = accepted(&cancel(&mut partner, &id_of(&order), "{}").await, 200);
+    assert_eq!(
+        stages(&order),
+        [
+            ("PENDING", "partner"),
+            ("CANCELLED", "partner"),
+            ("REFUNDED", "partner")
+        ]
+    );
+    let wallet = &partner.read("/wallets").await["data"][0];
+    assert_eq!(
+        (&wallet["balance"], &wallet["pending_orders"]),
+        (&json!(75.0), &json!(0.0))
+    );
+}
+
+#[tokio::test]
+async fn the_time_to_cancel_is_the_partners() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(1).await;
+    let mut partner = operator.partner("25").await;
+    operator.patch(&partner, &json!({ "cancel_window_s": 0 })).await;
+    let order_id = id_of(&accepted(&partner.order(&sale, 1).await, 201));
+    refused(
+        &cancel(&mut partner, &order_id, "").await,
+        409,
+        "ORDER_NOT_CANCELLABLE",
+    );
+    operator.patch(&partner, &json!({ "cancel_window_s": 60 })).await;
+    accepted(&cancel(&mut partner, &order_id, "").await, 200);
+}
+
+#[tokio::test]
+async fn another_partners_order_is_not_there() {
+    let mut operator = Operator::of(shared());
+    let sale: Sale = operator.sale(1).await;
+    let (mut owner, mut other) = (operator.partner("25").await, operator.partner("0").await);
+    let order_id = id_of(&accepted(&owner.order(&sale, 1).await, 201));
+    for id in [order_id.as_str(), "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "ord_x"] {
+        refused(&cancel(&mut other, id, "").await, 404, "ORDER_NOT_FOUND");
+    }
+    for body in [r#"{"reason":7}"#, r#"{"why":"x"}"#, r#"{"reason":"a\u0000b"}"#] {
+        refused(
+            &cancel(&mut owner, &order_id, body).await,
+            422,
+            "VALIDATION_FAILED",
+        );
+    }
+    accepted(&cancel(&mut owner, &order_id, "").await, 200);
+}
+
+#[tokio::test]
+async fn what_was_cancelled_is_so_after_a_sudden_end() {
+    let mut service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let sale = operator.sale(2).await;
+    let mut partner = operator.partner("100").await;
+    let order_id = id_of(&accepted(
+        &partner.order_under(&unique("key"), &sale, 2).await,
+        201,
+    ));
+    let before = cancel(&mut partner, &order_id, "").await;
+    service.kill();
+    service.restart();
+    let mut partner = partner.at(&service.base_url());
+    let after = cancel(&mut partner, &order_id, "").await;
+    assert_eq!(text_of(&before), text_of(&after));
+    accepted(&partner.order(&sale, 2).await, 201);
+    service.assert_verified();
+}

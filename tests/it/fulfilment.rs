@@ -1,0 +1,189 @@
+//! What becomes of an order that waits for a vendor: the sandbox's magic products, from the order to its end.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{Instance, Operator, Partner, accepted, eventually, order_of, refused, shared, unique};
+
+/// How long a vendor of the sandbox may take: a second by itself, and a machine that is busy.
+const FILLED: Duration = Duration::from_secs(30);
+
+async fn order(partner: &mut Partner, product: &str, quantity: u32) -> String {
+    let body = json!({ "items": [{ "product_id": product, "denomination": 25, "quantity": quantity }] });
+    let answer = partner.send(&unique("key"), &body).await;
+    accepted(&answer, 202)["order_id"].as_str().unwrap().to_owned()
+}
+
+/// The order once it is closed.
+async fn closed(partner: &mut Partner, order_id: &str) -> Value {
+    let path = format!("/orders/{order_id}");
+    eventually("the order is closed", FILLED, async || {
+        let order = partner.read(&path).await;
+        (order["closed"] == true).then_some(order)
+    })
+    .await
+}
+
+fn stages(order: &Value) -> Vec<&str> {
+    let timeline = order["timeline"].as_array().unwrap().iter();
+    timeline.map(|entry| entry["status"].as_str().unwrap()).collect()
+}
+
+fn counts(order: &Value) -> [u64; 4] {
+    ["quantity", "delivered", "pending", "failed"].map(|field| order["items"][0][field].as_u64().unwrap())
+}
+
+async fn wallet(partner: &mut Partner) -> (Value, Value) {
+    let wallet = partner.read("/wallets").await["data"][0].clone();
+    (wallet["balance"].clone(), wallet["pending_orders"].clone())
+}
+
+#[tokio::test]
+async fn what_the_vendor_fills_is_delivered_and_its_codes_can_be_read() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("100").await;
+    let order_id = order(&mut partner, "sbx-pending", 3).await;
+    let order = closed(&mut partner, &order_id).await;
+    assert_eq!(stages(&order), ["PENDING", "PROCESSING", "DELIVERED"]);
+    assert_eq!(
+        (&order["fulfilled_from"], counts(&order)),
+        (&json!("vendor"), [3, 3, 0, 0])
+    );
+    assert_eq!(wallet(&mut partner).await, (json!(25.0), json!(0.0)));
+    let codes = accepted(&partner.codes(&order_id).await, 200);
+    assert_eq!(codes["data"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn what_the_vendor_fills_in_part_is_closed_with_the_rest_paid_back() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("100").await;
+    let order_id = order(&mut partner, "sbx-partial", 4).await;
+    let order = closed(&mut partner, &order_id).await;
+    assert_eq!(
+        stages(&order),
+        [
+            "PENDING",
+            "PROCESSING",
+            "PARTIALLY_DELIVERED",
+            "PARTIALLY_DELIVERED"
+        ]
+    );
+    assert_eq!(
+        (counts(&order), &order["refunded_amount"]),
+        ([4, 2, 0, 2], &json!(50.0))
+    );
+    assert_eq!(wallet(&mut partner).await, (json!(50.0), json!(0.0)));
+    let codes = accepted(&partner.codes(&order_id).await, 200);
+    assert_eq!(codes["data"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn what_the_vendor_cannot_fill_is_cancelled_and_refunded() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("50").await;
+    let order_id = order(&mut partner, "sbx-vendor-fails", 2).await;
+    let order = closed(&mut partner, &order_id).await;
+    assert_eq!(stages(&order), ["PENDING", "PROCESSING", "CANCELLED", "REFUNDED"]);
+    assert_eq!(
+        (&order["status"], counts(&order)),
+        (&json!("REFUNDED"), [2, 0, 0, 2])
+    );
+    assert_eq!(wallet(&mut partner).await, (json!(50.0), json!(0.0)));
+    refused(&partner.codes(&order_id).await, 409, "ORDER_NOT_READY");
+}
+
+#[tokio::test]
+async fn a_vendor_that_sells_and_times_out_is_asked_again_and_paid_once() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("50").await;
+    let order_id = order(&mut partner, "sbx-vendor-timeout", 2).await;
+    let order = closed(&mut partner, &order_id).await;
+    assert_eq!(
+        (&order["status"], counts(&order)),
+        (&json!("DELIVERED"), [2, 2, 0, 0])
+    );
+    assert_eq!(wallet(&mut partner).await, (json!(0.0), json!(0.0)));
+}
+
+#[tokio::test]
+async fn what_is_in_stock_is_taken_first_and_the_rest_bought() {
+    let mut operator = Operator::of(shared());
+    let sale = operator
+        .offer(json!({ "route": "vendor", "vendor": "mock" }), "25", 2)
+        .await;
+    let mut partner = operator.partner("125").await;
+    let order_id = accepted(&partner.order(&sale, 5).await, 202)["order_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let order = closed(&mut partner, &order_id).await;
+    assert_eq!(
+        (&order["status"], &order["fulfilled_from"]),
+        (&json!("DELIVERED"), &json!("mixed"))
+    );
+    assert_eq!(
+        stages(&order),
+        ["PENDING", "PROCESSING", "PARTIALLY_DELIVERED", "DELIVERED"]
+    );
+    assert_eq!(
+        accepted(&partner.codes(&order_id).await, 200)["data"]
+            .as_array()
+            .unwrap()
+            .len(),
+        5
+    );
+}
+
+#[tokio::test]
+async fn what_comes_for_a_cancelled_order_is_anybodys() {
+    let mut operator = Operator::of(shared());
+    let product = json!({ "route": "vendor", "vendor": "mock", "returnable": true });
+    let sale = operator.offer(product, "25", 0).await;
+    let mut partner = operator.partner("100").await;
+    let placed = accepted(&partner.order(&sale, 2).await, 202);
+    let path = format!("/orders/{}", placed["order_id"].as_str().unwrap());
+    eventually("the vendor is asked", FILLED, async || {
+        (partner.read(&path).await["status"] != "PENDING").then_some(())
+    })
+    .await;
+    let cancelled = partner
+        .signed(hyper::Method::POST, &format!("{path}/cancel"), "")
+        .await;
+    accepted(&cancelled, 200);
+    assert_eq!(partner.balance("USD").await, "100.00");
+    let mut wish = order_of(&sale, 2);
+    wish["fulfilment"] = json!("CACHE_ONLY");
+    eventually("what the vendor sold is in stock", FILLED, async || {
+        (partner.send(&unique("key"), &wish).await.status == 201).then_some(())
+    })
+    .await;
+    assert_eq!(partner.balance("USD").await, "50.00");
+}
+
+#[tokio::test]
+async fn a_sudden_end_loses_no_purchase() {
+    let mut service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let mut partner = operator.partner("1000").await;
+    let mut orders = Vec::new();
+    for quantity in 1..=4 {
+        orders.push((order(&mut partner, "sbx-pending", quantity).await, quantity));
+        orders.push((
+            order(&mut partner, "sbx-vendor-timeout", quantity).await,
+            quantity,
+        ));
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    service.kill();
+    service.restart();
+    let mut partner = partner.at(&service.base_url());
+    for (order_id, quantity) in orders {
+        let order = closed(&mut partner, &order_id).await;
+        assert_eq!(order["status"], "DELIVERED");
+        assert_eq!(order["vouchers"].as_array().unwrap().len(), quantity as usize);
+    }
+    assert_eq!(wallet(&mut partner).await, (json!(500.0), json!(0.0)));
+    service.assert_verified();
+}

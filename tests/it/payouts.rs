@@ -1,0 +1,233 @@
+//! How does money leave a wallet, and how is it followed?
+
+use hyper::header::HeaderValue;
+use hyper::{HeaderMap, Method};
+use serde_json::{Value, json};
+use vouchsafe_load::client::Answer;
+
+use crate::support::{Operator, Partner, accepted, kept_refusal, refused, shared, text_of, unique};
+
+const IBAN: &str = "DE89370400440532013000";
+
+fn wish(amount: &str) -> String {
+    json!({
+        "amount": amount, "currency": "USD", "reference": "march",
+        "destination": { "type": "bank_account", "iban": IBAN, "name": "Acme GmbH" },
+    })
+    .to_string()
+}
+
+async fn request(partner: &mut Partner, key: &str, body: &str) -> Answer {
+    let mut headers = HeaderMap::new();
+    headers.insert("idempotency-key", HeaderValue::from_str(key).unwrap());
+    partner
+        .client
+        .signed(Method::POST, "/payouts", body.to_owned(), headers)
+        .await
+        .unwrap()
+}
+
+async fn wallet(partner: &mut Partner) -> Value {
+    partner.read("/wallets").await["data"][0].clone()
+}
+
+#[tokio::test]
+async fn a_payout_takes_the_money_and_waits() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("100").await;
+    let key = unique("key");
+    let answer = request(&mut partner, &key, &wish("30.5")).await;
+    let payout = accepted(&answer, 202);
+    let id = payout["payout_id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        answer.header("location"),
+        Some(format!("/api/v1/payouts/{id}").as_str())
+    );
+    assert!(text_of(&answer).contains(r#""amount":30.50,"currency":"USD","#));
+    assert_eq!(
+        payout["destination"],
+        json!({ "type": "bank_account", "iban": "****3000", "name": "****GmbH" })
+    );
+    assert_eq!(
+        (&payout["status"], &payout["reference"]),
+        (&json!("PENDING"), &json!("march"))
+    );
+    let wallet = wallet(&mut partner).await;
+    assert_eq!(
+        (&wallet["balance"], &wallet["pending_payouts"]),
+        (&json!(69.5), &json!(30.5))
+    );
+    let entries = partner.read("/transactions?type=PAYOUT").await;
+    let entry = &entries["data"][0];
+    assert_eq!(
+        (&entry["amount"], &entry["payout_id"]),
+        (&json!(-30.5), &json!(id))
+    );
+    let again = request(&mut partner, &key, &wish("30.5")).await;
+    assert_eq!((again.status, text_of(&again)), (answer.status, text_of(&answer)));
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    refused(
+        &request(&mut partner, &key, &wish("31")).await,
+        422,
+        "IDEMPOTENCY_KEY_REUSED",
+    );
+    let read = partner.get(&format!("/payouts/{id}")).await;
+    assert_eq!(text_of(&read), text_of(&answer));
+}
+
+#[tokio::test]
+async fn a_wallet_pays_out_what_it_holds_and_no_more() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("10").await;
+    let key = unique("key");
+    kept_refusal(
+        &request(&mut partner, &key, &wish("10.01")).await,
+        402,
+        "INSUFFICIENT_FUNDS",
+    );
+    let calls = (0..12).map(|_| {
+        let mut partner = partner.again();
+        async move {
+            request(&mut partner, &unique("key"), &wish("5"))
+                .await
+                .status
+                .as_u16()
+        }
+    });
+    let answers = futures_util::future::join_all(calls).await;
+    assert_eq!(answers.iter().filter(|&&status| status == 202).count(), 2);
+    assert_eq!(partner.balance("USD").await, "0.00");
+    let again = request(&mut partner, &key, &wish("10.01")).await;
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+}
+
+#[tokio::test]
+async fn payouts_are_listed_newest_first_each_to_its_partner() {
+    let mut operator = Operator::of(shared());
+    let (mut partner, mut other) = (operator.partner("100").await, operator.partner("100").await);
+    let mut ids = Vec::new();
+    for amount in ["1", "2", "3"] {
+        let payout = accepted(&request(&mut partner, &unique("key"), &wish(amount)).await, 202);
+        ids.insert(0, payout["payout_id"].clone());
+    }
+    let listed: Vec<Value> = partner.walk("/payouts?limit=2").await;
+    assert_eq!(
+        listed.iter().map(|p| p["payout_id"].clone()).collect::<Vec<_>>(),
+        ids
+    );
+    assert!(partner.walk("/payouts?status=PAID").await.is_empty());
+    assert!(other.walk("/payouts").await.is_empty());
+    let id = ids[0].as_str().unwrap();
+    refused(
+        &other.get(&format!("/payouts/{id}")).await,
+        404,
+        "PAYOUT_NOT_FOUND",
+    );
+    refused(&partner.get("/payouts/po_1").await, 404, "PAYOUT_NOT_FOUND");
+    refused(
+        &partner.get("/payouts?status=paid").await,
+        422,
+        "VALIDATION_FAILED",
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_payout_is_refused_and_takes_nothing() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("100").await;
+    let headers = HeaderMap::new();
+    let keyless = partner
+        .client
+        .signed(Method::POST, "/payouts", wish("1"), headers)
+        .await
+        .unwrap();
+    refused(&keyless, 400, "MISSING_IDEMPOTENCY_KEY");
+    for (change, field) in [
+        (json!({ "amount": 0 }), "amount"),
+        (json!({ "amount": "1.001" }), "amount"),
+        (json!({ "currency": "XYZ" }), "currency"),
+        (json!({ "destination": { "type": "cash" } }), "destination.type"),
+        (
+            json!({ "destination": { "type": "card", "pan": 7 } }),
+            "destination.pan",
+        ),
+        (json!({ "colour": "red" }), "colour"),
+    ] {
+        let mut body: Value = serde_json::from_str(&wish("1")).unwrap();
+        body.as_object_mut()
+            .unwrap()
+            .extend(change.as_object().unwrap().clone());
+        let answer = request(&mut partner, &unique("key"), &body.to_string()).await;
+        let error = refused(&answer, 422, "VALIDATION_FAILED");
+        assert_eq!(error["details"][0]["field"], field);
+    }
+    assert_eq!(partner.balance("USD").await, "100.00");
+}
+
+/// A decision of an operator's.
+async fn decide(operator: &mut Operator, payout_id: &str, word: &str, body: &Value) -> Answer {
+    let path = format!("/admin/v1/payouts/{payout_id}/{word}");
+    operator
+        .call(Method::POST, &path, "application/json", body.to_string())
+        .await
+}
+
+#[tokio::test]
+async fn what_an_operator_pays_is_paid_and_what_he_does_not_comes_back() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("100").await;
+    for (word, status, balance, kind) in [
+        ("pay", "PAID", json!(70.0), None),
+        ("reject", "REJECTED", json!(70.0), Some("PAYOUT_REVERSAL")),
+        ("fail", "FAILED", json!(70.0), Some("PAYOUT_REVERSAL")),
+    ] {
+        let payout = accepted(&request(&mut partner, &unique("key"), &wish("30")).await, 202);
+        let id = payout["payout_id"].as_str().unwrap().to_owned();
+        let body = json!({ "reason": "as agreed", "reference": "bank-7" });
+        let decided = accepted(&decide(&mut operator, &id, word, &body).await, 200);
+        assert_eq!(decided["status"], status);
+        for again in ["pay", "reject", "fail"] {
+            let late = decide(&mut operator, &id, again, &json!({})).await;
+            refused(&late, 409, "PAYOUT_NOT_PENDING");
+        }
+        let read = partner.read(&format!("/payouts/{id}")).await;
+        let last = &read["timeline"][1];
+        assert_eq!(
+            (&last["status"], &last["by"], &last["reason"], &last["reference"]),
+            (
+                &json!(status),
+                &json!("operator"),
+                &json!("as agreed"),
+                &json!("bank-7")
+            )
+        );
+        let wallet = wallet(&mut partner).await;
+        assert_eq!(
+            (&wallet["balance"], &wallet["pending_payouts"]),
+            (&balance, &json!(0.0))
+        );
+        let newest = partner.read("/transactions?limit=1").await["data"][0].clone();
+        assert_eq!(newest["type"], kind.unwrap_or("PAYOUT"), "{word}");
+    }
+}
+
+#[tokio::test]
+async fn who_pays_reads_where_to_and_that_is_in_the_trail() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("100").await;
+    let payout = accepted(&request(&mut partner, &unique("key"), &wish("30")).await, 202);
+    let id = payout["payout_id"].as_str().unwrap();
+    let shown = operator.get(&format!("/admin/v1/payouts/{id}")).await;
+    assert_eq!(
+        shown["destination"],
+        json!({ "type": "bank_account", "iban": IBAN, "name": "Acme GmbH" })
+    );
+    let trail = operator
+        .get(&format!("/admin/v1/audit?subject={id}&action=payout.read"))
+        .await;
+    assert_eq!(trail["data"].as_array().unwrap().len(), 1);
+    let listed = operator
+        .get(&format!("/admin/v1/payouts?partner_id={}", partner.partner_id))
+        .await;
+    assert_eq!(listed["data"][0]["destination"]["iban"], "****3000");
+}

@@ -1,0 +1,238 @@
+//! Vendors as operators put them: what is kept, what is shown, and that a credential is shown to nobody.
+
+use hyper::Method;
+use serde_json::{Value, json};
+use vouchsafe_load::client::Answer;
+
+use crate::commands::{complaint, told, told_json};
+use crate::support::{Database, Operator, accepted, refused, shared, unique};
+
+const CREDENTIAL: &str = "CNRYVENDOR-credential";
+
+async fn put(operator: &mut Operator, vendor_id: &str, body: &Value) -> Answer {
+    let path = format!("/admin/v1/vendors/{vendor_id}");
+    operator
+        .call(Method::PUT, &path, "application/json", body.to_string())
+        .await
+}
+
+async fn shown(operator: &mut Operator, vendor_id: &str) -> Value {
+    let mut path = "/admin/v1/vendors?limit=100".to_owned();
+    loop {
+        let page = operator.get(&path).await;
+        let found = page["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|vendor| vendor["vendor_id"] == vendor_id);
+        if let Some(found) = found {
+            return found.clone();
+        }
+        let cursor = page["next_cursor"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{vendor_id} is not listed"));
+        path = format!("/admin/v1/vendors?limit=100&cursor={cursor}");
+    }
+}
+
+/// A vendor but for the time of its last change.
+fn vendor(vendor_id: &str, adapter: &str, url: Value, has_credentials: bool, concurrency: u16) -> Value {
+    json!({
+        "vendor_id": vendor_id, "adapter": adapter, "url": url, "has_credentials": has_credentials,
+        "concurrency": concurrency,
+    })
+}
+
+fn without_time(mut vendor: Value) -> Value {
+    let at = vendor.as_object_mut().unwrap().remove("updated_at").unwrap();
+    assert!(at.as_str().unwrap().ends_with('Z'), "{at}");
+    vendor
+}
+
+#[tokio::test]
+async fn the_sandbox_has_its_vendor() {
+    let mut operator = Operator::of(shared());
+    let mock = without_time(shown(&mut operator, "mock").await);
+    assert_eq!(mock, vendor("mock", "mock", Value::Null, false, 4));
+}
+
+#[tokio::test]
+async fn a_vendor_is_put_kept_and_shown_without_its_credential() {
+    let mut operator = Operator::of(shared());
+    let id = unique("vendor");
+    let url = "https://vendor.example/api";
+    let http =
+        json!({ "adapter": "http", "url": format!("{url}/"), "credentials": CREDENTIAL, "concurrency": 8 });
+    let expected = vendor(&id, "http", json!(url), true, 8);
+    assert_eq!(
+        without_time(accepted(&put(&mut operator, &id, &http).await, 201)),
+        expected
+    );
+    assert_eq!(without_time(shown(&mut operator, &id).await), expected);
+    // Nothing said of it, the credential stays, while the URL does.
+    let kept = json!({ "adapter": "http", "url": url });
+    let expected = vendor(&id, "http", json!(url), true, 4);
+    assert_eq!(
+        without_time(accepted(&put(&mut operator, &id, &kept).await, 200)),
+        expected
+    );
+    let moved = json!({ "adapter": "http", "url": "https://other.example" });
+    let error = refused(&put(&mut operator, &id, &moved).await, 422, "VALIDATION_FAILED");
+    assert_eq!(error["details"][0]["field"], "credentials");
+    assert_eq!(
+        without_time(shown(&mut operator, &id).await),
+        expected,
+        "nothing was changed"
+    );
+    let by_hand = vendor(&id, "manual", Value::Null, false, 4);
+    let manual = json!({ "adapter": "manual" });
+    assert_eq!(
+        without_time(accepted(&put(&mut operator, &id, &manual).await, 200)),
+        by_hand
+    );
+    // What was dropped is not there again.
+    refused(&put(&mut operator, &id, &kept).await, 422, "VALIDATION_FAILED");
+}
+
+#[tokio::test]
+async fn the_trail_says_that_a_credential_changed_and_not_to_what() {
+    let mut operator = Operator::of(shared());
+    let id = unique("vendor");
+    let http = json!({ "adapter": "http", "url": "https://vendor.example", "credentials": CREDENTIAL });
+    accepted(&put(&mut operator, &id, &http).await, 201);
+    let kept = json!({ "adapter": "http", "url": "https://vendor.example", "concurrency": 64 });
+    accepted(&put(&mut operator, &id, &kept).await, 200);
+    let trail = operator
+        .get(&format!("/admin/v1/audit?action=vendor.put&subject={id}"))
+        .await;
+    let [second, first] = &trail["data"].as_array().unwrap()[..] else {
+        panic!("{trail}");
+    };
+    assert_eq!(
+        (&first["before"], &first["after"]["credentials_changed"]),
+        (&Value::Null, &json!(true))
+    );
+    assert_eq!(second["after"]["credentials_changed"], json!(false));
+    assert_eq!(
+        (&second["before"]["concurrency"], &second["after"]["concurrency"]),
+        (&json!(4), &json!(64))
+    );
+    assert!(!trail.to_string().contains("CNRY"), "{trail}");
+}
+
+#[tokio::test]
+async fn a_credential_is_sealed_in_the_database() {
+    let mut operator = Operator::of(shared());
+    let id = unique("vendor");
+    let http = json!({ "adapter": "http", "url": "https://vendor.example", "credentials": CREDENTIAL });
+    accepted(&put(&mut operator, &id, &http).await, 201);
+    let mut database = Database::of(shared()).await;
+    let sealed = "SELECT count(*)
+                    FROM vendors
+                   WHERE vendor_id = $1
+                     AND length(ciphertext) > 16
+                     AND position('CNRY'::bytea IN ciphertext) = 0";
+    let rows = database.count(sealed, &id).await;
+    assert_eq!(rows, 1);
+}
+
+#[tokio::test]
+async fn what_is_no_vendor_is_refused_with_the_field() {
+    let mut operator = Operator::of(shared());
+    let id = unique("vendor");
+    let https = "https://vendor.example";
+    for (body, field) in [
+        (json!({ "adapter": "carrier-pigeon" }), "adapter"),
+        (json!({ "adapter": "mock", "url": https }), "url"),
+        (
+            json!({ "adapter": "manual", "credentials": CREDENTIAL }),
+            "credentials",
+        ),
+        (json!({ "adapter": "http", "credentials": CREDENTIAL }), "url"),
+        (json!({ "adapter": "http", "url": https }), "credentials"),
+        (
+            json!({ "adapter": "http", "url": "http://vendor.example", "credentials": CREDENTIAL }),
+            "url",
+        ),
+        (
+            json!({ "adapter": "http", "url": "https://u:p@vendor.example", "credentials": CREDENTIAL }),
+            "url",
+        ),
+        (
+            json!({ "adapter": "http", "url": https, "credentials": "" }),
+            "credentials",
+        ),
+        (
+            json!({ "adapter": "http", "url": https, "credentials": "CNRYVENDOR two" }),
+            "credentials",
+        ),
+        (
+            json!({ "adapter": "http", "url": https, "credentials": "x".repeat(4_097) }),
+            "credentials",
+        ),
+        (
+            json!({ "adapter": "http", "url": https, "credentials": [CREDENTIAL] }),
+            "credentials",
+        ),
+        (json!({ "adapter": "mock", "concurrency": 0 }), "concurrency"),
+        (json!({ "adapter": "mock", "concurrency": 65 }), "concurrency"),
+        (json!({ "adapter": "mock", "concurrency": -1 }), "concurrency"),
+        (json!({ "adapter": "mock", "colour": "red" }), "colour"),
+    ] {
+        let error = refused(&put(&mut operator, &id, &body).await, 422, "VALIDATION_FAILED");
+        assert_eq!(error["details"][0]["field"], field, "{body}: {error}");
+        assert!(!error.to_string().contains("CNRY"), "{error}");
+    }
+    let error = refused(
+        &put(&mut operator, "No-Slug", &json!({ "adapter": "mock" })).await,
+        422,
+        "VALIDATION_FAILED",
+    );
+    assert_eq!(error["details"][0]["field"], "vendor_id");
+}
+
+#[test]
+fn vendors_are_put_and_listed_by_command() {
+    let (id, place) = (unique("vendor"), tempfile::tempdir().unwrap());
+    let file = place.path().join("credential.txt");
+    std::fs::write(&file, format!("{CREDENTIAL}\n")).unwrap();
+    let from = format!("@{}", file.display());
+    let put = [
+        "vendor",
+        "put",
+        &id,
+        "--adapter",
+        "http",
+        "--url",
+        "https://vendor.example",
+        "--credentials",
+        &from,
+    ];
+    let made = told_json(&put);
+    assert_eq!(
+        (&made["has_credentials"], &made["concurrency"]),
+        (&json!(true), &json!(4))
+    );
+    let list = told(&["vendor", "list"]);
+    assert!(
+        list.contains(&id) && list.contains("https://vendor.example"),
+        "{list}"
+    );
+    assert!(
+        !list.contains("CNRY") && !made.to_string().contains("CNRY"),
+        "{list}"
+    );
+    let refused = complaint(&[
+        "vendor",
+        "put",
+        &id,
+        "--adapter",
+        "http",
+        "--url",
+        "https://other.example",
+    ]);
+    assert!(
+        refused.contains("credentials") && refused.contains("VALIDATION_FAILED"),
+        "{refused}"
+    );
+}

@@ -1,0 +1,152 @@
+//! The smallest collector: takes OTLP over HTTP on loopback, and keeps what it was sent.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use opentelemetry_proto::tonic::trace::v1::Span as SentSpan;
+use prost::Message as _;
+
+/// How it treats who sends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Manner {
+    /// It takes everything.
+    Takes,
+    /// It says that it cannot.
+    Refuses,
+    /// It reads, and says nothing.
+    Hangs,
+}
+
+/// A collector that runs until the process ends.
+pub(crate) struct Collector {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+/// A span, with the ids in hexadecimal digits.
+#[derive(Debug, Clone)]
+pub(crate) struct Span {
+    pub(crate) trace: String,
+    pub(crate) id: String,
+    pub(crate) parent: String,
+    pub(crate) name: String,
+    pub(crate) attributes: BTreeMap<String, String>,
+}
+
+impl Collector {
+    pub(crate) fn start(manner: Manner) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            let mut silent = Vec::new();
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let body = read(&stream);
+                kept.lock().unwrap().push(body);
+                match manner {
+                    Manner::Takes => answer(&mut stream, "200 OK"),
+                    Manner::Refuses => answer(&mut stream, "503 Service Unavailable"),
+                    Manner::Hangs => silent.push(stream),
+                }
+            }
+        });
+        Self { address, asked }
+    }
+
+    /// Its address, as the setting takes it.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Whether somebody sent something.
+    pub(crate) fn was_asked(&self) -> bool {
+        !self.asked.lock().unwrap().is_empty()
+    }
+
+    /// Everything that it was sent, as it came.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.asked.lock().unwrap().concat()
+    }
+
+    /// What it was sent says of the service that sent it.
+    pub(crate) fn resource(&self) -> BTreeMap<String, String> {
+        let requests = self.requests();
+        let resource = requests[0].resource_spans[0].resource.clone();
+        named(resource.unwrap().attributes)
+    }
+
+    /// Every span that it was sent.
+    pub(crate) fn spans(&self) -> Vec<Span> {
+        let resources = self
+            .requests()
+            .into_iter()
+            .flat_map(|request| request.resource_spans);
+        let scopes = resources.flat_map(|resource| resource.scope_spans);
+        scopes.flat_map(|scope| scope.spans).map(Span::of).collect()
+    }
+
+    fn requests(&self) -> Vec<ExportTraceServiceRequest> {
+        let asked = self.asked.lock().unwrap();
+        let decode = |body: &Vec<u8>| ExportTraceServiceRequest::decode(&body[..]).unwrap();
+        asked.iter().map(decode).collect()
+    }
+}
+
+impl Span {
+    fn of(sent: SentSpan) -> Self {
+        assert!(sent.events.is_empty(), "no log line is exported: {sent:?}");
+        assert!(sent.start_time_unix_nano <= sent.end_time_unix_nano, "{sent:?}");
+        Self {
+            trace: hex::encode(sent.trace_id),
+            id: hex::encode(sent.span_id),
+            parent: hex::encode(sent.parent_span_id),
+            name: sent.name,
+            attributes: named(sent.attributes),
+        }
+    }
+}
+
+fn named(attributes: Vec<KeyValue>) -> BTreeMap<String, String> {
+    let text = |value: Option<AnyValue>| match value.and_then(|value| value.value) {
+        Some(Value::StringValue(text)) => text,
+        Some(Value::IntValue(number)) => number.to_string(),
+        other => panic!("neither text nor number: {other:?}"),
+    };
+    attributes
+        .into_iter()
+        .map(|attribute| (attribute.key, text(attribute.value)))
+        .collect()
+}
+
+/// The body of a request for traces.
+fn read(stream: &TcpStream) -> Vec<u8> {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert!(reader.read_line(&mut head).unwrap() > 0, "{head}");
+    }
+    assert!(head.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{head}");
+    let head = head.to_ascii_lowercase();
+    assert!(
+        head.contains("\r\ncontent-type: application/x-protobuf\r\n"),
+        "{head}"
+    );
+    let (_, length) = head.split_once("content-length: ").unwrap();
+    let length = length.split("\r\n").next().unwrap().parse().unwrap();
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    body
+}
+
+fn answer(stream: &mut TcpStream, status: &str) {
+    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    // Who sent it may have gone.
+    drop(stream.write_all(answer.as_bytes()));
+}

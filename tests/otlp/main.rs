@@ -1,0 +1,273 @@
+//! Is an order one trace at a collector, from the request to the commit; and is a collector that is away nobody's trouble?
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test ends where it cannot go on"
+)]
+
+mod collector;
+#[path = "../it/support/patience.rs"]
+#[allow(dead_code, reason = "shared with other suites")]
+mod patience;
+#[path = "../it/support/service.rs"]
+#[allow(dead_code, reason = "shared with other suites")]
+mod service;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use futures_util::future::join_all;
+use hyper::Method;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use vouchsafe_load::client::{Answer, Client};
+use vouchsafe_load::origin::Origin;
+use vouchsafe_load::partner::{IDEMPOTENCY_KEY, PartnerClient};
+use vouchsafe_load::partner_file::PartnerFile;
+
+use crate::collector::{Collector, Manner, Span};
+use crate::patience::{SOON, until};
+use crate::service::{Instance, PROGRAM, free_addresses};
+
+const ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
+
+/// Begins every key of these tests.
+const KEY: &str = "key-that-must-not-be-told";
+
+/// A caller's trace, and its span.
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const CALLER: &str = "00f067aa0ba902b7";
+
+/// A service that exports to this address. Its one lane makes batches of what comes at once.
+fn exporting_to(url: String) -> Instance {
+    Instance::start_with(&[
+        ("VOUCHSAFE_OTLP_ENDPOINT", Box::leak(url.into_boxed_str())),
+        ("VOUCHSAFE_LANES", "1"),
+    ])
+}
+
+fn partner_of(service: &Instance) -> PartnerClient {
+    let file = PartnerFile::read(&service.data_dir().join("sandbox-partner.json")).unwrap();
+    PartnerClient::new(&service.base_url(), file.credentials).unwrap()
+}
+
+/// Orders one voucher, with this `traceparent` if there is one.
+async fn order(partner: &mut PartnerClient, key: &str, traceparent: Option<&str>) -> Answer {
+    let mut headers = HeaderMap::new();
+    headers.insert(
+        IDEMPOTENCY_KEY,
+        HeaderValue::from_str(&format!("{KEY}-{key}")).unwrap(),
+    );
+    if let Some(traceparent) = traceparent {
+        let name = HeaderName::from_static("traceparent");
+        headers.insert(name, HeaderValue::from_str(traceparent).unwrap());
+    }
+    let answer = partner
+        .signed(Method::POST, "/orders", ORDER, headers)
+        .await
+        .unwrap();
+    assert_eq!(answer.status, 201, "{:?}", answer.body);
+    answer
+}
+
+fn trace_of(answer: &Answer) -> &str {
+    answer.header("x-trace-id").unwrap()
+}
+
+/// A figure of `/metrics`.
+async fn figure(service: &Instance, name: &str) -> u64 {
+    let mut client = Client::new(Origin::parse(&service.admin_url()).unwrap());
+    let answer = client
+        .call(Method::GET, "/metrics", HeaderMap::new(), "".into())
+        .await;
+    let text = String::from_utf8(answer.unwrap().body.to_vec()).unwrap();
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value
+        .unwrap_or_else(|| panic!("no {name} in {text}"))
+        .parse()
+        .unwrap()
+}
+
+/// The codes of an order, as its partner reads them.
+async fn codes_of(partner: &mut PartnerClient, order: &Answer) -> Vec<String> {
+    let order: Value = order.json().unwrap();
+    let read = partner.codes(order["order_id"].as_str().unwrap()).await.unwrap();
+    let read: Value = read.json().unwrap();
+    let vouchers = read["data"].as_array().unwrap().iter();
+    let credentials = vouchers.flat_map(|voucher| voucher["credentials"].as_array().unwrap());
+    credentials
+        .map(|credential| credential["value"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// The spans of an order by their names, each a child of whom it should be; the first of the trace has this parent.
+fn story<'a>(spans: &'a [Span], trace: &str, caller: &str) -> BTreeMap<&'a str, &'a Span> {
+    let own = spans.iter().filter(|span| span.trace == trace);
+    let own: Vec<_> = own.map(|span| (span.name.as_str(), span)).collect();
+    let story: BTreeMap<_, _> = own.iter().copied().collect();
+    assert_eq!(
+        story.keys().copied().collect::<Vec<_>>(),
+        [
+            "commit",
+            "hold inventory",
+            "hold wallet",
+            "place_order",
+            "request"
+        ]
+    );
+    assert_eq!(own.len(), story.len(), "one of each: {own:?}");
+    assert_eq!(story["request"].parent, caller);
+    assert_eq!(story["place_order"].parent, story["request"].id);
+    for name in ["hold wallet", "hold inventory", "commit"] {
+        assert_eq!(story[name].parent, story["place_order"].id, "{name}");
+    }
+    story
+}
+
+fn attribute<'a>(span: &'a Span, name: &str) -> &'a str {
+    let value = span.attributes.get(name);
+    value.unwrap_or_else(|| panic!("{name} is not in {span:?}"))
+}
+
+#[tokio::test]
+async fn an_order_is_one_trace_and_tells_no_secret() {
+    let collector = Collector::start(Manner::Takes);
+    let mut service = exporting_to(collector.url());
+    let mut partner = partner_of(&service);
+    let continued = order(
+        &mut partner,
+        "continued",
+        Some(&format!("00-{TRACE}-{CALLER}-01")),
+    )
+    .await;
+    let begun = order(&mut partner, "begun", None).await;
+    let unrecorded = "5bf92f3577b34da6a3ce929d0e0e4736";
+    let unrecorded = order(
+        &mut partner,
+        "unrecorded",
+        Some(&format!("00-{unrecorded}-{CALLER}-00")),
+    )
+    .await;
+    let codes = codes_of(&mut partner, &begun).await;
+    assert_eq!(trace_of(&continued), TRACE);
+    // What is not sent yet is sent at the end.
+    assert_eq!(service.stop(), Some(0));
+
+    let spans = collector.spans();
+    let story_of_continued = story(&spans, TRACE, CALLER);
+    story(&spans, trace_of(&begun), "");
+    assert!(spans.iter().all(|span| span.trace != trace_of(&unrecorded)));
+    for (span, name, value) in [
+        ("request", "http.method", "POST"),
+        ("request", "http.route", "/api/v1/orders"),
+        ("hold wallet", "currency", "USD"),
+        ("commit", "batch.records", "1"),
+        ("commit", "verdict", "committed"),
+    ] {
+        assert_eq!(attribute(story_of_continued[span], name), value);
+    }
+    assert!(attribute(story_of_continued["hold inventory"], "sku").contains("sbx-instant"));
+    let resource = collector.resource();
+    assert_eq!(resource["service.name"], "vouchsafe");
+    assert_eq!(resource["deployment.environment.name"], "sandbox");
+
+    let credentials = std::fs::read_to_string(service.data_dir().join("sandbox-partner.json")).unwrap();
+    let credentials: Value = serde_json::from_str(&credentials).unwrap();
+    let said = |name: &str| credentials[name].as_str().unwrap().to_owned();
+    let sent = String::from_utf8_lossy(&collector.bytes()).into_owned();
+    assert!(!codes.is_empty() && sent.contains("/api/v1/orders"));
+    for secret in codes
+        .iter()
+        .cloned()
+        .chain([KEY.to_owned(), said("api_key"), said("api_secret")])
+    {
+        assert!(!sent.contains(&secret), "a collector was told {secret}");
+    }
+}
+
+#[tokio::test]
+async fn each_record_of_a_batch_is_in_its_own_trace() {
+    let collector = Collector::start(Manner::Takes);
+    let mut service = exporting_to(collector.url());
+    let orders = (0..24).map(async |number| {
+        let mut partner = partner_of(&service);
+        let placed = order(&mut partner, &number.to_string(), None).await;
+        trace_of(&placed).to_owned()
+    });
+    let traces = join_all(orders).await;
+    assert_eq!(service.stop(), Some(0));
+
+    let spans = collector.spans();
+    for trace in &traces {
+        story(&spans, trace, "");
+    }
+    let mut batches: BTreeMap<_, Vec<&str>> = BTreeMap::new();
+    for commit in spans.iter().filter(|span| span.name == "commit") {
+        let batch = ["lane", "batch.number"].map(|name| attribute(commit, name));
+        let records = attribute(commit, "batch.records");
+        batches.entry(batch).or_default().push(records);
+    }
+    for (batch, records) in &batches {
+        let expected = vec![records.len().to_string(); records.len()];
+        assert_eq!(*records, expected, "{batch:?}");
+    }
+    assert!(batches.values().any(|records| records.len() > 1), "{batches:?}");
+}
+
+#[tokio::test]
+async fn a_collector_that_is_away_is_nobodys_trouble() {
+    let [nobody, _] = free_addresses();
+    let refuses = Collector::start(Manner::Refuses);
+    for url in [format!("http://{nobody}"), refuses.url()] {
+        let mut service = exporting_to(url);
+        let mut partner = partner_of(&service);
+        order(&mut partner, "before", None).await;
+        until("spans are lost", SOON, || {
+            service
+                .log()
+                .contains("spans are lost on their way")
+                .then_some(())
+        });
+        order(&mut partner, "after", None).await;
+        assert!(figure(&service, "vouchsafe_spans_dropped_total").await > 0);
+        assert_eq!(figure(&service, "vouchsafe_spans_exported_total").await, 0);
+        assert_eq!(service.stop(), Some(0));
+    }
+}
+
+#[tokio::test]
+async fn a_collector_that_says_nothing_holds_neither_orders_nor_the_end() {
+    let hangs = Collector::start(Manner::Hangs);
+    let mut service = exporting_to(hangs.url());
+    let mut partner = partner_of(&service);
+    order(&mut partner, "before", None).await;
+    until("spans are being sent", SOON, || hangs.was_asked().then_some(()));
+    order(&mut partner, "after", None).await;
+    assert_eq!(service.stop(), Some(0));
+    assert!(service.log().contains("the last spans were not sent"));
+}
+
+#[test]
+fn an_address_with_a_password_is_refused_and_not_quoted() {
+    let [nobody, _] = free_addresses();
+    let scratch = tempfile::tempdir().unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.arg("--data-dir").arg(scratch.path());
+    command.env(
+        "VOUCHSAFE_OTLP_ENDPOINT",
+        "http://somebody:pass-word@collect.example",
+    );
+    // It would give up here if it were not refused.
+    command.env("DATABASE_URL", format!("postgres://somebody@{nobody}/orders"));
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.starts_with("vouchsafe: VOUCHSAFE_OTLP_ENDPOINT: expected scheme, host"),
+        "{said}"
+    );
+    assert!(!said.contains("pass-word"), "{said}");
+}
