@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::commands::{complaint, told, told_json};
 use crate::support::{Operator, Partner, accepted, order_of, refused, shared, unique};
 
-/// An order with this reference.
+/// An order with this reference: from stock delivered at once, from a vendor waiting for good.
 async fn place(operator: &mut Operator, partner: &mut Partner, route: &str, reference: &str) -> Value {
-    let sale = operator.product(route, 1).await;
-    let mut body = order_of(&sale, if route == "stock" { 1 } else { 2 });
+    let sale = operator.product(route, usize::from(route == "stock")).await;
+    let mut body = order_of(&sale, 1);
     body["reference"] = json!(reference);
     let answer = partner.send(&unique("key"), &body).await;
     assert!(answer.status.is_success(), "{answer:?}");

@@ -1,9 +1,14 @@
 //! What becomes of an order that cannot be delivered at once?
 
+use std::time::Duration;
+
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Operator, accepted, json_of, order_of, refused, shared, text_of, unique};
+use crate::support::{Operator, accepted, eventually, json_of, order_of, refused, shared, text_of, unique};
+
+/// How long a busy machine may take for what happens at once.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn what_the_vendor_has_to_fill_is_accepted_and_paid() {
@@ -39,19 +44,33 @@ async fn what_the_vendor_has_to_fill_is_accepted_and_paid() {
 }
 
 #[tokio::test]
-async fn a_miss_takes_nothing_from_the_shelf() {
+async fn what_is_there_of_a_miss_is_allocated_right_after() {
     let mut operator = Operator::of(shared());
     let [short, other] = [operator.product("vendor", 2).await, operator.sale(1).await];
     let mut partner = operator.partner("1000").await;
     let both = json!({ "items": [order_of(&short, 3)["items"][0], order_of(&other, 1)["items"][0]] });
     let order = accepted(&partner.send(&unique("key"), &both).await, 202);
     assert_eq!(
-        (&order["status"], &order["pending_reason"]),
-        (&json!("PENDING"), &json!("VENDOR"))
+        (&order["status"], &order["pending_reason"], &order["vouchers"]),
+        (&json!("PENDING"), &json!("VENDOR"), &json!([]))
     );
-    accepted(&partner.order(&short, 2).await, 201);
-    accepted(&partner.order(&other, 1).await, 201);
-    accepted(&partner.order(&short, 1).await, 202);
+    let path = format!("/orders/{}", order["order_id"].as_str().unwrap());
+    let order = eventually("what is there is allocated", PATIENCE, async || {
+        let order = partner.read(&path).await;
+        (order["status"] == "PARTIALLY_DELIVERED").then_some(order)
+    })
+    .await;
+    let delivered = [0, 1].map(|line: usize| order["items"][line]["delivered"].as_u64());
+    assert_eq!(delivered, [Some(2), Some(1)]);
+    for sale in [&short, &other] {
+        let mut wish = order_of(sale, 1);
+        wish["fulfilment"] = json!("CACHE_ONLY");
+        refused(
+            &partner.send(&unique("key"), &wish).await,
+            409,
+            "INSUFFICIENT_INVENTORY",
+        );
+    }
 }
 
 #[tokio::test]
