@@ -7,6 +7,7 @@
 
 mod aborted;
 mod idempotency;
+mod life;
 mod nodes;
 mod orders;
 mod panics;
