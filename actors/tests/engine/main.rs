@@ -12,6 +12,8 @@ mod nodes;
 mod orders;
 mod panics;
 mod payouts;
+mod picking;
+mod races;
 mod refusals;
 mod shop;
 mod stock;
