@@ -112,7 +112,8 @@ pub(crate) async fn until_definite(
     }
 }
 
-fn is_not_now(answer: &Answer) -> bool {
+/// Whether nothing is settled by it: the same may be asked again.
+pub(crate) fn is_not_now(answer: &Answer) -> bool {
     let in_progress = answer
         .error_code()
         .is_some_and(|code| code == "IDEMPOTENCY_IN_PROGRESS");

@@ -87,7 +87,7 @@ pub(crate) const INVARIANTS: [Invariant; 16] = [
                       CROSS JOIN LATERAL (
                             SELECT COALESCE(sum((o.lines -> a.line::integer ->> 'u')::bigint), 0) AS worth
                               FROM allocations AS a
-                             WHERE a.partner_id = o.partner_id AND a.order_id = o.order_id
+                             WHERE a.partner_id = o.partner_id AND a.order_id = o.order_id AND a.returned_at IS NULL
                             ) AS delivered
                       WHERE o.partner_id = w.partner_id AND o.currency = w.currency
                      )",
@@ -110,6 +110,7 @@ pub(crate) const INVARIANTS: [Invariant; 16] = [
                      SELECT count(*)
                        FROM allocations AS a
                       WHERE a.partner_id = o.partner_id AND a.order_id = o.order_id AND a.line = l.number - 1
+                        AND a.returned_at IS NULL
                      )
                   OR (o.status = 'DELIVERED' AND l.line->'a' <> l.line->'q')
                   OR (o.status = 'PENDING' AND l.line->'a' <> '0')",
@@ -130,7 +131,7 @@ pub(crate) const INVARIANTS: [Invariant; 16] = [
         sql: "SELECT 'code ' || s.code_id
                 FROM allocations AS a
                 JOIN stock AS s ON s.stock_id = a.stock_id
-               WHERE a.order_id IS NOT NULL
+               WHERE a.order_id IS NOT NULL AND a.returned_at IS NULL
                GROUP BY s.code_id
               HAVING count(*) > 1
                UNION ALL
@@ -204,10 +205,14 @@ pub(crate) const INVARIANTS: [Invariant; 16] = [
                WHERE c.emptied AND NOT EXISTS (SELECT FROM allocations AS a WHERE a.stock_id = s.stock_id)",
     },
     Invariant {
-        name: "a code is in stock once",
+        name: "a code is in stock once, but for what came back",
         sql: "SELECT k.code_id::text
                 FROM codes AS k
-                LEFT JOIN stock AS s ON s.code_id = k.code_id
+                LEFT JOIN stock AS s
+                  ON s.code_id = k.code_id
+                 AND NOT EXISTS (
+                     SELECT FROM allocations AS a WHERE a.stock_id = s.stock_id AND a.returned_at IS NOT NULL
+                     )
                GROUP BY k.code_id
               HAVING count(s.stock_id) <> 1",
     },

@@ -18,6 +18,7 @@ mod controls;
 mod front;
 mod invariants;
 mod leftovers;
+mod life;
 mod operator;
 mod processes;
 mod program;

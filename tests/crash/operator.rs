@@ -103,10 +103,10 @@ impl Operator {
     /// Puts a product on sale.
     pub(crate) async fn product(&mut self, goods: &Goods) {
         let body = json!({
-            "name": "A product", "brand": goods.product_id, "category_id": "retail", "vendor": "manual",
+            "name": "A product", "brand": goods.product_id, "category_id": "retail", "vendor": goods.vendor,
             "currency": "USD", "countries": ["US"], "denominations": [goods.usd],
             "expiry_policy": { "type": "NONE" }, "redemption": { "instructions": "", "terms": "" },
-            "route": goods.route,
+            "route": goods.route, "approval": goods.approval, "returnable": goods.returnable,
         });
         self.json(
             Method::PUT,
@@ -114,6 +114,19 @@ impl Operator {
             &body,
         )
         .await;
+    }
+
+    /// Puts a vendor that is spoken to over HTTP.
+    pub(crate) async fn vendor(&mut self, vendor_id: &str, url: &str) {
+        let body = json!({ "adapter": "http", "url": url, "credentials": "simulator", "concurrency": 8 });
+        self.json(Method::PUT, &format!("/admin/v1/vendors/{vendor_id}"), &body)
+            .await;
+    }
+
+    /// Says something once, whatever becomes of it.
+    pub(crate) async fn say(&mut self, path: &str, body: &Value) -> Result<Answer, Failure> {
+        self.call(Method::POST, path, "application/json", body.to_string())
+            .await
     }
 
     /// Imports `count` vouchers; the same `delivery` again imports nothing twice.

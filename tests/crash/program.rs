@@ -90,7 +90,7 @@ impl Program {
     pub(crate) fn spawn(&mut self) {
         assert!(self.running.is_none(), "it runs");
         let log = self.open_log();
-        let child = Command::new(self.data_dir.with_file_name(COPY))
+        let child = Command::new(self.copy())
             .arg("--data-dir")
             .arg(&self.data_dir)
             .env_remove("DATABASE_URL")
@@ -167,7 +167,7 @@ impl Program {
 
     /// `vouchsafe verify` on its data directory, whether it runs or not. Panics with what it says, unless all is well.
     pub(crate) fn verify(&self) {
-        let mut command = Command::new(self.data_dir.with_file_name(COPY));
+        let mut command = Command::new(self.copy());
         command
             .arg("verify")
             .arg("--data-dir")
@@ -191,6 +191,11 @@ impl Program {
     /// Where operators are served.
     pub(crate) fn admin_url(&self) -> String {
         format!("http://{}", self.admin)
+    }
+
+    /// The copy of the program that is started.
+    pub(crate) fn copy(&self) -> PathBuf {
+        self.data_dir.with_file_name(COPY)
     }
 
     /// Where it keeps what it needs.

@@ -5,6 +5,7 @@
 //! | clients order, an operator imports and tops up; at a random moment something is killed | |
 //! | what was killed is started again, under the same load | it comes back without help |
 //! | the doors close, every open key is replayed | every unknown outcome becomes definite, once |
+//! | partners cancel, read and pay out, operators decide, vendors sell: [`crate::life`] | what was said of each stands |
 //! | every acknowledged order is read, the codes of some | it is there, byte for byte; no code twice |
 //! | the checker reads the whole history, SQL the whole database | nothing broke, in this round or before |
 //!
@@ -22,6 +23,7 @@ use crate::chance::Chance;
 use crate::client::{Client, Menu};
 use crate::closing::{fetch_codes, read_back, settle, until_definite};
 use crate::front::{Front, Question, Wish};
+use crate::life::Life;
 use crate::operator::Operator;
 use crate::processes::{Strike, postmaster_pid, strike};
 use crate::program::{Program, directory};
@@ -59,12 +61,13 @@ fn nothing_acknowledged_is_lost_and_nothing_is_sold_twice() {
     println!("VOUCHSAFE_CRASH_SEED={seed} VOUCHSAFE_CRASH_ROUNDS={rounds}");
     run(async {
         let mut crash = Crash::begin(seed).await;
+        let life = Life::begin(&crash.program).await;
         for round in 1..=rounds {
             let _told = Told { seed, round };
-            crash.round(round).await;
+            crash.round(round, &life).await;
         }
         let _told = Told { seed, round: rounds };
-        crash.end(rounds).await;
+        crash.end(rounds, life).await;
     });
 }
 
@@ -128,11 +131,12 @@ impl Crash {
         }
     }
 
-    async fn round(&mut self, round: u64) {
+    async fn round(&mut self, round: u64, life: &Life) {
         let first = self.front.next_operation();
         let kind = self.draw();
         self.restock(round).await;
         let (load, supplies) = self.open_doors(round);
+        let movers = life.open_doors(&self.front, &self.program, &mut self.chance);
         let mut beside = self.database().await;
         tokio::time::sleep(Duration::from_millis(self.chance.between(20, 900))).await;
         let server = postmaster_pid(self.program.data_dir());
@@ -142,8 +146,10 @@ impl Crash {
         self.front.open_doors(false);
         load.join_all().await;
         supplies.join_all().await;
+        movers.join_all().await;
         let answers = Answers::since(&self.front.history(), first);
         let settled = settle(&self.front, &self.program.base_url()).await;
+        life.settle(&self.program).await;
         println!(
             "round {round:>3}: {kind:?}, ready after {} ms; {answers:?}, {settled:?}",
             away.as_millis()
@@ -153,7 +159,9 @@ impl Crash {
         self.look_back().await;
         let mut database = self.database().await;
         pronounce(&self.front, &mut database).await;
+        life.judge(&self.program, &mut database).await;
         if round.is_multiple_of(VERIFY_EVERY) {
+            life.everything_ends(&mut database).await;
             self.program.verify();
         }
         if round == 1 {
@@ -272,19 +280,23 @@ impl Crash {
     }
 
     /// Everything is read once more after the last round, and the service ends as it should.
-    async fn end(mut self, rounds: u64) {
+    async fn end(mut self, rounds: u64, life: Life) {
         let taken = self.front.taken();
         read_back(&self.front, &self.program.base_url(), &taken).await;
-        pronounce(&self.front, &mut self.database().await).await;
+        let mut database = self.database().await;
+        life.everything_ends(&mut database).await;
+        life.judge(&self.program, &mut database).await;
+        pronounce(&self.front, &mut database).await;
         let poor = &self.front.buyers[MONEY.len() - 1];
         let cents = 100 * u64::from(ALLOWANCE) * (rounds + 1);
         heard_once(&mut self.database().await, self.imported, &poor.partner_id, cents).await;
         controls::a_forged_history_turns_red(&self.directory.path().join("history.jsonl"));
         println!(
-            "{} orders, each read back twice; {} starts killed\n{}",
+            "{} orders, each read back twice; {} starts killed\n{}{}",
             taken.len(),
             self.killed_again,
-            self.tally
+            self.tally,
+            life.counts()
         );
         if rounds >= Strike::ALL.len() as u64 {
             assert!(

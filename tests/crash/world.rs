@@ -14,6 +14,9 @@ pub(crate) struct Goods {
     pub(crate) product_id: &'static str,
     pub(crate) usd: u32,
     pub(crate) route: &'static str,
+    pub(crate) vendor: &'static str,
+    pub(crate) approval: &'static str,
+    pub(crate) returnable: bool,
 }
 
 const fn stocked(product_id: &'static str, usd: u32) -> Goods {
@@ -21,6 +24,18 @@ const fn stocked(product_id: &'static str, usd: u32) -> Goods {
         product_id,
         usd,
         route: "stock",
+        vendor: "manual",
+        approval: "rule",
+        returnable: false,
+    }
+}
+
+/// What this vendor sells.
+const fn bought(product_id: &'static str, vendor: &'static str) -> Goods {
+    Goods {
+        route: "vendor",
+        vendor,
+        ..stocked(product_id, 20)
     }
 }
 
@@ -40,14 +55,29 @@ pub(crate) const SCARCE_STOCK: u64 = 3;
 pub(crate) const DEAR: Goods = stocked("dear", 100_000_000);
 
 /// What a vendor has to make, and never does.
-pub(crate) const MADE: Goods = Goods {
-    product_id: "made",
-    usd: 20,
-    route: "vendor",
-};
+pub(crate) const MADE: Goods = bought("made", "manual");
 
 /// Everything.
 pub(crate) const ALL_GOODS: [Goods; 6] = [HOT, BESIDE[0], BESIDE[1], SCARCE, DEAR, MADE];
+
+/// What is bought for orders that live on: filled in a second; the same, after an operator's word; half of it; nothing of
+/// it; all of it, with an answer that is lost; over HTTP, with an answer that is cut off; over HTTP, in two parts.
+pub(crate) const LIFE_GOODS: [Goods; 7] = [
+    Goods {
+        returnable: true,
+        ..bought("quick", "mock")
+    },
+    Goods {
+        approval: "always",
+        returnable: true,
+        ..bought("checked", "mock")
+    },
+    bought("sbx-partial", "mock"),
+    bought("sbx-vendor-fails", "mock"),
+    bought("sbx-vendor-timeout", "mock"),
+    bought("sim-drop", "simulator"),
+    bought("sim-pending", "simulator"),
+];
 
 /// A partner with its credentials.
 #[derive(Debug, Clone)]

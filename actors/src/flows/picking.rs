@@ -65,7 +65,8 @@ pub(super) async fn pick(
     })
 }
 
-/// Sets so many vouchers aside, or as many as there are.
+/// Sets so many vouchers aside, or as many as there are. What others hold may come back: the shelf lets it be waited for, so
+/// that no rest is given up that could still be had.
 async fn pick_some(
     engine: &Engine,
     sku: &Sku,
@@ -75,7 +76,7 @@ async fn pick_some(
 ) -> Result<Option<StockHold>, Unanswered> {
     for _ in 0..MAX_ASKED {
         if quantity == 0 {
-            break;
+            return Ok(None);
         }
         let asked = engine.inventory.set_aside(sku, quantity, not_before, patience);
         match asked.await? {
@@ -84,7 +85,7 @@ async fn pick_some(
             Supply::Elsewhere => return Err(Unanswered::Unavailable),
         }
     }
-    Ok(None)
+    Err(Unanswered::Unavailable)
 }
 
 /// Gives each line the vouchers that are wanted for it, as far as they go.

@@ -76,7 +76,7 @@ pub enum Refusal {
         sku: Sku,
         /// How many were asked for.
         asked: usize,
-        /// How many there are.
+        /// How many there may be, if all that others hold comes back.
         available: usize,
     },
 }

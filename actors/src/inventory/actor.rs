@@ -40,7 +40,7 @@ const CLAIM_AGAIN_AFTER: Duration = Duration::from_millis(50);
 pub enum Supply {
     /// They are set aside.
     Held(StockHold),
-    /// There are not enough anywhere, whatever is still under way. Holds how many are left.
+    /// There are not enough anywhere, whatever is still under way. Holds how many there may be, if all of it comes back.
     SoldOut(usize),
     /// Not here; but another node has some.
     Elsewhere,
@@ -94,8 +94,8 @@ impl InventoryActor {
             }
             ShelfDecision::Refill => Said::AfterClaim,
             ShelfDecision::Wait => Said::Later,
-            ShelfDecision::Short(free) => match self.claim {
-                Claim::Exhausted { elsewhere: false } => Said::Now(Supply::SoldOut(free)),
+            ShelfDecision::Short(left) => match self.claim {
+                Claim::Exhausted { elsewhere: false } => Said::Now(Supply::SoldOut(left)),
                 Claim::Exhausted { elsewhere: true } => Said::Now(Supply::Elsewhere),
                 _ => Said::AfterClaim,
             },

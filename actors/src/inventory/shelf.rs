@@ -19,7 +19,7 @@ pub enum ShelfDecision {
     Refill,
     /// Not now; but they would be there if what is set aside came back.
     Wait,
-    /// They are not there, whatever comes back. Holds how many are.
+    /// They are not there, whatever comes back. Holds how many may be, if all does.
     Short(usize),
 }
 
@@ -139,7 +139,7 @@ impl Shelf {
         } else if usable + self.aside >= quantity || unknown() {
             ShelfDecision::Wait
         } else {
-            ShelfDecision::Short(usable)
+            ShelfDecision::Short(usable + self.aside)
         }
     }
 

@@ -1,5 +1,7 @@
 //! Every flow, aborted at each of its steps and repeated: nothing leaks, and its key executes once.
 
+mod changes;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -7,10 +7,13 @@
 
 mod aborted;
 mod idempotency;
+mod life;
 mod nodes;
 mod orders;
 mod panics;
 mod payouts;
+mod picking;
+mod races;
 mod refusals;
 mod shop;
 mod stock;

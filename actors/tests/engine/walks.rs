@@ -1,4 +1,5 @@
-//! Random walks through everything that can go wrong. More of them: `VOUCHSAFE_WALK_SEEDS`, `VOUCHSAFE_WALK_STEPS`.
+//! Random walks through everything that can go wrong. More of them: `VOUCHSAFE_WALK_SEEDS`, `VOUCHSAFE_WALK_STEPS`; others:
+//! `VOUCHSAFE_WALK_FIRST`, the first seed.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -44,10 +45,11 @@ fn all_happened<K: Ord + Debug>(kinds: impl IntoIterator<Item = K>, counts: &BTr
 
 #[test]
 fn whatever_goes_wrong_nothing_is_sold_twice_and_nobody_hears_two_things() {
+    let first = u64::from(from_env("VOUCHSAFE_WALK_FIRST", 0));
     let seeds = u64::from(from_env("VOUCHSAFE_WALK_SEEDS", 12));
     let steps = from_env("VOUCHSAFE_WALK_STEPS", 300);
     let mut sum = Walked::default();
-    for seed in 0..seeds {
+    for seed in first..first + seeds {
         let walked = walk_alone(seed, steps);
         add(&mut sum.faults, &walked.faults);
         add(&mut sum.steps, &walked.steps);

@@ -70,7 +70,7 @@ fn a_shortage_waits_for_what_is_set_aside() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON, SOON])]);
     let held = hold(&mut shelf, 2);
     assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Wait);
-    assert_eq!(shelf.hold(3, Expiry::PAST, true), ShelfDecision::Short(0));
+    assert_eq!(shelf.hold(3, Expiry::PAST, true), ShelfDecision::Short(2));
     shelf.settle(&held);
     assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Short(0));
 }

@@ -21,6 +21,7 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     one_row_of_a_code(tables, findings);
     both_ways(tables, findings);
     rows_as_sold(tables, findings);
+    read_stays(tables, findings);
 }
 
 fn fencing(stock_id: StockId, row: &AllocationRow, findings: &mut Findings) {
@@ -88,4 +89,14 @@ fn rows_as_sold(tables: &Tables, findings: &mut Findings) {
             format!("{} names two", allocation.voucher_id)
         });
     }
+}
+
+/// A voucher whose code was read stays with its order: nobody else may ever read that code.
+fn read_stays(tables: &Tables, findings: &mut Findings) {
+    let orders = tables.orders.values().flat_map(|row| &row.order.vouchers);
+    let held: BTreeSet<_> = orders.map(|allocation| allocation.voucher_id).collect();
+    let gone: Vec<_> = tables.retrieved.difference(&held).collect();
+    findings.check("I17 what was read stays", gone.is_empty(), || {
+        format!("{gone:?} were read, and came back")
+    });
 }

@@ -35,7 +35,7 @@ impl Dice {
 }
 
 /// The kinds of answer, each of which some walk must hear.
-pub const ANSWERS: [&str; 34] = [
+pub const ANSWERS: [&str; 35] = [
     "delivered",
     "to be bought",
     "to be approved",
@@ -65,6 +65,7 @@ pub const ANSWERS: [&str; 34] = [
     "decided against",
     "not to be approved",
     "paid out",
+    "paid out before",
     "payout decided",
     "payout over",
     "delivered to",

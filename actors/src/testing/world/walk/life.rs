@@ -134,17 +134,19 @@ impl Walk {
                 order_id,
                 line: 0,
             };
-            let delivered = deliver(&engine, delivery).await;
+            // As long as nobody knows whether it was delivered, it is kept: a shelf would sell what is on its way.
+            if let Err(reason) = deliver(&engine, delivery).await {
+                return name_of_reason(&reason);
+            }
             world.db.release_bought(purchase_id);
             engine.inventory.doubt(&line.sku());
-            match delivered {
+            if !ends {
+                return "delivered to";
+            }
+            match give_up(&engine, partner_id, order_id).await {
+                Ok(Some(order)) if order.status == OrderStatus::Refunded => "never delivered",
+                Ok(_) => "given up",
                 Err(reason) => name_of_reason(&reason),
-                Ok(_) if !ends => "delivered to",
-                Ok(_) => match give_up(&engine, partner_id, order_id).await {
-                    Ok(Some(order)) if order.status == OrderStatus::Refunded => "never delivered",
-                    Ok(_) => "given up",
-                    Err(reason) => name_of_reason(&reason),
-                },
             }
         });
         let reference = format!("fulfil {partner_id} {some}");
