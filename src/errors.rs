@@ -123,6 +123,9 @@ codes! {
     /// There is no such credential.
     CredentialNotFound = 404 "CREDENTIAL_NOT_FOUND" false
         "Operators only: check the id.";
+    /// There is no such purchase.
+    PurchaseNotFound = 404 "PURCHASE_NOT_FOUND" false
+        "Operators only: check the id; `GET /purchases` lists them.";
     /// There is no such category.
     CategoryNotFound = 404 "CATEGORY_NOT_FOUND" false
         "Reserved for operators: no route answers it yet.";
@@ -144,6 +147,9 @@ codes! {
     /// The order does not wait for an operator's approval.
     OrderNotAwaitingApproval = 409 "ORDER_NOT_AWAITING_APPROVAL" false
         "Operators only: look at the order; it was decided before, or never waited. It may still be cancelled.";
+    /// The order waits for nothing that is bought for it.
+    OrderNotFulfillable = 409 "ORDER_NOT_FULFILLABLE" false
+        "Operators only: look at the order. It waits for approval, or is over; what was brought in before is delivered.";
     /// The payout was decided before.
     PayoutNotPending = 409 "PAYOUT_NOT_PENDING" false
         "Operators only: look at the payout. What was decided stays as it is.";

@@ -43,6 +43,50 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
+/// A text that may be a code. What is no text is refused without being quoted.
+pub struct SecretText(zeroize::Zeroizing<String>);
+
+impl SecretText {
+    /// The text.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for SecretText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SecretVisitor)
+    }
+}
+
+struct SecretVisitor;
+
+impl Visitor<'_> for SecretVisitor {
+    type Value = SecretText;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SecretText, E> {
+        Ok(SecretText(text.to_owned().into()))
+    }
+
+    // A number is quoted by who says what else was expected.
+    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<SecretText, E> {
+        Err(E::custom("expected a string"))
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<SecretText, E> {
+        Err(E::custom("expected a string"))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<SecretText, E> {
+        Err(E::custom("expected a string"))
+    }
+}
+
 /// Reads one of several words. A derived reader takes an object as well, whose only key is the word.
 ///
 /// # Errors

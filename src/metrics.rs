@@ -12,6 +12,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::journal::JournalMetrics;
+use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_actors::supervisor::Total;
 
 use crate::access::limits::Class;
@@ -51,12 +52,33 @@ struct ListenerLabels {
     listener: &'static str,
 }
 
+/// Which vendor a figure is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VendorLabels {
+    vendor: String,
+}
+
+/// What is counted of vendors.
+#[derive(Debug, Clone, Default)]
+pub struct VendorMetrics {
+    refused: Family<VendorLabels, Counter>,
+}
+
+impl VendorMetrics {
+    /// A vendor's answer was refused.
+    pub fn refused(&self, vendor: &str) {
+        let vendor = vendor.to_owned();
+        self.refused.get_or_create(&VendorLabels { vendor }).inc();
+    }
+}
+
 type Figures = Family<ActorLabels, Gauge>;
 
 /// All figures of the process.
 pub struct Metrics {
     registry: Registry,
     journal: JournalMetrics,
+    vendors: VendorMetrics,
     actors: Figures,
     mailbox_depth: Figures,
     deepest_mailbox: Figures,
@@ -79,6 +101,7 @@ impl Metrics {
         let mut metrics = Self {
             registry: Registry::with_prefix("vouchsafe"),
             journal: JournalMetrics::default(),
+            vendors: VendorMetrics::default(),
             actors: Family::default(),
             mailbox_depth: Family::default(),
             deepest_mailbox: Family::default(),
@@ -135,6 +158,8 @@ impl Metrics {
         );
         let seconds = "Time from the request's head to its answer";
         registry.register_with_unit("http_answer", seconds, Unit::Seconds, self.seconds.clone());
+        let refused = "Answers of vendors that were refused, and nothing of them taken";
+        registry.register("vendor_answers_refused", refused, self.vendors.refused.clone());
         self.register_limits();
     }
 
@@ -168,6 +193,12 @@ impl Metrics {
         self.journal.clone()
     }
 
+    /// What is counted of vendors.
+    #[must_use]
+    pub fn vendors(&self) -> VendorMetrics {
+        self.vendors.clone()
+    }
+
     /// An answer was given.
     pub fn answered(&self, listener: &'static str, method: &'static str, status: u16, seconds: f64) {
         self.answers
@@ -196,10 +227,11 @@ impl Metrics {
 
     /// The text that a Prometheus server reads.
     #[must_use]
-    pub fn render(&self, engine: &Engine, rate_limits: &RateLimits) -> String {
+    pub fn render(&self, engine: &Engine, procurement: &Procurement, rate_limits: &RateLimits) -> String {
         self.read_limits(rate_limits);
         self.read_actors("wallet", engine.wallets.total());
         self.read_actors("inventory", engine.inventory.total());
+        self.read_actors("procurement", procurement.total());
         self.under_way
             .set(i64::try_from(engine.under_way()).unwrap_or(i64::MAX));
         let mut text = String::new();

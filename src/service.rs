@@ -6,6 +6,7 @@ use vouchsafe_actors::domain::catalogue::{Assortment, Catalogue};
 use vouchsafe_actors::domain::clock::Clock;
 use vouchsafe_actors::domain::product::Product;
 use vouchsafe_actors::engine::Engine;
+use vouchsafe_actors::procurement::Procurement;
 
 use crate::access::client_address::TrustedProxies;
 use crate::access::environment::Environment;
@@ -23,7 +24,9 @@ pub struct Service {
     /// Who is inside.
     pub gate: Arc<Gate>,
     /// Decides and commits.
-    pub engine: Engine,
+    pub engine: Arc<Engine>,
+    /// Buys what orders wait for.
+    pub procurement: Procurement,
     /// Postgres.
     pub store: PgStore,
     /// Postgres, as this node writes to it.
@@ -35,9 +38,9 @@ pub struct Service {
     /// Whom to believe where a request comes from.
     pub trusted_proxies: TrustedProxies,
     /// What can be ordered.
-    pub catalogue: CurrentCatalogue,
+    pub catalogue: Arc<CurrentCatalogue>,
     /// Seals and opens codes.
-    pub keyring: Keyring,
+    pub keyring: Arc<Keyring>,
     /// The SHA-256 of the operator's token.
     pub operator_token: crate::admin::OperatorToken,
     /// Time.

@@ -29,6 +29,7 @@ use tracing::{error, info, warn};
 use vouchsafe_actors::domain::catalogue::Catalogue;
 use vouchsafe_actors::domain::clock::{Clock, SystemClock};
 use vouchsafe_actors::engine::{Engine, Parts};
+use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_actors::supervisor::Spawner;
 
 use crate::access::environment::Environment;
@@ -40,7 +41,7 @@ use crate::http::Gate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
 use crate::postgres::{DataDir, Durability, PrivatePostgres};
-use crate::procurement::keep_buying;
+use crate::procurement::{self, Purchasing};
 use crate::service::{CurrentCatalogue, Service};
 use crate::settings::ServeSettings;
 use crate::store::{PgNode, PgStore};
@@ -97,20 +98,22 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
         .context("start the database's runtime")?;
     let metrics = Metrics::new(telemetry);
     let system = actix_web::rt::System::new();
-    let arbiter = actix_rt::Arbiter::new();
-    let served = system.block_on(serve_on(
-        settings,
-        &directory,
-        options,
-        &database,
-        arbiter.handle(),
-        metrics,
-    ));
+    // Vendors' answers take their time to be read and sealed: wallets and shelves do not wait for that.
+    let arbiters = [actix_rt::Arbiter::new(), actix_rt::Arbiter::new()];
+    let [actors, buyers] = arbiters.each_ref().map(actix_rt::Arbiter::handle);
+    let threads = Threads {
+        database: &database,
+        actors,
+        buyers,
+    };
+    let served = system.block_on(serve_on(settings, &directory, options, threads, metrics));
     // Actors end before the database's runtime, so that none of them asks a store that is gone.
-    arbiter.stop();
-    arbiter
-        .join()
-        .map_err(|_| anyhow::anyhow!("the actors' thread panicked"))?;
+    for arbiter in arbiters {
+        arbiter.stop();
+        arbiter
+            .join()
+            .map_err(|_| anyhow::anyhow!("an actors' thread panicked"))?;
+    }
     database.shutdown_timeout(Duration::from_secs(1));
     match (served?, private) {
         // Its guard ends it as soon as this process has gone.
@@ -122,6 +125,16 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Where work runs that is not a listener's.
+struct Threads<'a> {
+    /// The database's.
+    database: &'a Runtime,
+    /// Wallets and shelves.
+    actors: ArbiterHandle,
+    /// Procurement.
+    buyers: ArbiterHandle,
 }
 
 /// How serving ended.
@@ -153,11 +166,10 @@ async fn serve_on(
     settings: &ServeSettings,
     directory: &DataDir,
     options: PgConnectOptions,
-    database: &Runtime,
-    actors: ArbiterHandle,
+    threads: Threads<'_>,
     metrics: Metrics,
 ) -> anyhow::Result<Ended> {
-    let service = assemble(settings, directory, options, database, actors, metrics).await?;
+    let service = assemble(settings, directory, options, threads, metrics).await?;
     let service = web::Data::new(service);
     if settings.environment == Environment::Sandbox {
         sandbox::seed_if_new(&service, directory.path())
@@ -177,7 +189,7 @@ async fn serve_on(
         () = service.engine.superseded() => true,
         () = keep_lease(&service) => true,
         () = keep_house(&service) => true,
-        () = keep_buying(&service) => true,
+        () = service.procurement.keep_looking() => true,
     };
     if superseded {
         error!("a later start of this node has taken over; this process ends");
@@ -204,12 +216,11 @@ async fn assemble(
     settings: &ServeSettings,
     directory: &DataDir,
     options: PgConnectOptions,
-    database: &Runtime,
-    actors: ArbiterHandle,
+    threads: Threads<'_>,
     metrics: Metrics,
 ) -> anyhow::Result<Service> {
     let name = secrets::node_name(directory.path())?;
-    let store = PgStore::open(options, database.handle().clone());
+    let store = PgStore::open(options, threads.database.handle().clone());
     prepare(&store, settings.environment).await?;
     let master_key = secrets::master_key(settings, directory.path())?;
     let keyring = Keyring::open(store.clone(), master_key)
@@ -220,15 +231,32 @@ async fn assemble(
         .await
         .context("take the node's next incarnation")?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let Threads {
+        database,
+        actors,
+        buyers,
+    } = threads;
     let engine = start_engine(settings, &node, &clock, &metrics, database, actors).await?;
+    let (engine, keyring) = (Arc::new(engine), Arc::new(keyring));
+    let catalogue = Arc::new(load_catalogue(&store).await?);
+    let purchasing = Purchasing::new(procurement::Parts {
+        store: store.clone(),
+        node: node.identity().name.clone(),
+        keyring: Arc::clone(&keyring),
+        catalogue: Arc::clone(&catalogue),
+        clock: Arc::clone(&clock),
+        metrics: metrics.vendors(),
+    });
+    let buyers = Spawner::Arbiters(vec![buyers]);
     Ok(Service {
+        procurement: Procurement::new(buyers, Arc::clone(&engine), Arc::new(purchasing)),
         environment: settings.environment,
         gate: Arc::new(Gate::default()),
         engine,
         register: load_register(settings.environment, &store).await?,
         rate_limits: RateLimits::new(settings.limits.defaults()),
         trusted_proxies: settings.trusted_proxies.clone(),
-        catalogue: load_catalogue(&store).await?,
+        catalogue,
         keyring,
         operator_token: secrets::operator_token(settings, directory.path())?,
         clock,

@@ -16,10 +16,12 @@ use tokio::runtime::Handle;
 use vouchsafe::keyring::Keyring;
 use vouchsafe::store::verify;
 use vouchsafe::store::{
-    By, Category, ImportOutcome, ImportTarget, Imported, NewVoucher, PgStore, PutProduct, StockBatch,
+    By, Category, ImportOutcome, ImportTarget, Imported, NewVoucher, Origin, PgStore, PutProduct, StockBatch,
+    VendorTerms,
 };
 use vouchsafe::vault::code::{CodeParts, VoucherCode};
 use vouchsafe::vault::master_key::MasterKey;
+use vouchsafe::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::{
     Approval, ExpiryKind, ExpiryPolicy, Product, Redemption, Route, Sku,
@@ -45,6 +47,14 @@ impl Shop {
             parent_id: None,
         };
         store.put_category(category, By::service()).await.unwrap();
+        let vendor = VendorTerms {
+            vendor_id: "mock".to_owned(),
+            adapter: AdapterKind::Mock,
+            url: None,
+            credential: None,
+            concurrency: DEFAULT_CONCURRENCY,
+        };
+        store.put_vendor(vendor, By::service()).await.unwrap();
         let sku = Sku {
             product_id: "acme-us".parse().unwrap(),
             denomination: Amount::from_minor(2_500),
@@ -91,7 +101,7 @@ impl Shop {
             target: self.target.clone(),
             vouchers,
             stock_ids: ids.stock,
-            purchase_id: None,
+            origin: Origin::Import,
         };
         self.store.import_stock(batch, By::service()).await.unwrap()
     }

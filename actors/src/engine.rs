@@ -8,6 +8,7 @@ use crate::domain::clock::Clock;
 use crate::inventory::Inventory;
 use crate::journal::{Journal, JournalMetrics, Spawn};
 use crate::keys::Keys;
+use crate::procurement::last_words::LastWords;
 use crate::store::{RecoverError, Store};
 use crate::supervisor::Spawner;
 use crate::wallet::Wallets;
@@ -44,6 +45,8 @@ pub struct Engine {
     pub inventory: Inventory,
     /// Who waits for an order to change; what commits a change says so here.
     pub watch: Arc<Watch>,
+    /// What vendors said last.
+    pub last_words: LastWords,
     pub(crate) keys: Arc<Keys>,
     pub(crate) journal: Journal,
     pub(crate) admission: Arc<Semaphore>,
@@ -65,6 +68,7 @@ impl Engine {
             wallets: Wallets::new(parts.spawner.clone(), Arc::clone(&parts.store)),
             inventory: Inventory::new(parts.spawner, Arc::clone(&parts.store)),
             watch: Watch::new(),
+            last_words: LastWords::default(),
             keys: Keys::new(Arc::clone(&parts.clock)),
             journal: Journal::start(lanes, parts.metrics, parts.spawn),
             admission: Arc::new(Semaphore::new(MAX_ADMITTED as usize)),

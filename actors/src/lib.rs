@@ -6,6 +6,7 @@ pub mod flows;
 pub mod inventory;
 pub mod journal;
 pub mod keys;
+pub mod procurement;
 pub mod store;
 pub mod supervisor;
 #[cfg(any(test, feature = "testing"))]

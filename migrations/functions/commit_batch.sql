@@ -395,7 +395,8 @@ BEGIN
                    updated_at = v_row.updated_at
              WHERE o.partner_id = v_row.partner_id AND o.order_id = v_row.order_id;
         END LOOP;
-        -- A voucher that comes back: its row stays sold, its code gets another one in a chunk that nobody owns.
+        -- A voucher that comes back: its row stays sold, its code gets another one in a chunk that nobody owns. Where
+        -- orders wait for it, the chunk is kept for them, and no shelf claims it.
         FOR v_row IN
             SELECT b.stock_id
               FROM jsonb_to_recordset(p_rest -> 'returns') AS b (record integer, stock_id bigint)
@@ -411,9 +412,13 @@ BEGIN
              CROSS JOIN LATERAL (SELECT * FROM chunks AS k WHERE k.chunk_id = s.chunk_id OFFSET 0) AS k
              WHERE v_verdict[b.record] = 0
         ), made AS (
-            INSERT INTO chunks AS k (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id)
+            INSERT INTO chunks AS k (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id,
+                                     purchase_id)
             SELECT b.product_id, b.denomination, min(b.expiry),
-                   CASE WHEN count(*) = count(b.expiry) THEN max(b.expiry) END, min(b.new_id), max(b.new_id)
+                   CASE WHEN count(*) = count(b.expiry) THEN max(b.expiry) END, min(b.new_id), max(b.new_id),
+                   CASE WHEN EXISTS (SELECT FROM waiting_for(b.product_id, b.denomination, NULL, 1))
+                        THEN gen_random_uuid()
+                   END
               FROM back AS b
              GROUP BY b.begins, b.product_id, b.denomination
             RETURNING k.chunk_id, k.first_stock_id

@@ -126,6 +126,10 @@ pub(super) async fn put_product(
             "category_id",
             "there is no such category; PUT it first",
         )),
+        PutProduct::VendorNotFound => Err(ApiError::invalid(
+            "vendor",
+            "there is no such vendor; PUT it first, with the adapter manual where operators bring the vouchers in",
+        )),
         PutProduct::CurrencyFixed => Err(ApiError::invalid(
             "currency",
             "cannot change, as face values would mean something else; make another product",

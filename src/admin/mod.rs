@@ -15,6 +15,7 @@ mod orders;
 mod partners;
 mod payouts;
 mod products;
+mod purchases;
 mod stock;
 mod vendors;
 mod wallets;
@@ -97,6 +98,9 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(resource("/orders/{order_id}/approve", "POST").route(post().to(orders::approve)))
         .service(resource("/orders/{order_id}/reject", "POST").route(post().to(orders::reject)))
         .service(resource("/orders/{order_id}/cancel", "POST").route(post().to(orders::cancel)))
+        .service(resource("/orders/{order_id}/fulfil", "POST").route(post().to(orders::fulfil)))
+        .service(resource("/purchases", "GET").route(get().to(purchases::list)))
+        .service(resource("/purchases/{purchase_id}/end", "POST").route(post().to(purchases::end)))
         .service(resource("/payouts", "GET").route(get().to(payouts::list)))
         .service(resource("/payouts/{payout_id}", "GET").route(get().to(payouts::get)))
         .service(resource("/payouts/{payout_id}/pay", "POST").route(post().to(payouts::pay)))
@@ -112,5 +116,9 @@ pub fn routes(config: &mut web::ServiceConfig) {
 async fn metrics(service: web::Data<Service>) -> HttpResponse {
     HttpResponse::Ok()
         .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
-        .body(service.metrics.render(&service.engine, &service.rate_limits))
+        .body(
+            service
+                .metrics
+                .render(&service.engine, &service.procurement, &service.rate_limits),
+        )
 }

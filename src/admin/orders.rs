@@ -1,6 +1,7 @@
 //! `/orders`: every partner's orders, as their partners see them. Never a code.
 
 mod decide;
+mod fulfil;
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -9,6 +10,7 @@ use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::order::Order;
 
 pub(super) use self::decide::{approve, cancel, reject};
+pub(super) use self::fulfil::{FulfilRequest, Fulfilled, fulfil};
 use super::operator::Operator;
 use crate::errors::{ApiError, Code};
 use crate::http::orders::{filter, not_found, parse_id};

@@ -54,7 +54,7 @@ pub(super) struct PutRequest {
     brand: String,
     /// The category it is in, which must be there.
     category_id: String,
-    /// The vendor it is bought from.
+    /// The vendor it is bought from, which must be there.
     vendor: String,
     /// What its denominations are counted in.
     currency: Currency,

@@ -17,11 +17,13 @@ mod look;
 mod order;
 mod partner;
 mod payout;
+mod purchase;
 mod show;
 mod stock;
 mod upload;
 mod vendor;
 mod verify;
+mod vouchers;
 mod wallet;
 
 use std::io::Write as _;
@@ -58,7 +60,9 @@ pub enum Command {
     Stock(stock::StockArgs),
     /// Wallets: add money, correct a balance.
     Wallet(wallet::WalletArgs),
-    /// Orders: look for them, whosever they are; approve, reject, cancel.
+    /// Purchases: what is bought from vendors, and what they said.
+    Purchase(purchase::PurchaseArgs),
+    /// Orders: look for them, whosever they are; approve, reject, cancel, fulfil by hand.
     Order(order::OrderArgs),
     /// Payouts: look for them; say that they were paid, or were not.
     Payout(payout::PayoutArgs),
@@ -162,6 +166,7 @@ async fn dispatch(command: Command, nearby: &Nearby) -> anyhow::Result<Outcome> 
         Command::Vendor(args) => vendor::run(args.action, &admin(args.options)?).await,
         Command::Stock(args) => stock::run(args.action, &admin(args.options)?).await,
         Command::Wallet(args) => wallet::run(args.action, &admin(args.options)?).await,
+        Command::Purchase(args) => purchase::run(args.action, &admin(args.options)?).await,
         Command::Order(args) => order::run(args.action, &admin(args.options)?).await,
         Command::Payout(args) => payout::run(args.action, &admin(args.options)?).await,
         Command::Actors(args) => look::actors(&args.query, &admin(args.options)?).await,

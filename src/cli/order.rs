@@ -1,5 +1,7 @@
 //! `vouchsafe order`: looking for orders, whosever they are, and deciding on them.
 
+use std::path::PathBuf;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -11,6 +13,7 @@ use super::admin::{Admin, AdminOptions, PageOptions, escaped, filters};
 use super::examples::examples;
 use super::id;
 use super::show::Column;
+use super::vouchers;
 
 const COLUMNS: [Column; 7] = [
     ("ORDER", "order_id"),
@@ -53,6 +56,29 @@ pub(super) enum Action {
     /// Take back what of an order was not retrieved, and pay it back.
     #[command(after_help = examples!["vouchsafe order cancel ORDER_ID --reason 'ordered twice'"])]
     Cancel(Word),
+    /// Bring in vouchers that an order waits for. May be repeated: nothing comes in twice.
+    Fulfil(Vouchers),
+}
+
+/// Which order, and what it waits for.
+#[derive(Debug, Args)]
+#[command(after_help = examples![
+    "vouchsafe order fulfil ORDER_ID vouchers.csv",
+    "vouchsafe order fulfil ORDER_ID vouchers.ndjson --product game-us --denomination 25",
+])]
+pub(super) struct Vouchers {
+    /// Its id.
+    #[arg(value_parser = id::order)]
+    order_id: String,
+    /// CSV with a header (code,pin,serial,url,expiry), or NDJSON if its name ends in .ndjson or .jsonl; - is CSV on the
+    /// standard input.
+    file: PathBuf,
+    /// Of which product; needed where the order waits for several.
+    #[arg(long, value_name = "PRODUCT", requires = "denomination")]
+    product: Option<String>,
+    /// At which face value.
+    #[arg(long, value_name = "AMOUNT", requires = "product")]
+    denomination: Option<String>,
 }
 
 /// On which order, and why.
@@ -114,6 +140,7 @@ pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome
         Action::Approve(word) => decide(admin, "approve", &word).await,
         Action::Reject(word) => decide(admin, "reject", &word).await,
         Action::Cancel(word) => decide(admin, "cancel", &word).await,
+        Action::Fulfil(vouchers) => fulfil(admin, &vouchers).await,
     }
 }
 
@@ -124,5 +151,15 @@ fn path_of(order_id: &str) -> String {
 async fn decide(admin: &Admin, decision: &str, word: &Word) -> anyhow::Result<Outcome> {
     let path = format!("{}/{decision}", path_of(&word.order_id));
     let body = json!({ "reason": word.reason });
+    admin.change(Method::POST, &path, Some(&body)).await
+}
+
+async fn fulfil(admin: &Admin, given: &Vouchers) -> anyhow::Result<Outcome> {
+    let mut body = json!({ "vouchers": vouchers::read(&given.file)? });
+    if let (Some(product), Some(denomination)) = (&given.product, &given.denomination) {
+        body["product_id"] = json!(product);
+        body["denomination"] = json!(denomination);
+    }
+    let path = format!("{}/fulfil", path_of(&given.order_id));
     admin.change(Method::POST, &path, Some(&body)).await
 }

@@ -167,7 +167,7 @@ pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome
     }
 }
 
-fn format_of(file: &Path) -> Format {
+pub(super) fn format_of(file: &Path) -> Format {
     let extension = file
         .extension()
         .and_then(|extension| extension.to_str())
@@ -222,14 +222,14 @@ fn named_code(line: &str) -> serde_json::Value {
 }
 
 /// The fields of a line of CSV.
-struct Fields<'a> {
+pub(super) struct Fields<'a> {
     reader: csv_core::Reader,
     rest: &'a [u8],
     ended: bool,
 }
 
 impl<'a> Fields<'a> {
-    fn of(line: &'a str) -> Self {
+    pub(super) fn of(line: &'a str) -> Self {
         Self {
             reader: csv_core::Reader::new(),
             rest: line.as_bytes(),

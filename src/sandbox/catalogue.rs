@@ -9,7 +9,7 @@ use vouchsafe_actors::domain::product::{
 };
 
 use crate::service::Service;
-use crate::store::{By, Category, ImportTarget, NewVoucher, StockBatch, VendorTerms};
+use crate::store::{By, Category, ImportTarget, NewVoucher, Origin, StockBatch, VendorTerms};
 use crate::vault::code::{CodeParts, VoucherCode};
 use crate::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 
@@ -282,7 +282,7 @@ impl Seed {
             target,
             vouchers,
             stock_ids: ids.stock,
-            purchase_id: None,
+            origin: Origin::Import,
         };
         service.store.import_stock(batch, By::service()).await?;
         Ok(())

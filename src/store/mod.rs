@@ -15,6 +15,7 @@ mod data_keys;
 mod deployment;
 mod error;
 mod inventory;
+mod kept;
 mod keys;
 mod lane;
 mod node;
@@ -58,10 +59,12 @@ pub use partners::{Change, DEFAULT_CANCEL_WINDOW_S, Partner};
 pub use payouts::PayoutFilter;
 pub use period::Period;
 pub use products::{PutProduct, ShownProduct};
-pub use purchases::{NewPurchase, Noted, Purchase, WaitingOrder};
+pub use purchases::shown::{EndPurchase, PurchaseFilter, PurchaseState, ShownPurchase};
+pub use purchases::words::{LastAnswer, Said};
+pub use purchases::{NewPurchase, Purchase};
 pub use rotation::{Rotated, Rotation, Succession};
 pub use stock::{
-    FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, StockBatch, StockLevel, VoidOutcome,
+    FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, Origin, StockBatch, StockLevel, VoidOutcome,
     VoidTarget, Voided,
 };
 pub use transactions::{LedgerPage, LedgerPlace, Transaction, TransactionFilter};

@@ -26,6 +26,8 @@ pub enum PutProduct {
     Replaced(Product),
     /// There is no such category.
     CategoryNotFound,
+    /// There is no such vendor.
+    VendorNotFound,
     /// Nothing was written: a product keeps its currency, since orders and stock count face values in its minor units.
     CurrencyFixed,
     /// Nothing was written: the blind indexes of its stock were made under its brand.
@@ -107,6 +109,13 @@ async fn put(pool: &PgPool, mut product: Product, by: &By) -> Result<PutProduct,
         .await?;
     if !known {
         return Ok(PutProduct::CategoryNotFound);
+    }
+    let known: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM vendors WHERE vendor_id = $1)")
+        .bind(&product.vendor)
+        .fetch_one(&mut *transaction)
+        .await?;
+    if !known {
+        return Ok(PutProduct::VendorNotFound);
     }
     let before = lock(&mut transaction, &product.product_id).await?;
     if let Some(before) = &before {

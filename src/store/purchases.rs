@@ -1,32 +1,23 @@
 //! Purchases: what is bought for the lines of orders, from the wish to the last word of the vendor.
 //!
-//! Rule: a purchase is here before its vendor hears of it, and is asked about by one node at a time, under its claim; a
-//! claim that its node does not give back ends by itself.
+//! Rule: a purchase is here before its vendor hears of it, and stays as it was written down: what was asked for under a key
+//! is asked for in the same words again.
+
+mod claims;
+pub(super) mod shown;
+pub(super) mod words;
 
 use sqlx::types::Json;
-use time::{Duration, OffsetDateTime};
+use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
 use vouchsafe_actors::domain::money::{Amount, Money};
 use vouchsafe_actors::domain::product::ExpiryPolicy;
+use vouchsafe_actors::procurement::WaitingOrder;
 
 use super::PgStore;
 use super::audit::rows;
 use crate::vendor::{BuyRequest, PurchaseKey};
-
-/// How long a node may ask about a purchase before another one does. Longer than a vendor is waited for. Seconds.
-const CLAIM_S: i32 = 120;
-
-/// An order that waits for a vendor.
-#[derive(Debug, Clone, Copy)]
-pub struct WaitingOrder {
-    /// Whose.
-    pub partner_id: PartnerId,
-    /// Which.
-    pub order_id: OrderId,
-    /// Whether something was bought for it, and nothing more comes of that.
-    pub bought: bool,
-}
 
 /// What is to be bought for a line of an order.
 #[derive(Debug, Clone)]
@@ -39,56 +30,38 @@ pub struct NewPurchase {
     pub request: BuyRequest,
 }
 
-/// A purchase that is due.
+/// A purchase as its vendor is asked about it.
 #[derive(Debug, Clone)]
 pub struct Purchase {
-    /// Whose order it is for.
-    pub partner_id: PartnerId,
-    /// Which.
-    pub order_id: OrderId,
-    /// For which line, from 0.
-    pub line: u16,
+    /// From whom.
+    pub vendor: String,
     /// What, under its key.
     pub request: BuyRequest,
-    /// Whether the vendor may have heard of it.
-    pub asked: bool,
-}
-
-/// What became of asking about a purchase.
-#[derive(Debug, Clone)]
-pub struct Noted {
-    /// Which.
-    pub key: PurchaseKey,
-    /// Nothing more comes of it.
-    pub ended: bool,
-    /// When it is asked about again.
-    pub after: Duration,
-    /// Why it is not all bought. No code: it never quotes the vendor.
-    pub last_word: Option<String>,
 }
 
 #[derive(sqlx::FromRow)]
 struct PurchaseRow {
     purchase_id: Uuid,
-    partner_id: Uuid,
-    order_id: Uuid,
-    line: i16,
+    vendor: String,
     product_id: String,
     denomination: i64,
     currency: String,
     quantity: i32,
     expiry_policy: Json<ExpiryPolicy>,
     requested_at: OffsetDateTime,
-    asked_before: bool,
 }
 
 impl PgStore {
-    /// Up to `limit` orders that wait for a vendor and for which nothing is being bought, oldest first: not yet, or not any
-    /// more.
+    /// Up to `limit` orders after `after` that wait for a vendor and for which nothing is being bought, oldest first: not yet,
+    /// or not any more.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn orders_for_vendors(&self, limit: usize) -> Result<Vec<WaitingOrder>, sqlx::Error> {
+    pub async fn orders_for_vendors(
+        &self,
+        after: Option<OrderId>,
+        limit: usize,
+    ) -> Result<Vec<WaitingOrder>, sqlx::Error> {
         let found: Vec<(Uuid, Uuid, bool)> = self
             .run(move |pool| async move {
                 sqlx::query_as(
@@ -101,6 +74,7 @@ impl PgStore {
                        FROM orders AS o
                       WHERE o.pending_reason = 'VENDOR'
                         AND NOT o.closed
+                        AND ($2::uuid IS NULL OR o.order_id > $2)
                         AND NOT EXISTS (
                             SELECT
                               FROM purchases AS p
@@ -110,6 +84,7 @@ impl PgStore {
                       LIMIT $1",
                 )
                 .bind(rows(limit))
+                .bind(after.map(OrderId::as_uuid))
                 .fetch_all(&pool)
                 .await
             })
@@ -122,22 +97,6 @@ impl PgStore {
                 bought,
             });
         Ok(waiting.collect())
-    }
-
-    /// What was bought under a purchase and not delivered is kept for nobody any more: any shelf may claim it. Says
-    /// whether there was anything.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn release_bought(&self, key: PurchaseKey) -> Result<bool, sqlx::Error> {
-        self.run(move |pool| async move {
-            let released = sqlx::query("UPDATE chunks SET purchase_id = NULL WHERE purchase_id = $1")
-                .bind(key.0)
-                .execute(&pool)
-                .await?;
-            Ok(released.rows_affected() > 0)
-        })
-        .await
     }
 
     /// Writes down what is to be bought for an order; a line that has its purchase keeps it.
@@ -178,103 +137,49 @@ impl PgStore {
         .await
     }
 
-    /// Claims up to `limit` purchases of a vendor that are due; from here on the vendor may have heard of them.
+    /// A purchase as its vendor is asked about it.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn claim_purchases(
-        &self,
-        node: String,
-        vendor: String,
-        limit: usize,
-    ) -> Result<Vec<Purchase>, sqlx::Error> {
-        let found: Vec<PurchaseRow> = self
+    /// [`sqlx::Error`] when the database does not answer, or there is no such purchase.
+    pub async fn find_purchase(&self, purchase_id: Uuid) -> Result<Purchase, sqlx::Error> {
+        let row: PurchaseRow = self
             .run(move |pool| async move {
-                sqlx::query_as(
-                    "WITH due AS MATERIALIZED (
-                        SELECT p.purchase_id, p.asked
-                          FROM purchases AS p
-                         WHERE p.vendor = $1
-                           AND NOT p.ended
-                           AND p.next_at <= clock_timestamp()
-                           AND (p.claimed_until IS NULL OR p.claimed_until < clock_timestamp())
-                         ORDER BY p.next_at
-                         LIMIT $2
-                           FOR UPDATE SKIP LOCKED
-                     )
-                     UPDATE purchases AS p
-                        SET asked = true,
-                            claimed_by = $4,
-                            claimed_until = clock_timestamp() + make_interval(secs => $3)
-                       FROM due AS d
-                      WHERE p.purchase_id = d.purchase_id
-                     RETURNING p.*, d.asked AS asked_before",
-                )
-                .bind(vendor)
-                .bind(rows(limit))
-                .bind(f64::from(CLAIM_S))
-                .bind(node)
-                .fetch_all(&pool)
-                .await
-            })
-            .await?;
-        found.into_iter().map(Purchase::try_from).collect()
-    }
-
-    /// Gives back what an earlier start of this node has claimed.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn free_purchases(&self, node: String) -> Result<(), sqlx::Error> {
-        self.run(move |pool| async move {
-            sqlx::query("UPDATE purchases SET claimed_until = NULL WHERE NOT ended AND claimed_by = $1")
-                .bind(node)
-                .execute(&pool)
-                .await
-                .map(drop)
-        })
-        .await
-    }
-
-    /// How many vouchers of a purchase are in stock, or were.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn count_bought(&self, key: PurchaseKey) -> Result<u32, sqlx::Error> {
-        let count: i64 = self
-            .run(move |pool| async move {
-                sqlx::query_scalar("SELECT count(*) FROM codes WHERE purchase_id = $1")
-                    .bind(key.0)
+                sqlx::query_as("SELECT * FROM purchases WHERE purchase_id = $1")
+                    .bind(purchase_id)
                     .fetch_one(&pool)
                     .await
             })
             .await?;
-        Ok(u32::try_from(count).unwrap_or(u32::MAX))
+        Purchase::try_from(row)
     }
 
-    /// Notes what came of asking, and gives the claim back.
+    /// The purchases of an order that go on, by the line that each is for.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn note_purchase(&self, noted: Noted) -> Result<(), sqlx::Error> {
-        self.run(move |pool| async move {
-            sqlx::query(
-                "UPDATE purchases
-                    SET ended = $2,
-                        next_at = clock_timestamp() + make_interval(secs => $3),
-                        last_word = $4,
-                        claimed_until = NULL
-                  WHERE purchase_id = $1",
-            )
-            .bind(noted.key.0)
-            .bind(noted.ended)
-            .bind(noted.after.as_seconds_f64())
-            .bind(noted.last_word)
-            .execute(&pool)
-            .await
-            .map(drop)
-        })
-        .await
+    pub async fn open_purchases_of(
+        &self,
+        partner_id: PartnerId,
+        order_id: OrderId,
+    ) -> Result<Vec<(u16, Uuid)>, sqlx::Error> {
+        let found: Vec<(i16, Uuid)> = self
+            .run(move |pool| async move {
+                sqlx::query_as(
+                    "SELECT p.line, p.purchase_id
+                       FROM purchases AS p
+                      WHERE p.partner_id = $1 AND p.order_id = $2 AND NOT p.ended
+                      ORDER BY p.line",
+                )
+                .bind(partner_id.as_uuid())
+                .bind(order_id.as_uuid())
+                .fetch_all(&pool)
+                .await
+            })
+            .await?;
+        let found = found.into_iter();
+        Ok(found
+            .map(|(line, purchase_id)| (line.cast_unsigned(), purchase_id))
+            .collect())
     }
 }
 
@@ -288,9 +193,6 @@ impl TryFrom<PurchaseRow> for Purchase {
         let currency = row.currency.parse().map_err(|_| impossible("currency"))?;
         let denomination: Money = Amount::from_minor(row.denomination).of(currency);
         Ok(Self {
-            partner_id: PartnerId::from_uuid(row.partner_id),
-            order_id: OrderId::from_uuid(row.order_id),
-            line: u16::try_from(row.line).map_err(|_| impossible("line"))?,
             request: BuyRequest {
                 key: PurchaseKey(row.purchase_id),
                 product_id: row.product_id.parse().map_err(|_| impossible("product"))?,
@@ -299,7 +201,7 @@ impl TryFrom<PurchaseRow> for Purchase {
                 requested_at: row.requested_at,
                 expiry_policy: row.expiry_policy.0,
             },
-            asked: row.asked_before,
+            vendor: row.vendor,
         })
     }
 }

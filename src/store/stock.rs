@@ -13,7 +13,7 @@ use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 use time::Date;
 use uuid::Uuid;
-use vouchsafe_actors::domain::ids::StockId;
+use vouchsafe_actors::domain::ids::{OrderId, StockId};
 use vouchsafe_actors::domain::money::Currency;
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::voucher::Expiry;
@@ -74,8 +74,42 @@ pub struct StockBatch {
     pub vouchers: Vec<NewVoucher>,
     /// As [`PgStore::take_stock_ids`] gave them.
     pub stock_ids: Vec<i64>,
-    /// Where they were bought, if they were.
-    pub purchase_id: Option<Uuid>,
+    /// Where they come from.
+    pub origin: Origin,
+}
+
+/// Where vouchers come from, and so whom they are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// An import: they are for whoever waits for them, and else for the shelf.
+    Import,
+    /// A vendor sold them under this purchase, and they are kept for its order.
+    Bought(Uuid),
+    /// An operator fulfils an order by hand: they are kept for it as what its purchase brings, and are none of the vendor's.
+    ByHand {
+        /// Which order.
+        order_id: OrderId,
+        /// Its purchase.
+        purchase_id: Uuid,
+    },
+}
+
+impl Origin {
+    /// Under which purchase they were bought.
+    const fn purchase_id(self) -> Option<Uuid> {
+        match self {
+            Self::Bought(purchase_id) => Some(purchase_id),
+            Self::Import | Self::ByHand { .. } => None,
+        }
+    }
+
+    /// Under which id they are kept for an order.
+    const fn kept_id(self) -> Option<Uuid> {
+        match self {
+            Self::Bought(purchase_id) | Self::ByHand { purchase_id, .. } => Some(purchase_id),
+            Self::Import => None,
+        }
+    }
 }
 
 /// What a batch brought.
@@ -101,6 +135,9 @@ pub enum ImportOutcome {
 /// What the trail says of a batch.
 #[derive(Serialize)]
 struct Entry {
+    /// What of, where the subject does not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sku: Option<String>,
     imported: u64,
     duplicates: u64,
 }
@@ -126,6 +163,27 @@ impl PgStore {
             })
             .await?;
         Ok(numbers.into_iter().map(StockId).collect())
+    }
+
+    /// Which of these codes were taken in before.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn known_codes(&self, indexes: Vec<BlindIndex>) -> Result<HashSet<BlindIndex>, sqlx::Error> {
+        self.run(move |pool| async move {
+            let bytes: Vec<&[u8]> = indexes.iter().map(|index| &index.as_bytes()[..]).collect();
+            let known: Vec<Vec<u8>> =
+                sqlx::query_scalar("SELECT blind_index FROM codes WHERE blind_index = ANY ($1)")
+                    .bind(bytes)
+                    .fetch_all(&pool)
+                    .await?;
+            let known: HashSet<Vec<u8>> = known.into_iter().collect();
+            let indexes = indexes.into_iter();
+            Ok(indexes
+                .filter(|index| known.contains(&index.as_bytes()[..]))
+                .collect())
+        })
+        .await
     }
 
     /// Takes a batch in. What is in already is counted and left as it is, so a batch may be repeated.
@@ -181,13 +239,18 @@ async fn import(pool: &PgPool, batch: &StockBatch, by: &By) -> Result<ImportOutc
         earliest: fresh.first().map(|voucher| Expiry::from_date(voucher.expiry)),
     };
     if imported.imported > 0 {
-        let subject = batch.target.sku.to_string();
+        let sku = batch.target.sku.to_string();
+        let (action, subject, sku) = match batch.origin {
+            Origin::Import | Origin::Bought(_) => ("stock.import", sku, None),
+            Origin::ByHand { order_id, .. } => ("order.fulfil", order_id.to_string(), Some(sku)),
+        };
         let entry = Entry {
+            sku,
             imported: imported.imported,
             duplicates: imported.duplicates,
         };
         let deed = Deed {
-            action: "stock.import",
+            action,
             subject: &subject,
         };
         audit::write(&mut transaction, by, deed, NOTHING, Some(&entry)).await?;
@@ -230,7 +293,7 @@ async fn insert_codes(
     .bind(vouchers.iter().map(|v| v.sealed.key_id.0).collect::<Vec<_>>())
     .bind(column(|v| &v.sealed.nonce))
     .bind(column(|v| &v.sealed.ciphertext))
-    .bind(batch.purchase_id)
+    .bind(batch.origin.purchase_id())
     .bind(
         vouchers
             .iter()
@@ -265,7 +328,9 @@ async fn insert_stock(
         "WITH made AS (
             INSERT INTO chunks (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id,
                                 purchase_id)
-            SELECT $1, $2, c.first_expiry, c.last_expiry, c.first_stock_id, c.last_stock_id, $11
+            SELECT $1, $2, c.first_expiry, c.last_expiry, c.first_stock_id, c.last_stock_id,
+                   -- The same for the whole batch: those who wait are served from it in one go.
+                   COALESCE($11, (SELECT gen_random_uuid() WHERE EXISTS (SELECT FROM waiting_for($1, $2, NULL, 1))))
               FROM unnest($3::date[], $4::date[], $5::bigint[], $6::bigint[])
                    AS c (first_expiry, last_expiry, first_stock_id, last_stock_id)
             RETURNING chunk_id, first_stock_id
@@ -286,7 +351,7 @@ async fn insert_stock(
     .bind(piece_of_each.collect::<Vec<_>>())
     .bind(fresh.iter().map(|voucher| voucher.code_id.0).collect::<Vec<_>>())
     .bind(fresh.iter().map(|voucher| voucher.expiry).collect::<Vec<_>>())
-    .bind(batch.purchase_id)
+    .bind(batch.origin.kept_id())
     .execute(connection)
     .await
     .map(drop)

@@ -102,6 +102,8 @@ impl Operator {
 
     /// Puts a product on sale.
     pub(crate) async fn product(&mut self, goods: &Goods) {
+        let by_hand = json!({ "adapter": "manual" });
+        self.json(Method::PUT, "/admin/v1/vendors/manual", &by_hand).await;
         let body = json!({
             "name": "A product", "brand": goods.product_id, "category_id": "retail", "vendor": goods.vendor,
             "currency": "USD", "countries": ["US"], "denominations": [goods.usd],

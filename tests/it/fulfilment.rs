@@ -144,8 +144,13 @@ async fn what_comes_for_a_cancelled_order_is_anybodys() {
     let mut partner = operator.partner("100").await;
     let placed = accepted(&partner.order(&sale, 2).await, 202);
     let path = format!("/orders/{}", placed["order_id"].as_str().unwrap());
+    let purchases = format!(
+        "/admin/v1/purchases?order_id={}",
+        placed["order_id"].as_str().unwrap()
+    );
     eventually("the vendor is asked", FILLED, async || {
-        (partner.read(&path).await["status"] != "PENDING").then_some(())
+        let asked = operator.get(&purchases).await["data"][0]["answer"].clone();
+        (!asked.is_null()).then_some(())
     })
     .await;
     let cancelled = partner

@@ -3,7 +3,7 @@
 //!
 //! The simulator's own books say what was sold.
 
-mod simulator;
+pub(crate) mod simulator;
 
 use std::process::Command;
 use std::sync::Arc;

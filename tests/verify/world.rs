@@ -9,12 +9,12 @@ use vouchsafe::access::credential;
 use vouchsafe::access::environment::Environment;
 use vouchsafe::keyring::Keyring;
 use vouchsafe::store::{
-    By, Category, ImportOutcome, ImportTarget, NewPurchase, NewVoucher, Partner, PgNode, PgStore, Retrieval,
-    StockBatch,
+    By, Category, ImportOutcome, ImportTarget, NewPurchase, NewVoucher, Origin, Partner, PgNode, PgStore,
+    Retrieval, StockBatch,
 };
 use vouchsafe::vault::code::{CodeParts, VoucherCode};
 use vouchsafe::vault::master_key::MasterKey;
-use vouchsafe::vendor::{BuyRequest, PurchaseKey};
+use vouchsafe::vendor::{AdapterKind, BuyRequest, DEFAULT_CONCURRENCY, PurchaseKey};
 use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
 use vouchsafe_actors::domain::ids::{CredentialId, OrderId, VoucherId};
 use vouchsafe_actors::domain::money::Amount;
@@ -88,6 +88,14 @@ impl Builder {
             parent_id: None,
         };
         store.put_category(category, By::service()).await.unwrap();
+        let vendor = VendorTerms {
+            vendor_id: "mock".to_owned(),
+            adapter: AdapterKind::Mock,
+            url: None,
+            credential: None,
+            concurrency: DEFAULT_CONCURRENCY,
+        };
+        store.put_vendor(vendor, By::service()).await.unwrap();
         let sku = Sku {
             product_id: "acme-us".parse().unwrap(),
             denomination: Amount::from_minor(2_500),
@@ -133,7 +141,7 @@ impl Builder {
             target,
             vouchers,
             stock_ids: ids.stock,
-            purchase_id: None,
+            origin: Origin::Import,
         };
         let outcome = self.store.import_stock(batch, By::service()).await.unwrap();
         assert!(matches!(outcome, ImportOutcome::Stored(imported) if imported.imported == count as u64));

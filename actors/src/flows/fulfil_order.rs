@@ -23,11 +23,13 @@ use crate::supervisor::Patience;
 /// What the timeline says of a rest that is paid back.
 const NEVER: &str = "the rest cannot be had";
 
-/// What was bought for a line of an order, and is kept for it.
-#[derive(Debug, Clone, Copy)]
+/// What goes to a line of an order, and is kept for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delivery {
-    /// Under which purchase.
-    pub purchase_id: Uuid,
+    /// Under which id it is kept: that of the purchase it was bought under, or one of its own.
+    pub kept_id: Uuid,
+    /// Whether it was bought for the order, or came into stock while the order waited.
+    pub source: Source,
     /// Whose order.
     pub partner_id: PartnerId,
     /// Which.
@@ -66,13 +68,14 @@ pub async fn take_up(
     change::order::<Unanswered>(engine, partner_id, order_id, decide, |_, _| None).await
 }
 
-/// Delivers to a line of an order what was bought for it and is kept for it, as far as it still wants that.
+/// Delivers to a line of an order what is kept for it, as far as it still wants that.
 ///
 /// # Errors
 /// [`Unanswered`], as for [`take_up`].
 pub async fn deliver(engine: &Engine, delivery: Delivery) -> Result<Option<Order>, Unanswered> {
     let Delivery {
-        purchase_id,
+        kept_id,
+        source,
         partner_id,
         order_id,
         line: number,
@@ -82,7 +85,7 @@ pub async fn deliver(engine: &Engine, delivery: Delivery) -> Result<Option<Order
         let Some(line) = order.lines.get(usize::from(number)).filter(|_| !order.closed) else {
             return Ok(Turn::Rest(order.clone()));
         };
-        let bought = engine.store.claim_bought(purchase_id).await;
+        let bought = engine.store.claim_bought(kept_id).await;
         let mut bought = bought.map_err(|error| change::unavailable(&error))?;
         let days = u16::try_from(line.min_validity_days).unwrap_or(u16::MAX);
         let not_before = Expiry::leaving(engine.clock.now().date(), days);
@@ -99,7 +102,7 @@ pub async fn deliver(engine: &Engine, delivery: Delivery) -> Result<Option<Order
         });
         let mut progress = progress(engine, order);
         progress.process(&Cause::SERVICE, order.pending_reason);
-        progress.issue(vouchers.collect(), Source::Vendor);
+        progress.issue(vouchers.collect(), source);
         // The commit verifies each of them: nobody sells what is kept for an order, so nothing is held here.
         Ok(Turn::Move(progress, Vec::new()))
     };

@@ -8,6 +8,8 @@ mod keyed;
 mod payout;
 mod picking;
 mod place_order;
+mod procure;
+mod serve_waiting;
 mod top_up;
 
 pub use cancel_order::{CancelOrder, NotCancelled, RevokeOrder, cancel_order, revoke_order};
@@ -18,4 +20,6 @@ pub use payout::{
     DecidePayout, PayoutNotDecided, PayoutWording, RequestPayout, decide_payout, request_payout,
 };
 pub use place_order::{NotPlaced, PlaceOrder, Placed, Refusal, Wording, place_order};
+pub use procure::{Stuck, pursue, settle};
+pub use serve_waiting::serve_waiting;
 pub use top_up::{Booked, NotBooked, TopUp, top_up};

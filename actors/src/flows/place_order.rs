@@ -182,7 +182,11 @@ async fn decide(
             .await?
         {
             Supply::Held(hold) => stock.push(hold),
-            Supply::SoldOut(_) | Supply::Elsewhere if need.can_be_bought => backorder = true,
+            Supply::SoldOut(_) | Supply::Elsewhere
+                if need.can_be_bought && !engine.last_words.out_of_stock(sku) =>
+            {
+                backorder = true;
+            }
             Supply::SoldOut(available) => {
                 let refusal = Refusal::InsufficientInventory {
                     sku: sku.clone(),

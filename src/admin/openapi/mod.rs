@@ -30,7 +30,7 @@ const SERVICE: &str = "Service";
 const TAGS: &[(&str, &str)] = &[
     (PARTNERS, "Who may call, on which terms, and their money."),
     (CATALOGUE, "What can be ordered at all."),
-    (VENDORS, "Who vouchers are bought from, and how."),
+    (VENDORS, "Who vouchers are bought from, how, and what they said."),
     (
         ORDERS,
         "What was ordered, by whom, and where it stands; deciding on it.",

@@ -8,13 +8,13 @@ use vouchsafe_actors::domain::order::OrderStatus;
 
 use super::{ORDERS, looks, writes_json};
 use crate::admin::decision::Because;
-use crate::admin::orders::OrderOfPartner;
+use crate::admin::orders::{FulfilRequest, Fulfilled, OrderOfPartner};
 use crate::errors::Code;
 use crate::http::openapi::example_order;
 use crate::openapi::{Answer, Operation, filter, word};
 
-pub(super) fn operations() -> [Operation; 5] {
-    [search(), get(), approve(), reject(), cancel()]
+pub(super) fn operations() -> [Operation; 6] {
+    [search(), get(), approve(), reject(), cancel(), fulfil()]
 }
 
 fn search() -> Operation {
@@ -82,6 +82,29 @@ fn cancel() -> Operation {
         )
         .answers(Answer::of::<OrderOfPartner<'_>>(200, "The order since.", refunded()))
         .refuses(&[Code::OrderNotCancellable])
+}
+
+fn fulfil() -> Operation {
+    let request = json!({
+        "product_id": "game-us", "denomination": 25,
+        "vouchers": [{ "code": "a-code", "pin": "0000", "expiry": "2099-12-31" }, { "code": "another-code" }],
+    });
+    let report = json!({ "imported": 2, "duplicates": 0, "order": order() });
+    writes_json(HttpMethod::Post, "/orders/{order_id}/fulfil", "fulfilOrder")
+        .says(
+            ORDERS,
+            "Fulfil an order by hand",
+            "Brings in vouchers that an order waits for, whoever its vendor is: they are stored and delivered at once. A code              comes in once, so the same call may be made again. No more new ones than the order waits for; with one fault              nothing is stored, and `details` names each.",
+        )
+        .path("order_id", "Which order.", OrderId::schema())
+        .takes::<FulfilRequest>(request)
+        .answers(Answer::of::<Fulfilled<'_>>(200, "What came of it.", report))
+        .refuses(&[
+            Code::OrderNotFound,
+            Code::OrderNotFulfillable,
+            Code::IdempotencyInProgress,
+            Code::ServiceUnavailable,
+        ])
 }
 
 fn decides(path: &str, id: &'static str) -> Operation {

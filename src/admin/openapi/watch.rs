@@ -4,7 +4,7 @@ use serde_json::json;
 use utoipa::openapi::HttpMethod;
 
 use super::{SERVICE, WATCH, looks};
-use crate::admin::actors::{Answer as Actors, DEFAULT_SHOWN, MAX_SHOWN};
+use crate::admin::actors::{Answer as Actors, DEFAULT_SHOWN, KINDS, MAX_SHOWN};
 use crate::admin::audit::EntryBody;
 use crate::errors::Code;
 use crate::openapi::{Answer, Operation, filter, integer, word};
@@ -32,7 +32,7 @@ fn actors() -> Operation {
             "How many are shown.",
             integer(1, MAX_SHOWN, DEFAULT_SHOWN),
         )
-        .query("kind", "Only those of this kind.", word(["wallet", "inventory"]))
+        .query("kind", "Only those of this kind.", word(KINDS))
         .answers(Answer::of::<Actors>(
             200,
             "The actors.",

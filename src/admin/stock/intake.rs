@@ -8,12 +8,12 @@ use super::rows::Row;
 use crate::errors::{ApiError, Code};
 use crate::keyring::KeyringError;
 use crate::service::Service;
-use crate::store::{By, FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, StockBatch};
+use crate::store::{By, FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, Origin, StockBatch};
 use crate::vault::seal::{SealError, Vault};
 
 /// What vouchers of this SKU are imported as.
 #[must_use]
-pub(super) fn target(product: &Product, sku: Sku) -> ImportTarget {
+pub(in crate::admin) fn target(product: &Product, sku: Sku) -> ImportTarget {
     ImportTarget {
         sku,
         brand: product.brand.clone(),
@@ -22,7 +22,7 @@ pub(super) fn target(product: &Product, sku: Sku) -> ImportTarget {
 }
 
 /// Seals vouchers. Works for tens of milliseconds: not for a thread that serves.
-pub(super) fn seal(
+pub(in crate::admin) fn seal(
     vault: &Vault,
     target: &ImportTarget,
     rows: &[Row],
@@ -46,12 +46,12 @@ pub(super) fn seal(
         target: target.clone(),
         vouchers,
         stock_ids: ids.stock,
-        purchase_id: None,
+        origin: Origin::Import,
     })
 }
 
 /// Stores a batch and tells the shelf, whether or not anybody waits for it.
-pub(super) async fn store(
+pub(in crate::admin) async fn store(
     service: &web::Data<Service>,
     batch: StockBatch,
     by: By,
@@ -77,12 +77,12 @@ pub(super) async fn store(
     }
 }
 
-pub(super) fn locked(error: KeyringError) -> ApiError {
+pub(in crate::admin) fn locked(error: KeyringError) -> ApiError {
     tracing::error!(%error, "no data key can be had for an import");
     ApiError::unavailable()
 }
 
-pub(super) fn unsealed(error: &SealError) -> ApiError {
+pub(in crate::admin) fn unsealed(error: &SealError) -> ApiError {
     tracing::error!(%error, "a code cannot be sealed");
     ApiError::new(
         Code::InternalError,

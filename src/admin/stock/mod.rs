@@ -3,10 +3,10 @@
 mod blocks;
 mod csv;
 mod import;
-mod intake;
+pub(super) mod intake;
 mod levels;
 mod ndjson;
-mod rows;
+pub(super) mod rows;
 mod void;
 
 pub(super) use import::{Report, import};

@@ -18,21 +18,21 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A voucher as a line gives it.
 #[derive(Debug)]
-pub(super) struct Row {
-    pub(super) code: VoucherCode,
-    pub(super) expiry: Option<Date>,
+pub(in crate::admin) struct Row {
+    pub(in crate::admin) code: VoucherCode,
+    pub(in crate::admin) expiry: Option<Date>,
 }
 
 /// The texts of a line, before they are looked at.
 #[derive(Default)]
-pub(super) struct Texts<'a> {
-    pub(super) parts: CodeParts<'a>,
-    pub(super) expiry: Option<&'a str>,
+pub(in crate::admin) struct Texts<'a> {
+    pub(in crate::admin) parts: CodeParts<'a>,
+    pub(in crate::admin) expiry: Option<&'a str>,
 }
 
 /// Why a line is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Reason {
+pub(in crate::admin) enum Reason {
     /// It is too long to be a voucher.
     #[error("the line has more than {MAX_LINE_BYTES} bytes")]
     TooLong,
@@ -97,11 +97,11 @@ pub(super) enum Format {
 
 /// What a voucher is, beyond what its line says.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Calendar {
+pub(in crate::admin) struct Calendar {
     /// Today; what was last valid before is expired.
-    pub(super) today: Date,
+    pub(in crate::admin) today: Date,
     /// When a voucher expires whose line does not say so.
-    pub(super) otherwise: Option<Date>,
+    pub(in crate::admin) otherwise: Option<Date>,
 }
 
 impl Format {
@@ -151,7 +151,7 @@ fn check(line: &[u8]) -> Result<&str, Reason> {
 
 impl Calendar {
     /// The voucher of these texts.
-    pub(super) fn row(self, texts: &Texts<'_>) -> Result<Row, Reason> {
+    pub(in crate::admin) fn row(self, texts: &Texts<'_>) -> Result<Row, Reason> {
         let code = VoucherCode::parse(texts.parts)?;
         let expiry = match texts.expiry.map(str::trim).filter(|text| !text.is_empty()) {
             Some(text) => Some(day::parse(text).ok_or(Reason::NotADate)?),

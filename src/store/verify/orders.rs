@@ -139,7 +139,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "purchase.line",
-        says: "what is bought is of a line of an order, no more than it asked for, and kept for nobody once nothing more comes",
+        says: "what is bought is of a line of an order, and no more than it asked for",
         sql: "
             SELECT format('purchase %s of order %s, line %s: %s codes of %s', p.purchase_id, p.order_id, p.line, b.codes,
                           p.quantity)
@@ -148,12 +148,10 @@ pub(super) const INVARIANTS: &[Invariant] = &[
               LEFT JOIN (
                     SELECT purchase_id, count(*) AS codes FROM codes WHERE purchase_id IS NOT NULL GROUP BY purchase_id
                     ) AS b ON b.purchase_id = p.purchase_id
-              LEFT JOIN chunks AS k ON k.purchase_id = p.purchase_id
              WHERE (o.lines -> p.line ->> 'p', (o.lines -> p.line ->> 'd')::bigint)
                    IS DISTINCT FROM (p.product_id, p.denomination)
                 OR p.quantity > (o.lines -> p.line ->> 'q')::bigint
-                OR b.codes > p.quantity
-                OR (p.ended AND k.chunk_id IS NOT NULL)",
+                OR b.codes > p.quantity",
     },
     Invariant {
         name: "order.moment",

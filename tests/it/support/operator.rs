@@ -170,6 +170,9 @@ impl Operator {
 
     /// Makes a product, or replaces it, by a product of 25 USD with these changes.
     pub(crate) async fn change(&mut self, product_id: &str, changes: Value) {
+        // A vendor who is fulfilled by hand: what is bought from it waits.
+        let by_hand = json!({ "adapter": "manual" });
+        self.put(Method::PUT, "/admin/v1/vendors/by-hand", &by_hand).await;
         let mut product = json!({
             "name": "A product", "brand": product_id, "category_id": "retail", "vendor": "by-hand",
             "currency": "USD", "countries": ["US"], "denominations": ["25"],

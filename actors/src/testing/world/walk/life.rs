@@ -12,7 +12,7 @@ use super::dice::name_of_reason;
 use super::{Call, PARTNERS, Walk};
 use crate::domain::answer::Answer;
 use crate::domain::money::{Amount, Money};
-use crate::domain::order::{Order, OrderStatus, PendingReason};
+use crate::domain::order::{Order, OrderStatus, PendingReason, Source};
 use crate::domain::payout::{Destination, Payout, PayoutDecision, PayoutEnd};
 use crate::flows::{
     CancelOrder, DecideOrder, DecidePayout, Delivery, NotCancelled, NotDecided, PayoutNotDecided,
@@ -129,7 +129,8 @@ impl Walk {
                 world.db.add_bought(&line.sku(), &expiries, purchase_id);
             }
             let delivery = Delivery {
-                purchase_id,
+                kept_id: purchase_id,
+                source: Source::Vendor,
                 partner_id,
                 order_id,
                 line: 0,

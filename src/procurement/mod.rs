@@ -1,0 +1,279 @@
+//! What does the engine's procurement rest on? Vendors who are spoken to by their adapters, and the books of purchases.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `mod` | the engine's port, method by method |
+//! | `lines` | which adapter speaks to a vendor now |
+//! | `word` | what an answer is worth |
+//! | `intake` | how vouchers that were sold become stock |
+//!
+//! Rule: a code goes from the adapter into the vault and no further. Each write is a task of its own, so that whoever waits
+//! for it may die.
+
+mod intake;
+mod lines;
+mod word;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{error, warn};
+use uuid::Uuid;
+use vouchsafe_actors::domain::clock::Clock;
+use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
+use vouchsafe_actors::domain::order::{Order, OrderLine};
+use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_actors::procurement::{
+    ClaimedPurchase, Due, KeptStock, Rest, Supplier, VendorId, Vendors, WaitingOrder,
+};
+use vouchsafe_actors::store::{StoreFuture, Unavailable};
+
+use self::intake::Stuck;
+use self::lines::Lines;
+use crate::keyring::Keyring;
+use crate::metrics::VendorMetrics;
+use crate::service::CurrentCatalogue;
+use crate::store::{LastAnswer, NewPurchase, PgStore, Said, describe};
+use crate::vendor::{Adapter, AdapterKind, Bought, BuyRequest, Failure, PurchaseKey};
+
+/// For how long a vendor is believed that it has none of a SKU: as long as an order would wait in vain at worst, and short
+/// enough that a vendor who was restocked is not left out for long.
+const OUT_OF_STOCK_BELIEVED: Duration = Duration::from_secs(300);
+
+/// The engine's way to vendors and books.
+pub(crate) struct Purchasing {
+    /// The books.
+    pub(crate) store: PgStore,
+    /// This node's name, which its claims have.
+    pub(crate) node: String,
+    /// What seals codes.
+    pub(crate) keyring: Arc<Keyring>,
+    /// Which product is bought from whom.
+    pub(crate) catalogue: Arc<CurrentCatalogue>,
+    /// Time.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// What operators see of vendors.
+    pub(crate) metrics: VendorMetrics,
+    lines: Lines,
+}
+
+/// What a [`Purchasing`] is made from, beside its lines.
+pub(crate) struct Parts {
+    pub(crate) store: PgStore,
+    pub(crate) node: String,
+    pub(crate) keyring: Arc<Keyring>,
+    pub(crate) catalogue: Arc<CurrentCatalogue>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: VendorMetrics,
+}
+
+impl Purchasing {
+    /// Nobody is spoken to yet.
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts {
+            store,
+            node,
+            keyring,
+            catalogue,
+            clock,
+            metrics,
+        } = parts;
+        Self {
+            store,
+            node,
+            keyring,
+            catalogue,
+            clock,
+            metrics,
+            lines: Lines::default(),
+        }
+    }
+
+    /// What is to be bought for each line that still waits for something.
+    fn wishes(&self, order: &Order) -> Vec<NewPurchase> {
+        let catalogue = self.catalogue.now();
+        let requested_at = self.clock.now();
+        let lines = (0_u16..).zip(&order.lines);
+        let missing = lines.filter(|(_, line)| line.pending() > 0 && !line.stock_only && !order.closed);
+        let wish = |(number, line): (u16, &OrderLine)| {
+            let product = catalogue.get(&line.product_id)?;
+            Some(NewPurchase {
+                line: number,
+                vendor: product.vendor.clone(),
+                request: BuyRequest {
+                    key: PurchaseKey(Uuid::now_v7()),
+                    product_id: line.product_id.clone(),
+                    denomination: line.denomination.of(order.total.currency),
+                    quantity: line.pending(),
+                    requested_at,
+                    expiry_policy: product.expiry_policy.clone(),
+                },
+            })
+        };
+        missing.filter_map(wish).collect()
+    }
+
+    async fn asked_for(&self, order: &Order) -> Result<bool, sqlx::Error> {
+        let vendors = self.store.list_vendors().await?.into_iter();
+        let kinds: HashMap<_, _> = vendors.map(|vendor| (vendor.vendor_id, vendor.adapter)).collect();
+        let is_asked = |wish: &NewPurchase| {
+            let kind = kinds.get(&wish.vendor);
+            kind.is_some_and(|kind| *kind != AdapterKind::Manual)
+        };
+        Ok(self.wishes(order).iter().any(is_asked))
+    }
+
+    async fn ask_once(&self, claimed: ClaimedPurchase) -> Result<Rest, sqlx::Error> {
+        let key = PurchaseKey(claimed.delivery.kept_id);
+        let purchase = self.store.find_purchase(key.0).await?;
+        let adapter = match self.adapter_of(&purchase.vendor).await {
+            Ok(adapter) => adapter,
+            Err(reason) => return self.stuck(key, &reason).await,
+        };
+        if matches!(*adapter, Adapter::Manual) {
+            return Ok(Rest::ByHand);
+        }
+        let answer = speak(&adapter, &purchase.request, claimed.asked).await;
+        if let Err(Failure::Nonsense(nonsense)) = &answer {
+            self.metrics.refused(&purchase.vendor);
+            error!(purchase.id = %key, vendor.id = purchase.vendor, %nonsense,
+                "a vendor's answer was refused; an operator must look at it");
+        }
+        let taken = match &answer {
+            Ok(bought) => self.take_in(&purchase.request, &bought.vouchers).await,
+            Err(_) => Ok(Vec::new()),
+        };
+        match taken {
+            Ok(quarantined) => {
+                let (said, rest) = word::of(key, answer, quarantined);
+                self.store.note_answer(said).await?;
+                Ok(rest)
+            }
+            Err(Stuck::Database(error)) => Err(error),
+            Err(stuck) => self.stuck(key, &stuck.to_string()).await,
+        }
+    }
+
+    /// For a reason of ours, which operators are shown.
+    async fn stuck(&self, key: PurchaseKey, reason: &str) -> Result<Rest, sqlx::Error> {
+        warn!(purchase.id = %key, reason, "a purchase cannot go on for now");
+        let said = Said {
+            key,
+            answer: LastAnswer::Stuck,
+            last_word: Some(reason.to_owned()),
+            sold: None,
+            quarantined: Vec::new(),
+        };
+        self.store.note_answer(said).await?;
+        Ok(Rest::ToCome(None))
+    }
+}
+
+/// A vendor that may have heard of it is asked what became of it; one that has not is asked to sell.
+async fn speak(adapter: &Adapter, request: &BuyRequest, asked: bool) -> Result<Bought, Failure> {
+    if asked {
+        match adapter.poll(request).await {
+            Err(Failure::Unheard) => {}
+            answer => return answer,
+        }
+    }
+    adapter.buy(request).await
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
+fn unavailable(error: sqlx::Error) -> Unavailable {
+    Unavailable(describe(&error))
+}
+
+impl Vendors for Purchasing {
+    fn suppliers(&self) -> StoreFuture<'_, Result<Vec<Supplier>, Unavailable>> {
+        Box::pin(async move {
+            let vendors = self.store.list_vendors().await.map_err(unavailable)?;
+            let supplier = |vendor: crate::store::Vendor| Supplier {
+                vendor_id: VendorId(vendor.vendor_id.into()),
+                concurrency: usize::from(vendor.concurrency),
+            };
+            Ok(vendors.into_iter().map(supplier).collect())
+        })
+    }
+
+    fn waiting_orders(
+        &self,
+        after: Option<OrderId>,
+        limit: usize,
+    ) -> StoreFuture<'_, Result<Vec<WaitingOrder>, Unavailable>> {
+        let waiting = self.store.orders_for_vendors(after, limit);
+        Box::pin(async move { waiting.await.map_err(unavailable) })
+    }
+
+    fn is_asked_for(&self, order: &Order) -> StoreFuture<'_, Result<bool, Unavailable>> {
+        let order = order.clone();
+        Box::pin(async move { self.asked_for(&order).await.map_err(unavailable) })
+    }
+
+    fn open(&self, order: Order) -> StoreFuture<'_, Result<(), Unavailable>> {
+        Box::pin(async move {
+            let (partner_id, order_id) = (order.partner_id, order.order_id);
+            let opened = self
+                .store
+                .open_purchases(partner_id, order_id, self.wishes(&order));
+            opened.await.map_err(unavailable)
+        })
+    }
+
+    fn due(&self, vendor_id: &VendorId, limit: usize) -> StoreFuture<'_, Result<Vec<Due>, Unavailable>> {
+        let due = self.store.due_purchases(vendor_id.to_string(), limit);
+        Box::pin(async move { due.await.map_err(unavailable) })
+    }
+
+    fn claim(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>> {
+        let claimed = self.store.claim_purchase(self.node.clone(), purchase_id);
+        Box::pin(async move { claimed.await.map_err(unavailable) })
+    }
+
+    fn ask(&self, claimed: ClaimedPurchase) -> StoreFuture<'_, Result<Rest, Unavailable>> {
+        Box::pin(async move { self.ask_once(claimed).await.map_err(unavailable) })
+    }
+
+    fn note(&self, purchase_id: Uuid, after: Option<Duration>) -> StoreFuture<'_, Result<(), Unavailable>> {
+        let noted = self.store.note_purchase(purchase_id, after);
+        Box::pin(async move { noted.await.map_err(unavailable) })
+    }
+
+    fn give_back(&self, vendor_id: &VendorId) -> StoreFuture<'_, Result<(), Unavailable>> {
+        let given_back = self
+            .store
+            .free_purchases(self.node.clone(), vendor_id.to_string());
+        Box::pin(async move { given_back.await.map_err(unavailable) })
+    }
+
+    fn pass_on(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<Sku>, Unavailable>> {
+        let passed = self.store.pass_on(purchase_id);
+        Box::pin(async move { passed.await.map_err(unavailable) })
+    }
+
+    fn kept_stock(&self, limit: usize) -> StoreFuture<'_, Result<Vec<KeptStock>, Unavailable>> {
+        let kept = self.store.kept_stock(limit);
+        Box::pin(async move { kept.await.map_err(unavailable) })
+    }
+
+    fn first_in_line<'a>(
+        &'a self,
+        sku: &'a Sku,
+        after: Option<OrderId>,
+    ) -> StoreFuture<'a, Result<Option<(PartnerId, OrderId)>, Unavailable>> {
+        let first = self.store.first_in_line(sku.clone(), after);
+        Box::pin(async move { first.await.map_err(unavailable) })
+    }
+
+    fn release(&self, kept_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>> {
+        let released = self.store.release(kept_id);
+        Box::pin(async move { released.await.map_err(unavailable) })
+    }
+
+    fn out_of_stock(&self) -> StoreFuture<'_, Result<Vec<Sku>, Unavailable>> {
+        let skus = self.store.out_of_stock(OUT_OF_STOCK_BELIEVED);
+        Box::pin(async move { skus.await.map_err(unavailable) })
+    }
+}
