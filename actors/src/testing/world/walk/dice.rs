@@ -35,7 +35,7 @@ impl Dice {
 }
 
 /// The kinds of answer, each of which some walk must hear.
-pub const ANSWERS: [&str; 34] = [
+pub const ANSWERS: [&str; 36] = [
     "delivered",
     "to be bought",
     "to be approved",
@@ -68,6 +68,8 @@ pub const ANSWERS: [&str; 34] = [
     "payout decided",
     "payout over",
     "delivered to",
+    "bought",
+    "bought in part",
     "given up",
     "never delivered",
 ];
