@@ -10,7 +10,7 @@ use vouchsafe::access::environment::Environment;
 use vouchsafe::keyring::Keyring;
 use vouchsafe::store::{
     By, Category, ImportOutcome, ImportTarget, NewPurchase, NewVoucher, Origin, Partner, PgNode, PgStore,
-    Retrieval, StockBatch,
+    Retrieval, StockBatch, VendorTerms,
 };
 use vouchsafe::vault::code::{CodeParts, VoucherCode};
 use vouchsafe::vault::master_key::MasterKey;

@@ -16,6 +16,7 @@ mod state;
 mod store;
 mod subject;
 mod tables;
+mod wait;
 
 use std::sync::Arc;
 

@@ -9,6 +9,7 @@ mod clock;
 mod goods;
 mod history;
 mod node;
+pub mod vendors;
 pub mod walk;
 mod wording;
 
@@ -23,6 +24,7 @@ pub use goods::{catalogue, discontinued};
 pub use history::History;
 pub use node::Node;
 use tokio::task::LocalSet;
+pub use vendors::Market;
 pub use wording::Plain;
 
 use super::{MemoryDatabase, build};
@@ -44,6 +46,8 @@ pub struct World {
     pub db: MemoryDatabase,
     /// The clock of all nodes.
     pub clock: Arc<TestClock>,
+    /// The vendors.
+    pub market: Market,
     catalogue: Rc<RefCell<Arc<Catalogue>>>,
 }
 
@@ -51,9 +55,11 @@ impl World {
     /// A world with [`catalogue`], no stock and no money.
     #[must_use]
     pub fn new() -> Self {
+        let (db, clock) = (MemoryDatabase::new(), Arc::new(TestClock::new()));
         Self {
-            db: MemoryDatabase::new(),
-            clock: Arc::new(TestClock::new()),
+            market: Market::new(&db, &clock),
+            db,
+            clock,
             catalogue: Rc::new(RefCell::new(Arc::new(catalogue()))),
         }
     }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use vouchsafe_actors::domain::answer::Answer;
 use vouchsafe_actors::domain::ids::{OrderId, PayoutId};
 use vouchsafe_actors::domain::money::{Amount, Money};
-use vouchsafe_actors::domain::order::Order;
+use vouchsafe_actors::domain::order::{Order, Source};
 use vouchsafe_actors::domain::payout::{Destination, Payout, PayoutDecision, PayoutEnd};
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::engine::Engine;
@@ -207,7 +207,8 @@ fn payout_of(world: &World) -> Payout {
 
 fn delivery(order_id: OrderId) -> Delivery {
     Delivery {
-        purchase_id: PURCHASE,
+        kept_id: PURCHASE,
+        source: Source::Vendor,
         partner_id: ALICE,
         order_id,
         line: 0,

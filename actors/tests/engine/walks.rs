@@ -6,6 +6,7 @@ use std::fmt::Debug;
 
 use vouchsafe_actors::testing::FaultKind;
 use vouchsafe_actors::testing::world::live;
+use vouchsafe_actors::testing::world::vendors::Trouble;
 use vouchsafe_actors::testing::world::walk::{ANSWERS, STEPS, Walked, walk};
 
 use crate::panics::quietly;
@@ -54,12 +55,15 @@ fn whatever_goes_wrong_nothing_is_sold_twice_and_nobody_hears_two_things() {
         add(&mut sum.faults, &walked.faults);
         add(&mut sum.steps, &walked.steps);
         add(&mut sum.answers, &walked.answers);
+        add(&mut sum.troubles, &walked.troubles);
     }
     println!("{seeds} walks of {steps} steps: {:?}", sum.steps);
     println!("faults: {:?}\nanswers: {:?}", sum.faults, sum.answers);
+    println!("vendors: {:?}", sum.troubles);
     all_happened(FaultKind::ALL, &sum.faults);
     all_happened(STEPS.map(|(name, _)| name), &sum.steps);
     all_happened(ANSWERS, &sum.answers);
+    all_happened(Trouble::ALL, &sum.troubles);
 }
 
 #[test]

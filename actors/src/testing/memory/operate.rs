@@ -10,6 +10,7 @@ use super::commit::Sent;
 use super::lock::{Lock, Transaction};
 use super::store::MemoryStore;
 use super::tables::{AllocationRow, ChunkRow, KeyRow, NodeRow, Owner, StockRow, Tables};
+use super::wait::kept_for_waiting;
 use uuid::Uuid;
 
 use crate::domain::answer::{KeyHash, KnownAnswer};
@@ -262,13 +263,14 @@ fn add_chunk(tables: &mut Tables, sku: &Sku, expiries: &[Expiry]) -> Vec<Shelved
         tables.stock.insert(voucher.stock_id, row);
     }
     let stock = shelved.iter().map(|voucher| voucher.stock_id).collect();
+    let purchase = kept_for_waiting(tables, sku, chunk_id);
     tables.chunks.insert(
         chunk_id,
         ChunkRow {
             sku: sku.clone(),
             owner: None,
             emptied: false,
-            purchase: None,
+            purchase,
             stock,
         },
     );

@@ -10,6 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinHandle, LocalSet};
 
 use super::ask::{Ask, Heard};
+use super::vendors::MarketOf;
 use super::wording::Plain;
 use super::{TestClock, World};
 use crate::domain::clock::Clock;
@@ -19,6 +20,7 @@ use crate::domain::voucher::Expiry;
 use crate::engine::{DEFAULT_LANES, Engine, Parts};
 use crate::flows::{Booked, NotBooked, TopUp, place_order, top_up};
 use crate::journal::JournalMetrics;
+use crate::procurement::{Procurement, VendorId};
 use crate::store::{RecoverError, Store};
 use crate::supervisor::Spawner;
 use crate::testing::MemoryStore;
@@ -31,6 +33,8 @@ pub struct Node {
     pub store: MemoryStore,
     /// Its engine.
     pub engine: Arc<Engine>,
+    /// What buys for it, once it [looks](Self::looks).
+    pub procurement: Arc<Procurement>,
     pub(super) world: World,
     tasks: Rc<LocalSet>,
 }
@@ -49,10 +53,16 @@ impl Node {
                 Err(RecoverError::Superseded) => panic!("nobody starts a node twice at once"),
             }
         };
+        let vendors = MarketOf {
+            market: world.market.clone(),
+            node: name,
+        };
+        let procurement = Procurement::new(Spawner::Here, Arc::clone(&engine), Arc::new(vendors));
         Self {
             name,
             store,
             engine,
+            procurement: Arc::new(procurement),
             world: world.clone(),
             tasks,
         }
@@ -92,6 +102,19 @@ impl Node {
         self.engine
             .inventory
             .restocked(sku, earliest.unwrap_or(Expiry::NEVER));
+    }
+
+    /// Buys what orders wait for, from here on and until it dies.
+    pub fn looks(&self) {
+        let procurement = Arc::clone(&self.procurement);
+        drop(self.spawn(async move { procurement.keep_looking().await }));
+    }
+
+    /// Kills the procurement actor of a vendor.
+    pub async fn buyer_panics(&self, vendor_id: &VendorId) {
+        let (procurement, vendor_id) = (Arc::clone(&self.procurement), vendor_id.clone());
+        let panics = self.spawn(async move { procurement.panic(&vendor_id).await });
+        panics.await.expect("the actor dies, the node lives");
     }
 
     /// Kills the wallet actor of a partner.

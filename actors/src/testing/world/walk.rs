@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use self::dice::Dice;
 use super::node::heard;
+use super::vendors::Trouble;
 use super::{Ask, Heard, History, Node, World, build};
 use crate::domain::ids::{PartnerId, TransactionId};
 use crate::flows::{Booked, NotBooked, TopUp};
@@ -32,6 +33,9 @@ const PARTNERS: [(PartnerId, i64); 3] = [
 
 /// How many steps are walked between two moments at which nothing is under way.
 const STEPS_TO_REST: u32 = 25;
+
+/// How long whatever was begun may take to its end once nothing goes wrong any more.
+const MINUTES_TO_SETTLE: u32 = 15;
 
 /// How many of these rests a day of all keys has.
 const RESTS_OF_EPOCH: u32 = 4;
@@ -52,6 +56,8 @@ pub struct Walked {
     pub steps: BTreeMap<&'static str, u64>,
     /// How often each kind of answer was heard.
     pub answers: BTreeMap<&'static str, u64>,
+    /// How often each thing went wrong with vendors.
+    pub troubles: BTreeMap<Trouble, u64>,
 }
 
 /// A call under way.
@@ -108,6 +114,7 @@ pub async fn walk(seed: u64, steps: u32) -> Walked {
     walk.end_epoch().await;
     walk.sell_out().await;
     walk.walked.faults = walk.world.db.fault_counts();
+    walk.walked.troubles = walk.world.market.troubles();
     walk.walked
 }
 
@@ -121,6 +128,7 @@ impl Walk {
             Some(world.start(NAMES[0]).await),
             Some(world.start(NAMES[1]).await),
         ];
+        nodes.iter().flatten().for_each(Node::looks);
         let mut walk = Self {
             world,
             dice: Dice::new(seed),
@@ -142,6 +150,14 @@ impl Walk {
         self.world
             .db
             .fail_by_chance(seed, Rates::each(FAULTS_PER_MILLE, LONGEST));
+        let seed = self.dice.seed();
+        self.world.market.make_trouble(seed);
+    }
+
+    /// Nothing goes wrong from here on.
+    fn heal(&mut self) {
+        self.world.db.heal();
+        self.world.market.heal();
     }
 
     fn note(&mut self, line: String) {
@@ -159,6 +175,7 @@ impl Walk {
             self.hear(call).await;
         }
         self.expect_nothing("the rows", self.world.db.invariants());
+        self.expect_nothing("what was bought", self.world.market.wrongs());
         self.expect_nothing("what was heard", self.history.wrongs());
     }
 
@@ -208,10 +225,22 @@ impl Walk {
         self.note(format!("    {what}: {name}"));
     }
 
+    /// Waits until everything that was begun has its end: a claim of a node that died lasts two minutes, and an old purchase
+    /// is asked about every five.
+    async fn settle(&mut self) {
+        for _ in 0..MINUTES_TO_SETTLE {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            if self.world.market.loose_ends().is_empty() {
+                return;
+            }
+        }
+        self.expect_nothing("what has no end", self.world.market.loose_ends());
+    }
+
     /// Lets everything come to its end, without faults, and checks what must hold when nothing is under way.
     async fn rest(&mut self) {
-        self.world.db.heal();
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        self.heal();
+        self.settle().await;
         self.look().await;
         assert!(self.calls.is_empty(), "a call has no end");
         for node in self.nodes.iter().flatten() {

@@ -16,6 +16,7 @@ use crate::testing::memory::state::State;
 use crate::testing::memory::tables::{
     AllocationRow, ChunkRow, DbTime, KeyRow, OrderRow, Owner, StockRow, Tables,
 };
+use crate::testing::memory::wait::kept_for_waiting;
 
 /// How long an answer is kept under a partner's key.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -30,7 +31,6 @@ pub(super) fn write_record(tables: &mut Tables, record: &Record, by: &Owner, now
         tables.shift(wallet, shift);
     }
     allocate_all(tables, record, by);
-    take_back(tables, record);
     let order = record
         .order
         .as_ref()
@@ -42,6 +42,7 @@ pub(super) fn write_record(tables: &mut Tables, record: &Record, by: &Owner, now
         };
         tables.orders.insert(order.order_id, row);
     }
+    take_back(tables, record);
     if let Some(PayoutChange::Requested(payout) | PayoutChange::Decided(payout)) = &record.payout {
         tables.payouts.insert(payout.payout_id, payout.clone());
     }
@@ -52,7 +53,8 @@ pub(super) fn write_record(tables: &mut Tables, record: &Record, by: &Owner, now
     receipt
 }
 
-/// The rows that were sold stay sold; the codes get new ones, in new chunks that nobody owns.
+/// The rows that were sold stay sold; the codes get new ones, in new chunks that nobody owns. The order does not wait for
+/// them any more: it is written before.
 fn take_back(tables: &mut Tables, record: &Record) {
     let mut chunks: BTreeMap<StockId, Vec<&Return>> = BTreeMap::new();
     for back in record.returned() {
@@ -77,10 +79,10 @@ fn take_back(tables: &mut Tables, record: &Record) {
             tables.stock.insert(back.stock_id, row);
         }
         let chunk = ChunkRow {
+            purchase: kept_for_waiting(tables, &sku, chunk_id),
             sku,
             owner: None,
             emptied: false,
-            purchase: None,
             stock: returned.iter().map(|back| back.stock_id).collect(),
         };
         tables.chunks.insert(chunk_id, chunk);

@@ -35,7 +35,7 @@ impl Dice {
 }
 
 /// The kinds of answer, each of which some walk must hear.
-pub const ANSWERS: [&str; 35] = [
+pub const ANSWERS: [&str; 37] = [
     "delivered",
     "to be bought",
     "to be approved",
@@ -69,6 +69,8 @@ pub const ANSWERS: [&str; 35] = [
     "payout decided",
     "payout over",
     "delivered to",
+    "bought",
+    "bought in part",
     "given up",
     "never delivered",
 ];

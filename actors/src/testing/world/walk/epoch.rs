@@ -1,10 +1,11 @@
 //! The end of a day of all keys: every open key is closed by asking again, and what was heard is held against the rows.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{NAMES, PARTNERS, Walk};
-use crate::domain::order::Order;
+use super::{NAMES, Node, PARTNERS, Walk};
+use crate::domain::order::{Actor, Order, OrderStatus, Source};
 use crate::flows::Wording as _;
 use crate::testing::build;
 use crate::testing::world::{Ask, Plain};
@@ -15,12 +16,13 @@ const MORE_THAN_A_DAY: Duration = Duration::from_secs(25 * 60 * 60);
 impl Walk {
     /// Everybody dies, one node starts anew, closes all keys, and lives through their last day.
     pub(super) async fn end_epoch(&mut self) {
-        self.world.db.heal();
+        self.heal();
         self.nodes = [None, None];
         self.look().await;
         NAMES.iter().for_each(|name| self.world.db.lapse_lease(name));
         self.nodes[0] = Some(self.world.start(NAMES[0]).await);
         self.close_keys().await;
+        self.buy_the_rest().await;
         self.hold_against_rows();
         self.know_balances().await;
         self.note(format!("end of epoch {}: {}", self.epoch, self.summary()));
@@ -28,7 +30,34 @@ impl Walk {
         self.history.forget_keys();
         (self.epoch, self.keys) = (self.epoch + 1, 0);
         self.nodes[1] = Some(self.world.start(NAMES[1]).await);
+        self.nodes.iter().flatten().for_each(Node::looks);
         self.make_trouble();
+    }
+
+    /// What the orders wait for that were asked for again is bought; and then nobody looks any more, so that a day is short.
+    async fn buy_the_rest(&mut self) {
+        let procurement = Arc::clone(&self.any_node().procurement);
+        let looking = self
+            .any_node()
+            .spawn(async move { procurement.keep_looking().await });
+        self.settle().await;
+        looking.abort();
+        self.look().await;
+    }
+
+    /// How the orders of this epoch ended that waited for a vendor.
+    fn count_ends(&mut self, orders: &[Order]) {
+        for order in orders.iter().filter(|order| order.closed) {
+            let by_itself = order.timeline.last().is_some_and(|last| last.by == Actor::System);
+            let end = match order.status {
+                OrderStatus::Refunded if by_itself => "never delivered",
+                OrderStatus::PartiallyDelivered if by_itself => "given up",
+                OrderStatus::Delivered if order.fulfilled_from == Some(Source::Vendor) => "bought",
+                OrderStatus::Delivered if order.fulfilled_from == Some(Source::Mixed) => "bought in part",
+                _ => continue,
+            };
+            *self.walked.answers.entry(end).or_default() += 1;
+        }
     }
 
     /// Whoever heard nothing certain asks again, and whoever did hears the same.
@@ -50,10 +79,18 @@ impl Walk {
     }
 
     /// Every order was asked for once, and every answer that promised one has it, to the byte.
-    fn hold_against_rows(&self) {
+    fn hold_against_rows(&mut self) {
         let suffix = format!("@{}", self.epoch);
         let mut orders: BTreeMap<_, Vec<Order>> = BTreeMap::new();
-        for order in self.world.db.orders() {
+        let all = self.world.db.orders();
+        let of_epoch = |order: &&Order| {
+            order
+                .reference
+                .as_ref()
+                .is_some_and(|text| text.ends_with(&suffix))
+        };
+        self.count_ends(&all.iter().filter(of_epoch).cloned().collect::<Vec<_>>());
+        for order in all {
             let reference = order.reference.clone().unwrap_or_default();
             if reference.ends_with(&suffix) {
                 orders
@@ -106,7 +143,7 @@ impl Walk {
 
     /// Whatever is free can be sold, to the last voucher.
     pub(super) async fn sell_out(&mut self) {
-        self.world.db.heal();
+        self.heal();
         self.nodes[1] = None;
         NAMES.iter().for_each(|name| self.world.db.lapse_lease(name));
         let (rich, _) = PARTNERS[0];

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use time::Duration;
 use tokio::task::JoinHandle;
-use uuid::Uuid;
 
 use super::dice::name_of_reason;
 use super::{Call, PARTNERS, Walk};
@@ -16,8 +15,8 @@ use crate::domain::order::{Order, OrderStatus, PendingReason, Source};
 use crate::domain::payout::{Destination, Payout, PayoutDecision, PayoutEnd};
 use crate::flows::{
     CancelOrder, DecideOrder, DecidePayout, Delivery, NotCancelled, NotDecided, PayoutNotDecided,
-    PayoutWording, Placed, RequestPayout, RevokeOrder, cancel_order, decide_order, decide_payout, deliver,
-    give_up, request_payout, revoke_order, take_up,
+    PayoutWording, Placed, RequestPayout, RevokeOrder, Stuck, cancel_order, decide_order, decide_payout,
+    deliver, request_payout, revoke_order,
 };
 use crate::testing::build;
 
@@ -106,48 +105,43 @@ impl Walk {
         }
     }
 
-    /// An order that waits for its vendor is taken up; something is bought for its first line, not always all of it, and
-    /// delivered; what it wants no more is anybody's, and at times nothing more comes.
+    /// An operator brings in what the first line of an order waits for, not always all of it, whoever its vendor is.
     pub(super) fn fulfil(&mut self) {
         let waits = |order: &Order| order.pending_reason == Some(PendingReason::Vendor) && !order.closed;
         let Some(order) = self.any_order(waits) else {
             return;
         };
         let (partner_id, order_id) = (order.partner_id, order.order_id);
-        let (some, ends) = (self.dice.roll(3), self.dice.percent(60));
-        let purchase_id = Uuid::from_u128(u128::from(self.dice.seed()));
+        let some = 1 + self.dice.roll(3);
         let (world, engine) = (self.world.clone(), Arc::clone(&self.any_node().engine));
+        let procurement = Arc::clone(&self.any_node().procurement);
         let task = self.any_node().spawn(async move {
-            match take_up(&engine, partner_id, order_id, true).await {
-                Ok(Some(_)) => {}
-                Ok(None) => return "no such order",
-                Err(reason) => return name_of_reason(&reason),
+            match procurement.take_up(partner_id, order_id).await {
+                Ok(()) => {}
+                Err(Stuck::Unanswered(reason)) => return name_of_reason(&reason),
+                Err(Stuck::Unavailable(_)) => return "unavailable",
             }
+            let open = world.market.open_purchases_of(order_id).into_iter();
+            let purchase = open.map(|(_, purchase_id)| purchase_id).next();
+            let (Some(kept_id), Some(order)) = (purchase, world.db.order(order_id)) else {
+                return "nothing to bring in";
+            };
             let line = &order.lines[0];
             let expiries = vec![build::day(400); (line.pending().min(some)) as usize];
-            if !expiries.is_empty() {
-                world.db.add_bought(&line.sku(), &expiries, purchase_id);
+            if expiries.is_empty() || line.stock_only {
+                return "nothing to bring in";
             }
+            world.db.add_bought(&line.sku(), &expiries, kept_id);
             let delivery = Delivery {
-                kept_id: purchase_id,
+                kept_id,
                 source: Source::Vendor,
                 partner_id,
                 order_id,
                 line: 0,
             };
-            // As long as nobody knows whether it was delivered, it is kept: a shelf would sell what is on its way.
-            if let Err(reason) = deliver(&engine, delivery).await {
-                return name_of_reason(&reason);
-            }
-            world.db.release_bought(purchase_id);
-            engine.inventory.doubt(&line.sku());
-            if !ends {
-                return "delivered to";
-            }
-            match give_up(&engine, partner_id, order_id).await {
-                Ok(Some(order)) if order.status == OrderStatus::Refunded => "never delivered",
-                Ok(_) => "given up",
+            match deliver(&engine, delivery).await {
                 Err(reason) => name_of_reason(&reason),
+                Ok(_) => "delivered to",
             }
         });
         let reference = format!("fulfil {partner_id} {some}");

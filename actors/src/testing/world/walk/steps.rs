@@ -7,11 +7,12 @@ use super::{Call, NAMES, PARTNERS, Walk};
 use crate::domain::ledger::{BookedBy, LedgerKind};
 use crate::domain::product::Sku;
 use crate::flows::TopUp;
+use crate::testing::world::vendors::vendor_of;
 use crate::testing::world::{Ask, Node};
 use crate::testing::{Fault, FaultKind, build};
 
 /// The kinds of step, with how often each is made among the others. Each is made in some walk.
-pub const STEPS: [(&str, u32); 23] = [
+pub const STEPS: [(&str, u32); 24] = [
     ("order", 30),
     ("duplicate", 12),
     ("other body", 4),
@@ -22,6 +23,7 @@ pub const STEPS: [(&str, u32); 23] = [
     ("void", 6),
     ("wallet panic", 4),
     ("shelf panic", 4),
+    ("buyer panic", 4),
     ("outage", 3),
     ("poison", 2),
     ("crowd", 2),
@@ -84,6 +86,7 @@ impl Walk {
             "void" => self.void().await,
             "wallet panic" => self.wallet_panics().await,
             "shelf panic" => self.shelf_panics().await,
+            "buyer panic" => self.buyer_panics().await,
             "outage" => self.outage().await,
             "poison" => (0..3).for_each(|_| self.world.db.fail_commit(NAMES[0], Fault::Poisoned)),
             "crowd" => self.crowd().await,
@@ -265,6 +268,11 @@ impl Walk {
         self.any_node().shelf_panics(&sku).await;
     }
 
+    async fn buyer_panics(&mut self) {
+        let vendor_id = vendor_of(&self.any_sku());
+        self.any_node().buyer_panics(&vendor_id).await;
+    }
+
     /// The store is out of reach for a while, just when the commit of an order is lost; its partner asks again and again.
     async fn outage(&mut self) {
         let (ask, place) = (self.new_ask(), self.any_place());
@@ -302,7 +310,9 @@ impl Walk {
         self.nodes[place] = None;
         let other_lives = self.nodes[1 - place].is_some();
         if !(other_lives && self.dice.percent(30)) {
-            self.nodes[place] = Some(self.world.start(NAMES[place]).await);
+            let node = self.world.start(NAMES[place]).await;
+            node.looks();
+            self.nodes[place] = Some(node);
         }
     }
 
