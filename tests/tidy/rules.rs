@@ -25,9 +25,10 @@ pub(crate) const NOWHERE: [(&str, &str); 7] = [
 const UNFINISHED: [&str; 4] = ["todo!", "unimplemented!", "dbg!", "#[ignore"];
 
 /// Pure cores: decisions on plain data, with time and chance as arguments.
-const CORES: [&str; 4] = [
+const CORES: [&str; 5] = [
     "actors/src/inventory/shelf",
     "actors/src/wallet/purse",
+    "actors/src/procurement/queue",
     "actors/src/delivery/queue",
     "actors/src/delivery/schedule",
 ];

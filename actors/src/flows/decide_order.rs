@@ -70,6 +70,9 @@ pub async fn decide_order(engine: &Engine, command: DecideOrder) -> Result<Order
             return Ok(Turn::Move(progress, Vec::new()));
         }
         let picked = pick(engine, order, |_, line| line.pending(), patience).await?;
+        if picked.elsewhere {
+            return Err(Unanswered::Unavailable.into());
+        }
         progress.process(&cause, picked.leaves(order));
         progress.issue(picked.vouchers.clone(), Source::Cache);
         give_up_what_nobody_buys(&mut progress);

@@ -59,8 +59,13 @@ pub async fn take_up(
         if !asked && picked.vouchers.is_empty() {
             return Ok(Turn::Rest(order.clone()));
         }
+        let rest = picked.leaves(order);
+        if rest.is_none() && picked.elsewhere {
+            // What may not be bought is at another node: nothing of it is given up.
+            return Err(Unanswered::Unavailable);
+        }
         let mut progress = progress(engine, order);
-        progress.process(&Cause::SERVICE, picked.leaves(order));
+        progress.process(&Cause::SERVICE, rest);
         progress.issue(picked.vouchers.clone(), Source::Cache);
         give_up_what_nobody_buys(&mut progress);
         Ok(Turn::Move(progress, picked.holds()))
@@ -124,10 +129,14 @@ pub async fn give_up(
             return Ok(Turn::Rest(order.clone()));
         }
         let picked = pick(engine, order, |_, line| line.pending(), patience).await?;
+        if picked.elsewhere && picked.vouchers.is_empty() {
+            return Err(Unanswered::Unavailable);
+        }
         let mut progress = progress(engine, order);
         progress.process(&Cause::SERVICE, order.pending_reason);
         progress.issue(picked.vouchers.clone(), Source::Cache);
-        if !progress.order().closed {
+        // What another node has is delivered there, or here once its lease is over, before anything is paid back.
+        if !progress.order().closed && !picked.elsewhere {
             progress.give_up_rest(&never());
         }
         Ok(Turn::Move(progress, picked.holds()))

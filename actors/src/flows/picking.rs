@@ -18,6 +18,8 @@ const MAX_ASKED: u32 = 5;
 /// What was set aside for an order, and for which lines.
 pub(super) struct Picked {
     pub(super) vouchers: Vec<Allocation>,
+    /// Whether another node has some of what is missing: it is not certain then that it cannot be had.
+    pub(super) elsewhere: bool,
     holds: Vec<StockHold>,
 }
 
@@ -55,34 +57,41 @@ pub(super) async fn pick(
         needs.entry(line.sku()).or_insert((0, days)).0 += wanted(number, line) as usize;
     }
     let today = engine.clock.now().date();
-    let mut holds = Vec::new();
+    let (mut holds, mut elsewhere) = (Vec::new(), false);
     for (sku, (quantity, days)) in needs {
-        holds.extend(pick_some(engine, &sku, quantity, Expiry::leaving(today, days), patience).await?);
+        let (hold, more) = pick_some(engine, &sku, quantity, Expiry::leaving(today, days), patience).await?;
+        holds.extend(hold);
+        elsewhere |= more;
     }
     Ok(Picked {
         vouchers: allot(order, &wanted, &holds),
+        elsewhere,
         holds,
     })
 }
 
-/// Sets so many vouchers aside, or as many as there are. What others hold may come back: the shelf lets it be waited for, so
-/// that no rest is given up that could still be had.
+/// Sets so many vouchers aside, or as many as there are here; says whether another node has some of the others. What others
+/// hold may come back: the shelf lets it be waited for, so that no rest is given up that could still be had.
 async fn pick_some(
     engine: &Engine,
     sku: &Sku,
     mut quantity: usize,
     not_before: Expiry,
     patience: &Patience,
-) -> Result<Option<StockHold>, Unanswered> {
+) -> Result<(Option<StockHold>, bool), Unanswered> {
+    let mut elsewhere = false;
     for _ in 0..MAX_ASKED {
         if quantity == 0 {
-            return Ok(None);
+            return Ok((None, elsewhere));
         }
         let asked = engine.inventory.set_aside(sku, quantity, not_before, patience);
         match asked.await? {
-            Supply::Held(hold) => return Ok(Some(hold)),
+            Supply::Held(hold) => return Ok((Some(hold), elsewhere)),
             Supply::SoldOut(left) => quantity = left.min(quantity - 1),
-            Supply::Elsewhere => return Err(Unanswered::Unavailable),
+            Supply::Elsewhere(left) => {
+                elsewhere = true;
+                quantity = left.min(quantity - 1);
+            }
         }
     }
     Err(Unanswered::Unavailable)

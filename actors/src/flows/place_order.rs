@@ -182,7 +182,7 @@ async fn decide(
             .await?
         {
             Supply::Held(hold) => stock.push(hold),
-            Supply::SoldOut(_) | Supply::Elsewhere
+            Supply::SoldOut(_) | Supply::Elsewhere(_)
                 if need.can_be_bought && !engine.last_words.out_of_stock(sku) =>
             {
                 backorder = true;
@@ -195,7 +195,7 @@ async fn decide(
                 };
                 return Ok(Decision::Refuse(refusal));
             }
-            Supply::Elsewhere => return Err(Unanswered::Unavailable),
+            Supply::Elsewhere(_) => return Err(Unanswered::Unavailable),
         }
     }
     let rule = command.approval_rule.as_deref();

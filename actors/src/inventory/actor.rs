@@ -42,8 +42,8 @@ pub enum Supply {
     Held(StockHold),
     /// There are not enough anywhere, whatever is still under way. Holds how many there may be, if all of it comes back.
     SoldOut(usize),
-    /// Not here; but another node has some.
-    Elsewhere,
+    /// Not here; but another node has some. Holds how many there may be here, if all of it comes back.
+    Elsewhere(usize),
 }
 
 /// What is said to a question.
@@ -96,7 +96,7 @@ impl InventoryActor {
             ShelfDecision::Wait => Said::Later,
             ShelfDecision::Short(left) => match self.claim {
                 Claim::Exhausted { elsewhere: false } => Said::Now(Supply::SoldOut(left)),
-                Claim::Exhausted { elsewhere: true } => Said::Now(Supply::Elsewhere),
+                Claim::Exhausted { elsewhere: true } => Said::Now(Supply::Elsewhere(left)),
                 _ => Said::AfterClaim,
             },
         }

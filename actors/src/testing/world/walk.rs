@@ -228,6 +228,10 @@ impl Walk {
     /// Waits until everything that was begun has its end: a claim of a node that died lasts two minutes, and an old purchase
     /// is asked about every five.
     async fn settle(&mut self) {
+        // What a dead node has is anybody's when its lease is over.
+        for (name, _) in NAMES.iter().zip(&self.nodes).filter(|(_, node)| node.is_none()) {
+            self.world.db.lapse_lease(name);
+        }
         for _ in 0..MINUTES_TO_SETTLE {
             tokio::time::sleep(Duration::from_secs(60)).await;
             if self.world.market.loose_ends().is_empty() {

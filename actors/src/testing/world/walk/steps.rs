@@ -12,8 +12,9 @@ use crate::testing::world::{Ask, Node};
 use crate::testing::{Fault, FaultKind, build};
 
 /// The kinds of step, with how often each is made among the others. Each is made in some walk.
-pub const STEPS: [(&str, u32); 24] = [
+pub const STEPS: [(&str, u32); 25] = [
     ("order", 30),
+    ("backorder", 16),
     ("duplicate", 12),
     ("other body", 4),
     ("burst", 10),
@@ -53,6 +54,18 @@ const BASKETS: [&[(&str, &str, u32)]; 10] = [
     &[("old", "10.00", 1)],
 ];
 
+/// What is ordered to be bought, by who can pay for it.
+const BACKORDERS: [&[(&str, &str, u32)]; 4] = [
+    &[("bought", "10.00", 4)],
+    &[("bought", "25.00", 3)],
+    &[
+        ("bought", "25.00", 2),
+        ("bought", "10.00", 3),
+        ("bought", "25.00", 1),
+    ],
+    &[("bought", "25.00", 2), ("gift", "10.00", 1)],
+];
+
 const IMPORTED: [(&str, i64); 5] = [
     ("gift", 1_000),
     ("gift", 2_500),
@@ -77,6 +90,7 @@ impl Walk {
         *self.walked.steps.entry(name).or_default() += 1;
         self.note(name.to_owned());
         match name {
+            "backorder" => self.backorder(),
             "duplicate" => self.duplicate(),
             "other body" => self.other_body(),
             "burst" => self.burst().await,
@@ -148,6 +162,15 @@ impl Walk {
 
     fn order(&mut self) {
         let ask = self.new_ask();
+        self.ask(ask);
+    }
+
+    /// An order of more than is in stock as a rule.
+    fn backorder(&mut self) {
+        self.keys += 1;
+        let ((rich, _), basket) = (PARTNERS[0], self.dice.pick(&BACKORDERS));
+        let ask = Ask::new(rich, &format!("key {}", self.keys), basket);
+        let ask = ask.reference(&format!("key {}@{}", self.keys, self.epoch));
         self.ask(ask);
     }
 
