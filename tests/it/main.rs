@@ -54,6 +54,7 @@ mod scopes;
 mod shelves;
 mod shutdown;
 mod signatures;
+mod sudden_ends;
 mod terminal;
 mod traces;
 mod unchanged;
