@@ -4,7 +4,11 @@ use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_load::client::Answer;
 
-use crate::support::{Instance, Operator, Partner, Sale, accepted, refused, shared, text_of, unique};
+use crate::approvals::{decide, waiting};
+use crate::support::{
+    Database, Instance, Operator, Partner, SOON, Sale, accepted, eventually, order_of, refused, shared,
+    text_of, unique,
+};
 
 async fn cancel(partner: &mut Partner, order_id: &str, body: &str) -> Answer {
     partner
@@ -171,6 +175,70 @@ async fn the_time_to_cancel_is_the_partners() {
     );
     operator.patch(&partner, &json!({ "cancel_window_s": 60 })).await;
     accepted(&cancel(&mut partner, &order_id, "").await, 200);
+}
+
+#[tokio::test]
+async fn what_was_bought_comes_back_only_where_its_product_may() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("100").await;
+    for returnable in [false, true] {
+        let product = json!({ "route": "vendor", "vendor": "mock", "returnable": returnable });
+        let sale = operator.offer(product, "25", 0).await;
+        let order_id = id_of(&accepted(&partner.order(&sale, 1).await, 202));
+        eventually("the vendor has filled it", SOON, async || {
+            (partner.read(&format!("/orders/{order_id}")).await["closed"] == true).then_some(())
+        })
+        .await;
+        let answer = cancel(&mut partner, &order_id, "").await;
+        let mut from_stock = order_of(&sale, 1);
+        from_stock["fulfilment"] = json!("CACHE_ONLY");
+        if returnable {
+            assert_eq!(accepted(&answer, 200)["status"], "REFUNDED");
+            accepted(&partner.send(&unique("key"), &from_stock).await, 201);
+        } else {
+            let error = refused(&answer, 409, "ORDER_NOT_CANCELLABLE");
+            assert!(
+                error["message"].as_str().unwrap().contains(&sale.product_id),
+                "{error}"
+            );
+            refused(
+                &partner.send(&unique("key"), &from_stock).await,
+                409,
+                "INSUFFICIENT_INVENTORY",
+            );
+        }
+    }
+    assert_eq!(partner.balance("USD").await, "50.00");
+}
+
+#[tokio::test]
+async fn what_others_have_ended_is_not_the_partners_to_cancel() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.offer(json!({ "approval": "always" }), "25", 2).await;
+    let mut partner = operator.partner("50").await;
+    for verb in ["reject", "cancel"] {
+        let order_id = waiting(&mut partner, &sale, 1).await;
+        accepted(&decide(&mut operator, verb, &order_id).await, 200);
+        let answer = cancel(&mut partner, &order_id, "").await;
+        refused(&answer, 409, "ORDER_NOT_CANCELLABLE");
+    }
+    assert_eq!(partner.balance("USD").await, "50.00");
+}
+
+#[tokio::test]
+async fn an_order_of_which_a_voucher_has_expired_stays() {
+    let service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let sale = operator.sale(2).await;
+    let mut partner = operator.partner("50").await;
+    let order_id = id_of(&accepted(&partner.order(&sale, 2).await, 201));
+    // Time passes: the last valid day of one of them was yesterday.
+    let yesterday = "UPDATE stock SET expiry = (now() AT TIME ZONE 'UTC')::date - 1
+                      WHERE stock_id = (SELECT max(stock_id) FROM allocations WHERE order_id IS NOT NULL)";
+    Database::of(&service).await.run(yesterday.to_owned()).await;
+    let answer = cancel(&mut partner, &order_id, "").await;
+    refused(&answer, 409, "ORDER_NOT_CANCELLABLE");
+    assert_eq!(partner.balance("USD").await, "0.00");
 }
 
 #[tokio::test]

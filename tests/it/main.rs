@@ -57,6 +57,7 @@ mod scopes;
 mod shelves;
 mod shutdown;
 mod signatures;
+mod sudden_ends;
 mod terminal;
 mod traces;
 mod unchanged;

@@ -22,7 +22,7 @@ use vouchsafe_actors::flows::{
 use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::world::{Node, World};
 
-use crate::shop::{ALICE, gift, shop, wants};
+use crate::shop::{ALICE, gift, shop_in, wants};
 
 /// Under which purchase something was bought for the order.
 const PURCHASE: Uuid = Uuid::from_u128(7);
@@ -111,7 +111,12 @@ pub(crate) enum Scene {
 impl Scene {
     /// A world in which it is so.
     pub(crate) async fn set(self) -> (World, Node) {
-        let (world, node) = shop().await;
+        self.set_in(World::new()).await
+    }
+
+    /// The same in a world of the caller's making.
+    pub(crate) async fn set_in(self, world: World) -> (World, Node) {
+        let (world, node) = shop_in(world).await;
         match self {
             Self::Money => {}
             Self::Delivered => {

@@ -4,14 +4,16 @@
 //! afterwards. Rule: nothing else ever happens, and each of these happens under some schedule, so that they really race.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::sleep;
 use vouchsafe_actors::domain::payout::PayoutEnd;
 use vouchsafe_actors::testing::world::{Node, World};
-use vouchsafe_actors::testing::{FaultKind, Rates};
+use vouchsafe_actors::testing::{FaultKind, Guard, MemoryDatabase, Rates};
 
 use crate::in_a_world;
 use crate::life::{Act, Scene, seen};
@@ -69,7 +71,11 @@ fn allowed() -> Ends {
 
 /// One schedule of one race: how it ends.
 async fn race(scene: Scene, acts: [Act; 2], nodes: usize, seed: u64) -> String {
-    let (world, one) = scene.set().await;
+    race_in(World::new(), scene, acts, nodes, seed).await
+}
+
+async fn race_in(world: World, scene: Scene, acts: [Act; 2], nodes: usize, seed: u64) -> String {
+    let (world, one) = scene.set_in(world).await;
     let mut alive = vec![one];
     if nodes == 2 {
         alive.push(world.start("two").await);
@@ -130,6 +136,18 @@ in_a_world! {
             }
         }
         assert_eq!(allowed, Ends::new(), "nobody races so");
+    }
+
+    async fn without_what_the_commit_verifies_something_else_happens() {
+        for seed in 0..SEEDS {
+            let mut world = World::new();
+            world.db = MemoryDatabase::without(Guard::Retrieved);
+            let race = race_in(world, Scene::Delivered, [Act::Cancel, Act::Read], 1, seed);
+            if AssertUnwindSafe(race).catch_unwind().await.is_err() {
+                return;
+            }
+        }
+        panic!("codes that were read went back to stock, and nobody noticed");
     }
 
     async fn one_schedule_has_one_end() {

@@ -16,7 +16,11 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 /// A node, and 100.00 in the wallets of Alice and Bob. No stock.
 pub(crate) async fn shop() -> (World, Node) {
-    let world = World::new();
+    shop_in(World::new()).await
+}
+
+/// The same in a world of the caller's making.
+pub(crate) async fn shop_in(world: World) -> (World, Node) {
     world.give(ALICE, 10_000).await;
     world.give(BOB, 10_000).await;
     let node = world.start("one").await;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
-use vouchsafe_load::client::{Answer, Client};
+use vouchsafe_load::client::{Answer, Client, Failure};
 use vouchsafe_load::origin::Origin;
 use vouchsafe_load::signer::Credentials;
 
@@ -65,16 +65,31 @@ impl Operator {
         content_type: &str,
         body: impl Into<Bytes>,
     ) -> Answer {
+        self.try_call(method, path, content_type, body.into())
+            .await
+            .unwrap()
+    }
+
+    /// A POST of JSON at a service that may end meanwhile.
+    pub(crate) async fn try_post(&mut self, path: &str, body: String) -> Result<Answer, Failure> {
+        self.try_call(Method::POST, path, "application/json", body.into())
+            .await
+    }
+
+    async fn try_call(
+        &mut self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: Bytes,
+    ) -> Result<Answer, Failure> {
         let mut headers = HeaderMap::new();
         headers.insert(
             AUTHORIZATION,
             HeaderValue::from_str(&format!("Bearer {}", self.token)).unwrap(),
         );
         headers.insert(CONTENT_TYPE, HeaderValue::from_str(content_type).unwrap());
-        self.client
-            .call(method, path, headers, body.into())
-            .await
-            .unwrap()
+        self.client.call(method, path, headers, body).await
     }
 
     /// A call with a JSON body that must succeed.
