@@ -136,11 +136,11 @@ impl Scene {
             }
             Self::Missed(stock) => {
                 places(&node, "bought", 3, false).await;
-                node.imports(&sku("bought"), &vec![1; stock]);
+                imports_for_anybody(&world, &node, stock);
             }
             Self::Partly { bought, read } => {
                 places(&node, "bought", 3, false).await;
-                node.imports(&sku("bought"), &[1]);
+                imports_for_anybody(&world, &node, 1);
                 does(&world, &node, Act::TakeUp).await;
                 if read {
                     does(&world, &node, Act::Read).await;
@@ -153,6 +153,15 @@ impl Scene {
         }
         (world, node)
     }
+}
+
+/// Imports what is bought otherwise, and saw nobody wait for it: it is on the shelf, and not kept.
+fn imports_for_anybody(world: &World, node: &Node, stock: usize) {
+    world.import(&sku("bought"), &vec![1; stock]);
+    for (kept_id, _) in world.db.kept_stock() {
+        world.db.release_bought(kept_id);
+    }
+    node.engine.inventory.restocked(&sku("bought"), build::day(1));
 }
 
 /// Does something to its end.
