@@ -11,6 +11,7 @@ mod nodes;
 mod orders;
 mod panics;
 mod payouts;
+mod procurement;
 mod refusals;
 mod shop;
 mod stock;
