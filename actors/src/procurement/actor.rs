@@ -118,7 +118,8 @@ impl ProcurementActor {
                     warn!(purchase.id = %purchase_id, %error, "what became of a purchase cannot be noted now");
                 }
                 actor.queue.done(purchase_id);
-                actor.begin(ctx);
+                // Whoever came meanwhile has its turn before those who were offered earlier.
+                actor.look(ctx);
             }));
         }
     }

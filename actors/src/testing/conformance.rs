@@ -103,6 +103,7 @@ macro_rules! conformance_cases {
             a_payout_is_decided_once
             what_was_bought_for_an_order_is_on_no_shelf
             what_was_bought_for_an_order_is_sold_to_it
+            what_comes_back_while_somebody_waits_for_it_is_on_no_shelf
         }
     };
 }

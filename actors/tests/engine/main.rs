@@ -14,6 +14,7 @@ mod panics;
 mod payouts;
 mod picking;
 mod races;
+mod procurement;
 mod refusals;
 mod shop;
 mod stock;

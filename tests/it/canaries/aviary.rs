@@ -150,7 +150,24 @@ impl Aviary {
             201,
         );
         self.pay_out().await;
+        self.fulfil().await;
         order_id
+    }
+
+    /// An order that waits is fulfilled by hand, after a call that will not do.
+    async fn fulfil(&mut self) {
+        let by_hand = self.operator.product("vendor", 0).await;
+        let placed = self.order("by-hand", &order_of(&by_hand, 1)).await;
+        let placed = accepted(&placed, 202);
+        let path = format!("/admin/v1/orders/{}/fulfil", placed["order_id"].as_str().unwrap());
+        let wrong = json!({ "vouchers": [{ "code": STRAY_CODE, "expiry": STRAY_CODE }] }).to_string();
+        let right =
+            json!({ "vouchers": [{ "code": format!("{CODE}-HAND"), "pin": format!("{CODE}-PIN-HAND") }] });
+        let answer = self.manage(Method::POST, &path, "application/json", &wrong).await;
+        refused(&answer, 422, "VALIDATION_FAILED");
+        let right = right.to_string();
+        let answer = self.manage(Method::POST, &path, "application/json", &right).await;
+        assert_eq!(accepted(&answer, 200)["imported"], 1);
     }
 
     /// A payout to a bank account, asked for twice and read.
@@ -271,6 +288,7 @@ impl Aviary {
             ("{credential_id}", STRAY_CODE.to_owned()),
             ("{vendor_id}", "mock".to_owned()),
             ("{payout_id}", self.payout_id.clone()),
+            ("{purchase_id}", STRAY_CODE.to_owned()),
         ];
         let filled = |template: &str| {
             let fill = |path: String, (name, value): &(&str, String)| path.replace(name, value);

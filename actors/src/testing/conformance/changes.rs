@@ -327,3 +327,34 @@ pub async fn what_was_bought_for_an_order_is_sold_to_it<S: Subject>(subject: &S)
     assert_eq!(desk.line.commit_one(&thief).await, GONE);
     subject.keep_for(&bought, None).await;
 }
+
+/// What comes back goes to the shelf only where no order waits for it.
+pub async fn what_comes_back_while_somebody_waits_for_it_is_on_no_shelf<S: Subject>(subject: &S) {
+    let mut desk = Desk::open(subject).await;
+    let gifts = desk.stock(2).await;
+    let mut holders = Vec::new();
+    for (name, gift) in ["first", "second"].into_iter().zip(&gifts) {
+        let waiting = desk.waiting(name, 1).await;
+        let issued = issue(&waiting, &format!("{name} delivered"), std::slice::from_ref(gift));
+        desk.line.must_commit(&issued).await;
+        holders.push(desk.stored(waiting.order.order_id).await);
+    }
+    let waiting = desk.waiting("waiting", 1).await;
+    let numbers = desk.numbers(1).await;
+    desk.line
+        .must_commit(&cancel(&holders[0], "first back", &numbers))
+        .await;
+    let shelf = desk.claim(&[]).await;
+    assert!(
+        shelf.chunks.is_empty() && shelf.next.is_none() && !shelf.elsewhere,
+        "{shelf:?}"
+    );
+    desk.line
+        .must_commit(&cancel(&waiting, "waits no more", &[]))
+        .await;
+    let numbers = desk.numbers(1).await;
+    desk.line
+        .must_commit(&cancel(&holders[1], "second back", &numbers))
+        .await;
+    assert_eq!(desk.claim(&[]).await.chunks.len(), 1, "nobody waits for this one");
+}

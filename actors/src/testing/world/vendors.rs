@@ -69,6 +69,17 @@ impl Market {
         self.books().trouble.end();
     }
 
+    /// Every answer takes so long from here on.
+    pub fn slow_down(&self, by: Duration) {
+        self.books().trouble.slow_down(by);
+    }
+
+    /// How many were asked about at once, at most.
+    #[must_use]
+    pub fn most_at_once(&self) -> usize {
+        self.books().most_at_once
+    }
+
     /// How often each thing went wrong.
     #[must_use]
     pub fn troubles(&self) -> std::collections::BTreeMap<Trouble, u64> {
@@ -112,6 +123,7 @@ impl Market {
 
     /// Asks the vendor, and takes in what is new.
     async fn ask(&self, purchase_id: Uuid) -> Result<Rest, Unavailable> {
+        let _asking = Asking::begin(self);
         let slow = self.books().trouble.slowness(SLOWEST);
         if let Some(slow) = slow {
             tokio::time::sleep(slow).await;
@@ -129,7 +141,25 @@ impl Market {
     }
 }
 
-/// Whether an order may be asked for a line of it.
+/// Somebody asks a vendor, until it is dropped.
+struct Asking<'a>(&'a Market);
+
+impl<'a> Asking<'a> {
+    fn begin(market: &'a Market) -> Self {
+        let mut books = market.books();
+        books.at_once += 1;
+        books.most_at_once = books.most_at_once.max(books.at_once);
+        Self(market)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.books().at_once -= 1;
+    }
+}
+
+/// What of an order is to be bought: the line, of what, and how many.
 fn may_be_bought(order: &Order) -> impl Iterator<Item = (u16, Sku, u32)> {
     let lines = (0_u16..).zip(&order.lines);
     let missing = lines.filter(|(_, line)| line.pending() > 0 && !line.stock_only);

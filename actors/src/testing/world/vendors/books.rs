@@ -50,6 +50,9 @@ pub(super) struct Books {
     sales: BTreeMap<Uuid, Sale>,
     without: Vec<(Sku, Instant)>,
     pub(super) trouble: Troubles,
+    /// How many are being asked about, and how many that were at most.
+    pub(super) at_once: usize,
+    pub(super) most_at_once: usize,
 }
 
 impl Row {

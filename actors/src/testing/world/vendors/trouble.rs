@@ -55,6 +55,8 @@ impl Trouble {
 pub(super) struct Troubles {
     dice: Option<StdRng>,
     struck: BTreeMap<Trouble, u64>,
+    /// How long every answer takes.
+    always: Option<Duration>,
 }
 
 impl Troubles {
@@ -64,6 +66,10 @@ impl Troubles {
 
     pub(super) fn end(&mut self) {
         self.dice = None;
+    }
+
+    pub(super) fn slow_down(&mut self, by: Duration) {
+        self.always = Some(by);
     }
 
     /// Whether this strikes now.
@@ -80,6 +86,9 @@ impl Troubles {
 
     /// How long the vendor takes, where it takes its time.
     pub(super) fn slowness(&mut self, most: Duration) -> Option<Duration> {
+        if self.always.is_some() {
+            return self.always;
+        }
         if !self.strikes(Trouble::Slow) {
             return None;
         }
