@@ -9,6 +9,8 @@
     reason = "a test ends where it cannot go on"
 )]
 
+#[path = "tidy/proofs.rs"]
+mod proofs;
 #[path = "tidy/rules.rs"]
 mod rules;
 #[path = "tidy/text.rs"]
@@ -37,6 +39,19 @@ fn the_sources_keep_the_rules() {
         found.len(),
         found.join("\n")
     );
+}
+
+#[test]
+fn every_test_that_proves_something_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/reliability.md")).unwrap();
+    let mut missing = proofs::named(&page);
+    assert!(missing.len() > 50, "only {} tests are named", missing.len());
+    missing.push(("cancellation", "a_test_that_nobody_wrote"));
+    for_each_file(root, "", &mut |path, text| {
+        missing.retain(|test| !proofs::has(path, text, *test));
+    });
+    assert_eq!(missing, [("cancellation", "a_test_that_nobody_wrote")]);
 }
 
 #[test]

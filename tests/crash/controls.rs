@@ -33,6 +33,7 @@ const BREAKAGES: [&str; INVARIANTS.len()] = [
     "UPDATE chunks SET emptied = true",
     "DELETE FROM stock WHERE stock_id IN (SELECT s.stock_id FROM stock AS s LIMIT 1)",
     "UPDATE orders SET codes_retrieved_at = NULL",
+    "UPDATE allocations SET returned_at = now() WHERE first_retrieved_at IS NOT NULL",
 ];
 
 /// Breaks one rule after the other.

@@ -32,7 +32,7 @@ pub(crate) async fn broken(connection: &mut PgConnection) -> Vec<Broken> {
     all
 }
 
-pub(crate) const INVARIANTS: [Invariant; 16] = [
+pub(crate) const INVARIANTS: [Invariant; 17] = [
     Invariant {
         name: "a wallet holds the sum of its ledger",
         sql: "SELECT w::text
@@ -228,5 +228,11 @@ pub(crate) const INVARIANTS: [Invariant; 16] = [
                       WHERE r.partner_id = a.partner_id AND r.order_id = a.order_id
                         AND o.codes_retrieved_at IS NOT NULL
                      )",
+    },
+    Invariant {
+        name: "a code that was read never comes back",
+        sql: "SELECT a::text
+                FROM allocations AS a
+               WHERE a.first_retrieved_at IS NOT NULL AND a.returned_at IS NOT NULL",
     },
 ];

@@ -226,31 +226,31 @@ async fn each_step_is_killed(fate: Fate) -> usize {
 async fn each_key_is_killed(fate: Fate) {
     let (mut scene, [sale, _]) = Scene::begin(fate).await;
     let order = order_of(&sale, 1).to_string();
-    for round in 0..2 {
-        let (key, other) = (format!("order-{round}"), format!("payout-{round}"));
-        let mut partner = scene.partner.again();
-        scene.kill_during(partner.client.order(&key, order.clone())).await;
-        let mut partner = scene.partner.again();
-        scene.kill_during(pay_out(&mut partner, &other)).await;
-        let mut bodies: Vec<(bool, Value)> = Vec::new();
-        for _ in 0..2 {
-            let ordered = scene.partner.send_text(&key, &order).await;
-            let paid_out = pay_out(&mut scene.partner, &other).await.unwrap();
-            for (answer, status) in [(ordered, 201), (paid_out, 202)] {
-                let replayed = answer.header("idempotent-replayed") == Some("true");
-                bodies.push((replayed, accepted(&answer, status)));
-            }
+    let mut partner = scene.partner.again();
+    scene
+        .kill_during(partner.client.order("order", order.clone()))
+        .await;
+    let mut partner = scene.partner.again();
+    scene.kill_during(pay_out(&mut partner, "payout")).await;
+    let mut answers: Vec<(bool, Value)> = Vec::new();
+    for _ in 0..2 {
+        let ordered = scene.partner.send_text("order", &order).await;
+        let paid_out = pay_out(&mut scene.partner, "payout").await.unwrap();
+        for (answer, status) in [(ordered, 201), (paid_out, 202)] {
+            let replayed = answer.header("idempotent-replayed") == Some("true");
+            answers.push((replayed, accepted(&answer, status)));
         }
-        let [first, paid, again, paid_again] = &bodies[..] else {
-            unreachable!("two of each")
-        };
-        assert_eq!((&first.1, &paid.1), (&again.1, &paid_again.1));
-        assert!(again.0 && paid_again.0, "the second time it is a replay");
-        assert_eq!((first.0, paid.0), (fate == Fate::Written, fate == Fate::Written));
     }
+    let [first, paid, again, paid_again] = &answers[..] else {
+        unreachable!("two of each")
+    };
+    assert_eq!((&first.1, &paid.1), (&again.1, &paid_again.1));
+    assert!(again.0 && paid_again.0, "the second time it is a replay");
+    let written = fate == Fate::Written;
+    assert_eq!((first.0, paid.0), (written, written));
     let orders = scene.partner.walk("/orders").await.len();
     let payouts = scene.partner.walk("/payouts").await.len();
-    assert_eq!((orders, payouts), (2, 2));
+    assert_eq!((orders, payouts), (1, 1));
     scene.service.assert_verified();
 }
 
