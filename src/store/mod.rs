@@ -61,7 +61,7 @@ pub use products::{PutProduct, ShownProduct};
 pub use purchases::{NewPurchase, Noted, Purchase, WaitingOrder};
 pub use rotation::{Rotated, Rotation, Succession};
 pub use stock::{
-    FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, StockBatch, StockLevel, VoidOutcome,
+    FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, StockBatch, StockLevel, Swept, VoidOutcome,
     VoidTarget, Voided,
 };
 pub use transactions::{LedgerPage, LedgerPlace, Transaction, TransactionFilter};
