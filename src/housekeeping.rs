@@ -1,5 +1,5 @@
 //! What a service does beside serving: it keeps its lease, takes over what other nodes have changed, takes out of sale what
-//! has expired, and clears away what is over.
+//! has expired, keeps watch for certifications, and clears away what is over.
 //!
 //! Rule: none of these waits for another, and the lease is renewed until the last record has its verdict.
 
@@ -9,6 +9,7 @@ use actix_web::web;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
+use crate::certification::keeper::keep_watch;
 use crate::change;
 use crate::service::Service;
 use crate::store::LEASE_S;
@@ -43,7 +44,12 @@ pub async fn keep_lease(service: &Service) {
 
 /// Takes over what was changed elsewhere, and clears away what is over. Never returns.
 pub async fn keep_house(service: &web::Data<Service>) {
-    tokio::join!(follow(service), clear(service), sweep(service));
+    tokio::join!(
+        follow(service),
+        clear(service),
+        sweep(service),
+        keep_watch(service)
+    );
 }
 
 async fn follow(service: &web::Data<Service>) {

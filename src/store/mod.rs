@@ -7,6 +7,7 @@
 mod audit;
 mod availability;
 mod categories;
+mod certification;
 mod codes;
 mod commit;
 mod connections;

@@ -19,6 +19,7 @@ mod bookings;
 mod canaries;
 mod cancellation;
 mod catalogue;
+mod certifications;
 mod client_addresses;
 mod codes;
 mod command_help;
