@@ -26,5 +26,6 @@ CREATE TABLE audit_seals (
     entries bigint[] NOT NULL CHECK (cardinality(entries) > 0),
     hash    bytea NOT NULL CHECK (length(hash) = 32)
 );
+CREATE INDEX audit_seals_by_newest ON audit_seals ((entries[cardinality(entries)]));
 CREATE TRIGGER audit_seals_only_grow BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_seals
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();

@@ -1,5 +1,5 @@
 //! What a service does beside serving: it keeps its lease, takes over what other nodes have changed, takes out of sale what
-//! has expired, keeps watch for certifications, and clears away what is over.
+//! has expired, seals the trail, keeps watch for certifications, and clears away what is over.
 //!
 //! Rule: none of these waits for another, and the lease is renewed until the last record has its verdict.
 
@@ -28,6 +28,9 @@ const CLEAR_EVERY: Duration = Duration::from_secs(60);
 /// looks at the day itself.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
+/// How often the trail is sealed: for so long an entry may be changed unseen by who can write to the database.
+const SEAL_EVERY: Duration = Duration::from_secs(10);
+
 /// Keeps the lease; returns when a later start of this node has taken over.
 pub async fn keep_lease(service: &Service) {
     let mut tick = interval(RENEW_EVERY);
@@ -48,6 +51,7 @@ pub async fn keep_house(service: &web::Data<Service>) {
         follow(service),
         clear(service),
         sweep(service),
+        seal(service),
         keep_watch(service)
     );
 }
@@ -107,4 +111,31 @@ async fn sweep_all(service: &Service) -> Result<(), sqlx::Error> {
             return Ok(());
         }
     }
+}
+
+async fn seal(service: &Service) {
+    let mut tick = interval(SEAL_EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        if let Err(error) = seal_all(service).await {
+            warn!(%error, "the trail cannot be sealed now");
+        }
+    }
+}
+
+/// The line is what the seals are compared with, should somebody remove the newest of them.
+async fn seal_all(service: &Service) -> Result<(), sqlx::Error> {
+    while let Some(seal) = service.store.seal_trail().await? {
+        info!(
+            seal.number = seal.seal,
+            seal.entries = seal.entries,
+            seal.hash = seal.hash,
+            "the trail is sealed"
+        );
+        if !seal.is_full() {
+            break;
+        }
+    }
+    Ok(())
 }

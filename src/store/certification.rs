@@ -139,13 +139,12 @@ async fn deliveries(
 }
 
 async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Result<(), sqlx::Error> {
-    let mut columns: (Vec<Uuid>, Vec<&str>, Vec<OffsetDateTime>, Vec<Json<&Seen>>) = Default::default();
-    for (partner_id, Observation { at, seen }) in observations {
-        columns.0.push(partner_id.as_uuid());
-        columns.1.push(seen.point().as_str());
-        columns.2.push(*at);
-        columns.3.push(Json(seen));
-    }
+    let partners: Vec<Uuid> = observations
+        .iter()
+        .map(|(partner_id, _)| partner_id.as_uuid())
+        .collect();
+    let all = || observations.iter().map(|(_, observation)| observation);
+    let points: Vec<&str> = all().map(|one| one.seen.point().as_str()).collect();
     let mut transaction = pool.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)")
         .bind(WRITERS_TURN)
@@ -158,10 +157,10 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
                 WITH ORDINALITY AS n (partner_id, point, at, seen, place)
           ORDER BY n.place",
     )
-    .bind(&columns.0)
-    .bind(&columns.1)
-    .bind(columns.2)
-    .bind(columns.3)
+    .bind(&partners)
+    .bind(&points)
+    .bind(all().map(|one| one.at).collect::<Vec<_>>())
+    .bind(all().map(|one| Json(&one.seen)).collect::<Vec<_>>())
     .execute(&mut *transaction)
     .await?;
     sqlx::query(
@@ -185,8 +184,8 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
             AND o.point = newest_gone.point
             AND o.observation_id <= newest_gone.observation_id",
     )
-    .bind(&columns.0)
-    .bind(&columns.1)
+    .bind(&partners)
+    .bind(&points)
     .bind(rows(KEPT))
     .execute(&mut *transaction)
     .await?;

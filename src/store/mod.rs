@@ -28,6 +28,7 @@ mod products;
 mod purchases;
 mod rotation;
 pub mod schema;
+mod seals;
 mod stock;
 mod transactions;
 mod vendors;
@@ -61,6 +62,7 @@ pub use period::Period;
 pub use products::{PutProduct, ShownProduct};
 pub use purchases::{NewPurchase, Noted, Purchase, WaitingOrder};
 pub use rotation::{Rotated, Rotation, Succession};
+pub use seals::Seal;
 pub use stock::{
     FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, StockBatch, StockLevel, Swept, VoidOutcome,
     VoidTarget, Voided,

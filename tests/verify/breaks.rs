@@ -201,6 +201,43 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
     ),
     ("retrieval.audited", &["DELETE FROM code_retrievals"]),
     (
+        "audit.sealed",
+        &["UPDATE audit_log SET operator = 'nobody' WHERE audit_id = 2"],
+    ),
+    (
+        "audit.sealed",
+        &[r#"UPDATE audit_log SET after = after || '{"name":"Other"}' WHERE action = 'partner.create'"#],
+    ),
+    (
+        "audit.sealed",
+        &["DELETE FROM audit_log WHERE action = 'product.put'"],
+    ),
+    (
+        "audit.sealed",
+        &[
+            "DELETE FROM audit_seals WHERE seal = 1",
+            "DELETE FROM audit_log WHERE audit_id = 1",
+        ],
+    ),
+    (
+        "audit.sealed",
+        &[
+            "DELETE FROM audit_seals WHERE seal = 1",
+            "UPDATE audit_seals SET seal = seal - 1",
+        ],
+    ),
+    (
+        "audit.sealed",
+        &["UPDATE audit_seals SET entries = entries || 1::bigint WHERE seal = 2"],
+    ),
+    (
+        "audit.sealed",
+        &[
+            "INSERT INTO audit_log (audit_id, operator, action, subject) OVERRIDING SYSTEM VALUE
+             VALUES (-100000, 'somebody', 'stock.void', 'slipped in')",
+        ],
+    ),
+    (
         "access.partner",
         &["UPDATE credentials SET partner_id = gen_random_uuid()"],
     ),

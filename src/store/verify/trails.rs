@@ -236,6 +236,47 @@ pub(super) const INVARIANTS: &[Invariant] = &[
              WHERE d.decisions IS DISTINCT FROM a.entries",
     },
     Invariant {
+        name: "audit.sealed",
+        says: "the operators' trail is as it was sealed: seals follow each other without a gap, and no entry was changed, \
+               removed or slipped in",
+        // An entry may come late by 100,000 numbers, and be in a later seal.
+        sql: "
+            WITH named AS MATERIALIZED (
+                SELECT s.seal, e.audit_id
+                  FROM audit_seals AS s
+                 CROSS JOIN unnest(s.entries) AS e (audit_id)
+            ), told AS MATERIALIZED (
+                SELECT n.seal, count(*) AS entries, count(a.audit_id) AS there,
+                       string_agg(audit_text(a), E'\\n' ORDER BY n.audit_id) AS text
+                  FROM named AS n
+                  LEFT JOIN audit_log AS a ON a.audit_id = n.audit_id
+                 GROUP BY n.seal
+            ), chain AS (
+                SELECT s.*, lag(s.seal) OVER numbers AS seal_before, lag(s.hash) OVER numbers AS hash_before
+                  FROM audit_seals AS s
+                WINDOW numbers AS (ORDER BY s.seal)
+            )
+            SELECT format('seal %s, entries %s to %s: %s of %s are there', c.seal, c.entries[1],
+                          c.entries[cardinality(c.entries)], t.there, t.entries)
+              FROM chain AS c
+              JOIN told AS t ON t.seal = c.seal
+             WHERE c.seal <> COALESCE(c.seal_before, 0) + 1
+                OR t.there <> t.entries
+                OR c.hash <> sha256(COALESCE(c.hash_before, '') || convert_to(t.text, 'UTF8'))
+             UNION ALL
+            SELECT format('entry %s is in %s seals', n.audit_id, count(*))
+              FROM named AS n
+             GROUP BY n.audit_id
+            HAVING count(*) > 1
+             UNION ALL
+            SELECT format('entry %s is not sealed, and later ones are', a.audit_id)
+              FROM audit_log AS a
+             WHERE a.audit_id <= (SELECT max(n.audit_id) FROM named AS n) - 100000
+               AND NOT EXISTS (
+                    SELECT FROM named AS n WHERE n.audit_id = a.audit_id
+                    )",
+    },
+    Invariant {
         name: "access.partner",
         says: "a credential belongs to a partner that exists",
         sql: "
