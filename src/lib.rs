@@ -6,6 +6,7 @@
 pub mod access;
 pub mod admin;
 mod body;
+pub mod certification;
 mod change;
 pub mod cli;
 mod day;

@@ -12,6 +12,7 @@ use crate::access::client_address::TrustedProxies;
 use crate::access::environment::Environment;
 use crate::access::rate_limits::RateLimits;
 use crate::access::register::{PartnerAccess, Register};
+use crate::certification::Watch;
 use crate::http::Gate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
@@ -47,6 +48,8 @@ pub struct Service {
     pub clock: Arc<dyn Clock>,
     /// What operators see.
     pub metrics: Metrics,
+    /// What is seen of partners for their certification; in production nothing is.
+    pub certification: Option<Watch>,
 }
 
 /// The products as they are now; a change replaces the whole.

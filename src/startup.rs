@@ -35,6 +35,7 @@ use vouchsafe_actors::supervisor::Spawner;
 use crate::access::environment::Environment;
 use crate::access::rate_limits::RateLimits;
 use crate::access::register::Register;
+use crate::certification::{Watch, keeper};
 use crate::cli::Exit;
 use crate::housekeeping::{keep_house, keep_lease};
 use crate::http::Gate;
@@ -261,6 +262,7 @@ async fn assemble(
         operator_token: secrets::operator_token(settings, directory.path())?,
         clock,
         metrics,
+        certification: (settings.environment == Environment::Sandbox).then(Watch::default),
         store,
         node,
     })
@@ -386,6 +388,9 @@ async fn drain(service: &Service, listeners: &[ServerHandle; 2]) {
     service.engine.watch.close();
     service.gate.drain().await;
     service.engine.drain().await;
+    if let Some(watch) = &service.certification {
+        keeper::write_down(service, watch).await;
+    }
     for listener in listeners {
         listener.stop(true).await;
     }

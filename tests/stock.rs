@@ -11,13 +11,14 @@
 #[allow(dead_code, reason = "shared with other suites")]
 mod database;
 
+use sqlx::{Executor as _, PgConnection};
 use time::macros::{date, datetime};
 use tokio::runtime::Handle;
 use vouchsafe::keyring::Keyring;
 use vouchsafe::store::verify;
 use vouchsafe::store::{
     By, Category, ImportOutcome, ImportTarget, Imported, NewVoucher, Origin, PgStore, PutProduct, StockBatch,
-    VendorTerms,
+    Swept, VendorTerms,
 };
 use vouchsafe::vault::code::{CodeParts, VoucherCode};
 use vouchsafe::vault::master_key::MasterKey;
@@ -238,5 +239,76 @@ async fn an_import_for_what_the_product_was_writes_nothing() {
         .await
         .unwrap();
     assert_eq!(fixed, PutProduct::BrandFixed);
+    database.remove().await;
+}
+
+/// How many rows of stock are out of sale because they expired.
+async fn expired_rows(connection: &mut PgConnection) -> i64 {
+    sqlx::query_scalar("SELECT count(*) FROM allocations WHERE taken_out = 'expired'")
+        .fetch_one(connection)
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_expired_goes_out_of_sale_step_by_step_and_what_is_valid_today_stays() {
+    let database = Database::create().await;
+    let shop = Shop::open(&database).await;
+    shop.import(0..6_000).await;
+    let mut connection = database.connect().await;
+    // Of the dated ones, 1 is valid today for the last time; those before it have expired: 11 chunks and a part of one.
+    let ago = "UPDATE stock
+                  SET expiry = (now() AT TIME ZONE 'UTC')::date
+                             - (5600 - (stock_id - (SELECT min(stock_id) FROM stock)))::integer / 56
+                WHERE expiry IS NOT NULL";
+    let known = "UPDATE chunks AS c
+                    SET first_expiry = (SELECT min(expiry) FROM stock AS s WHERE s.chunk_id = c.chunk_id),
+                        last_expiry = (SELECT CASE WHEN count(*) = count(expiry) THEN max(expiry) END
+                                         FROM stock AS s WHERE s.chunk_id = c.chunk_id)";
+    for statement in [ago, known] {
+        connection.execute(statement).await.unwrap();
+    }
+    let level = shop.store.stock_levels(None, None, 1).await.unwrap().remove(0);
+    let expired = u64::try_from(level.expired).unwrap();
+    assert!(expired > 5_000 && level.free > 60, "{level:?}");
+    let first = shop.store.sweep_expired().await.unwrap();
+    assert_eq!((first.expired, first.more), (5_000, true), "ten chunks a step");
+    assert_eq!(first.skus, std::slice::from_ref(&shop.target.sku));
+    let second = shop.store.sweep_expired().await.unwrap();
+    assert_eq!((second.expired, second.more), (expired - 5_000, false));
+    assert_eq!(shop.store.sweep_expired().await.unwrap(), Swept::default());
+    assert_eq!(expired_rows(&mut connection).await.unsigned_abs(), expired);
+    let after = shop.store.stock_levels(None, None, 1).await.unwrap().remove(0);
+    assert_eq!(after, level, "it was counted as expired before");
+    let findings = verify::check(&mut connection).await.unwrap();
+    assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");
+    // Nobody looks through these chunks again today, nor into empty ones ever.
+    let marked =
+        "SELECT count(*) FILTER (WHERE swept_before IS NOT NULL) || ' ' || count(*) FILTER (WHERE emptied)
+                    FROM chunks";
+    let marked: String = sqlx::query_scalar(marked)
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(marked, "12 11");
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_turn_it_is_not_sweeps_nothing() {
+    let database = Database::create().await;
+    let shop = Shop::open(&database).await;
+    shop.import(0..10).await;
+    let mut connection = database.connect().await;
+    let ago = "UPDATE stock SET expiry = '2020-02-29'; UPDATE chunks SET first_expiry = '2020-02-29', last_expiry = '2020-02-29'";
+    connection.execute(sqlx::raw_sql(ago)).await.unwrap();
+    connection.execute("BEGIN").await.unwrap();
+    connection
+        .execute("SELECT pg_advisory_xact_lock(x'5653737765657000'::bigint)")
+        .await
+        .unwrap();
+    assert_eq!(shop.store.sweep_expired().await.unwrap(), Swept::default());
+    connection.execute("COMMIT").await.unwrap();
+    assert_eq!(shop.store.sweep_expired().await.unwrap().expired, 10);
     database.remove().await;
 }

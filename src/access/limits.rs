@@ -19,7 +19,8 @@ pub const MAX_QUOTA: u32 = 1_000_000_000;
 pub const MAX_WINDOW_S: u32 = 86_400;
 
 /// What a request is counted as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Class {
     /// Placing orders.
     Orders,

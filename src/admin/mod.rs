@@ -7,6 +7,7 @@ mod actors;
 mod audit;
 mod body;
 mod catalogue;
+mod certification;
 mod credentials;
 mod decision;
 mod openapi;
@@ -65,6 +66,11 @@ pub fn routes(config: &mut web::ServiceConfig) {
             resource("/partners/{partner_id}/credentials", "GET, POST")
                 .route(get().to(credentials::list))
                 .route(post().to(credentials::issue)),
+        )
+        .service(
+            resource("/partners/{partner_id}/certification", "DELETE, GET")
+                .route(get().to(certification::get))
+                .route(web::delete().to(certification::start_over)),
         )
         .service(
             resource("/partners/{partner_id}/wallets/{currency}/top-ups", "POST")

@@ -6,11 +6,10 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::Outcome;
-use super::admin::{Admin, AdminOptions, PageOptions, escaped};
+use super::admin::{Admin, AdminOptions, NO_BODY, PageOptions, escaped};
 use super::examples::examples;
-use super::id;
-use super::show::Column;
+use super::show::{self, Column};
+use super::{Outcome, id};
 use crate::access::limits::{Class, InvalidLimit, Limit};
 
 const COLUMNS: [Column; 5] = [
@@ -19,6 +18,14 @@ const COLUMNS: [Column; 5] = [
     ("SUSPENDED", "suspended"),
     ("ALLOWLIST", "allowlist"),
     ("CREATED", "created_at"),
+];
+
+const CHECKLIST: [Column; 5] = [
+    ("POINT", "point"),
+    ("STATE", "state"),
+    ("WHEN", "at"),
+    ("WHY", "why"),
+    ("WHAT TO DO", "advice"),
 ];
 
 /// Arguments of `vouchsafe partner`.
@@ -62,6 +69,19 @@ pub(super) enum Action {
     },
     /// Change terms; in force at once.
     Set(Box<SetArgs>),
+    /// Show the checklist that the sandbox keeps of a partner's client.
+    #[command(after_help = examples![
+        "vouchsafe partner certification PARTNER_ID --json > certification.json",
+        "vouchsafe partner certification PARTNER_ID --start-over",
+    ])]
+    Certification {
+        /// Its id.
+        #[arg(value_parser = id::partner)]
+        partner_id: String,
+        /// Forget what was seen: every point is open again.
+        #[arg(long)]
+        start_over: bool,
+    },
     /// Stop a partner: its calls are refused from now on.
     #[command(after_help = examples!["vouchsafe partner suspend PARTNER_ID"])]
     Suspend {
@@ -133,6 +153,18 @@ pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome
             admin
                 .change(Method::PATCH, &path_of(&args.partner_id), Some(&body))
                 .await
+        }
+        Action::Certification {
+            partner_id,
+            start_over,
+        } => {
+            let path = format!("{}/certification", path_of(&partner_id));
+            if start_over {
+                admin.change(Method::DELETE, &path, NO_BODY).await
+            } else {
+                let answer = admin.call(Method::GET, &path, NO_BODY).await?;
+                admin.show(answer, |answer| show::table_of(answer, "points", &CHECKLIST))
+            }
         }
         Action::Suspend { partner_id } => suspend(admin, &partner_id, true).await,
         Action::Resume { partner_id } => suspend(admin, &partner_id, false).await,

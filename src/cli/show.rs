@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use anyhow::Context as _;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -109,13 +110,21 @@ fn nested(value: &RawValue) -> Option<Vec<Fields>> {
     (!objects.is_empty() && objects.iter().all(|object| !object.0.is_empty())).then_some(objects)
 }
 
+/// The list of objects in a field of an object, as a table.
+pub(super) fn table_of(answer: &str, field: &str, columns: &[Column]) -> anyhow::Result<String> {
+    let object: Fields = serde_json::from_str(answer)?;
+    let list = object.0.into_iter().find(|(name, _)| name == field);
+    let list = list.with_context(|| format!("it has no {field}"))?.1;
+    Ok(rows_of(
+        &serde_json::from_str::<Vec<Fields>>(list.get())?,
+        columns,
+    ))
+}
+
 /// A list as a table, with the way to the next page.
 pub(super) fn table(answer: &str, columns: &[Column]) -> anyhow::Result<String> {
     let list: List = serde_json::from_str(answer)?;
-    let heads = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
-    let row = |fields: &Fields| columns.iter().map(|(_, name)| fields.cell(name)).collect();
-    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(list.data.iter().map(row)).collect();
-    let mut text = aligned(&rows);
+    let mut text = rows_of(&list.data, columns);
     if list.data.is_empty() {
         text.push_str("\n(nothing)");
     }
@@ -123,6 +132,14 @@ pub(super) fn table(answer: &str, columns: &[Column]) -> anyhow::Result<String> 
         text.push_str(&format!("\nThere are more: --cursor {cursor}"));
     }
     Ok(text)
+}
+
+/// A line of headings, and one for each object.
+fn rows_of(objects: &[Fields], columns: &[Column]) -> String {
+    let heads = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
+    let row = |fields: &Fields| columns.iter().map(|(_, name)| fields.cell(name)).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(objects.iter().map(row)).collect();
+    aligned(&rows)
 }
 
 fn aligned(rows: &[Vec<String>]) -> String {
@@ -155,6 +172,17 @@ mod tests {
         let expected = "id      p1\namount  90071992547409.93\nlist    a, b\nnone    -\nlimits  {}\ninner:\n  x  25.00\nmany:\n  y  1\n  y  2";
         assert_eq!(object(answer).unwrap(), expected);
         assert_eq!(object("").unwrap(), "");
+    }
+
+    #[test]
+    fn a_list_in_an_object_is_a_table() {
+        let answer = r#"{"id":"p1","points":[{"name":"one","at":null}]}"#;
+        let columns = [("NAME", "name"), ("WHEN", "at")];
+        assert_eq!(
+            table_of(answer, "points", &columns).unwrap(),
+            "NAME  WHEN\none   -"
+        );
+        assert!(table_of(answer, "others", &columns).is_err());
     }
 
     #[test]

@@ -24,13 +24,14 @@ use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 use super::limits;
 use crate::access::client_address::{ClientAddress, X_FORWARDED_FOR};
 use crate::access::framing::{FramingError, SignedRequest};
-use crate::access::headers::Presented;
+use crate::access::headers::{Presented, X_SIGNATURE};
 use crate::access::limits::Class;
 use crate::access::rate_limits::Drawer;
 use crate::access::register::{self, AccessError, PartnerAccess};
 use crate::access::signature::{self, SignatureError};
 use crate::access::window::{Exhausted, Reading};
 use crate::body;
+use crate::certification::{RequestHash, Seen};
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
 
@@ -113,7 +114,7 @@ impl FromRequest for Caller {
         Box::pin(async move {
             let arrival = Arrival::of(&request, Class::General)?;
             let known = arrival.identify()?;
-            arrival.admit(known).await
+            arrival.admit(known, Proof::Credentials).await
         })
     }
 }
@@ -138,12 +139,21 @@ impl<C: Draws> FromRequest for Signed<C> {
             let body = body::read(headers, payload).await?;
             arrival.verify(&known, &body)?;
             Ok(Self {
-                caller: arrival.admit(known).await?,
+                caller: arrival.admit(known, Proof::Signed).await?,
                 body,
                 class: PhantomData,
             })
         })
     }
+}
+
+/// What a request has proven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Proof {
+    /// Its credentials.
+    Credentials,
+    /// These, and its signature.
+    Signed,
 }
 
 /// A request on its way in.
@@ -182,7 +192,7 @@ impl<'a> Arrival<'a> {
     fn look(&self, known: &register::Caller) -> Result<(), ApiError> {
         let rate_limits = &self.service.rate_limits;
         let looked = rate_limits.look(self.drawer(known), self.service.clock.monotonic());
-        self.settle(looked)
+        self.settle(known, looked)
     }
 
     fn verify(&self, known: &register::Caller, body: &[u8]) -> Result<(), ApiError> {
@@ -192,18 +202,39 @@ impl<'a> Arrival<'a> {
             body,
         };
         let now = self.service.clock.now();
-        signature::verify(&known.secret, &presented(self.request), signed, now)
-            .map_err(|error| self.refuse(unsigned(error)))
+        let verified = signature::verify(&known.secret, &presented(self.request), signed, now);
+        verified.map_err(|error| {
+            let error = unsigned(error);
+            if error.code == Code::InvalidSignature {
+                self.saw_wrong_signature(known, body);
+            }
+            self.refuse(error)
+        })
+    }
+
+    /// For certifications: the same must not come again.
+    fn saw_wrong_signature(&self, known: &register::Caller, body: &[u8]) {
+        if let Some(watch) = &self.service.certification {
+            let signatures = self.request.headers().get_all(X_SIGNATURE);
+            let request = RequestHash::of_signed(signatures.map(|value| value.as_bytes()), body);
+            let seen = Seen::SignatureRefused { request };
+            watch.saw(known.partner.partner_id, self.service.clock.now(), seen);
+        }
     }
 
     /// What is left to do for a request that has proven all it must.
-    async fn admit(&self, known: register::Caller) -> Result<Caller, ApiError> {
+    async fn admit(&self, known: register::Caller, proof: Proof) -> Result<Caller, ApiError> {
         if known.awaits_first_use {
             self.record_first_use(&known).await?;
         }
         let rate_limits = &self.service.rate_limits;
         let drawn = rate_limits.draw(self.drawer(&known), self.service.clock.monotonic());
-        self.settle(drawn)?;
+        self.settle(&known, drawn)?;
+        if let Some(watch) = &self.service.certification {
+            let (partner_id, now) = (known.partner.partner_id, self.service.clock.now());
+            let signed = proof == Proof::Signed;
+            watch.saw_request(partner_id, known.credential_id, self.class, signed, now);
+        }
         Ok(known.into())
     }
 
@@ -226,7 +257,7 @@ impl<'a> Arrival<'a> {
     }
 
     /// Notes how the window stands, for the answer, and refuses where there is no room.
-    fn settle(&self, drawn: Result<Reading, Exhausted>) -> Result<(), ApiError> {
+    fn settle(&self, known: &register::Caller, drawn: Result<Reading, Exhausted>) -> Result<(), ApiError> {
         match drawn {
             Ok(reading) => {
                 limits::note(self.request, self.class, reading);
@@ -235,8 +266,18 @@ impl<'a> Arrival<'a> {
             Err(exhausted) => {
                 limits::note(self.request, self.class, exhausted.0);
                 self.service.metrics.rate_limited(self.class);
-                Err(limits::exhausted(self.class, exhausted))
+                let error = limits::exhausted(self.class, exhausted);
+                self.saw_limit(known, error.retry_after_s.unwrap_or_default());
+                Err(error)
             }
+        }
+    }
+
+    /// For certifications: a pause must follow.
+    fn saw_limit(&self, known: &register::Caller, pause_s: u32) {
+        if let Some(watch) = &self.service.certification {
+            let (partner_id, now) = (known.partner.partner_id, self.service.clock.now());
+            watch.saw_limit(partner_id, known.credential_id, self.class, pause_s, now);
         }
     }
 

@@ -65,6 +65,10 @@ pub async fn get(
         data: opened,
     })
     .map_err(|_| sealed_for_good())?;
+    if let Some(watch) = &service.certification {
+        let partner_id = signed.caller.partner_id();
+        watch.saw_codes(partner_id, service.clock.now(), order_id, sealed.len());
+    }
     let mut response = HttpResponse::Ok();
     response
         .insert_header((CONTENT_TYPE, "application/json"))

@@ -7,6 +7,7 @@
 mod audit;
 mod availability;
 mod categories;
+mod certification;
 mod codes;
 mod commit;
 mod connections;
@@ -28,6 +29,7 @@ mod products;
 mod purchases;
 mod rotation;
 pub mod schema;
+mod seals;
 mod stock;
 mod transactions;
 mod vendors;
@@ -63,9 +65,10 @@ pub use purchases::shown::{EndPurchase, PurchaseFilter, PurchaseState, ShownPurc
 pub use purchases::words::{LastAnswer, Said};
 pub use purchases::{NewPurchase, Purchase};
 pub use rotation::{Rotated, Rotation, Succession};
+pub use seals::Seal;
 pub use stock::{
-    FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, Origin, StockBatch, StockLevel, VoidOutcome,
-    VoidTarget, Voided,
+    FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, Origin, StockBatch, StockLevel, Swept,
+    VoidOutcome, VoidTarget, Voided,
 };
 pub use transactions::{LedgerPage, LedgerPlace, Transaction, TransactionFilter};
 pub use vendors::{PutVendor, Vendor, VendorAccess, VendorTerms};

@@ -4,6 +4,7 @@
 //! one file at the same time. Rows go in by its order, so that two imports wait for each other and never in a circle.
 
 mod chunks;
+mod expire;
 mod levels;
 mod void;
 
@@ -24,6 +25,7 @@ use super::audit::{self, By, Deed, NOTHING, rows};
 use crate::vault::blind_index::BlindIndex;
 use crate::vault::seal::{CodeId, Sealed};
 
+pub use self::expire::Swept;
 pub use self::levels::StockLevel;
 pub use self::void::{VoidOutcome, VoidTarget, Voided};
 

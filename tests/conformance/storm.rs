@@ -1,13 +1,16 @@
 //! Many writers at once: every lock of the commit is fought for, and nothing is lost, sold twice or deadlocked.
+//!
+//! Also while the sweep takes out of sale what has expired: the clocks of these sellers are so wrong that they still sell it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use time::macros::date;
 use vouchsafe::store::PgNode;
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
-use vouchsafe_actors::domain::voucher::Shelved;
+use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
 use vouchsafe_actors::journal::{Record, Verdict};
 use vouchsafe_actors::store::{LaneStore, Store};
 use vouchsafe_actors::testing::build;
@@ -24,7 +27,7 @@ fn everything() -> StockRequest {
         sku: gift(),
         loaded: Vec::new(),
         enough: 20,
-        not_before: build::day(0),
+        not_before: Expiry::PAST,
     }
 }
 
@@ -40,7 +43,8 @@ const PARTNERS: u64 = 5;
 async fn nodes_that_lose_their_leases_sell_every_voucher_once() {
     let subject = PgSubject::new().await;
     let (vouchers, chunk) = STORM;
-    prepare(&subject, vouchers / chunk, chunk).await;
+    let days: Vec<_> = (0..chunk).map(build::day).collect();
+    prepare(&subject, vouchers / chunk, &days).await;
     let sold = AtomicU64::new(0);
     let mut sellers = Vec::new();
     for name in NODES {
@@ -59,15 +63,54 @@ async fn nodes_that_lose_their_leases_sell_every_voucher_once() {
     subject.remove().await;
 }
 
-async fn prepare(subject: &PgSubject, chunks: i64, of: i64) {
+/// Half of what is there has expired, and the sweep takes it out while three nodes go on selling it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_expired_is_swept_or_sold_and_never_both() {
+    let subject = PgSubject::new().await;
+    let (vouchers, chunk) = STORM;
+    let expired = Expiry::on(date!(2020 - 02 - 29));
+    let days: Vec<_> = (0..chunk)
+        .map(|n| if n < chunk / 2 { expired } else { build::day(n) })
+        .collect();
+    prepare(&subject, vouchers / chunk, &days).await;
+    let sold = AtomicU64::new(0);
+    let mut sellers = Vec::new();
+    for name in NODES {
+        let node = subject.start(name).await;
+        sellers.extend([0, 1].map(|lane| sell(Arc::clone(&node), lane, &sold)));
+    }
+    let sweepers = [subject.start("four").await, subject.start("five").await];
+    let (refused, swept, also_swept) = tokio::join!(
+        futures_util::future::join_all(sellers),
+        sweep(&sweepers[0]),
+        sweep(&sweepers[1])
+    );
+    let (swept, sold) = (swept + also_swept, sold.into_inner());
+    assert!(swept > 0 && refused.iter().sum::<usize>() > 0, "they never met");
+    assert_eq!(swept + sold, vouchers.cast_unsigned());
+    assert_eq!(subject.allocations().await.len() as u64, swept + sold);
+    assert_eq!(sweepers[0].sweep_expired().await.unwrap().expired, 0);
+    subject.remove().await;
+}
+
+/// Sweeps until nothing is left to sweep; returns how many vouchers went out of sale.
+async fn sweep(node: &PgNode) -> u64 {
+    let mut expired = 0;
+    for _ in 0..STORM.0 {
+        let swept = node.sweep_expired().await.unwrap();
+        expired += swept.expired;
+    }
+    expired
+}
+
+async fn prepare(subject: &PgSubject, chunks: i64, expiries: &[Expiry]) {
     for number in 1..=PARTNERS {
         subject.add_partner(build::partner(number)).await;
         let wallet = build::usd_of(build::partner(number));
         subject.top_up(wallet, build::minor(1_000_000)).await;
     }
     for _ in 0..chunks {
-        let expiries: Vec<_> = (0..of).map(build::day).collect();
-        subject.add_chunk(&gift(), &expiries).await;
+        subject.add_chunk(&gift(), expiries).await;
     }
 }
 

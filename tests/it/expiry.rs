@@ -1,10 +1,13 @@
-//! Which voucher of a shelf is sold, and which never?
+//! Which voucher of a shelf is sold, and which never? And what becomes of one that expires there?
 
+use hyper::Method;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use vouchsafe_load::partner::unix_seconds;
 
-use crate::support::{Operator, accepted, refused, shared};
+use crate::support::{
+    Database, Instance, Operator, Partner, SOON, Sale, accepted, eventually, refused, shared,
+};
 
 #[tokio::test]
 async fn what_expires_first_is_sold_first_over_several_imports() {
@@ -43,6 +46,138 @@ async fn a_voucher_with_too_few_days_left_is_never_sold() {
         [in_days(31)]
     );
     refused(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+}
+
+/// Lets the vouchers of a product that are free expire yesterday.
+async fn let_expire(database: &mut Database, sale: &Sale) {
+    let yesterday = "(now() AT TIME ZONE 'UTC')::date - 1";
+    let of = format!(
+        "(SELECT chunk_id FROM chunks WHERE product_id = '{}')",
+        sale.product_id
+    );
+    database
+        .run(format!(
+            "UPDATE stock SET expiry = {yesterday}
+              WHERE chunk_id IN {of} AND NOT EXISTS (SELECT FROM allocations AS a WHERE a.stock_id = stock.stock_id);
+             UPDATE chunks AS c
+                SET first_expiry = (SELECT min(expiry) FROM stock AS s WHERE s.chunk_id = c.chunk_id),
+                    last_expiry = (SELECT max(expiry) FROM stock AS s WHERE s.chunk_id = c.chunk_id)
+              WHERE product_id = '{}'",
+            sale.product_id
+        ))
+        .await;
+}
+
+const TAKEN_OUT: &str = "SELECT count(*)
+                           FROM allocations AS a
+                           JOIN stock AS s ON s.stock_id = a.stock_id
+                           JOIN chunks AS c ON c.chunk_id = s.chunk_id
+                          WHERE a.taken_out = 'expired' AND c.product_id = $1";
+
+async fn level(operator: &mut Operator, sale: &Sale) -> Value {
+    let path = format!("/admin/v1/stock?product_id={}", sale.product_id);
+    let level = &operator.get(&path).await["data"][0];
+    json!([
+        level["loaded"],
+        level["free"],
+        level["sold"],
+        level["void"],
+        level["expired"]
+    ])
+}
+
+async fn availability(partner: &mut Partner, sale: &Sale) -> Value {
+    partner.read(&format!("/products/{}", sale.product_id)).await["availability"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_expires_on_the_shelf_goes_out_of_sale_and_what_was_sold_stays_sold() {
+    let mut service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let sale = operator.sale(7).await;
+    let mut partner = operator.partner("1000").await;
+    let order = accepted(&partner.order(&sale, 2).await, 201);
+    let mut database = Database::of(&service).await;
+    let_expire(&mut database, &sale).await;
+    assert_eq!(level(&mut operator, &sale).await, json!([7, 0, 2, 0, 5]));
+    assert_eq!(availability(&mut partner, &sale).await, "OUT_OF_STOCK");
+    // A start looks at once, and from then on each minute.
+    assert_eq!(service.stop(), Some(0));
+    service.restart();
+    let (mut operator, mut partner) = (Operator::of(&service), partner.at(&service.base_url()));
+    let mut database = Database::of(&service).await;
+    let swept = async || (database.count(TAKEN_OUT, &sale.product_id).await == 5).then_some(());
+    eventually("five vouchers are out of sale", SOON, swept).await;
+    assert_eq!(level(&mut operator, &sale).await, json!([7, 0, 2, 0, 5]));
+    assert_eq!(availability(&mut partner, &sale).await, "OUT_OF_STOCK");
+    refused(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+    accepted(&partner.codes(order["order_id"].as_str().unwrap()).await, 200);
+    let trail = operator
+        .get(&format!(
+            "/admin/v1/audit?action=stock.expire&subject={}/2500",
+            sale.product_id
+        ))
+        .await;
+    assert_eq!(
+        (&trail["data"][0]["operator"], &trail["data"][0]["after"]),
+        (&json!("service"), &json!({ "expired": 5 }))
+    );
+    // It is out already, and stays what it is.
+    let void = json!({ "product_id": sale.product_id, "denomination": 25, "reason": "recalled" });
+    let void = operator.put(Method::POST, "/admin/v1/stock/void", &void).await;
+    assert_eq!(void["voided"], 0);
+    operator.restock(&sale, 1, &in_days(0)).await;
+    assert_eq!(
+        expiries(&accepted(&partner.order(&sale, 1).await, 201)),
+        [in_days(0)],
+        "its last day is a valid one"
+    );
+    service.assert_verified();
+}
+
+/// The last valid days of two vouchers that the sandbox's vendor sells of a product with this policy.
+async fn bought(policy: Value) -> Value {
+    let mut operator = Operator::of(shared());
+    let changes = json!({ "route": "vendor", "vendor": "mock", "expiry_policy": policy });
+    let sale = operator.offer(changes, "25", 0).await;
+    let mut partner = operator.partner("1000").await;
+    let order = accepted(&partner.order(&sale, 2).await, 202);
+    let path = format!("/orders/{}", order["order_id"].as_str().unwrap());
+    let closed = async || {
+        let order = partner.read(&path).await;
+        (order["closed"] == json!(true)).then_some(order)
+    };
+    let order = eventually("the order is closed", SOON, closed).await;
+    json!([order["status"], expiries(&order)])
+}
+
+#[tokio::test]
+async fn what_is_bought_is_good_for_as_long_as_its_product_says() {
+    let today = OffsetDateTime::from_unix_timestamp(i64::try_from(unix_seconds()).unwrap())
+        .unwrap()
+        .date();
+    let (year, month) = (today.year() + 1, today.month());
+    let last = time::util::days_in_month(month, year);
+    let in_a_year = time::Date::from_calendar_date(year, month, today.day().min(last)).unwrap();
+    let in_a_year = in_a_year.to_string();
+    for (policy, expected) in [
+        (
+            json!({ "type": "FIXED_DATE", "value": "2031-02-28" }),
+            json!(["DELIVERED", ["2031-02-28", "2031-02-28"]]),
+        ),
+        (
+            json!({ "type": "MONTHS_FROM_ISSUE", "value": 12 }),
+            json!(["DELIVERED", [in_a_year, in_a_year]]),
+        ),
+        (json!({ "type": "NONE" }), json!(["DELIVERED", ["null", "null"]])),
+        // What has expired when it comes is delivered to nobody: it is paid back.
+        (
+            json!({ "type": "FIXED_DATE", "value": "2026-01-31" }),
+            json!(["REFUNDED", []]),
+        ),
+    ] {
+        assert_eq!(bought(policy.clone()).await, expected, "{policy}");
+    }
 }
 
 fn expiries(order: &Value) -> Vec<String> {

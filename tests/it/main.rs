@@ -20,6 +20,7 @@ mod by_hand;
 mod canaries;
 mod cancellation;
 mod catalogue;
+mod certifications;
 mod client_addresses;
 mod codes;
 mod command_help;

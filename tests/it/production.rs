@@ -69,6 +69,34 @@ async fn a_credential_needs_certification_and_agreement() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_checklist_is_kept_by_the_sandbox_alone() {
+    let database = Database::create_on(Durability::Durable).await;
+    let service = start(&database);
+    let mut operator = Operator::of(&service);
+    let body = json!({ "name": unique("Acme"), "allowlist": ["127.0.0.0/8"] });
+    let made = operator.put(Method::POST, "/admin/v1/partners", &body).await;
+    let path = format!("/admin/v1/partners/{}", made["partner_id"].as_str().unwrap());
+    let checklist = format!("{path}/certification");
+    for method in [Method::GET, Method::DELETE] {
+        let answer = operator.call(method, &checklist, "application/json", "").await;
+        refused(&answer, 404, "ROUTE_NOT_FOUND");
+    }
+    let papers =
+        json!({ "certified_at": "2026-01-01T00:00:00Z", "agreement_signed_at": "2026-01-01T00:00:00Z" });
+    operator.put(Method::PATCH, &path, &papers).await;
+    let issued = operator
+        .put(Method::POST, &format!("{path}/credentials"), &json!({}))
+        .await;
+    let text = |name: &str| issued[name].as_str().unwrap();
+    let credentials = Credentials::new(text("api_key"), text("api_secret")).unwrap();
+    let partner_id = made["partner_id"].as_str().unwrap().to_owned();
+    let mut partner = Partner::new(&service.base_url(), partner_id, credentials);
+    refused(&partner.get("/certification").await, 404, "ROUTE_NOT_FOUND");
+    drop(service);
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_bought_from_the_mock() {
     let database = Database::create_on(Durability::Durable).await;
     let service = start(&database);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::patience::{SOON, until};
 use crate::programs::{DOCS, Place};
 use crate::service;
 
@@ -74,6 +75,29 @@ fn the_quick_start_ends_with_a_code() {
         &blocks("quick-start.md", "json")[0],
         &codes[start..],
     );
+}
+
+/// The first two points; the others take their minutes.
+#[test]
+fn the_recipes_of_the_certification_pass_their_points() {
+    let place = Place::beside(service::shared());
+    let shown = blocks("certification.md", "sh");
+    let checklist = |printed: &str| {
+        let line = printed.lines().last().unwrap();
+        let list: Value = serde_json::from_str(&line[line.rfind(r#"{"partner_id""#).unwrap()..]).unwrap();
+        let points = list["points"].as_array().unwrap().clone();
+        points
+            .into_iter()
+            .map(|point| point["state"].clone())
+            .collect::<Vec<_>>()
+    };
+    let [ask, begin, lost, wrong] = [&shown[0], &shown[1], &shown[2], &shown[3]];
+    let printed = run(&place, &[begin.as_str(), lost, wrong].concat());
+    assert!(printed.contains("no answer: the same again"), "{printed}");
+    let asked = || (checklist(&run(&place, ask))[..2] == ["PASSED", "PASSED"]).then_some(());
+    until("both points are passed", SOON, asked);
+    let list = blocks("certification.md", "json");
+    assert_same_fields("certification.md", &list[0], &run(&place, ask));
 }
 
 #[test]

@@ -26,6 +26,10 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
         &["DELETE FROM ledger WHERE kind = 'DEBIT' AND sequence = 3"],
     ),
     (
+        "money.order_units",
+        &["UPDATE ledger SET amount = amount - 1 WHERE kind = 'DEBIT' AND sequence = 2"],
+    ),
+    (
         "money.kinds",
         &["UPDATE ledger SET order_id = gen_random_uuid() WHERE kind = 'TOP_UP'"],
     ),
@@ -51,6 +55,14 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
         &["DELETE FROM allocations WHERE stock_id = (SELECT min(stock_id) FROM allocations)"],
     ),
     ("order.owns", &["UPDATE allocations SET line = 1"]),
+    (
+        "order.valid",
+        &["UPDATE stock SET expiry = '2020-02-29' WHERE stock_id = (SELECT min(stock_id) FROM allocations)"],
+    ),
+    (
+        "order.returned",
+        &["UPDATE orders SET lines = lines #- '{0,f}' WHERE status = 'REFUNDED'"],
+    ),
     (
         "order.status",
         &["UPDATE orders SET status = 'DELIVERED' WHERE status = 'PENDING'"],
@@ -90,6 +102,22 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
     (
         "stock.once",
         &["INSERT INTO stock SELECT stock_id + 1000, chunk_id, code_id, expiry FROM stock LIMIT 1"],
+    ),
+    (
+        "stock.state",
+        &[
+            "ALTER TABLE allocations DROP CONSTRAINT allocations_check",
+            "UPDATE allocations SET taken_out = 'void' WHERE stock_id = (SELECT min(stock_id) FROM allocations)",
+        ],
+    ),
+    (
+        "stock.state",
+        &["UPDATE allocations SET first_retrieved_at = now() WHERE returned_at IS NOT NULL"],
+    ),
+    (
+        "stock.expired",
+        &["INSERT INTO allocations (stock_id, taken_out)
+             SELECT max(stock_id), 'expired' FROM stock"],
     ),
     (
         "stock.code",
@@ -150,6 +178,16 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
         &[r#"UPDATE events SET body = replace(body, '"o":"PENDING"', '"o":"PROCESSING"')"#],
     ),
     (
+        "event.stages",
+        &[r#"UPDATE orders
+                  SET timeline = jsonb_insert(timeline, '{0}', '{"status":"PROCESSING","at":"2020-01-01T00:00:00Z"}', true)
+                WHERE status = 'PENDING'"#],
+    ),
+    (
+        "event.stages",
+        &["UPDATE events SET body = replace(body, '\"x\"', '\"q\"')"],
+    ),
+    (
         "event.issued",
         &[r#"UPDATE events SET body = replace(body, '"n":2}', '"n":1}')"#],
     ),
@@ -162,6 +200,43 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
         &["DELETE FROM audit_log WHERE action = 'order.cancel'"],
     ),
     ("retrieval.audited", &["DELETE FROM code_retrievals"]),
+    (
+        "audit.sealed",
+        &["UPDATE audit_log SET operator = 'nobody' WHERE audit_id = 2"],
+    ),
+    (
+        "audit.sealed",
+        &[r#"UPDATE audit_log SET after = after || '{"name":"Other"}' WHERE action = 'partner.create'"#],
+    ),
+    (
+        "audit.sealed",
+        &["DELETE FROM audit_log WHERE action = 'product.put'"],
+    ),
+    (
+        "audit.sealed",
+        &[
+            "DELETE FROM audit_seals WHERE seal = 1",
+            "DELETE FROM audit_log WHERE audit_id = 1",
+        ],
+    ),
+    (
+        "audit.sealed",
+        &[
+            "DELETE FROM audit_seals WHERE seal = 1",
+            "UPDATE audit_seals SET seal = seal - 1",
+        ],
+    ),
+    (
+        "audit.sealed",
+        &["UPDATE audit_seals SET entries = entries || 1::bigint WHERE seal = 2"],
+    ),
+    (
+        "audit.sealed",
+        &[
+            "INSERT INTO audit_log (audit_id, operator, action, subject) OVERRIDING SYSTEM VALUE
+             VALUES (-100000, 'somebody', 'stock.void', 'slipped in')",
+        ],
+    ),
     (
         "access.partner",
         &["UPDATE credentials SET partner_id = gen_random_uuid()"],

@@ -54,7 +54,10 @@ impl World {
         let store = PgNode::start(store, "node-1".to_owned()).await.unwrap();
         let builder = Builder::begin(store).await;
         builder.import(5).await;
+        assert!(builder.store.seal_trail().await.unwrap().is_some());
         builder.happen().await;
+        assert!(builder.store.seal_trail().await.unwrap().is_some());
+        assert_eq!(builder.store.seal_trail().await.unwrap(), None, "all is sealed");
         Self { database }
     }
 

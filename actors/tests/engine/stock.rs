@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use time::Duration as Days;
+use vouchsafe_actors::domain::order::Order;
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
 use vouchsafe_actors::testing::world::{Node, World};
@@ -87,6 +88,37 @@ in_a_world! {
         assert_eq!(sells(&world, &node, "strict", 1).await, [today() + 30]);
         let heard = node.places(&wants(BOB, "k", "strict", 2)).await;
         assert_eq!(heard.fresh(), "INSUFFICIENT_INVENTORY strict/1000 2 of 1");
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn a_voucher_is_sold_until_its_last_day_is_over_and_not_a_second_longer() {
+        let (world, node) = shop().await;
+        world.import(&gift(), &[today(), today(), today() + 1]);
+        // It was noon; the day ends at midnight of UTC.
+        world.clock.jump(Days::hours(12) - Days::SECOND);
+        assert_eq!(sells(&world, &node, "gift", 1).await, [today()]);
+        world.clock.jump(Days::SECOND);
+        assert_eq!(sells(&world, &node, "gift", 1).await, [today() + 1], "of what the shelf holds, too");
+        let heard = node.places(&wants(BOB, "k", "gift", 1)).await;
+        assert_eq!(heard.fresh(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
+        all_is_settled(&world, &node).await;
+    }
+
+    async fn what_was_set_aside_before_midnight_and_swept_since_is_decided_again() {
+        let (world, node) = shop().await;
+        let shelved = world.import(&gift(), &[today(), today(), today() + 1]);
+        world.clock.jump(Days::hours(12) - Days::MINUTE);
+        world.db.fail_commit("one", Fault::Slow(SECOND));
+        let slow = node.begins(&wants(ALICE, "slow", "gift", 1));
+        tokio::time::sleep(MOMENT).await;
+        let late = node.begins(&wants(ALICE, "late", "gift", 1));
+        tokio::time::sleep(MOMENT).await;
+        world.clock.jump(Days::MINUTE);
+        assert!(world.db.void(shelved[1].stock_id).await, "as the sweep takes it");
+        slow.await.unwrap().fresh();
+        assert!(late.await.unwrap().fresh().starts_with("DELIVERED"));
+        let good = |order: &Order| order.vouchers[0].voucher.expiry == build::day(today() + 1);
+        assert_eq!(world.db.orders().iter().filter(|order| good(order)).count(), 1);
         all_is_settled(&world, &node).await;
     }
 

@@ -12,10 +12,12 @@ use crate::admin::partners::{Created, NewPartner, Patch, WithCredentials};
 use crate::admin::wallets::BookingRequest;
 use crate::errors::Code;
 use crate::http::TransactionBody;
+use crate::http::certification::CertificationBody;
+use crate::http::openapi::example_certification;
 use crate::openapi::{Answer, Header, Operation};
 use crate::store::Partner;
 
-pub(super) fn operations() -> [Operation; 9] {
+pub(super) fn operations() -> [Operation; 11] {
     [
         list(),
         create(),
@@ -24,6 +26,8 @@ pub(super) fn operations() -> [Operation; 9] {
         list_credentials(),
         issue(),
         revoke(),
+        certification(),
+        start_over(),
         top_up(),
         adjust(),
     ]
@@ -140,6 +144,34 @@ fn revoke() -> Operation {
     .path("credential_id", "Which credential.", CredentialId::schema())
     .answers(Answer::empty(204, "It is revoked."))
     .refuses(&[Code::CredentialNotFound])
+}
+
+fn certification() -> Operation {
+    one(looks("/partners/{partner_id}/certification", "getCertification"))
+        .says(
+            PARTNERS,
+            "Get the certification of a partner",
+            "What the sandbox has seen of its client, point by point, as the partner reads it. In production there is no such \
+             route: there PATCH the partner with `certified_at` once the sandbox says that it has passed.",
+        )
+        .answers(Answer::of::<CertificationBody>(
+            200,
+            "The checklist.",
+            example_certification(),
+        ))
+        .refuses(&[Code::RouteNotFound])
+}
+
+fn start_over() -> Operation {
+    let path = "/partners/{partner_id}/certification";
+    one(writes(HttpMethod::Delete, path, "restartCertification"))
+        .says(
+            PARTNERS,
+            "Begin a certification anew",
+            "What was seen of the partner is forgotten, and every point is open again.",
+        )
+        .answers(Answer::empty(204, "Nothing was seen yet."))
+        .refuses(&[Code::RouteNotFound])
 }
 
 fn top_up() -> Operation {

@@ -1,6 +1,7 @@
 //! The document of the partner's listener: what `/api/v1` takes and gives, for people's tools.
 
 mod catalogue;
+mod certification;
 mod credentials;
 mod money;
 mod orders;
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use utoipa::openapi::HttpMethod;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 
+pub(crate) use self::certification::example as example_certification;
 pub(crate) use self::orders::delivered as example_order;
 use crate::errors::Code;
 use crate::openapi::{self, About, Operation};
@@ -91,6 +93,7 @@ fn operations() -> Vec<Operation> {
         money::list_payouts(),
         money::get_payout(),
         credentials::rotate(),
+        certification::get(),
     ];
     all.extend(openapi::anybodys(SERVICE));
     all

@@ -5,8 +5,11 @@ use actix_web::HttpResponse;
 use bytes::Bytes;
 use futures_util::stream;
 use vouchsafe_actors::domain::catalogue::RequestedOrder;
+use vouchsafe_actors::domain::ids::PartnerId;
 
 use crate::access::environment::Environment;
+use crate::certification::Seen;
+use crate::service::Service;
 
 /// The product whose first answer is lost.
 const LOST_ANSWER: &str = "sbx-lost-answer";
@@ -23,6 +26,13 @@ pub(super) fn is_lost(environment: Environment, wanted: &RequestedOrder) -> bool
             .lines
             .iter()
             .any(|line| line.product_id.as_str() == LOST_ANSWER)
+}
+
+/// For certifications: the answer was lost, or the same order came again.
+pub(super) fn saw(service: &Service, partner_id: PartnerId, seen: Seen) {
+    if let Some(watch) = &service.certification {
+        watch.saw(partner_id, service.clock.now(), seen);
+    }
 }
 
 /// No answer: the connection ends before anything of one is sent.

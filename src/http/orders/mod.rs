@@ -21,6 +21,7 @@ use vouchsafe_actors::store::Store as _;
 use super::caller::{Caller, Orders, Signed, presented};
 use super::prefer::Wait;
 use crate::access::idempotency::{Endpoint, IdempotencyKey, KeyError, fingerprint};
+use crate::certification::Seen;
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
 
@@ -59,9 +60,17 @@ pub async fn place(
         earlier_orders,
     };
     match flows::place_order(&service.engine, command, &JsonWording).await {
-        Ok(Placed::Fresh(answer)) if is_lost && answer.status < 300 => Ok(lost::drop_connection()),
+        Ok(Placed::Fresh(answer)) if is_lost && answer.status < 300 => {
+            lost::saw(&service, partner_id, Seen::answer_lost(key, fingerprint));
+            Ok(lost::drop_connection())
+        }
         Ok(Placed::Fresh(answer)) => Ok(answered(answer, false)),
-        Ok(Placed::Replayed(answer)) => Ok(answered(answer, true)),
+        Ok(Placed::Replayed(answer)) => {
+            if is_lost {
+                lost::saw(&service, partner_id, Seen::AnswerRepeated { key: key.0 });
+            }
+            Ok(answered(answer, true))
+        }
         Err(error) => Err(not_placed(error)),
     }
 }

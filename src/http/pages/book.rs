@@ -25,7 +25,7 @@ macro_rules! partner_docs {
 }
 
 /// The pages in the order in which they are read: file, name in the navigation, text.
-pub(super) const PAGES: [(&str, &str, &str); 10] = [
+pub(super) const PAGES: [(&str, &str, &str); 11] = [
     ("README.md", "Overview", partner_docs!("README.md")),
     ("quick-start.md", "Quick start", partner_docs!("quick-start.md")),
     ("signing.md", "Signing", partner_docs!("signing.md")),
@@ -39,6 +39,11 @@ pub(super) const PAGES: [(&str, &str, &str); 10] = [
     ("payouts.md", "Payouts", partner_docs!("payouts.md")),
     ("errors.md", "Errors", partner_docs!("errors.md")),
     ("limits.md", "Limits", partner_docs!("limits.md")),
+    (
+        "certification.md",
+        "Certification",
+        partner_docs!("certification.md"),
+    ),
     ("versioning.md", "Versioning", partner_docs!("versioning.md")),
 ];
 

@@ -77,6 +77,32 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                 OR l.debits <> 1",
     },
     Invariant {
+        name: "money.order_units",
+        says: "what an order was debited is the value of what was delivered, of what is still to come and of what was paid \
+               back",
+        sql: "
+            SELECT format('order %s: debited %s, delivered %s, pending %s, paid back %s', o.order_id, l.debited,
+                          u.delivered, u.pending, l.refunded)
+              FROM orders AS o
+             CROSS JOIN LATERAL (
+                    SELECT sum((i ->> 'u')::bigint * (i ->> 'a')::bigint) AS delivered,
+                           sum((i ->> 'u')::bigint * ((i ->> 'q')::bigint - (i ->> 'a')::bigint
+                                                      - COALESCE((i ->> 'f')::bigint, 0))) AS pending
+                      FROM jsonb_array_elements(o.lines) AS i
+                    ) AS u
+              LEFT JOIN (
+                    SELECT partner_id, order_id,
+                           -sum(amount) FILTER (WHERE kind = 'DEBIT') AS debited,
+                           COALESCE(sum(amount) FILTER (WHERE kind = 'REFUND'), 0) AS refunded
+                      FROM ledger
+                     WHERE order_id IS NOT NULL
+                     GROUP BY partner_id, order_id
+                    ) AS l ON l.partner_id = o.partner_id AND l.order_id = o.order_id
+             WHERE l.debited IS DISTINCT FROM u.delivered + u.pending + l.refunded
+                OR u.pending < 0
+                OR (o.closed AND u.pending <> 0)",
+    },
+    Invariant {
         name: "money.kinds",
         says: "debits and refunds name an order and nothing else does; payouts and reversals name a payout",
         sql: "

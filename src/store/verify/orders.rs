@@ -50,6 +50,33 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                    IS DISTINCT FROM (o.lines -> a.line ->> 'p', (o.lines -> a.line ->> 'd')::bigint)",
     },
     Invariant {
+        name: "order.valid",
+        says: "no order was given a voucher that had expired when it was placed",
+        // A day is allowed for clocks that differ.
+        sql: "
+            SELECT format('order %s: stock row %s was good until %s', o.order_id, a.stock_id, s.expiry)
+              FROM allocations AS a
+              JOIN orders AS o ON o.partner_id = a.partner_id AND o.order_id = a.order_id
+              JOIN stock AS s ON s.stock_id = a.stock_id
+             WHERE s.expiry < (o.created_at AT TIME ZONE 'UTC')::date - 1",
+    },
+    Invariant {
+        name: "order.returned",
+        says: "a voucher that came back is missed by the line that had it: its unit counts as failed",
+        sql: "
+            SELECT format('order %s, line %s: %s came back, %s failed', o.order_id, r.line, r.vouchers,
+                          o.lines -> r.line ->> 'f')
+              FROM (
+                    SELECT partner_id, order_id, line, count(*) AS vouchers
+                      FROM allocations
+                     WHERE returned_at IS NOT NULL
+                     GROUP BY partner_id, order_id, line
+                    ) AS r
+              LEFT JOIN orders AS o ON o.partner_id = r.partner_id AND o.order_id = r.order_id
+             WHERE o.order_id IS NULL
+                OR r.vouchers > COALESCE((o.lines -> r.line ->> 'f')::bigint, 0)",
+    },
+    Invariant {
         name: "order.status",
         says: "delivered means all units, pending none, partially delivered some; refunded means all the money",
         sql: "
@@ -166,7 +193,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "order.partner",
-        says: "orders, wallets, ledger entries and feeds belong to a partner that exists",
+        says: "whatever belongs to a partner belongs to one that exists",
         sql: "
             SELECT format('%s of partner %s', x.what, x.partner_id)
               FROM (
@@ -177,6 +204,10 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                     SELECT DISTINCT 'a ledger entry', partner_id FROM ledger
                      UNION ALL
                     SELECT DISTINCT 'a feed', partner_id FROM feeds
+                     UNION ALL
+                    SELECT DISTINCT 'a payout', partner_id FROM payouts
+                     UNION ALL
+                    SELECT DISTINCT 'a purchase', partner_id FROM purchases
                     ) AS x
              WHERE NOT EXISTS (SELECT FROM partners AS p WHERE p.partner_id = x.partner_id)",
     },

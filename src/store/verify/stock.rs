@@ -19,6 +19,29 @@ pub(super) const INVARIANTS: &[Invariant] = &[
             HAVING count(s.stock_id) <> 1",
     },
     Invariant {
+        name: "stock.state",
+        says: "a stock row is in one state: free, an order's, come back from one, void or expired; what came back was \
+               read by nobody",
+        sql: "
+            SELECT format('stock row %s: order %s, out as %s, returned %s', a.stock_id, a.order_id, a.taken_out,
+                          a.returned_at)
+              FROM allocations AS a
+             WHERE num_nonnulls(a.order_id, a.taken_out) <> 1
+                OR num_nonnulls(a.order_id, a.partner_id, a.voucher_id, a.line) NOT IN (0, 4)
+                OR (a.order_id IS NULL AND num_nonnulls(a.first_retrieved_at, a.returned_at) > 0)
+                OR num_nonnulls(a.first_retrieved_at, a.returned_at) > 1",
+    },
+    Invariant {
+        name: "stock.expired",
+        says: "only what has expired is out of sale as expired",
+        sql: "
+            SELECT format('stock row %s is good until %s', a.stock_id, s.expiry)
+              FROM allocations AS a
+              LEFT JOIN stock AS s ON s.stock_id = a.stock_id
+             WHERE a.taken_out = 'expired'
+               AND (s.expiry < (now() AT TIME ZONE 'UTC')::date) IS NOT TRUE",
+    },
+    Invariant {
         name: "stock.code",
         says: "a stock row stands for a code of its chunk's SKU",
         sql: "

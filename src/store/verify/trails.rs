@@ -73,6 +73,50 @@ pub(super) const INVARIANTS: &[Invariant] = &[
              WHERE e.status IS DISTINCT FROM o.status",
     },
     Invariant {
+        name: "event.stages",
+        says: "every entry of a timeline was told, in its order, and nothing else was; what was paid back was told in its \
+               amount",
+        // Acceptance as PENDING is told as created, and a part that is paid back enters no status.
+        sql: "
+            WITH steps AS MATERIALIZED (
+                SELECT e.partner_id, e.order_id, e.number, t.place, e.body::jsonb ->> 'o' AS status, t.step,
+                       COALESCE(t.step #>> '{}', '') AS word
+                  FROM events AS e
+                 CROSS JOIN jsonb_array_elements(e.body::jsonb -> 's') WITH ORDINALITY AS t (step, place)
+            ), told AS (
+                SELECT s.partner_id, s.order_id,
+                       array_agg(
+                        CASE
+                            WHEN s.word = 'p' THEN 'PROCESSING'
+                            WHEN s.word = 'd' THEN 'DELIVERED'
+                            WHEN s.step ? 'q' THEN 'PARTIALLY_DELIVERED'
+                            WHEN s.step ? 'x' THEN 'CANCELLED'
+                            ELSE 'REFUNDED'
+                        END ORDER BY s.number, s.place
+                       ) FILTER (
+                        WHERE s.word IN ('p', 'd')
+                           OR s.step ?| ARRAY['q', 'x']
+                           OR (s.step ? 'r' AND s.status = 'REFUNDED')
+                       ) AS stages,
+                       count(*) FILTER (WHERE s.word = 'c') AS created,
+                       COALESCE(sum((s.step -> 'r' ->> 'a')::bigint) FILTER (WHERE s.step ? 'r'), 0) AS refunded
+                  FROM steps AS s
+                 GROUP BY s.partner_id, s.order_id
+            )
+            SELECT format('order %s: told as created %s times, %s, paid back %s of %s', o.order_id, t.created, t.stages,
+                          t.refunded, o.refunded)
+              FROM orders AS o
+             CROSS JOIN LATERAL (
+                    SELECT array_agg(m.item ->> 'status' ORDER BY m.entry)
+                            FILTER (WHERE m.item ->> 'status' <> 'PENDING') AS stages
+                      FROM jsonb_array_elements(o.timeline) WITH ORDINALITY AS m (item, entry)
+                    ) AS l
+              LEFT JOIN told AS t ON t.partner_id = o.partner_id AND t.order_id = o.order_id
+             WHERE t.created IS DISTINCT FROM 1
+                OR t.stages IS DISTINCT FROM l.stages
+                OR t.refunded <> o.refunded",
+    },
+    Invariant {
         name: "event.issued",
         says: "every voucher that an order holds was told of as issued, once",
         sql: "
@@ -190,6 +234,47 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                     ) AS a
                 USING (subject, verb, reason)
              WHERE d.decisions IS DISTINCT FROM a.entries",
+    },
+    Invariant {
+        name: "audit.sealed",
+        says: "the operators' trail is as it was sealed: seals follow each other without a gap, and no entry was changed, \
+               removed or slipped in",
+        // An entry may come late by 100,000 numbers, and be in a later seal.
+        sql: "
+            WITH named AS MATERIALIZED (
+                SELECT s.seal, e.audit_id
+                  FROM audit_seals AS s
+                 CROSS JOIN unnest(s.entries) AS e (audit_id)
+            ), told AS MATERIALIZED (
+                SELECT n.seal, count(*) AS entries, count(a.audit_id) AS there,
+                       string_agg(audit_text(a), E'\\n' ORDER BY n.audit_id) AS text
+                  FROM named AS n
+                  LEFT JOIN audit_log AS a ON a.audit_id = n.audit_id
+                 GROUP BY n.seal
+            ), chain AS (
+                SELECT s.*, lag(s.seal) OVER numbers AS seal_before, lag(s.hash) OVER numbers AS hash_before
+                  FROM audit_seals AS s
+                WINDOW numbers AS (ORDER BY s.seal)
+            )
+            SELECT format('seal %s, entries %s to %s: %s of %s are there', c.seal, c.entries[1],
+                          c.entries[cardinality(c.entries)], t.there, t.entries)
+              FROM chain AS c
+              JOIN told AS t ON t.seal = c.seal
+             WHERE c.seal <> COALESCE(c.seal_before, 0) + 1
+                OR t.there <> t.entries
+                OR c.hash <> sha256(COALESCE(c.hash_before, '') || convert_to(t.text, 'UTF8'))
+             UNION ALL
+            SELECT format('entry %s is in %s seals', n.audit_id, count(*))
+              FROM named AS n
+             GROUP BY n.audit_id
+            HAVING count(*) > 1
+             UNION ALL
+            SELECT format('entry %s is not sealed, and later ones are', a.audit_id)
+              FROM audit_log AS a
+             WHERE a.audit_id <= (SELECT max(n.audit_id) FROM named AS n) - 100000
+               AND NOT EXISTS (
+                    SELECT FROM named AS n WHERE n.audit_id = a.audit_id
+                    )",
     },
     Invariant {
         name: "access.partner",

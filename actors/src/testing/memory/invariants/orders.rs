@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Findings;
 use crate::domain::ids::OrderId;
 use crate::domain::ledger::WalletKey;
-use crate::domain::order::{Order, OrderStatus};
+use crate::domain::order::{Order, OrderLine, OrderStatus};
 use crate::testing::memory::tables::Tables;
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
@@ -71,6 +71,18 @@ fn money(order: &Order, net: i64, findings: &mut Findings) {
         .map(|line| line.unit_price.minor() * i64::from(line.quantity))
         .sum();
     findings.check("I6 total", price == total, || format!("{order:?} costs {price}"));
+    let worth = |units: fn(&OrderLine) -> u32| -> i64 {
+        let lines = order.lines.iter();
+        lines
+            .map(|line| line.unit_price.minor() * i64::from(units(line)))
+            .sum()
+    };
+    let (delivered, pending) = (worth(|line| line.delivered), worth(OrderLine::pending));
+    findings.check(
+        "I4 units and money",
+        total == delivered + pending + refunded,
+        || format!("{order:?}: {delivered} delivered, {pending} to come, {refunded} paid back"),
+    );
 }
 
 fn completeness(order: &Order, findings: &mut Findings) {

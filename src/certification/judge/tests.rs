@@ -1,0 +1,216 @@
+//! Each point as a table: what was seen at which second, and what is found of it.
+
+use time::macros::datetime;
+use uuid::Uuid;
+use vouchsafe_actors::domain::answer::{Fingerprint, KeyHash};
+use vouchsafe_actors::domain::ids::CredentialId;
+
+use super::*;
+use crate::access::limits::Class;
+
+const NOON: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
+
+fn second(number: i64) -> OffsetDateTime {
+    NOON + Duration::seconds(number)
+}
+
+/// What is found of a point an hour later: its state and the second of it.
+fn found(point: Point, seen: &[(i64, Seen)]) -> (State, Option<i64>) {
+    found_at(3_600, point, seen)
+}
+
+fn found_at(now: i64, point: Point, seen: &[(i64, Seen)]) -> (State, Option<i64>) {
+    let observations: Vec<_> = seen
+        .iter()
+        .map(|(at, seen)| Observation {
+            at: second(*at),
+            seen: seen.clone(),
+        })
+        .collect();
+    let findings = judge(&observations, second(now));
+    assert_eq!(findings.len(), Point::ALL.len());
+    let finding = findings
+        .into_iter()
+        .find(|finding| finding.point == point)
+        .unwrap();
+    assert_eq!(
+        finding.at.is_none(),
+        finding.state == State::NotSeen,
+        "{finding:?}"
+    );
+    (finding.state, finding.at.map(|at| (at - NOON).whole_seconds()))
+}
+
+const NOTHING: (State, Option<i64>) = (State::NotSeen, None);
+
+const fn is_passed(at: i64) -> (State, Option<i64>) {
+    (State::Passed, Some(at))
+}
+
+const fn is_failed(at: i64) -> (State, Option<i64>) {
+    (State::Failed, Some(at))
+}
+
+fn lost(key: u128, order: u8) -> Seen {
+    Seen::answer_lost(KeyHash(Uuid::from_u128(key)), Fingerprint([order; 32]))
+}
+
+fn again(key: u128) -> Seen {
+    Seen::AnswerRepeated {
+        key: Uuid::from_u128(key),
+    }
+}
+
+#[test]
+fn nothing_was_seen_at_first() {
+    for point in Point::ALL {
+        assert_eq!(found(*point, &[]), NOTHING);
+    }
+}
+
+#[test]
+fn a_lost_answer_is_asked_for_under_its_own_key() {
+    for (seen, expected) in [
+        (vec![(0, lost(1, 7))], NOTHING),
+        (vec![(0, lost(1, 7)), (5, again(1))], is_passed(5)),
+        (vec![(0, lost(1, 7)), (5, again(1)), (9, again(1))], is_passed(5)),
+        (vec![(0, again(1))], NOTHING),
+        (vec![(0, lost(1, 7)), (5, again(2))], NOTHING),
+        // A new key instead.
+        (vec![(0, lost(1, 7)), (5, lost(2, 7))], is_failed(5)),
+        (
+            vec![(0, lost(1, 7)), (5, lost(2, 7)), (6, again(1))],
+            is_failed(5),
+        ),
+        // Another order is another trial, and so is the same one much later.
+        (vec![(0, lost(1, 7)), (5, lost(2, 8))], NOTHING),
+        (vec![(0, lost(1, 7)), (601, lost(2, 7))], NOTHING),
+        (
+            vec![(0, lost(1, 7)), (5, again(1)), (6, lost(2, 7))],
+            is_passed(5),
+        ),
+        // The newest that is decided counts.
+        (
+            vec![(0, lost(1, 7)), (5, lost(2, 7)), (6, again(2))],
+            is_passed(6),
+        ),
+        (
+            vec![(0, lost(1, 7)), (5, again(1)), (6, lost(2, 7)), (7, lost(3, 7))],
+            is_failed(7),
+        ),
+    ] {
+        assert_eq!(found(Point::LostAnswer, &seen), expected, "{seen:?}");
+    }
+}
+
+#[test]
+fn a_wrong_signature_is_not_repeated() {
+    let wrong = |n: u8| Seen::SignatureRefused {
+        request: RequestHash::of_signed(std::iter::empty(), &[n]),
+    };
+    let right = Seen::SignedRight;
+    for (seen, expected) in [
+        (vec![(0, wrong(1))], NOTHING),
+        (vec![(0, right.clone())], NOTHING),
+        (vec![(0, wrong(1)), (1, right.clone())], is_passed(1)),
+        (vec![(0, wrong(1)), (1, wrong(1))], is_failed(1)),
+        (
+            vec![(0, wrong(1)), (1, wrong(1)), (2, right.clone())],
+            is_failed(1),
+        ),
+        (
+            vec![(0, wrong(1)), (1, right.clone()), (2, wrong(1))],
+            is_failed(2),
+        ),
+        (
+            vec![(0, wrong(1)), (1, wrong(2)), (2, right.clone())],
+            is_passed(2),
+        ),
+        (
+            vec![(0, wrong(1)), (1, wrong(1)), (2, wrong(2)), (3, right.clone())],
+            is_passed(3),
+        ),
+        (
+            vec![(0, wrong(1)), (1, right), (2, wrong(2)), (3, wrong(2))],
+            is_failed(3),
+        ),
+    ] {
+        assert_eq!(found(Point::WrongSignature, &seen), expected, "{seen:?}");
+    }
+}
+
+#[test]
+fn codes_that_were_fetched_in_part_are_fetched_again() {
+    let order_id = OrderId::at(NOON);
+    let other = OrderId::at(second(1));
+    let part = Seen::CodesInPart { order_id };
+    let whole = Seen::CodesInFull { order_id };
+    let delivered = Seen::OrderDelivered { order_id };
+    for (seen, expected) in [
+        (vec![(0, part.clone())], NOTHING),
+        (vec![(9, whole.clone())], NOTHING),
+        (
+            vec![(0, part.clone()), (5, delivered.clone()), (9, whole.clone())],
+            is_passed(9),
+        ),
+        (vec![(0, part.clone()), (9, whole.clone())], is_passed(9)),
+        (
+            vec![
+                (0, part.clone()),
+                (5, delivered.clone()),
+                (9, Seen::CodesInFull { order_id: other }),
+            ],
+            is_failed(605),
+        ),
+        (
+            vec![(0, part.clone()), (5, delivered.clone()), (605, whole.clone())],
+            is_passed(605),
+        ),
+        (
+            vec![(0, part.clone()), (5, delivered.clone()), (606, whole)],
+            is_failed(605),
+        ),
+    ] {
+        assert_eq!(found(Point::PartialCodes, &seen), expected, "{seen:?}");
+    }
+    let seen = [(0, part), (5, delivered)];
+    assert_eq!(
+        found_at(604, Point::PartialCodes, &seen),
+        NOTHING,
+        "there is still time"
+    );
+    assert_eq!(found_at(605, Point::PartialCodes, &seen), is_failed(605));
+}
+
+#[test]
+fn a_429_is_followed_by_a_pause() {
+    let (credential_id, class) = (CredentialId::generate(), Class::Orders);
+    let asked = |pause_s| Seen::PauseAsked {
+        credential_id,
+        class,
+        pause_s,
+    };
+    let broken = Seen::PauseBroken { credential_id, class };
+    let elsewhere = Seen::PauseBroken {
+        credential_id,
+        class: Class::General,
+    };
+    for (seen, expected) in [
+        (vec![(0, asked(30))], is_passed(30)),
+        (vec![(0, asked(30)), (1, broken.clone())], is_passed(30)),
+        (vec![(0, asked(30)), (2, broken.clone())], is_failed(2)),
+        (vec![(0, asked(30)), (30, broken.clone())], is_passed(30)),
+        (vec![(0, asked(30)), (2, elsewhere)], is_passed(30)),
+        (vec![(0, broken.clone()), (2, asked(30))], is_passed(32)),
+        (
+            vec![(0, asked(30)), (2, broken.clone()), (40, asked(5))],
+            is_passed(45),
+        ),
+        (vec![(0, asked(30)), (40, asked(5)), (43, broken)], is_failed(43)),
+    ] {
+        assert_eq!(found(Point::RateLimit, &seen), expected, "{seen:?}");
+    }
+    let seen = [(0, asked(30))];
+    assert_eq!(found_at(29, Point::RateLimit, &seen), NOTHING, "it is not over");
+    assert_eq!(found_at(30, Point::RateLimit, &seen), is_passed(30));
+}

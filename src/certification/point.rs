@@ -1,0 +1,51 @@
+//! Which points does a certification have, what does each ask for, and what helps who does not pass it?
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! points {
+    ($($(#[doc = $asks:literal])+ $point:ident = $word:literal $advice:literal;)+) => {
+        /// A point of the checklist.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum Point {
+            $($(#[doc = $asks])+ #[serde(rename = $word)] $point,)+
+        }
+
+        impl Point {
+            /// All of them, in the order in which they are shown.
+            pub const ALL: &[Self] = &[$(Self::$point,)+];
+
+            /// Its name, on the wire and in the database.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$point => $word,)+ }
+            }
+
+            /// What must be seen, in a sentence.
+            #[must_use]
+            pub const fn asks(self) -> &'static str {
+                match self { $(Self::$point => concat!($($asks),+).trim_ascii(),)+ }
+            }
+
+            /// What to do to pass it.
+            #[must_use]
+            pub const fn advice(self) -> &'static str {
+                match self { $(Self::$point => $advice,)+ }
+            }
+        }
+    };
+}
+
+points! {
+    /// An order whose answer was lost is sent again, with the same body under the same key.
+    LostAnswer = "LOST_ANSWER"
+        "Order sbx-lost-answer: the connection breaks before the answer. Send the very bytes again with the same Idempotency-Key.";
+    /// A request with a wrong signature is not repeated unchanged; the next one is signed rightly.
+    WrongSignature = "WRONG_SIGNATURE"
+        "Send a request with a wrong X-Signature, let your client handle INVALID_SIGNATURE, then send one that is signed rightly.";
+    /// The codes of an order are fetched while it is PARTIALLY_DELIVERED, and again when it is DELIVERED.
+    PartialCodes = "PARTIAL_CODES"
+        "Order sbx-instant and sbx-slow together, fetch the codes while the order is PARTIALLY_DELIVERED, and again within ten minutes of DELIVERED.";
+    /// After a 429 nothing of that key and class is sent for as long as Retry-After says.
+    RateLimit = "RATE_LIMIT"
+        "Send more requests of a class than its limit allows, and wait for Retry-After seconds after the 429 before the next one.";
+}

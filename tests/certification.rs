@@ -1,0 +1,81 @@
+//! What was seen of partners, as it is stored: how much of it is kept, and what is read back.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test ends where it cannot go on"
+)]
+
+#[path = "support/database.rs"]
+#[allow(dead_code, reason = "shared with other suites")]
+mod database;
+
+use time::macros::datetime;
+use time::{Duration, OffsetDateTime};
+use tokio::runtime::Handle;
+use uuid::Uuid;
+use vouchsafe::access::limits::Class;
+use vouchsafe::certification::{Observation, Seen};
+use vouchsafe::store::PgStore;
+use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
+
+use crate::database::Database;
+
+const NOON: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
+
+fn repeated(number: u128) -> Observation {
+    Observation {
+        at: NOON + Duration::seconds(i64::try_from(number).unwrap()),
+        seen: Seen::AnswerRepeated {
+            key: Uuid::from_u128(number),
+        },
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_of_each_partner_and_point_are_kept() {
+    let database = Database::create().await;
+    let store = PgStore::open(database.options(), Handle::current());
+    let [many, few] = [PartnerId::generate(), PartnerId::generate()];
+    let pause = Observation {
+        at: NOON,
+        seen: Seen::PauseAsked {
+            credential_id: CredentialId::generate(),
+            class: Class::Vouchers,
+            pause_s: 30,
+        },
+    };
+    store
+        .write_observations(vec![(many, pause.clone()), (few, repeated(0))])
+        .await
+        .unwrap();
+    for batch in 0..3 {
+        let some = (0..100).map(|number| (many, repeated(batch * 100 + number)));
+        store.write_observations(some.collect()).await.unwrap();
+    }
+    let kept = store.observations_of(many).await.unwrap();
+    let expected: Vec<_> = std::iter::once(pause).chain((100..300).map(repeated)).collect();
+    assert_eq!(kept, expected);
+    assert_eq!(store.observations_of(few).await.unwrap(), [repeated(0)]);
+    let newest = store
+        .observations_since(NOON + Duration::seconds(297))
+        .await
+        .unwrap();
+    assert_eq!(newest, [(many, repeated(298)), (many, repeated(299))]);
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_written_twice_is_read_once_and_writers_do_not_stop_each_other() {
+    let database = Database::create().await;
+    let store = PgStore::open(database.options(), Handle::current());
+    let partner = PartnerId::generate();
+    let write = || store.write_observations((0..250).map(|number| (partner, repeated(number))).collect());
+    for written in futures_util::future::join_all((0..4).map(|_| write())).await {
+        written.unwrap();
+    }
+    let kept = store.observations_of(partner).await.unwrap();
+    assert_eq!(kept, (50..250).map(repeated).collect::<Vec<_>>());
+    database.remove().await;
+}
