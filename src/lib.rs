@@ -19,6 +19,7 @@ mod openapi;
 mod outgoing;
 pub mod postgres;
 mod procurement;
+pub mod reconciliation;
 pub mod sandbox;
 pub mod secrets;
 pub mod service;

@@ -14,6 +14,7 @@ use crate::access::register::{PartnerAccess, Register};
 use crate::http::Gate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
+use crate::settings::Preview;
 use crate::store::{PgNode, PgStore};
 
 /// One process of the service.
@@ -40,6 +41,8 @@ pub struct Service {
     pub keyring: Keyring,
     /// The SHA-256 of the operator's token.
     pub operator_token: crate::admin::OperatorToken,
+    /// Whether partners see reconciliations.
+    pub reconciliation_preview: Preview,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// What operators see.

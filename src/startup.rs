@@ -41,6 +41,7 @@ use crate::keyring::Keyring;
 use crate::metrics::Metrics;
 use crate::postgres::{DataDir, Durability, PrivatePostgres};
 use crate::procurement::keep_buying;
+use crate::reconciliation::job::keep_reconciling;
 use crate::service::{CurrentCatalogue, Service};
 use crate::settings::ServeSettings;
 use crate::store::{PgNode, PgStore};
@@ -178,6 +179,7 @@ async fn serve_on(
         () = keep_lease(&service) => true,
         () = keep_house(&service) => true,
         () = keep_buying(&service) => true,
+        () = keep_reconciling(&service) => true,
     };
     if superseded {
         error!("a later start of this node has taken over; this process ends");
@@ -231,6 +233,7 @@ async fn assemble(
         catalogue: load_catalogue(&store).await?,
         keyring,
         operator_token: secrets::operator_token(settings, directory.path())?,
+        reconciliation_preview: settings.reconciliation_preview,
         clock,
         metrics,
         store,

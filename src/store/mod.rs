@@ -25,6 +25,7 @@ mod payouts;
 mod period;
 mod products;
 mod purchases;
+pub(crate) mod reconciliation;
 mod rotation;
 pub mod schema;
 mod stock;
@@ -59,6 +60,10 @@ pub use payouts::PayoutFilter;
 pub use period::Period;
 pub use products::{PutProduct, ShownProduct};
 pub use purchases::{NewPurchase, Noted, Purchase, WaitingOrder};
+pub use reconciliation::{
+    Books, Claimed, Compared, Drift, DriftFilter, Intake, PAGE_ROWS as RECORDS_PAGE, PartnerDay, Reconciled,
+    Reconciliation, Resolution, Resolved, Source, Standing, Summary,
+};
 pub use rotation::{Rotated, Rotation, Succession};
 pub use stock::{
     FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, StockBatch, StockLevel, VoidOutcome,

@@ -4,6 +4,7 @@ mod catalogue;
 mod credentials;
 mod money;
 mod orders;
+mod reconciliation;
 
 use std::sync::LazyLock;
 
@@ -91,6 +92,7 @@ fn operations() -> Vec<Operation> {
         money::list_payouts(),
         money::get_payout(),
         credentials::rotate(),
+        reconciliation::get(),
     ];
     all.extend(openapi::anybodys(SERVICE));
     all
