@@ -24,7 +24,7 @@ mod walk;
 use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection};
 use time::{Date, OffsetDateTime};
 use tokio::sync::mpsc::Receiver;
 
@@ -122,19 +122,32 @@ impl PgStore {
 async fn reconcile(
     options: &PgConnectOptions,
     books: &Books,
-    mut intake: Receiver<Intake>,
+    intake: Receiver<Intake>,
 ) -> Result<Reconciled, sqlx::Error> {
     let mut connection = options.connect().await?;
     if !take_turn(&mut connection, &books.vendor).await? {
+        connection.close().await?;
         return Ok(Reconciled::Busy);
     }
-    books::make_room(&mut connection).await?;
+    let reconciled = take_in_and_compare(&mut connection, books, intake).await?;
+    // Given back before anybody hears of the end: the server notices a closed connection a little later.
+    connection.execute("SELECT pg_advisory_unlock_all()").await?;
+    connection.close().await?;
+    Ok(reconciled)
+}
+
+async fn take_in_and_compare(
+    connection: &mut PgConnection,
+    books: &Books,
+    mut intake: Receiver<Intake>,
+) -> Result<Reconciled, sqlx::Error> {
+    books::make_room(connection).await?;
     let mut taken = 0;
     loop {
         match intake.recv().await {
             Some(Intake::Lines(lines)) => {
                 let count = lines.len() as u64;
-                if let Some(again) = books::take_in(&mut connection, lines).await? {
+                if let Some(again) = books::take_in(connection, lines).await? {
                     let record = taken + again as u64 + 1;
                     return Ok(Reconciled::Repeated { record });
                 }
@@ -144,12 +157,10 @@ async fn reconcile(
             None => return Ok(Reconciled::Abandoned),
         }
     }
-    match tokio::time::timeout(DEADLINE, compare(&mut connection, books)).await {
-        Ok(compared) => compared?,
-        Err(_) => return Err(super::connections::silent(DEADLINE)),
+    match tokio::time::timeout(DEADLINE, compare(connection, books)).await {
+        Ok(compared) => compared.map(|()| Reconciled::Done),
+        Err(_) => Err(super::connections::silent(DEADLINE)),
     }
-    connection.close().await?;
-    Ok(Reconciled::Done)
 }
 
 /// One comparison of a vendor at a time, on whichever node. The lock ends with the connection, however that ends.
