@@ -45,6 +45,7 @@ mod pending;
 mod production;
 mod races;
 mod rate_limits;
+mod reconciliation;
 mod refusals;
 mod restarts;
 mod revocations;

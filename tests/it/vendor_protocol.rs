@@ -3,7 +3,7 @@
 //!
 //! The simulator's own books say what was sold.
 
-mod simulator;
+pub(crate) mod simulator;
 
 use std::process::Command;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Clock for Standing {
 }
 
 /// A fresh adapter: its breaker knows nothing against the vendor.
-fn adapter(url: &str) -> Adapter {
+pub(crate) fn adapter(url: &str) -> Adapter {
     adapter_with(&terms(url, CREDENTIAL), Timeouts::default())
 }
 

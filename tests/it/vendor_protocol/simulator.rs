@@ -15,14 +15,14 @@ kill $simulator
 wait $simulator"#;
 
 /// A simulator of our own.
-pub(super) struct Simulator {
+pub(crate) struct Simulator {
     shell: Child,
     stdin: Option<ChildStdin>,
-    pub(super) url: String,
+    pub(crate) url: String,
 }
 
 impl Simulator {
-    pub(super) fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut command = Command::new("sh");
         command.args([
             "-c",
