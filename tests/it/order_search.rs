@@ -8,8 +8,9 @@ use crate::support::{Operator, Partner, accepted, order_of, refused, shared, uni
 
 /// An order with this reference.
 async fn place(operator: &mut Operator, partner: &mut Partner, route: &str, reference: &str) -> Value {
-    let sale = operator.product(route, 1).await;
-    let mut body = order_of(&sale, if route == "stock" { 1 } else { 2 });
+    // What is bought by hand waits, with nothing in stock that it could begin with.
+    let sale = operator.product(route, usize::from(route == "stock")).await;
+    let mut body = order_of(&sale, 1);
     body["reference"] = json!(reference);
     let answer = partner.send(&unique("key"), &body).await;
     assert!(answer.status.is_success(), "{answer:?}");
