@@ -42,7 +42,7 @@ use crate::http::Gate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
 use crate::postgres::{DataDir, Durability, PrivatePostgres};
-use crate::procurement::{self, Purchasing};
+use crate::procurement::Purchasing;
 use crate::reconciliation::job::keep_reconciling;
 use crate::service::{CurrentCatalogue, Service};
 use crate::settings::ServeSettings;
@@ -242,14 +242,13 @@ async fn assemble(
     let engine = start_engine(settings, &node, &clock, &metrics, database, actors).await?;
     let (engine, keyring) = (Arc::new(engine), Arc::new(keyring));
     let catalogue = Arc::new(load_catalogue(&store).await?);
-    let purchasing = Purchasing::new(procurement::Parts {
-        store: store.clone(),
-        node: node.identity().name.clone(),
-        keyring: Arc::clone(&keyring),
-        catalogue: Arc::clone(&catalogue),
-        clock: Arc::clone(&clock),
-        metrics: metrics.vendors(),
-    });
+    let purchasing = Purchasing::new(
+        &node,
+        Arc::clone(&keyring),
+        Arc::clone(&catalogue),
+        Arc::clone(&clock),
+        metrics.vendors(),
+    );
     let buyers = Spawner::Arbiters(vec![buyers]);
     Ok(Service {
         procurement: Procurement::new(buyers, Arc::clone(&engine), Arc::new(purchasing)),
@@ -384,11 +383,12 @@ async fn told_to_stop() -> anyhow::Result<&'static str> {
     })
 }
 
-/// Who waits for an order to change is answered at once. The gate turns new requests away, open ones finish, the journal
+/// Who waits for an order to change is answered at once, and nothing more is bought. The gate turns new requests away, open ones finish, the journal
 /// empties. The listeners stay up meanwhile, so that who
 /// comes is told to come again instead of being reset.
 async fn drain(service: &Service, listeners: &[ServerHandle; 2]) {
     service.engine.watch.close();
+    service.procurement.rest();
     service.gate.drain().await;
     service.engine.drain().await;
     if let Some(watch) = &service.certification {

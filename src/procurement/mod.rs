@@ -34,7 +34,7 @@ use self::lines::Lines;
 use crate::keyring::Keyring;
 use crate::metrics::VendorMetrics;
 use crate::service::CurrentCatalogue;
-use crate::store::{LastAnswer, NewPurchase, PgStore, Said, describe};
+use crate::store::{LastAnswer, NewPurchase, PgNode, PgStore, Said, describe};
 use crate::vendor::{Adapter, AdapterKind, Bought, BuyRequest, Failure, PurchaseKey};
 
 /// For how long a vendor is believed that it has none of a SKU: as long as an order would wait in vain at worst, and short
@@ -44,44 +44,32 @@ const OUT_OF_STOCK_BELIEVED: Duration = Duration::from_secs(300);
 /// The engine's way to vendors and books.
 pub(crate) struct Purchasing {
     /// The books.
-    pub(crate) store: PgStore,
+    store: PgStore,
     /// This node's name, which its claims have.
-    pub(crate) node: String,
+    node: String,
     /// What seals codes.
-    pub(crate) keyring: Arc<Keyring>,
+    keyring: Arc<Keyring>,
     /// Which product is bought from whom.
-    pub(crate) catalogue: Arc<CurrentCatalogue>,
+    catalogue: Arc<CurrentCatalogue>,
     /// Time.
-    pub(crate) clock: Arc<dyn Clock>,
+    clock: Arc<dyn Clock>,
     /// What operators see of vendors.
-    pub(crate) metrics: VendorMetrics,
+    metrics: VendorMetrics,
     lines: Lines,
 }
 
-/// What a [`Purchasing`] is made from, beside its lines.
-pub(crate) struct Parts {
-    pub(crate) store: PgStore,
-    pub(crate) node: String,
-    pub(crate) keyring: Arc<Keyring>,
-    pub(crate) catalogue: Arc<CurrentCatalogue>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) metrics: VendorMetrics,
-}
-
 impl Purchasing {
-    /// Nobody is spoken to yet.
-    pub(crate) fn new(parts: Parts) -> Self {
-        let Parts {
-            store,
-            node,
-            keyring,
-            catalogue,
-            clock,
-            metrics,
-        } = parts;
+    /// The books of this store, as this node keeps them. Nobody is spoken to yet.
+    pub(crate) fn new(
+        node: &PgNode,
+        keyring: Arc<Keyring>,
+        catalogue: Arc<CurrentCatalogue>,
+        clock: Arc<dyn Clock>,
+        metrics: VendorMetrics,
+    ) -> Self {
         Self {
-            store,
-            node,
+            store: PgStore::clone(node),
+            node: node.identity().name.clone(),
             keyring,
             catalogue,
             clock,

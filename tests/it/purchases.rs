@@ -123,6 +123,12 @@ async fn a_vendor_that_is_out_of_stock_is_believed_until_it_is_put_again() {
         error["message"].as_str().unwrap().contains("sim-out-of-stock"),
         "{error}"
     );
+    let open = format!("/admin/v1/purchases?vendor={vendor}&state=open");
+    eventually("the vendor has said its last word of all", SOON, async || {
+        let data = operator.get(&open).await["data"].clone();
+        data.as_array().unwrap().is_empty().then_some(())
+    })
+    .await;
     // Other terms, another word: it is asked again.
     let terms = json!({ "adapter": "http", "url": simulator.url, "concurrency": 2 });
     operator

@@ -51,11 +51,21 @@ impl Procurement {
     /// Tells the actor of a vendor to look for what is due; one that died is rebuilt.
     #[allow(clippy::disallowed_methods)] // an actor that dies meanwhile is told again at the next look
     fn tell(&self, supplier: Supplier) {
-        // As many vendors as actors may live at once have no end that is at something: nobody is left out then.
+        // Where there is no room for another actor, this vendor has its turn at a later look.
         if let Some(found) = self.actors.get(&supplier.vendor_id) {
             let queued = found.lineage.meter.queue();
             let concurrency = supplier.concurrency;
             found.addr.do_send(Look { concurrency, queued });
+        }
+    }
+
+    /// Begins nothing more; what is under way comes to its end. The next look begins anew.
+    pub fn rest(&self) {
+        for (vendor_id, _) in self.actors.readings() {
+            self.tell(Supplier {
+                vendor_id,
+                concurrency: 0,
+            });
         }
     }
 

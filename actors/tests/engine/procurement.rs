@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
-use vouchsafe_actors::domain::order::{Order, OrderStatus};
+use vouchsafe_actors::domain::order::{Order, OrderStatus, Source};
+use vouchsafe_actors::flows::{CancelOrder, cancel_order};
 use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::world::vendors::vendor_of;
 use vouchsafe_actors::testing::world::{Ask, Node, World};
@@ -87,6 +88,47 @@ in_a_world! {
         assert_eq!(order_of(&world, ALICE).status, OrderStatus::Delivered);
         all_is_settled(&world, &node).await;
         nothing_is_loose(&world);
+    }
+
+    async fn what_is_bought_for_nobody_any_more_goes_to_who_waits_and_then_to_the_shelf() {
+        let (world, node) = shop().await;
+        world.market.slow_down(2 * SECOND);
+        node.looks();
+        node.places(&wants(ALICE, "k", "bought", 2)).await.fresh();
+        sleep(SECOND).await;
+        let cancelled = CancelOrder {
+            partner_id: ALICE,
+            order_id: order_of(&world, ALICE).order_id,
+            reason: None,
+            window: time::Duration::HOUR,
+        };
+        cancel_order(&node.engine, cancelled, |_| true).await.unwrap();
+        node.places(&wants(BOB, "k", "bought", 2)).await.fresh();
+        sleep(2 * SECOND).await;
+        let order = order_of(&world, BOB);
+        assert_eq!((order.status, order.fulfilled_from), (OrderStatus::Delivered, Some(Source::Cache)));
+        all_is_settled(&world, &node).await;
+        nothing_is_loose(&world);
+        assert_eq!(world.db.free(&build::sku("bought", 1_000)).len(), 2, "what was bought for Bob himself");
+    }
+
+    async fn what_is_wanted_no_more_before_the_vendor_heard_of_it_is_not_bought() {
+        let (world, node) = shop().await;
+        node.places(&wants(ALICE, "k", "bought", 2)).await.fresh();
+        let order_id = order_of(&world, ALICE).order_id;
+        node.procurement.take_up(ALICE, order_id).await.unwrap();
+        assert_eq!(world.market.open_purchases_of(order_id).len(), 1, "written down, and not asked for");
+        let cancelled = CancelOrder {
+            partner_id: ALICE,
+            order_id,
+            reason: None,
+            window: time::Duration::HOUR,
+        };
+        cancel_order(&node.engine, cancelled, |_| true).await.unwrap();
+        node.looks();
+        all_is_settled(&world, &node).await;
+        nothing_is_loose(&world);
+        assert_eq!(world.market.most_at_once(), 0, "nobody was asked");
     }
 
     async fn what_comes_in_goes_to_the_oldest_who_waits_and_a_new_order_finds_none() {

@@ -111,6 +111,7 @@ pub(in crate::admin) async fn fulfil(
     let rows = request.rows(&service, product, &order, &sku)?;
     let given = rows.len() as u64;
     let fresh = fresh(&service, product, rows).await?;
+    let order = taken_up(&service, order).await?;
     let places = places(&service, &order, &sku).await?;
     let room: usize = places.iter().map(|place| place.room).sum();
     check_room(&order, fresh.len(), room)?;
@@ -235,13 +236,25 @@ async fn fresh(service: &Service, product: &Product, rows: Vec<Row>) -> Result<V
         .collect())
 }
 
-/// The lines that wait for this SKU and are bought for. An order that was accepted just now gets its purchases here.
-async fn places(service: &Service, order: &Order, sku: &Sku) -> Result<Vec<Place>, ApiError> {
-    if order.closed || order.pending_reason != Some(PendingReason::Vendor) {
-        return Ok(Vec::new());
+/// The order since it was taken up: one that was accepted just now gets its purchases here.
+async fn taken_up(service: &Service, order: Order) -> Result<Order, ApiError> {
+    if !waits(&order) {
+        return Ok(order);
     }
     let settled = service.procurement.take_up(order.partner_id, order.order_id);
     settled.await.map_err(|stuck| unmoved(&stuck))?;
+    find(service, &order.order_id.to_string()).await
+}
+
+fn waits(order: &Order) -> bool {
+    !order.closed && order.pending_reason == Some(PendingReason::Vendor)
+}
+
+/// The lines that wait for this SKU and are bought for.
+async fn places(service: &Service, order: &Order, sku: &Sku) -> Result<Vec<Place>, ApiError> {
+    if !waits(order) {
+        return Ok(Vec::new());
+    }
     let open = service
         .store
         .open_purchases_of(order.partner_id, order.order_id)

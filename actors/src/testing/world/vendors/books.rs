@@ -181,8 +181,8 @@ impl Books {
         let (sold, over) = (sale.sold, sale.over);
         self.sales.insert(purchase_id, sale);
         // What it sold it has sold, whatever becomes of its answer.
-        let lost = [Trouble::AnswerLost, Trouble::Nonsense].into_iter();
-        if lost.fold(false, |lost, trouble| lost || self.trouble.strikes(trouble)) {
+        let mut ways_to_lose = [Trouble::AnswerLost, Trouble::Nonsense].into_iter();
+        if ways_to_lose.any(|trouble| self.trouble.strikes(trouble)) {
             return (Rest::ToCome(None), 0);
         }
         let row = self.purchases.get_mut(&purchase_id);
