@@ -26,7 +26,13 @@ const BREAKAGES: [&str; INVARIANTS.len()] = [
     "UPDATE stock
         SET code_id = (SELECT s.code_id FROM stock AS s JOIN allocations AS a ON a.stock_id = s.stock_id LIMIT 1)
       WHERE stock_id IN (SELECT a.stock_id FROM allocations AS a ORDER BY a.stock_id DESC LIMIT 2)",
-    "DELETE FROM idempotency_keys WHERE key IN (SELECT k.key FROM idempotency_keys AS k WHERE k.status = 202 LIMIT 1)",
+    "DELETE FROM idempotency_keys
+      WHERE key IN (
+            SELECT k.key
+              FROM idempotency_keys AS k
+             WHERE k.status IN (201, 202) AND substr(k.body, 3, 8) = 'order_id'::bytea
+             LIMIT 1
+            )",
     "DELETE FROM events WHERE number = 1",
     "UPDATE orders SET last_sequence = last_sequence + 1",
     "DELETE FROM stock WHERE stock_id IN (SELECT s.stock_id FROM stock AS s LIMIT 1)",

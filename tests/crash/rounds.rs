@@ -270,7 +270,9 @@ impl Crash {
         let mut new = self.front.taken();
         new.retain(|taken| self.read.insert(taken.order_id.clone()));
         read_back(&self.front, &self.program.base_url(), &new).await;
-        let chosen: Vec<_> = new.into_iter().filter(|_| self.chance.percent(CODES)).collect();
+        // Of one at least, so that there is something to hold the rules about readings against.
+        let mut chosen: Vec<_> = new.pop().into_iter().collect();
+        chosen.extend(new.into_iter().filter(|_| self.chance.percent(CODES)));
         fetch_codes(&self.front, &self.program.base_url(), chosen.into_iter()).await;
     }
 

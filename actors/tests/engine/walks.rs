@@ -11,6 +11,9 @@ use vouchsafe_actors::testing::world::walk::{ANSWERS, STEPS, Walked, walk};
 
 use crate::panics::quietly;
 
+/// After how many walks of a campaign it is told what was counted so far.
+const TOLD_EVERY: u64 = 500;
+
 fn from_env(name: &str, default: u32) -> u32 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
@@ -56,10 +59,14 @@ fn whatever_goes_wrong_nothing_is_sold_twice_and_nobody_hears_two_things() {
         add(&mut sum.steps, &walked.steps);
         add(&mut sum.answers, &walked.answers);
         add(&mut sum.troubles, &walked.troubles);
+        let walks = seed + 1 - first;
+        if walks.is_multiple_of(TOLD_EVERY) || walks == seeds {
+            println!("{walks} walks of {steps} steps: {:?}", sum.steps);
+            println!("faults: {:?}
+answers: {:?}", sum.faults, sum.answers);
+            println!("vendors: {:?}", sum.troubles);
+        }
     }
-    println!("{seeds} walks of {steps} steps: {:?}", sum.steps);
-    println!("faults: {:?}\nanswers: {:?}", sum.faults, sum.answers);
-    println!("vendors: {:?}", sum.troubles);
     all_happened(FaultKind::ALL, &sum.faults);
     all_happened(STEPS.map(|(name, _)| name), &sum.steps);
     all_happened(ANSWERS, &sum.answers);
