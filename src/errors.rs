@@ -129,6 +129,12 @@ codes! {
     /// There is no such category.
     CategoryNotFound = 404 "CATEGORY_NOT_FOUND" false
         "Reserved for operators: no route answers it yet.";
+    /// Nothing of the day was reconciled yet.
+    ReconciliationNotFound = 404 "RECONCILIATION_NOT_FOUND" false
+        "Ask for a day that is over; it is reconciled some hours after its midnight in UTC.";
+    /// There is no such drift.
+    DriftNotFound = 404 "DRIFT_NOT_FOUND" false
+        "Operators only: look at the drifts of its day; a drift whose sides have changed since has another id.";
     /// There is no such route.
     RouteNotFound = 404 "ROUTE_NOT_FOUND" false
         "Check the path and its prefix `/api/v1`; no path ends with a slash.";
@@ -150,6 +156,9 @@ codes! {
     /// The order waits for nothing that is bought for it.
     OrderNotFulfillable = 409 "ORDER_NOT_FULFILLABLE" false
         "Operators only: look at the order. It waits for approval, or is over; what was brought in before is delivered.";
+    /// Another comparison with the vendor is under way.
+    ReconciliationInProgress = 409 "RECONCILIATION_IN_PROGRESS" true
+        "Operators only: wait until it has ended, then send the file again.";
     /// The payout was decided before.
     PayoutNotPending = 409 "PAYOUT_NOT_PENDING" false
         "Operators only: look at the payout. What was decided stays as it is.";

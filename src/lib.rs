@@ -20,6 +20,7 @@ mod openapi;
 mod outgoing;
 pub mod postgres;
 mod procurement;
+pub mod reconciliation;
 pub mod sandbox;
 pub mod secrets;
 pub mod service;

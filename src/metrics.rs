@@ -92,6 +92,9 @@ pub struct Metrics {
     failing_addresses: Gauge,
     rate_limited: Family<ClassLabels, Counter>,
     unauthenticated: Family<CodeLabels, Counter>,
+    drifts_open: Family<VendorLabels, Gauge>,
+    reconciled_day: Family<VendorLabels, Gauge>,
+    unreconciled: Family<VendorLabels, Counter>,
 }
 
 impl Metrics {
@@ -115,6 +118,9 @@ impl Metrics {
             failing_addresses: Gauge::default(),
             rate_limited: Family::default(),
             unauthenticated: Family::default(),
+            drifts_open: Family::default(),
+            reconciled_day: Family::default(),
+            unreconciled: Family::default(),
         };
         metrics.register();
         telemetry.register(&mut metrics.registry);
@@ -161,6 +167,23 @@ impl Metrics {
         let refused = "Answers of vendors that were refused, and nothing of them taken";
         registry.register("vendor_answers_refused", refused, self.vendors.refused.clone());
         self.register_limits();
+        self.register_reconciliation();
+    }
+
+    fn register_reconciliation(&mut self) {
+        let registry = &mut self.registry;
+        registry.register(
+            "drifts_open",
+            "Places where a vendor's books and ours differ that are not resolved",
+            self.drifts_open.clone(),
+        );
+        let day = "When the last whole day began that was reconciled with a vendor, in Unix time";
+        registry.register_with_unit("reconciled_day", day, Unit::Seconds, self.reconciled_day.clone());
+        registry.register(
+            "reconciliations_failed",
+            "Attempts to reconcile a day that failed",
+            self.unreconciled.clone(),
+        );
     }
 
     fn register_limits(&mut self) {
@@ -185,6 +208,25 @@ impl Metrics {
             "Requests that failed to authenticate, by why; those answered 429 too",
             self.unauthenticated.clone(),
         );
+    }
+
+    /// Where a vendor stands: drifts that are not resolved, and when the last whole day began that was compared.
+    pub fn reconciled(&self, vendor: &str, open: i64, last_day_s: Option<i64>) {
+        let labels = VendorLabels {
+            vendor: vendor.to_owned(),
+        };
+        self.drifts_open.get_or_create(&labels).set(open);
+        if let Some(last_day_s) = last_day_s {
+            self.reconciled_day.get_or_create(&labels).set(last_day_s);
+        }
+    }
+
+    /// A day could not be compared with a vendor.
+    pub fn reconciliation_failed(&self, vendor: &str) {
+        let labels = VendorLabels {
+            vendor: vendor.to_owned(),
+        };
+        self.unreconciled.get_or_create(&labels).inc();
     }
 
     /// What the engine counts into.

@@ -16,6 +16,7 @@ use crate::certification::Watch;
 use crate::http::Gate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
+use crate::settings::Preview;
 use crate::store::{PgNode, PgStore};
 
 /// One process of the service.
@@ -44,6 +45,8 @@ pub struct Service {
     pub keyring: Arc<Keyring>,
     /// The SHA-256 of the operator's token.
     pub operator_token: crate::admin::OperatorToken,
+    /// Whether partners see reconciliations.
+    pub reconciliation_preview: Preview,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// What operators see.

@@ -129,6 +129,15 @@ pub struct ServeSettings {
     #[command(flatten)]
     pub limits: LimitSettings,
 
+    /// Whether partners may see the reconciliation of their orders, which is planned and may change: on or off.
+    #[arg(
+        long,
+        env = "VOUCHSAFE_RECONCILIATION_PREVIEW",
+        default_value = "off",
+        value_name = "on|off"
+    )]
+    pub reconciliation_preview: Preview,
+
     /// How many lanes write to the database.
     #[arg(long, env = "VOUCHSAFE_LANES", default_value_t = DEFAULT_LANES, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub lanes: u16,
@@ -183,6 +192,15 @@ pub enum LogFormat {
     Terminal,
     /// A JSON object a line.
     Json,
+}
+
+/// Whether something is shown that is planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Preview {
+    /// It is shown.
+    On,
+    /// It is not.
+    Off,
 }
 
 /// Why the settings cannot be used.

@@ -43,6 +43,7 @@ use crate::keyring::Keyring;
 use crate::metrics::Metrics;
 use crate::postgres::{DataDir, Durability, PrivatePostgres};
 use crate::procurement::{self, Purchasing};
+use crate::reconciliation::job::keep_reconciling;
 use crate::service::{CurrentCatalogue, Service};
 use crate::settings::ServeSettings;
 use crate::store::{PgNode, PgStore};
@@ -191,6 +192,7 @@ async fn serve_on(
         () = keep_lease(&service) => true,
         () = keep_house(&service) => true,
         () = service.procurement.keep_looking() => true,
+        () = keep_reconciling(&service) => true,
     };
     if superseded {
         error!("a later start of this node has taken over; this process ends");
@@ -262,6 +264,7 @@ async fn assemble(
         catalogue,
         keyring,
         operator_token,
+        reconciliation_preview: settings.reconciliation_preview,
         clock,
         metrics,
         certification: (settings.environment == Environment::Sandbox).then(Watch::default),

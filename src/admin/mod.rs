@@ -17,6 +17,7 @@ mod partners;
 mod payouts;
 mod products;
 mod purchases;
+mod reconciliation;
 mod stock;
 mod vendors;
 mod wallets;
@@ -112,6 +113,13 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(resource("/payouts/{payout_id}/pay", "POST").route(post().to(payouts::pay)))
         .service(resource("/payouts/{payout_id}/reject", "POST").route(post().to(payouts::reject)))
         .service(resource("/payouts/{payout_id}/fail", "POST").route(post().to(payouts::fail)))
+        .service(resource("/reconciliation/{date}", "GET").route(get().to(reconciliation::get)))
+        .service(resource("/reconciliation/{date}/run", "POST").route(post().to(reconciliation::run)))
+        .service(resource("/reconciliation/{date}/records", "POST").route(post().to(reconciliation::upload)))
+        .service(resource("/drifts", "GET").route(get().to(reconciliation::drifts::list)))
+        .service(
+            resource("/drifts/{drift_id}/resolve", "POST").route(post().to(reconciliation::drifts::resolve)),
+        )
         .service(resource("/actors", "GET").route(get().to(actors::list)))
         .service(resource("/audit", "GET").route(get().to(audit::list)))
         .default_service(web::to(http::no_route));

@@ -1,20 +1,27 @@
 //! What does somebody do next whose command was refused? The service says what is wrong, this which command helps.
 
-use super::id::{CREDENTIALS, ORDERS, PARTNERS, PAYOUTS};
+use super::id::{CREDENTIALS, DRIFTS, ORDERS, PARTNERS, PAYOUTS};
 use crate::errors::Code;
 
 const PRODUCTS: &str = "`vouchsafe product list` shows every product with its id";
 
 const CATEGORIES: &str = "`vouchsafe category list` shows every category with its id";
 
+const VENDORS: &str = "`vouchsafe vendor list` shows every vendor, and how it is spoken to";
+
 const ORDER: &str = "`vouchsafe order show ORDER_ID` shows where it stands, and how it came there";
 
-const BY_CODE: [(Code, &str); 12] = [
+const BY_CODE: [(Code, &str); 14] = [
     (Code::PartnerNotFound, PARTNERS),
     (Code::CredentialNotFound, CREDENTIALS),
     (Code::OrderNotFound, ORDERS),
     (Code::PayoutNotFound, PAYOUTS),
     (Code::ProductNotFound, PRODUCTS),
+    (Code::DriftNotFound, DRIFTS),
+    (
+        Code::ReconciliationNotFound,
+        "`vouchsafe reconciliation run DATE` has it done now; `vouchsafe reconciliation upload` brings books as a file",
+    ),
     (Code::OrderNotAwaitingApproval, ORDER),
     (Code::OrderNotCancellable, ORDER),
     (
@@ -41,7 +48,8 @@ const BY_CODE: [(Code, &str); 12] = [
 ];
 
 /// Fields that hold an id of something.
-const BY_FIELD: [(&str, &str); 3] = [
+const BY_FIELD: [(&str, &str); 4] = [
+    ("vendor", VENDORS),
     ("category_id", CATEGORIES),
     ("parent_id", CATEGORIES),
     ("partner_id", PARTNERS),

@@ -5,16 +5,19 @@
 
 use std::str::FromStr;
 
-use vouchsafe_actors::domain::ids::{CredentialId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId};
+use vouchsafe_actors::domain::ids::{
+    CredentialId, DriftId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId,
+};
 
 /// What ids begin with, and what they then name.
-const KINDS: [(&str, &str); 6] = [
+const KINDS: [(&str, &str); 7] = [
     (PartnerId::PREFIX, "a partner"),
     (CredentialId::PREFIX, "a credential"),
     (OrderId::PREFIX, "an order"),
     (VoucherId::PREFIX, "a voucher"),
     (TransactionId::PREFIX, "a transaction"),
     (PayoutId::PREFIX, "a payout"),
+    (DriftId::PREFIX, "a drift"),
 ];
 
 /// Where partners are found.
@@ -28,6 +31,9 @@ pub(super) const ORDERS: &str = "`vouchsafe order list` shows the latest orders,
 
 /// Where payouts are found.
 pub(super) const PAYOUTS: &str = "`vouchsafe payout list` shows the latest payouts, and searches them";
+
+/// Where drifts are found.
+pub(super) const DRIFTS: &str = "`vouchsafe drift list` shows the latest drifts, and searches them";
 
 /// A partner's id.
 pub(super) fn partner(text: &str) -> Result<String, String> {
@@ -47,6 +53,11 @@ pub(super) fn order(text: &str) -> Result<String, String> {
 /// A payout's id.
 pub(super) fn payout(text: &str) -> Result<String, String> {
     checked::<PayoutId>(text, PayoutId::PREFIX, PAYOUTS)
+}
+
+/// A drift's id.
+pub(super) fn drift(text: &str) -> Result<String, String> {
+    checked::<DriftId>(text, DriftId::PREFIX, DRIFTS)
 }
 
 fn checked<Id: FromStr>(text: &str, prefix: &str, look: &str) -> Result<String, String>

@@ -10,6 +10,7 @@ mod catalogue;
 mod client;
 mod completions;
 mod credential;
+mod drift;
 pub(crate) mod examples;
 mod exit;
 mod id;
@@ -18,6 +19,7 @@ mod order;
 mod partner;
 mod payout;
 mod purchase;
+mod reconciliation;
 mod show;
 mod stock;
 mod upload;
@@ -66,6 +68,10 @@ pub enum Command {
     Order(order::OrderArgs),
     /// Payouts: look for them; say that they were paid, or were not.
     Payout(payout::PayoutArgs),
+    /// Reconciliation: compare the vendors' books with ours, see what came of it, bring books as a file.
+    Reconciliation(reconciliation::ReconciliationArgs),
+    /// Drifts: where a vendor's books and ours differ, and what is said of it.
+    Drift(drift::DriftArgs),
     /// The live actors, the busiest first.
     Actors(look::ActorsArgs),
     /// The operators' trail, newest first.
@@ -169,6 +175,8 @@ async fn dispatch(command: Command, nearby: &Nearby) -> anyhow::Result<Outcome> 
         Command::Purchase(args) => purchase::run(args.action, &admin(args.options)?).await,
         Command::Order(args) => order::run(args.action, &admin(args.options)?).await,
         Command::Payout(args) => payout::run(args.action, &admin(args.options)?).await,
+        Command::Reconciliation(args) => reconciliation::run(args.action, &admin(args.options)?).await,
+        Command::Drift(args) => drift::run(args.action, &admin(args.options)?).await,
         Command::Actors(args) => look::actors(&args.query, &admin(args.options)?).await,
         Command::Audit(args) => look::audit(&args.query, &admin(args.options)?).await,
         Command::Verify(args) => verify::run(args, &nearby.data_dir).await,

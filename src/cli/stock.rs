@@ -143,7 +143,7 @@ pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome
                 Format::Ndjson => "application/x-ndjson",
             };
             let source = Source::open(&file)?;
-            let answer = upload::send(source, &query, content_type, admin).await?;
+            let answer = upload::send(source, "/stock", &query, content_type, admin).await?;
             admin.show(answer, |answer| Ok(report(&serde_json::from_str(answer)?)))
         }
         Action::Levels { product, page } => {

@@ -55,9 +55,10 @@ impl Source {
     }
 }
 
-/// Sends a source as stock, and shows to people how far it is.
+/// Sends a source there, and shows to people how far it is.
 pub(super) async fn send(
     source: Source,
+    path: &str,
     query: &[Parameter],
     content_type: &str,
     admin: &Admin,
@@ -69,7 +70,7 @@ pub(super) async fn send(
         bar(length)?
     };
     let body = streamed(bar.wrap_read(reader));
-    let answer = admin.stream("/stock", query, content_type, body).await;
+    let answer = admin.stream(path, query, content_type, body).await;
     bar.finish_and_clear();
     answer
 }

@@ -25,7 +25,7 @@ pub(crate) use answer::Answer;
 pub(crate) use header::Header;
 pub(crate) use health::anybodys;
 pub(crate) use operation::Operation;
-pub(crate) use parameter::{filter, integer, text, word};
+pub(crate) use parameter::{date, filter, integer, text, word};
 pub(crate) use schemas::{Schemas, open_words};
 
 /// What a document says beside its operations.

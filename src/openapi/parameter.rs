@@ -11,6 +11,15 @@ pub(super) fn any_text() -> Object {
     Object::with_type(Type::String)
 }
 
+/// A date, with an example.
+pub(crate) fn date(example: &str) -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Date)))
+        .examples([example])
+        .build()
+}
+
 /// Any text, for example this one.
 pub(crate) fn text(example: &str) -> Object {
     ObjectBuilder::new()

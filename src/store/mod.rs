@@ -27,6 +27,7 @@ mod payouts;
 mod period;
 mod products;
 mod purchases;
+pub(crate) mod reconciliation;
 mod rotation;
 pub mod schema;
 mod seals;
@@ -64,6 +65,10 @@ pub use products::{PutProduct, ShownProduct};
 pub use purchases::shown::{EndPurchase, PurchaseFilter, PurchaseState, ShownPurchase};
 pub use purchases::words::{LastAnswer, Said};
 pub use purchases::{NewPurchase, Purchase};
+pub use reconciliation::{
+    Books, Claimed, Compared, Drift, DriftFilter, Intake, PAGE_ROWS as RECORDS_PAGE, PartnerDay, Reconciled,
+    Reconciliation, Resolution, Resolved, Source, Standing, Summary,
+};
 pub use rotation::{Rotated, Rotation, Succession};
 pub use seals::Seal;
 pub use stock::{

@@ -281,8 +281,9 @@ async fn insert_codes(
     let column = |of: fn(&NewVoucher) -> &[u8]| vouchers.iter().map(|v| of(v)).collect::<Vec<&[u8]>>();
     let inserted: Vec<i64> = sqlx::query_scalar(
         "INSERT INTO codes (code_id, product_id, denomination, blind_index, key_id, nonce, ciphertext, purchase_id,
-                            vendor_reference)
-         SELECT v.code_id, $1, $2, v.blind_index, v.key_id, v.nonce, v.ciphertext, $8, v.vendor_reference
+                            vendor_reference, bought_at)
+         SELECT v.code_id, $1, $2, v.blind_index, v.key_id, v.nonce, v.ciphertext, $8, v.vendor_reference,
+                CASE WHEN $8::uuid IS NOT NULL THEN clock_timestamp() END
            FROM unnest($3::bigint[], $4::bytea[], $5::integer[], $6::bytea[], $7::bytea[], $9::text[])
                 AS v (code_id, blind_index, key_id, nonce, ciphertext, vendor_reference)
          ON CONFLICT (blind_index) DO NOTHING

@@ -5,6 +5,7 @@
 
 mod money;
 mod orders;
+mod reconciliation;
 mod stock;
 mod trails;
 
@@ -51,6 +52,7 @@ pub fn invariants() -> impl Iterator<Item = &'static Invariant> {
         orders::INVARIANTS,
         stock::INVARIANTS,
         trails::INVARIANTS,
+        reconciliation::INVARIANTS,
     ]
     .into_iter()
     .flatten()

@@ -49,6 +49,7 @@ mod production;
 mod purchases;
 mod races;
 mod rate_limits;
+mod reconciliation;
 mod refusals;
 mod restarts;
 mod revocations;

@@ -56,7 +56,7 @@ impl Clock for Standing {
 }
 
 /// A fresh adapter: its breaker knows nothing against the vendor.
-fn adapter(url: &str) -> Adapter {
+pub(crate) fn adapter(url: &str) -> Adapter {
     adapter_with(&terms(url, CREDENTIAL), Timeouts::default())
 }
 

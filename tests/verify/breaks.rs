@@ -247,4 +247,21 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
     ),
     ("fence.lanes", &["DELETE FROM nodes"]),
     ("fence.deployment", &["DELETE FROM deployment"]),
+    (
+        "reconciliation.counts",
+        &["UPDATE reconciliations SET matched = matched + 1"],
+    ),
+    ("reconciliation.books", &["DELETE FROM vendor_records"]),
+    (
+        "reconciliation.orders",
+        &["UPDATE reconciled_orders SET matched = matched + 1"],
+    ),
+    (
+        "drift.result",
+        &["UPDATE drifts SET order_id = gen_random_uuid()"],
+    ),
+    (
+        "drift.audited",
+        &["DELETE FROM audit_log WHERE action = 'drift.resolve'"],
+    ),
 ];

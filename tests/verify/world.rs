@@ -1,5 +1,5 @@
 //! A database in which something has happened: a partner with money, stock, a delivered order whose codes were read, a
-//! pending one, one that an operator has cancelled, a payout and a booking.
+//! pending one, one that an operator has cancelled, a payout and a booking, and a vendor's books that differ from ours.
 
 use sqlx::postgres::PgConnectOptions;
 use time::macros::{date, datetime};
@@ -29,6 +29,7 @@ use vouchsafe_actors::store::Store as _;
 
 use crate::database::Database;
 
+mod books;
 mod records;
 
 const BRAND: &str = "Acme";
@@ -224,6 +225,7 @@ impl Builder {
             .open_purchases(partner_id, second, vec![wish])
             .await
             .unwrap();
+        self.reconcile(second).await;
         let third = self.delivered_with(&chunk.vouchers[2..3], chunk.chunk_id);
         let cancelled = third.order.as_ref().map(|order| order.order_id).unwrap();
         let records = [third, self.payout()];

@@ -95,6 +95,8 @@ id!(/// A ledger entry, "transaction" on the wire.
     TransactionId, "txn_");
 id!(/// A payout.
     PayoutId, "po_");
+id!(/// A place where a vendor's books and ours differ.
+    DriftId, "drf_");
 
 macro_rules! generated {
     ($($name:ident),+) => {
@@ -108,7 +110,14 @@ macro_rules! generated {
     };
 }
 
-generated!(PartnerId, CredentialId, VoucherId, TransactionId, PayoutId);
+generated!(
+    PartnerId,
+    CredentialId,
+    VoucherId,
+    TransactionId,
+    PayoutId,
+    DriftId
+);
 
 impl OrderId {
     /// A new id of an order that is accepted at this moment, which is read to the microsecond.

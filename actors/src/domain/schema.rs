@@ -9,7 +9,7 @@ use utoipa::openapi::schema::{
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::ids::{CredentialId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId};
+use super::ids::{CredentialId, DriftId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId};
 use super::money::{AmountText, Currency, Money};
 use super::product::{MAX_SLUG_LENGTH, ProductId};
 
@@ -37,6 +37,7 @@ described! {
     PartnerId => prefixed(Self::PREFIX, "The id of a partner");
     CredentialId => prefixed(Self::PREFIX, "The public name of a credential");
     PayoutId => prefixed(Self::PREFIX, "The id of a payout");
+    DriftId => prefixed(Self::PREFIX, "The id of a drift");
     OrderId => prefixed(Self::PREFIX, "The id of an order");
     VoucherId => prefixed(Self::PREFIX, "The id of a voucher as one order holds it");
     TransactionId => prefixed(Self::PREFIX, "The id of a transaction");

@@ -4,6 +4,7 @@ mod catalogue;
 mod orders;
 mod partners;
 mod payouts;
+mod reconciliation;
 mod stock;
 mod vendors;
 mod watch;
@@ -23,6 +24,7 @@ const CATALOGUE: &str = "Catalogue";
 const VENDORS: &str = "Vendors";
 const ORDERS: &str = "Orders";
 const PAYOUTS: &str = "Payouts";
+const RECONCILIATION: &str = "Reconciliation";
 const STOCK: &str = "Stock";
 const WATCH: &str = "Watching";
 const SERVICE: &str = "Service";
@@ -38,6 +40,10 @@ const TAGS: &[(&str, &str)] = &[
     (
         PAYOUTS,
         "Money that partners have sent out, and what became of it.",
+    ),
+    (
+        RECONCILIATION,
+        "Whether the vendors' books and ours are the same, and what is said where they are not.",
     ),
     (
         STOCK,
@@ -92,6 +98,7 @@ fn operations() -> Vec<Operation> {
     all.extend(orders::operations());
     all.extend(payouts::operations());
     all.extend(stock::operations());
+    all.extend(reconciliation::operations());
     all.extend(watch::operations());
     all.extend(openapi::anybodys(SERVICE));
     all

@@ -17,7 +17,7 @@ const MAX_BLOCK_BYTES: usize = 4 * 1024 * 1024;
 pub(super) const MAX_LINE_BYTES: usize = 16 * 1024;
 
 /// Some lines of the body, each ended by a line feed. It holds codes, and is wiped.
-pub(super) struct Block {
+pub(in crate::admin) struct Block {
     /// The number of the first line, from 1.
     pub(super) first_line: u64,
     /// How many lines there are.
@@ -35,7 +35,7 @@ impl Block {
     }
 
     /// The lines with their numbers, without what ends them.
-    pub(super) fn lines(&self) -> impl Iterator<Item = (u64, &[u8])> {
+    pub(in crate::admin) fn lines(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let lines = self.text.split(|byte| *byte == b'\n').take(self.lines);
         let bare = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         (self.first_line..).zip(bare)
@@ -43,7 +43,7 @@ impl Block {
 }
 
 /// Takes the body as it comes, and gives blocks as they are full.
-pub(super) struct Blocks {
+pub(in crate::admin) struct Blocks {
     current: Block,
     /// Bytes of the line that has not ended yet.
     line_bytes: usize,
@@ -52,7 +52,7 @@ pub(super) struct Blocks {
 
 impl Blocks {
     /// Nothing has come yet.
-    pub(super) fn new() -> Self {
+    pub(in crate::admin) fn new() -> Self {
         Self {
             current: Block::empty(1),
             line_bytes: 0,
@@ -61,7 +61,7 @@ impl Blocks {
     }
 
     /// The next part of the body.
-    pub(super) fn push(&mut self, mut part: &[u8]) {
+    pub(in crate::admin) fn push(&mut self, mut part: &[u8]) {
         while let Some(end) = part.iter().position(|byte| *byte == b'\n') {
             self.extend_line(&part[..end]);
             self.end_line();
@@ -71,7 +71,7 @@ impl Blocks {
     }
 
     /// The body has ended; its last line may lack its end.
-    pub(super) fn finish(&mut self) {
+    pub(in crate::admin) fn finish(&mut self) {
         if self.line_bytes > 0 {
             self.end_line();
         }
@@ -81,7 +81,7 @@ impl Blocks {
     }
 
     /// The oldest block that is full.
-    pub(super) fn take(&mut self) -> Option<Block> {
+    pub(in crate::admin) fn take(&mut self) -> Option<Block> {
         self.full.pop_front()
     }
 

@@ -44,7 +44,7 @@ pub(super) struct Columns {
     /// The position of each of [`NAMES`].
     positions: [Option<usize>; NAMES.len()],
     width: usize,
-    fields: Fields,
+    fields: Fields<MAX_FIELDS>,
 }
 
 impl Columns {
@@ -53,7 +53,7 @@ impl Columns {
         let text = std::str::from_utf8(line)
             .ok()
             .filter(|line| line.len() <= MAX_LINE_BYTES);
-        let mut fields = Fields::default();
+        let mut fields = Fields::<MAX_FIELDS>::default();
         let found = text
             .and_then(|line| fields.split(line).ok())
             .ok_or(HeaderFault::Missing)?;
@@ -100,47 +100,51 @@ impl Columns {
     }
 }
 
-/// Splits lines into fields. Its room is used again for each line, and wiped.
-struct Fields {
+/// Splits lines into fields, of which it tells `MAX` apart: one more than a line may have. Its room is used again for each
+/// line, and wiped.
+pub(in crate::admin) struct Fields<const MAX: usize> {
     reader: Reader,
     text: Zeroizing<Vec<u8>>,
-    ends: [usize; MAX_FIELDS],
+    ends: [usize; MAX],
 }
 
-impl Default for Fields {
+impl<const MAX: usize> Default for Fields<MAX> {
     fn default() -> Self {
         let text = Zeroizing::new(vec![0; MAX_LINE_BYTES + 1]);
         Self {
             reader: Reader::new(),
             text,
-            ends: [0; MAX_FIELDS],
+            ends: [0; MAX],
         }
     }
 }
 
 /// The fields of one line.
-struct Split<'a> {
+pub(in crate::admin) struct Split<'a> {
     text: &'a str,
     ends: &'a [usize],
-    count: usize,
+    /// How many there are.
+    pub(in crate::admin) count: usize,
 }
 
 impl Split<'_> {
-    fn get(&self, position: usize) -> &str {
+    /// The field at a position, from 0.
+    pub(in crate::admin) fn get(&self, position: usize) -> &str {
         let begin = position.checked_sub(1).map_or(0, |before| self.ends[before]);
         self.text.get(begin..self.ends[position]).unwrap_or_default()
     }
 }
 
-impl Fields {
-    fn split(&mut self, line: &str) -> Result<Split<'_>, Reason> {
+impl<const MAX: usize> Fields<MAX> {
+    /// The fields of a line.
+    pub(in crate::admin) fn split(&mut self, line: &str) -> Result<Split<'_>, Reason> {
         self.reader.reset();
         let (result, _, written, ended) =
             self.reader
                 .read_record(line.as_bytes(), &mut self.text, &mut self.ends);
         let too_many = Reason::Fields {
-            expected: NAMES.len(),
-            found: MAX_FIELDS,
+            expected: MAX - 1,
+            found: MAX,
         };
         match result {
             ReadRecordResult::InputEmpty => {}

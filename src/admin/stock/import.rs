@@ -32,7 +32,7 @@ use crate::service::Service;
 use crate::store::{By, ImportTarget, Imported, StockBatch};
 
 /// How long the body may pause (contract §10).
-const IDLE_LIMIT: Duration = Duration::from_secs(10);
+pub(in crate::admin) const IDLE_LIMIT: Duration = Duration::from_secs(10);
 
 /// How many rejections the answer spells out (contract §10).
 const MAX_REJECTIONS: usize = 1_000;

@@ -9,6 +9,9 @@ mod ndjson;
 pub(super) mod rows;
 mod void;
 
-pub(super) use import::{Report, import};
+pub(super) use blocks::{Block, Blocks};
+pub(super) use csv::Fields;
+pub(super) use import::{IDLE_LIMIT, Report, import};
 pub(super) use levels::{LevelBody, levels};
+pub(super) use rows::{Reason as LineFault, bare, check};
 pub(super) use void::{Answer as VoidReport, VoidRequest, void};

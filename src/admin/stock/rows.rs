@@ -109,11 +109,7 @@ impl Format {
     pub(super) fn read(&mut self, block: &Block, calendar: Calendar) -> Result<Parsed, HeaderFault> {
         let mut parsed = Parsed::default();
         for (number, line) in block.lines() {
-            let line = if number == 1 {
-                line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)
-            } else {
-                line
-            };
+            let line = bare(number, line);
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
@@ -142,7 +138,16 @@ impl Format {
     }
 }
 
-fn check(line: &[u8]) -> Result<&str, Reason> {
+/// A line without the mark that stands before the first one.
+pub(in crate::admin) fn bare(number: u64, line: &[u8]) -> &[u8] {
+    match line.strip_prefix(BYTE_ORDER_MARK) {
+        Some(rest) if number == 1 => rest,
+        _ => line,
+    }
+}
+
+/// A line as text.
+pub(in crate::admin) fn check(line: &[u8]) -> Result<&str, Reason> {
     if line.len() > MAX_LINE_BYTES {
         return Err(Reason::TooLong);
     }

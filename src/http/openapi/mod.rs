@@ -5,6 +5,7 @@ mod certification;
 mod credentials;
 mod money;
 mod orders;
+mod reconciliation;
 
 use std::sync::LazyLock;
 
@@ -94,6 +95,7 @@ fn operations() -> Vec<Operation> {
         money::get_payout(),
         credentials::rotate(),
         certification::get(),
+        reconciliation::get(),
     ];
     all.extend(openapi::anybodys(SERVICE));
     all

@@ -1,0 +1,114 @@
+use time::macros::date;
+
+use super::*;
+use crate::admin::stock::Blocks;
+
+const HEADER: &str = "reference,product_id,denomination,currency,sold_at,purchase_id";
+
+const LINE: &str = "A-1,game-us,25.00,USD,2026-11-20T12:00:00Z,0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f";
+
+fn read(text: &str) -> Result<Vec<Line>, Refused> {
+    let mut blocks = Blocks::new();
+    blocks.push(text.as_bytes());
+    blocks.finish();
+    let mut reader = Reader::new(date!(2026 - 11 - 20));
+    let mut lines = Vec::new();
+    while let Some(block) = blocks.take() {
+        lines.extend(reader.read(&block)?);
+    }
+    reader.finish()?;
+    Ok(lines)
+}
+
+#[test]
+fn books_are_read_whatever_the_order_of_their_columns() {
+    let lines = read(&format!("\u{feff}{HEADER}\r\n{LINE}\r\n\r\n")).unwrap();
+    assert_eq!(lines.len(), 1);
+    let Line { reference, said, .. } = &lines[0];
+    assert_eq!(
+        (reference.as_str(), said.denomination.amount.minor()),
+        ("A-1", 2_500)
+    );
+    let turned = "Sold_At, currency ,denomination,product_id,reference\n2026-11-20T23:59:59.9Z,JPY,\"1000\",game-jp,A-2";
+    let lines = read(turned).unwrap();
+    assert_eq!(
+        (lines[0].said.purchase, lines[0].reference.as_str()),
+        (None, "A-2")
+    );
+    assert_eq!(read(HEADER), Ok(Vec::new()), "a day without sales");
+}
+
+#[test]
+fn a_line_that_will_not_do_refuses_the_file_and_is_not_quoted() {
+    let field = Fault::Field;
+    for (text, line, fault) in [
+        (String::new(), 1, Fault::Header),
+        ("code,pin\nA,B".to_owned(), 1, Fault::Header),
+        (
+            format!("{HEADER},code\n{LINE},X"),
+            1,
+            LineFault::Fields {
+                expected: 6,
+                found: 7,
+            }
+            .into(),
+        ),
+        (HEADER.replace("purchase_id", "code"), 1, Fault::Header),
+        (HEADER.replace("purchase_id", "reference"), 1, Fault::Header),
+        (HEADER.replace("reference,", ""), 1, Fault::Header),
+        (
+            format!("{HEADER}\n{LINE}\nA-2,game-us"),
+            3,
+            LineFault::Fields {
+                expected: 6,
+                found: 2,
+            }
+            .into(),
+        ),
+        (format!("{HEADER}\n\"{LINE}"), 2, LineFault::OpenQuote.into()),
+        (
+            format!("{HEADER}\n{}", LINE.replace("A-1", "")),
+            2,
+            field("reference"),
+        ),
+        (
+            format!("{HEADER}\n{}", LINE.replace("A-1", "A 1")),
+            2,
+            field("reference"),
+        ),
+        (
+            format!("{HEADER}\n{}", LINE.replace("game-us", "Game US")),
+            2,
+            field("product_id"),
+        ),
+        (
+            format!("{HEADER}\n{}", LINE.replace("25.00", "25.001")),
+            2,
+            field("denomination"),
+        ),
+        (
+            format!("{HEADER}\n{}", LINE.replace("USD", "usd")),
+            2,
+            field("currency"),
+        ),
+        (
+            format!("{HEADER}\n{}", LINE.replace("T12:00:00Z", "")),
+            2,
+            field("sold_at"),
+        ),
+        (
+            format!("{HEADER}\n{}", LINE.replace("0198c1f2-", "")),
+            2,
+            field("purchase_id"),
+        ),
+        (
+            format!("{HEADER}\n{}", LINE.replace("T12:00:00Z", "T23:00:00-02:00")),
+            2,
+            Fault::OtherDay,
+        ),
+    ] {
+        assert_eq!(read(&text), Err(Refused { line, fault }), "{text}");
+        let said = ApiError::from(Refused { line, fault }).message;
+        assert!(!said.contains("A-1") && !said.contains("Game US"), "{said}");
+    }
+}

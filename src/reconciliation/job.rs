@@ -1,0 +1,247 @@
+//! Who compares the vendors' books with ours, and when? Each node looks for days that are due, and takes them one by one.
+//!
+//! Rule: what is due, and who takes it, the database decides. A vendor's books are compared whole or not at all: whatever
+//! is wrong on the way is noted with the day, told in the log and counted, and the day is tried again later.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::web;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use time::Date;
+use tokio::sync::mpsc::{Sender, channel};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tracing::{error, info, warn};
+
+use super::Line;
+use super::day::midnight;
+use crate::service::Service;
+use crate::store::{Books, Claimed, Intake, RECORDS_PAGE, Reconciled, Source};
+use crate::vendor::http::Records;
+use crate::vendor::{Adapter, Failure, Terms, VendorRecord, Why};
+
+/// How often days are looked for that are due: what an operator asks for begins at once.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often the figures for operators are brought up to date.
+const COUNT_EVERY: Duration = Duration::from_secs(10);
+
+/// Most vendors that a node compares at a time: each has a connection of its own, and sorts on the database's disk.
+const MAX_AT_ONCE: usize = 2;
+
+/// Pages that may have come in while the database takes one: the vendor and the database work at the same time.
+pub(crate) const PAGES_AHEAD: usize = 2;
+
+/// The pauses between attempts at a page, after which the whole day is tried later. Seconds.
+const PAGE_PAUSES_S: [u64; 4] = [1, 2, 4, 8];
+
+/// The longest pause that a vendor may ask for between two pages.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Why a day could not be compared. No text of the vendor's is in it.
+#[derive(Debug, thiserror::Error)]
+enum Unreconciled {
+    #[error("the database did not answer: {0}")]
+    Database(#[from] sqlx::Error),
+    #[error("the vendor cannot be spoken to: {0}")]
+    NoLine(String),
+    #[error("the vendor's books cannot be asked for; upload them")]
+    NoBooks,
+    #[error(transparent)]
+    Vendor(#[from] Failure),
+    #[error("the vendor's books were refused: record {0} names a voucher that an earlier one names")]
+    Repeated(u64),
+    #[error("another comparison of the vendor is under way")]
+    Busy,
+}
+
+/// Compares for as long as the service lives. Never returns.
+pub(crate) async fn keep_reconciling(service: &web::Data<Service>) {
+    tokio::join!(look(service), count(service));
+}
+
+async fn look(service: &web::Data<Service>) {
+    let mut tick = interval(LOOK_EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut vendors = HashSet::new();
+    let mut under_way = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            Some(vendor) = under_way.next(), if !under_way.is_empty() => {
+                vendors.remove(&vendor);
+            }
+            _ = tick.tick(), if under_way.len() < MAX_AT_ONCE => {
+                let but_for = vendors.iter().cloned().collect();
+                match service.store.claim_reconciliation(but_for).await {
+                    Ok(Some(claimed)) => {
+                        vendors.insert(claimed.vendor.clone());
+                        under_way.push(attempt(service, claimed));
+                        tick.reset_immediately();
+                    }
+                    Ok(None) => {}
+                    Err(error) => warn!(%error, "the days that are to be reconciled cannot be read now"),
+                }
+            }
+        }
+    }
+}
+
+/// Compares a day, or notes why not. Gives the vendor back.
+async fn attempt(service: &web::Data<Service>, claimed: Claimed) -> String {
+    let Claimed { vendor, day, .. } = &claimed;
+    match reconcile(service, &claimed).await {
+        Ok(()) => info!(vendor.id = vendor, %day, "a day is reconciled"),
+        Err(reason) => {
+            service.metrics.reconciliation_failed(vendor);
+            match &reason {
+                Unreconciled::Repeated(_) | Unreconciled::Vendor(Failure::Nonsense(_)) => {
+                    error!(vendor.id = vendor, %day, %reason, "a vendor's books were refused; an operator must look at it");
+                }
+                _ => {
+                    warn!(vendor.id = vendor, %day, %reason, "a day cannot be reconciled now, and is tried again later")
+                }
+            }
+            let noted = service
+                .store
+                .note_unreconciled(vendor.clone(), *day, reason.to_string());
+            if let Err(error) = noted.await {
+                warn!(%error, vendor.id = vendor, %day, "why a day was not reconciled cannot be noted now");
+            }
+        }
+    }
+    claimed.vendor
+}
+
+async fn reconcile(service: &Service, claimed: &Claimed) -> Result<(), Unreconciled> {
+    let adapter = connect(service, &claimed.vendor).await?;
+    let records = adapter.records(claimed.day).ok_or(Unreconciled::NoBooks)?;
+    let books = Books {
+        vendor: claimed.vendor.clone(),
+        day: claimed.day,
+        source: Source::Http,
+        begun_at: claimed.at,
+        by: None,
+    };
+    let (sender, intake) = channel(PAGES_AHEAD);
+    let (brought, compared) = tokio::join!(bring(records, sender), service.store.reconcile(books, intake));
+    brought?;
+    match compared? {
+        Reconciled::Done => Ok(()),
+        Reconciled::Busy => Err(Unreconciled::Busy),
+        Reconciled::Repeated { record } => Err(Unreconciled::Repeated(record)),
+        Reconciled::Abandoned => Err(Unreconciled::NoBooks),
+    }
+}
+
+/// Brings the books of a day to the comparison. Where that has ended, it says itself why.
+async fn bring(mut records: Records<'_>, sender: Sender<Intake>) -> Result<(), Failure> {
+    let mut page = Vec::with_capacity(RECORDS_PAGE);
+    while let Some(record) = next(&mut records).await? {
+        page.push(Line::from(record));
+        if page.len() == RECORDS_PAGE {
+            let full = std::mem::replace(&mut page, Vec::with_capacity(RECORDS_PAGE));
+            if sender.send(Intake::Lines(full)).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+    for part in [Intake::Lines(page), Intake::End] {
+        if sender.send(part).await.is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The next record. What passes is waited for: a long walk does not begin anew for one answer that was lost.
+async fn next(records: &mut Records<'_>) -> Result<Option<VendorRecord>, Failure> {
+    for pause in PAGE_PAUSES_S.map(Duration::from_secs) {
+        match records.next().await {
+            Err(failure) => match passes(&failure) {
+                Some(after) => sleep(after.clamp(pause, LONGEST_PAUSE)).await,
+                None => return Err(failure),
+            },
+            record => return record,
+        }
+    }
+    records.next().await
+}
+
+/// Whether asking again soon may help, and after how long at least.
+fn passes(failure: &Failure) -> Option<Duration> {
+    let (Failure::NotNow { why, after } | Failure::Unknown { why, after }) = failure else {
+        return None;
+    };
+    let why_passes = matches!(
+        why,
+        Why::Busy | Why::Paused | Why::Unreachable | Why::TimedOut | Why::Lost | Why::Broken(_)
+    );
+    why_passes.then(|| after.unwrap_or_default())
+}
+
+/// What speaks to a vendor. It has its own word on how the vendor has been of late: buying goes on beside it.
+async fn connect(service: &Service, vendor_id: &str) -> Result<Adapter, Unreconciled> {
+    let no_line = |reason: String| Unreconciled::NoLine(reason);
+    let found = service.store.find_vendor(vendor_id.to_owned()).await?;
+    let access = found.ok_or_else(|| no_line("it is gone".to_owned()))?;
+    let open = |sealed| service.keyring.vault().open_credential(vendor_id, sealed);
+    let credential = access.credential.as_ref().map(open).transpose();
+    let url = access.vendor.url.as_deref().map(str::parse).transpose();
+    let terms = Terms {
+        kind: access.vendor.adapter,
+        url: url.map_err(|_| no_line("its url is none".to_owned()))?,
+        credential: credential.map_err(|error| no_line(error.to_string()))?,
+    };
+    Adapter::connect(&terms, Arc::clone(&service.clock)).map_err(|error| no_line(error.to_string()))
+}
+
+/// Keeps the figures that operators watch.
+async fn count(service: &Service) {
+    let mut tick = interval(COUNT_EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        match service.store.reconciliation_standings().await {
+            Ok(standings) => {
+                for standing in standings {
+                    let last_day = standing.last_day.map(seconds);
+                    service
+                        .metrics
+                        .reconciled(&standing.vendor, standing.open, last_day);
+                }
+            }
+            Err(error) => warn!(%error, "the drifts cannot be counted now"),
+        }
+    }
+}
+
+/// When a day began, as figures say it.
+fn seconds(day: Date) -> i64 {
+    midnight(day).unix_timestamp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vendor::Nonsense;
+
+    #[test]
+    fn what_passes_is_waited_for_and_nothing_else() {
+        let unknown = |why| Failure::Unknown { why, after: None };
+        let busy = Failure::NotNow {
+            why: Why::Busy,
+            after: Some(Duration::from_secs(7)),
+        };
+        for (failure, expected) in [
+            (busy, Some(7)),
+            (unknown(Why::TimedOut), Some(0)),
+            (unknown(Why::Broken(503)), Some(0)),
+            (unknown(Why::Credential(401)), None),
+            (unknown(Why::Foreign(404)), None),
+            (Nonsense::SameCursor.into(), None),
+        ] {
+            assert_eq!(passes(&failure), expected.map(Duration::from_secs), "{failure}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What does the next pair of two sorted streams tell, ours and the vendor's? A merge by reference, one step at a time.
+//!
+//! | Ours | The vendor's | Found |
+//! |---|---|---|
+//! | has it | has the same | matched |
+//! | has it | says something else of it | [`Kind::Differs`] |
+//! | has it | has it on an earlier day, too | [`Kind::Repeated`] |
+//! | has it, and it was due | has it not | [`Kind::Missing`] |
+//! | has it, and it was not due | has it not | nothing: it belongs to another day |
+//! | has it not | has it | [`Kind::Unknown`] |
+//!
+//! Rule: plain data, no memory: both streams ascend by the bytes of the reference, and whoever walks them holds one entry
+//! of each. A record is a pair to one voucher of ours; a second one of the same name has none.
+
+use std::cmp::Ordering;
+
+use super::{Held, Kind, Recorded};
+
+/// What a step goes past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// One of ours.
+    Ours,
+    /// One of the vendor's.
+    Theirs,
+    /// One of each.
+    Both,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finding {
+    /// Both say the same.
+    Matched,
+    /// They do not.
+    Drift(Kind),
+}
+
+/// One step of the merge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// What it goes past.
+    pub takes: Takes,
+    /// What was found; `None` where it belongs to another day.
+    pub found: Option<Finding>,
+}
+
+/// How many were compared, and what came of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Both say the same.
+    pub matched: i64,
+    /// Both have it, and do not agree.
+    pub drifted: i64,
+    /// One side alone has it.
+    pub unmatched: i64,
+}
+
+/// The step from where both streams stand; `None` at the end of both.
+#[must_use]
+pub fn step(ours: Option<&Held>, theirs: Option<&Recorded>) -> Option<Step> {
+    let takes = match (ours, theirs) {
+        (None, None) => return None,
+        (Some(_), None) => Takes::Ours,
+        (None, Some(_)) => Takes::Theirs,
+        (Some(ours), Some(theirs)) => match ours.reference.cmp(&theirs.reference) {
+            Ordering::Less => Takes::Ours,
+            Ordering::Greater => Takes::Theirs,
+            Ordering::Equal => Takes::Both,
+        },
+    };
+    let found = match (takes, ours, theirs) {
+        (Takes::Both, Some(ours), Some(theirs)) => Some(compare(ours, theirs)),
+        (Takes::Ours, Some(ours), _) => ours.due.then_some(Finding::Drift(Kind::Missing)),
+        _ => Some(Finding::Drift(Kind::Unknown)),
+    };
+    Some(Step { takes, found })
+}
+
+fn compare(ours: &Held, theirs: &Recorded) -> Finding {
+    if theirs.repeated {
+        Finding::Drift(Kind::Repeated)
+    } else if ours.said.differences(&theirs.said).is_empty() {
+        Finding::Matched
+    } else {
+        Finding::Drift(Kind::Differs)
+    }
+}
+
+impl Tally {
+    /// Counts a finding.
+    pub const fn count(&mut self, found: Finding) {
+        match found {
+            Finding::Matched => self.matched += 1,
+            Finding::Drift(kind) if kind.is_one_sided() => self.unmatched += 1,
+            Finding::Drift(_) => self.drifted += 1,
+        }
+    }
+
+    /// How many were compared.
+    #[must_use]
+    pub const fn compared(&self) -> i64 {
+        self.matched + self.drifted + self.unmatched
+    }
+}
+
+#[cfg(test)]
+mod tests;
