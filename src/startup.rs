@@ -222,10 +222,12 @@ async fn assemble(
     threads: Threads<'_>,
     metrics: Metrics,
 ) -> anyhow::Result<Service> {
+    // What is wrong with a setting is said before a database is waited for.
+    let master_key = secrets::master_key(settings, directory.path())?;
+    let operator_token = secrets::operator_token(settings, directory.path())?;
     let name = secrets::node_name(directory.path())?;
     let store = PgStore::open(options, threads.database.handle().clone());
     prepare(&store, settings.environment).await?;
-    let master_key = secrets::master_key(settings, directory.path())?;
     let keyring = Keyring::open(store.clone(), master_key)
         .await
         .context("unlock the data keys")?;
@@ -260,7 +262,7 @@ async fn assemble(
         trusted_proxies: settings.trusted_proxies.clone(),
         catalogue,
         keyring,
-        operator_token: secrets::operator_token(settings, directory.path())?,
+        operator_token,
         reconciliation_preview: settings.reconciliation_preview,
         clock,
         metrics,

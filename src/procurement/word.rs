@@ -15,7 +15,7 @@ pub(super) fn of(
         Ok(Bought { vouchers, rest }) => {
             let (answer, last_word, rest) = match rest {
                 vendor::Rest::None => (LastAnswer::Sold, None, Rest::Over),
-                vendor::Rest::ToCome => (LastAnswer::Waiting, None, Rest::ToCome(None)),
+                vendor::Rest::ToCome(after) => (LastAnswer::Waiting, None, Rest::ToCome(after)),
                 vendor::Rest::Never => (
                     LastAnswer::NoMore,
                     Some("the vendor has no more of it"),
@@ -79,9 +79,9 @@ mod tests {
         let table = [
             (bought(vendor::Rest::None), LastAnswer::Sold, Rest::Over),
             (
-                bought(vendor::Rest::ToCome),
+                bought(vendor::Rest::ToCome(after)),
                 LastAnswer::Waiting,
-                Rest::ToCome(None),
+                Rest::ToCome(after),
             ),
             (bought(vendor::Rest::Never), LastAnswer::NoMore, Rest::Over),
             (

@@ -7,6 +7,6 @@ use super::{Bought, Rest};
 pub(super) const fn waiting() -> Bought {
     Bought {
         vouchers: Vec::new(),
-        rest: Rest::ToCome,
+        rest: Rest::ToCome(None),
     }
 }

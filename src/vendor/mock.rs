@@ -85,10 +85,12 @@ impl Mock {
     /// [`Failure::NotBought`] where nothing ever is.
     pub fn poll(&self, request: &BuyRequest) -> Result<Bought, Failure> {
         let manner = Manner::of(request.product_id.as_str());
-        if self.clock.now() < request.requested_at + manner.delay() {
+        // Whoever asks at that moment, and not a quarter of the time later, sees it filled as it is documented.
+        let left = request.requested_at + manner.delay() - self.clock.now();
+        if left.is_positive() {
             return Ok(Bought {
                 vouchers: Vec::new(),
-                rest: Rest::ToCome,
+                rest: Rest::ToCome(Some(left.unsigned_abs())),
             });
         }
         let (sold, rest) = match manner {

@@ -212,7 +212,7 @@ mod tests {
     fn who_fulfils_by_hand_has_nothing_yet_and_no_books() {
         let adapter = connect(AdapterKind::Manual, None, None).unwrap();
         let waiting = manual::waiting();
-        assert!(waiting.vouchers.is_empty() && waiting.rest == Rest::ToCome);
+        assert!(waiting.vouchers.is_empty() && waiting.rest == Rest::ToCome(None));
         assert!(adapter.records(time::macros::date!(2026 - 11 - 20)).is_none());
     }
 

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use time::{Date, OffsetDateTime};
@@ -110,8 +111,8 @@ pub struct VendorVoucher {
 pub enum Rest {
     /// There are none: all were sold.
     None,
-    /// They may come: poll.
-    ToCome,
+    /// They may come: poll, and no sooner than after this, where the vendor says so.
+    ToCome(Option<Duration>),
     /// They never will.
     Never,
 }

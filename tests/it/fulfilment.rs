@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use crate::support::{Instance, Operator, Partner, accepted, eventually, order_of, refused, shared, unique};
 
@@ -53,6 +55,36 @@ async fn what_the_vendor_fills_is_delivered_and_its_codes_can_be_read() {
     assert_eq!(wallet(&mut partner).await, (json!(25.0), json!(0.0)));
     let codes = accepted(&partner.codes(&order_id).await, 200);
     assert_eq!(codes["data"].as_array().unwrap().len(), 3);
+}
+
+/// How many seconds after its acceptance an order was delivered.
+fn took(order: &Value) -> f64 {
+    let at = |entry: &Value| {
+        let text = entry["at"].as_str().unwrap();
+        OffsetDateTime::parse(text, &Rfc3339).unwrap()
+    };
+    let timeline = order["timeline"].as_array().unwrap();
+    (at(timeline.last().unwrap()) - at(&timeline[0])).as_seconds_f64()
+}
+
+#[tokio::test]
+async fn what_is_filled_in_a_second_or_in_a_minute_is_delivered_then() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.partner("1000").await;
+    let [slow, quick] = [
+        order(&mut partner, "sbx-slow", 1).await,
+        order(&mut partner, "sbx-pending", 1).await,
+    ];
+    let quick = took(&closed(&mut partner, &quick).await);
+    let path = format!("/orders/{slow}");
+    let delivered = async || {
+        let order = partner.read(&path).await;
+        (order["closed"] == json!(true)).then_some(order)
+    };
+    let slow = took(&eventually("a minute has passed", Duration::from_secs(120), delivered).await);
+    // Before that never; after it as soon as somebody looks, which takes other tests' turns.
+    assert!((1.0..8.0).contains(&quick), "{quick}");
+    assert!((60.0..70.0).contains(&slow), "{slow}");
 }
 
 #[tokio::test]

@@ -142,6 +142,33 @@ async fn a_database_of_the_other_environment_is_refused_before_anybody_is_shut_o
     database.remove().await;
 }
 
+#[test]
+fn a_setting_that_is_wrong_is_said_before_the_database_is_waited_for() {
+    for (master_key, token, said) in [
+        ("short", TOKEN, "VOUCHSAFE_MASTER_KEY"),
+        (
+            MASTER_KEY,
+            "short",
+            "the operator's token has at least 32 characters",
+        ),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_vouchsafe"));
+        command
+            .args(["--environment", "production", "serve", "--data-dir"])
+            .arg(directory.path());
+        command
+            .env("DATABASE_URL", "postgres://nobody@127.0.0.1:1/nothing")
+            .env("VOUCHSAFE_MASTER_KEY", master_key)
+            .env("VOUCHSAFE_OPERATOR_TOKEN", token);
+        let output = command.output().unwrap();
+        let complained = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{complained}");
+        assert!(complained.contains(said), "{complained}");
+        assert!(!complained.contains("waiting for the database"), "{complained}");
+    }
+}
+
 /// What a service of production says that does not start on this database.
 fn refusal(database: &Database) -> String {
     let directory = tempfile::tempdir().unwrap();

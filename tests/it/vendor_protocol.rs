@@ -152,7 +152,7 @@ fn table() -> Vec<(&'static str, Seen, Seen, Seen, usize)> {
             0,
         ),
         same("sim-part", Ok((2, Rest::Never)), 2),
-        ("sim-pending", Ok((2, Rest::ToCome)), all(), all(), 5),
+        ("sim-pending", Ok((2, Rest::ToCome(None))), all(), all(), 5),
         same("sim-same-code", nonsense(Nonsense::RepeatedCode { index: 1 }), 5),
         same(
             "sim-too-many",

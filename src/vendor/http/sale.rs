@@ -75,7 +75,7 @@ pub(super) fn read(answer: &[u8], request: &BuyRequest, today: Date) -> Result<B
     distinct(&vouchers)?;
     let rest = match (missing, sale.status) {
         (0, _) => Rest::None,
-        (_, Status::Pending) => Rest::ToCome,
+        (_, Status::Pending) => Rest::ToCome(None),
         (_, Status::Completed) if got == 0 => return Err(Failure::NotBought(Why::Unsold)),
         (_, Status::Completed) => Rest::Never,
     };

@@ -53,21 +53,21 @@ fn seen(outcome: Result<Bought, Failure>) -> Result<(usize, Rest), Failure> {
 
 #[test]
 fn a_product_decides_how_it_is_sold() {
-    let nothing_yet = || Ok((0, Rest::ToCome));
+    let in_ms = |left| Ok((0, Rest::ToCome(Some(Duration::from_millis(left)))));
     let unsold = || Err(Failure::NotBought(Why::Unsold));
     for (product_id, quantity, seconds, expected) in [
-        ("globe-air", 3, 0.0, nothing_yet()),
-        ("globe-air", 3, 0.999, nothing_yet()),
+        ("globe-air", 3, 0.0, in_ms(1_000)),
+        ("globe-air", 3, 0.999, in_ms(1)),
         ("globe-air", 3, 1.0, Ok((3, Rest::None))),
-        ("sbx-pending", 1, 0.5, nothing_yet()),
+        ("sbx-pending", 1, 0.5, in_ms(500)),
         ("sbx-pending", 1, 1.0, Ok((1, Rest::None))),
-        ("sbx-slow", 2, 59.0, nothing_yet()),
+        ("sbx-slow", 2, 59.0, in_ms(1_000)),
         ("sbx-slow", 2, 60.0, Ok((2, Rest::None))),
-        ("sbx-partial", 5, 0.0, nothing_yet()),
+        ("sbx-partial", 5, 0.0, in_ms(1_000)),
         ("sbx-partial", 5, 1.0, Ok((2, Rest::Never))),
         ("sbx-partial", 5, 1e6, Ok((2, Rest::Never))),
         ("sbx-partial", 1, 1.0, unsold()),
-        ("sbx-vendor-fails", 4, 0.0, nothing_yet()),
+        ("sbx-vendor-fails", 4, 0.0, in_ms(1_000)),
         ("sbx-vendor-fails", 4, 1.0, unsold()),
         ("sbx-vendor-timeout", 4, 1.0, Ok((4, Rest::None))),
         ("globe-air", 1_000, 1.0, Ok((1_000, Rest::None))),

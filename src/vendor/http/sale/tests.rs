@@ -56,8 +56,8 @@ fn what_was_sold_is_taken_with_what_becomes_of_the_rest() {
     for (status, count, expected) in [
         ("completed", 3, Ok((3, Rest::None))),
         ("pending", 3, Ok((3, Rest::None))),
-        ("pending", 2, Ok((2, Rest::ToCome))),
-        ("pending", 0, Ok((0, Rest::ToCome))),
+        ("pending", 2, Ok((2, Rest::ToCome(None)))),
+        ("pending", 0, Ok((0, Rest::ToCome(None)))),
         ("completed", 2, Ok((2, Rest::Never))),
         ("completed", 0, Err(Failure::NotBought(Why::Unsold))),
     ] {
