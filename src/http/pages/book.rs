@@ -25,7 +25,7 @@ macro_rules! partner_docs {
 }
 
 /// The pages in the order in which they are read: file, name in the navigation, text.
-pub(super) const PAGES: [(&str, &str, &str); 10] = [
+pub(super) const PAGES: [(&str, &str, &str); 11] = [
     ("README.md", "Overview", partner_docs!("README.md")),
     ("quick-start.md", "Quick start", partner_docs!("quick-start.md")),
     ("signing.md", "Signing", partner_docs!("signing.md")),
@@ -40,6 +40,11 @@ pub(super) const PAGES: [(&str, &str, &str); 10] = [
     ("errors.md", "Errors", partner_docs!("errors.md")),
     ("limits.md", "Limits", partner_docs!("limits.md")),
     ("versioning.md", "Versioning", partner_docs!("versioning.md")),
+    (
+        "reconciliation.md",
+        "Reconciliation (planned)",
+        partner_docs!("reconciliation.md"),
+    ),
 ];
 
 /// What is served as it is: file, content type, text.

@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use hyper::Method;
 use serde_json::{Value, json};
 
+use super::world::preview;
 use crate::support::{Instance, Operator, Partner, SOON, eventually, refused, shared, unique};
 
 const HEADER: &str = "reference,product_id,denomination,currency,sold_at";
@@ -31,12 +32,12 @@ async fn without_the_preview_there_is_no_such_route() {
 #[tokio::test]
 async fn with_the_preview_what_is_no_date_or_not_reconciled_is_told() {
     let service = Instance::start_with(&[("VOUCHSAFE_RECONCILIATION_PREVIEW", "on")]);
-    let mut partner = Operator::of(&service).partner("0").await;
+    let partner = Operator::of(&service).partner("0").await;
     for date in ["2026-11-31", "20261120", "2026-11-20T00:00:00Z", "x"] {
-        let answer = partner.get(&format!("/reconciliation/{date}")).await;
+        let answer = preview(&service, &partner, date).await;
         refused(&answer, 422, "VALIDATION_FAILED");
     }
-    let answer = partner.get("/reconciliation/2001-01-01").await;
+    let answer = preview(&service, &partner, "2001-01-01").await;
     refused(&answer, 404, "RECONCILIATION_NOT_FOUND");
 }
 
