@@ -13,7 +13,8 @@ use crate::store::PgStore;
 /// How books come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[schema(as = RecordsSource,
+#[schema(
+    as = RecordsSource,
     description = "How the vendor's books came: `http` (the vendor protocol) or `csv` (a file of an operator)."
 )]
 pub enum Source {

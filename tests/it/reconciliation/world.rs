@@ -73,7 +73,7 @@ impl World {
     /// Yesterday and today, where days are counted: it may have been midnight meanwhile.
     pub(crate) async fn days(&mut self) -> [Date; 2] {
         let mut database = Database::of(&self.service).await;
-        let today = "SELECT (now() AT TIME ZONE 'UTC')::date - $1::date";
+        let today = "SELECT ((now() AT TIME ZONE 'UTC')::date - $1::date)::bigint";
         let days = database.count(today, "1970-01-01").await;
         let today = Date::from_ordinal_date(1970, 1).unwrap() + time::Duration::days(days);
         [today.previous_day().unwrap(), today]
