@@ -1,3 +1,5 @@
+//! Books are read whole, in whatever order their columns stand, or refused with a line and a reason.
+
 use time::macros::date;
 
 use super::*;
