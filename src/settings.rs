@@ -1,6 +1,7 @@
 //! Every setting: by flag, by environment, by file, in that order; what is set nowhere has a default that works.
 
 mod limits;
+mod preview;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -12,6 +13,7 @@ use secrecy::SecretString;
 use vouchsafe_actors::engine::DEFAULT_LANES;
 
 use self::limits::LimitSettings;
+pub use self::preview::Preview;
 use crate::access::client_address::TrustedProxies;
 use crate::access::environment::Environment;
 use crate::cli::examples::examples;
@@ -192,15 +194,6 @@ pub enum LogFormat {
     Terminal,
     /// A JSON object a line.
     Json,
-}
-
-/// Whether something is shown that is planned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Preview {
-    /// It is shown.
-    On,
-    /// It is not.
-    Off,
 }
 
 /// Why the settings cannot be used.

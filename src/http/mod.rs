@@ -65,7 +65,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .service(resource("/wallets", "GET").route(web::get().to(wallets::list)))
                 .service(resource("/transactions", "GET").route(web::get().to(transactions::list)))
                 .service(resource("/certification", "GET").route(web::get().to(certification::get)))
-                .service(resource("/reconciliation/{date}", "GET").route(web::get().to(reconciliation::get)))
+                .configure(reconciliation::preview)
                 .service(resource("/credentials/rotate", "POST").route(web::post().to(credentials::rotate)))
                 .default_service(web::to(no_route))
                 .wrap(from_fn(limits::announced)),

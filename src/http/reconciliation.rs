@@ -1,8 +1,9 @@
 //! `/reconciliation/{date}`: what came of comparing the vouchers of a partner's orders with their vendors' books.
 //!
-//! Rule: it is planned, and may change. While the operator has not turned it on, there is no such route. A partner sees
-//! what was bought for its own orders, and references alone.
+//! Rule: it is planned, and may change. While the operator has not turned it on, there is no such route, in no document
+//! either. A partner sees what was bought for its own orders, and references alone.
 
+use actix_web::guard::GuardContext;
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use time::{Date, OffsetDateTime};
@@ -11,7 +12,7 @@ use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::product::ProductId;
 
 use super::caller::Caller;
-use super::no_route;
+use super::resource;
 use crate::day;
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
@@ -59,18 +60,26 @@ pub(super) struct DriftBody {
     resolution: Resolution,
 }
 
+/// The route, which is there where the preview is on.
+pub(super) fn preview(config: &mut web::ServiceConfig) {
+    let route = resource("/reconciliation/{date}", "GET").guard(is_on);
+    config.service(route.route(web::get().to(get)));
+}
+
+fn is_on(request: &GuardContext<'_>) -> bool {
+    let service = request.app_data::<web::Data<Service>>();
+    service.is_some_and(|service| service.reconciliation_preview == Preview::On)
+}
+
 /// `GET /reconciliation/{date}`.
 ///
 /// # Errors
-/// `ROUTE_NOT_FOUND` unless the preview is on, `VALIDATION_FAILED` for what is no date, `RECONCILIATION_NOT_FOUND`.
-pub async fn get(
+/// `VALIDATION_FAILED` for what is no date, `RECONCILIATION_NOT_FOUND`.
+async fn get(
     service: web::Data<Service>,
     caller: Caller,
     date: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    if service.reconciliation_preview == Preview::Off {
-        return Ok(no_route().await);
-    }
     let day = read_date(&date)?;
     let found = service
         .store

@@ -16,6 +16,7 @@ use tracing::{error, info, warn};
 
 use super::Line;
 use super::day::midnight;
+use super::secrecy::first_code;
 use crate::service::Service;
 use crate::store::{Books, Claimed, Intake, RECORDS_PAGE, Reconciled, Source};
 use crate::vendor::http::Records;
@@ -52,6 +53,8 @@ enum Unreconciled {
     Vendor(#[from] Failure),
     #[error("the vendor's books were refused: record {0} names a voucher that an earlier one names")]
     Repeated(u64),
+    #[error("the vendor's books were refused: record {0} has a code for a reference")]
+    Code(u64),
     #[error("another comparison of the vendor is under way")]
     Busy,
 }
@@ -95,7 +98,9 @@ async fn attempt(service: &web::Data<Service>, claimed: Claimed) -> String {
         Err(reason) => {
             service.metrics.reconciliation_failed(vendor);
             match &reason {
-                Unreconciled::Repeated(_) | Unreconciled::Vendor(Failure::Nonsense(_)) => {
+                Unreconciled::Repeated(_)
+                | Unreconciled::Code(_)
+                | Unreconciled::Vendor(Failure::Nonsense(_)) => {
                     error!(vendor.id = vendor, %day, %reason, "a vendor's books were refused; an operator must look at it");
                 }
                 _ => {
@@ -124,7 +129,10 @@ async fn reconcile(service: &Service, claimed: &Claimed) -> Result<(), Unreconci
         by: None,
     };
     let (sender, intake) = channel(PAGES_AHEAD);
-    let (brought, compared) = tokio::join!(bring(records, sender), service.store.reconcile(books, intake));
+    let (brought, compared) = tokio::join!(
+        bring(service, records, sender),
+        service.store.reconcile(books, intake)
+    );
     brought?;
     match compared? {
         Reconciled::Done => Ok(()),
@@ -135,23 +143,40 @@ async fn reconcile(service: &Service, claimed: &Claimed) -> Result<(), Unreconci
 }
 
 /// Brings the books of a day to the comparison. Where that has ended, it says itself why.
-async fn bring(mut records: Records<'_>, sender: Sender<Intake>) -> Result<(), Failure> {
-    let mut page = Vec::with_capacity(RECORDS_PAGE);
-    while let Some(record) = next(&mut records).await? {
-        page.push(Line::from(record));
-        if page.len() == RECORDS_PAGE {
-            let full = std::mem::replace(&mut page, Vec::with_capacity(RECORDS_PAGE));
-            if sender.send(Intake::Lines(full)).await.is_err() {
-                return Ok(());
-            }
+async fn bring(
+    service: &Service,
+    mut records: Records<'_>,
+    sender: Sender<Intake>,
+) -> Result<(), Unreconciled> {
+    let mut sent = 0;
+    loop {
+        let page = page(&mut records).await?;
+        let count = page.len() as u64;
+        if let Some(code) = first_code(service, &page).await? {
+            return Err(Unreconciled::Code(sent + code as u64 + 1));
         }
-    }
-    for part in [Intake::Lines(page), Intake::End] {
-        if sender.send(part).await.is_err() {
+        let part = if count > 0 {
+            Intake::Lines(page)
+        } else {
+            Intake::End
+        };
+        if sender.send(part).await.is_err() || count == 0 {
             return Ok(());
         }
+        sent += count;
     }
-    Ok(())
+}
+
+/// The next records; none at the end.
+async fn page(records: &mut Records<'_>) -> Result<Vec<Line>, Failure> {
+    let mut page = Vec::with_capacity(RECORDS_PAGE);
+    while page.len() < RECORDS_PAGE {
+        match next(records).await? {
+            Some(record) => page.push(Line::from(record)),
+            None => break,
+        }
+    }
+    Ok(page)
 }
 
 /// The next record. What passes is waited for: a long walk does not begin anew for one answer that was lost.

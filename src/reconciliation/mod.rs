@@ -6,6 +6,7 @@
 pub mod day;
 pub(crate) mod job;
 pub mod merge;
+pub(crate) mod secrecy;
 
 use time::OffsetDateTime;
 use vouchsafe_actors::domain::money::Money;

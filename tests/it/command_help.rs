@@ -68,6 +68,10 @@ fn place() -> TempDir {
         ("vouchers.csv", "code\nA-1\n"),
         ("vouchers.ndjson", "{\"code\":\"A-1\"}\n"),
         ("codes.csv", "A-1\nA-2,0002\n"),
+        (
+            "records.csv",
+            "reference,product_id,denomination,currency,sold_at\n",
+        ),
         ("product.json", "{\"name\":\"Books\"}"),
         ("credential.txt", "a-credential\n"),
     ] {

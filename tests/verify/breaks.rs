@@ -258,7 +258,7 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
     ),
     (
         "drift.result",
-        &["UPDATE drifts SET order_id = gen_random_uuid()"],
+        &["UPDATE drifts SET order_id = gen_random_uuid() WHERE order_id IS NOT NULL"],
     ),
     (
         "drift.audited",

@@ -62,8 +62,11 @@ fn whatever_goes_wrong_nothing_is_sold_twice_and_nobody_hears_two_things() {
         let walks = seed + 1 - first;
         if walks.is_multiple_of(TOLD_EVERY) || walks == seeds {
             println!("{walks} walks of {steps} steps: {:?}", sum.steps);
-            println!("faults: {:?}
-answers: {:?}", sum.faults, sum.answers);
+            println!(
+                "faults: {:?}
+answers: {:?}",
+                sum.faults, sum.answers
+            );
             println!("vendors: {:?}", sum.troubles);
         }
     }

@@ -6,17 +6,16 @@
 use actix_web::error::PayloadError;
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::StreamExt as _;
-use time::Date;
 use tokio::sync::mpsc::{Sender, channel};
 
 use super::records::Reader;
 use super::{DayBody, begun_day};
 use crate::admin::operator::{Operator, Role};
-use crate::admin::stock::{Block, Blocks, IDLE_LIMIT};
+use crate::admin::stock::{Blocks, IDLE_LIMIT};
 use crate::body::{broken, check_plain, media_type};
 use crate::errors::{ApiError, Code};
-use crate::reconciliation::Line;
 use crate::reconciliation::job::PAGES_AHEAD;
+use crate::reconciliation::secrecy::first_code;
 use crate::service::Service;
 use crate::store::{Books, Intake, RECORDS_PAGE, Reconciled, Source};
 
@@ -45,7 +44,14 @@ pub(in crate::admin) async fn upload(
         by: Some(by),
     };
     let (sender, intake) = channel(PAGES_AHEAD);
-    let (fed, compared) = tokio::join!(feed(payload, day, sender), service.store.reconcile(books, intake));
+    let feed = Feed {
+        service: &service,
+        reader: Reader::new(day),
+        blocks: Blocks::new(),
+        sender,
+        sent: 0,
+    };
+    let (fed, compared) = tokio::join!(feed.run(payload), service.store.reconcile(books, intake));
     fed?;
     match compared? {
         Reconciled::Done => {
@@ -85,49 +91,65 @@ async fn vendor_of(service: &Service, request: &HttpRequest) -> Result<String, A
     }
 }
 
-/// Brings the file to the comparison. Where that has ended, it says itself why.
-async fn feed(mut payload: web::Payload, day: Date, sender: Sender<Intake>) -> Result<(), ApiError> {
-    let (mut blocks, mut reader) = (Blocks::new(), Reader::new(day));
-    loop {
-        while let Some(block) = blocks.take() {
-            if send(&sender, read(&mut reader, &block)?).await.is_none() {
+/// A file on its way to the comparison.
+struct Feed<'s> {
+    service: &'s Service,
+    reader: Reader,
+    blocks: Blocks,
+    sender: Sender<Intake>,
+    /// Records that are on their way.
+    sent: u64,
+}
+
+/// Nobody takes the file any more: the comparison has ended, and says itself why.
+struct Untaken;
+
+impl Feed<'_> {
+    /// Brings the file to the comparison.
+    async fn run(mut self, mut payload: web::Payload) -> Result<(), ApiError> {
+        loop {
+            if self.send().await?.is_err() {
                 return Ok(());
             }
-        }
-        match tokio::time::timeout(IDLE_LIMIT, payload.next()).await {
-            Ok(Some(part)) => blocks.push(&part.map_err(|error| cut_off(&error))?),
-            Ok(None) => break,
-            Err(_) => {
-                let message =
-                    "nothing came for 10 seconds; send the whole file again, nothing of it was taken";
-                return Err(ApiError::new(Code::RequestTimeout, message));
+            match tokio::time::timeout(IDLE_LIMIT, payload.next()).await {
+                Ok(Some(part)) => self.blocks.push(&part.map_err(|error| cut_off(&error))?),
+                Ok(None) => break,
+                Err(_) => {
+                    let message =
+                        "nothing came for 10 seconds; send the whole file again, nothing of it was taken";
+                    return Err(ApiError::new(Code::RequestTimeout, message));
+                }
             }
         }
-    }
-    blocks.finish();
-    while let Some(block) = blocks.take() {
-        if send(&sender, read(&mut reader, &block)?).await.is_none() {
+        self.blocks.finish();
+        if self.send().await?.is_err() {
             return Ok(());
         }
+        self.reader.finish()?;
+        drop(self.sender.send(Intake::End).await);
+        Ok(())
     }
-    reader.finish()?;
-    // Whoever takes it says what became of it.
-    drop(sender.send(Intake::End).await);
-    Ok(())
-}
 
-fn read(reader: &mut Reader, block: &Block) -> Result<Vec<Line>, ApiError> {
-    Ok(reader.read(block)?)
-}
-
-/// Page by page; `None` where nobody takes it any more.
-async fn send(sender: &Sender<Intake>, mut lines: Vec<Line>) -> Option<()> {
-    while !lines.is_empty() {
-        let rest = lines.split_off(lines.len().min(RECORDS_PAGE));
-        let page = std::mem::replace(&mut lines, rest);
-        sender.send(Intake::Lines(page)).await.ok()?;
+    /// Sends what is there, page by page.
+    async fn send(&mut self) -> Result<Result<(), Untaken>, ApiError> {
+        while let Some(block) = self.blocks.take() {
+            let mut lines = self.reader.read(&block)?;
+            while !lines.is_empty() {
+                let rest = lines.split_off(lines.len().min(RECORDS_PAGE));
+                let page = std::mem::replace(&mut lines, rest);
+                if let Some(code) = first_code(self.service, &page).await? {
+                    let field = format!("record {}", self.sent + code as u64 + 1);
+                    let message = "it has a code for a reference; nothing of the file was taken";
+                    return Err(ApiError::invalid(field, message));
+                }
+                self.sent += page.len() as u64;
+                if self.sender.send(Intake::Lines(page)).await.is_err() {
+                    return Ok(Err(Untaken));
+                }
+            }
+        }
+        Ok(Ok(()))
     }
-    Some(())
 }
 
 fn cut_off(error: &PayloadError) -> ApiError {

@@ -9,7 +9,7 @@ mod reconciliation;
 
 use std::sync::LazyLock;
 
-use actix_web::HttpResponse;
+use actix_web::{HttpResponse, web};
 use bytes::Bytes;
 use utoipa::openapi::HttpMethod;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
@@ -18,6 +18,8 @@ pub(crate) use self::certification::example as example_certification;
 pub(crate) use self::orders::delivered as example_order;
 use crate::errors::Code;
 use crate::openapi::{self, About, Operation};
+use crate::service::Service;
+use crate::settings::Preview;
 
 const ORDERS: &str = "Orders";
 const CATALOGUE: &str = "Catalogue";
@@ -62,20 +64,35 @@ answer is given again for 24 hours, with `Idempotent-Replayed: true`.
 not know.";
 
 /// `GET /openapi.json`.
-pub(super) async fn get() -> HttpResponse {
+pub(super) async fn get(service: web::Data<Service>) -> HttpResponse {
     static BYTES: LazyLock<Bytes> = LazyLock::new(|| openapi::bytes_of(&document()));
-    openapi::served(&BYTES)
+    static WITH_PREVIEW: LazyLock<Bytes> = LazyLock::new(|| openapi::bytes_of(&document_with_preview()));
+    openapi::served(match service.reconciliation_preview {
+        Preview::Off => &BYTES,
+        Preview::On => &WITH_PREVIEW,
+    })
 }
 
 /// The document.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
+    document_of(operations())
+}
+
+/// The document where partners see what is planned.
+fn document_with_preview() -> utoipa::openapi::OpenApi {
+    let mut operations = operations();
+    operations.push(reconciliation::get());
+    document_of(operations)
+}
+
+fn document_of(operations: Vec<Operation>) -> utoipa::openapi::OpenApi {
     let about = About {
         title: "Vouchsafe partner API",
         description: DESCRIPTION,
         tags: TAGS,
         security: security(),
     };
-    openapi::describe(about, operations())
+    openapi::describe(about, operations)
 }
 
 fn operations() -> Vec<Operation> {
@@ -95,7 +112,6 @@ fn operations() -> Vec<Operation> {
         money::get_payout(),
         credentials::rotate(),
         certification::get(),
-        reconciliation::get(),
     ];
     all.extend(openapi::anybodys(SERVICE));
     all
@@ -174,5 +190,14 @@ mod tests {
     #[test]
     fn the_document_is_whole() {
         assert_whole(&openapi::value_of(&document()));
+    }
+
+    #[test]
+    fn what_is_planned_is_documented_where_it_is_shown() {
+        let shown = openapi::value_of(&document_with_preview());
+        assert_whole(&shown);
+        let mut paths = documented(&shown);
+        assert!(paths.remove("/api/v1/reconciliation/{date}").is_some());
+        assert_eq!(paths, documented(&openapi::value_of(&document())));
     }
 }

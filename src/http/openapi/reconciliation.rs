@@ -1,4 +1,4 @@
-//! What is said of `/reconciliation`, which is planned.
+//! What is said of `/reconciliation`, which is planned: where the preview is on, and nowhere else.
 
 use serde_json::json;
 use utoipa::openapi::HttpMethod;
@@ -23,10 +23,10 @@ pub(super) fn get() -> Operation {
         .says(
             ORDERS,
             "Get the reconciliation of a day (planned)",
-            "**Planned, subject to change, and not available**: answered 404 `ROUTE_NOT_FOUND` unless the operator shows you \
-             a preview. What came of comparing the vouchers that were bought for your orders with their vendors' books.",
+            "A preview: **planned, and subject to change**. What came of comparing the vouchers that were bought for your \
+             orders with their vendors' books.",
         )
         .path("date", "Which day, in UTC.", date("2026-11-20"))
-        .answers(Answer::of::<DayBody>(200, "The day, where the preview is on.", example))
-        .refuses(&[Code::RouteNotFound, Code::ReconciliationNotFound, Code::ValidationFailed])
+        .answers(Answer::of::<DayBody>(200, "The day.", example))
+        .refuses(&[Code::ReconciliationNotFound, Code::ValidationFailed])
 }

@@ -45,6 +45,11 @@ pub(super) const PAGES: [(&str, &str, &str); 11] = [
         partner_docs!("certification.md"),
     ),
     ("versioning.md", "Versioning", partner_docs!("versioning.md")),
+    (
+        "reconciliation.md",
+        "Reconciliation (planned)",
+        partner_docs!("reconciliation.md"),
+    ),
 ];
 
 /// What is served as it is: file, content type, text.

@@ -1,3 +1,5 @@
+//! The merge as a table, and against a look at both sides in memory.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

@@ -8,6 +8,8 @@ use uuid::Uuid;
 
 use super::Books;
 use crate::reconciliation::Line;
+use crate::store::PgStore;
+use crate::vault::blind_index::BlindIndex;
 
 /// Tables of this connection alone: what is in them is gone with it. References are sorted by their bytes, as the walk
 /// compares them.
@@ -46,6 +48,23 @@ const TABLES: &str = "
         code_id    bigint PRIMARY KEY,
         voucher_id uuid NOT NULL
     )";
+
+impl PgStore {
+    /// Which of these stand for codes that we have.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub(crate) async fn codes_among(&self, indexes: Vec<BlindIndex>) -> Result<Vec<Vec<u8>>, sqlx::Error> {
+        self.run(move |pool| async move {
+            let indexes: Vec<&[u8]> = indexes.iter().map(|index| index.as_bytes().as_slice()).collect();
+            sqlx::query_scalar("SELECT blind_index FROM codes WHERE blind_index = ANY ($1)")
+                .bind(indexes)
+                .fetch_all(&pool)
+                .await
+        })
+        .await
+    }
+}
 
 /// Makes the tables that a comparison works on.
 pub(super) async fn make_room(connection: &mut PgConnection) -> Result<(), sqlx::Error> {

@@ -14,6 +14,7 @@ use crate::store::PgStore;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(
+    as = RecordsSource,
     description = "How the vendor's books came: `http` (the vendor protocol) or `csv` (a file of an operator)."
 )]
 pub enum Source {

@@ -6,7 +6,8 @@ use std::net::TcpListener;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Instance, Operator, Partner, SOON, eventually, refused, shared, unique};
+use super::world::preview;
+use crate::support::{Database, Instance, Operator, Partner, SOON, eventually, refused, shared, unique};
 
 const HEADER: &str = "reference,product_id,denomination,currency,sold_at";
 
@@ -31,12 +32,12 @@ async fn without_the_preview_there_is_no_such_route() {
 #[tokio::test]
 async fn with_the_preview_what_is_no_date_or_not_reconciled_is_told() {
     let service = Instance::start_with(&[("VOUCHSAFE_RECONCILIATION_PREVIEW", "on")]);
-    let mut partner = Operator::of(&service).partner("0").await;
+    let partner = Operator::of(&service).partner("0").await;
     for date in ["2026-11-31", "20261120", "2026-11-20T00:00:00Z", "x"] {
-        let answer = partner.get(&format!("/reconciliation/{date}")).await;
+        let answer = preview(&service, &partner, date).await;
         refused(&answer, 422, "VALIDATION_FAILED");
     }
-    let answer = partner.get("/reconciliation/2001-01-01").await;
+    let answer = preview(&service, &partner, "2001-01-01").await;
     refused(&answer, 404, "RECONCILIATION_NOT_FOUND");
 }
 
@@ -157,6 +158,31 @@ async fn what_is_asked_wrongly_is_refused_with_a_reason() {
         let answer = operator.call(method, &path, "application/json", body).await;
         refused(&answer, status, code);
     }
+}
+
+#[tokio::test]
+async fn a_code_in_the_place_of_a_reference_is_refused_before_it_is_stored() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(0).await;
+    let code = unique("SECRET");
+    operator.import(&sale, format!("code\n{code}\n")).await;
+    let vendor = unique("vendor");
+    operator
+        .put(
+            Method::PUT,
+            &format!("/admin/v1/vendors/{vendor}"),
+            &json!({ "adapter": "manual" }),
+        )
+        .await;
+    let line = |reference: &str| format!("\n{reference},{},25,USD,2026-11-20T10:00:00Z", sale.product_id);
+    let file = format!("{HEADER}{}{}", line("A-1"), line(&code));
+    let path = format!("2026-11-20/records?vendor={vendor}");
+    let error = upload(&mut operator, &path, &file).await;
+    assert_eq!(error["details"][0]["field"], "record 2");
+    assert!(!error.to_string().contains(&code), "{error}");
+    let kept = "SELECT count(*) FROM vendor_records WHERE reference LIKE '%' || $1";
+    let mut database = Database::of(shared()).await;
+    assert_eq!(database.count(kept, &code).await, 0);
 }
 
 /// A vendor that answers everything with this body.

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use time::Date;
 use time::format_description::well_known::Rfc3339;
 use vouchsafe::vendor::VendorRecord;
+use vouchsafe_load::client::Answer;
+use vouchsafe_load::partner::PartnerClient;
 
 use crate::support::{Database, Instance, Operator, Partner, accepted, eventually, unique};
 use crate::vendor_protocol::adapter;
@@ -71,7 +73,7 @@ impl World {
     /// Yesterday and today, where days are counted: it may have been midnight meanwhile.
     pub(crate) async fn days(&mut self) -> [Date; 2] {
         let mut database = Database::of(&self.service).await;
-        let today = "SELECT (now() AT TIME ZONE 'UTC')::date - $1::date";
+        let today = "SELECT ((now() AT TIME ZONE 'UTC')::date - $1::date)::bigint";
         let days = database.count(today, "1970-01-01").await;
         let today = Date::from_ordinal_date(1970, 1).unwrap() + time::Duration::days(days);
         [today.previous_day().unwrap(), today]
@@ -142,6 +144,12 @@ impl World {
         }
         sales
     }
+}
+
+/// What a partner is answered at a service that shows the preview. The document of the other tests does not have it.
+pub(crate) async fn preview(service: &Instance, partner: &Partner, date: &str) -> Answer {
+    let mut client = PartnerClient::new(&service.base_url(), partner.client.credentials().clone()).unwrap();
+    client.get(&format!("/reconciliation/{date}")).await.unwrap()
 }
 
 /// The counts of a summary, added to others.

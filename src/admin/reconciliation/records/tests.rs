@@ -1,3 +1,5 @@
+//! Books are read whole, in whatever order their columns stand, or refused with a line and a reason.
+
 use time::macros::date;
 
 use super::*;
@@ -44,15 +46,7 @@ fn a_line_that_will_not_do_refuses_the_file_and_is_not_quoted() {
     for (text, line, fault) in [
         (String::new(), 1, Fault::Header),
         ("code,pin\nA,B".to_owned(), 1, Fault::Header),
-        (
-            format!("{HEADER},code\n{LINE},X"),
-            1,
-            LineFault::Fields {
-                expected: 6,
-                found: 7,
-            }
-            .into(),
-        ),
+        (format!("{HEADER},code\n{LINE},X"), 1, Fault::Header),
         (HEADER.replace("purchase_id", "code"), 1, Fault::Header),
         (HEADER.replace("purchase_id", "reference"), 1, Fault::Header),
         (HEADER.replace("reference,", ""), 1, Fault::Header),
