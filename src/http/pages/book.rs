@@ -25,7 +25,7 @@ macro_rules! partner_docs {
 }
 
 /// The pages in the order in which they are read: file, name in the navigation, text.
-pub(super) const PAGES: [(&str, &str, &str); 11] = [
+pub(super) const PAGES: [(&str, &str, &str); 12] = [
     ("README.md", "Overview", partner_docs!("README.md")),
     ("quick-start.md", "Quick start", partner_docs!("quick-start.md")),
     ("signing.md", "Signing", partner_docs!("signing.md")),
