@@ -61,9 +61,18 @@ pub async fn settle(engine: &Engine, vendors: &dyn Vendors, waiting: WaitingOrde
     };
     let asked = vendors.is_asked_for(&stored.order).await?;
     let order = take_up(engine, partner_id, order_id, asked).await?;
-    if let Some(order) = order.filter(|order| order.pending_reason == Some(PendingReason::Vendor)) {
-        vendors.open(order).await?;
+    let Some(order) = order.filter(|order| order.pending_reason == Some(PendingReason::Vendor)) else {
+        return Ok(());
+    };
+    if order
+        .lines
+        .iter()
+        .any(|line| line.pending() > 0 && !line.stock_only)
+    {
+        return Ok(vendors.open(order).await?);
     }
+    // What could be bought came into stock before anybody was asked for it, and what is left is bought by nobody.
+    give_up(engine, partner_id, order_id).await?;
     Ok(())
 }
 

@@ -131,6 +131,22 @@ in_a_world! {
         assert_eq!(world.market.most_at_once(), 0, "nobody was asked");
     }
 
+    async fn what_nobody_buys_is_paid_back_when_the_rest_came_into_stock_before_anybody_was_asked() {
+        let (world, node) = shop().await;
+        node.imports(&build::sku("gift", 1_000), &[1]);
+        let both = Ask::new(ALICE, "both", &[("bought", "10.00", 1), ("gift", "10.00", 1)]);
+        assert!(node.places(&both).await.fresh().starts_with("PENDING"));
+        assert!(node.places(&wants(BOB, "k", "gift", 1)).await.fresh().starts_with("DELIVERED"));
+        node.imports(&build::sku("bought", 1_000), &[1]);
+        node.looks();
+        all_is_settled(&world, &node).await;
+        nothing_is_loose(&world);
+        let order = order_of(&world, ALICE);
+        let counts: Vec<_> = order.lines.iter().map(|line| (line.delivered, line.failed)).collect();
+        assert_eq!((order.status, order.closed), (OrderStatus::PartiallyDelivered, true));
+        assert_eq!((counts, order.refunded), (vec![(1, 0), (0, 1)], build::minor(1_000)));
+    }
+
     async fn what_comes_in_goes_to_the_oldest_who_waits_and_a_new_order_finds_none() {
         let (world, node) = shop().await;
         node.places(&wants(ALICE, "older", "bought", 3)).await.fresh();

@@ -121,8 +121,10 @@ impl Walk {
                 Err(Stuck::Unanswered(reason)) => return name_of_reason(&reason),
                 Err(Stuck::Unavailable(_)) => return "unavailable",
             }
-            let open = world.market.open_purchases_of(order_id).into_iter();
-            let purchase = open.map(|(_, purchase_id)| purchase_id).next();
+            let mut open = world.market.open_purchases_of(order_id).into_iter();
+            let purchase = open
+                .find(|(line, _)| *line == 0)
+                .map(|(_, purchase_id)| purchase_id);
             let (Some(kept_id), Some(order)) = (purchase, world.db.order(order_id)) else {
                 return "nothing to bring in";
             };
