@@ -10,11 +10,11 @@ use vouchsafe_load::client::{Answer, Client, Failure};
 use vouchsafe_load::origin::Origin;
 use vouchsafe_load::signer::Credentials;
 
-use crate::program::Program;
+use crate::program::{Program, START_WITHIN};
 use crate::world::{Buyer, Goods};
 
-/// How long something is said again before the test gives up.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long something is said again before the test gives up: as long as a start may take, which may be under way.
+const PATIENCE: Duration = START_WITHIN;
 
 /// An operator at a service.
 pub(crate) struct Operator {

@@ -22,7 +22,7 @@ use vouchsafe_load::origin::Origin;
 use crate::processes::{self, until};
 
 /// How long a start may take: `initdb`, or the recovery of a killed server, on a machine that does other things too.
-const START_WITHIN: Duration = Duration::from_secs(60);
+pub(crate) const START_WITHIN: Duration = Duration::from_secs(60);
 
 /// How long a service may take to end after SIGTERM (contract §11: 30 s), and its Postgres after it.
 const STOP_WITHIN: Duration = Duration::from_secs(50);
