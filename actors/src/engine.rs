@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
+use crate::delivery::bell::Bell;
 use crate::domain::clock::Clock;
 use crate::inventory::Inventory;
 use crate::journal::{Journal, JournalMetrics, Spawn};
@@ -44,6 +45,8 @@ pub struct Engine {
     pub inventory: Inventory,
     /// Who waits for an order to change; what commits a change says so here.
     pub watch: Arc<Watch>,
+    /// Whose events were committed a moment ago.
+    pub bell: Arc<Bell>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) journal: Journal,
     pub(crate) admission: Arc<Semaphore>,
@@ -61,12 +64,14 @@ impl Engine {
         for lane in 0..parts.lanes {
             lanes.push(parts.store.open_lane(lane).await?);
         }
+        let bell = Arc::<Bell>::default();
         Ok(Self {
             wallets: Wallets::new(parts.spawner.clone(), Arc::clone(&parts.store)),
             inventory: Inventory::new(parts.spawner, Arc::clone(&parts.store)),
             watch: Watch::new(),
             keys: Keys::new(Arc::clone(&parts.clock)),
-            journal: Journal::start(lanes, parts.metrics, parts.spawn),
+            journal: Journal::start(lanes, parts.metrics, Arc::clone(&bell), parts.spawn),
+            bell,
             admission: Arc::new(Semaphore::new(MAX_ADMITTED as usize)),
             store: parts.store,
             clock: parts.clock,

@@ -8,13 +8,20 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor as _, PgConnection};
 
 /// The functions by name, each as one `CREATE OR REPLACE`.
-const FUNCTIONS: [(&str, &str); 2] = [("commit_batch", COMMIT_BATCH), ("free_stock", FREE_STOCK)];
+const FUNCTIONS: [(&str, &str); 3] = [
+    ("commit_batch", COMMIT_BATCH),
+    ("free_stock", FREE_STOCK),
+    ("events_before", EVENTS_BEFORE),
+];
 
 /// The batch statement.
 pub const COMMIT_BATCH: &str = include_str!("../../migrations/functions/commit_batch.sql");
 
 /// What can be sold of a chunk.
 const FREE_STOCK: &str = include_str!("../../migrations/functions/free_stock.sql");
+
+/// A partner's last event before a moment.
+const EVENTS_BEFORE: &str = include_str!("../../migrations/functions/events_before.sql");
 
 /// Held while the functions are made: two starts at once would update the same row of the catalogue.
 const MAKING_FUNCTIONS: i64 = 0x766f_7563_6873_6166;
