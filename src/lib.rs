@@ -9,6 +9,7 @@ mod body;
 mod change;
 pub mod cli;
 mod day;
+mod delivery;
 pub mod errors;
 pub mod housekeeping;
 pub mod http;

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use vouchsafe_actors::delivery::Deliveries;
 use vouchsafe_actors::domain::catalogue::{Assortment, Catalogue};
 use vouchsafe_actors::domain::clock::Clock;
 use vouchsafe_actors::domain::product::Product;
@@ -11,6 +12,7 @@ use crate::access::client_address::TrustedProxies;
 use crate::access::environment::Environment;
 use crate::access::rate_limits::RateLimits;
 use crate::access::register::{PartnerAccess, Register};
+use crate::delivery::HttpSender;
 use crate::http::Gate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
@@ -37,7 +39,10 @@ pub struct Service {
     /// What can be ordered.
     pub catalogue: CurrentCatalogue,
     /// Seals and opens codes.
-    pub keyring: Keyring,
+    pub keyring: Arc<Keyring>,
+    /// Tells partners of their events.
+    pub deliveries: Deliveries,
+    pub(crate) sender: HttpSender,
     /// The SHA-256 of the operator's token.
     pub operator_token: crate::admin::OperatorToken,
     /// Time.

@@ -26,6 +26,8 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info, warn};
+use vouchsafe_actors::delivery::places::{MAX_UNDER_WAY, Places};
+use vouchsafe_actors::delivery::{Deliveries, Equipment};
 use vouchsafe_actors::domain::catalogue::Catalogue;
 use vouchsafe_actors::domain::clock::{Clock, SystemClock};
 use vouchsafe_actors::engine::{Engine, Parts};
@@ -35,6 +37,7 @@ use crate::access::environment::Environment;
 use crate::access::rate_limits::RateLimits;
 use crate::access::register::Register;
 use crate::cli::Exit;
+use crate::delivery::{Grounds, HttpSender, SenderParts, keep_delivering};
 use crate::housekeeping::{keep_house, keep_lease};
 use crate::http::Gate;
 use crate::keyring::Keyring;
@@ -43,7 +46,7 @@ use crate::postgres::{DataDir, Durability, PrivatePostgres};
 use crate::procurement::keep_buying;
 use crate::service::{CurrentCatalogue, Service};
 use crate::settings::ServeSettings;
-use crate::store::{PgNode, PgStore};
+use crate::store::{PgNode, PgOutbox, PgStore};
 use crate::telemetry::Telemetry;
 use crate::{admin, http, sandbox, secrets, trace};
 
@@ -58,6 +61,9 @@ const DATABASE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Threads of the runtime that the database's work lives on: the lanes wait more than they work.
 const DATABASE_THREADS: usize = 2;
+
+/// Threads that speak to receivers of webhooks: signing and sending, some 100 µs each.
+const OUTGOING_THREADS: usize = 2;
 
 /// Threads that serve operators.
 const ADMIN_WORKERS: usize = 1;
@@ -96,21 +102,30 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
         .build()
         .context("start the database's runtime")?;
     let metrics = Metrics::new(telemetry);
+    let outgoing = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(OUTGOING_THREADS)
+        .thread_name("webhooks")
+        .enable_all()
+        .build()
+        .context("start the runtime of outgoing connections")?;
     let system = actix_web::rt::System::new();
-    let arbiter = actix_rt::Arbiter::new();
-    let served = system.block_on(serve_on(
-        settings,
-        &directory,
-        options,
-        &database,
-        arbiter.handle(),
-        metrics,
-    ));
+    // Deliveries are many and may wait: what decides orders does not stand in line with them.
+    let arbiters = [actix_rt::Arbiter::new(), actix_rt::Arbiter::new()];
+    let threads = Threads {
+        database: &database,
+        outgoing: &outgoing,
+        actors: arbiters[0].handle(),
+        deliveries: arbiters[1].handle(),
+    };
+    let served = system.block_on(serve_on(settings, &directory, options, &threads, metrics));
     // Actors end before the database's runtime, so that none of them asks a store that is gone.
-    arbiter.stop();
-    arbiter
-        .join()
-        .map_err(|_| anyhow::anyhow!("the actors' thread panicked"))?;
+    for arbiter in arbiters {
+        arbiter.stop();
+        arbiter
+            .join()
+            .map_err(|_| anyhow::anyhow!("the actors' thread panicked"))?;
+    }
+    outgoing.shutdown_timeout(Duration::from_secs(1));
     database.shutdown_timeout(Duration::from_secs(1));
     match (served?, private) {
         // Its guard ends it as soon as this process has gone.
@@ -122,6 +137,14 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Where the parts of the service run.
+struct Threads<'a> {
+    database: &'a Runtime,
+    outgoing: &'a Runtime,
+    actors: ArbiterHandle,
+    deliveries: ArbiterHandle,
 }
 
 /// How serving ended.
@@ -153,11 +176,10 @@ async fn serve_on(
     settings: &ServeSettings,
     directory: &DataDir,
     options: PgConnectOptions,
-    database: &Runtime,
-    actors: ArbiterHandle,
+    threads: &Threads<'_>,
     metrics: Metrics,
 ) -> anyhow::Result<Ended> {
-    let service = assemble(settings, directory, options, database, actors, metrics).await?;
+    let service = assemble(settings, directory, options, threads, metrics).await?;
     let service = web::Data::new(service);
     if settings.environment == Environment::Sandbox {
         sandbox::seed_if_new(&service, directory.path())
@@ -178,6 +200,7 @@ async fn serve_on(
         () = keep_lease(&service) => true,
         () = keep_house(&service) => true,
         () = keep_buying(&service) => true,
+        () = keep_delivering(&service) => true,
     };
     if superseded {
         error!("a later start of this node has taken over; this process ends");
@@ -204,23 +227,39 @@ async fn assemble(
     settings: &ServeSettings,
     directory: &DataDir,
     options: PgConnectOptions,
-    database: &Runtime,
-    actors: ArbiterHandle,
+    threads: &Threads<'_>,
     metrics: Metrics,
 ) -> anyhow::Result<Service> {
     let name = secrets::node_name(directory.path())?;
-    let store = PgStore::open(options, database.handle().clone());
+    let store = PgStore::open(options, threads.database.handle().clone());
     prepare(&store, settings.environment).await?;
     let master_key = secrets::master_key(settings, directory.path())?;
     let keyring = Keyring::open(store.clone(), master_key)
         .await
         .context("unlock the data keys")?;
+    let keyring = Arc::new(keyring);
     // From here on a process that still runs under this name is shut out: only who can take its place gets here.
     let node = PgNode::start(store.clone(), name)
         .await
         .context("take the node's next incarnation")?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let engine = start_engine(settings, &node, &clock, &metrics, database, actors).await?;
+    let engine = start_engine(settings, &node, &clock, &metrics, threads).await?;
+    let sender = HttpSender::new(SenderParts {
+        keyring: Arc::clone(&keyring),
+        clock: Arc::clone(&clock),
+        grounds: Grounds::new(settings.environment, &[settings.http_addr, settings.admin_addr]),
+        runtime: threads.outgoing.handle().clone(),
+    });
+    let sender = sender.context("make what delivers webhooks")?;
+    let equipment = Equipment {
+        outbox: Arc::new(PgOutbox::new(&node)),
+        sender: Arc::new(sender.clone()),
+        clock: Arc::clone(&clock),
+        places: Places::new(MAX_UNDER_WAY),
+        chance: Arc::new(chance),
+        metrics: metrics.deliveries(),
+    };
+    let spawner = Spawner::Arbiters(vec![threads.deliveries.clone()]);
     Ok(Service {
         environment: settings.environment,
         gate: Arc::new(Gate::default()),
@@ -230,6 +269,8 @@ async fn assemble(
         trusted_proxies: settings.trusted_proxies.clone(),
         catalogue: load_catalogue(&store).await?,
         keyring,
+        deliveries: Deliveries::new(spawner, equipment),
+        sender,
         operator_token: secrets::operator_token(settings, directory.path())?,
         clock,
         metrics,
@@ -257,21 +298,25 @@ async fn start_engine(
     node: &PgNode,
     clock: &Arc<dyn Clock>,
     metrics: &Metrics,
-    database: &Runtime,
-    actors: ArbiterHandle,
+    threads: &Threads<'_>,
 ) -> anyhow::Result<Engine> {
-    let handle = database.handle().clone();
+    let handle = threads.database.handle().clone();
     #[allow(clippy::disallowed_methods)] // lanes live on the database's runtime
     let spawn = move |lane| drop(handle.spawn(lane));
     let parts = Parts {
         store: Arc::new(node.clone()),
         clock: Arc::clone(clock),
-        spawner: Spawner::Arbiters(vec![actors]),
+        spawner: Spawner::Arbiters(vec![threads.actors.clone()]),
         spawn: &spawn,
         lanes: settings.lanes,
         metrics: metrics.journal(),
     };
     Engine::start(parts).await.context("open the lanes")
+}
+
+/// From 0 to 1; what spreads attempts needs no better than the machine gives, and nought where it gives none.
+fn chance() -> f64 {
+    getrandom::u32().map_or(0.0, |random| f64::from(random) / f64::from(u32::MAX))
 }
 
 async fn load_register(environment: Environment, store: &PgStore) -> anyhow::Result<Register> {
@@ -358,6 +403,7 @@ async fn drain(service: &Service, listeners: &[ServerHandle; 2]) {
     service.engine.watch.close();
     service.gate.drain().await;
     service.engine.drain().await;
+    service.deliveries.drain().await;
     for listener in listeners {
         listener.stop(true).await;
     }

@@ -112,5 +112,9 @@ pub fn routes(config: &mut web::ServiceConfig) {
 async fn metrics(service: web::Data<Service>) -> HttpResponse {
     HttpResponse::Ok()
         .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
-        .body(service.metrics.render(&service.engine, &service.rate_limits))
+        .body(
+            service
+                .metrics
+                .render(&service.engine, &service.deliveries, &service.rate_limits),
+        )
 }
