@@ -3,11 +3,12 @@
 mod address;
 mod desk;
 mod resolver;
-pub(crate) mod sample;
+mod sample;
 mod sender;
 mod signature;
 mod url;
 
 pub(crate) use desk::keep_delivering;
-pub(crate) use sender::{HttpSender, SenderParts};
+pub(crate) use sample::sample;
+pub(crate) use sender::{HttpSender, Parcel, SenderParts};
 pub(crate) use url::{Grounds, MAX_URL_BYTES};

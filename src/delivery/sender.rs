@@ -114,11 +114,15 @@ impl HttpSender {
         })))
     }
 
-    /// Checks a URL that is about to be registered, and finds its host.
-    pub(crate) async fn check(&self, text: &str) -> Result<Url, RefusedUrl> {
+    /// Checks a URL that is about to be registered, with every address that its host has. One without an address may get
+    /// one: it is looked up again at each connection.
+    pub(crate) async fn check(&self, text: &str) -> Result<(), RefusedUrl> {
         let url = self.0.grounds.read(text)?;
-        self.0.reach(&url).await?;
-        Ok(url)
+        let found = tokio::time::timeout(ATTEMPT_LIMIT, self.0.reach(&url)).await;
+        match found {
+            Ok(Err(refused)) if refused != RefusedUrl::Unresolved => Err(refused),
+            _ => Ok(()),
+        }
     }
 
     /// Sends a parcel, at most for the time of an attempt; says how long it took.
@@ -182,8 +186,8 @@ impl Parts {
         let Ok(url) = self.grounds.read(&target.url) else {
             return Answered::not(Fault::Forbidden);
         };
-        let own_name = literal(&url).is_none() && url.port().is_some();
-        if own_name && let Err(error) = self.reach(&url).await {
+        // Connections are checked by host; that a port is not one of ours, here.
+        if self.grounds.is_own_port(&url) && let Err(error) = self.reach(&url).await {
             return Answered::not(fault_of(error));
         }
         let client = if url.scheme() == "https" {

@@ -66,6 +66,12 @@ impl Grounds {
         }
     }
 
+    /// Whether one of this program's listeners could be meant.
+    pub(super) fn is_own_port(&self, url: &Url) -> bool {
+        url.port_or_known_default()
+            .is_some_and(|port| self.own.contains(&port))
+    }
+
     /// Whether an address may be delivered to. In the sandbox this machine may, but for its own listeners.
     pub(super) fn admits(&self, address: IpAddr, port: Option<u16>) -> bool {
         let own = port.is_some_and(|port| self.own.contains(&port));

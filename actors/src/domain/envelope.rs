@@ -59,28 +59,9 @@ pub struct OrderTale {
     /// The order's number of this event, from 1 over all its events.
     #[schema(minimum = 1)]
     pub sequence: u32,
-    /// What is told of this kind of event alone.
-    #[serde(flatten)]
-    pub more: More,
-}
-
-/// A voucher of an order, without its code.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = EventVoucher)]
-pub struct ShownVoucher {
-    /// Its product.
-    pub product_id: ProductId,
-    /// The last day on which it is valid; null for ever.
-    #[schema(required, value_type = Option<Date>)]
-    #[serde(with = "day")]
-    pub expiry: Option<Date>,
-}
-
-/// What is told of one kind of event alone; the other fields are absent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Default, ToSchema)]
-pub struct More {
     /// Of `order.processing`: what it waits for, or null.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<PendingReason>)]
     pub pending_reason: Option<Option<PendingReason>>,
     /// Of `order.partially_delivered`: how many units are allocated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,10 +77,23 @@ pub struct More {
     pub by: Option<Actor>,
     /// Of `order.cancelled`: why, or null.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub reason: Option<Option<String>>,
     /// Of `order.refunded`: what came back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refund: Option<Refund>,
+}
+
+/// A voucher of an order, without its code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = EventVoucher)]
+pub struct ShownVoucher {
+    /// Its product.
+    pub product_id: ProductId,
+    /// The last day on which it is valid; null for ever.
+    #[schema(required, value_type = Option<Date>)]
+    #[serde(with = "day")]
+    pub expiry: Option<Date>,
 }
 
 /// Wallet credit that was returned.
@@ -177,7 +171,7 @@ impl EventBundle {
                 expiry: expiry(voucher),
             })
         });
-        Some(OrderTale {
+        let mut tale = OrderTale {
             order_id: self.order_id,
             status: self.status_at(step),
             total_amount: self.total.of(self.currency),
@@ -185,8 +179,16 @@ impl EventBundle {
             fulfilled_from: self.fulfilled_from,
             vouchers: vouchers.collect::<Option<_>>()?,
             sequence,
-            more: self.more(step),
-        })
+            pending_reason: None,
+            delivered: None,
+            pending: None,
+            failed: None,
+            by: None,
+            reason: None,
+            refund: None,
+        };
+        self.add(step, &mut tale);
+        Some(tale)
     }
 
     /// A commit may take an order through several states; each event tells the one that it stands for.
@@ -200,39 +202,34 @@ impl EventBundle {
         }
     }
 
-    fn more(&self, step: &Step) -> More {
+    /// What is told of this kind of event alone.
+    fn add(&self, step: &Step, tale: &mut OrderTale) {
         match step {
-            Step::Created | Step::Issued { .. } | Step::Delivered => More::default(),
-            Step::Processing => More {
-                pending_reason: Some(self.pending_reason),
-                ..More::default()
-            },
+            Step::Created | Step::Issued { .. } | Step::Delivered => {}
+            Step::Processing => tale.pending_reason = Some(self.pending_reason),
             Step::PartiallyDelivered {
                 delivered,
                 pending,
                 failed,
-            } => More {
-                delivered: Some(*delivered),
-                pending: Some(*pending),
-                failed: Some(*failed),
-                ..More::default()
-            },
-            Step::Cancelled { by, reason } => More {
-                by: Some(*by),
-                reason: Some(reason.clone()),
-                ..More::default()
-            },
+            } => {
+                tale.delivered = Some(*delivered);
+                tale.pending = Some(*pending);
+                tale.failed = Some(*failed);
+            }
+            Step::Cancelled { by, reason } => {
+                tale.by = Some(*by);
+                tale.reason = Some(reason.clone());
+            }
             Step::Refunded {
                 transaction_id,
                 amount,
-            } => More {
-                refund: Some(Refund {
+            } => {
+                tale.refund = Some(Refund {
                     transaction_id: *transaction_id,
                     amount: amount.of(self.currency),
                     currency: self.currency,
-                }),
-                ..More::default()
-            },
+                });
+            }
         }
     }
 

@@ -4,6 +4,7 @@ mod catalogue;
 mod credentials;
 mod money;
 mod orders;
+mod webhooks;
 
 use std::sync::LazyLock;
 
@@ -19,6 +20,7 @@ use crate::openapi::{self, About, Operation};
 const ORDERS: &str = "Orders";
 const CATALOGUE: &str = "Catalogue";
 const MONEY: &str = "Money";
+const EVENTS: &str = "Events";
 const ACCESS: &str = "Access";
 const SERVICE: &str = "Service";
 
@@ -26,6 +28,7 @@ const TAGS: &[(&str, &str)] = &[
     (CATALOGUE, "What can be ordered, and how much of it is there."),
     (ORDERS, "Placing orders, following them, retrieving their codes."),
     (MONEY, "What can be spent, and every movement of it."),
+    (EVENTS, "Being told what happens: webhooks, and the feed to catch up with."),
     (ACCESS, "Changing what opens all this."),
     (SERVICE, "What the machine tells anybody."),
 ];
@@ -92,6 +95,7 @@ fn operations() -> Vec<Operation> {
         money::get_payout(),
         credentials::rotate(),
     ];
+    all.extend(webhooks::operations());
     all.extend(openapi::anybodys(SERVICE));
     all
 }
