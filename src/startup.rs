@@ -26,8 +26,7 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info, warn};
-use vouchsafe_actors::delivery::places::{MAX_UNDER_WAY, Places};
-use vouchsafe_actors::delivery::{Deliveries, Equipment};
+use vouchsafe_actors::delivery::Deliveries;
 use vouchsafe_actors::domain::catalogue::Catalogue;
 use vouchsafe_actors::domain::clock::{Clock, SystemClock};
 use vouchsafe_actors::engine::{Engine, Parts};
@@ -37,7 +36,7 @@ use crate::access::environment::Environment;
 use crate::access::rate_limits::RateLimits;
 use crate::access::register::Register;
 use crate::cli::Exit;
-use crate::delivery::{Grounds, HttpSender, SenderParts, keep_delivering};
+use crate::delivery::{Grounds, HttpSender, SenderParts, equip, keep_delivering};
 use crate::housekeeping::{keep_house, keep_lease};
 use crate::http::Gate;
 use crate::keyring::Keyring;
@@ -46,7 +45,7 @@ use crate::postgres::{DataDir, Durability, PrivatePostgres};
 use crate::procurement::keep_buying;
 use crate::service::{CurrentCatalogue, Service};
 use crate::settings::ServeSettings;
-use crate::store::{PgNode, PgOutbox, PgStore};
+use crate::store::{PgNode, PgStore};
 use crate::telemetry::Telemetry;
 use crate::{admin, http, sandbox, secrets, trace};
 
@@ -244,21 +243,15 @@ async fn assemble(
         .context("take the node's next incarnation")?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let engine = start_engine(settings, &node, &clock, &metrics, threads).await?;
+    let grounds = Grounds::new(settings.environment, &[settings.http_addr, settings.admin_addr]);
     let sender = HttpSender::new(SenderParts {
         keyring: Arc::clone(&keyring),
         clock: Arc::clone(&clock),
-        grounds: Grounds::new(settings.environment, &[settings.http_addr, settings.admin_addr]),
+        grounds,
         runtime: threads.outgoing.handle().clone(),
     });
     let sender = sender.context("make what delivers webhooks")?;
-    let equipment = Equipment {
-        outbox: Arc::new(PgOutbox::new(&node)),
-        sender: Arc::new(sender.clone()),
-        clock: Arc::clone(&clock),
-        places: Places::new(MAX_UNDER_WAY),
-        chance: Arc::new(chance),
-        metrics: metrics.deliveries(),
-    };
+    let equipment = equip(&node, &sender, &clock, metrics.deliveries());
     let spawner = Spawner::Arbiters(vec![threads.deliveries.clone()]);
     Ok(Service {
         environment: settings.environment,
@@ -312,11 +305,6 @@ async fn start_engine(
         metrics: metrics.journal(),
     };
     Engine::start(parts).await.context("open the lanes")
-}
-
-/// From 0 to 1; what spreads attempts needs no better than the machine gives, and nought where it gives none.
-fn chance() -> f64 {
-    getrandom::u32().map_or(0.0, |random| f64::from(random) / f64::from(u32::MAX))
 }
 
 async fn load_register(environment: Environment, store: &PgStore) -> anyhow::Result<Register> {

@@ -17,6 +17,9 @@ pub(super) const DEFAULT_SHOWN: usize = 100;
 /// Most that are shown: all of a busy node, and still a page of a megabyte.
 pub(super) const MAX_SHOWN: usize = 10_000;
 
+/// The kinds of actors.
+const KINDS: [&str; 3] = ["wallet", "inventory", "delivery"];
+
 /// The live actors.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LiveActors)]
@@ -33,7 +36,7 @@ pub(super) struct Answer {
 #[derive(Serialize, ToSchema)]
 #[schema(as = ActorSum)]
 struct Sum {
-    /// `wallet` or `inventory`.
+    /// `wallet`, `inventory` or `delivery`.
     kind: &'static str,
     /// How many there are.
     actors: usize,
@@ -51,15 +54,15 @@ struct Sum {
 #[derive(Serialize, ToSchema)]
 #[schema(as = LiveActor)]
 struct Shown {
-    /// `wallet` or `inventory`.
+    /// `wallet`, `inventory` or `delivery`.
     kind: &'static str,
-    /// Whose it is: a partner, or a SKU as product and denomination.
+    /// Whose it is: a partner, a SKU as product and denomination, or an endpoint.
     key: String,
     #[serde(flatten)]
     reading: Reading,
 }
 
-/// `GET /actors`: sums of each kind, and the busiest first. `limit` 1 to 10,000, `kind` wallet or inventory.
+/// `GET /actors`: sums of each kind, and the busiest first. `limit` 1 to 10,000, `kind` wallet, inventory or delivery.
 pub(super) async fn list(
     service: web::Data<Service>,
     _operator: Operator,
@@ -74,8 +77,11 @@ pub(super) async fn list(
     let shelves = shelves
         .into_iter()
         .map(|(key, reading)| ("inventory", key.to_string(), reading));
+    let deliveries = service.deliveries.readings().into_iter();
+    let deliveries = deliveries.map(|(key, reading)| ("delivery", key.to_string(), reading));
     let all = wallets
         .chain(shelves)
+        .chain(deliveries)
         .map(|(kind, key, reading)| Shown { kind, key, reading });
     let all: Vec<Shown> = all
         .filter(|actor| kind.as_ref().is_none_or(|kind| actor.kind == kind))
@@ -84,10 +90,7 @@ pub(super) async fn list(
 }
 
 fn answer(mut all: Vec<Shown>, limit: usize) -> Answer {
-    let sums = ["wallet", "inventory"]
-        .map(|kind| sum(kind, &all))
-        .into_iter()
-        .collect();
+    let sums = KINDS.map(|kind| sum(kind, &all)).into_iter().collect();
     all.sort_by(|a, b| order_of(a).cmp(&order_of(b)));
     let has_more = all.len() > limit;
     all.truncate(limit);
@@ -150,8 +153,13 @@ fn read_query(request: &HttpRequest) -> Result<(usize, Option<String>), ApiError
                 limit =
                     number.ok_or_else(|| ApiError::invalid("limit", format!("expected 1 to {MAX_SHOWN}")))?;
             }
-            ("kind", "wallet" | "inventory") => kind = Some(value),
-            ("kind", _) => return Err(ApiError::invalid("kind", "expected wallet or inventory")),
+            ("kind", text) if KINDS.contains(&text) => kind = Some(value),
+            ("kind", _) => {
+                return Err(ApiError::invalid(
+                    "kind",
+                    "expected wallet, inventory or delivery",
+                ));
+            }
             _ => return Err(ApiError::invalid(name, "this list has no such parameter")),
         }
     }
@@ -192,6 +200,13 @@ mod tests {
             .iter()
             .map(|s| (s.kind, s.actors, s.mailbox_depth, s.handled))
             .collect();
-        assert_eq!(sums, [("wallet", 2, 2, 5), ("inventory", 2, 0, 14)]);
+        assert_eq!(
+            sums,
+            [
+                ("wallet", 2, 2, 5),
+                ("inventory", 2, 0, 14),
+                ("delivery", 0, 0, 0)
+            ]
+        );
     }
 }

@@ -18,6 +18,7 @@ mod products;
 mod stock;
 mod vendors;
 mod wallets;
+mod webhooks;
 
 use std::sync::LazyLock;
 
@@ -102,6 +103,10 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(resource("/payouts/{payout_id}/pay", "POST").route(post().to(payouts::pay)))
         .service(resource("/payouts/{payout_id}/reject", "POST").route(post().to(payouts::reject)))
         .service(resource("/payouts/{payout_id}/fail", "POST").route(post().to(payouts::fail)))
+        .service(resource("/webhooks", "GET").route(get().to(webhooks::list)))
+        .service(resource("/webhooks/{webhook_id}/enable", "POST").route(post().to(webhooks::enable)))
+        .service(resource("/deliveries", "GET").route(get().to(webhooks::deliveries)))
+        .service(resource("/deliveries/{delivery_id}/replay", "POST").route(post().to(webhooks::replay)))
         .service(resource("/actors", "GET").route(get().to(actors::list)))
         .service(resource("/audit", "GET").route(get().to(audit::list)))
         .default_service(web::to(http::no_route));

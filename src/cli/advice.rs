@@ -1,6 +1,6 @@
 //! What does somebody do next whose command was refused? The service says what is wrong, this which command helps.
 
-use super::id::{CREDENTIALS, ORDERS, PARTNERS, PAYOUTS};
+use super::id::{CREDENTIALS, DELIVERIES, ORDERS, PARTNERS, PAYOUTS, WEBHOOKS};
 use crate::errors::Code;
 
 const PRODUCTS: &str = "`vouchsafe product list` shows every product with its id";
@@ -9,11 +9,13 @@ const CATEGORIES: &str = "`vouchsafe category list` shows every category with it
 
 const ORDER: &str = "`vouchsafe order show ORDER_ID` shows where it stands, and how it came there";
 
-const BY_CODE: [(Code, &str); 12] = [
+const BY_CODE: [(Code, &str); 14] = [
     (Code::PartnerNotFound, PARTNERS),
     (Code::CredentialNotFound, CREDENTIALS),
     (Code::OrderNotFound, ORDERS),
     (Code::PayoutNotFound, PAYOUTS),
+    (Code::WebhookNotFound, WEBHOOKS),
+    (Code::DeliveryNotFound, DELIVERIES),
     (Code::ProductNotFound, PRODUCTS),
     (Code::OrderNotAwaitingApproval, ORDER),
     (Code::OrderNotCancellable, ORDER),

@@ -5,16 +5,21 @@
 
 use std::str::FromStr;
 
-use vouchsafe_actors::domain::ids::{CredentialId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId};
+use vouchsafe_actors::domain::ids::{
+    CredentialId, DeliveryId, EventId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId, WebhookId,
+};
 
 /// What ids begin with, and what they then name.
-const KINDS: [(&str, &str); 6] = [
+const KINDS: [(&str, &str); 9] = [
     (PartnerId::PREFIX, "a partner"),
     (CredentialId::PREFIX, "a credential"),
     (OrderId::PREFIX, "an order"),
     (VoucherId::PREFIX, "a voucher"),
     (TransactionId::PREFIX, "a transaction"),
     (PayoutId::PREFIX, "a payout"),
+    (EventId::PREFIX, "an event"),
+    (WebhookId::PREFIX, "a webhook endpoint"),
+    (DeliveryId::PREFIX, "a delivery"),
 ];
 
 /// Where partners are found.
@@ -28,6 +33,13 @@ pub(super) const ORDERS: &str = "`vouchsafe order list` shows the latest orders,
 
 /// Where payouts are found.
 pub(super) const PAYOUTS: &str = "`vouchsafe payout list` shows the latest payouts, and searches them";
+
+/// Where endpoints are found.
+pub(super) const WEBHOOKS: &str = "`vouchsafe webhook list` shows the latest endpoints, and searches them";
+
+/// Where deliveries are found.
+pub(super) const DELIVERIES: &str =
+    "`vouchsafe webhook deliveries` shows what failed or waits, and searches it";
 
 /// A partner's id.
 pub(super) fn partner(text: &str) -> Result<String, String> {
@@ -47,6 +59,16 @@ pub(super) fn order(text: &str) -> Result<String, String> {
 /// A payout's id.
 pub(super) fn payout(text: &str) -> Result<String, String> {
     checked::<PayoutId>(text, PayoutId::PREFIX, PAYOUTS)
+}
+
+/// An endpoint's id.
+pub(super) fn webhook(text: &str) -> Result<String, String> {
+    checked::<WebhookId>(text, WebhookId::PREFIX, WEBHOOKS)
+}
+
+/// A delivery's id.
+pub(super) fn delivery(text: &str) -> Result<String, String> {
+    checked::<DeliveryId>(text, DeliveryId::PREFIX, DELIVERIES)
 }
 
 fn checked<Id: FromStr>(text: &str, prefix: &str, look: &str) -> Result<String, String>

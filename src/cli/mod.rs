@@ -23,6 +23,7 @@ mod upload;
 mod vendor;
 mod verify;
 mod wallet;
+mod webhook;
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -62,6 +63,8 @@ pub enum Command {
     Order(order::OrderArgs),
     /// Payouts: look for them; say that they were paid, or were not.
     Payout(payout::PayoutArgs),
+    /// Webhooks: how partners' endpoints are doing, what failed, sending it again.
+    Webhook(webhook::WebhookArgs),
     /// The live actors, the busiest first.
     Actors(look::ActorsArgs),
     /// The operators' trail, newest first.
@@ -164,6 +167,7 @@ async fn dispatch(command: Command, nearby: &Nearby) -> anyhow::Result<Outcome> 
         Command::Wallet(args) => wallet::run(args.action, &admin(args.options)?).await,
         Command::Order(args) => order::run(args.action, &admin(args.options)?).await,
         Command::Payout(args) => payout::run(args.action, &admin(args.options)?).await,
+        Command::Webhook(args) => webhook::run(args.action, &admin(args.options)?).await,
         Command::Actors(args) => look::actors(&args.query, &admin(args.options)?).await,
         Command::Audit(args) => look::audit(&args.query, &admin(args.options)?).await,
         Command::Verify(args) => verify::run(args, &nearby.data_dir).await,

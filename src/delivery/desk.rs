@@ -39,12 +39,12 @@ pub(crate) async fn keep_delivering(service: &web::Data<Service>) {
 }
 
 /// A new endpoint is found by the next look.
-async fn ring(
-    service: &Service,
-    listening: &HashMap<PartnerId, Vec<WebhookId>>,
-    partners: &[PartnerId],
-) {
-    for webhook_id in partners.iter().filter_map(|partner| listening.get(partner)).flatten() {
+async fn ring(service: &Service, listening: &HashMap<PartnerId, Vec<WebhookId>>, partners: &[PartnerId]) {
+    for webhook_id in partners
+        .iter()
+        .filter_map(|partner| listening.get(partner))
+        .flatten()
+    {
         service.deliveries.wake(*webhook_id).await;
     }
 }

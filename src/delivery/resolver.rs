@@ -55,7 +55,10 @@ pub(super) fn system() -> LookUp {
     Arc::new(|host| {
         Box::pin(async move {
             let found = tokio::net::lookup_host((host.as_str(), 0)).await;
-            found.map_or_else(|_| Vec::new(), |found| found.map(|address| address.ip()).collect())
+            found.map_or_else(
+                |_| Vec::new(),
+                |found| found.map(|address| address.ip()).collect(),
+            )
         })
     })
 }

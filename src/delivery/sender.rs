@@ -137,7 +137,10 @@ impl HttpSender {
 
     /// Runs an attempt where connections live; it is broken off when nobody waits for it.
     #[allow(clippy::disallowed_methods)] // the one place that starts tasks on the runtime of connections
-    fn spawn(&self, attempt: impl Future<Output = Answered> + Send + 'static) -> StoreFuture<'static, Answered> {
+    fn spawn(
+        &self,
+        attempt: impl Future<Output = Answered> + Send + 'static,
+    ) -> StoreFuture<'static, Answered> {
         let task = AbortOnDrop(self.0.runtime.spawn(attempt));
         Box::pin(async move {
             let mut task = task;
@@ -187,7 +190,9 @@ impl Parts {
             return Answered::not(Fault::Forbidden);
         };
         // Connections are checked by host; that a port is not one of ours, here.
-        if self.grounds.is_own_port(&url) && let Err(error) = self.reach(&url).await {
+        if self.grounds.is_own_port(&url)
+            && let Err(error) = self.reach(&url).await
+        {
             return Answered::not(fault_of(error));
         }
         let client = if url.scheme() == "https" {

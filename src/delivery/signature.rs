@@ -31,9 +31,12 @@ pub(super) fn sign(id: &str, timestamp: i64, body: &[u8], keys: &[&[u8]]) -> Sig
         let mac = mac(key, &[id.as_bytes(), b".", timestamp.as_bytes(), b".", body]);
         format!("v1,{}", STANDARD.encode(mac))
     });
-    let ours = keys
-        .iter()
-        .map(|key| format!(",v1={}", hex::encode(mac(key, &[timestamp.as_bytes(), b".", body]))));
+    let ours = keys.iter().map(|key| {
+        format!(
+            ",v1={}",
+            hex::encode(mac(key, &[timestamp.as_bytes(), b".", body]))
+        )
+    });
     Signed {
         standard: standard.collect::<Vec<_>>().join(" "),
         ours: format!("t={timestamp}{}", ours.collect::<String>()),

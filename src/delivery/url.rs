@@ -25,7 +25,9 @@ pub(crate) enum RefusedUrl {
     NotAUrl,
     #[error("expected https")]
     NotSecure,
-    #[error("expected https; http is for receivers on this machine alone (localhost, 127.0.0.1, [::1]), and for the sandbox")]
+    #[error(
+        "expected https; http is for receivers on this machine alone (localhost, 127.0.0.1, [::1]), and for the sandbox"
+    )]
     NotSecureHere,
     #[error("expected no user, password or fragment")]
     TooMuch,
@@ -75,8 +77,7 @@ impl Grounds {
     /// Whether an address may be delivered to. In the sandbox this machine may, but for its own listeners.
     pub(super) fn admits(&self, address: IpAddr, port: Option<u16>) -> bool {
         let own = port.is_some_and(|port| self.own.contains(&port));
-        is_public(address)
-            || (self.environment == Environment::Sandbox && is_loopback(address) && !own)
+        is_public(address) || (self.environment == Environment::Sandbox && is_loopback(address) && !own)
     }
 
     /// Checks every address that a host was found at: one that is not public condemns all.

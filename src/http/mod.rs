@@ -73,15 +73,13 @@ pub fn routes(config: &mut web::ServiceConfig) {
                     resource("/webhooks/{webhook_id}", "DELETE").route(web::delete().to(webhooks::remove)),
                 )
                 .service(
-                    resource("/webhooks/{webhook_id}/rotate", "POST")
-                        .route(web::post().to(webhooks::rotate)),
+                    resource("/webhooks/{webhook_id}/rotate", "POST").route(web::post().to(webhooks::rotate)),
                 )
                 .service(
                     resource("/webhooks/{webhook_id}/test", "POST").route(web::post().to(webhooks::test)),
                 )
                 .service(
-                    resource("/webhooks/{webhook_id}/replay", "POST")
-                        .route(web::post().to(webhooks::replay)),
+                    resource("/webhooks/{webhook_id}/replay", "POST").route(web::post().to(webhooks::replay)),
                 )
                 .service(resource("/events", "GET").route(web::get().to(events::list)))
                 .service(resource("/credentials/rotate", "POST").route(web::post().to(credentials::rotate)))

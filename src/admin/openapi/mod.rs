@@ -7,6 +7,7 @@ mod payouts;
 mod stock;
 mod vendors;
 mod watch;
+mod webhooks;
 
 use std::sync::LazyLock;
 
@@ -24,6 +25,7 @@ const VENDORS: &str = "Vendors";
 const ORDERS: &str = "Orders";
 const PAYOUTS: &str = "Payouts";
 const STOCK: &str = "Stock";
+const WEBHOOKS: &str = "Webhooks";
 const WATCH: &str = "Watching";
 const SERVICE: &str = "Service";
 
@@ -42,6 +44,10 @@ const TAGS: &[(&str, &str)] = &[
     (
         STOCK,
         "Vouchers coming in, what became of them, taking them out of sale.",
+    ),
+    (
+        WEBHOOKS,
+        "How partners are told what happens, and what did not arrive.",
     ),
     (WATCH, "What happens inside, and who did what."),
     (SERVICE, "What the machine tells anybody."),
@@ -92,6 +98,7 @@ fn operations() -> Vec<Operation> {
     all.extend(orders::operations());
     all.extend(payouts::operations());
     all.extend(stock::operations());
+    all.extend(webhooks::operations());
     all.extend(watch::operations());
     all.extend(openapi::anybodys(SERVICE));
     all

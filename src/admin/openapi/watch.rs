@@ -32,7 +32,11 @@ fn actors() -> Operation {
             "How many are shown.",
             integer(1, MAX_SHOWN, DEFAULT_SHOWN),
         )
-        .query("kind", "Only those of this kind.", word(["wallet", "inventory"]))
+        .query(
+            "kind",
+            "Only those of this kind.",
+            word(["wallet", "inventory", "delivery"]),
+        )
         .answers(Answer::of::<Actors>(
             200,
             "The actors.",

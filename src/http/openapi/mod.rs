@@ -28,7 +28,10 @@ const TAGS: &[(&str, &str)] = &[
     (CATALOGUE, "What can be ordered, and how much of it is there."),
     (ORDERS, "Placing orders, following them, retrieving their codes."),
     (MONEY, "What can be spent, and every movement of it."),
-    (EVENTS, "Being told what happens: webhooks, and the feed to catch up with."),
+    (
+        EVENTS,
+        "Being told what happens: webhooks, and the feed to catch up with.",
+    ),
     (ACCESS, "Changing what opens all this."),
     (SERVICE, "What the machine tells anybody."),
 ];

@@ -22,7 +22,8 @@ pub(super) fn operations() -> [Operation; 7] {
 }
 
 fn put() -> Operation {
-    let request = json!({ "url": "https://shop.example/vouchsafe", "events": ["order.delivered", "order.refunded"] });
+    let request =
+        json!({ "url": "https://shop.example/vouchsafe", "events": ["order.delivered", "order.refunded"] });
     signed(HttpMethod::Post, "/webhooks", "putWebhook")
         .says(
             EVENTS,

@@ -175,10 +175,7 @@ pub async fn remove(
 }
 
 /// A new secret, and the same sealed.
-async fn new_secret(
-    service: &Service,
-    webhook_id: WebhookId,
-) -> Result<(WebhookSecret, Vec<u8>), ApiError> {
+async fn new_secret(service: &Service, webhook_id: WebhookId) -> Result<(WebhookSecret, Vec<u8>), ApiError> {
     let unavailable = |error: &dyn std::fmt::Display| {
         tracing::error!(%error, "a webhook's secret cannot be made");
         ApiError::unavailable()

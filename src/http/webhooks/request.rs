@@ -184,22 +184,35 @@ mod tests {
                 r#"{"url":"https://a.example/","events":null,"enabled":null,"description":null,"webhook_id":null}"#,
                 None,
             ),
-            (r#"{"url":"https://a.example/","events":[]}"#, Some(Code::ValidationFailed)),
+            (
+                r#"{"url":"https://a.example/","events":[]}"#,
+                Some(Code::ValidationFailed),
+            ),
             (
                 r#"{"url":"https://a.example/","events":["order.lost"]}"#,
                 Some(Code::ValidationFailed),
             ),
             (r#"{"url":1}"#, Some(Code::ValidationFailed)),
             ("{}", Some(Code::ValidationFailed)),
-            (r#"{"url":"https://a.example/","secret":"x"}"#, Some(Code::ValidationFailed)),
+            (
+                r#"{"url":"https://a.example/","secret":"x"}"#,
+                Some(Code::ValidationFailed),
+            ),
             (
                 r#"{"url":"https://a.example/","webhook_id":"wh_1"}"#,
                 Some(Code::ValidationFailed),
             ),
-            (r#"{"url":"https://a.example/","description":"a\nb"}"#, Some(Code::ValidationFailed)),
+            (
+                r#"{"url":"https://a.example/","description":"a\nb"}"#,
+                Some(Code::ValidationFailed),
+            ),
             ("", Some(Code::MalformedRequest)),
         ] {
-            assert_eq!(parse(body.as_bytes()).err().map(|error| error.code), refused, "{body}");
+            assert_eq!(
+                parse(body.as_bytes()).err().map(|error| error.code),
+                refused,
+                "{body}"
+            );
         }
     }
 

@@ -25,7 +25,12 @@ impl Vault {
     }
 
     /// Opens a value of this owner; `None` if it was altered, is another's, or its key is not loaded.
-    pub(super) fn open_bound(&self, context: &[u8], owner: Uuid, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    pub(super) fn open_bound(
+        &self,
+        context: &[u8],
+        owner: Uuid,
+        sealed: &[u8],
+    ) -> Option<Zeroizing<Vec<u8>>> {
         let (key_id, rest) = sealed.split_first_chunk::<KEY_BYTES>()?;
         let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_BYTES>()?;
         let key_id = KeyId(i32::from_be_bytes(*key_id));

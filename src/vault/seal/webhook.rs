@@ -32,7 +32,9 @@ impl std::fmt::Debug for WebhookSecret {
 
 /// Why a sealed secret does not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the secret of a webhook does not open: it was altered, belongs to another, or its data key is not loaded")]
+#[error(
+    "the secret of a webhook does not open: it was altered, belongs to another, or its data key is not loaded"
+)]
 pub struct OpenWebhookSecretError;
 
 impl WebhookSecret {
@@ -64,7 +66,11 @@ impl Vault {
     ///
     /// # Errors
     /// [`SealError`].
-    pub fn seal_webhook_secret(&self, webhook_id: Uuid, secret: &WebhookSecret) -> Result<Vec<u8>, SealError> {
+    pub fn seal_webhook_secret(
+        &self,
+        webhook_id: Uuid,
+        secret: &WebhookSecret,
+    ) -> Result<Vec<u8>, SealError> {
         self.seal_bound(WEBHOOK_CONTEXT, webhook_id, &secret.0)
     }
 
