@@ -121,6 +121,7 @@ pub enum Ending {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(
+    as = DeliveryFault,
     description = "Why an attempt got no answer: `timeout` (none within five seconds), `unresolved` (the host has no \
     address), `forbidden` (an address that is not public), `tls` (no certificate that is trusted), `connection` (refused, \
     reset or broken), `unreadable` (what came is no HTTP), `internal` (a fault on this side)."
@@ -144,6 +145,7 @@ pub enum Fault {
 
 /// One attempt, as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DeliveryAttempt)]
 pub struct Attempt {
     /// When it began.
     #[serde(with = "super::moment")]

@@ -46,6 +46,7 @@ pub(in crate::http) struct WebhookRequest {
 
 /// How a new secret takes over.
 #[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = WebhookRotateRequest)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct RotateRequest {
     /// For how long the former secret signs, too, in seconds; a day unless it is said.
@@ -56,6 +57,7 @@ pub(in crate::http) struct RotateRequest {
 
 /// What a test sends.
 #[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = WebhookTestRequest)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct TestRequest {
     /// A sample of which event; `order.delivered` unless it is said.
@@ -65,6 +67,7 @@ pub(in crate::http) struct TestRequest {
 
 /// What is sent again: one event, or those of a span of time.
 #[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = WebhookReplayRequest)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ReplayRequest {
     /// One event.
