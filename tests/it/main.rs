@@ -53,6 +53,7 @@ mod revocations;
 mod rotation;
 mod routes;
 mod scopes;
+mod shared_deliveries;
 mod shelves;
 mod shutdown;
 mod signatures;

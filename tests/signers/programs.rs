@@ -14,12 +14,13 @@ use crate::service::Instance;
 pub(crate) const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/partner");
 
 /// What has to be installed for a program; a test does without none of them.
-const PACKAGES: [(&str, &str); 7] = [
+const PACKAGES: [(&str, &str); 8] = [
     ("bash", "bash"),
     ("curl", "curl"),
     ("openssl", "openssl"),
     ("python3", "Python 3"),
     ("node", "Node.js 18 or later"),
+    ("npm", "npm"),
     ("java", "a JDK, 17 or later"),
     ("javac", "a JDK, 17 or later"),
 ];

@@ -151,7 +151,11 @@ fn the_libraries_of_standard_webhooks_accept_what_is_sent() {
 #[test]
 fn both_signatures_of_a_vector_are_those_that_are_sent() {
     for vector in vectors().into_iter().filter(|vector| vector.genuine) {
-        assert!(vector.x_signature.starts_with(&format!("t={},v1=", vector.webhook_timestamp)));
+        assert!(
+            vector
+                .x_signature
+                .starts_with(&format!("t={},v1=", vector.webhook_timestamp))
+        );
         let count = |text: &str| text.matches("v1").count();
         assert_eq!(count(&vector.x_signature), count(&vector.webhook_signature));
     }
@@ -165,7 +169,9 @@ fn javascript_library() -> PathBuf {
     if !home.join("node_modules/standardwebhooks").exists() {
         std::fs::create_dir_all(&home).unwrap();
         let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&home).arg(LIBRARY);
+        npm.args(["install", "--no-audit", "--no-fund", "--prefix"])
+            .arg(&home)
+            .arg(LIBRARY);
         let needed = "npm is needed, and its registry within reach: install npm, or run ./dev test";
         let output = npm.output().unwrap_or_else(|error| panic!("{needed} ({error})"));
         let complained = String::from_utf8_lossy(&output.stderr);

@@ -274,6 +274,8 @@ impl Queue {
             return;
         }
         self.has_read(read_to);
+        // Nothing waits that could be tried: what comes next is, and one more failure is enough.
+        self.health.failures = FAILING_AFTER - 1;
     }
 
     fn earliest(&self) -> Duration {

@@ -37,11 +37,7 @@ pub(super) const PAGES: [(&str, &str, &str); 11] = [
     ("orders.md", "Orders", partner_docs!("orders.md")),
     ("lists.md", "Lists", partner_docs!("lists.md")),
     ("payouts.md", "Payouts", partner_docs!("payouts.md")),
-    (
-        "webhooks.md",
-        "Webhooks and events",
-        partner_docs!("webhooks.md"),
-    ),
+    ("webhooks.md", "Webhooks and events", partner_docs!("webhooks.md")),
     ("errors.md", "Errors", partner_docs!("errors.md")),
     ("limits.md", "Limits", partner_docs!("limits.md")),
     ("versioning.md", "Versioning", partner_docs!("versioning.md")),
@@ -62,7 +58,11 @@ pub(super) const FILES: [(&str, &str, &str); 14] = [
     ),
     ("receivers/verify.sh", TEXT, partner_docs!("receivers/verify.sh")),
     ("receivers/verify.py", TEXT, partner_docs!("receivers/verify.py")),
-    ("receivers/verify.mjs", TEXT, partner_docs!("receivers/verify.mjs")),
+    (
+        "receivers/verify.mjs",
+        TEXT,
+        partner_docs!("receivers/verify.mjs"),
+    ),
     (
         "receivers/Verify.java",
         TEXT,

@@ -128,7 +128,11 @@ fn the_signers_are_shown_as_they_are() {
 /// The table of the gaps, from the constants.
 fn gaps() -> String {
     let spoken = |seconds: u64| {
-        let parts = [(seconds / 3_600, "h"), (seconds / 60 % 60, "min"), (seconds % 60, "s")];
+        let parts = [
+            (seconds / 3_600, "h"),
+            (seconds / 60 % 60, "min"),
+            (seconds % 60, "s"),
+        ];
         let parts = parts.iter().filter(|(count, _)| *count > 0);
         let parts: Vec<_> = parts.map(|(count, unit)| format!("{count} {unit}")).collect();
         parts.join(" ")
@@ -140,7 +144,11 @@ fn gaps() -> String {
         let gap = spoken(schedule::gap(attempts).as_secs());
         table += &format!("| {attempts} | {gap} |\n");
     }
-    table + &format!("| {longest} and more | {} |\n", spoken(schedule::LONGEST_GAP.as_secs()))
+    table
+        + &format!(
+            "| {longest} and more | {} |\n",
+            spoken(schedule::LONGEST_GAP.as_secs())
+        )
 }
 
 #[test]

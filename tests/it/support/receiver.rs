@@ -38,6 +38,7 @@ pub(crate) enum Mood {
 /// One request, as it came.
 #[derive(Debug, Clone)]
 pub(crate) struct Heard {
+    pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) text: String,
     pub(crate) at: Instant,
@@ -161,6 +162,7 @@ fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Heard>> {
     if reader.read_line(&mut line)? == 0 {
         return Ok(None);
     }
+    let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
     loop {
         line.clear();
         reader.read_line(&mut line)?;
@@ -173,6 +175,7 @@ fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Heard>> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     Ok(Some(Heard {
+        path,
         headers,
         text: String::from_utf8(body).unwrap(),
         at: Instant::now(),

@@ -211,6 +211,19 @@ fn what_is_over_its_time_while_it_fails_is_given_up_with_the_oldest() {
 }
 
 #[test]
+fn where_nothing_waits_any_more_the_next_event_is_tried_and_one_failure_is_enough() {
+    let mut queue = failing();
+    drop(queue.take_changes());
+    load(&mut queue, vec![], 7);
+    assert!(!queue.failing());
+    load(&mut queue, vec![event(8, 8), event(9, 9)], 9);
+    assert_eq!(tried(&mut queue, 60), [8], "one at a time");
+    refused(&mut queue, 8, 60);
+    assert!(queue.failing());
+    assert_eq!(queue.cursor(), 8, "the ninth is read again");
+}
+
+#[test]
 fn a_new_oldest_takes_over_how_far_the_gaps_have_grown() {
     let mut queue = failing();
     drop(queue.take_changes());
