@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -122,7 +121,7 @@ fn delivered(place: &Place) -> (String, Vec<Heard>) {
 fn the_libraries_of_standard_webhooks_accept_what_is_sent() {
     let place = Place::beside(service::shared());
     let (secret, heard) = delivered(&place);
-    let library = javascript_library();
+    let library = javascript_library(&place);
     let here = crate::HERE;
     for one in heard {
         let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
@@ -162,20 +161,15 @@ fn both_signatures_of_a_vector_are_those_that_are_sent() {
 }
 
 /// The library, from its registry: fetched once, and kept.
-fn javascript_library() -> PathBuf {
+fn javascript_library(place: &Place) -> PathBuf {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(LIBRARY);
     let lock = File::create(home.with_extension("lock")).unwrap();
     lock.lock().unwrap();
     if !home.join("node_modules/standardwebhooks").exists() {
         std::fs::create_dir_all(&home).unwrap();
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--prefix"])
-            .arg(&home)
-            .arg(LIBRARY);
-        let needed = "npm is needed, and its registry within reach: install npm, or run ./dev test";
-        let output = npm.output().unwrap_or_else(|error| panic!("{needed} ({error})"));
-        let complained = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{needed}\n{complained}");
+        let directory = home.to_str().unwrap();
+        let quiet = ["install", "--no-audit", "--no-fund", "--prefix"];
+        place.run("npm", &[&quiet[..], &[directory, LIBRARY]].concat(), "");
     }
     home
 }
