@@ -133,18 +133,30 @@ async fn run(endpoints: usize, hanging: usize, rate: usize) {
     let pause = Duration::from_secs_f64(per_round as f64 / rate as f64);
     let rounds = (SPAN.as_secs_f64() / pause.as_secs_f64()).ceil() as usize + 2;
     operator
-        .restock(&sale, (rounds + 1) * partners.len() * QUANTITY as usize, "2035-01-01")
+        .restock(
+            &sale,
+            (rounds + 1) * partners.len() * QUANTITY as usize,
+            "2035-01-01",
+        )
         .await;
     let begin = Instant::now();
     let orders = join_all(partners.iter_mut().map(|partner| order_on(partner, &sale, pause))).await;
-    let expected: usize = orders.iter().zip(&listening).map(|(orders, own)| orders * own * events).sum();
+    let expected: usize = orders
+        .iter()
+        .zip(&listening)
+        .map(|(orders, own)| orders * own * events)
+        .sum();
     while arrivals.lock().unwrap().len() < expected && begin.elapsed() < SPAN + PATIENCE {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     report(endpoints, hanging, rate, expected, begin, &arrivals);
 }
 
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // figures to be looked at
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss
+)] // figures to be looked at
 fn report(
     endpoints: usize,
     hanging: usize,
@@ -158,7 +170,10 @@ fn report(
     after.sort_unstable();
     let at = |part: f64| {
         let index = (after.len() as f64 * part) as usize;
-        after.get(index.min(after.len().saturating_sub(1))).copied().unwrap_or_default()
+        after
+            .get(index.min(after.len().saturating_sub(1)))
+            .copied()
+            .unwrap_or_default()
     };
     let last = arrivals.iter().map(|(at, _)| *at).max().unwrap_or(begin);
     println!(
@@ -173,7 +188,11 @@ fn report(
 #[tokio::main]
 async fn main() {
     let numbers: Vec<usize> = std::env::args().filter_map(|text| text.parse().ok()).collect();
-    let numbers = if numbers.is_empty() { vec![1, 100, 1_000] } else { numbers };
+    let numbers = if numbers.is_empty() {
+        vec![1, 100, 1_000]
+    } else {
+        numbers
+    };
     for endpoints in numbers {
         for rate in [5_000, 2_500] {
             run(endpoints, 0, rate).await;

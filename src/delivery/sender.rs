@@ -20,7 +20,7 @@ use vouchsafe_actors::domain::clock::Clock;
 use vouchsafe_actors::domain::delivery::{Answered, Fault, Letter, MAX_ANSWER_BYTES, Target};
 use vouchsafe_actors::store::StoreFuture;
 
-use super::resolver::{LookUp, Resolver, system};
+use super::resolver::{Resolver, system};
 use super::signature::{Signed, sign};
 use super::url::{Grounds, RefusedUrl, literal};
 use crate::keyring::Keyring;
@@ -40,7 +40,7 @@ const REST_PATIENCE: Duration = Duration::from_millis(500);
 const MARGIN: Duration = Duration::from_millis(20);
 
 /// The header of what is a test, in no feed.
-pub(crate) const TEST_HEADER: &str = "X-Vouchsafe-Test";
+const TEST_HEADER: &str = "X-Vouchsafe-Test";
 
 /// What a sender is made of.
 pub(crate) struct SenderParts {
@@ -80,13 +80,9 @@ impl HttpSender {
     /// A sender that looks addresses up as the machine does.
     ///
     /// # Errors
-    /// [`rustls::Error`] and [`reqwest::Error`] when no client can be made.
+    /// When no client can be made.
     pub(crate) fn new(parts: SenderParts) -> anyhow::Result<Self> {
-        Self::looking_up(parts, system())
-    }
-
-    fn looking_up(parts: SenderParts, look_up: LookUp) -> anyhow::Result<Self> {
-        let resolver = Resolver::new(parts.grounds.clone(), look_up);
+        let resolver = Resolver::new(parts.grounds.clone(), system());
         let client = |scheme: &str| -> anyhow::Result<Client> {
             let builder = outgoing::client_for(scheme)?
                 .dns_resolver(Arc::new(resolver.clone()))

@@ -290,7 +290,7 @@ async fn actors_are_shown_the_busiest_first() {
         sums.iter()
             .map(|sum| sum["kind"].as_str().unwrap())
             .collect::<Vec<_>>(),
-        ["wallet", "inventory"]
+        ["wallet", "inventory", "delivery"]
     );
     let handled: Vec<_> = actors
         .iter()

@@ -8,6 +8,7 @@ use time::macros::datetime;
 
 use super::*;
 use crate::access::environment::Environment;
+use crate::delivery::resolver::LookUp;
 
 #[test]
 fn a_receiver_may_ask_for_seconds_or_for_a_moment() {
