@@ -110,10 +110,10 @@ codes! {
         "Check the id. Another partner's order is answered the same.";
     /// This partner has no such webhook endpoint.
     WebhookNotFound = 404 "WEBHOOK_NOT_FOUND" false
-        "Reserved: webhooks are not served yet.";
+        "Check the id; `GET /webhooks` lists yours. Another partner's endpoint is answered the same.";
     /// This partner has no such event.
     EventNotFound = 404 "EVENT_NOT_FOUND" false
-        "Reserved: the events feed is not served yet.";
+        "Check the id. An event is in your feed for 30 days; begin without `after` to read from the oldest.";
     /// This partner has no such payout.
     PayoutNotFound = 404 "PAYOUT_NOT_FOUND" false
         "Check the id; `GET /payouts` lists yours.";
@@ -174,6 +174,12 @@ codes! {
     /// The partner has as many live credentials as it may have; one has to end or be revoked first.
     CredentialLimitReached = 409 "CREDENTIAL_LIMIT_REACHED" false
         "Wait until an older credential ends, or have the operator revoke one.";
+    /// The partner has as many webhook endpoints as it may have.
+    WebhookLimitReached = 409 "WEBHOOK_LIMIT_REACHED" false
+        "Delete an endpoint that you no longer need; `GET /webhooks` lists them.";
+    /// There is no such delivery.
+    DeliveryNotFound = 404 "DELIVERY_NOT_FOUND" false
+        "Operators only: check the id. What was delivered at once has no delivery of its own.";
     /// The body is too large.
     PayloadTooLarge = 413 "PAYLOAD_TOO_LARGE" false
         "Send at most 262,144 bytes: split the order.";

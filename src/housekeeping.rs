@@ -83,6 +83,9 @@ async fn clear(service: &Service) {
         if let Err(error) = service.store.purge_expired_keys().await {
             warn!(%error, "old answers cannot be cleared away now");
         }
+        if let Err(error) = service.store.purge_deliveries().await {
+            warn!(%error, "old deliveries cannot be cleared away now");
+        }
     }
 }
 

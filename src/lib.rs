@@ -10,6 +10,7 @@ pub mod certification;
 mod change;
 pub mod cli;
 mod day;
+mod delivery;
 pub mod errors;
 pub mod housekeeping;
 pub mod http;

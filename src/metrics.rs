@@ -10,6 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
+use vouchsafe_actors::delivery::{Deliveries, DeliveryMetrics};
 use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::journal::JournalMetrics;
 use vouchsafe_actors::procurement::Procurement;
@@ -18,6 +19,7 @@ use vouchsafe_actors::supervisor::Total;
 use crate::access::limits::Class;
 use crate::access::rate_limits::RateLimits;
 use crate::errors::Code;
+use crate::store::Look;
 use crate::telemetry::Telemetry;
 
 /// Which actors a figure is about.
@@ -95,6 +97,10 @@ pub struct Metrics {
     drifts_open: Family<VendorLabels, Gauge>,
     reconciled_day: Family<VendorLabels, Gauge>,
     unreconciled: Family<VendorLabels, Counter>,
+    deliveries: DeliveryMetrics,
+    endpoints: Gauge,
+    failing_endpoints: Gauge,
+    backlog_seconds: Gauge,
 }
 
 impl Metrics {
@@ -121,6 +127,10 @@ impl Metrics {
             drifts_open: Family::default(),
             reconciled_day: Family::default(),
             unreconciled: Family::default(),
+            deliveries: DeliveryMetrics::default(),
+            endpoints: Gauge::default(),
+            failing_endpoints: Gauge::default(),
+            backlog_seconds: Gauge::default(),
         };
         metrics.register();
         telemetry.register(&mut metrics.registry);
@@ -168,6 +178,7 @@ impl Metrics {
         registry.register("vendor_answers_refused", refused, self.vendors.refused.clone());
         self.register_limits();
         self.register_reconciliation();
+        self.register_deliveries();
     }
 
     fn register_reconciliation(&mut self) {
@@ -183,6 +194,27 @@ impl Metrics {
             "reconciliations_failed",
             "Attempts to reconcile a day that failed",
             self.unreconciled.clone(),
+        );
+    }
+
+    fn register_deliveries(&mut self) {
+        let registry = &mut self.registry;
+        self.deliveries.register(registry);
+        registry.register(
+            "webhook_endpoints",
+            "Endpoints that are switched on",
+            self.endpoints.clone(),
+        );
+        registry.register(
+            "webhook_endpoints_failing",
+            "Endpoints of which only the oldest delivery is tried",
+            self.failing_endpoints.clone(),
+        );
+        registry.register_with_unit(
+            "webhook_backlog_age",
+            "Age of the oldest event that an endpoint which is switched on has not seen to",
+            Unit::Seconds,
+            self.backlog_seconds.clone(),
         );
     }
 
@@ -241,6 +273,21 @@ impl Metrics {
         self.vendors.clone()
     }
 
+    /// What deliveries count into.
+    #[must_use]
+    pub fn deliveries(&self) -> DeliveryMetrics {
+        self.deliveries.clone()
+    }
+
+    /// How endpoints stand, at a look.
+    pub fn saw_deliveries(&self, look: &Look) {
+        let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.endpoints.set(gauge(look.enabled));
+        self.failing_endpoints.set(gauge(look.failing));
+        let age = look.backlog_age.as_secs();
+        self.backlog_seconds.set(i64::try_from(age).unwrap_or(i64::MAX));
+    }
+
     /// An answer was given.
     pub fn answered(&self, listener: &'static str, method: &'static str, status: u16, seconds: f64) {
         self.answers
@@ -269,11 +316,18 @@ impl Metrics {
 
     /// The text that a Prometheus server reads.
     #[must_use]
-    pub fn render(&self, engine: &Engine, procurement: &Procurement, rate_limits: &RateLimits) -> String {
+    pub fn render(
+        &self,
+        engine: &Engine,
+        procurement: &Procurement,
+        deliveries: &Deliveries,
+        rate_limits: &RateLimits,
+    ) -> String {
         self.read_limits(rate_limits);
         self.read_actors("wallet", engine.wallets.total());
         self.read_actors("inventory", engine.inventory.total());
         self.read_actors("procurement", procurement.total());
+        self.read_actors("delivery", deliveries.total());
         self.under_way
             .set(i64::try_from(engine.under_way()).unwrap_or(i64::MAX));
         let mut text = String::new();

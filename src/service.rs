@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use vouchsafe_actors::delivery::Deliveries;
 use vouchsafe_actors::domain::catalogue::{Assortment, Catalogue};
 use vouchsafe_actors::domain::clock::Clock;
 use vouchsafe_actors::domain::product::Product;
@@ -13,6 +14,7 @@ use crate::access::environment::Environment;
 use crate::access::rate_limits::RateLimits;
 use crate::access::register::{PartnerAccess, Register};
 use crate::certification::Watch;
+use crate::delivery::HttpSender;
 use crate::http::Gate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
@@ -43,6 +45,9 @@ pub struct Service {
     pub catalogue: Arc<CurrentCatalogue>,
     /// Seals and opens codes.
     pub keyring: Arc<Keyring>,
+    /// Tells partners of their events.
+    pub deliveries: Deliveries,
+    pub(crate) sender: HttpSender,
     /// The SHA-256 of the operator's token.
     pub operator_token: crate::admin::OperatorToken,
     /// Whether partners see reconciliations.

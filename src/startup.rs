@@ -26,6 +26,7 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info, warn};
+use vouchsafe_actors::delivery::Deliveries;
 use vouchsafe_actors::domain::catalogue::Catalogue;
 use vouchsafe_actors::domain::clock::{Clock, SystemClock};
 use vouchsafe_actors::engine::{Engine, Parts};
@@ -37,6 +38,7 @@ use crate::access::rate_limits::RateLimits;
 use crate::access::register::Register;
 use crate::certification::{Watch, keeper};
 use crate::cli::Exit;
+use crate::delivery::{Grounds, HttpSender, SenderParts, equip, keep_delivering};
 use crate::housekeeping::{keep_house, keep_lease};
 use crate::http::Gate;
 use crate::keyring::Keyring;
@@ -61,6 +63,9 @@ const DATABASE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Threads of the runtime that the database's work lives on: the lanes wait more than they work.
 const DATABASE_THREADS: usize = 2;
+
+/// Threads that speak to receivers of webhooks: signing and sending, some 100 µs each.
+const OUTGOING_THREADS: usize = 2;
 
 /// Threads that serve operators.
 const ADMIN_WORKERS: usize = 1;
@@ -99,14 +104,23 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
         .build()
         .context("start the database's runtime")?;
     let metrics = Metrics::new(telemetry);
+    let outgoing = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(OUTGOING_THREADS)
+        .thread_name("webhooks")
+        .enable_all()
+        .build()
+        .context("start the runtime of outgoing connections")?;
     let system = actix_web::rt::System::new();
-    // Vendors' answers take their time to be read and sealed: wallets and shelves do not wait for that.
-    let arbiters = [actix_rt::Arbiter::new(), actix_rt::Arbiter::new()];
-    let [actors, buyers] = arbiters.each_ref().map(actix_rt::Arbiter::handle);
+    // Vendors' answers take their time to be read and sealed, and deliveries are many: what decides orders does not stand in
+    // line with them.
+    let arbiters = [(); 3].map(|()| actix_rt::Arbiter::new());
+    let [actors, buyers, deliveries] = arbiters.each_ref().map(actix_rt::Arbiter::handle);
     let threads = Threads {
         database: &database,
+        outgoing: &outgoing,
         actors,
         buyers,
+        deliveries,
     };
     let served = system.block_on(serve_on(settings, &directory, options, threads, metrics));
     // Actors end before the database's runtime, so that none of them asks a store that is gone.
@@ -116,6 +130,7 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
             .join()
             .map_err(|_| anyhow::anyhow!("an actors' thread panicked"))?;
     }
+    outgoing.shutdown_timeout(Duration::from_secs(1));
     database.shutdown_timeout(Duration::from_secs(1));
     match (served?, private) {
         // Its guard ends it as soon as this process has gone.
@@ -133,10 +148,14 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
 struct Threads<'a> {
     /// The database's.
     database: &'a Runtime,
+    /// Connections to partners' endpoints.
+    outgoing: &'a Runtime,
     /// Wallets and shelves.
     actors: ArbiterHandle,
     /// Procurement.
     buyers: ArbiterHandle,
+    /// Deliveries.
+    deliveries: ArbiterHandle,
 }
 
 /// How serving ended.
@@ -193,6 +212,7 @@ async fn serve_on(
         () = keep_house(&service) => true,
         () = service.procurement.keep_looking() => true,
         () = keep_reconciling(&service) => true,
+        () = keep_delivering(&service) => true,
     };
     if superseded {
         error!("a later start of this node has taken over; this process ends");
@@ -231,18 +251,14 @@ async fn assemble(
     let keyring = Keyring::open(store.clone(), master_key)
         .await
         .context("unlock the data keys")?;
+    let keyring = Arc::new(keyring);
     // From here on a process that still runs under this name is shut out: only who can take its place gets here.
     let node = PgNode::start(store.clone(), name)
         .await
         .context("take the node's next incarnation")?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let Threads {
-        database,
-        actors,
-        buyers,
-    } = threads;
-    let engine = start_engine(settings, &node, &clock, &metrics, database, actors).await?;
-    let (engine, keyring) = (Arc::new(engine), Arc::new(keyring));
+    let engine = start_engine(settings, &node, &clock, &metrics, &threads).await?;
+    let engine = Arc::new(engine);
     let catalogue = Arc::new(load_catalogue(&store).await?);
     let purchasing = Purchasing::new(
         &node,
@@ -251,7 +267,16 @@ async fn assemble(
         Arc::clone(&clock),
         metrics.vendors(),
     );
-    let buyers = Spawner::Arbiters(vec![buyers]);
+    let buyers = Spawner::Arbiters(vec![threads.buyers]);
+    let sender = HttpSender::new(SenderParts {
+        keyring: Arc::clone(&keyring),
+        clock: Arc::clone(&clock),
+        grounds: Grounds::new(settings.environment, &[settings.http_addr, settings.admin_addr]),
+        runtime: threads.outgoing.handle().clone(),
+    });
+    let sender = sender.context("make what delivers webhooks")?;
+    let equipment = equip(&node, &sender, &clock, metrics.deliveries());
+    let deliveries = Spawner::Arbiters(vec![threads.deliveries]);
     Ok(Service {
         procurement: Procurement::new(buyers, Arc::clone(&engine), Arc::new(purchasing)),
         environment: settings.environment,
@@ -262,6 +287,8 @@ async fn assemble(
         trusted_proxies: settings.trusted_proxies.clone(),
         catalogue,
         keyring,
+        deliveries: Deliveries::new(deliveries, equipment),
+        sender,
         operator_token,
         reconciliation_preview: settings.reconciliation_preview,
         clock,
@@ -291,16 +318,15 @@ async fn start_engine(
     node: &PgNode,
     clock: &Arc<dyn Clock>,
     metrics: &Metrics,
-    database: &Runtime,
-    actors: ArbiterHandle,
+    threads: &Threads<'_>,
 ) -> anyhow::Result<Engine> {
-    let handle = database.handle().clone();
+    let handle = threads.database.handle().clone();
     #[allow(clippy::disallowed_methods)] // lanes live on the database's runtime
     let spawn = move |lane| drop(handle.spawn(lane));
     let parts = Parts {
         store: Arc::new(node.clone()),
         clock: Arc::clone(clock),
-        spawner: Spawner::Arbiters(vec![actors]),
+        spawner: Spawner::Arbiters(vec![threads.actors.clone()]),
         spawn: &spawn,
         lanes: settings.lanes,
         metrics: metrics.journal(),
@@ -396,6 +422,7 @@ async fn drain(service: &Service, listeners: &[ServerHandle; 2]) {
     if let Some(watch) = &service.certification {
         keeper::write_down(service, watch).await;
     }
+    service.deliveries.drain().await;
     for listener in listeners {
         listener.stop(true).await;
     }

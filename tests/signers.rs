@@ -1,5 +1,5 @@
-//! Does what the partner documentation shows work as it stands there? The signers of five languages, the commands of its
-//! pages and the Postman collection, run against the test vectors and a real service.
+//! Does what the partner documentation shows work as it stands there? The signers and receivers of five languages, the
+//! commands of its pages and the Postman collection, run against the test vectors and a real service.
 //!
 //! What runs them is part of the tests: a program that is missing fails them and says what to install.
 
@@ -20,6 +20,17 @@ mod patience;
 mod postman;
 #[path = "signers/programs.rs"]
 mod programs;
+#[path = "contract/python.rs"]
+#[allow(dead_code, reason = "shared with other suites")]
+mod python;
+#[path = "it/support/receiver.rs"]
+#[allow(dead_code, reason = "shared with other suites")]
+mod receiver;
+#[path = "signers/receivers.rs"]
+mod receivers;
+#[path = "../docs/partner/receivers/verify.rs"]
+#[allow(dead_code, unreachable_pub, reason = "a program of its own")]
+mod rust_receiver;
 #[path = "../docs/partner/signers/sign.rs"]
 #[allow(dead_code, unreachable_pub, reason = "a program of its own")]
 mod rust_signer;
@@ -36,6 +47,9 @@ use vouchsafe::access::signature;
 
 use crate::languages::languages;
 use crate::programs::{DOCS, Place};
+
+/// What the tests run beside the documentation's own programs.
+const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/signers");
 
 /// The smallest order of the sandbox.
 const ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
+use crate::delivery::bell::Bell;
 use crate::domain::clock::Clock;
 use crate::inventory::Inventory;
 use crate::journal::{Journal, JournalMetrics, Spawn};
@@ -47,6 +48,8 @@ pub struct Engine {
     pub watch: Arc<Watch>,
     /// What vendors said last.
     pub last_words: LastWords,
+    /// Whose events were committed a moment ago.
+    pub bell: Arc<Bell>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) journal: Journal,
     pub(crate) admission: Arc<Semaphore>,
@@ -64,13 +67,15 @@ impl Engine {
         for lane in 0..parts.lanes {
             lanes.push(parts.store.open_lane(lane).await?);
         }
+        let bell = Arc::<Bell>::default();
         Ok(Self {
             wallets: Wallets::new(parts.spawner.clone(), Arc::clone(&parts.store)),
             inventory: Inventory::new(parts.spawner, Arc::clone(&parts.store)),
             watch: Watch::new(),
             last_words: LastWords::default(),
             keys: Keys::new(Arc::clone(&parts.clock)),
-            journal: Journal::start(lanes, parts.metrics, parts.spawn),
+            journal: Journal::start(lanes, parts.metrics, Arc::clone(&bell), parts.spawn),
+            bell,
             admission: Arc::new(Semaphore::new(MAX_ADMITTED as usize)),
             store: parts.store,
             clock: parts.clock,

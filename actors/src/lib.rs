@@ -1,5 +1,6 @@
 //! The engine of Vouchsafe: it decides orders in memory and makes them durable in group commits.
 
+pub mod delivery;
 pub mod domain;
 pub mod engine;
 pub mod flows;

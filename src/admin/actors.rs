@@ -18,7 +18,7 @@ pub(super) const DEFAULT_SHOWN: usize = 100;
 pub(super) const MAX_SHOWN: usize = 10_000;
 
 /// The kinds of actors.
-pub(super) const KINDS: [&str; 3] = ["wallet", "inventory", "procurement"];
+pub(super) const KINDS: [&str; 4] = ["wallet", "inventory", "procurement", "delivery"];
 
 /// The live actors.
 #[derive(Serialize, ToSchema)]
@@ -36,7 +36,7 @@ pub(super) struct Answer {
 #[derive(Serialize, ToSchema)]
 #[schema(as = ActorSum)]
 struct Sum {
-    /// `wallet`, `inventory` or `procurement`.
+    /// `wallet`, `inventory`, `procurement` or `delivery`.
     kind: &'static str,
     /// How many there are.
     actors: usize,
@@ -54,15 +54,15 @@ struct Sum {
 #[derive(Serialize, ToSchema)]
 #[schema(as = LiveActor)]
 struct Shown {
-    /// `wallet`, `inventory` or `procurement`.
+    /// `wallet`, `inventory`, `procurement` or `delivery`.
     kind: &'static str,
-    /// Whose it is: a partner, a SKU as product and denomination, or a vendor.
+    /// Whose it is: a partner, a SKU as product and denomination, a vendor, or an endpoint.
     key: String,
     #[serde(flatten)]
     reading: Reading,
 }
 
-/// `GET /actors`: sums of each kind, and the busiest first. `limit` 1 to 10,000, `kind` wallet, inventory or procurement.
+/// `GET /actors`: sums of each kind, and the busiest first. `limit` 1 to 10,000, `kind` one of [`KINDS`].
 pub(super) async fn list(
     service: web::Data<Service>,
     _operator: Operator,
@@ -77,13 +77,14 @@ pub(super) async fn list(
     let shelves = shelves
         .into_iter()
         .map(|(key, reading)| ("inventory", key.to_string(), reading));
-    let vendors = service.procurement.readings();
-    let vendors = vendors
-        .into_iter()
-        .map(|(key, reading)| ("procurement", key.to_string(), reading));
+    let vendors = service.procurement.readings().into_iter();
+    let vendors = vendors.map(|(key, reading)| ("procurement", key.to_string(), reading));
+    let deliveries = service.deliveries.readings().into_iter();
+    let deliveries = deliveries.map(|(key, reading)| ("delivery", key.to_string(), reading));
     let all = wallets
         .chain(shelves)
         .chain(vendors)
+        .chain(deliveries)
         .map(|(kind, key, reading)| Shown { kind, key, reading });
     let all: Vec<Shown> = all
         .filter(|actor| kind.as_ref().is_none_or(|kind| actor.kind == kind))
@@ -205,7 +206,8 @@ mod tests {
             [
                 ("wallet", 2, 2, 5),
                 ("inventory", 2, 0, 14),
-                ("procurement", 0, 0, 0)
+                ("procurement", 0, 0, 0),
+                ("delivery", 0, 0, 0)
             ]
         );
     }

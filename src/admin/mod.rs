@@ -21,6 +21,7 @@ mod reconciliation;
 mod stock;
 mod vendors;
 mod wallets;
+mod webhooks;
 
 use std::sync::LazyLock;
 
@@ -120,6 +121,10 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(
             resource("/drifts/{drift_id}/resolve", "POST").route(post().to(reconciliation::drifts::resolve)),
         )
+        .service(resource("/webhooks", "GET").route(get().to(webhooks::list)))
+        .service(resource("/webhooks/{webhook_id}/enable", "POST").route(post().to(webhooks::enable)))
+        .service(resource("/deliveries", "GET").route(get().to(webhooks::deliveries)))
+        .service(resource("/deliveries/{delivery_id}/replay", "POST").route(post().to(webhooks::replay)))
         .service(resource("/actors", "GET").route(get().to(actors::list)))
         .service(resource("/audit", "GET").route(get().to(audit::list)))
         .default_service(web::to(http::no_route));
@@ -130,9 +135,10 @@ pub fn routes(config: &mut web::ServiceConfig) {
 async fn metrics(service: web::Data<Service>) -> HttpResponse {
     HttpResponse::Ok()
         .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
-        .body(
-            service
-                .metrics
-                .render(&service.engine, &service.procurement, &service.rate_limits),
-        )
+        .body(service.metrics.render(
+            &service.engine,
+            &service.procurement,
+            &service.deliveries,
+            &service.rate_limits,
+        ))
 }

@@ -1,6 +1,6 @@
 //! What does somebody do next whose command was refused? The service says what is wrong, this which command helps.
 
-use super::id::{CREDENTIALS, DRIFTS, ORDERS, PARTNERS, PAYOUTS};
+use super::id::{CREDENTIALS, DELIVERIES, DRIFTS, ORDERS, PARTNERS, PAYOUTS, WEBHOOKS};
 use crate::errors::Code;
 
 const PRODUCTS: &str = "`vouchsafe product list` shows every product with its id";
@@ -11,11 +11,13 @@ const VENDORS: &str = "`vouchsafe vendor list` shows every vendor, and how it is
 
 const ORDER: &str = "`vouchsafe order show ORDER_ID` shows where it stands, and how it came there";
 
-const BY_CODE: [(Code, &str); 14] = [
+const BY_CODE: [(Code, &str); 16] = [
     (Code::PartnerNotFound, PARTNERS),
     (Code::CredentialNotFound, CREDENTIALS),
     (Code::OrderNotFound, ORDERS),
     (Code::PayoutNotFound, PAYOUTS),
+    (Code::WebhookNotFound, WEBHOOKS),
+    (Code::DeliveryNotFound, DELIVERIES),
     (Code::ProductNotFound, PRODUCTS),
     (Code::DriftNotFound, DRIFTS),
     (

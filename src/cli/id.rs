@@ -6,11 +6,12 @@
 use std::str::FromStr;
 
 use vouchsafe_actors::domain::ids::{
-    CredentialId, DriftId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId,
+    CredentialId, DeliveryId, DriftId, EventId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId,
+    WebhookId,
 };
 
 /// What ids begin with, and what they then name.
-const KINDS: [(&str, &str); 7] = [
+const KINDS: [(&str, &str); 10] = [
     (PartnerId::PREFIX, "a partner"),
     (CredentialId::PREFIX, "a credential"),
     (OrderId::PREFIX, "an order"),
@@ -18,6 +19,9 @@ const KINDS: [(&str, &str); 7] = [
     (TransactionId::PREFIX, "a transaction"),
     (PayoutId::PREFIX, "a payout"),
     (DriftId::PREFIX, "a drift"),
+    (EventId::PREFIX, "an event"),
+    (WebhookId::PREFIX, "a webhook endpoint"),
+    (DeliveryId::PREFIX, "a delivery"),
 ];
 
 /// Where partners are found.
@@ -34,6 +38,12 @@ pub(super) const PAYOUTS: &str = "`vouchsafe payout list` shows the latest payou
 
 /// Where drifts are found.
 pub(super) const DRIFTS: &str = "`vouchsafe drift list` shows the latest drifts, and searches them";
+/// Where endpoints are found.
+pub(super) const WEBHOOKS: &str = "`vouchsafe webhook list` shows the latest endpoints, and searches them";
+
+/// Where deliveries are found.
+pub(super) const DELIVERIES: &str =
+    "`vouchsafe webhook deliveries` shows what failed or waits, and searches it";
 
 /// A partner's id.
 pub(super) fn partner(text: &str) -> Result<String, String> {
@@ -58,6 +68,16 @@ pub(super) fn payout(text: &str) -> Result<String, String> {
 /// A drift's id.
 pub(super) fn drift(text: &str) -> Result<String, String> {
     checked::<DriftId>(text, DriftId::PREFIX, DRIFTS)
+}
+
+/// An endpoint's id.
+pub(super) fn webhook(text: &str) -> Result<String, String> {
+    checked::<WebhookId>(text, WebhookId::PREFIX, WEBHOOKS)
+}
+
+/// A delivery's id.
+pub(super) fn delivery(text: &str) -> Result<String, String> {
+    checked::<DeliveryId>(text, DeliveryId::PREFIX, DELIVERIES)
 }
 
 fn checked<Id: FromStr>(text: &str, prefix: &str, look: &str) -> Result<String, String>

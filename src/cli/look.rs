@@ -42,7 +42,7 @@ pub(super) struct ActorsQuery {
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
     /// Of one kind.
-    #[arg(long, value_parser = ["wallet", "inventory", "procurement"])]
+    #[arg(long, value_parser = ["wallet", "inventory", "procurement", "delivery"])]
     kind: Option<String>,
 }
 

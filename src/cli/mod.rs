@@ -27,6 +27,7 @@ mod vendor;
 mod verify;
 mod vouchers;
 mod wallet;
+mod webhook;
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -72,6 +73,8 @@ pub enum Command {
     Reconciliation(reconciliation::ReconciliationArgs),
     /// Drifts: where a vendor's books and ours differ, and what is said of it.
     Drift(drift::DriftArgs),
+    /// Webhooks: how partners' endpoints are doing, what failed, sending it again.
+    Webhook(webhook::WebhookArgs),
     /// The live actors, the busiest first.
     Actors(look::ActorsArgs),
     /// The operators' trail, newest first.
@@ -177,6 +180,7 @@ async fn dispatch(command: Command, nearby: &Nearby) -> anyhow::Result<Outcome> 
         Command::Payout(args) => payout::run(args.action, &admin(args.options)?).await,
         Command::Reconciliation(args) => reconciliation::run(args.action, &admin(args.options)?).await,
         Command::Drift(args) => drift::run(args.action, &admin(args.options)?).await,
+        Command::Webhook(args) => webhook::run(args.action, &admin(args.options)?).await,
         Command::Actors(args) => look::actors(&args.query, &admin(args.options)?).await,
         Command::Audit(args) => look::audit(&args.query, &admin(args.options)?).await,
         Command::Verify(args) => verify::run(args, &nearby.data_dir).await,

@@ -5,6 +5,7 @@ pub mod categories;
 pub mod certification;
 pub mod credentials;
 pub mod etag;
+pub mod events;
 mod gate;
 mod health;
 mod limits;
@@ -20,6 +21,7 @@ pub mod reconciliation;
 pub mod transactions;
 pub mod vouchers;
 pub mod wallets;
+pub mod webhooks;
 
 use actix_web::http::header::{ALLOW, HeaderValue};
 use actix_web::middleware::from_fn;
@@ -64,6 +66,24 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .service(resource("/payouts/{payout_id}", "GET").route(web::get().to(payouts::get)))
                 .service(resource("/wallets", "GET").route(web::get().to(wallets::list)))
                 .service(resource("/transactions", "GET").route(web::get().to(transactions::list)))
+                .service(
+                    resource("/webhooks", "GET, POST")
+                        .route(web::get().to(webhooks::list))
+                        .route(web::post().to(webhooks::put)),
+                )
+                .service(
+                    resource("/webhooks/{webhook_id}", "DELETE").route(web::delete().to(webhooks::remove)),
+                )
+                .service(
+                    resource("/webhooks/{webhook_id}/rotate", "POST").route(web::post().to(webhooks::rotate)),
+                )
+                .service(
+                    resource("/webhooks/{webhook_id}/test", "POST").route(web::post().to(webhooks::test)),
+                )
+                .service(
+                    resource("/webhooks/{webhook_id}/replay", "POST").route(web::post().to(webhooks::replay)),
+                )
+                .service(resource("/events", "GET").route(web::get().to(events::list)))
                 .service(resource("/certification", "GET").route(web::get().to(certification::get)))
                 .configure(reconciliation::preview)
                 .service(resource("/credentials/rotate", "POST").route(web::post().to(credentials::rotate)))

@@ -31,7 +31,7 @@ pub fn of(page: &Page) -> Result<Period, ApiError> {
 
 /// A date or an RFC 3339 time, in UTC. What lies between two microseconds counts as the later one: all times here are
 /// whole microseconds, and those before it are the same.
-fn moment(text: &str) -> Option<OffsetDateTime> {
+pub(super) fn moment(text: &str) -> Option<OffsetDateTime> {
     if let Ok(date) = Date::parse(text, format_description!("[year]-[month]-[day]")) {
         // The parser would take a sign before the year.
         return (text.len() == DATE_LENGTH).then(|| date.midnight().assume_utc());
@@ -45,7 +45,7 @@ fn moment(text: &str) -> Option<OffsetDateTime> {
     at.checked_add(Duration::nanoseconds(1_000 - beyond))
 }
 
-fn unreadable(name: &str) -> ApiError {
+pub(super) fn unreadable(name: &str) -> ApiError {
     let message =
         "expected a date such as 2026-11-20, or a time such as 2026-11-20T12:00:00Z; + is %2B in a query";
     ApiError::invalid(name, message)

@@ -11,7 +11,18 @@ const INTERNAL: [&str; 7] = ["contract", "§", "spec part", "[`", "crate::", "`N
 const METHODS: [&str; 6] = ["get", "head", "put", "post", "patch", "delete"];
 
 /// Fields of answers that are not always there.
-const SOMETIMES: [&str; 2] = ["details", "stock"];
+const SOMETIMES: [&str; 10] = [
+    "by",
+    "delivered",
+    "details",
+    "failed",
+    "pending",
+    "pending_reason",
+    "reason",
+    "refund",
+    "secret",
+    "stock",
+];
 
 /// What is documented: the methods of each path.
 pub(crate) fn documented(document: &Value) -> BTreeMap<String, BTreeSet<String>> {

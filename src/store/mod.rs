@@ -13,8 +13,10 @@ mod commit;
 mod connections;
 mod credentials;
 mod data_keys;
+mod deliveries;
 mod deployment;
 mod error;
+mod events;
 mod inventory;
 mod kept;
 mod keys;
@@ -36,6 +38,7 @@ mod transactions;
 mod vendors;
 pub mod verify;
 mod wallets;
+mod webhooks;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -53,7 +56,11 @@ pub use categories::{Category, PutCategory};
 pub use codes::{Retrieval, Retrieved, SealedVoucher};
 pub use credentials::{CredentialSummary, Issued, MAX_LIVE_CREDENTIALS, Papers};
 pub use data_keys::{DataKeys, Wrap};
+pub use deliveries::{
+    DeliveryFilter, DeliveryState, Look, MAX_REPLAYED, PgOutbox, ReplayWish, Replayed, ShownDelivery,
+};
 pub(crate) use error::describe;
+pub use events::{FEED_DAYS, FeedPage, FeedPlace};
 pub use node::PgNode;
 pub use nodes::{LEASE_S, NodeIdentity};
 pub use orders::OrderFilter;
@@ -78,6 +85,10 @@ pub use stock::{
 pub use transactions::{LedgerPage, LedgerPlace, Transaction, TransactionFilter};
 pub use vendors::{PutVendor, Vendor, VendorAccess, VendorTerms};
 pub use wallets::WalletRow;
+pub use webhooks::{
+    DisabledReason, MAX_WEBHOOKS, PutOutcome, PutWebhook, Webhook, WebhookFilter, WebhookRotation,
+    WebhookStatus,
+};
 
 /// What each connection asks of the server. A statement that waits or runs longer is an error, and certain; none of the
 /// limits covers a COMMIT. What is answered is durable whatever the role's own default is, and the commit statement

@@ -8,11 +8,12 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor as _, PgConnection};
 
 /// The functions by name, each as one `CREATE OR REPLACE`.
-const FUNCTIONS: [(&str, &str); 4] = [
+const FUNCTIONS: [(&str, &str); 5] = [
     ("commit_batch", COMMIT_BATCH),
     ("free_stock", FREE_STOCK),
     ("waiting_for", WAITING_FOR),
     ("audit_text", AUDIT_TEXT),
+    ("events_before", EVENTS_BEFORE),
 ];
 
 /// The batch statement.
@@ -25,6 +26,8 @@ const FREE_STOCK: &str = include_str!("../../migrations/functions/free_stock.sql
 const WAITING_FOR: &str = include_str!("../../migrations/functions/waiting_for.sql");
 /// What an entry of the trail is sealed by.
 const AUDIT_TEXT: &str = include_str!("../../migrations/functions/audit_text.sql");
+/// A partner's last event before a moment.
+const EVENTS_BEFORE: &str = include_str!("../../migrations/functions/events_before.sql");
 
 /// Held while the functions are made: two starts at once would update the same row of the catalogue.
 const MAKING_FUNCTIONS: i64 = 0x766f_7563_6873_6166;

@@ -4,8 +4,10 @@
 //! to another row or SKU is refused instead of being handed out. Several data keys may be loaded; the highest one seals,
 //! all of them open.
 
+mod bound;
 mod credential;
 mod destination;
+mod webhook;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,6 +24,7 @@ use super::random::NoRandomness;
 
 pub use self::credential::OpenCredentialError;
 pub use self::destination::OpenDestinationError;
+pub use self::webhook::{OpenWebhookSecretError, WebhookSecret};
 
 /// Codes under one data key after which the next one is due. Two random nonces of 96 bits among 2^28 are equal with a
 /// chance of 2^-41.

@@ -24,9 +24,15 @@ impl Python {
         PYTHON.get_or_init(Self::make)
     }
 
+    /// Where one of its programs is.
+    #[allow(dead_code, reason = "shared with other suites")]
+    pub(crate) fn path_of(&self, name: &str) -> PathBuf {
+        self.home.join("bin").join(name)
+    }
+
     /// One of its programs, run in this directory. What stands beside this file can be imported.
     pub(crate) fn program(&self, name: &str, directory: &Path) -> Command {
-        let mut command = Command::new(self.home.join("bin").join(name));
+        let mut command = Command::new(self.path_of(name));
         command
             .current_dir(directory)
             .env("PYTHONPATH", HERE)
@@ -68,10 +74,8 @@ fn install(home: &Path, requirements: &str) {
         "-r",
         requirements,
     ]);
-    run(
-        install,
-        "the Python packages of tests/contract/requirements.txt cannot be installed: is PyPI within reach?",
-    );
+    let needed = format!("the Python packages of {requirements} cannot be installed: is PyPI within reach?");
+    run(install, &needed);
 }
 
 fn run(mut command: Command, needed: &str) {

@@ -12,7 +12,7 @@ const MASTER_KEY: (&str, &str) = (
 );
 
 /// Two services; the second works on the private Postgres of the first.
-fn two() -> [Instance; 2] {
+pub(crate) fn two() -> [Instance; 2] {
     let first = Instance::start_with(&[MASTER_KEY]);
     let database = vouchsafe::postgres::running(first.data_dir()).unwrap();
     let url: &'static str = Box::leak(database.to_url_lossy().to_string().into_boxed_str());

@@ -290,7 +290,7 @@ async fn actors_are_shown_the_busiest_first() {
         sums.iter()
             .map(|sum| sum["kind"].as_str().unwrap())
             .collect::<Vec<_>>(),
-        ["wallet", "inventory", "procurement"]
+        ["wallet", "inventory", "procurement", "delivery"]
     );
     assert_eq!(
         (of("mock")["kind"].as_str(), of("mock")["state"].as_str()),

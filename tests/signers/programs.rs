@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -14,12 +14,13 @@ use crate::service::Instance;
 pub(crate) const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/partner");
 
 /// What has to be installed for a program; a test does without none of them.
-const PACKAGES: [(&str, &str); 7] = [
+const PACKAGES: [(&str, &str); 8] = [
     ("bash", "bash"),
     ("curl", "curl"),
     ("openssl", "openssl"),
     ("python3", "Python 3"),
     ("node", "Node.js 18 or later"),
+    ("npm", "npm"),
     ("java", "a JDK, 17 or later"),
     ("javac", "a JDK, 17 or later"),
 ];
@@ -86,6 +87,41 @@ impl Place {
         variables: &[(&str, &str)],
         input: &str,
     ) -> String {
+        let output = self.output(program, arguments, variables, input);
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "{program}: {}\n{complaint}{printed}",
+            output.status
+        );
+        printed
+    }
+
+    /// Whether a program ends as one that succeeds does, or else with 1.
+    pub(crate) fn ends_well(
+        &self,
+        program: &str,
+        arguments: &[impl AsRef<OsStr>],
+        variables: &[(&str, &str)],
+        input: &str,
+    ) -> bool {
+        let output = self.output(program, arguments, variables, input);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        match output.status.code() {
+            Some(0) => true,
+            Some(1) => false,
+            _ => panic!("{program}: {}\n{complaint}", output.status),
+        }
+    }
+
+    fn output(
+        &self,
+        program: &str,
+        arguments: &[impl AsRef<OsStr>],
+        variables: &[(&str, &str)],
+        input: &str,
+    ) -> Output {
         let mut command = Command::new(program);
         command
             .args(arguments)
@@ -102,15 +138,7 @@ impl Place {
         // One that ends without reading has said why.
         drop(stdin.write_all(input.as_bytes()));
         drop(stdin);
-        let output = child.wait_with_output().unwrap();
-        let printed = String::from_utf8(output.stdout).unwrap();
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            output.status.success(),
-            "{program}: {}\n{complaint}{printed}",
-            output.status
-        );
-        printed
+        child.wait_with_output().unwrap()
     }
 }
 

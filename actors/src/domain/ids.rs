@@ -97,6 +97,12 @@ id!(/// A payout.
     PayoutId, "po_");
 id!(/// A place where a vendor's books and ours differ.
     DriftId, "drf_");
+id!(/// An event: the same in the feed and on every attempt to deliver it.
+    EventId, "evt_");
+id!(/// An endpoint that a partner has registered for its events.
+    WebhookId, "wh_");
+id!(/// A delivery that has a row of its own, as operators name it.
+    DeliveryId, "dlv_");
 
 macro_rules! generated {
     ($($name:ident),+) => {
@@ -116,7 +122,9 @@ generated!(
     VoucherId,
     TransactionId,
     PayoutId,
-    DriftId
+    DriftId,
+    EventId,
+    WebhookId
 );
 
 impl OrderId {
@@ -134,6 +142,31 @@ impl OrderId {
     pub fn first_at(moment: OffsetDateTime) -> Self {
         Self(timed(moment, [0; 8]))
     }
+}
+
+/// Where a partner's numbers begin among the low bits of its events' ids: partners whose events are of one commit share no
+/// id. The bit that is left out keeps numbers from running over.
+const NUMBER_BASE: u64 = (1 << 61) - 1;
+
+impl EventId {
+    /// The id of the partner's event with this number, committed at this moment.
+    #[must_use]
+    pub fn numbered(partner_id: PartnerId, number: i64, at: OffsetDateTime) -> Self {
+        let low = number_base(partner_id) + number.unsigned_abs();
+        Self(timed(at, low.to_be_bytes()))
+    }
+
+    /// The number of the partner's event with this id, if it is one: the event of that number has this id, or none has.
+    #[must_use]
+    pub fn number(self, partner_id: PartnerId) -> Option<i64> {
+        let (_, low) = self.0.as_u64_pair();
+        let number = (low & !(0b11 << 62)).checked_sub(number_base(partner_id))?;
+        i64::try_from(number).ok()
+    }
+}
+
+fn number_base(partner_id: PartnerId) -> u64 {
+    partner_id.0.as_u64_pair().1 & NUMBER_BASE
 }
 
 impl TransactionId {
@@ -259,6 +292,20 @@ mod tests {
             let at = |micros| OffsetDateTime::from_unix_timestamp_nanos(micros * 1_000).unwrap();
             prop_assert_eq!(OrderId::at(at(earlier)) < OrderId::first_at(at(later)), earlier < later);
         }
+    }
+
+    #[test]
+    fn an_event_is_found_by_its_id_and_sorts_by_its_number() {
+        let (partner, other) = (PartnerId::generate(), PartnerId::generate());
+        let at = datetime!(2026-01-01 0:00 UTC);
+        let id = |number| EventId::numbered(partner, number, at);
+        assert_eq!(
+            (id(1).number(partner), id(70_000).number(partner)),
+            (Some(1), Some(70_000))
+        );
+        assert!(id(1) < id(2) && id(2) < EventId::numbered(partner, 1, at + MICROSECOND));
+        assert_ne!(id(1), EventId::numbered(other, 1, at));
+        assert_ne!(id(7).number(other), Some(7));
     }
 
     #[test]

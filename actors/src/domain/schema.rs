@@ -9,7 +9,10 @@ use utoipa::openapi::schema::{
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::ids::{CredentialId, DriftId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId};
+use super::ids::{
+    CredentialId, DeliveryId, DriftId, EventId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId,
+    WebhookId,
+};
 use super::money::{AmountText, Currency, Money};
 use super::product::{MAX_SLUG_LENGTH, ProductId};
 
@@ -41,6 +44,9 @@ described! {
     OrderId => prefixed(Self::PREFIX, "The id of an order");
     VoucherId => prefixed(Self::PREFIX, "The id of a voucher as one order holds it");
     TransactionId => prefixed(Self::PREFIX, "The id of a transaction");
+    EventId => prefixed(Self::PREFIX, "The id of an event, the same on every attempt to deliver it");
+    DeliveryId => prefixed(Self::PREFIX, "The id of a delivery");
+    WebhookId => prefixed(Self::PREFIX, "The id of a webhook endpoint");
     ProductId => slug("The id of a product", "amzn-us");
     Currency => currency();
     Money => money();

@@ -23,6 +23,7 @@ use super::batch::Batch;
 use super::entry::{Entry, Outcome};
 use super::meter::LaneMeter;
 use super::record::{Record, Verdict};
+use crate::delivery::bell::Bell;
 use crate::store::{BatchFate, CommitError, LaneStore, RecoverError};
 
 /// How often a batch is written while its connection breaks each time and the fence says "not written".
@@ -68,6 +69,7 @@ pub(super) struct Lane {
     carried: Option<Entry>,
     batch: i64,
     meter: Arc<LaneMeter>,
+    bell: Arc<Bell>,
 }
 
 impl Lane {
@@ -76,6 +78,7 @@ impl Lane {
         store: Box<dyn LaneStore>,
         inbox: UnboundedReceiver<Entry>,
         meter: Arc<LaneMeter>,
+        bell: Arc<Bell>,
     ) -> Self {
         Self {
             number,
@@ -84,6 +87,7 @@ impl Lane {
             carried: None,
             batch: 0,
             meter,
+            bell,
         }
     }
 
@@ -157,6 +161,7 @@ impl Lane {
             match self.attempt(batch.records()).instrument(batch.span()).await {
                 Attempt::Written(verdicts) => {
                     self.meter.written(&verdicts);
+                    self.ring(batch.records(), &verdicts);
                     batch.settle(self.batch, verdicts);
                     return Ok(None);
                 }
@@ -182,6 +187,15 @@ impl Lane {
                     return Ok(None);
                 }
                 Attempt::Superseded => return Err(Superseded),
+            }
+        }
+    }
+
+    /// Whose events are durable now.
+    fn ring(&self, records: &[Record], verdicts: &[Verdict]) {
+        for (record, verdict) in records.iter().zip(verdicts) {
+            if record.events.is_some() && matches!(verdict, Verdict::Committed(_)) {
+                self.bell.ring(record.partner_id);
             }
         }
     }

@@ -31,6 +31,7 @@ use meter::LaneMeter;
 pub use record::{KeyClaim, OrderChange, PayoutChange, Record, Return, Stale, Verdict};
 
 use crate::SPANS;
+use crate::delivery::bell::Bell;
 use crate::domain::ids::PartnerId;
 use crate::store::{LaneStore, StoreFuture};
 
@@ -46,15 +47,20 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Starts a task for each lane.
-    pub fn start(lanes: Vec<Box<dyn LaneStore>>, metrics: JournalMetrics, spawn: Spawn<'_>) -> Self {
+    /// Starts a task for each lane; `bell` rings for whoever has new events.
+    pub fn start(
+        lanes: Vec<Box<dyn LaneStore>>,
+        metrics: JournalMetrics,
+        bell: Arc<Bell>,
+        spawn: Spawn<'_>,
+    ) -> Self {
         assert!(!lanes.is_empty(), "a journal needs a lane");
         let (superseded_sender, superseded) = watch::channel(false);
         let superseded_sender = Arc::new(superseded_sender);
         let start = |(number, store): (u16, Box<dyn LaneStore>)| {
             let (sender, inbox) = mpsc::unbounded_channel();
             let meter = Arc::new(LaneMeter::new(metrics.clone()));
-            let lane = Lane::new(number, store, inbox, Arc::clone(&meter));
+            let lane = Lane::new(number, store, inbox, Arc::clone(&meter), Arc::clone(&bell));
             spawn(Box::pin(keep_running(lane, Arc::clone(&superseded_sender))));
             (sender, meter)
         };

@@ -170,6 +170,14 @@ where
         self.actors.len() < self.limit
     }
 
+    /// Forgets the actor of `key`, if nobody has anything with it.
+    pub fn retire(&self, key: &K) {
+        let mut forgotten = self.forgotten();
+        if let Some((_, found)) = self.actors.remove_if(key, |_, found| is_idle(found)) {
+            forgotten.add(&found.lineage.meter.reading());
+        }
+    }
+
     fn forgotten(&self) -> MutexGuard<'_, Work> {
         self.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,6 +8,7 @@ mod reconciliation;
 mod stock;
 mod vendors;
 mod watch;
+mod webhooks;
 
 use std::sync::LazyLock;
 
@@ -26,6 +27,7 @@ const ORDERS: &str = "Orders";
 const PAYOUTS: &str = "Payouts";
 const RECONCILIATION: &str = "Reconciliation";
 const STOCK: &str = "Stock";
+const WEBHOOKS: &str = "Webhooks";
 const WATCH: &str = "Watching";
 const SERVICE: &str = "Service";
 
@@ -48,6 +50,10 @@ const TAGS: &[(&str, &str)] = &[
     (
         STOCK,
         "Vouchers coming in, what became of them, taking them out of sale.",
+    ),
+    (
+        WEBHOOKS,
+        "How partners are told what happens, and what did not arrive.",
     ),
     (WATCH, "What happens inside, and who did what."),
     (SERVICE, "What the machine tells anybody."),
@@ -99,6 +105,7 @@ fn operations() -> Vec<Operation> {
     all.extend(payouts::operations());
     all.extend(stock::operations());
     all.extend(reconciliation::operations());
+    all.extend(webhooks::operations());
     all.extend(watch::operations());
     all.extend(openapi::anybodys(SERVICE));
     all

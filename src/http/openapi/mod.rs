@@ -6,6 +6,7 @@ mod credentials;
 mod money;
 mod orders;
 mod reconciliation;
+mod webhooks;
 
 use std::sync::LazyLock;
 
@@ -24,6 +25,7 @@ use crate::settings::Preview;
 const ORDERS: &str = "Orders";
 const CATALOGUE: &str = "Catalogue";
 const MONEY: &str = "Money";
+const EVENTS: &str = "Events";
 const ACCESS: &str = "Access";
 const SERVICE: &str = "Service";
 
@@ -31,6 +33,10 @@ const TAGS: &[(&str, &str)] = &[
     (CATALOGUE, "What can be ordered, and how much of it is there."),
     (ORDERS, "Placing orders, following them, retrieving their codes."),
     (MONEY, "What can be spent, and every movement of it."),
+    (
+        EVENTS,
+        "Being told what happens: webhooks, and the feed to catch up with.",
+    ),
     (ACCESS, "Changing what opens all this."),
     (SERVICE, "What the machine tells anybody."),
 ];
@@ -113,6 +119,7 @@ fn operations() -> Vec<Operation> {
         credentials::rotate(),
         certification::get(),
     ];
+    all.extend(webhooks::operations());
     all.extend(openapi::anybodys(SERVICE));
     all
 }

@@ -25,7 +25,7 @@ macro_rules! partner_docs {
 }
 
 /// The pages in the order in which they are read: file, name in the navigation, text.
-pub(super) const PAGES: [(&str, &str, &str); 12] = [
+pub(super) const PAGES: [(&str, &str, &str); 13] = [
     ("README.md", "Overview", partner_docs!("README.md")),
     ("quick-start.md", "Quick start", partner_docs!("quick-start.md")),
     ("signing.md", "Signing", partner_docs!("signing.md")),
@@ -37,6 +37,7 @@ pub(super) const PAGES: [(&str, &str, &str); 12] = [
     ("orders.md", "Orders", partner_docs!("orders.md")),
     ("lists.md", "Lists", partner_docs!("lists.md")),
     ("payouts.md", "Payouts", partner_docs!("payouts.md")),
+    ("webhooks.md", "Webhooks and events", partner_docs!("webhooks.md")),
     ("errors.md", "Errors", partner_docs!("errors.md")),
     ("limits.md", "Limits", partner_docs!("limits.md")),
     (
@@ -53,7 +54,7 @@ pub(super) const PAGES: [(&str, &str, &str); 12] = [
 ];
 
 /// What is served as it is: file, content type, text.
-pub(super) const FILES: [(&str, &str, &str); 8] = [
+pub(super) const FILES: [(&str, &str, &str); 14] = [
     ("style.css", CSS, include_str!("style.css")),
     ("signers/sign.sh", TEXT, partner_docs!("signers/sign.sh")),
     ("signers/sign.py", TEXT, partner_docs!("signers/sign.py")),
@@ -64,6 +65,24 @@ pub(super) const FILES: [(&str, &str, &str); 8] = [
         "signers/vectors.json",
         JSON,
         partner_docs!("signers/vectors.json"),
+    ),
+    ("receivers/verify.sh", TEXT, partner_docs!("receivers/verify.sh")),
+    ("receivers/verify.py", TEXT, partner_docs!("receivers/verify.py")),
+    (
+        "receivers/verify.mjs",
+        TEXT,
+        partner_docs!("receivers/verify.mjs"),
+    ),
+    (
+        "receivers/Verify.java",
+        TEXT,
+        partner_docs!("receivers/Verify.java"),
+    ),
+    ("receivers/verify.rs", TEXT, partner_docs!("receivers/verify.rs")),
+    (
+        "receivers/vectors.json",
+        JSON,
+        partner_docs!("receivers/vectors.json"),
     ),
     (
         "vouchsafe.postman_collection.json",

@@ -8,6 +8,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::IF_NONE_MATCH;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use serde_json::{Value, json};
+use vouchsafe_actors::delivery::schedule;
 
 use super::book::{FILES, PAGES, slug};
 use super::*;
@@ -101,6 +102,19 @@ fn the_signers_are_shown_as_they_are() {
             "signing.md does not show {file} as it is"
         );
     }
+    for (file, fence) in [
+        ("receivers/verify.sh", "sh"),
+        ("receivers/verify.py", "python"),
+        ("receivers/verify.mjs", "js"),
+        ("receivers/Verify.java", "java"),
+        ("receivers/verify.rs", "rust"),
+    ] {
+        let shown = format!("[{file}]({file})\n\n```{fence}\n{}```\n", text(file));
+        assert!(
+            text("webhooks.md").contains(&shown),
+            "webhooks.md does not show {file} as it is"
+        );
+    }
     let vectors: Value = serde_json::from_str(text("signers/vectors.json")).unwrap();
     for field in ["secret", "timestamp", "method", "path", "body", "signature"] {
         let value = vectors[0][field].as_str().unwrap();
@@ -109,6 +123,41 @@ fn the_signers_are_shown_as_they_are() {
             "{field} of the first vector"
         );
     }
+}
+
+/// The table of the gaps, from the constants.
+fn gaps() -> String {
+    let spoken = |seconds: u64| {
+        let parts = [
+            (seconds / 3_600, "h"),
+            (seconds / 60 % 60, "min"),
+            (seconds % 60, "s"),
+        ];
+        let parts = parts.iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<_> = parts.map(|(count, unit)| format!("{count} {unit}")).collect();
+        parts.join(" ")
+    };
+    let longest = (1..).find(|attempts| schedule::gap(*attempts) == schedule::LONGEST_GAP);
+    let longest = longest.unwrap();
+    let mut table = String::from("| After failed attempts | Gap |\n|---|---|\n");
+    for attempts in 1..longest {
+        let gap = spoken(schedule::gap(attempts).as_secs());
+        table += &format!("| {attempts} | {gap} |\n");
+    }
+    table
+        + &format!(
+            "| {longest} and more | {} |\n",
+            spoken(schedule::LONGEST_GAP.as_secs())
+        )
+}
+
+#[test]
+fn the_gaps_are_those_of_the_schedule() {
+    let gaps = gaps();
+    assert!(
+        text("webhooks.md").contains(&gaps),
+        "webhooks.md does not have this table:\n{gaps}"
+    );
 }
 
 #[test]

@@ -1,19 +1,13 @@
 //! How is it kept where a payout goes, which whoever pays must read again?
 //!
-//! The rule: it is sealed like a code, under the same key, and bound to its partner by associated data that nothing else
-//! has; key and nonce stand before it, so that it is one value.
+//! The rule: it is sealed for its partner alone (`bound.rs`).
 
 use zeroize::Zeroizing;
 
-use super::{SealError, Sealed, Vault};
-use crate::vault::aead::NONCE_BYTES;
-use crate::vault::data_key::KeyId;
+use super::{SealError, Vault};
 
 /// Keeps the associated data of a destination apart from that of anything else.
 const DESTINATION_CONTEXT: &[u8] = b"vouchsafe payout destination v1";
-
-/// Bytes of the key's number.
-const KEY_BYTES: usize = 4;
 
 /// Why a sealed destination does not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -28,12 +22,7 @@ impl Vault {
     /// # Errors
     /// [`SealError`].
     pub fn seal_destination(&self, partner_id: uuid::Uuid, text: &str) -> Result<Vec<u8>, SealError> {
-        let Sealed {
-            key_id,
-            nonce,
-            ciphertext,
-        } = self.seal_into(|key_id| place(key_id, partner_id), text.as_bytes())?;
-        Ok([&key_id.0.to_be_bytes()[..], &nonce, &ciphertext].concat())
+        self.seal_bound(DESTINATION_CONTEXT, partner_id, text.as_bytes())
     }
 
     /// Opens a destination of this partner.
@@ -45,29 +34,11 @@ impl Vault {
         partner_id: uuid::Uuid,
         sealed: &[u8],
     ) -> Result<Zeroizing<String>, OpenDestinationError> {
-        let (key_id, rest) = sealed
-            .split_first_chunk::<KEY_BYTES>()
-            .ok_or(OpenDestinationError)?;
-        let (nonce, ciphertext) = rest
-            .split_first_chunk::<NONCE_BYTES>()
-            .ok_or(OpenDestinationError)?;
-        let key_id = KeyId(i32::from_be_bytes(*key_id));
-        let cipher = self.codes.get(&key_id).ok_or(OpenDestinationError)?;
-        let plain = cipher.open(*nonce, &place(key_id, partner_id), ciphertext);
-        let plain: Zeroizing<Vec<u8>> = plain.ok_or(OpenDestinationError)?;
+        let plain = self.open_bound(DESTINATION_CONTEXT, partner_id, sealed);
+        let plain = plain.ok_or(OpenDestinationError)?;
         let text = std::str::from_utf8(&plain).map_err(|_| OpenDestinationError)?;
         Ok(Zeroizing::new(text.to_owned()))
     }
-}
-
-/// Whose a destination is. All parts have a fixed length.
-fn place(key_id: KeyId, partner_id: uuid::Uuid) -> Vec<u8> {
-    [
-        DESTINATION_CONTEXT,
-        &key_id.0.to_be_bytes(),
-        partner_id.as_bytes(),
-    ]
-    .concat()
 }
 
 #[cfg(test)]
@@ -75,8 +46,12 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::vault::data_key::{DataKey, Purpose};
+    use crate::vault::aead::NONCE_BYTES;
+    use crate::vault::data_key::{DataKey, KeyId, Purpose};
     use crate::vault::master_key::MasterKey;
+
+    /// Bytes of the key's number, which stands first.
+    const KEY_BYTES: usize = 4;
 
     fn vault() -> Vault {
         let master = MasterKey::parse(&"ab".repeat(32)).unwrap();

@@ -47,6 +47,8 @@ pub(super) struct Aviary {
     sale: Sale,
     pub(super) seen: Vec<Seen>,
     payout_id: String,
+    /// An endpoint.
+    webhook_id: String,
 }
 
 impl Aviary {
@@ -62,6 +64,7 @@ impl Aviary {
             sale,
             seen: Vec::new(),
             payout_id: String::new(),
+            webhook_id: String::new(),
         }
     }
 
@@ -289,6 +292,8 @@ impl Aviary {
             ("{vendor_id}", "mock".to_owned()),
             ("{payout_id}", self.payout_id.clone()),
             ("{purchase_id}", STRAY_CODE.to_owned()),
+            ("{webhook_id}", self.webhook_id.clone()),
+            ("{delivery_id}", STRAY_CODE.to_owned()),
         ];
         let filled = |template: &str| {
             let fill = |path: String, (name, value): &(&str, String)| path.replace(name, value);
@@ -325,6 +330,15 @@ impl Aviary {
         let further = accepted(&further, 201);
         let next = self.partner.with_issued(&rotated);
         accepted(&next.again().get("/wallets").await, 200);
+        let listening = json!({ "url": "http://127.0.0.1:9/" }).to_string();
+        let webhook = self
+            .ask(Method::POST, "/api/v1/webhooks", "listen", &listening)
+            .await;
+        let webhook = accepted(&webhook, 201);
+        webhook["webhook_id"]
+            .as_str()
+            .unwrap()
+            .clone_into(&mut self.webhook_id);
         let headers = self.partner.headers("/api/v1/orders", b"");
         let own = |name: &str| headers[name].to_str().unwrap().to_owned();
         let issued = |issued: &Value, field: &str| issued[field].as_str().unwrap().to_owned();
@@ -337,6 +351,11 @@ impl Aviary {
             ("the secret of a rotation", issued(&rotated, "api_secret"), rotate),
             ("a key that was issued", issued(&further, "api_key"), issue),
             ("a secret that was issued", issued(&further, "api_secret"), issue),
+            (
+                "a webhook's secret",
+                issued(&webhook, "secret"),
+                &["POST /api/v1/webhooks"],
+            ),
         ]
         .map(|(what, text, may_be_in)| Canary {
             what,

@@ -10,6 +10,7 @@ mod described;
 mod operator;
 mod partner;
 mod patience;
+mod receiver;
 mod service;
 pub(crate) mod wire;
 
@@ -20,4 +21,5 @@ pub(crate) use described::Listener;
 pub(crate) use operator::{Operator, Sale, unique};
 pub(crate) use partner::{Partner, line_of, order_of};
 pub(crate) use patience::{SOON, eventually, until};
+pub(crate) use receiver::{Heard, Mood, Receiver};
 pub(crate) use service::{Instance, PROGRAM, free_addresses, shared, signal};

@@ -1,0 +1,202 @@
+//! How fast do webhooks arrive? The whole program and a receiver on one machine: orders are placed, and each event is timed
+//! from its commit, as its envelope says, to its arrival.
+//!
+//! `cargo bench --bench deliveries [-- ENDPOINTS…]`; for each number of endpoints all take what they get, and then a tenth
+//! of them hangs. A second figure is half the rate, where nothing queues.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a bench has nobody to tell but the terminal"
+)]
+
+#[path = "../tests/it/support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "shared with the tests")]
+mod support;
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use hyper::Method;
+use serde_json::json;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::support::{Instance, Operator, Partner, Sale};
+
+/// Vouchers of an order, which has two events more.
+const QUANTITY: u32 = 10;
+
+/// Endpoints of a partner, at most.
+const PER_PARTNER: usize = 10;
+
+/// How long orders are placed in one run.
+const SPAN: Duration = Duration::from_secs(8);
+
+/// How long deliveries may still arrive after it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// When deliveries arrived, and how long after their commits.
+type Arrivals = Arc<Mutex<Vec<(Instant, Duration)>>>;
+
+fn receiver(arrivals: Arrivals, hangs: bool) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let arrivals = Arc::clone(&arrivals);
+            std::thread::spawn(move || drop(serve(stream, &arrivals, hangs)));
+        }
+    });
+    address
+}
+
+#[allow(clippy::disallowed_methods)] // an arrival is compared with the database's clock, which is this machine's
+fn serve(stream: TcpStream, arrivals: &Arrivals, hangs: bool) -> std::io::Result<()> {
+    let mut writer = stream.try_clone()?;
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    loop {
+        let mut length = 0;
+        loop {
+            line.clear();
+            if reader.read_line(&mut line)? == 0 {
+                return Ok(());
+            }
+            if let Some(text) = line.strip_prefix("content-length: ") {
+                length = text.trim().parse().unwrap();
+            }
+            if line == "\r\n" {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        let (at, now) = (Instant::now(), OffsetDateTime::now_utc());
+        if hangs {
+            std::thread::sleep(Duration::from_secs(10));
+            return Ok(());
+        }
+        let text = String::from_utf8(body).unwrap();
+        let created = text.split(r#""created_at":""#).nth(1).unwrap();
+        let created = OffsetDateTime::parse(&created[..27], &Rfc3339).unwrap();
+        let after = Duration::try_from(now - created).unwrap_or_default();
+        arrivals.lock().unwrap().push((at, after));
+        writer.write_all(b"HTTP/1.1 204 No Content\r\n\r\n")?;
+    }
+}
+
+async fn listen(partner: &mut Partner, address: SocketAddr, n: usize) {
+    let body = json!({ "url": format!("http://{address}/{n}") }).to_string();
+    let answer = partner.signed(Method::POST, "/webhooks", &body).await;
+    assert_eq!(answer.status, 201, "{:?}", answer.body);
+}
+
+/// Orders of one partner, one after the other, with this pause between their beginnings.
+async fn order_on(partner: &mut Partner, sale: &Sale, pause: Duration) -> usize {
+    let (begin, mut orders) = (Instant::now(), 0);
+    while begin.elapsed() < SPAN {
+        let next = tokio::time::sleep(pause);
+        let answer = partner.order(sale, QUANTITY).await;
+        assert_eq!(answer.status, 201, "{:?}", answer.body);
+        orders += 1;
+        next.await;
+    }
+    orders
+}
+
+async fn run(endpoints: usize, hanging: usize, rate: usize) {
+    let service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let sale = operator.sale(0).await;
+    let arrivals = Arrivals::default();
+    let takes = receiver(Arc::clone(&arrivals), false);
+    let hangs = receiver(Arc::default(), true);
+    let mut partners = Vec::new();
+    let mut listening = Vec::new();
+    for first in (0..endpoints).step_by(PER_PARTNER) {
+        let mut partner = operator.partner("100000000").await;
+        let own = PER_PARTNER.min(endpoints - first);
+        for n in first..first + own {
+            let hanging = n < hanging;
+            listen(&mut partner, if hanging { hangs } else { takes }, n).await;
+        }
+        listening.push(own - hanging.saturating_sub(first).min(own));
+        partners.push(partner);
+    }
+    // Deliveries of one order: its events times the endpoints that take them.
+    let events = QUANTITY as usize + 2;
+    let per_round: usize = listening.iter().map(|own| own * events).sum();
+    let pause = Duration::from_secs_f64(per_round as f64 / rate as f64);
+    let rounds = (SPAN.as_secs_f64() / pause.as_secs_f64()).ceil() as usize + 2;
+    operator
+        .restock(
+            &sale,
+            (rounds + 1) * partners.len() * QUANTITY as usize,
+            "2035-01-01",
+        )
+        .await;
+    let begin = Instant::now();
+    let orders = join_all(partners.iter_mut().map(|partner| order_on(partner, &sale, pause))).await;
+    let expected: usize = orders
+        .iter()
+        .zip(&listening)
+        .map(|(orders, own)| orders * own * events)
+        .sum();
+    while arrivals.lock().unwrap().len() < expected && begin.elapsed() < SPAN + PATIENCE {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    report(endpoints, hanging, rate, expected, begin, &arrivals);
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss
+)] // figures to be looked at
+fn report(
+    endpoints: usize,
+    hanging: usize,
+    rate: usize,
+    expected: usize,
+    begin: Instant,
+    arrivals: &Arrivals,
+) {
+    let arrivals = arrivals.lock().unwrap();
+    let mut after: Vec<Duration> = arrivals.iter().map(|(_, after)| *after).collect();
+    after.sort_unstable();
+    let at = |part: f64| {
+        let index = (after.len() as f64 * part) as usize;
+        after
+            .get(index.min(after.len().saturating_sub(1)))
+            .copied()
+            .unwrap_or_default()
+    };
+    let last = arrivals.iter().map(|(at, _)| *at).max().unwrap_or(begin);
+    println!(
+        "{endpoints:>5} endpoints, {hanging:>3} hang, asked {rate:>5}/s: {:>7} of {expected:>7} arrived, {:>6.0}/s, p50 {:>8.1?}, p99 {:>8.1?}",
+        after.len(),
+        after.len() as f64 / (last - begin).as_secs_f64(),
+        at(0.5),
+        at(0.99),
+    );
+}
+
+#[tokio::main]
+async fn main() {
+    let numbers: Vec<usize> = std::env::args().filter_map(|text| text.parse().ok()).collect();
+    let numbers = if numbers.is_empty() {
+        vec![1, 100, 1_000]
+    } else {
+        numbers
+    };
+    for endpoints in numbers {
+        for rate in [5_000, 2_500] {
+            run(endpoints, 0, rate).await;
+            run(endpoints, endpoints / 10, rate).await;
+        }
+    }
+}

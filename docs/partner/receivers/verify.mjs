@@ -1,0 +1,20 @@
+// Verifies a delivery of Vouchsafe: ends with 0 if it is genuine and fresh. Node.js 18 or later, nothing else.
+//
+//   VOUCHSAFE_WEBHOOK_SECRET=whsec_… node verify.mjs WEBHOOK_ID WEBHOOK_TIMESTAMP WEBHOOK_SIGNATURE [NOW] < body
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { readFileSync } from "node:fs";
+
+/** Whether one of the signatures is ours. The body is the bytes as they came. */
+export function verify(secret, id, timestamp, signatures, body, now) {
+  const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
+  const mac = createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest("base64");
+  const expected = Buffer.from(`v1,${mac}`);
+  const same = (one) => one.length === expected.length && timingSafeEqual(Buffer.from(one), expected);
+  return Math.abs(now - Number(timestamp)) <= 300 && signatures.split(" ").some(same);
+}
+
+const [id, timestamp, signatures, now = Date.now() / 1000] = process.argv.slice(2);
+if (!verify(process.env.VOUCHSAFE_WEBHOOK_SECRET, id, timestamp, signatures, readFileSync(0), Number(now))) {
+  console.error("not genuine, or not fresh");
+  process.exit(1);
+}

@@ -1,0 +1,26 @@
+"""Verifies a delivery of Vouchsafe: ends with 0 if it is genuine and fresh. Python 3.9 or later, nothing else.
+
+VOUCHSAFE_WEBHOOK_SECRET=whsec_… python3 verify.py WEBHOOK_ID WEBHOOK_TIMESTAMP WEBHOOK_SIGNATURE [NOW] < body
+"""
+import base64
+import hashlib
+import hmac
+import os
+import sys
+import time
+
+
+def verify(secret: str, webhook_id: str, timestamp: str, signatures: str, body: bytes, now: float) -> bool:
+    """Whether one of the signatures is ours. The body is the bytes as they came."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    mac = hmac.new(key, f"{webhook_id}.{timestamp}.".encode() + body, hashlib.sha256).digest()
+    expected = "v1," + base64.b64encode(mac).decode()
+    fresh = abs(now - int(timestamp)) <= 300
+    return fresh and any(hmac.compare_digest(expected, one) for one in signatures.split())
+
+
+if __name__ == "__main__":
+    now = float(sys.argv[4]) if len(sys.argv) > 4 else time.time()
+    secret = os.environ["VOUCHSAFE_WEBHOOK_SECRET"]
+    if not verify(secret, *sys.argv[1:4], sys.stdin.buffer.read(), now):
+        sys.exit("not genuine, or not fresh")

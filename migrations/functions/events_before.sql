@@ -1,0 +1,29 @@
+-- The number of a partner's last event before a moment: events are numbered in the order of their commits, so halving
+-- finds it. Times may run against the numbers by the length of a commit; who asks allows for that.
+CREATE OR REPLACE FUNCTION events_before(p_partner uuid, p_moment timestamptz)
+RETURNS bigint LANGUAGE plpgsql STABLE
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
+DECLARE
+    v_before bigint := 0;
+    v_from   bigint := COALESCE((SELECT f.last_number FROM feeds AS f WHERE f.partner_id = p_partner), 0) + 1;
+    v_middle bigint;
+BEGIN
+    WHILE v_from - v_before > 1 LOOP
+        v_middle := (v_before + v_from) / 2;
+        IF (
+            SELECT e.created_at < p_moment
+              FROM events AS e
+             WHERE e.partner_id = p_partner AND e.number <= v_middle
+             ORDER BY e.number DESC
+             LIMIT 1
+        ) THEN
+            v_before := v_middle;
+        ELSE
+            v_from := v_middle;
+        END IF;
+    END LOOP;
+    RETURN v_before;
+END
+$$;

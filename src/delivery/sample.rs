@@ -1,0 +1,95 @@
+//! What does a test send? A sample of each kind of event, of an order that never was.
+
+use time::OffsetDateTime;
+use time::macros::date;
+use vouchsafe_actors::domain::delivery::Told;
+use vouchsafe_actors::domain::envelope::Envelope;
+use vouchsafe_actors::domain::event::{EventBundle, Step, TaleVoucher};
+use vouchsafe_actors::domain::event_kind::EventKind;
+use vouchsafe_actors::domain::ids::{EventId, OrderId, PartnerId, TransactionId, VoucherId};
+use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_actors::domain::order::{Actor, OrderStatus, PendingReason, Source};
+
+/// A sample of this kind; every call has an event of its own. `None` if the sample were broken.
+pub(crate) fn sample(partner_id: PartnerId, kind: EventKind, now: OffsetDateTime) -> Option<Envelope> {
+    let (status, step) = told(kind);
+    let told = Told {
+        partner_id,
+        number: 1,
+        bundle: bundle(status, step, now)?,
+        created_at: now,
+    };
+    Some(Envelope {
+        event_id: EventId::generate(),
+        ..told.envelope(1)?
+    })
+}
+
+fn told(kind: EventKind) -> (OrderStatus, Step) {
+    match kind {
+        EventKind::OrderCreated => (OrderStatus::Pending, Step::Created),
+        EventKind::OrderProcessing => (OrderStatus::Processing, Step::Processing),
+        EventKind::OrderDelivered => (OrderStatus::Delivered, Step::Delivered),
+        EventKind::OrderPartiallyDelivered => {
+            let step = Step::PartiallyDelivered {
+                delivered: 1,
+                pending: 1,
+                failed: 0,
+            };
+            (OrderStatus::PartiallyDelivered, step)
+        }
+        EventKind::OrderCancelled => {
+            let step = Step::Cancelled {
+                by: Actor::Partner,
+                reason: Some("a test".to_owned()),
+            };
+            (OrderStatus::Cancelled, step)
+        }
+        EventKind::OrderRefunded => {
+            let step = Step::Refunded {
+                transaction_id: TransactionId::generate(),
+                amount: Amount::from_minor(2_500),
+            };
+            (OrderStatus::Refunded, step)
+        }
+        EventKind::VoucherIssued => (OrderStatus::Delivered, Step::Issued { first: 0, count: 1 }),
+    }
+}
+
+fn bundle(status: OrderStatus, step: Step, now: OffsetDateTime) -> Option<EventBundle> {
+    let holds = matches!(status, OrderStatus::Delivered | OrderStatus::PartiallyDelivered);
+    let voucher = TaleVoucher {
+        voucher_id: VoucherId::generate(),
+        line: 0,
+        expiry: Some(date!(2030 - 12 - 31).to_julian_day()),
+    };
+    Some(EventBundle {
+        order_id: OrderId::at(now),
+        first_sequence: 1,
+        steps: vec![step],
+        status,
+        total: Amount::from_minor(2_500),
+        currency: "USD".parse().ok()?,
+        fulfilled_from: holds.then_some(Source::Cache),
+        pending_reason: (!holds).then_some(PendingReason::Vendor),
+        lines: vec![("sample".parse().ok()?, Amount::from_minor(2_500))],
+        vouchers: holds.then_some(voucher).into_iter().collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_a_sample_of_each_kind_and_each_has_an_id_of_its_own() {
+        let now = time::macros::datetime!(2026-11-20 12:00 UTC);
+        for kind in EventKind::ALL {
+            let partner = PartnerId::generate();
+            let one = sample(partner, kind, now).unwrap();
+            let other = sample(partner, kind, now).unwrap();
+            assert_eq!(one.event, kind);
+            assert_ne!(one.event_id, other.event_id);
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! How does a letter get to its receiver? Spelled out, signed, posted, and heard as far as an answer is kept.
+//!
+//! Rules: what is sent is made for each attempt and kept nowhere. No redirect is followed, no proxy stands between, and an
+//! address that is not public is not connected to. The status decides; of the body the first bytes are kept, and a receiver
+//! that goes on sending is cut off.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::{Client, Response, Url};
+use time::OffsetDateTime;
+use tokio::runtime::Handle;
+use vouchsafe_actors::delivery::ATTEMPT_LIMIT;
+use vouchsafe_actors::delivery::outbox::Sender;
+use vouchsafe_actors::delivery::queue::MAX_AT_ONCE;
+use vouchsafe_actors::domain::clock::Clock;
+use vouchsafe_actors::domain::delivery::{Answered, Fault, Letter, MAX_ANSWER_BYTES, Target};
+use vouchsafe_actors::store::StoreFuture;
+
+use super::resolver::{Resolver, system};
+use super::signature::{Signed, sign};
+use super::url::{Grounds, RefusedUrl, literal};
+use crate::keyring::Keyring;
+use crate::outgoing;
+use crate::vault::seal::WebhookSecret;
+
+/// How long a connection that nobody uses is kept: an address is looked up again after it.
+const IDLE_CONNECTION: Duration = Duration::from_secs(30);
+
+/// How much of an answer is read, so that the connection can be used again. Bytes.
+const MAX_READ: usize = 16 * 1_024;
+
+/// How long the rest of an answer is waited for, once its status is known.
+const REST_PATIENCE: Duration = Duration::from_millis(500);
+
+/// What is left of the time for an attempt when its answer is handed over.
+const MARGIN: Duration = Duration::from_millis(20);
+
+/// The header of what is a test, in no feed.
+const TEST_HEADER: &str = "X-Vouchsafe-Test";
+
+/// What a sender is made of.
+pub(crate) struct SenderParts {
+    pub(crate) keyring: Arc<Keyring>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) grounds: Grounds,
+    /// Where connections live.
+    pub(crate) runtime: Handle,
+}
+
+/// What carries letters over HTTP. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct HttpSender(Arc<Parts>);
+
+struct Parts {
+    keyring: Arc<Keyring>,
+    clock: Arc<dyn Clock>,
+    grounds: Grounds,
+    resolver: Resolver,
+    plain: Client,
+    /// Absent on a machine without certificates, where no https can be trusted.
+    secure: Option<Client>,
+    runtime: Handle,
+}
+
+/// What is sent in one attempt.
+pub(crate) struct Parcel {
+    /// The event's id.
+    pub(crate) id: String,
+    /// The envelope.
+    pub(crate) body: Vec<u8>,
+    /// Whether it is a test.
+    pub(crate) test: bool,
+}
+
+impl HttpSender {
+    /// A sender that looks addresses up as the machine does.
+    ///
+    /// # Errors
+    /// When no client can be made.
+    pub(crate) fn new(parts: SenderParts) -> anyhow::Result<Self> {
+        let resolver = Resolver::new(parts.grounds.clone(), system());
+        let client = |scheme: &str| -> anyhow::Result<Client> {
+            let builder = outgoing::client_for(scheme)?
+                .dns_resolver(Arc::new(resolver.clone()))
+                .http1_only()
+                .referer(false)
+                .tcp_nodelay(true)
+                .connect_timeout(ATTEMPT_LIMIT)
+                .pool_idle_timeout(IDLE_CONNECTION)
+                .pool_max_idle_per_host(MAX_AT_ONCE)
+                .user_agent(concat!("Vouchsafe-Webhooks/", env!("CARGO_PKG_VERSION")));
+            Ok(builder.build()?)
+        };
+        let secure = client("https:");
+        if let Err(error) = &secure {
+            tracing::warn!(%error, "no webhook can be delivered over https: this machine trusts nobody");
+        }
+        Ok(Self(Arc::new(Parts {
+            plain: client("http:")?,
+            secure: secure.ok(),
+            resolver,
+            keyring: parts.keyring,
+            clock: parts.clock,
+            grounds: parts.grounds,
+            runtime: parts.runtime,
+        })))
+    }
+
+    /// Checks a URL that is about to be registered, with every address that its host has. One without an address may get
+    /// one: it is looked up again at each connection.
+    pub(crate) async fn check(&self, text: &str) -> Result<(), RefusedUrl> {
+        let url = self.0.grounds.read(text)?;
+        let found = tokio::time::timeout(ATTEMPT_LIMIT, self.0.reach(&url)).await;
+        match found {
+            Ok(Err(refused)) if refused != RefusedUrl::Unresolved => Err(refused),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends a parcel, at most for the time of an attempt; says how long it took.
+    pub(crate) async fn post(&self, target: Arc<Target>, parcel: Parcel) -> (Answered, Duration) {
+        let parts = Arc::clone(&self.0);
+        let began = Instant::now();
+        let attempt = self.spawn(async move { parts.post(&target, parcel).await });
+        let answered = tokio::time::timeout(ATTEMPT_LIMIT, attempt).await;
+        let answered = answered.unwrap_or_else(|_| Answered::not(Fault::Timeout));
+        (answered, began.elapsed())
+    }
+
+    /// Runs an attempt where connections live; it is broken off when nobody waits for it.
+    #[allow(clippy::disallowed_methods)] // the one place that starts tasks on the runtime of connections
+    fn spawn(
+        &self,
+        attempt: impl Future<Output = Answered> + Send + 'static,
+    ) -> StoreFuture<'static, Answered> {
+        let task = AbortOnDrop(self.0.runtime.spawn(attempt));
+        Box::pin(async move {
+            let mut task = task;
+            (&mut task.0)
+                .await
+                .unwrap_or_else(|_| Answered::not(Fault::Internal))
+        })
+    }
+}
+
+struct AbortOnDrop(tokio::task::JoinHandle<Answered>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Sender for HttpSender {
+    fn send(&self, target: Arc<Target>, letter: Letter) -> StoreFuture<'static, Answered> {
+        let parts = Arc::clone(&self.0);
+        self.spawn(async move {
+            match parcel_of(&letter) {
+                Some(parcel) => parts.post(&target, parcel).await,
+                None => {
+                    tracing::error!(partner.id = %letter.told.partner_id, event.number = letter.number, "an event does not read");
+                    Answered::not(Fault::Internal)
+                }
+            }
+        })
+    }
+}
+
+fn parcel_of(letter: &Letter) -> Option<Parcel> {
+    let envelope = letter.told.envelope(letter.number)?;
+    Some(Parcel {
+        id: envelope.event_id.to_string(),
+        body: serde_json::to_vec(&envelope).ok()?,
+        test: false,
+    })
+}
+
+impl Parts {
+    async fn post(&self, target: &Target, parcel: Parcel) -> Answered {
+        let began = Instant::now();
+        let Ok(url) = self.grounds.read(&target.url) else {
+            return Answered::not(Fault::Forbidden);
+        };
+        // Connections are checked by host; that a port is not one of ours, here.
+        if self.grounds.is_own_port(&url)
+            && let Err(error) = self.reach(&url).await
+        {
+            return Answered::not(fault_of(error));
+        }
+        let client = if url.scheme() == "https" {
+            self.secure.as_ref()
+        } else {
+            Some(&self.plain)
+        };
+        let (Some(client), Some(signed)) = (client, self.sign(target, &parcel)) else {
+            return Answered::not(Fault::Internal);
+        };
+        let mut request = client
+            .post(url)
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", parcel.id)
+            .header("webhook-timestamp", signed.timestamp)
+            .header("webhook-signature", signed.standard)
+            .header("X-Signature", signed.ours)
+            .body(parcel.body);
+        if parcel.test {
+            request = request.header(TEST_HEADER, "true");
+        }
+        match request.send().await {
+            Ok(response) => {
+                let left = ATTEMPT_LIMIT.saturating_sub(began.elapsed() + MARGIN);
+                self.hear(response, left.min(REST_PATIENCE)).await
+            }
+            Err(error) => Answered::not(fault_in(&error)),
+        }
+    }
+
+    fn sign(&self, target: &Target, parcel: &Parcel) -> Option<Signed> {
+        let vault = self.keyring.vault();
+        let open = |sealed: &[u8]| -> Option<WebhookSecret> {
+            let opened = vault.open_webhook_secret(target.webhook_id.as_uuid(), sealed);
+            opened
+                .inspect_err(|error| tracing::error!(%error, webhook.id = %target.webhook_id, "a delivery cannot be signed"))
+                .ok()
+        };
+        let now = self.clock.now();
+        let secret = open(&target.secret.0)?;
+        let previous = target.previous.as_ref().filter(|(_, until)| *until > now);
+        let previous = previous.and_then(|(sealed, _)| open(&sealed.0));
+        let keys: Vec<&[u8]> = std::iter::once(&secret)
+            .chain(&previous)
+            .map(WebhookSecret::key)
+            .collect();
+        Some(sign(&parcel.id, now.unix_timestamp(), &parcel.body, &keys))
+    }
+
+    /// Finds the host of a URL, all of whose addresses may be delivered to.
+    async fn reach(&self, url: &Url) -> Result<(), RefusedUrl> {
+        match (literal(url), url.host_str()) {
+            (Some(_), _) => Ok(()),
+            (None, Some(host)) => self
+                .resolver
+                .find(host, url.port_or_known_default())
+                .await
+                .map(drop),
+            (None, None) => Err(RefusedUrl::NotAUrl),
+        }
+    }
+
+    async fn hear(&self, mut response: Response, patience: Duration) -> Answered {
+        let retry_after = retry_after(response.headers(), self.clock.now());
+        let status = response.status().as_u16();
+        let mut heard = Vec::new();
+        let read = async {
+            while let Ok(Some(chunk)) = response.chunk().await {
+                keep(&mut heard, &chunk);
+                if heard.len() >= MAX_READ {
+                    break;
+                }
+            }
+        };
+        // What comes later is not waited for: the status is known.
+        let _ = tokio::time::timeout(patience, read).await;
+        heard.truncate(MAX_ANSWER_BYTES);
+        Answered {
+            status: Ok(status),
+            retry_after,
+            answer: printable(&heard),
+        }
+    }
+}
+
+fn keep(heard: &mut Vec<u8>, chunk: &Bytes) {
+    let room = MAX_READ.saturating_sub(heard.len());
+    heard.extend_from_slice(&chunk[..chunk.len().min(room)]);
+}
+
+/// As a text that a database takes and a terminal shows.
+fn printable(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes)
+        .chars()
+        .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
+        .collect()
+}
+
+/// How long the receiver asks to wait: in seconds, or up to a moment.
+fn retry_after(headers: &HeaderMap, now: OffsetDateTime) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let form = time::macros::format_description!(
+        "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
+    );
+    let at = time::PrimitiveDateTime::parse(text, form).ok()?.assume_utc();
+    Duration::try_from(at - now).ok()
+}
+
+const fn fault_of(error: RefusedUrl) -> Fault {
+    match error {
+        RefusedUrl::Unresolved => Fault::Unresolved,
+        _ => Fault::Forbidden,
+    }
+}
+
+/// Why there was no answer: the causes of the client's error say so.
+fn fault_in(error: &reqwest::Error) -> Fault {
+    if error.is_timeout() {
+        return Fault::Timeout;
+    }
+    let mut cause: Option<&(dyn Error + 'static)> = error.source();
+    while let Some(one) = cause {
+        if let Some(refused) = one.downcast_ref::<RefusedUrl>() {
+            return fault_of(*refused);
+        }
+        if one.is::<rustls::Error>() {
+            return Fault::Tls;
+        }
+        if let Some(io) = one.downcast_ref::<std::io::Error>()
+            && io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>())
+        {
+            return Fault::Tls;
+        }
+        cause = one.source();
+    }
+    if error.is_connect() || error.is_request() {
+        Fault::Connection
+    } else {
+        Fault::Unreadable
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! What is shown of deliveries: those that have rows, with their attempts.
+
+use serde::{Deserialize, Serialize};
+use sqlx::types::Json;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use uuid::Uuid;
+use vouchsafe_actors::domain::delivery::Attempt;
+use vouchsafe_actors::domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
+
+use crate::store::PgStore;
+use crate::store::audit::rows;
+
+/// Where a delivery stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schema(
+    description = "Where a delivery stands: `WAITING` (for its next attempt, or for an earlier one of its order), \
+    `DELIVERED`, `FAILED` (its 24 hours are over)."
+)]
+pub enum DeliveryState {
+    /// It is tried again.
+    Waiting,
+    /// It was taken.
+    Delivered,
+    /// Its time is over.
+    Failed,
+}
+
+impl DeliveryState {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Waiting, Self::Delivered, Self::Failed];
+
+    /// The word on the wire and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "WAITING",
+            Self::Delivered => "DELIVERED",
+            Self::Failed => "FAILED",
+        }
+    }
+}
+
+/// Which deliveries are shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DeliveryFilter {
+    /// Of whom.
+    pub partner_id: Option<PartnerId>,
+    /// To which endpoint.
+    pub webhook_id: Option<WebhookId>,
+    /// Of which order's events.
+    pub order_id: Option<OrderId>,
+    /// Where they stand.
+    pub state: Option<DeliveryState>,
+}
+
+/// A delivery that has a row.
+#[derive(Debug, Clone)]
+pub struct ShownDelivery {
+    /// Its id.
+    pub delivery_id: DeliveryId,
+    /// Whose.
+    pub partner_id: PartnerId,
+    /// To which endpoint.
+    pub webhook_id: WebhookId,
+    /// Of which event.
+    pub event_id: EventId,
+    /// Of which order.
+    pub order_id: OrderId,
+    /// Where it stands.
+    pub state: DeliveryState,
+    /// Failed attempts, since it was begun or replayed.
+    pub attempts: i32,
+    /// When it is tried next; `None` where it waits for another, or is over.
+    pub next_attempt_at: Option<OffsetDateTime>,
+    /// The attempts, oldest first.
+    pub log: Vec<Attempt>,
+    /// When the event was committed.
+    pub event_at: OffsetDateTime,
+    /// When something about it last changed.
+    pub updated_at: OffsetDateTime,
+}
+
+#[derive(sqlx::FromRow)]
+pub(super) struct DeliveryRow {
+    delivery_id: Uuid,
+    partner_id: Uuid,
+    webhook_id: Uuid,
+    number: i64,
+    order_id: Uuid,
+    state: String,
+    attempts: i32,
+    next_at: Option<OffsetDateTime>,
+    log: Json<Vec<Attempt>>,
+    event_at: OffsetDateTime,
+    updated_at: OffsetDateTime,
+}
+
+/// Infinity is no time that is shown.
+pub(super) const COLUMNS: &str =
+    "d.delivery_id, d.partner_id, d.webhook_id, d.number, d.order_id, d.state, d.attempts,
+                CASE WHEN d.state = 'WAITING' AND d.next_at < 'infinity' THEN d.next_at END AS next_at, d.log,
+                d.event_at, d.updated_at";
+
+impl TryFrom<DeliveryRow> for ShownDelivery {
+    type Error = sqlx::Error;
+
+    fn try_from(row: DeliveryRow) -> Result<Self, sqlx::Error> {
+        let partner_id = PartnerId::from_uuid(row.partner_id);
+        let state = DeliveryState::ALL
+            .into_iter()
+            .find(|state| state.as_str() == row.state);
+        Ok(Self {
+            delivery_id: DeliveryId::from_uuid(row.delivery_id),
+            partner_id,
+            webhook_id: WebhookId::from_uuid(row.webhook_id),
+            event_id: EventId::numbered(partner_id, row.number, row.event_at),
+            order_id: OrderId::from_uuid(row.order_id),
+            state: state.ok_or_else(|| sqlx::Error::Decode("a delivery has an impossible state".into()))?,
+            attempts: row.attempts,
+            next_attempt_at: row.next_at,
+            log: row.log.0,
+            event_at: row.event_at,
+            updated_at: row.updated_at,
+        })
+    }
+}
+
+impl PgStore {
+    /// Up to `limit` deliveries, newest first, of those before `before`.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list_deliveries(
+        &self,
+        filter: DeliveryFilter,
+        before: Option<DeliveryId>,
+        limit: usize,
+    ) -> Result<Vec<ShownDelivery>, sqlx::Error> {
+        self.run(move |pool| async move {
+            let found: Vec<DeliveryRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
+                "SELECT {COLUMNS}
+                   FROM deliveries AS d
+                  WHERE ($1::uuid IS NULL OR d.partner_id = $1)
+                    AND ($2::uuid IS NULL OR d.webhook_id = $2)
+                    AND ($3::uuid IS NULL OR d.order_id = $3)
+                    AND ($4::text IS NULL OR d.state = $4)
+                    AND ($5::uuid IS NULL OR d.delivery_id < $5)
+                  ORDER BY d.delivery_id DESC
+                  LIMIT $6"
+            )))
+            .bind(filter.partner_id.map(PartnerId::as_uuid))
+            .bind(filter.webhook_id.map(WebhookId::as_uuid))
+            .bind(filter.order_id.map(OrderId::as_uuid))
+            .bind(filter.state.map(DeliveryState::as_str))
+            .bind(before.map(DeliveryId::as_uuid))
+            .bind(rows(limit))
+            .fetch_all(&pool)
+            .await?;
+            found.into_iter().map(ShownDelivery::try_from).collect()
+        })
+        .await
+    }
+
+    /// Removes what ended long ago; says how many.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn purge_deliveries(&self) -> Result<u64, sqlx::Error> {
+        self.run(move |pool| async move {
+            let purged = sqlx::query(
+                "DELETE FROM deliveries AS d
+                  USING (SELECT partner_id, webhook_id, number
+                           FROM deliveries
+                          WHERE state <> 'WAITING' AND updated_at < now() - make_interval(days => $1)
+                          ORDER BY updated_at
+                          LIMIT $2
+                            FOR UPDATE SKIP LOCKED) AS o
+                  WHERE d.partner_id = o.partner_id AND d.webhook_id = o.webhook_id AND d.number = o.number",
+            )
+            .bind(crate::store::events::FEED_DAYS)
+            .bind(PURGE_ROWS)
+            .execute(&pool)
+            .await?;
+            Ok(purged.rows_affected())
+        })
+        .await
+    }
+}
+
+/// How many are removed in one statement: some ten milliseconds.
+const PURGE_ROWS: i64 = 10_000;

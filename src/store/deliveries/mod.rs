@@ -1,0 +1,88 @@
+//! Deliveries in Postgres: the outbox of the delivery actors, and what partners and operators see of it.
+//!
+//! | part | question |
+//! |---|---|
+//! | `take` | who delivers to an endpoint, and which endpoints have something to do? |
+//! | `turn` | what does an actor write, and in which order? |
+//! | `page` | what does it read? |
+//! | `list` | what is shown? |
+//! | `replay` | what is sent again? |
+//!
+//! Rule: a lease is a number. Every write is made under it, in the transaction that finds it unchanged.
+
+pub(super) mod list;
+mod page;
+mod replay;
+mod take;
+mod turn;
+
+use std::sync::Arc;
+
+use sqlx::postgres::types::PgInterval;
+use tokio::sync::Semaphore;
+use vouchsafe_actors::delivery::outbox::{Opened, Outbox, Page, Turn};
+use vouchsafe_actors::domain::ids::WebhookId;
+use vouchsafe_actors::store::{StoreFuture, Unavailable};
+
+use super::error::unavailable;
+use super::nodes::NodeIdentity;
+use super::{PgNode, PgStore};
+
+pub use list::{DeliveryFilter, DeliveryState, ShownDelivery};
+pub use replay::{MAX_REPLAYED, ReplayWish, Replayed};
+pub use take::Look;
+
+/// How many connections deliveries use at most: the rest is for requests.
+const CONNECTIONS: usize = 4;
+
+/// The outbox of one node.
+#[derive(Debug, Clone)]
+pub struct PgOutbox {
+    store: PgStore,
+    node: NodeIdentity,
+    connections: Arc<Semaphore>,
+}
+
+impl PgOutbox {
+    /// Under the identity of this node.
+    #[must_use]
+    pub fn new(node: &PgNode) -> Self {
+        Self {
+            store: PgStore::clone(node),
+            node: node.identity().clone(),
+            connections: Arc::new(Semaphore::new(CONNECTIONS)),
+        }
+    }
+}
+
+impl Outbox for PgOutbox {
+    fn take(&self, webhook_id: WebhookId) -> StoreFuture<'_, Result<Option<Opened>, Unavailable>> {
+        Box::pin(async move {
+            let _connection = self.connections.acquire().await.ok();
+            let node = self.node.clone();
+            let taken = self
+                .store
+                .run(move |pool| async move { take::take(&pool, webhook_id, &node).await });
+            taken.await.map_err(|error| unavailable(&error))
+        })
+    }
+
+    fn turn(&self, webhook_id: WebhookId, turn: Turn) -> StoreFuture<'_, Result<Option<Page>, Unavailable>> {
+        Box::pin(async move {
+            let _connection = self.connections.acquire().await.ok();
+            let turned = self
+                .store
+                .run(move |pool| async move { turn::turn(&pool, webhook_id, turn).await });
+            turned.await.map_err(|error| unavailable(&error))
+        })
+    }
+}
+
+/// A span of time, as SQL takes it.
+fn interval(span: std::time::Duration) -> PgInterval {
+    PgInterval {
+        months: 0,
+        days: 0,
+        microseconds: i64::try_from(span.as_micros()).unwrap_or(i64::MAX),
+    }
+}

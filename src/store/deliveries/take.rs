@@ -1,0 +1,191 @@
+//! Who delivers to an endpoint, and which endpoints have something to do?
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use uuid::Uuid;
+use vouchsafe_actors::delivery::outbox::{LEASE, Lease, Opened};
+use vouchsafe_actors::delivery::queue::FAILING_AFTER;
+use vouchsafe_actors::domain::delivery::{SealedSecret, Target};
+use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
+
+use super::interval;
+use crate::store::nodes::NodeIdentity;
+use crate::store::{PgNode, PgStore};
+
+/// What there is to do, and for whom.
+#[derive(Debug, Clone, Default)]
+pub struct Look {
+    /// Endpoints that have something to do and that this node may deliver to.
+    pub due: Vec<WebhookId>,
+    /// Endpoints that take what is new at once, by partner.
+    pub listening: HashMap<PartnerId, Vec<WebhookId>>,
+    /// Endpoints that are switched on.
+    pub enabled: usize,
+    /// Of these, such that fail.
+    pub failing: usize,
+    /// The age of the oldest event that an endpoint which is switched on has not seen to.
+    pub backlog_age: Duration,
+    /// Nodes that deliver.
+    pub nodes: usize,
+}
+
+#[derive(sqlx::FromRow)]
+struct LookRow {
+    partner_id: Uuid,
+    webhook_id: Uuid,
+    failing: bool,
+    due: bool,
+    free: bool,
+    age_s: f64,
+}
+
+#[derive(sqlx::FromRow)]
+struct TakenRow {
+    partner_id: Uuid,
+    url: String,
+    secret: Vec<u8>,
+    previous_secret: Option<Vec<u8>>,
+    previous_until: Option<OffsetDateTime>,
+    lease: i64,
+    cursor: i64,
+    failures: i32,
+    step: i32,
+    wait_s: f64,
+}
+
+/// Takes an endpoint, if there is something to do for it and nobody else has it. A crash of the database may forget that:
+/// then two deliver for a moment, which a receiver can tell by the events' ids.
+pub(super) async fn take(
+    pool: &PgPool,
+    webhook_id: WebhookId,
+    node: &NodeIdentity,
+) -> Result<Option<Opened>, sqlx::Error> {
+    let row: Option<TakenRow> = sqlx::query_as(
+        "WITH lazily AS (SELECT set_config('synchronous_commit', 'off', true))
+         UPDATE webhook_progress AS p
+            SET lease = p.lease + 1,
+                leased_by = $2,
+                incarnation = $3,
+                leased_until = now() + $4
+           FROM webhooks AS w, lazily
+          WHERE w.webhook_id = $1
+            AND p.partner_id = w.partner_id
+            AND p.webhook_id = w.webhook_id
+            AND w.enabled
+            AND (p.leased_until IS NULL
+                 OR p.leased_until <= now()
+                 OR (p.leased_by = $2 AND p.incarnation < $3))
+            AND (p.due_at <= now() + interval '1 second'
+                 OR (p.failures < $5 AND p.cursor < (
+                     SELECT f.last_number
+                       FROM feeds AS f
+                      WHERE f.partner_id = p.partner_id)))
+         RETURNING p.partner_id, w.url, w.secret, w.previous_secret, w.previous_until, p.lease, p.cursor, p.failures,
+                   p.step, GREATEST(COALESCE(extract(epoch FROM p.due_at - now()), 0), 0)::float8 AS wait_s",
+    )
+    .bind(webhook_id.as_uuid())
+    .bind(&node.name)
+    .bind(node.incarnation)
+    .bind(interval(LEASE))
+    .bind(FAILING_AFTER.cast_signed())
+    .fetch_optional(pool)
+    .await?;
+    Ok(row.map(|row| opened(webhook_id, row)))
+}
+
+fn opened(webhook_id: WebhookId, row: TakenRow) -> Opened {
+    let sealed = |bytes: Vec<u8>| SealedSecret(Arc::from(bytes));
+    let previous = row.previous_secret.map(sealed).zip(row.previous_until);
+    Opened {
+        lease: Lease(row.lease),
+        target: Arc::new(Target {
+            partner_id: PartnerId::from_uuid(row.partner_id),
+            webhook_id,
+            url: row.url,
+            secret: sealed(row.secret),
+            previous,
+        }),
+        cursor: row.cursor,
+        failures: row.failures.cast_unsigned(),
+        step: row.step.cast_unsigned(),
+        wait: Duration::try_from_secs_f64(row.wait_s).unwrap_or_default(),
+    }
+}
+
+impl PgNode {
+    /// What there is to deliver, and for whom.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn look_for_deliveries(&self) -> Result<Look, sqlx::Error> {
+        let node = self.identity().clone();
+        PgStore::run(self, move |pool| async move {
+            let rows = look(&pool, &node).await?;
+            let nodes: i64 = sqlx::query_scalar("SELECT count(*) FROM nodes WHERE lease_until > now()")
+                .fetch_one(&pool)
+                .await?;
+            let mut look = Look {
+                enabled: rows.len(),
+                nodes: usize::try_from(nodes).unwrap_or(1).max(1),
+                ..Look::default()
+            };
+            for row in rows {
+                look.add(&row);
+            }
+            Ok(look)
+        })
+        .await
+    }
+}
+
+impl Look {
+    fn add(&mut self, row: &LookRow) {
+        let webhook_id = WebhookId::from_uuid(row.webhook_id);
+        if row.due && row.free {
+            self.due.push(webhook_id);
+        }
+        if row.failing {
+            self.failing += 1;
+        } else {
+            let partner_id = PartnerId::from_uuid(row.partner_id);
+            self.listening.entry(partner_id).or_default().push(webhook_id);
+        }
+        let age = Duration::try_from_secs_f64(row.age_s).unwrap_or_default();
+        self.backlog_age = self.backlog_age.max(age);
+    }
+}
+
+async fn look(pool: &PgPool, node: &NodeIdentity) -> Result<Vec<LookRow>, sqlx::Error> {
+    sqlx::query_as(
+        "SELECT p.partner_id,
+                p.webhook_id,
+                p.failures >= $3 AS failing,
+                COALESCE(p.due_at <= now(), false)
+                OR (p.failures < $3 AND p.cursor < COALESCE(f.last_number, 0)) AS due,
+                p.leased_until IS NULL
+                OR p.leased_until <= now()
+                OR (p.leased_by = $1 AND p.incarnation <= $2) AS free,
+                COALESCE((
+                    SELECT extract(epoch FROM now() - e.created_at)
+                      FROM events AS e
+                     WHERE e.partner_id = p.partner_id
+                       AND e.number > p.cursor
+                       AND p.cursor < f.last_number
+                     ORDER BY e.number
+                     LIMIT 1), 0)::float8 AS age_s
+           FROM webhook_progress AS p
+           JOIN webhooks AS w ON w.partner_id = p.partner_id AND w.webhook_id = p.webhook_id
+           LEFT JOIN feeds AS f ON f.partner_id = p.partner_id
+          WHERE w.enabled
+          ORDER BY p.due_at NULLS FIRST",
+    )
+    .bind(&node.name)
+    .bind(node.incarnation)
+    .bind(FAILING_AFTER.cast_signed())
+    .fetch_all(pool)
+    .await
+}

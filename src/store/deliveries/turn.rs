@@ -1,0 +1,290 @@
+//! What does an actor write, and in which order?
+//!
+//! | step | why here |
+//! |---|---|
+//! | the lease is found unchanged, cursor and health are written | nothing is written without it |
+//! | rows of deliveries that failed, or wait behind one | before what they wait for is ended |
+//! | the first of each order that waited for one that ended is due | |
+//! | attempts are added to their rows | |
+//! | the endpoint takes deliveries again: what waits is due | |
+//! | the endpoint's next attempt is read off its rows | |
+//!
+//! Rule: a turn may be written twice, and says the same. The cursor alone is written without waiting for the disk: a crash
+//! of the database sends a second's events again, and loses none.
+
+use sqlx::types::Json;
+use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
+use vouchsafe_actors::delivery::outbox::{LEASE, Page, Then, Turn};
+use vouchsafe_actors::delivery::schedule::TRIED_FOR;
+use vouchsafe_actors::domain::delivery::{Fate, Mark};
+use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
+
+use super::{interval, page};
+
+/// Most attempts that a row keeps: two days of them and some replays.
+const MAX_LOG: i32 = 50;
+
+/// Whose endpoint it is, by which everything else is found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Key {
+    pub(super) partner_id: PartnerId,
+    pub(super) webhook_id: WebhookId,
+}
+
+/// Writes and reads; `None` when the lease is another.
+pub(super) async fn turn(
+    pool: &PgPool,
+    webhook_id: WebhookId,
+    turn: Turn,
+) -> Result<Option<Page>, sqlx::Error> {
+    let want = match turn.then {
+        Then::Keep(want) => want,
+        Then::Release => None,
+    };
+    if turn.writes() && !write(pool, webhook_id, &turn).await? {
+        return Ok(None);
+    }
+    match want {
+        None => Ok(Some(Page::default())),
+        Some(want) => page::read(pool, webhook_id, turn.lease, want).await,
+    }
+}
+
+async fn write(pool: &PgPool, webhook_id: WebhookId, turn: &Turn) -> Result<bool, sqlx::Error> {
+    if !turn.has_rows() && !turn.gone {
+        let mut connection = pool.acquire().await?;
+        return Ok(progress(&mut connection, webhook_id, turn, true).await?.is_some());
+    }
+    let mut transaction = pool.begin().await?;
+    if turn.gone {
+        switch_off(&mut transaction, webhook_id).await?;
+    }
+    let Some(key) = progress(&mut transaction, webhook_id, turn, false).await? else {
+        transaction.rollback().await?;
+        return Ok(false);
+    };
+    put_rows(&mut transaction, key, turn).await?;
+    promote(&mut transaction, key, &turn.changes.marks).await?;
+    log_attempts(&mut transaction, key, turn).await?;
+    if turn.changes.recovered {
+        free(&mut transaction, key).await?;
+    }
+    plan(&mut transaction, key, turn).await?;
+    transaction.commit().await?;
+    Ok(true)
+}
+
+async fn switch_off(connection: &mut PgConnection, webhook_id: WebhookId) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE webhooks
+            SET enabled = false,
+                disabled_reason = 'GONE',
+                disabled_at = now(),
+                updated_at = now()
+          WHERE webhook_id = $1 AND enabled",
+    )
+    .bind(webhook_id.as_uuid())
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+/// Finds the lease unchanged, and writes how far the endpoint is.
+async fn progress(
+    connection: &mut PgConnection,
+    webhook_id: WebhookId,
+    turn: &Turn,
+    lazily: bool,
+) -> Result<Option<Key>, sqlx::Error> {
+    let health = turn.changes.health;
+    let found: Option<Uuid> = sqlx::query_scalar(
+        "WITH lazily AS (SELECT CASE WHEN $9 THEN set_config('synchronous_commit', 'off', true) END)
+         UPDATE webhook_progress AS p
+            SET cursor = GREATEST(p.cursor, $3),
+                failures = $4,
+                step = $5,
+                failing_since = CASE WHEN $4 = 0 THEN NULL ELSE COALESCE(p.failing_since, now()) END,
+                delivered = p.delivered + $6,
+                refused = p.refused + $7,
+                leased_until = now() + $8,
+                due_at = CASE WHEN $9 THEN COALESCE(now() + $10, (
+                    SELECT min(d.next_at)
+                      FROM deliveries AS d
+                     WHERE d.partner_id = p.partner_id
+                       AND d.webhook_id = p.webhook_id
+                       AND d.state = 'WAITING'
+                       AND d.next_at < 'infinity')) ELSE p.due_at END
+           FROM webhooks AS w, lazily
+          WHERE w.webhook_id = $1
+            AND p.partner_id = w.partner_id
+            AND p.webhook_id = w.webhook_id
+            AND p.lease = $2 /* guard: lease */
+         RETURNING p.partner_id",
+    )
+    .bind(webhook_id.as_uuid())
+    .bind(turn.lease.0)
+    .bind(turn.changes.cursor)
+    .bind(i32::try_from(health.failures).unwrap_or(i32::MAX))
+    .bind(i32::try_from(health.step).unwrap_or(i32::MAX))
+    .bind(i64::from(turn.delivered))
+    .bind(i64::from(turn.refused))
+    .bind((turn.then != Then::Release).then(|| interval(LEASE)))
+    .bind(lazily)
+    .bind(turn.wait.map(interval))
+    .fetch_optional(connection)
+    .await?;
+    Ok(found.map(|partner_id| Key {
+        partner_id: PartnerId::from_uuid(partner_id),
+        webhook_id,
+    }))
+}
+
+async fn put_rows(connection: &mut PgConnection, key: Key, turn: &Turn) -> Result<(), sqlx::Error> {
+    let marks = &turn.changes.marks;
+    if marks.is_empty() {
+        return Ok(());
+    }
+    let waits = marks.iter().map(|mark| match mark.fate {
+        Fate::Again(at) => Some(interval(at.saturating_sub(turn.now))),
+        Fate::Behind | Fate::Delivered | Fate::Failed => None,
+    });
+    let numbers: Vec<i64> = marks.iter().map(|mark| mark.number).collect();
+    let ids: Vec<Uuid> = marks.iter().map(|_| Uuid::now_v7()).collect();
+    let orders: Vec<Uuid> = marks.iter().map(|mark| mark.order_id.as_uuid()).collect();
+    let states: Vec<&str> = marks.iter().map(|mark| state_of(mark.fate)).collect();
+    let attempts: Vec<i32> = marks.iter().map(|mark| mark.attempts.cast_signed()).collect();
+    sqlx::query(
+        "INSERT INTO deliveries AS d (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, next_at,
+                                      ends_at, event_at)
+         SELECT $1, $2, m.number, m.delivery_id, m.order_id, m.state, m.attempts,
+                COALESCE(now() + m.wait, 'infinity'), e.created_at + $9, e.created_at
+           FROM unnest($3, $4, $5, $6, $7, $8) AS m (number, delivery_id, order_id, state, attempts, wait)
+          CROSS JOIN LATERAL (
+                SELECT e.created_at
+                  FROM events AS e
+                 WHERE e.partner_id = $1 AND e.number <= m.number
+                 ORDER BY e.number DESC
+                 LIMIT 1) AS e
+          ORDER BY m.number
+         ON CONFLICT (partner_id, webhook_id, number) DO UPDATE
+            SET state = EXCLUDED.state,
+                attempts = EXCLUDED.attempts,
+                next_at = EXCLUDED.next_at,
+                updated_at = now()",
+    )
+    .bind(key.partner_id.as_uuid())
+    .bind(key.webhook_id.as_uuid())
+    .bind(numbers)
+    .bind(ids)
+    .bind(orders)
+    .bind(states)
+    .bind(attempts)
+    .bind(waits.collect::<Vec<_>>())
+    .bind(interval(TRIED_FOR))
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+const fn state_of(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Again(_) | Fate::Behind => "WAITING",
+        Fate::Delivered => "DELIVERED",
+        Fate::Failed => "FAILED",
+    }
+}
+
+/// The first of an order that waited for one that ended is due.
+async fn promote(connection: &mut PgConnection, key: Key, marks: &[Mark]) -> Result<(), sqlx::Error> {
+    let ended = marks
+        .iter()
+        .filter(|mark| matches!(mark.fate, Fate::Delivered | Fate::Failed));
+    let orders: Vec<Uuid> = ended.map(|mark| mark.order_id.as_uuid()).collect();
+    if orders.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(
+        "UPDATE deliveries AS d
+            SET next_at = now()
+           FROM (SELECT DISTINCT unnest($3::uuid[]) AS order_id) AS o
+          CROSS JOIN LATERAL (
+                SELECT f.number
+                  FROM deliveries AS f
+                 WHERE f.partner_id = $1
+                   AND f.webhook_id = $2
+                   AND f.order_id = o.order_id
+                   AND f.state = 'WAITING'
+                 ORDER BY f.number
+                 LIMIT 1) AS f
+          WHERE d.partner_id = $1
+            AND d.webhook_id = $2
+            AND d.number = f.number
+            AND d.next_at = 'infinity'",
+    )
+    .bind(key.partner_id.as_uuid())
+    .bind(key.webhook_id.as_uuid())
+    .bind(orders)
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+async fn log_attempts(connection: &mut PgConnection, key: Key, turn: &Turn) -> Result<(), sqlx::Error> {
+    for (number, attempt) in &turn.attempts {
+        sqlx::query(
+            "UPDATE deliveries AS d
+                SET log = CASE WHEN jsonb_array_length(d.log) >= $5 THEN d.log - 0 ELSE d.log END || $4
+              WHERE d.partner_id = $1
+                AND d.webhook_id = $2
+                AND d.number = $3
+                AND (d.log -> -1) IS DISTINCT FROM $4",
+        )
+        .bind(key.partner_id.as_uuid())
+        .bind(key.webhook_id.as_uuid())
+        .bind(number)
+        .bind(Json(attempt))
+        .bind(MAX_LOG)
+        .execute(&mut *connection)
+        .await?;
+    }
+    Ok(())
+}
+
+/// The first that was taken lets the others follow at once.
+async fn free(connection: &mut PgConnection, key: Key) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE deliveries
+            SET next_at = now()
+          WHERE partner_id = $1
+            AND webhook_id = $2
+            AND state = 'WAITING'
+            AND next_at > now()
+            AND next_at < 'infinity'",
+    )
+    .bind(key.partner_id.as_uuid())
+    .bind(key.webhook_id.as_uuid())
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+async fn plan(connection: &mut PgConnection, key: Key, turn: &Turn) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE webhook_progress AS p
+            SET due_at = COALESCE(now() + $3, (
+                SELECT min(d.next_at)
+                  FROM deliveries AS d
+                 WHERE d.partner_id = $1
+                   AND d.webhook_id = $2
+                   AND d.state = 'WAITING'
+                   AND d.next_at < 'infinity'))
+          WHERE p.partner_id = $1 AND p.webhook_id = $2",
+    )
+    .bind(key.partner_id.as_uuid())
+    .bind(key.webhook_id.as_uuid())
+    .bind(turn.wait.map(interval))
+    .execute(connection)
+    .await
+    .map(drop)
+}

@@ -1,0 +1,45 @@
+//! How is a value kept that must be read again, and belongs to one owner?
+//!
+//! The rule: it is sealed like a code, under the same key, and bound to its owner by associated data that begins with a
+//! context of its own kind; key and nonce stand before it, so that it is one value.
+
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+use super::{SealError, Sealed, Vault};
+use crate::vault::aead::NONCE_BYTES;
+use crate::vault::data_key::KeyId;
+
+/// Bytes of the key's number.
+const KEY_BYTES: usize = 4;
+
+impl Vault {
+    /// Seals a value of this owner.
+    pub(super) fn seal_bound(&self, context: &[u8], owner: Uuid, plain: &[u8]) -> Result<Vec<u8>, SealError> {
+        let Sealed {
+            key_id,
+            nonce,
+            ciphertext,
+        } = self.seal_into(|key_id| place(context, key_id, owner), plain)?;
+        Ok([&key_id.0.to_be_bytes()[..], &nonce, &ciphertext].concat())
+    }
+
+    /// Opens a value of this owner; `None` if it was altered, is another's, or its key is not loaded.
+    pub(super) fn open_bound(
+        &self,
+        context: &[u8],
+        owner: Uuid,
+        sealed: &[u8],
+    ) -> Option<Zeroizing<Vec<u8>>> {
+        let (key_id, rest) = sealed.split_first_chunk::<KEY_BYTES>()?;
+        let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_BYTES>()?;
+        let key_id = KeyId(i32::from_be_bytes(*key_id));
+        let cipher = self.codes.get(&key_id)?;
+        cipher.open(*nonce, &place(context, key_id, owner), ciphertext)
+    }
+}
+
+/// Whose a value is. All parts but the context have a fixed length.
+fn place(context: &[u8], key_id: KeyId, owner: Uuid) -> Vec<u8> {
+    [context, &key_id.0.to_be_bytes(), owner.as_bytes()].concat()
+}

@@ -1,0 +1,237 @@
+//! Deliveries to real receivers: what arrives, in which order, what is tried again, and what a crash costs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use crate::support::{
+    Heard, Instance, Mood, Operator, Partner, Receiver, SOON, accepted, eventually, refused, shared,
+};
+
+/// Registers an endpoint of the partner.
+async fn listen(partner: &mut Partner, receiver: &Receiver, more: &Value) -> Value {
+    let mut body = json!({ "url": receiver.url() });
+    let more = more.as_object().unwrap().clone();
+    body.as_object_mut().unwrap().extend(more);
+    let answer = partner.signed(Method::POST, "/webhooks", &body.to_string()).await;
+    accepted(&answer, 201)
+}
+
+async fn state(partner: &mut Partner) -> Value {
+    partner.read("/webhooks").await["data"][0].clone()
+}
+
+/// Each order's events came in sequence, the first time each came.
+fn assert_in_sequence(heard: &[Heard]) {
+    let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+    for one in heard {
+        let last = seen.entry(one.order_id()).or_default();
+        if one.sequence() > *last {
+            assert_eq!(one.sequence(), *last + 1, "of {}", one.order_id());
+            *last += 1;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_happens_arrives_signed_in_sequence_and_as_the_feed_has_it() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(20).await;
+    let mut partner = operator.partner("1000").await;
+    accepted(&partner.order(&sale, 1).await, 201);
+    let receiver = Receiver::new();
+    let made = listen(&mut partner, &receiver, &json!({})).await;
+    for quantity in 1..=3 {
+        accepted(&partner.order(&sale, quantity).await, 201);
+    }
+    let heard = receiver.hears(12);
+    assert_eq!(heard.len(), 12, "from the registration on");
+    assert_in_sequence(&heard);
+    let feed = partner.walk("/events").await;
+    for one in &heard {
+        one.assert_signed(&[made["secret"].as_str().unwrap()]);
+        assert_eq!(one.headers["content-type"], "application/json");
+        assert!(!one.headers.contains_key("x-vouchsafe-test"));
+        assert!(feed.contains(&one.body()), "{}", one.text);
+    }
+    assert!(
+        heard
+            .iter()
+            .any(|one| one.text.contains(r#""total_amount":75.00,"#)),
+        "money is exact"
+    );
+}
+
+#[tokio::test]
+async fn an_endpoint_gets_what_it_asks_for_and_nothing_when_it_is_off() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(20).await;
+    let mut partner = operator.partner("1000").await;
+    let [some, off] = [Receiver::new(), Receiver::new()];
+    listen(&mut partner, &some, &json!({ "events": ["order.delivered"] })).await;
+    listen(&mut partner, &off, &json!({ "enabled": false })).await;
+    accepted(&partner.order(&sale, 2).await, 201);
+    accepted(&partner.order(&sale, 2).await, 201);
+    let heard = some.hears(2);
+    assert!(heard.iter().all(|one| one.event() == "order.delivered"));
+    let on = json!({ "url": off.url(), "enabled": true }).to_string();
+    accepted(&partner.signed(Method::POST, "/webhooks", &on).await, 200);
+    assert_in_sequence(&off.hears(8));
+    assert_eq!(some.heard().len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_not_taken_is_tried_again_and_its_order_waits_for_it() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(5).await;
+    let mut partner = operator.partner("1000").await;
+    let receiver = Receiver::new();
+    receiver.is(Mood::Says(500));
+    listen(&mut partner, &receiver, &json!({})).await;
+    accepted(&partner.order(&sale, 1).await, 201);
+    let first = receiver.hears(1).remove(0);
+    let failing = eventually("it is failing", SOON, async || {
+        Some(state(&mut partner).await).filter(|state| state["status"] == "failing")
+    });
+    let failing = failing.await;
+    assert!(failing["failing_since"].is_string() && failing["next_attempt_at"].is_string());
+    let mut operator = Operator::of(shared());
+    let path = format!("/admin/v1/deliveries?partner_id={}", partner.partner_id);
+    let deliveries = operator.get(&path).await;
+    let waiting = &deliveries["data"];
+    let behind = waiting.as_array().unwrap().iter();
+    assert_eq!(behind.filter(|one| one["next_attempt_at"].is_null()).count(), 2);
+    receiver.is(Mood::Says(204));
+    let heard = receiver.hears(4);
+    assert_eq!(heard[1].event_id(), first.event_id(), "the same event");
+    let gap = heard[1].at - first.at;
+    assert!(
+        gap >= Duration::from_millis(4_900) && gap < Duration::from_secs(8),
+        "{gap:?}"
+    );
+    assert_ne!(
+        heard[1].headers["webhook-timestamp"],
+        first.headers["webhook-timestamp"]
+    );
+    assert_in_sequence(&heard);
+    eventually("it is active", SOON, async || {
+        (state(&mut partner).await["status"] == "active").then_some(())
+    })
+    .await;
+    let deliveries = operator.get(&path).await;
+    let attempts: Vec<_> = deliveries["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["event_id"] == first.event_id())
+        .flat_map(|one| one["attempts"].as_array().unwrap().clone())
+        .map(|attempt| (attempt["status"].clone(), attempt["answer"].clone()))
+        .collect();
+    assert_eq!(attempts, [(json!(500), json!("heard")), (json!(204), json!(""))]);
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_gone_is_switched_off_with_a_reason_and_on_again_by_an_operator() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(5).await;
+    let mut partner = operator.partner("1000").await;
+    let receiver = Receiver::new();
+    receiver.is(Mood::Says(410));
+    let made = listen(&mut partner, &receiver, &json!({})).await;
+    accepted(&partner.order(&sale, 1).await, 201);
+    let off = eventually("it is switched off", SOON, async || {
+        Some(state(&mut partner).await).filter(|state| state["status"] == "disabled")
+    });
+    let off = off.await;
+    assert_eq!(off["disabled_reason"], "GONE");
+    assert!(off["disabled_at"].is_string());
+    receiver.is(Mood::Says(204));
+    let id = made["webhook_id"].as_str().unwrap();
+    let on = operator
+        .put(
+            Method::POST,
+            &format!("/admin/v1/webhooks/{id}/enable"),
+            &json!({}),
+        )
+        .await;
+    assert_eq!(on["status"], "failing", "it has taken nothing yet");
+    assert_in_sequence(&receiver.hears(4));
+}
+
+#[tokio::test]
+async fn events_are_replayed_one_or_many() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(9).await;
+    let mut partner = operator.partner("1000").await;
+    accepted(&partner.order(&sale, 1).await, 201);
+    accepted(&partner.order(&sale, 2).await, 201);
+    let feed = partner.walk("/events").await;
+    let receiver = Receiver::new();
+    let made = listen(&mut partner, &receiver, &json!({})).await;
+    let path = format!("/webhooks/{}/replay", made["webhook_id"].as_str().unwrap());
+    let one = json!({ "event_id": feed[2]["event_id"] }).to_string();
+    let answer = partner.signed(Method::POST, &path, &one).await;
+    assert_eq!(accepted(&answer, 202)["replayed"], 1);
+    assert_eq!(receiver.hears(1)[0].body(), feed[2]);
+    let span = json!({ "from": feed[0]["created_at"] }).to_string();
+    let answer = partner.signed(Method::POST, &path, &span).await;
+    assert_eq!(accepted(&answer, 202)["replayed"], 7);
+    let heard = receiver.hears(8);
+    assert_in_sequence(&heard[1..]);
+    let unknown = json!({ "event_id": format!("evt_{}", "0".repeat(32)) }).to_string();
+    refused(
+        &partner.signed(Method::POST, &path, &unknown).await,
+        404,
+        "EVENT_NOT_FOUND",
+    );
+    let deliveries = operator
+        .get(&format!(
+            "/admin/v1/deliveries?webhook_id={}",
+            made["webhook_id"].as_str().unwrap()
+        ))
+        .await;
+    let delivery = deliveries["data"][0]["delivery_id"].as_str().unwrap().to_owned();
+    let again = operator
+        .put(
+            Method::POST,
+            &format!("/admin/v1/deliveries/{delivery}/replay"),
+            &json!({}),
+        )
+        .await;
+    assert_eq!(again["status"], "WAITING");
+    receiver.hears(9);
+}
+
+#[tokio::test]
+async fn a_kill_loses_no_event_and_breaks_no_sequence() {
+    let mut service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let sale = operator.sale(200).await;
+    let mut partner = operator.partner("100000").await;
+    let receiver = Receiver::new();
+    receiver.is(Mood::After(Duration::from_millis(30)));
+    listen(&mut partner, &receiver, &json!({})).await;
+    for round in 0..3 {
+        for _ in 0..15 {
+            accepted(&partner.order(&sale, 1).await, 201);
+        }
+        receiver.hears(5 + round * 20);
+        service.kill();
+        service.restart();
+        partner = partner.at(&service.base_url());
+    }
+    let feed = partner.walk("/events?limit=100").await;
+    assert_eq!(feed.len(), 3 * 45);
+    eventually("all have arrived", SOON, async || {
+        let mut ids: Vec<_> = receiver.heard().iter().map(Heard::event_id).collect();
+        ids.sort();
+        ids.dedup();
+        (ids.len() == feed.len()).then_some(())
+    })
+    .await;
+    assert_in_sequence(&receiver.heard());
+    assert_eq!(service.stop(), Some(0));
+    service.assert_verified();
+}

@@ -1,0 +1,97 @@
+//! The feed: every event of a partner, in order and without a gap.
+
+use std::collections::BTreeMap;
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Operator, accepted, refused, shared};
+
+fn kinds(events: &[Value]) -> Vec<&str> {
+    events
+        .iter()
+        .map(|event| event["event"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_delivery_at_once_tells_of_creation_each_voucher_and_delivery() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(5).await;
+    let mut partner = operator.partner("1000").await;
+    let order = accepted(&partner.order(&sale, 2).await, 201);
+    let events = partner.walk("/events").await;
+    assert_eq!(
+        kinds(&events),
+        [
+            "order.created",
+            "voucher.issued",
+            "voucher.issued",
+            "order.delivered"
+        ]
+    );
+    for (sequence, event) in (1..).zip(&events) {
+        assert_eq!(event["data"]["sequence"], sequence);
+        assert_eq!(event["created_at"], events[0]["created_at"]);
+        assert!(event["event_id"].as_str().unwrap().starts_with("evt_"));
+    }
+    let told = &events[3]["data"];
+    let voucher = &order["vouchers"][0];
+    let shown = json!({ "product_id": voucher["product_id"], "expiry": voucher["expiry"] });
+    assert_eq!(
+        told,
+        &json!({
+            "order_id": order["order_id"], "status": "DELIVERED", "total_amount": order["total_amount"],
+            "currency": "USD", "fulfilled_from": "cache", "vouchers": [shown.clone(), shown], "sequence": 4,
+        })
+    );
+    assert_eq!(events[1]["data"]["voucher_id"], voucher["voucher_id"]);
+}
+
+#[tokio::test]
+async fn the_feed_is_read_on_from_any_event_and_has_no_gap() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(40).await;
+    let mut partner = operator.partner("10000").await;
+    let mut orders = Vec::new();
+    for quantity in 1..=6 {
+        let order = accepted(&partner.order(&sale, quantity).await, 201);
+        orders.push(order["order_id"].as_str().unwrap().to_owned());
+    }
+    let path = format!("/orders/{}/cancel", orders[0]);
+    accepted(&partner.signed(Method::POST, &path, "").await, 200);
+    let all = partner.walk("/events?limit=100").await;
+    assert_eq!(all.len(), 6 * 2 + 21 + 2);
+    assert_eq!(partner.walk("/events?limit=7").await, all);
+    let last = &all[all.len() - 2..];
+    assert_eq!(kinds(last), ["order.cancelled", "order.refunded"]);
+    assert_eq!(
+        (&last[0]["data"]["status"], &last[0]["data"]["by"]),
+        (&json!("CANCELLED"), &json!("partner"))
+    );
+    assert_eq!(last[1]["data"]["refund"]["amount"], 25.0);
+    for place in [0, 1, 2, 5, 20, all.len() - 1] {
+        let id = all[place]["event_id"].as_str().unwrap();
+        let rest = partner.walk(&format!("/events?limit=9&after={id}")).await;
+        assert_eq!(rest, all[place + 1..], "behind {place}");
+    }
+    let mut sequences: BTreeMap<&str, u64> = BTreeMap::new();
+    for event in &all {
+        let next = sequences
+            .entry(event["data"]["order_id"].as_str().unwrap())
+            .or_default();
+        *next += 1;
+        assert_eq!(event["data"]["sequence"], *next);
+    }
+    let mut other = operator.partner("100").await;
+    assert_eq!(other.walk("/events").await, Vec::<Value>::new());
+    let foreign = all[0]["event_id"].as_str().unwrap();
+    for unknown in [foreign, "evt_1", "1"] {
+        refused(
+            &other.get(&format!("/events?after={unknown}")).await,
+            404,
+            "EVENT_NOT_FOUND",
+        );
+    }
+    refused(&partner.get("/events?limit=0").await, 422, "VALIDATION_FAILED");
+}

@@ -1,0 +1,228 @@
+//! Endpoints: how they are registered, changed, tested and rotated, and what is refused.
+
+use std::time::Duration;
+
+use hyper::Method;
+use serde_json::{Value, json};
+use vouchsafe_load::client::Answer;
+
+use crate::support::{Mood, Operator, Partner, Receiver, accepted, refused, shared, text_of};
+
+async fn post(partner: &mut Partner, path: &str, body: &Value) -> Answer {
+    partner.signed(Method::POST, path, &body.to_string()).await
+}
+
+async fn put(partner: &mut Partner, body: &Value) -> Answer {
+    post(partner, "/webhooks", body).await
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn an_endpoint_is_registered_once_and_its_secret_shown_once() {
+    let mut partner = Operator::of(shared()).partner("100").await;
+    let url = Receiver::new().url();
+    let answer = put(&mut partner, &json!({ "url": url, "description": "shop" })).await;
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let made = accepted(&answer, 201);
+    assert!(text(&made, "webhook_id").starts_with("wh_") && text(&made, "secret").starts_with("whsec_"));
+    assert_eq!(
+        (&made["url"], &made["enabled"], &made["status"]),
+        (&json!(url), &json!(true), &json!("active"))
+    );
+    assert_eq!(made["events"].as_array().unwrap().len(), 7, "all of them");
+    let again = accepted(
+        &put(&mut partner, &json!({ "url": url, "events": ["order.created"] })).await,
+        200,
+    );
+    assert_eq!(again["webhook_id"], made["webhook_id"]);
+    assert_eq!(
+        (&again["events"], &again["description"]),
+        (&json!(["order.created"]), &json!("shop"))
+    );
+    assert!(again.get("secret").is_none());
+    let moved = Receiver::new().url();
+    let change = json!({ "url": moved, "webhook_id": made["webhook_id"], "enabled": false });
+    let changed = accepted(&put(&mut partner, &change).await, 200);
+    assert_eq!(
+        (&changed["url"], &changed["status"], &changed["disabled_reason"]),
+        (&json!(moved), &json!("disabled"), &json!("PARTNER"))
+    );
+    assert_eq!(
+        changed["events"],
+        json!(["order.created"]),
+        "what is left out stays"
+    );
+    let list = partner.read("/webhooks").await;
+    assert_eq!(list["data"].as_array().unwrap().len(), 1);
+    assert!(!list.to_string().contains("whsec_"));
+    let path = format!("/webhooks/{}", text(&made, "webhook_id"));
+    let mut other = Operator::of(shared()).partner("100").await;
+    refused(
+        &other.signed(Method::DELETE, &path, "").await,
+        404,
+        "WEBHOOK_NOT_FOUND",
+    );
+    assert_eq!(partner.signed(Method::DELETE, &path, "").await.status, 204);
+    refused(
+        &partner.signed(Method::DELETE, &path, "").await,
+        404,
+        "WEBHOOK_NOT_FOUND",
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_endpoint_is_refused_with_its_field() {
+    let mut partner = Operator::of(shared()).partner("100").await;
+    for (body, field) in [
+        (json!({}), "url"),
+        (json!({ "url": "shop.example" }), "url"),
+        (json!({ "url": "http://shop.example/" }), "url"),
+        (json!({ "url": "https://me:you@shop.example/" }), "url"),
+        (json!({ "url": "https://10.0.0.1/" }), "url"),
+        (
+            json!({ "url": "https://169.254.169.254/latest/meta-data" }),
+            "url",
+        ),
+        (json!({ "url": "https://[::ffff:10.0.0.1]/" }), "url"),
+        (
+            json!({ "url": format!("http://{}/", shared().admin_address()) }),
+            "url",
+        ),
+        (json!({ "url": "https://a.example/", "events": [] }), "events"),
+        (
+            json!({ "url": "https://a.example/", "events": ["order.lost"] }),
+            "events[0]",
+        ),
+        (json!({ "url": "https://a.example/", "hook": 1 }), "hook"),
+    ] {
+        let error = refused(&put(&mut partner, &body).await, 422, "VALIDATION_FAILED");
+        assert_eq!(error["details"][0]["field"], field, "{body}");
+    }
+    let unknown = json!({ "url": "https://a.example/", "webhook_id": format!("wh_{}", "0".repeat(32)) });
+    refused(&put(&mut partner, &unknown).await, 404, "WEBHOOK_NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_partner_has_ten_endpoints_and_no_eleventh() {
+    let mut partner = Operator::of(shared()).partner("100").await;
+    for n in 0..10 {
+        let body = json!({ "url": format!("http://127.0.0.1:9/{n}"), "enabled": false });
+        accepted(&put(&mut partner, &body).await, 201);
+    }
+    let eleventh = json!({ "url": "http://127.0.0.1:9/10" });
+    refused(&put(&mut partner, &eleventh).await, 409, "WEBHOOK_LIMIT_REACHED");
+    let first = partner.read("/webhooks?limit=1").await;
+    assert_eq!(first["has_more"], true);
+    assert_eq!(partner.walk("/webhooks?limit=3").await.len(), 10);
+    let second = json!({ "url": "http://127.0.0.1:9/1", "webhook_id": first["data"][0]["webhook_id"] });
+    let error = refused(&put(&mut partner, &second).await, 422, "VALIDATION_FAILED");
+    assert_eq!(error["details"][0]["field"], "url", "another one has it");
+}
+
+#[tokio::test]
+async fn a_test_sends_a_sample_and_says_what_came_of_it() {
+    let mut partner = Operator::of(shared()).partner("100").await;
+    let receiver = Receiver::new();
+    let made = accepted(&put(&mut partner, &json!({ "url": receiver.url() })).await, 201);
+    let path = format!("/webhooks/{}/test", text(&made, "webhook_id"));
+    let came = accepted(&partner.signed(Method::POST, &path, "").await, 200);
+    assert_eq!((&came["delivered"], &came["status"]), (&json!(true), &json!(204)));
+    let heard = receiver.hears(1).remove(0);
+    assert_eq!(
+        (heard.event(), heard.headers["x-vouchsafe-test"].as_str()),
+        ("order.delivered".to_owned(), "true")
+    );
+    heard.assert_signed(&[text(&made, "secret")]);
+    for (mood, expected) in [
+        (Mood::Says(500), json!([false, 500, null])),
+        (
+            Mood::Adds(302, "Location: http://127.0.0.1:1/\r\n".to_owned()),
+            json!([false, 302, null]),
+        ),
+        (Mood::Resets, json!([false, null, "connection"])),
+        (Mood::Mumbles, json!([false, null, "connection"])),
+        (Mood::Hangs, json!([false, null, "timeout"])),
+        (Mood::Floods, json!([true, 200, null])),
+        (Mood::Drips, json!([true, 200, null])),
+        (
+            Mood::After(Duration::from_millis(4_700)),
+            json!([true, 200, null]),
+        ),
+        (
+            Mood::After(Duration::from_millis(5_200)),
+            json!([false, null, "timeout"]),
+        ),
+    ] {
+        receiver.is(mood.clone());
+        let came = accepted(
+            &post(&mut partner, &path, &json!({ "event": "voucher.issued" })).await,
+            200,
+        );
+        let said = json!([came["delivered"], came["status"], came["fault"]]);
+        assert_eq!(said, expected, "{mood:?}");
+    }
+    assert_eq!(partner.read("/events").await["data"], json!([]), "in no feed");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_speaks_no_tls_or_is_not_there_says_so() {
+    let mut partner = Operator::of(shared()).partner("100").await;
+    let receiver = Receiver::new();
+    for (url, fault) in [
+        (receiver.url().replace("http:", "https:"), ["tls", "connection"]),
+        ("http://127.0.0.1:1/".to_owned(), ["connection", "connection"]),
+        ("https://shop.invalid/".to_owned(), ["unresolved", "internal"]),
+    ] {
+        let made = accepted(&put(&mut partner, &json!({ "url": url })).await, 201);
+        let path = format!("/webhooks/{}/test", text(&made, "webhook_id"));
+        let came = accepted(&partner.signed(Method::POST, &path, "").await, 200);
+        assert_eq!(came["delivered"], false);
+        assert!(fault.contains(&text(&came, "fault")), "{url}: {came}");
+    }
+}
+
+#[tokio::test]
+async fn in_a_rotation_both_secrets_sign_and_after_it_the_new_one_alone() {
+    let mut partner = Operator::of(shared()).partner("100").await;
+    let receiver = Receiver::new();
+    let made = accepted(&put(&mut partner, &json!({ "url": receiver.url() })).await, 201);
+    let path = |action| format!("/webhooks/{}/{action}", text(&made, "webhook_id"));
+    let answer = partner.signed(Method::POST, &path("rotate"), "").await;
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let rotated = accepted(&answer, 200);
+    assert!(rotated["previous_secret_expires_at"].is_string());
+    let (old, new) = (text(&made, "secret"), text(&rotated, "secret"));
+    assert_ne!(old, new);
+    accepted(&partner.signed(Method::POST, &path("test"), "").await, 200);
+    receiver.hears(1)[0].assert_signed(&[new, old]);
+    let at_once = accepted(
+        &post(&mut partner, &path("rotate"), &json!({ "overlap_seconds": 0 })).await,
+        200,
+    );
+    accepted(&partner.signed(Method::POST, &path("test"), "").await, 200);
+    receiver.hears(2)[1].assert_signed(&[text(&at_once, "secret")]);
+    let long = json!({ "overlap_seconds": 604_801 });
+    refused(
+        &post(&mut partner, &path("rotate"), &long).await,
+        422,
+        "VALIDATION_FAILED",
+    );
+}
+
+#[tokio::test]
+async fn secrets_are_kept_sealed() {
+    let mut partner = Operator::of(shared()).partner("100").await;
+    let made = accepted(
+        &put(
+            &mut partner,
+            &json!({ "url": "http://127.0.0.1:9/", "enabled": false }),
+        )
+        .await,
+        201,
+    );
+    assert!(!text_of(&partner.get("/webhooks").await).contains(text(&made, "secret")));
+    assert!(!shared().log().contains(text(&made, "secret")));
+}
