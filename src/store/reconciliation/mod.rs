@@ -40,8 +40,10 @@ pub use self::results::{Compared, Reconciliation, Source, Summary};
 /// Rows of a page, of either side and of what was found: what is in memory at once.
 pub const PAGE_ROWS: usize = 1_000;
 
-/// What its connection asks of the server: it works on a whole day, and nobody waits for it.
-const SESSION: [(&str, &str); 5] = [
+/// What its connection asks of the server: it works on a whole day, and nobody waits for it. Each statement is planned for
+/// what it is asked: a plan for any page would sort the whole day for each.
+const SESSION: [(&str, &str); 6] = [
+    ("plan_cache_mode", "force_custom_plan"),
     ("statement_timeout", "30min"),
     ("lock_timeout", "30s"),
     ("idle_in_transaction_session_timeout", "60s"),
