@@ -194,6 +194,28 @@ in_a_world! {
         all_is_settled(&world, &node).await;
     }
 
+    async fn of_two_nodes_that_refused_alike_nobody_says_which_was_first() {
+        let (world, one) = shop().await;
+        let two = world.start("two").await;
+        let ask = wants(ALICE, "k", "gift", 11);
+        // The refusal of one waits behind a slow commit while that of two is written; then one hears nothing of its own,
+        // and finds under the key what it wrote, or would have written: a refusal has nothing in it that tells them apart.
+        world.db.fail_commit("one", Fault::Slow(SECOND));
+        world.db.fail_commit("one", Fault::AnswerLost);
+        let before = one.begins_to_book(booking(ALICE, "b", 500));
+        sleep(MOMENT).await;
+        let first = one.begins(&ask);
+        sleep(MOMENT).await;
+        let second = two.places(&ask).await;
+        let first = first.await.unwrap();
+        assert_eq!((first.fresh(), second.fresh()), ("INSUFFICIENT_FUNDS 110.00 of 10000", first.fresh()));
+        before.await.unwrap().unwrap();
+        assert!(world.db.kept(ask.key_hash()).is_some());
+        assert_eq!((world.db.orders().len(), world.balance(ALICE)), (0, 10_500));
+        all_is_settled(&world, &one).await;
+        all_is_settled(&world, &two).await;
+    }
+
     async fn the_same_key_at_two_nodes_executes_once() {
         let (world, one) = shop().await;
         let two = world.start("two").await;

@@ -35,7 +35,11 @@ impl History {
         if !story.asked.contains(ask) {
             story.asked.push(ask.clone());
         }
-        if let Heard::Fresh(_) = heard {
+        // Two nodes that refuse alike at once may each take the refusal for its own, where one of them lost its answer:
+        // there is nothing in it that tells them apart, and nothing was executed.
+        if let Heard::Fresh(answer) = heard
+            && answer.status < 300
+        {
             story.fresh += 1;
         }
         if heard.unanswered() == Some(&Unanswered::KeyReused) {
