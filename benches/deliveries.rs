@@ -162,11 +162,6 @@ async fn run(endpoints: usize, hanging: usize, rate: usize, span: Duration) {
     report(endpoints, hanging, rate, expected, begin, &arrivals);
 }
 
-#[allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)] // figures to be looked at
 fn report(
     endpoints: usize,
     hanging: usize,
