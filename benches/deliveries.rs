@@ -6,8 +6,12 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::print_stdout,
-    reason = "a bench has nobody to tell but the terminal"
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a bench has nobody to tell but the terminal, and its figures are to be looked at"
 )]
 
 #[path = "../tests/it/support/mod.rs"]
@@ -33,8 +37,9 @@ const QUANTITY: u32 = 10;
 /// Endpoints of a partner, at most.
 const PER_PARTNER: usize = 10;
 
-/// How long orders are placed in one run.
+/// How long orders are placed in one run; and where the bench is only tried, as `cargo test` does.
 const SPAN: Duration = Duration::from_secs(8);
+const SHORT_SPAN: Duration = Duration::from_secs(1);
 
 /// How long deliveries may still arrive after it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -96,9 +101,9 @@ async fn listen(partner: &mut Partner, address: SocketAddr, n: usize) {
 }
 
 /// Orders of one partner, one after the other, with this pause between their beginnings.
-async fn order_on(partner: &mut Partner, sale: &Sale, pause: Duration) -> usize {
+async fn order_on(partner: &mut Partner, sale: &Sale, pause: Duration, span: Duration) -> usize {
     let (begin, mut orders) = (Instant::now(), 0);
-    while begin.elapsed() < SPAN {
+    while begin.elapsed() < span {
         let next = tokio::time::sleep(pause);
         let answer = partner.order(sale, QUANTITY).await;
         assert_eq!(answer.status, 201, "{:?}", answer.body);
@@ -108,7 +113,7 @@ async fn order_on(partner: &mut Partner, sale: &Sale, pause: Duration) -> usize 
     orders
 }
 
-async fn run(endpoints: usize, hanging: usize, rate: usize) {
+async fn run(endpoints: usize, hanging: usize, rate: usize, span: Duration) {
     let service = Instance::start();
     let mut operator = Operator::of(&service);
     let sale = operator.sale(0).await;
@@ -131,7 +136,7 @@ async fn run(endpoints: usize, hanging: usize, rate: usize) {
     let events = QUANTITY as usize + 2;
     let per_round: usize = listening.iter().map(|own| own * events).sum();
     let pause = Duration::from_secs_f64(per_round as f64 / rate as f64);
-    let rounds = (SPAN.as_secs_f64() / pause.as_secs_f64()).ceil() as usize + 2;
+    let rounds = (span.as_secs_f64() / pause.as_secs_f64()).ceil() as usize + 2;
     operator
         .restock(
             &sale,
@@ -140,23 +145,23 @@ async fn run(endpoints: usize, hanging: usize, rate: usize) {
         )
         .await;
     let begin = Instant::now();
-    let orders = join_all(partners.iter_mut().map(|partner| order_on(partner, &sale, pause))).await;
+    let orders = join_all(
+        partners
+            .iter_mut()
+            .map(|partner| order_on(partner, &sale, pause, span)),
+    )
+    .await;
     let expected: usize = orders
         .iter()
         .zip(&listening)
         .map(|(orders, own)| orders * own * events)
         .sum();
-    while arrivals.lock().unwrap().len() < expected && begin.elapsed() < SPAN + PATIENCE {
+    while arrivals.lock().unwrap().len() < expected && begin.elapsed() < span + PATIENCE {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     report(endpoints, hanging, rate, expected, begin, &arrivals);
 }
 
-#[allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)] // figures to be looked at
 fn report(
     endpoints: usize,
     hanging: usize,
@@ -187,6 +192,9 @@ fn report(
 
 #[tokio::main]
 async fn main() {
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return run(10, 1, 500, SHORT_SPAN).await;
+    }
     let numbers: Vec<usize> = std::env::args().filter_map(|text| text.parse().ok()).collect();
     let numbers = if numbers.is_empty() {
         vec![1, 100, 1_000]
@@ -195,8 +203,8 @@ async fn main() {
     };
     for endpoints in numbers {
         for rate in [5_000, 2_500] {
-            run(endpoints, 0, rate).await;
-            run(endpoints, endpoints / 10, rate).await;
+            run(endpoints, 0, rate, SPAN).await;
+            run(endpoints, endpoints / 10, rate, SPAN).await;
         }
     }
 }

@@ -119,7 +119,7 @@ async fn progress(
           WHERE w.webhook_id = $1
             AND p.partner_id = w.partner_id
             AND p.webhook_id = w.webhook_id
-            AND p.lease = $2 /* guard: lease */
+            AND p.lease = $2
          RETURNING p.partner_id",
     )
     .bind(webhook_id.as_uuid())
