@@ -11,6 +11,7 @@
 //! | Postgres stops | nothing of ours runs |
 
 mod production;
+mod stop;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,7 +25,6 @@ use actix_web::{App, HttpServer, web};
 use anyhow::Context as _;
 use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info, warn};
 use vouchsafe_actors::delivery::Deliveries;
 use vouchsafe_actors::domain::catalogue::Catalogue;
@@ -203,7 +203,7 @@ async fn serve_on(
     ];
     sandbox::greet(settings, directory.path());
     let superseded = tokio::select! {
-        name = told_to_stop() => {
+        name = stop::told_to_stop() => {
             info!(signal = name?, "going down: no new requests, open ones finish");
             false
         }
@@ -400,15 +400,6 @@ fn start(server: actix_web::dev::Server) -> ServerHandle {
     let handle = server.handle();
     drop(actix_web::rt::spawn(server));
     handle
-}
-
-async fn told_to_stop() -> anyhow::Result<&'static str> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = interrupt.recv() => "SIGINT",
-    })
 }
 
 /// Who waits for an order to change is answered at once, and nothing more is bought. The gate turns new requests away, open ones finish, the journal
