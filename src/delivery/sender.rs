@@ -17,7 +17,7 @@ use vouchsafe_actors::delivery::ATTEMPT_LIMIT;
 use vouchsafe_actors::delivery::outbox::Sender;
 use vouchsafe_actors::delivery::queue::MAX_AT_ONCE;
 use vouchsafe_actors::domain::clock::Clock;
-use vouchsafe_actors::domain::delivery::{Answered, Fault, Letter, MAX_ANSWER_BYTES, Target};
+use vouchsafe_actors::domain::delivery::{Answered, Fault, Letter, MAX_ANSWER_BYTES, SealedSecret, Target};
 use vouchsafe_actors::store::StoreFuture;
 
 use super::resolver::{Resolver, system};
@@ -196,7 +196,7 @@ impl Parts {
         } else {
             Some(&self.plain)
         };
-        let (Some(client), Some(signed)) = (client, self.sign(target, &parcel)) else {
+        let (Some(client), Some(signed)) = (client, self.sign(target, &parcel).await) else {
             return Answered::not(Fault::Internal);
         };
         let mut request = client
@@ -219,23 +219,33 @@ impl Parts {
         }
     }
 
-    fn sign(&self, target: &Target, parcel: &Parcel) -> Option<Signed> {
-        let vault = self.keyring.vault();
-        let open = |sealed: &[u8]| -> Option<WebhookSecret> {
-            let opened = vault.open_webhook_secret(target.webhook_id.as_uuid(), sealed);
-            opened
-                .inspect_err(|error| tracing::error!(%error, webhook.id = %target.webhook_id, "a delivery cannot be signed"))
-                .ok()
-        };
+    async fn sign(&self, target: &Target, parcel: &Parcel) -> Option<Signed> {
         let now = self.clock.now();
-        let secret = open(&target.secret.0)?;
-        let previous = target.previous.as_ref().filter(|(_, until)| *until > now);
-        let previous = previous.and_then(|(sealed, _)| open(&sealed.0));
+        let secret = self.open(target, &target.secret).await?;
+        let previous = match &target.previous {
+            Some((sealed, until)) if *until > now => self.open(target, sealed).await,
+            _ => None,
+        };
         let keys: Vec<&[u8]> = std::iter::once(&secret)
             .chain(&previous)
             .map(WebhookSecret::key)
             .collect();
         Some(sign(&parcel.id, now.unix_timestamp(), &parcel.body, &keys))
+    }
+
+    /// Another node may have sealed it under a key that is not loaded here yet.
+    async fn open(&self, target: &Target, sealed: &SealedSecret) -> Option<WebhookSecret> {
+        let webhook_id = target.webhook_id.as_uuid();
+        if let Ok(secret) = self.keyring.vault().open_webhook_secret(webhook_id, &sealed.0) {
+            return Some(secret);
+        }
+        let complain = |error: &dyn std::fmt::Display| {
+            tracing::error!(%error, webhook.id = %target.webhook_id, "a delivery cannot be signed");
+        };
+        let vault = self.keyring.reload().await;
+        let vault = vault.inspect_err(|error| complain(error)).ok()?;
+        let opened = vault.open_webhook_secret(webhook_id, &sealed.0);
+        opened.inspect_err(|error| complain(error)).ok()
     }
 
     /// Finds the host of a URL, all of whose addresses may be delivered to.
