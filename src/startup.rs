@@ -10,6 +10,7 @@
 //! | a signal: the gate closes, the journal empties | every answer was given, every record has its verdict |
 //! | Postgres stops | nothing of ours runs |
 
+mod listeners;
 mod production;
 mod stop;
 
@@ -20,8 +21,7 @@ use std::time::{Duration, Instant};
 
 use actix_rt::ArbiterHandle;
 use actix_web::dev::ServerHandle;
-use actix_web::middleware::from_fn;
-use actix_web::{App, HttpServer, web};
+use actix_web::web;
 use anyhow::Context as _;
 use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Runtime;
@@ -50,7 +50,7 @@ use crate::service::{CurrentCatalogue, Service};
 use crate::settings::ServeSettings;
 use crate::store::{PgNode, PgStore};
 use crate::telemetry::Telemetry;
-use crate::{admin, http, sandbox, secrets, trace};
+use crate::{sandbox, secrets};
 
 /// How long a shutdown may take before what is open is left to the next start (contract §11).
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
@@ -66,21 +66,6 @@ const DATABASE_THREADS: usize = 2;
 
 /// Threads that speak to receivers of webhooks: signing and sending, some 100 µs each.
 const OUTGOING_THREADS: usize = 2;
-
-/// Threads that serve operators.
-const ADMIN_WORKERS: usize = 1;
-
-/// Most connections a worker keeps open; beyond it clients wait to be accepted.
-const MAX_CONNECTIONS: usize = 10_000;
-
-/// How long the head of a request may take.
-const HEAD_DEADLINE: Duration = Duration::from_secs(5);
-
-/// How long connections are kept after the last answer was given, so that its bytes are sent. Seconds.
-const LINGER_S: u64 = 1;
-
-/// How long a connection without a request is kept.
-const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
 /// Serves until it is told to stop.
 pub fn serve(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> ExitCode {
@@ -198,8 +183,8 @@ async fn serve_on(
             .context("fill the sandbox")?;
     }
     let listeners = [
-        listen(settings, &service)?,
-        listen_to_operators(settings, &service)?,
+        listeners::partners(settings, &service)?,
+        listeners::operators(settings, &service)?,
     ];
     sandbox::greet(settings, directory.path());
     let superseded = tokio::select! {
@@ -352,59 +337,9 @@ async fn load_catalogue(store: &PgStore) -> anyhow::Result<CurrentCatalogue> {
     Ok(catalogue)
 }
 
-fn listen(settings: &ServeSettings, service: &web::Data<Service>) -> anyhow::Result<ServerHandle> {
-    let service = service.clone();
-    let app = move || {
-        let app = App::new().app_data(service.clone()).configure(http::routes);
-        app.wrap(from_fn(http::partner_gate)).wrap(from_fn(trace::traced))
-    };
-    let server = HttpServer::new(app).workers(usize::from(settings.http_workers));
-    let server = server
-        .max_connections(MAX_CONNECTIONS)
-        .shutdown_timeout(LINGER_S)
-        .client_request_timeout(HEAD_DEADLINE)
-        .keep_alive(KEEP_ALIVE);
-    let bound = server.disable_signals().bind(settings.http_addr);
-    Ok(start(
-        bound
-            .with_context(|| format!("serve partners on {}", settings.http_addr))?
-            .run(),
-    ))
-}
-
-fn listen_to_operators(
-    settings: &ServeSettings,
-    service: &web::Data<Service>,
-) -> anyhow::Result<ServerHandle> {
-    let service = service.clone();
-    let app = move || {
-        let app = App::new().app_data(service.clone()).configure(admin::listener);
-        app.wrap(from_fn(http::operator_gate))
-            .wrap(from_fn(trace::traced))
-    };
-    let server = HttpServer::new(app).workers(ADMIN_WORKERS);
-    let server = server
-        .shutdown_timeout(LINGER_S)
-        .client_request_timeout(HEAD_DEADLINE)
-        .keep_alive(KEEP_ALIVE);
-    let bound = server.disable_signals().bind(settings.admin_addr);
-    Ok(start(
-        bound
-            .with_context(|| format!("serve operators on {}", settings.admin_addr))?
-            .run(),
-    ))
-}
-
-#[allow(clippy::disallowed_methods)] // a listener is a task that ends with its handle
-fn start(server: actix_web::dev::Server) -> ServerHandle {
-    let handle = server.handle();
-    drop(actix_web::rt::spawn(server));
-    handle
-}
-
-/// Who waits for an order to change is answered at once, and nothing more is bought. The gate turns new requests away, open ones finish, the journal
-/// empties. The listeners stay up meanwhile, so that who
-/// comes is told to come again instead of being reset.
+/// Who waits for an order to change is answered at once, and nothing more is bought. The gate turns new requests away, open
+/// ones finish, the journal empties. The listeners stay up meanwhile, so that who comes is told to come again instead of
+/// being reset.
 async fn drain(service: &Service, listeners: &[ServerHandle; 2]) {
     service.engine.watch.close();
     service.procurement.rest();
