@@ -74,7 +74,7 @@ fn the_page_is_that_of_the_table() {
     let kept = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         kept == page(),
-        "docs/partner/errors.md is not what the table in src/errors.rs says; write it anew with\n    \
+        "docs/partner/errors.md is not what the table in src/errors/code.rs says; write it anew with\n    \
          VOUCHSAFE_REWRITE_DOCS=1 cargo test -p vouchsafe --lib errors::page"
     );
 }

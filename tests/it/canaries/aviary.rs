@@ -294,6 +294,8 @@ impl Aviary {
             ("{purchase_id}", STRAY_CODE.to_owned()),
             ("{webhook_id}", self.webhook_id.clone()),
             ("{delivery_id}", STRAY_CODE.to_owned()),
+            ("{drift_id}", STRAY_CODE.to_owned()),
+            ("{date}", STRAY_CODE.to_owned()),
         ];
         let filled = |template: &str| {
             let fill = |path: String, (name, value): &(&str, String)| path.replace(name, value);
