@@ -10,7 +10,7 @@ use super::{VENDORS, looks, writes_json};
 use crate::admin::decision::Because;
 use crate::admin::vendors::VendorRequest;
 use crate::errors::Code;
-use crate::openapi::{Answer, Operation, text, word};
+use crate::openapi::{Answer, Operation, filter, text, word};
 use crate::store::{PurchaseState, ShownPurchase, Vendor};
 
 pub(super) fn operations() -> [Operation; 4] {
@@ -53,7 +53,7 @@ fn purchases() -> Operation {
             "List purchases",
             "What is bought from vendors for orders, newest first, with what the vendor said last. It never quotes a vendor.",
         )
-        .query("vendor", "Only those from this vendor.", slug("The id of a vendor", "acme-cards"))
+        .query("vendor", "Only those from this vendor.", filter("acme-cards"))
         .query(
             "state",
             "Only those that stand here. What was refused goes on, too, and is asked about again.",
