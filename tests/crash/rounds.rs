@@ -193,22 +193,28 @@ impl Crash {
         }
     }
 
-    /// Clients begin, and an operator whose work is hit, too.
-    pub(crate) fn open_doors(&mut self, round: u64) -> (JoinSet<()>, JoinSet<()>) {
+    /// Lets clients in, who order from this menu.
+    pub(crate) fn let_in(&mut self, menu: Menu) -> JoinSet<()> {
         self.front.open_doors(true);
-        let (mut load, mut supplies) = (JoinSet::new(), JoinSet::new());
+        let mut load = JoinSet::new();
         for proc in 0..CLIENTS {
             load.spawn(
                 Client::new(
                     &self.front,
                     proc,
                     &self.program.base_url(),
-                    Menu::Everything,
+                    menu,
                     self.chance.fork(),
                 )
                 .run(),
             );
         }
+        load
+    }
+
+    /// Clients begin, and an operator whose work is hit, too.
+    pub(crate) fn open_doors(&mut self, round: u64) -> (JoinSet<()>, JoinSet<()>) {
+        let (load, mut supplies) = (self.let_in(Menu::Everything), JoinSet::new());
         let mut operator = Operator::of(&self.program);
         let poor = self.front.buyers[MONEY.len() - 1].clone();
         let (count, pause) = (self.chance.between(100, 1_500), self.chance.between(0, 500));

@@ -41,6 +41,8 @@ pub(super) struct ProcurementActor {
     books: Books,
     /// How many purchases may be under way, by the last look.
     concurrency: usize,
+    /// A claim could not be given back: nothing more is begun until what is under way has ended and all were.
+    doubtful: bool,
 }
 
 impl ProcurementActor {
@@ -59,6 +61,7 @@ impl ProcurementActor {
             queue: Queue::default(),
             books: Books::Unknown,
             concurrency: 0,
+            doubtful: false,
         }
     }
 
@@ -66,7 +69,8 @@ impl ProcurementActor {
         match self.books {
             Books::Busy => {}
             Books::Unknown => self.give_back(ctx),
-            Books::Known if self.queue.under_way() < self.concurrency => self.read(ctx),
+            Books::Known if self.doubtful && self.queue.under_way() == 0 => self.give_back(ctx),
+            Books::Known if !self.doubtful && self.queue.under_way() < self.concurrency => self.read(ctx),
             Books::Known => {}
         }
     }
@@ -81,6 +85,7 @@ impl ProcurementActor {
                 actor.books = Books::Unknown;
                 return;
             }
+            actor.doubtful = false;
             actor.lineage.meter.set_ready(true);
             actor.read(ctx);
         }));
@@ -109,13 +114,16 @@ impl ProcurementActor {
 
     /// Asks about as many as may be under way.
     fn begin(&mut self, ctx: &mut Context<Self>) {
-        while let Some(purchase_id) = self.queue.next(self.concurrency) {
+        while !self.doubtful {
+            let Some(purchase_id) = self.queue.next(self.concurrency) else {
+                return;
+            };
             let (engine, vendors) = (Arc::clone(&self.engine), Arc::clone(&self.vendors));
             let pursued = async move { flows::pursue(&engine, &*vendors, purchase_id).await };
             ctx.spawn(pursued.into_actor(self).map(move |pursued, actor, ctx| {
                 if let Err(error) = pursued {
-                    // A claim that was not given back ends by itself.
                     warn!(purchase.id = %purchase_id, %error, "what became of a purchase cannot be noted now");
+                    actor.doubtful = true;
                 }
                 actor.queue.done(purchase_id);
                 // Whoever came meanwhile has its turn before those who were offered earlier.

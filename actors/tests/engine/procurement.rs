@@ -77,6 +77,21 @@ in_a_world! {
         nothing_is_loose(&world);
     }
 
+    async fn a_claim_that_could_not_be_given_back_is_given_back_as_soon_as_it_can_be() {
+        let (world, node) = slow_vendor().await;
+        node.places(&wants(ALICE, "k", "bought", 1)).await.fresh();
+        // It is claimed, and its vendor is thinking, when the books go; they come back before the claim ends by itself.
+        sleep(Duration::from_millis(600)).await;
+        world.market.close_books(true);
+        sleep(2 * SECOND).await;
+        assert_ne!(order_of(&world, ALICE).status, OrderStatus::Refunded);
+        world.market.close_books(false);
+        sleep(3 * SECOND).await;
+        assert_eq!(order_of(&world, ALICE).status, OrderStatus::Delivered);
+        all_is_settled(&world, &node).await;
+        nothing_is_loose(&world);
+    }
+
     async fn a_node_that_dies_while_it_buys_goes_on_at_its_next_start() {
         let (world, node) = slow_vendor().await;
         node.places(&wants(ALICE, "k", "bought", 2)).await.fresh();

@@ -69,6 +69,11 @@ impl Market {
         self.books().trouble.end();
     }
 
+    /// From here on our books are out of reach, or are within it again.
+    pub fn close_books(&self, closed: bool) {
+        self.books().trouble.close_books(closed);
+    }
+
     /// Every answer takes so long from here on.
     pub fn slow_down(&self, by: Duration) {
         self.books().trouble.slow_down(by);

@@ -57,6 +57,8 @@ pub(super) struct Troubles {
     struck: BTreeMap<Trouble, u64>,
     /// How long every answer takes.
     always: Option<Duration>,
+    /// Nobody reads or writes our books.
+    closed: bool,
 }
 
 impl Troubles {
@@ -72,8 +74,15 @@ impl Troubles {
         self.always = Some(by);
     }
 
+    pub(super) fn close_books(&mut self, closed: bool) {
+        self.closed = closed;
+    }
+
     /// Whether this strikes now.
     pub(super) fn strikes(&mut self, trouble: Trouble) -> bool {
+        if self.closed && trouble == Trouble::BooksFail {
+            return true;
+        }
         let Some(dice) = &mut self.dice else {
             return false;
         };
