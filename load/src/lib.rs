@@ -19,6 +19,7 @@ pub mod recorder;
 pub mod report;
 pub mod run;
 pub mod signer;
+pub mod stand;
 pub mod tally;
 pub mod wire;
 pub mod workload;
