@@ -1,6 +1,7 @@
 //! When does each request of an open loop have to leave? Fixed before the run, whatever the service does: then its stalls
 //! are waited out by all that should have left meanwhile, and show.
 
+use std::fmt;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -13,13 +14,22 @@ use crate::run::Length;
 pub const MAX_ARRIVALS: u64 = 50_000_000;
 
 /// How arrivals are spread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Spacing {
     /// At even distances.
     Constant,
     /// As independent callers come: the distances are exponential, so that some come in bursts.
     Poisson,
+}
+
+impl fmt::Display for Spacing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Constant => "constant",
+            Self::Poisson => "poisson",
+        })
+    }
 }
 
 /// When each request leaves, counted from the start of the run.

@@ -45,6 +45,17 @@ pub enum Signing {
     Beforehand,
 }
 
+impl Signing {
+    /// As a report says it.
+    #[must_use]
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::OnTheFly => "signed on the fly",
+            Self::Beforehand => "signed beforehand",
+        }
+    }
+}
+
 /// A run, decided beforehand.
 #[derive(Clone, Debug)]
 pub struct Drive {

@@ -1,6 +1,7 @@
 //! What does a file of `scenarios/` say? Who orders what, how often, at which pace, and what is done to Postgres
 //! meanwhile: sizes and shares alone, so that two runs of one file ask for the same.
 
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -133,6 +134,22 @@ impl Pace {
     pub fn connections(self) -> usize {
         match self {
             Self::Closed { connections } | Self::Open { connections, .. } => connections,
+        }
+    }
+}
+
+impl fmt::Display for Pace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed { connections } => write!(f, "closed loop over {connections} connections"),
+            Self::Open {
+                connections,
+                per_second,
+                spacing,
+            } => write!(
+                f,
+                "open loop of {per_second} requests/s ({spacing}) over {connections} connections"
+            ),
         }
     }
 }
