@@ -68,15 +68,15 @@ fn a_stand_is_loaded_audited_and_leaves_nothing() {
 /// of reads, and a Postgres that stands still now and then.
 const EVERYTHING: &str = r#"{
     "name": "everything", "question": "Does the harness work?", "partners": 3,
-    "skus": { "count": 4, "vouchers": 1000, "popularity": { "zipf": 1.0 }, "scarce": { "every": 4, "vouchers": 2 } },
+    "skus": { "count": 4, "vouchers": 300, "popularity": { "zipf": 1.0 }, "scarce": { "every": 4, "vouchers": 2 } },
     "orders": [{ "weight": 3, "skus": 1, "quantity": 1 }, { "weight": 1, "skus": 2, "quantity": 3 }],
     "requests": [
         { "kind": "order", "weight": 5 }, { "kind": "duplicate", "weight": 2 }, { "kind": "read", "weight": 2 },
         { "kind": "codes", "weight": 1 }, { "kind": "wallets", "weight": 1 }, { "kind": "feed", "weight": 1 }
     ],
     "pace": { "open": { "connections": 32, "per_second": 100, "spacing": "poisson" } },
-    "warm_up_s": 0, "seconds": 2,
-    "pauses": { "every_ms": 300, "for_ms": 100 },
+    "warm_up_s": 0, "seconds": 1,
+    "pauses": { "every_ms": 200, "for_ms": 100 },
     "refusals": ["409 INSUFFICIENT_INVENTORY", "503 SERVICE_UNAVAILABLE"]
 }"#;
 
