@@ -23,7 +23,7 @@ use vouchsafe_actors::domain::money::{Amount, Currency};
 use vouchsafe_actors::domain::order::{Fulfilment, Order, StoredOrder};
 use vouchsafe_actors::domain::payout::Payout;
 use vouchsafe_actors::domain::product::{Approval, ExpiryKind, ExpiryPolicy, Product, Redemption, Route};
-use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, StockRequest};
+use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, Elsewhere, StockRequest};
 use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
 use vouchsafe_actors::engine::{Engine, Parts};
 use vouchsafe_actors::flows::{PlaceOrder, Placed, Refusal, Wording, place_order};
@@ -86,7 +86,7 @@ impl Store for YesStore {
             Ok(ClaimedStock {
                 chunks,
                 next: Some(Expiry::NEVER),
-                elsewhere: false,
+                elsewhere: Elsewhere::Nowhere,
             })
         })
     }
