@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `take` | who delivers to an endpoint, and which endpoints have something to do? |
 //! | `turn` | what does an actor write, and in which order? |
+//! | `sequence` | which delivery of an order is due? |
 //! | `page` | what does it read? |
+//! | `walk` | which events past what was read are next? |
 //! | `list` | what is shown? |
 //! | `replay` | what is sent again? |
 //!
@@ -13,8 +15,10 @@
 pub(super) mod list;
 mod page;
 mod replay;
+mod sequence;
 mod take;
 mod turn;
+mod walk;
 
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | the lease is found unchanged, cursor and health are written | nothing is written without it |
 //! | rows of deliveries that failed, or wait behind one | before what they wait for is ended |
-//! | the first of each order that waited for one that ended is due | |
+//! | of each order the first that waits is due | a replay may have put one before those that do |
 //! | attempts are added to their rows | |
 //! | the endpoint takes deliveries again: what waits is due | |
 //! | the endpoint's next attempt is read off its rows | |
@@ -17,9 +17,10 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 use vouchsafe_actors::delivery::outbox::{LEASE, Page, Then, Turn};
 use vouchsafe_actors::delivery::schedule::TRIED_FOR;
-use vouchsafe_actors::domain::delivery::{Fate, Mark};
+use vouchsafe_actors::domain::delivery::Fate;
 use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
 
+use super::sequence::line_up;
 use super::{interval, page};
 
 /// Most attempts that a row keeps: two days of them and some replays.
@@ -65,7 +66,13 @@ async fn write(pool: &PgPool, webhook_id: WebhookId, turn: &Turn) -> Result<bool
         return Ok(false);
     };
     put_rows(&mut transaction, key, turn).await?;
-    promote(&mut transaction, key, &turn.changes.marks).await?;
+    let orders: Vec<Uuid> = turn
+        .changes
+        .marks
+        .iter()
+        .map(|mark| mark.order_id.as_uuid())
+        .collect();
+    line_up(&mut transaction, key, &orders).await?;
     log_attempts(&mut transaction, key, turn).await?;
     if turn.changes.recovered {
         free(&mut transaction, key).await?;
@@ -90,7 +97,8 @@ async fn switch_off(connection: &mut PgConnection, webhook_id: WebhookId) -> Res
     .map(drop)
 }
 
-/// Finds the lease unchanged, and writes how far the endpoint is.
+/// Finds the lease unchanged, and writes how far the endpoint is. Where this waited for a replay, the statement does not
+/// see the replay's rows, only that the row was written meanwhile (`seen` is as it was before): then it must stay due.
 async fn progress(
     connection: &mut PgConnection,
     webhook_id: WebhookId,
@@ -108,17 +116,23 @@ async fn progress(
                 delivered = p.delivered + $6,
                 refused = p.refused + $7,
                 leased_until = now() + $8,
-                due_at = CASE WHEN $9 THEN COALESCE(now() + $10, (
-                    SELECT min(d.next_at)
-                      FROM deliveries AS d
-                     WHERE d.partner_id = p.partner_id
-                       AND d.webhook_id = p.webhook_id
-                       AND d.state = 'WAITING'
-                       AND d.next_at < 'infinity')) ELSE p.due_at END
-           FROM webhooks AS w, lazily
+                due_at = CASE
+                    WHEN NOT $9 THEN p.due_at
+                    WHEN p.xmin IS DISTINCT FROM seen.xmin THEN COALESCE(p.due_at, now())
+                    ELSE COALESCE(now() + $10, (
+                        SELECT min(d.next_at)
+                          FROM deliveries AS d
+                         WHERE d.partner_id = p.partner_id
+                           AND d.webhook_id = p.webhook_id
+                           AND d.state = 'WAITING'
+                           AND d.next_at < 'infinity'))
+                END
+           FROM webhooks AS w, webhook_progress AS seen, lazily
           WHERE w.webhook_id = $1
             AND p.partner_id = w.partner_id
             AND p.webhook_id = w.webhook_id
+            AND seen.partner_id = w.partner_id
+            AND seen.webhook_id = w.webhook_id
             AND p.lease = $2
          RETURNING p.partner_id",
     )
@@ -193,41 +207,6 @@ const fn state_of(fate: Fate) -> &'static str {
         Fate::Delivered => "DELIVERED",
         Fate::Failed => "FAILED",
     }
-}
-
-/// The first of an order that waited for one that ended is due.
-async fn promote(connection: &mut PgConnection, key: Key, marks: &[Mark]) -> Result<(), sqlx::Error> {
-    let ended = marks
-        .iter()
-        .filter(|mark| matches!(mark.fate, Fate::Delivered | Fate::Failed));
-    let orders: Vec<Uuid> = ended.map(|mark| mark.order_id.as_uuid()).collect();
-    if orders.is_empty() {
-        return Ok(());
-    }
-    sqlx::query(
-        "UPDATE deliveries AS d
-            SET next_at = now()
-           FROM (SELECT DISTINCT unnest($3::uuid[]) AS order_id) AS o
-          CROSS JOIN LATERAL (
-                SELECT f.number
-                  FROM deliveries AS f
-                 WHERE f.partner_id = $1
-                   AND f.webhook_id = $2
-                   AND f.order_id = o.order_id
-                   AND f.state = 'WAITING'
-                 ORDER BY f.number
-                 LIMIT 1) AS f
-          WHERE d.partner_id = $1
-            AND d.webhook_id = $2
-            AND d.number = f.number
-            AND d.next_at = 'infinity'",
-    )
-    .bind(key.partner_id.as_uuid())
-    .bind(key.webhook_id.as_uuid())
-    .bind(orders)
-    .execute(connection)
-    .await
-    .map(drop)
 }
 
 async fn log_attempts(connection: &mut PgConnection, key: Key, turn: &Turn) -> Result<(), sqlx::Error> {
