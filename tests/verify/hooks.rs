@@ -46,8 +46,9 @@ impl Builder {
             .await
             .unwrap()
             .expect("there is something new");
-        let turn = |changes, attempts, then| Turn {
+        let turn = |number, changes, attempts, then| Turn {
             lease: opened.lease,
+            number,
             changes,
             now: Duration::ZERO,
             attempts,
@@ -58,7 +59,7 @@ impl Builder {
             save: true,
             then,
         };
-        let read = turn(Changes::default(), Vec::new(), Then::Keep(Some(FIRST)));
+        let read = turn(1, Changes::default(), Vec::new(), Then::Keep(Some(FIRST)));
         let page = outbox.turn(webhook_id, read).await.unwrap().unwrap();
         let [first, second, third] = orders_of(&page);
         let again = Fate::Again(Duration::from_secs(5));
@@ -78,6 +79,7 @@ impl Builder {
         let failed = Turn {
             refused: 2,
             ..turn(
+                2,
                 changes,
                 numbers.map(|number| (number, attempt(500))).to_vec(),
                 Then::Keep(None),
@@ -92,6 +94,7 @@ impl Builder {
         let taken = Turn {
             delivered: 1,
             ..turn(
+                3,
                 changes,
                 vec![(second[0].letter.number, attempt(204))],
                 Then::Keep(None),

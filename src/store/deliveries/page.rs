@@ -10,13 +10,13 @@ use std::time::Duration;
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::delivery::outbox::{Lease, Page, Pending};
+use vouchsafe_actors::delivery::outbox::{Page, Pending};
 use vouchsafe_actors::delivery::queue::Want;
 use vouchsafe_actors::domain::delivery::Letter;
 use vouchsafe_actors::domain::event_kind::EventKinds;
-use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
+use vouchsafe_actors::domain::ids::PartnerId;
 
-use super::turn::Key;
+use super::turn::{Holder, Key};
 use super::walk::walk;
 use crate::store::audit::rows;
 use crate::store::events::{EventRow, MAX_ROWS};
@@ -51,13 +51,8 @@ struct DueRow {
 }
 
 /// Reads what is wanted; `None` when the lease is another.
-pub(super) async fn read(
-    pool: &PgPool,
-    webhook_id: WebhookId,
-    lease: Lease,
-    want: Want,
-) -> Result<Option<Page>, sqlx::Error> {
-    let Some(endpoint) = find(pool, webhook_id, lease).await? else {
+pub(super) async fn read(pool: &PgPool, holder: &Holder, want: Want) -> Result<Option<Page>, sqlx::Error> {
+    let Some(endpoint) = find(pool, holder).await? else {
         return Ok(None);
     };
     let mut page = Page::default();
@@ -77,7 +72,7 @@ pub(super) async fn read(
     Ok(Some(page))
 }
 
-async fn find(pool: &PgPool, webhook_id: WebhookId, lease: Lease) -> Result<Option<Endpoint>, sqlx::Error> {
+async fn find(pool: &PgPool, holder: &Holder) -> Result<Option<Endpoint>, sqlx::Error> {
     let row: Option<EndpointRow> = sqlx::query_as(
         "SELECT w.partner_id,
                 w.events,
@@ -94,16 +89,18 @@ async fn find(pool: &PgPool, webhook_id: WebhookId, lease: Lease) -> Result<Opti
                 now() AS now
            FROM webhooks AS w
            JOIN webhook_progress AS p ON p.partner_id = w.partner_id AND p.webhook_id = w.webhook_id
-          WHERE w.webhook_id = $1 AND p.lease = $2",
+          WHERE w.webhook_id = $1 AND p.lease = $2 AND p.leased_by = $3 AND p.incarnation = $4",
     )
-    .bind(webhook_id.as_uuid())
-    .bind(lease.0)
+    .bind(holder.webhook_id.as_uuid())
+    .bind(holder.lease.0)
+    .bind(&holder.node.name)
+    .bind(holder.node.incarnation)
     .fetch_optional(pool)
     .await?;
     Ok(row.map(|row| Endpoint {
         key: Key {
             partner_id: PartnerId::from_uuid(row.partner_id),
-            webhook_id,
+            webhook_id: holder.webhook_id,
         },
         kinds: kinds_of(row.events.as_deref()),
         has_rows: row.has_rows,
