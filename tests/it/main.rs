@@ -54,6 +54,7 @@ mod rate_limits;
 mod reconciliation;
 mod refusals;
 mod restarts;
+mod retry_after;
 mod revocations;
 mod rotation;
 mod routes;
