@@ -34,6 +34,7 @@ mod fulfilment;
 mod idempotency;
 mod imports;
 mod kept_stock;
+mod killed_deliveries;
 mod ledger;
 mod lists;
 mod lost_answers;
