@@ -14,6 +14,9 @@ use sha2::Sha256;
 
 use super::patience::{SOON, until};
 
+/// How often one that holds its answer looks whether it was told.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
+
 /// How it answers.
 #[derive(Debug, Clone)]
 pub(crate) enum Mood {
@@ -23,6 +26,8 @@ pub(crate) enum Mood {
     Adds(u16, String),
     /// With 200, after so long.
     After(Duration),
+    /// As it is told, and not before.
+    Holds,
     /// Never.
     Hangs,
     /// By closing the connection.
@@ -147,12 +152,23 @@ impl Receiver {
         let mut reader = BufReader::new(stream);
         while let Some(heard) = read(&mut reader)? {
             self.heard.lock().unwrap().push(heard);
-            let mood = self.mood.lock().unwrap().clone();
+            let mood = self.decides();
             if !answer(&mut writer, &mood)? {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// What it answers now, once it has been told.
+    fn decides(&self) -> Mood {
+        loop {
+            match self.mood.lock().unwrap().clone() {
+                Mood::Holds => {}
+                mood => return mood,
+            }
+            std::thread::sleep(LOOK_AGAIN_AFTER);
+        }
     }
 }
 
@@ -192,7 +208,7 @@ fn answer(writer: &mut TcpStream, mood: &Mood) -> std::io::Result<bool> {
             std::thread::sleep(*time);
             say(writer, 200, "")?;
         }
-        Mood::Hangs => std::thread::sleep(Duration::from_secs(20)),
+        Mood::Holds | Mood::Hangs => std::thread::sleep(Duration::from_secs(20)),
         Mood::Resets => return Ok(false),
         Mood::Mumbles => {
             writer.write_all(b"good day to you\r\n\r\n")?;
