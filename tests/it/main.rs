@@ -21,6 +21,7 @@ mod canaries;
 mod cancellation;
 mod catalogue;
 mod certifications;
+mod certified_receivers;
 mod client_addresses;
 mod codes;
 mod command_help;
