@@ -15,6 +15,7 @@ pub mod money;
 pub mod origin;
 pub mod partner;
 pub mod partner_file;
+pub mod peer;
 pub mod recorder;
 pub mod report;
 pub mod run;

@@ -7,5 +7,6 @@ mod command_line;
 mod connection;
 mod fake;
 mod history;
+mod peer;
 mod run_and_audit;
 mod signature;
