@@ -1,10 +1,11 @@
 //! Under which database did a run take place? Durability settings and sizes, read from Postgres itself.
 //!
-//! This is the one file of the crate with SQL, and it knows no table of the service.
+//! It knows no table of the service: what else of this crate has SQL is the peer, with tables of its own.
 
 use std::fmt;
 
 use serde::Serialize;
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
 /// A connection beside the service's own, for reading alone.
@@ -37,6 +38,14 @@ impl Database {
     /// When the database cannot be reached.
     pub async fn connect(url: &str) -> sqlx::Result<Self> {
         PgConnection::connect(url).await.map(Self)
+    }
+
+    /// Connects to a database that no URL names.
+    ///
+    /// # Errors
+    /// When the database cannot be reached.
+    pub async fn connect_with(options: &PgConnectOptions) -> sqlx::Result<Self> {
+        PgConnection::connect_with(options).await.map(Self)
     }
 
     /// Reads settings and sizes.

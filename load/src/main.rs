@@ -1,5 +1,5 @@
 //! The command line of the load generator: `load run` loads and audits a service, `load check` checks a recorded
-//! history. Exit 0: the figures count; 1: the audit or the check failed; 2: it could not be run.
+//! history; `load floor`, `load search` and `load compare` measure what it stands beside. Exit 0: the figures count; 1: the audit or the check failed; 2: it could not be run.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,9 @@ use clap::{Args, Parser, Subcommand};
 use vouchsafe_load::audit::{audit, wallets};
 use vouchsafe_load::check::check;
 use vouchsafe_load::client::DEFAULT_TIMEOUT;
+use vouchsafe_load::compare::command::{
+    CompareArgs, FloorArgs, SearchArgs, run_compare, run_floor, run_search,
+};
 use vouchsafe_load::database::Database;
 use vouchsafe_load::history::History;
 use vouchsafe_load::partner::PartnerClient;
@@ -36,6 +39,12 @@ enum Command {
         /// The file.
         history: PathBuf,
     },
+    /// Measures what the database takes at all: plain batch inserts, at the best size of batch.
+    Floor(FloorArgs),
+    /// Looks for the best peer: every shape with every size of pool.
+    Search(SearchArgs),
+    /// Compares the service with a peer and a floor, in turns on one server.
+    Compare(CompareArgs),
 }
 
 #[derive(Args)]
@@ -96,6 +105,9 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run_command(&args),
         Command::Check { history } => check_command(&history),
+        Command::Floor(args) => run_floor(args),
+        Command::Search(args) => run_search(&args),
+        Command::Compare(args) => run_compare(args),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use sqlx::postgres::PgConnectOptions;
+use vouchsafe_load::peer::process::DATABASE_VARIABLE;
 use vouchsafe_load::peer::request::minor_units;
 use vouchsafe_load::peer::schema::ForSale;
 use vouchsafe_load::peer::serve::{Settings, serve};
@@ -32,7 +33,7 @@ struct Cli {
     #[arg(long, default_value = "127.0.0.1:8090")]
     listen: SocketAddr,
     /// Its database; an empty one is furnished.
-    #[arg(long)]
+    #[arg(long, env = DATABASE_VARIABLE, hide_env_values = true, value_name = "URL")]
     database: Option<PgConnectOptions>,
     /// JSON file with partner_id, api_key and api_secret; written with new ones where there is none.
     #[arg(long, default_value = "peer-partner.json")]
@@ -46,6 +47,9 @@ struct Cli {
     /// Vouchers to put into an empty database.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(i64).range(0..))]
     stock: i64,
+    /// End when standard input does, as a program that is started by another.
+    #[arg(long)]
+    until_stdin_closes: bool,
 }
 
 fn main() -> ExitCode {
@@ -74,5 +78,6 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         database: cli.database,
         buyer: credentials::read_or_make(&cli.credentials)?,
         for_sale: vec![for_sale],
+        until_stdin_closes: cli.until_stdin_closes,
     })
 }

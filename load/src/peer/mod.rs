@@ -18,6 +18,7 @@ mod floor;
 mod headers;
 mod http;
 pub mod postgres;
+pub mod process;
 mod reads;
 pub mod refusal;
 pub mod request;

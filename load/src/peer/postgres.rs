@@ -115,13 +115,6 @@ impl Server {
             .database("postgres")
     }
 
-    /// A database of it as a URL, for other programs.
-    #[must_use]
-    pub fn url(&self, database: &str) -> String {
-        let home = self.home.display().to_string().replace('/', "%2F");
-        format!("postgres://{ROLE}@{home}/{database}")
-    }
-
     fn log(&self) -> String {
         std::fs::read_to_string(self.home.join("log")).unwrap_or_default()
     }

@@ -3,8 +3,10 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::thread;
 use std::time::Duration;
 
+use actix_web::dev::ServerHandle;
 use actix_web::{App, HttpServer, web};
 use sha2::{Digest, Sha256};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -13,6 +15,7 @@ use uuid::Uuid;
 
 use super::batcher::Batcher;
 use super::http::{Peer, Seller, routes};
+use super::process::GREETING;
 use super::request::Sku;
 use super::schema::{self, Buyer, ForSale, Known};
 use super::{Mode, Shape};
@@ -52,6 +55,8 @@ pub struct Settings {
     pub buyer: Buyer,
     /// What is put on sale in an empty database.
     pub for_sale: Vec<ForSale>,
+    /// Whether it ends when its standard input does.
+    pub until_stdin_closes: bool,
 }
 
 impl Settings {
@@ -148,7 +153,23 @@ async fn listen(settings: &Settings, peer: impl Fn() -> Peer + Send + Clone + 's
         .shutdown_timeout(LINGER_S)
         .bind(settings.listen)?;
     for address in server.addrs() {
-        writeln!(std::io::stdout().lock(), "listening on http://{address}/api/v1")?;
+        writeln!(std::io::stdout().lock(), "{GREETING}http://{address}/api/v1")?;
     }
-    Ok(server.run().await?)
+    let server = server.run();
+    if settings.until_stdin_closes {
+        end_with_stdin(server.handle())?;
+    }
+    Ok(server.await?)
+}
+
+/// Ends the server with whoever holds the other end of the pipe.
+fn end_with_stdin(server: ServerHandle) -> std::io::Result<()> {
+    let waiting = thread::Builder::new().name("stdin".to_owned());
+    let watch = move || {
+        // An error is an end, too.
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        // The server acts on the call; the future only tells when it has done so.
+        drop(server.stop(true));
+    };
+    waiting.spawn(watch).map(drop)
 }

@@ -1,8 +1,7 @@
 //! Does the peer keep what it promises? Its program, over its wire, on a Postgres of its own: in both shapes it sells what
 //! it has once, to whoever can pay, and says why not otherwise.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 
 use futures_util::future::join_all;
 use hyper::{HeaderMap, Method};
@@ -10,8 +9,8 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 use vouchsafe_load::client::Answer;
 use vouchsafe_load::partner::{IDEMPOTENCY_KEY, PartnerClient, unix_seconds};
-use vouchsafe_load::partner_file::PartnerFile;
 use vouchsafe_load::peer::postgres::{Durability, Server};
+use vouchsafe_load::peer::process::{Process, Start};
 use vouchsafe_load::peer::schema::make_database;
 use vouchsafe_load::peer::{Mode, Shape};
 use vouchsafe_load::signer::Credentials;
@@ -20,55 +19,33 @@ use vouchsafe_load::wire::{ListView, OrderView, WalletView};
 const ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
 const SHAPES: [Shape; 2] = [Shape::Statements, Shape::Function];
 
-/// A peer's process; it ends when dropped.
+/// A peer on a database of its own.
 struct Peer {
-    child: Child,
-    url: String,
-    credentials: Credentials,
+    process: Process,
     database: PgConnectOptions,
-    // Dropped last: the files are its.
-    _directory: tempfile::TempDir,
 }
 
 impl Peer {
-    async fn start(server: &Server, mode: Mode, shape: Shape, stock: u32) -> Self {
+    async fn start(server: &Server, mode: Mode, shape: Shape, stock: u64) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let name = format!("{}_{stock}_{}", mode.name(), shape.name()).replace('-', "_");
         let database = make_database(&server.options(), &name).await.unwrap();
-        let file = directory.path().join("partner.json");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_peer"))
-            .args([
-                "--listen",
-                "127.0.0.1:0",
-                "--mode",
-                mode.name(),
-                "--shape",
-                shape.name(),
-            ])
-            .args(["--pool", "4", "--stock", &stock.to_string(), "--database"])
-            .arg(server.url(&name))
-            .arg("--credentials")
-            .arg(&file)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
-        let credentials = PartnerFile::read(&file).unwrap().credentials;
-        Self {
-            child,
-            url,
-            credentials,
-            database,
-            _directory: directory,
-        }
+        let process = Process::start(&Start {
+            program: Path::new(env!("CARGO_BIN_EXE_peer")),
+            mode,
+            shape,
+            pool: 4,
+            database: &database,
+            credentials: &directory.path().join("partner.json"),
+            product: "sbx-instant",
+            stock,
+        });
+        let process = process.unwrap();
+        Self { process, database }
     }
 
     fn partner(&self) -> PartnerClient {
-        PartnerClient::new(&self.url, self.credentials.clone()).unwrap()
+        PartnerClient::new(self.process.url(), self.process.credentials().clone()).unwrap()
     }
 
     async fn sql(&self, statement: &'static str) {
@@ -82,13 +59,6 @@ impl Peer {
             .fetch_one(&mut connection)
             .await
             .unwrap()
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
     }
 }
 
@@ -221,7 +191,8 @@ async fn what_is_not_signed_as_it_must_be_is_refused() {
     let now = unix_seconds();
     let signed = |path: &str, body: &str, at: u64| {
         let mut headers = HeaderMap::new();
-        peer.credentials
+        peer.process
+            .credentials()
             .sign("POST", path, body.as_bytes(), at)
             .apply(&mut headers);
         headers.insert(IDEMPOTENCY_KEY, "k".parse().unwrap());
@@ -256,7 +227,7 @@ async fn what_is_not_signed_as_it_must_be_is_refused() {
         assert_eq!(code(&answer), expected);
     }
     let stranger = Credentials::new("vs_sandbox_other", "secret").unwrap();
-    let mut stranger = PartnerClient::new(&peer.url, stranger).unwrap();
+    let mut stranger = PartnerClient::new(peer.process.url(), stranger).unwrap();
     assert_eq!(
         code(&stranger.order("k", ORDER).await.unwrap()),
         refused(401, "INVALID_CREDENTIALS")
@@ -283,7 +254,7 @@ async fn the_floor_answers_after_its_commit_and_the_wire_alone_answers_too() {
     let answer = order(&wire, "k".to_owned()).await;
     assert_eq!(OrderView::parse(&answer.body).unwrap().vouchers.len(), 1);
     let bad = Credentials::new("vs_sandbox_other", "secret").unwrap();
-    let refusal = PartnerClient::new(&wire.url, bad)
+    let refusal = PartnerClient::new(wire.process.url(), bad)
         .unwrap()
         .order("k", ORDER)
         .await
