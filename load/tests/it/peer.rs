@@ -2,6 +2,7 @@
 //! it has once, to whoever can pay, and says why not otherwise.
 
 use std::path::Path;
+use std::process::Command;
 
 use futures_util::future::join_all;
 use hyper::{HeaderMap, Method};
@@ -260,4 +261,84 @@ async fn the_floor_answers_after_its_commit_and_the_wire_alone_answers_too() {
         .await
         .unwrap();
     assert_eq!(refusal.status, 401);
+}
+
+#[test]
+fn the_search_and_the_floor_are_commands_whose_figures_are_audited() {
+    let directory = tempfile::tempdir().unwrap();
+    let json = directory.path().join("report.json");
+    let report = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_load"))
+            .args(arguments)
+            .arg("--json")
+            .arg(&json)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success(),
+            "{text} {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+        assert_eq!(report["database"]["fsync"], "on");
+        assert_eq!(report["database"]["synchronous_commit"], "on");
+        (text, report)
+    };
+
+    let sizes = ["--batches", "1,8", "--floor-seconds", "1", "--rounds", "2"];
+    let (text, floor) = report(&[&["floor"], &sizes[..]].concat());
+    assert_eq!(floor["rows"]["passed"], true);
+    assert_eq!(floor["points"].as_array().unwrap().len(), 2);
+    assert!(text.contains("INSERT INTO ledger"), "{text}");
+
+    let load = [
+        "--pools",
+        "4",
+        "--connections",
+        "3",
+        "--seconds",
+        "1",
+        "--warmup",
+        "0",
+        "--rounds",
+        "1",
+    ];
+    let (text, search) = report(&[&["search", "--stock", "8000"], &load[..]].concat());
+    let found = search["found"].as_array().unwrap();
+    assert_eq!(found.len(), 2, "a shape each");
+    for variant in found {
+        let turn = &variant["turns"][0][0];
+        assert!(turn["orders"].as_u64().unwrap() > 0, "{text}");
+        assert_eq!(turn["audit"]["checks"].as_array().unwrap().len(), 6);
+    }
+    assert_eq!(text.matches("  best").count(), 1, "{text}");
+
+    let text = sold_out(&json);
+    assert!(
+        text.contains("does not count: ") && text.contains("INSUFFICIENT_INVENTORY"),
+        "{text}"
+    );
+}
+
+/// A search whose stock does not last.
+fn sold_out(json: &Path) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_load"))
+        .args([
+            "search",
+            "--stock",
+            "3",
+            "--pools",
+            "4",
+            "--shapes",
+            "function",
+            "--connections",
+            "2",
+        ])
+        .args(["--seconds", "1", "--warmup", "0", "--rounds", "1", "--json"])
+        .arg(json)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "nothing counts");
+    String::from_utf8(output.stdout).unwrap()
 }
