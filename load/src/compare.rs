@@ -3,8 +3,6 @@
 //!
 //! Rule: a figure counts only if its audit passed and every order of its turn was sold. Ratios are taken within a round.
 
-pub mod command;
-pub mod machine;
 pub mod numbers;
 pub mod proof;
 pub mod report;

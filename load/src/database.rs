@@ -1,6 +1,6 @@
 //! Under which database did a run take place? Durability settings and sizes, read from Postgres itself.
 //!
-//! It knows no table of the service: what else of this crate has SQL is the peer, with tables of its own.
+//! This is the one file of the crate with SQL, and it knows no table of the service.
 
 use std::fmt;
 
@@ -40,12 +40,29 @@ impl Database {
         PgConnection::connect(url).await.map(Self)
     }
 
-    /// Connects to a database that no URL names.
+    /// The same, for a server of which no URL tells: a stand's.
     ///
     /// # Errors
     /// When the database cannot be reached.
     pub async fn connect_with(options: &PgConnectOptions) -> sqlx::Result<Self> {
         PgConnection::connect_with(options).await.map(Self)
+    }
+
+    /// The pids of those who serve clients of this database.
+    ///
+    /// # Errors
+    /// When the query fails.
+    pub async fn backends(&mut self, database: &str) -> sqlx::Result<Vec<i32>> {
+        sqlx::query_scalar(
+            "SELECT pid
+             FROM pg_stat_activity
+             WHERE datname = $1
+               AND backend_type = 'client backend'
+               AND pid <> pg_backend_pid()",
+        )
+        .bind(database)
+        .fetch_all(&mut self.0)
+        .await
     }
 
     /// Reads settings and sizes.

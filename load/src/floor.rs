@@ -10,10 +10,10 @@ use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use crate::audit::Check;
-use crate::compare::machine::Machine;
 use crate::compare::numbers::{Spread, best};
-use crate::compare::proof::{check, floor_rows, rows_grew};
+use crate::compare::proof::{floor_rows, rows_grew};
 use crate::database::{Database, DatabaseFacts};
+use crate::machine::Machine;
 use crate::peer::clock;
 use crate::peer::schema::make;
 use crate::peer::{BATCH_SQL, FloorBatch, FloorOrder, Mode};
@@ -66,7 +66,7 @@ pub struct FloorReport {
     pub rows: Check,
     /// The database, at the end.
     pub database: DatabaseFacts,
-    /// The machine, at the end.
+    /// The machine.
     pub machine: Machine,
 }
 
@@ -88,6 +88,7 @@ pub async fn floor(
     search: &FloorSearch,
     say: &mut impl FnMut(&str),
 ) -> sqlx::Result<FloorReport> {
+    let machine = Machine::before();
     make(database, Mode::Floor).await?;
     let before = floor_rows(database).await?;
     let mut writers = Writers::connect(database).await?;
@@ -122,9 +123,9 @@ pub async fn floor(
         best: best(&medians),
         points,
         sql: BATCH_SQL,
-        rows: check("rows", rows_grew(before, floor_rows(database).await?, written)),
+        rows: Check::new("rows", rows_grew(before, floor_rows(database).await?, written)),
         database: Database::connect_with(database).await?.facts().await?,
-        machine: Machine::now(),
+        machine: machine.after(),
     })
 }
 

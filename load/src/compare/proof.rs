@@ -69,7 +69,7 @@ impl Proof {
             (Self::Rows(options), Opening::Rows(before)) => {
                 let after = floor_rows(options).await?;
                 let mut checks = answers(&books);
-                checks.push(check("rows", rows_grew(before, after, books.orders)));
+                checks.push(Check::new("rows", rows_grew(before, after, books.orders)));
                 Audit { checks }
             }
             _ => Audit {
@@ -120,18 +120,10 @@ fn answers(books: &Books) -> Vec<Check> {
         open => Err(format!("{open} open, and no key to settle them by")),
     };
     vec![
-        check("unknown outcomes settled", settled),
-        check("orders acknowledged", acknowledged),
-        check("no voucher twice", unique),
+        Check::new("unknown outcomes settled", settled),
+        Check::new("orders acknowledged", acknowledged),
+        Check::new("no voucher twice", unique),
     ]
-}
-
-/// A check with its verdict.
-#[must_use]
-pub fn check(name: &'static str, result: Result<String, String>) -> Check {
-    let passed = result.is_ok();
-    let (Ok(detail) | Err(detail)) = result;
-    Check { name, passed, detail }
 }
 
 #[cfg(test)]
@@ -166,9 +158,9 @@ mod tests {
             checks.map(|check| check.name).collect::<Vec<_>>()
         };
         assert_eq!(failed(&books), ["orders acknowledged"]);
-        books.acknowledge("k1", &Bytes::new(), 201, &answer(1));
+        books.acknowledge(0, "k1", &Bytes::new(), 201, &answer(1));
         assert!(failed(&books).is_empty());
-        books.acknowledge("k2", &Bytes::new(), 201, &answer(1));
+        books.acknowledge(0, "k2", &Bytes::new(), 201, &answer(1));
         assert_eq!(failed(&books), ["no voucher twice"]);
     }
 }

@@ -12,12 +12,12 @@ const US_PER_MS: f64 = 1_000.0;
 
 impl fmt::Display for CompareReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "machine before: {}", self.machine)?;
+        writeln!(f, "machine: {}", self.machine)?;
         writeln!(f, "peer: {}", self.variant)?;
-        let mut connections = None;
+        let mut pace = None;
         for column in &self.columns {
-            if connections != Some(column.load.connections) {
-                connections = Some(column.load.connections);
+            if pace != Some(column.load.pace) {
+                pace = Some(column.load.pace);
                 head(f, column)?;
             }
             row(f, self, column)?;
@@ -45,8 +45,8 @@ fn head(f: &mut fmt::Formatter<'_>, column: &Column) -> fmt::Result {
     let load = column.load;
     writeln!(
         f,
-        "\n{} connections, {} s after {} s of warm-up, {} rounds",
-        load.connections,
+        "\n{}, {} s after {} s of warm-up, {} rounds",
+        load.pace,
         load.seconds,
         load.warm_up_s,
         column.turns.len()
@@ -66,9 +66,9 @@ fn row(f: &mut fmt::Formatter<'_>, report: &CompareReport, column: &Column) -> f
         .latencies()
         .map_or_else(Default::default, |(p50, p99)| (ms(p50), ms(p99)));
     let ratio = report
-        .ratio(column.contender, Contender::Peer, column.load.connections)
+        .ratio(column.contender, Contender::Peer, column.load.pace)
         .map_or_else(String::new, times);
-    let loads = column.turns.iter().filter_map(|turn| turn.machine.load_average);
+    let loads = column.turns.iter().filter_map(|turn| turn.machine.load_after);
     let load =
         Spread::of(loads).map_or_else(String::new, |load| format!("{:.1} to {:.1}", load.min, load.max));
     writeln!(

@@ -7,16 +7,18 @@ use anyhow::Context;
 use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
 
-use super::machine::Machine;
 use super::numbers::{Spread, ratio};
 use super::proof::Proof;
 use super::search::Variant;
 use super::turn::{Load, Target, Turn, turn};
+use crate::arrivals::Spacing;
 use crate::database::{Database, DatabaseFacts};
 use crate::floor::{FloorReport, FloorSearch, floor};
+use crate::machine::Machine;
 use crate::peer::Mode;
 use crate::peer::process::{Process, Start};
 use crate::peer::schema::make_database;
+use crate::scenario::Pace;
 use crate::signer::Credentials;
 use crate::stand::Stand;
 use crate::stand::furnish::{Furnishing, furnish, product_id};
@@ -35,8 +37,10 @@ pub struct Comparison<'a> {
     pub directory: &'a Path,
     /// Which peer.
     pub variant: Variant,
-    /// How each is loaded, in each round.
+    /// How each is loaded in a closed loop, in each round.
     pub loads: Vec<Load>,
+    /// How the open loop is, but for its rate: half of what the peer took in the best closed one. `None`: there is none.
+    pub open: Option<Load>,
     /// How often.
     pub rounds: usize,
     /// Vouchers that service and peer have at the start, each.
@@ -127,19 +131,19 @@ pub struct CompareReport {
     pub service_database: DatabaseFacts,
     /// The peer's.
     pub peer_database: DatabaseFacts,
-    /// The machine, before anything was started.
+    /// The machine, before anything was started and after all of it.
     pub machine: Machine,
 }
 
 impl CompareReport {
     /// How one contender stands to another at one load.
     #[must_use]
-    pub fn ratio(&self, ours: Contender, theirs: Contender, connections: usize) -> Option<Spread> {
+    pub fn ratio(&self, ours: Contender, theirs: Contender, pace: Pace) -> Option<Spread> {
         let counted = |contender| {
             let column = self
                 .columns
                 .iter()
-                .find(|column| column.contender == contender && column.load.connections == connections)?;
+                .find(|column| column.contender == contender && column.load.pace == pace)?;
             Some(column.counted())
         };
         ratio(&counted(ours)?, &counted(theirs)?)
@@ -162,28 +166,19 @@ pub async fn compare(
     comparison: &Comparison<'_>,
     say: &mut impl FnMut(&str),
 ) -> anyhow::Result<CompareReport> {
-    let machine = Machine::now();
+    let machine = Machine::before();
     let ground = Ground::prepare(comparison).await?;
-    let mut columns = Vec::new();
-    for load in &comparison.loads {
-        columns.extend(CONTENDERS.map(|contender| Column {
-            contender,
-            load: *load,
-            turns: Vec::new(),
-        }));
-    }
-    let mut floors = Vec::new();
+    let (mut columns, mut floors) = (columns_of(&comparison.loads), Vec::new());
     for round in 1..=comparison.rounds {
-        for column in &mut columns {
-            let turn = ground.turn(comparison, column.contender, column.load).await?;
-            let (name, connections) = (column.contender.name(), column.load.connections);
-            say(&format!(
-                "round {round}, {name}, {connections} connections: {:.0} orders/s",
-                turn.orders_per_s
-            ));
-            column.turns.push(turn);
-        }
+        ground.round(comparison, round, &mut columns, say).await?;
         floors.push(floor(&ground.plain_database, &comparison.floor, say).await?);
+    }
+    if let Some(load) = comparison.open.and_then(|load| half_of_the_peer(&columns, load)) {
+        let mut open = columns_of(&[load]);
+        for round in 1..=comparison.rounds {
+            ground.round(comparison, round, &mut open, say).await?;
+        }
+        columns.append(&mut open);
     }
     let facts = async |options: &PgConnectOptions| Database::connect_with(options).await?.facts().await;
     let report = CompareReport {
@@ -192,10 +187,35 @@ pub async fn compare(
         floors,
         service_database: facts(&ground.stand.postgres()?.service()).await?,
         peer_database: facts(&ground.peer_database).await?,
-        machine,
+        machine: machine.after(),
     };
     ground.stand.stop().context("ending the service")?;
     Ok(report)
+}
+
+fn columns_of(loads: &[Load]) -> Vec<Column> {
+    let of = |load: &Load| {
+        CONTENDERS.map(|contender| Column {
+            contender,
+            load: *load,
+            turns: Vec::new(),
+        })
+    };
+    loads.iter().flat_map(of).collect()
+}
+
+/// An open loop at half of the orders/s that the peer took at its best; `None` if no turn of the peer counts.
+fn half_of_the_peer(columns: &[Column], load: Load) -> Option<Load> {
+    let of_peer = columns
+        .iter()
+        .filter(|column| column.contender == Contender::Peer);
+    let best = Spread::of(of_peer.filter_map(|column| Some(column.spread()?.median)))?.max;
+    let pace = Pace::Open {
+        connections: load.pace.connections(),
+        per_second: (best / 2.0).round(),
+        spacing: Spacing::Poisson,
+    };
+    Some(Load { pace, ..load })
 }
 
 /// What stands for the whole comparison: the service, and the databases of the others on its server.
@@ -223,6 +243,24 @@ impl Ground {
             floor_database: make_database(&server, "floor").await?,
             plain_database: make_database(&server, "plain").await?,
         })
+    }
+
+    /// Everybody's turn.
+    async fn round(
+        &self,
+        comparison: &Comparison<'_>,
+        round: usize,
+        columns: &mut [Column],
+        say: &mut impl FnMut(&str),
+    ) -> anyhow::Result<()> {
+        for column in columns {
+            let turn = self.turn(comparison, column.contender, column.load).await?;
+            let (name, pace) = (column.contender.name(), column.load.pace);
+            let figure = turn.orders_per_s;
+            say(&format!("round {round}, {name}, {pace}: {figure:.0} orders/s"));
+            column.turns.push(turn);
+        }
+        Ok(())
     }
 
     async fn turn(
@@ -265,5 +303,105 @@ impl Ground {
             proof,
         };
         turn(&target, load).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::{Audit, Check};
+
+    const CLOSED: Pace = Pace::Closed { connections: 256 };
+
+    fn turn(orders_per_s: f64, audit: Result<&str, &str>) -> Turn {
+        let result = audit.map(str::to_owned).map_err(str::to_owned);
+        Turn {
+            orders_per_s,
+            orders: 10,
+            p50_us: 1_000,
+            p99_us: 2_500,
+            outcomes: [("201".to_owned(), 10)].into(),
+            audit: Audit {
+                checks: vec![Check::new("no voucher twice", result)],
+            },
+            machine: Machine::before(),
+        }
+    }
+
+    fn facts() -> DatabaseFacts {
+        DatabaseFacts {
+            fsync: "on".to_owned(),
+            synchronous_commit: "on".to_owned(),
+            tables: Vec::new(),
+        }
+    }
+
+    /// Two rounds; of the service's, the second does not count if it cheats.
+    fn report(second: Result<&str, &str>) -> CompareReport {
+        let load = Load {
+            pace: CLOSED,
+            threads: 1,
+            warm_up_s: 1,
+            seconds: 2,
+        };
+        let mut columns = columns_of(&[load]);
+        for column in &mut columns {
+            let (one, two, audit) = match column.contender {
+                Contender::Service => (4_000.0, 9_000.0, second),
+                _ => (1_000.0, 1_500.0, Ok("")),
+            };
+            column.turns = vec![turn(one, Ok("")), turn(two, audit)];
+        }
+        CompareReport {
+            variant: Variant {
+                shape: crate::peer::Shape::Function,
+                pool: 8,
+            },
+            columns,
+            floors: Vec::new(),
+            service_database: facts(),
+            peer_database: facts(),
+            machine: Machine::before(),
+        }
+    }
+
+    #[test]
+    fn a_turn_that_does_not_count_is_in_no_ratio() {
+        let honest = report(Ok(""));
+        let ratio = honest.ratio(Contender::Service, Contender::Peer, CLOSED).unwrap();
+        assert_eq!((ratio.median, ratio.min, ratio.max), (5.0, 4.0, 6.0));
+        assert!(honest.passed());
+        let text = honest.to_string();
+        assert!(
+            text.contains("5.00 × (4.00–6.00)") && text.contains("fsync on"),
+            "{text}"
+        );
+
+        let cheat = report(Err("1 repeated"));
+        let ratio = cheat.ratio(Contender::Service, Contender::Peer, CLOSED).unwrap();
+        assert_eq!((ratio.median, ratio.count), (4.0, 1));
+        assert!(!cheat.passed());
+        let text = cheat.to_string();
+        assert!(
+            text.contains("does not count: no voucher twice: 1 repeated"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_open_loop_is_half_of_what_the_peer_took() {
+        let columns = report(Ok("")).columns;
+        let load = columns[0].load;
+        let open = half_of_the_peer(&columns, load).unwrap().pace;
+        let Pace::Open {
+            connections,
+            per_second,
+            ..
+        } = open
+        else {
+            panic!("{open:?}")
+        };
+        assert_eq!((connections, per_second), (256, 625.0));
+        assert_eq!(half_of_the_peer(&columns[..1], load), None);
     }
 }

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::machine::Machine;
 use super::numbers::{Spread, best};
 use super::proof::Proof;
 use super::turn::{Load, Target, Turn, turn};
 use crate::database::{Database, DatabaseFacts};
+use crate::machine::Machine;
 use crate::peer::postgres::Server;
 use crate::peer::process::{Process, Start};
 use crate::peer::schema::make_database;
@@ -94,7 +94,7 @@ pub struct SearchReport {
     pub best: Option<usize>,
     /// The database of one of them, at the end.
     pub database: DatabaseFacts,
-    /// The machine, at the end.
+    /// The machine.
     pub machine: Machine,
 }
 
@@ -107,6 +107,7 @@ pub async fn search(
     search: &Search<'_>,
     say: &mut impl FnMut(&str),
 ) -> anyhow::Result<SearchReport> {
+    let machine = Machine::before();
     let variants = search.shapes.iter().flat_map(|shape| {
         search.pools.iter().map(|pool| Variant {
             shape: *shape,
@@ -125,10 +126,10 @@ pub async fn search(
                 let name = format!("search_{index}");
                 let turn = measured(server, search, found.variant, &name, *load).await?;
                 say(&format!(
-                    "round {}, {}, {} connections: {:.0} orders/s",
+                    "round {}, {}, {}: {:.0} orders/s",
                     round + 1,
                     found.variant,
-                    load.connections,
+                    load.pace,
                     turn.orders_per_s
                 ));
                 turns.push(turn);
@@ -142,7 +143,7 @@ pub async fn search(
         best: best(&overall),
         found,
         database: Database::connect_with(&database).await?.facts().await?,
-        machine: Machine::now(),
+        machine: machine.after(),
     })
 }
 
@@ -179,7 +180,7 @@ impl fmt::Display for SearchReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "orders/s, median (least to greatest)\n{:<24}", "")?;
         for load in &self.loads {
-            write!(f, "{:>28}", format!("{} connections", load.connections))?;
+            write!(f, "{:>28}", format!("{} connections", load.pace.connections()))?;
         }
         writeln!(f)?;
         let top = self.best.and_then(|index| self.found.get(index)?.overall());

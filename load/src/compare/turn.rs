@@ -1,18 +1,22 @@
-//! What does one turn of one contender come to? A closed loop against it, its audit, and what else the machine did.
+//! What does one turn of one contender come to? A load on it, its audit, and what else the machine did.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::machine::Machine;
 use super::proof::Proof;
 use crate::audit::Audit;
 use crate::client::DEFAULT_TIMEOUT;
+use crate::drive::{Drive, Signing, drive};
+use crate::machine::Machine;
 use crate::partner::PartnerClient;
+use crate::progress::Progress;
 use crate::report::{Figures, Setup};
-use crate::run::{Length, Plan, run};
+use crate::run::Length;
+use crate::scenario::Pace;
 use crate::signer::Credentials;
+use crate::traffic::Traffic;
 use crate::workload::Workload;
 
 /// Orders that are read back and replayed after a turn, at most.
@@ -34,10 +38,10 @@ pub struct Target {
 }
 
 /// How it is loaded.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Load {
-    /// Connections, each with one order open at a time.
-    pub connections: usize,
+    /// When orders leave, over how many connections.
+    pub pace: Pace,
     /// Threads of the generator.
     pub threads: usize,
     /// Seconds before anything is measured.
@@ -61,7 +65,7 @@ pub struct Turn {
     pub outcomes: BTreeMap<String, u64>,
     /// Whether it did what it acknowledged.
     pub audit: Audit,
-    /// The machine at the end of it.
+    /// The machine.
     pub machine: Machine,
 }
 
@@ -90,25 +94,19 @@ impl Turn {
 pub async fn turn(target: &Target, load: Load) -> anyhow::Result<Turn> {
     let mut auditor = PartnerClient::new(&target.url, target.credentials.clone())?;
     let opening = target.proof.open(&mut auditor).await?;
-    let ran = run(Plan {
-        base_url: target.url.clone(),
-        credentials: target.credentials.clone(),
-        workload: Workload::one_sku(&target.product, "25", 1)?,
-        connections: load.connections,
-        threads: load.threads,
-        warm_up: Duration::from_secs(load.warm_up_s),
-        length: Length::Time(Duration::from_secs(load.seconds)),
-        timeout: DEFAULT_TIMEOUT,
-        samples: SAMPLES,
-    })?;
-    let machine = Machine::now();
+    let machine = Machine::before();
+    let plan = plan(target, load)?;
     let setup = Setup {
         url: target.url.clone(),
         order: format!("1 × {} at 25", target.product),
-        connections: load.connections,
+        pace: load.pace.to_string(),
+        signing: plan.signing.in_words(),
+        seed: plan.seed,
         threads: load.threads,
         warm_up_s: load.warm_up_s,
     };
+    let ran = drive(plan, &Progress::default())?;
+    let machine = machine.after();
     let figures = Figures::of(setup, &ran);
     let audit = target.proof.close(&mut auditor, opening, ran.tally.books).await?;
     Ok(Turn {
@@ -122,10 +120,27 @@ pub async fn turn(target: &Target, load: Load) -> anyhow::Result<Turn> {
     })
 }
 
+fn plan(target: &Target, load: Load) -> anyhow::Result<Drive> {
+    Ok(Drive {
+        base_url: target.url.clone(),
+        partners: vec![target.credentials.clone()],
+        traffic: Traffic::one(Workload::one_sku(&target.product, "25", 1)?),
+        pace: load.pace,
+        signing: Signing::OnTheFly,
+        // The same arrivals for everybody.
+        seed: 1,
+        threads: load.threads,
+        warm_up: Duration::from_secs(load.warm_up_s),
+        length: Length::Time(Duration::from_secs(load.seconds)),
+        timeout: DEFAULT_TIMEOUT,
+        samples: SAMPLES,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::proof::check;
+    use crate::audit::Check;
 
     fn turn(passed: bool, outcomes: &[(&str, u64)]) -> Turn {
         let result = if passed { Ok("fine") } else { Err("twice") };
@@ -140,12 +155,9 @@ mod tests {
                 .map(|(name, count)| ((*name).to_owned(), *count))
                 .collect(),
             audit: Audit {
-                checks: vec![check("no voucher twice", result)],
+                checks: vec![Check::new("no voucher twice", result)],
             },
-            machine: Machine {
-                cores: 2,
-                load_average: None,
-            },
+            machine: Machine::before(),
         }
     }
 

@@ -5,6 +5,9 @@ use super::operator::{Buyer, Operator, OperatorError};
 /// The face value of what is sold, in USD.
 pub const DENOMINATION: u32 = 25;
 
+/// What the products of a run begin with, and no other product does.
+pub const PRODUCT_PREFIX: &str = "load-";
+
 /// One SKU: a product at [`DENOMINATION`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sku {
@@ -44,7 +47,7 @@ impl Furnishing {
 /// The product of the SKU with this number.
 #[must_use]
 pub fn product_id(number: usize) -> String {
-    format!("load-{number:04}")
+    format!("{PRODUCT_PREFIX}{number:04}")
 }
 
 /// Puts everything on sale and gives the partners their money; returns them in their order.

@@ -11,7 +11,7 @@ use super::{StandError, file};
 const SUPERUSER: &str = "vouchsafe_admin";
 
 /// The service's role, and the name of its database.
-const SERVICE: &str = "vouchsafe";
+pub const SERVICE: &str = "vouchsafe";
 
 /// The port, which only names the socket's file.
 const PORT: u16 = 5432;
