@@ -19,6 +19,7 @@ pub mod history;
 pub mod machine;
 pub mod money;
 pub mod origin;
+mod outcome;
 pub mod partner;
 pub mod partner_file;
 pub mod pauses;

@@ -4,7 +4,6 @@
 //! make the service look quick; refusals are counted beside it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -12,58 +11,17 @@ use hdrhistogram::Histogram;
 
 use crate::books::{Books, Unsettled};
 use crate::client::{Answer, Failure};
+use crate::outcome::{count, merge_outcomes};
 use crate::sent::Broken;
 use crate::timeline::Timeline;
 use crate::traffic::Kind;
+
+pub use crate::outcome::{Outcome, Outcomes, Seen};
 
 /// Slowest latency told apart, in microseconds: twice the client's timeout, so nothing measured is cut.
 const MAX_LATENCY_US: u64 = 60_000_000;
 /// Significant digits of a latency: 0.1 %, well below the spread of runs.
 const LATENCY_DIGITS: u8 = 3;
-/// Bytes of an error body that are shown as an example.
-const MAX_EXAMPLE_BYTES: usize = 300;
-
-/// What one order came to.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
-    /// An answer with this status and, for errors, this code.
-    Answered {
-        /// The HTTP status.
-        status: u16,
-        /// The `error.code`, if the answer has one.
-        code: Option<String>,
-    },
-    /// Certainly never left.
-    NotSent,
-    /// No whole answer.
-    Unknown,
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Answered {
-                status,
-                code: Some(code),
-            } => write!(f, "{status} {code}"),
-            Self::Answered { status, code: None } => write!(f, "{status}"),
-            Self::NotSent => f.write_str("not sent"),
-            Self::Unknown => f.write_str("outcome unknown"),
-        }
-    }
-}
-
-/// How often an outcome was seen.
-#[derive(Clone, Debug, Default)]
-pub struct Seen {
-    /// How often.
-    pub count: u64,
-    /// The text of the first error of this kind.
-    pub example: Option<String>,
-}
-
-/// Outcomes with their counts.
-pub type Outcomes = BTreeMap<Outcome, Seen>;
 
 /// The part of a run an order was sent in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,41 +195,8 @@ fn add(mine: &mut Histogram<u64>, theirs: &Histogram<u64>) {
     };
 }
 
-fn count(outcomes: &mut Outcomes, outcome: &Result<Answer, Failure>) {
-    let (kind, example) = match outcome {
-        Ok(answer) => {
-            let error = !answer.status.is_success();
-            let code = error.then(|| answer.error_code()).flatten();
-            (
-                Outcome::Answered {
-                    status: answer.status.as_u16(),
-                    code,
-                },
-                error.then(|| excerpt(answer)),
-            )
-        }
-        Err(failure @ Failure::NotSent(_)) => (Outcome::NotSent, Some(failure.to_string())),
-        Err(failure @ Failure::Unknown(_)) => (Outcome::Unknown, Some(failure.to_string())),
-    };
-    let seen = outcomes.entry(kind).or_default();
-    seen.count += 1;
-    seen.example = seen.example.take().or(example);
-}
-
-fn merge_outcomes(mine: &mut Outcomes, theirs: Outcomes) {
-    for (kind, seen) in theirs {
-        let sum = mine.entry(kind).or_default();
-        sum.count += seen.count;
-        sum.example = sum.example.take().or(seen.example);
-    }
-}
-
 fn micros(latency: Duration) -> u64 {
     u64::try_from(latency.as_micros()).unwrap_or(u64::MAX)
-}
-
-fn excerpt(answer: &Answer) -> String {
-    String::from_utf8_lossy(&answer.body[..answer.body.len().min(MAX_EXAMPLE_BYTES)]).into_owned()
 }
 
 #[cfg(test)]

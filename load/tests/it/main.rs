@@ -5,6 +5,7 @@
 
 mod command_line;
 mod connection;
+mod drive;
 mod fake;
 mod history;
 mod peer;
