@@ -45,7 +45,7 @@ fn head(f: &mut fmt::Formatter<'_>, column: &Column) -> fmt::Result {
     let load = column.load;
     writeln!(
         f,
-        "\n{}, {} s after {} s of warm-up, {} rounds",
+        "\n{}, {} s after {} s of warm-up, rounds: {}",
         load.pace,
         load.seconds,
         load.warm_up_s,
