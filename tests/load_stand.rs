@@ -13,8 +13,11 @@ use std::time::Duration;
 use sqlx::{Connection, PgConnection};
 use vouchsafe_load::audit::{audit, wallets};
 use vouchsafe_load::client::DEFAULT_TIMEOUT;
+use vouchsafe_load::drive::Signing;
 use vouchsafe_load::partner::PartnerClient;
+use vouchsafe_load::play::{Options, play};
 use vouchsafe_load::run::{Length, Plan, run};
+use vouchsafe_load::scenario::Scenario;
 use vouchsafe_load::stand::Stand;
 use vouchsafe_load::stand::furnish::{Furnishing, furnish, product_id};
 use vouchsafe_load::workload::Workload;
@@ -59,4 +62,58 @@ fn a_stand_is_loaded_audited_and_leaves_nothing() {
     }
     stand.stop().unwrap();
     assert!(!data_dir.exists(), "{} is left behind", data_dir.display());
+}
+
+/// Something of everything: several partners and SKUs, some of which run out, orders of several items, duplicates, all kinds
+/// of reads, and a Postgres that stands still now and then.
+const EVERYTHING: &str = r#"{
+    "name": "everything", "question": "Does the harness work?", "partners": 3,
+    "skus": { "count": 4, "vouchers": 300, "popularity": { "zipf": 1.0 }, "scarce": { "every": 4, "vouchers": 2 } },
+    "orders": [{ "weight": 3, "skus": 1, "quantity": 1 }, { "weight": 1, "skus": 2, "quantity": 3 }],
+    "requests": [
+        { "kind": "order", "weight": 5 }, { "kind": "duplicate", "weight": 2 }, { "kind": "read", "weight": 2 },
+        { "kind": "codes", "weight": 1 }, { "kind": "wallets", "weight": 1 }, { "kind": "feed", "weight": 1 }
+    ],
+    "pace": { "open": { "connections": 32, "per_second": 100, "spacing": "poisson" } },
+    "warm_up_s": 0, "seconds": 1,
+    "pauses": { "every_ms": 200, "for_ms": 100 },
+    "refusals": ["409 INSUFFICIENT_INVENTORY", "503 SERVICE_UNAVAILABLE"]
+}"#;
+
+#[test]
+fn a_scenario_is_played_and_audited_on_every_side() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_vouchsafe"));
+    let mut stand = runtime.block_on(Stand::start(program)).unwrap();
+    let options = Options {
+        signing: Signing::Beforehand,
+        seed: 1,
+        threads: 2,
+        samples: 20,
+    };
+    let scenario = Scenario::parse(EVERYTHING.as_bytes()).unwrap();
+    let report = play(&scenario, &mut stand, options).unwrap();
+    assert!(report.audit.passed(), "{report}");
+    let checks: Vec<_> = report.audit.checks.iter().map(|check| check.name).collect();
+    let expected = [
+        "unknown outcomes settled",
+        "orders acknowledged",
+        "no voucher twice",
+        "read back",
+        "replayed",
+        "wallet",
+        "listed",
+        "refusals expected",
+        "answers stay the same",
+        "stock",
+        "invariants on the database",
+    ];
+    assert_eq!(checks, expected);
+    let database = report.database.as_ref().unwrap();
+    assert_eq!((&*database.fsync, &*database.synchronous_commit), ("on", "on"));
+    assert!(report.scenario.as_ref().unwrap().pauses > Some(0), "{report}");
+    stand.stop().unwrap();
 }

@@ -96,7 +96,10 @@ impl Stand {
         let mut program = Program::start(program, directory.path())?;
         program.wait_until_ready().await?;
         let token = program.operator_token()?;
-        let operator = Operator::new(&program.admin_url(), &token)?;
+        let mut operator = Operator::new(&program.admin_url(), &token)?;
+        // Whoever took the port a moment before us would be ready too, and knows another token.
+        let ours = operator.get("/admin/v1/stock?limit=1").await;
+        ours.map_err(|error| program.not_ready(format!("at its address is not ours: {error}")))?;
         Ok(Self {
             program,
             operator,
@@ -124,8 +127,9 @@ impl Stand {
         self.program.admin_url()
     }
 
-    /// The operator of this service, who may do everything.
+    /// The operator of this service, who may do everything, on a new connection: to be asked for anew on each runtime.
     pub fn operator(&mut self) -> &mut Operator {
+        self.operator.reconnect();
         &mut self.operator
     }
 

@@ -1,6 +1,8 @@
 //! What does an operator do before and after a run? Puts products on sale, imports stock, makes partners and gives them
 //! money, over the operators' API; and reads what became of it.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -13,6 +15,10 @@ use crate::signer::{Credentials, NotAHeaderValue};
 
 /// Lines of one import. The service takes any number; so many are read and sealed well within a client's timeout.
 const IMPORT_LINES: u64 = 20_000;
+
+/// How long an answer may take. Nothing of it is measured, and a debug build on a machine that does other things takes its
+/// time over an import.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 const JSON: &str = "application/json";
 
@@ -105,9 +111,14 @@ impl Operator {
         let mut bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| NotAHeaderValue)?;
         bearer.set_sensitive(true);
         Ok(Self {
-            client: Client::new(Origin::parse(admin_url)?),
+            client: Client::new(Origin::parse(admin_url)?).with_timeout(TIMEOUT),
             bearer,
         })
+    }
+
+    /// Goes on over a new connection. A connection belongs to the runtime that opened it: on another one it would hang.
+    pub(super) fn reconnect(&mut self) {
+        self.client = Client::new(self.client.origin().clone()).with_timeout(TIMEOUT);
     }
 
     /// Puts a product of USD on sale, out of stock alone, at these denominations.

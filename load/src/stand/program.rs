@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -187,7 +188,8 @@ impl Program {
         }
     }
 
-    fn not_ready(&self, what: String) -> StandError {
+    /// The service did not become what was wanted.
+    pub(super) fn not_ready(&self, what: String) -> StandError {
         StandError::NotReady {
             what,
             log: self.log_end(),
@@ -243,12 +245,14 @@ impl Watchdog {
     }
 }
 
-/// Two addresses that nobody listens on. Every process begins somewhere else.
+/// Two addresses that nobody listens on. Every process begins somewhere else, and every stand of it goes on from there: two
+/// that look at the same time must not find the same.
 fn free_addresses() -> Result<(SocketAddr, SocketAddr), StandError> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
     let span = u32::from(PORTS.end - PORTS.start);
-    let begin = u16::try_from(std::process::id() % span).unwrap_or_default();
-    let mut free = (0..PORTS.end - PORTS.start)
-        .map(|offset| PORTS.start + (begin + offset) % (PORTS.end - PORTS.start))
+    let mut free = (0..span)
+        .map(|_| std::process::id().wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % span)
+        .filter_map(|offset| u16::try_from(u32::from(PORTS.start) + offset).ok())
         .map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
         .filter(|address| TcpListener::bind(address).is_ok());
     free.next().zip(free.next()).ok_or(StandError::NoPort {
