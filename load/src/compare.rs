@@ -3,6 +3,7 @@
 //!
 //! Rule: a figure counts only if its audit passed and every order of its turn was sold. Ratios are taken within a round.
 
+pub mod contender;
 pub mod numbers;
 pub mod proof;
 pub mod report;

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
+use super::contender::{Column, CompareReport, Contender};
 use super::numbers::Spread;
-use super::rounds::{Column, CompareReport, Contender};
 use super::turn::Turn;
 
 /// Microseconds in a millisecond.
