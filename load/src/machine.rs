@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_last_minute_is_the_first_number() {
-        assert_eq!(first_number("3.14 2.00 1.00 2/345 6789\n"), Some(3.14));
+        assert_eq!(first_number("3.25 2.00 1.00 2/345 6789\n"), Some(3.25));
         assert_eq!(first_number(""), None);
     }
 
