@@ -96,7 +96,7 @@ impl Program {
                 source,
             })?;
         let pid = child.id();
-        let watchdog = Watchdog::over(pid).map_err(file("start sh, which watches over", path))?;
+        let watchdog = Watchdog::over(pid, directory).map_err(file("start sh, which watches over", path))?;
         Ok(Self {
             path: path.to_owned(),
             data_dir,
@@ -221,18 +221,29 @@ fn ended_within(child: &mut Child, time: Duration) -> std::io::Result<Option<std
     }
 }
 
-/// Ends a service whose stand was killed: a shell holds one end of a pipe, and acts when ours closes without a word.
+/// What is done for a stand that was killed: a shell holds one end of a pipe, and acts when ours closes without a word.
 struct Watchdog(Child);
 
 impl Watchdog {
-    fn over(pid: u32) -> std::io::Result<Self> {
-        let script = r#"trap '' INT; read -r _ || kill -TERM "$0""#;
+    /// Ends the service, waits until it has ended, and removes the stand's directory.
+    fn over(pid: u32, directory: &Path) -> std::io::Result<Self> {
+        // What ends the stand's whole group, from the terminal say, must not end the shell before its work.
+        let script = r#"
+            trap '' INT TERM HUP
+            read -r _ && exit
+            kill -TERM "$0"
+            while kill -0 "$0" 2>/dev/null; do sleep 0.2; done
+            rm -rf -- "$1"
+        "#;
         let mut shell = Command::new("sh");
         shell
             .arg("-c")
             .arg(script)
             .arg(pid.to_string())
-            .stdin(Stdio::piped());
+            .arg(directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         shell.spawn().map(Self)
     }
 
