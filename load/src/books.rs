@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use crate::money::Amount;
-use crate::wire::{OrderView, voucher_number};
+use crate::wire::{OrderView, order_number, voucher_number};
 
 /// An order of which nobody knows yet whether it was executed.
 #[derive(Clone, Debug)]
 pub struct Unsettled {
+    /// Whose it is: an index among the run's partners.
+    pub partner: usize,
     /// Its Idempotency-Key.
     pub key: String,
     /// Its body.
@@ -20,6 +22,8 @@ pub struct Unsettled {
 /// An acknowledged order, kept whole to be read back.
 #[derive(Clone, Debug)]
 pub struct Sample {
+    /// Whose it is: an index among the run's partners.
+    pub partner: usize,
     /// Its Idempotency-Key.
     pub key: String,
     /// The body that was sent.
@@ -30,13 +34,33 @@ pub struct Sample {
     pub answer: Bytes,
 }
 
+/// What one partner was acknowledged.
+#[derive(Clone, Debug, Default)]
+pub struct PartnerBooks {
+    /// Sum of the totals per currency.
+    pub totals: BTreeMap<String, Amount>,
+    /// Its orders, as the 16 bytes of their ids; those with ids of another form are left out.
+    pub orders: Vec<u128>,
+}
+
+impl PartnerBooks {
+    fn add(&mut self, currency: &str, total: Amount) {
+        match self.totals.get_mut(currency) {
+            Some(sum) => *sum += total,
+            None => {
+                self.totals.insert(currency.to_owned(), total);
+            }
+        }
+    }
+}
+
 /// What was acknowledged, and what is open.
 #[derive(Debug)]
 pub struct Books {
     /// Orders acknowledged with 2xx.
     pub orders: u64,
-    /// Sum of the acknowledged totals per currency.
-    pub totals: BTreeMap<String, Amount>,
+    /// What each partner ordered, in their order; those at the end may be missing if they ordered nothing.
+    pub partners: Vec<PartnerBooks>,
     /// Every voucher acknowledged, in the order of arrival, as the 16 bytes of its id.
     pub vouchers: Vec<u128>,
     /// 2xx answers that are not an order of the contract.
@@ -54,7 +78,7 @@ impl Books {
     pub fn new(samples: usize) -> Self {
         Self {
             orders: 0,
-            totals: BTreeMap::new(),
+            partners: Vec::new(),
             vouchers: Vec::new(),
             malformed: 0,
             first_malformed: None,
@@ -68,14 +92,15 @@ impl Books {
         }
     }
 
-    /// Enters a 2xx answer to an order.
-    pub fn acknowledge(&mut self, key: &str, request: &Bytes, status: u16, answer: &Bytes) {
+    /// Enters a 2xx answer to an order of the partner with this index.
+    pub fn acknowledge(&mut self, partner: usize, key: &str, request: &Bytes, status: u16, answer: &Bytes) {
         self.orders += 1;
-        if self.enter(answer).is_none() {
+        if self.enter(partner, answer).is_none() {
             self.malformed += 1;
             self.first_malformed.get_or_insert_with(|| answer.clone());
         }
         self.samples.offer(|| Sample {
+            partner,
             key: key.to_owned(),
             request: request.clone(),
             status,
@@ -84,26 +109,34 @@ impl Books {
         });
     }
 
-    fn enter(&mut self, answer: &[u8]) -> Option<()> {
+    fn enter(&mut self, partner: usize, answer: &[u8]) -> Option<()> {
         let order = OrderView::parse(answer).ok()?;
         let total = order.total().ok()?;
-        match self.totals.get_mut(order.currency) {
-            Some(sum) => *sum += total,
-            None => {
-                self.totals.insert(order.currency.to_owned(), total);
-            }
-        }
+        let books = self.of(partner);
+        books.add(order.currency, total);
+        books.orders.extend(order_number(order.order_id));
         for voucher in &order.vouchers {
             self.vouchers.push(voucher_number(voucher.voucher_id)?);
         }
         Some(())
     }
 
+    fn of(&mut self, partner: usize) -> &mut PartnerBooks {
+        if self.partners.len() <= partner {
+            self.partners.resize_with(partner + 1, PartnerBooks::default);
+        }
+        &mut self.partners[partner]
+    }
+
     /// Enters what another thread saw.
     pub fn merge(&mut self, other: Self) {
         self.orders += other.orders;
-        for (currency, total) in other.totals {
-            *self.totals.entry(currency).or_default() += total;
+        for (partner, theirs) in other.partners.into_iter().enumerate() {
+            let mine = self.of(partner);
+            for (currency, total) in &theirs.totals {
+                mine.add(currency, *total);
+            }
+            mine.orders.extend(theirs.orders);
         }
         self.vouchers.extend(other.vouchers);
         self.malformed += other.malformed;
@@ -158,7 +191,7 @@ mod tests {
 
     fn answer(voucher: u128, total: &str) -> Bytes {
         format!(
-            r#"{{"order_id":"ord_{voucher}","status":"DELIVERED","total_amount":{total},"currency":"USD",
+            r#"{{"order_id":"ord_{voucher:032x}","status":"DELIVERED","total_amount":{total},"currency":"USD",
             "vouchers":[{{"voucher_id":"vch_{voucher:032x}"}}]}}"#
         )
         .into()
@@ -167,13 +200,19 @@ mod tests {
     #[test]
     fn sums_and_ids_are_kept_over_threads() {
         let (mut one, mut two) = (Books::new(4), Books::new(4));
-        one.acknowledge("k1", &Bytes::new(), 201, &answer(1, "25.10"));
-        two.acknowledge("k2", &Bytes::new(), 201, &answer(2, "0.20"));
-        two.acknowledge("k3", &Bytes::new(), 201, &Bytes::from_static(b"{}"));
+        one.acknowledge(0, "k1", &Bytes::new(), 201, &answer(1, "25.10"));
+        two.acknowledge(1, "k2", &Bytes::new(), 201, &answer(2, "0.20"));
+        two.acknowledge(0, "k3", &Bytes::new(), 201, &Bytes::from_static(b"{}"));
         one.merge(two);
         assert_eq!((one.orders, one.malformed), (3, 1));
         assert_eq!(one.vouchers, [1, 2]);
-        assert_eq!(one.totals["USD"], "25.30".parse().unwrap());
+        let sums: Vec<_> = one
+            .partners
+            .iter()
+            .map(|books| books.totals["USD"].to_string())
+            .collect();
+        assert_eq!(sums, ["25.10", "0.20"]);
+        assert_eq!(one.partners[1].orders, [2]);
         assert_eq!(one.first_malformed.as_deref(), Some(&b"{}"[..]));
         assert_eq!(one.samples().len(), 3);
     }
@@ -181,11 +220,11 @@ mod tests {
     #[test]
     fn an_order_whose_amount_or_voucher_is_malformed_is_counted() {
         let mut books = Books::new(0);
-        books.acknowledge("k", &Bytes::new(), 201, &answer(1, "2.5e1"));
+        books.acknowledge(0, "k", &Bytes::new(), 201, &answer(1, "2.5e1"));
         let text = String::from_utf8(answer(1, "25.00").to_vec())
             .unwrap()
             .replace("vch_", "v_");
-        books.acknowledge("k", &Bytes::new(), 201, &text.into());
+        books.acknowledge(0, "k", &Bytes::new(), 201, &text.into());
         assert_eq!((books.malformed, books.samples().len()), (2, 0));
     }
 
@@ -194,7 +233,7 @@ mod tests {
         for length in [3, 10, 100, 1000] {
             let mut books = Books::new(10);
             for number in 0..length {
-                books.acknowledge(&number.to_string(), &Bytes::new(), 201, &answer(number, "1"));
+                books.acknowledge(0, &number.to_string(), &Bytes::new(), 201, &answer(number, "1"));
             }
             let keys: Vec<u128> = books
                 .samples()

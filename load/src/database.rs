@@ -5,6 +5,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
 /// A connection beside the service's own, for reading alone.
@@ -37,6 +38,31 @@ impl Database {
     /// When the database cannot be reached.
     pub async fn connect(url: &str) -> sqlx::Result<Self> {
         PgConnection::connect(url).await.map(Self)
+    }
+
+    /// The same, for a server of which no URL tells: a stand's.
+    ///
+    /// # Errors
+    /// When the database cannot be reached.
+    pub async fn connect_with(options: &PgConnectOptions) -> sqlx::Result<Self> {
+        PgConnection::connect_with(options).await.map(Self)
+    }
+
+    /// The pids of those who serve clients of this database.
+    ///
+    /// # Errors
+    /// When the query fails.
+    pub async fn backends(&mut self, database: &str) -> sqlx::Result<Vec<i32>> {
+        sqlx::query_scalar(
+            "SELECT pid
+             FROM pg_stat_activity
+             WHERE datname = $1
+               AND backend_type = 'client backend'
+               AND pid <> pg_backend_pid()",
+        )
+        .bind(database)
+        .fetch_all(&mut self.0)
+        .await
     }
 
     /// Reads settings and sizes.

@@ -51,6 +51,21 @@ impl PartnerClient {
         self
     }
 
+    /// The same partner on a connection of its own, with the ordinary timeout.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self {
+            client: Client::new(self.client.origin().clone()),
+            credentials: self.credentials.clone(),
+            orders: self.orders.clone(),
+        }
+    }
+
+    /// Signs and identifies with these from now on: partners that share a connection.
+    pub fn speak_for(&mut self, credentials: Credentials) {
+        self.credentials = credentials;
+    }
+
     /// The credentials that sign.
     #[must_use]
     pub fn credentials(&self) -> &Credentials {

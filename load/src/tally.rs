@@ -4,7 +4,6 @@
 //! make the service look quick; refusals are counted beside it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -12,55 +11,17 @@ use hdrhistogram::Histogram;
 
 use crate::books::{Books, Unsettled};
 use crate::client::{Answer, Failure};
+use crate::outcome::{count, merge_outcomes};
+use crate::sent::Broken;
+use crate::timeline::Timeline;
+use crate::traffic::Kind;
+
+pub use crate::outcome::{Outcome, Outcomes, Seen};
 
 /// Slowest latency told apart, in microseconds: twice the client's timeout, so nothing measured is cut.
 const MAX_LATENCY_US: u64 = 60_000_000;
 /// Significant digits of a latency: 0.1 %, well below the spread of runs.
 const LATENCY_DIGITS: u8 = 3;
-/// Bytes of an error body that are shown as an example.
-const MAX_EXAMPLE_BYTES: usize = 300;
-
-/// What one order came to.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
-    /// An answer with this status and, for errors, this code.
-    Answered {
-        /// The HTTP status.
-        status: u16,
-        /// The `error.code`, if the answer has one.
-        code: Option<String>,
-    },
-    /// Certainly never left.
-    NotSent,
-    /// No whole answer.
-    Unknown,
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Answered {
-                status,
-                code: Some(code),
-            } => write!(f, "{status} {code}"),
-            Self::Answered { status, code: None } => write!(f, "{status}"),
-            Self::NotSent => f.write_str("not sent"),
-            Self::Unknown => f.write_str("outcome unknown"),
-        }
-    }
-}
-
-/// How often an outcome was seen.
-#[derive(Clone, Debug, Default)]
-pub struct Seen {
-    /// How often.
-    pub count: u64,
-    /// The text of the first error of this kind.
-    pub example: Option<String>,
-}
-
-/// Outcomes with their counts.
-pub type Outcomes = BTreeMap<Outcome, Seen>;
 
 /// The part of a run an order was sent in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,12 +37,23 @@ pub enum Phase {
 pub struct Sent<'a> {
     /// In which part of the run.
     pub phase: Phase,
-    /// When its sending began.
+    /// Whose it is: an index among the run's partners.
+    pub partner: usize,
+    /// When it was due: when its sending began, or when it should have.
     pub at: Instant,
     /// Its Idempotency-Key.
     pub key: &'a str,
     /// Its body.
     pub body: &'a Bytes,
+}
+
+/// What was seen of requests other than new orders.
+#[derive(Debug)]
+pub struct Beside {
+    /// Latency of measured 2xx answers, in microseconds.
+    pub latency_us: Histogram<u64>,
+    /// Outcomes of measured requests.
+    pub measured: Outcomes,
 }
 
 /// What the clients of one thread, or of the whole run, saw.
@@ -97,44 +69,71 @@ pub struct Tally {
     pub books: Books,
     /// When the last measured order came to an end.
     pub last_end: Option<Instant>,
+    /// How late measured requests of an open loop left, in microseconds: the generator's share of their latency.
+    pub late_us: Histogram<u64>,
+    /// The measured part, second by second.
+    pub timeline: Timeline,
+    /// What was asked for besides new orders.
+    pub beside: BTreeMap<Kind, Beside>,
+    /// What was answered otherwise than before.
+    pub broken: Broken,
 }
 
 impl Tally {
     /// Empty, keeping at most `samples` whole orders.
     #[must_use]
     pub fn new(samples: usize) -> Self {
-        let Ok(latency_us) = Histogram::new_with_bounds(1, MAX_LATENCY_US, LATENCY_DIGITS) else {
-            unreachable!("the bounds are constants that a histogram takes")
-        };
-        let books = Books::new(samples);
         Self {
-            latency_us,
+            latency_us: histogram(),
             measured: Outcomes::new(),
             warm_up: Outcomes::new(),
-            books,
+            books: Books::new(samples),
             last_end: None,
+            late_us: histogram(),
+            timeline: Timeline::default(),
+            beside: BTreeMap::new(),
+            broken: Broken::default(),
         }
+    }
+
+    /// Tells its seconds apart from this time on, which is the end of the warm-up.
+    #[must_use]
+    pub fn measuring_from(mut self, from: Instant) -> Self {
+        self.timeline = Timeline::from(from);
+        self
     }
 
     /// Enters one order that ended at `end`.
     pub fn record(&mut self, sent: Sent<'_>, end: Instant, outcome: &Result<Answer, Failure>) {
         let acknowledged = outcome.as_ref().is_ok_and(|answer| answer.status.is_success());
-        if sent.phase == Phase::Measured {
-            self.last_end = self.last_end.max(Some(end));
-            if acknowledged {
-                self.latency_us.saturating_record(micros(end - sent.at));
+        let outcomes = match sent.phase {
+            Phase::WarmUp => &mut self.warm_up,
+            Phase::Measured => {
+                self.last_end = self.last_end.max(Some(end));
+                let latency = acknowledged.then(|| end.saturating_duration_since(sent.at));
+                if let Some(latency) = latency {
+                    self.latency_us.saturating_record(micros(latency));
+                }
+                self.timeline.enter(end, latency);
+                &mut self.measured
             }
-        }
-        self.count(sent.phase, outcome);
+        };
+        count(outcomes, outcome);
         match outcome {
             Ok(answer) if acknowledged => {
-                self.books
-                    .acknowledge(sent.key, sent.body, answer.status.as_u16(), &answer.body);
+                self.books.acknowledge(
+                    sent.partner,
+                    sent.key,
+                    sent.body,
+                    answer.status.as_u16(),
+                    &answer.body,
+                );
             }
             Ok(answer) if !answer.status.is_server_error() => {}
             Err(Failure::NotSent(_)) => {}
             Ok(_) | Err(Failure::Unknown(_)) => {
                 self.books.unsettled.push(Unsettled {
+                    partner: sent.partner,
                     key: sent.key.to_owned(),
                     body: sent.body.clone(),
                 });
@@ -142,57 +141,62 @@ impl Tally {
         }
     }
 
-    fn count(&mut self, phase: Phase, outcome: &Result<Answer, Failure>) {
-        let (kind, example) = match outcome {
-            Ok(answer) => {
-                let error = !answer.status.is_success();
-                let code = error.then(|| answer.error_code()).flatten();
-                (
-                    Outcome::Answered {
-                        status: answer.status.as_u16(),
-                        code,
-                    },
-                    error.then(|| excerpt(answer)),
-                )
-            }
-            Err(failure @ Failure::NotSent(_)) => (Outcome::NotSent, Some(failure.to_string())),
-            Err(failure @ Failure::Unknown(_)) => (Outcome::Unknown, Some(failure.to_string())),
-        };
-        let outcomes = match phase {
-            Phase::WarmUp => &mut self.warm_up,
-            Phase::Measured => &mut self.measured,
-        };
-        let seen = outcomes.entry(kind).or_default();
-        seen.count += 1;
-        seen.example = seen.example.take().or(example);
+    /// Enters a measured request other than a new order, which took so long.
+    pub fn record_beside(&mut self, kind: Kind, latency: Duration, outcome: &Result<Answer, Failure>) {
+        let beside = self.beside.entry(kind).or_insert_with(|| Beside {
+            latency_us: histogram(),
+            measured: Outcomes::new(),
+        });
+        if outcome.as_ref().is_ok_and(|answer| answer.status.is_success()) {
+            beside.latency_us.saturating_record(micros(latency));
+        }
+        count(&mut beside.measured, outcome);
+    }
+
+    /// Enters how late a measured request left.
+    pub fn record_late(&mut self, late: Duration) {
+        self.late_us.saturating_record(micros(late));
     }
 
     /// Enters what another thread saw.
     pub fn merge(&mut self, other: Self) {
-        let Ok(()) = self.latency_us.add(other.latency_us) else {
-            unreachable!("all histograms of a run have the same bounds")
-        };
-        for (mine, others) in [
-            (&mut self.measured, other.measured),
-            (&mut self.warm_up, other.warm_up),
-        ] {
-            for (kind, seen) in others {
-                let sum = mine.entry(kind).or_default();
-                sum.count += seen.count;
-                sum.example = sum.example.take().or(seen.example);
+        add(&mut self.latency_us, &other.latency_us);
+        add(&mut self.late_us, &other.late_us);
+        merge_outcomes(&mut self.measured, other.measured);
+        merge_outcomes(&mut self.warm_up, other.warm_up);
+        for (kind, theirs) in other.beside {
+            match self.beside.get_mut(&kind) {
+                Some(mine) => {
+                    add(&mut mine.latency_us, &theirs.latency_us);
+                    merge_outcomes(&mut mine.measured, theirs.measured);
+                }
+                None => {
+                    self.beside.insert(kind, theirs);
+                }
             }
         }
+        self.timeline.merge(&other.timeline);
+        self.broken.merge(other.broken);
         self.books.merge(other.books);
         self.last_end = self.last_end.max(other.last_end);
     }
 }
 
-fn micros(latency: Duration) -> u64 {
-    u64::try_from(latency.as_micros()).unwrap_or(u64::MAX)
+fn histogram() -> Histogram<u64> {
+    let Ok(histogram) = Histogram::new_with_bounds(1, MAX_LATENCY_US, LATENCY_DIGITS) else {
+        unreachable!("the bounds are constants that a histogram takes")
+    };
+    histogram
 }
 
-fn excerpt(answer: &Answer) -> String {
-    String::from_utf8_lossy(&answer.body[..answer.body.len().min(MAX_EXAMPLE_BYTES)]).into_owned()
+fn add(mine: &mut Histogram<u64>, theirs: &Histogram<u64>) {
+    let Ok(()) = mine.add(theirs) else {
+        unreachable!("all histograms of a run have the same bounds")
+    };
+}
+
+fn micros(latency: Duration) -> u64 {
+    u64::try_from(latency.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -213,6 +217,7 @@ mod tests {
         let at = Instant::now();
         let sent = Sent {
             phase,
+            partner: 0,
             at,
             key: "k",
             body: &Bytes::new(),
@@ -270,5 +275,24 @@ mod tests {
             (2, Some("first"))
         );
         assert_eq!(one.latency_us.len(), 1);
+    }
+
+    #[test]
+    fn other_requests_stand_beside_the_orders() {
+        let (mut one, mut two) = (Tally::new(0), Tally::new(0));
+        let ms = Duration::from_millis;
+        one.record_beside(Kind::Duplicate, ms(3), &answer(201, ORDER));
+        two.record_beside(Kind::Duplicate, ms(3), &answer(409, "{}"));
+        two.record_beside(Kind::Feed, ms(3), &answer(200, "{}"));
+        two.record_late(ms(2));
+        one.merge(two);
+        let counts: Vec<_> = one
+            .beside
+            .iter()
+            .map(|(kind, beside)| (*kind, beside.latency_us.len(), beside.measured.len()))
+            .collect();
+        assert_eq!(counts, [(Kind::Duplicate, 1, 2), (Kind::Feed, 1, 1)]);
+        assert!(one.latency_us.is_empty() && one.measured.is_empty());
+        assert_eq!(one.late_us.len(), 1);
     }
 }

@@ -52,7 +52,16 @@ impl<'a> OrderView<'a> {
 /// The 16 bytes of a voucher id, or `None` if it is not `vch_` and 32 lower-case hex digits.
 #[must_use]
 pub fn voucher_number(voucher_id: &str) -> Option<u128> {
-    let digits = voucher_id.strip_prefix("vch_")?;
+    number(voucher_id.strip_prefix("vch_")?)
+}
+
+/// The 16 bytes of an order id, or `None` if it is not `ord_` and 32 lower-case hex digits.
+#[must_use]
+pub fn order_number(order_id: &str) -> Option<u128> {
+    number(order_id.strip_prefix("ord_")?)
+}
+
+fn number(digits: &str) -> Option<u128> {
     let well_formed = digits.len() == 32 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     if !well_formed {
         return None;
@@ -98,11 +107,21 @@ pub struct WalletView<'a> {
     pub balance: &'a RawValue,
 }
 
+/// What names an event of the feed.
+#[derive(Debug, Deserialize)]
+pub struct EventView {
+    /// The event's id, `evt_…`.
+    pub event_id: String,
+}
+
 /// A list answer's items.
 #[derive(Debug, Deserialize)]
 pub struct ListView<T> {
     /// The items of this page.
     pub data: Vec<T>,
+    /// Where the next page begins; the last has none.
+    #[serde(default)]
+    pub next_cursor: Option<String>,
 }
 
 #[derive(Deserialize)]

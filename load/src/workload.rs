@@ -1,4 +1,4 @@
-//! What does a run order? The body of the next order; how often and by whom is the run's matter.
+//! What does an order ask for? The body of an order; how often and by whom is the run's matter.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -24,15 +24,27 @@ pub enum WorkloadError {
 }
 
 #[derive(Serialize)]
-struct OrderRequest<'a> {
-    items: [Item<'a>; 1],
+struct OrderRequest<I> {
+    items: I,
 }
 
+/// One line of an order.
 #[derive(Serialize)]
-struct Item<'a> {
+pub(crate) struct Item<'a, D> {
     product_id: &'a str,
-    denomination: &'a RawValue,
+    denomination: D,
     quantity: u32,
+}
+
+impl<'a, D> Item<'a, D> {
+    /// So many vouchers of a SKU.
+    pub(crate) fn new(product_id: &'a str, denomination: D, quantity: u32) -> Self {
+        Self {
+            product_id,
+            denomination,
+            quantity,
+        }
+    }
 }
 
 impl Workload {
@@ -44,15 +56,20 @@ impl Workload {
         denomination.parse::<Amount>()?;
         let denomination: &RawValue = serde_json::from_str(denomination)?;
         let order = OrderRequest {
-            items: [Item {
-                product_id,
-                denomination,
-                quantity,
-            }],
+            items: [Item::new(product_id, denomination, quantity)],
         };
         Ok(Self {
             body: serde_json::to_vec(&order)?.into(),
         })
+    }
+
+    /// The body of an order of these items, whose denominations are whole.
+    pub(crate) fn body<'a>(items: impl Iterator<Item = Item<'a, u32>>) -> Bytes {
+        let items: Vec<_> = items.collect();
+        let Ok(body) = serde_json::to_vec(&OrderRequest { items }) else {
+            unreachable!("text and whole numbers are JSON")
+        };
+        body.into()
     }
 
     /// The body of the next order; costs no copy.
@@ -77,6 +94,15 @@ mod tests {
         assert!(
             Workload::one_sku("p", "025", 1).is_err(),
             "JSON knows no leading zero"
+        );
+    }
+
+    #[test]
+    fn an_order_has_several_lines() {
+        let items = [Item::new("a", 25, 2), Item::new("b", 10, 1)];
+        assert_eq!(
+            Workload::body(items.into_iter()),
+            r#"{"items":[{"product_id":"a","denomination":25,"quantity":2},{"product_id":"b","denomination":10,"quantity":1}]}"#
         );
     }
 }

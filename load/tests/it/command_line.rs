@@ -19,6 +19,7 @@ fn run(dir: &Path, lie: Lie) -> Output {
     std::fs::write(&credentials, text).unwrap();
     let fake = Fake::start(lie);
     let (credentials, json) = (credentials.to_str().unwrap(), dir.join("report.json"));
+    let html = dir.join("report.html");
     load(&[
         "run",
         "--url",
@@ -35,6 +36,8 @@ fn run(dir: &Path, lie: Lie) -> Output {
         "0",
         "--json",
         json.to_str().unwrap(),
+        "--html",
+        html.to_str().unwrap(),
     ])
 }
 
@@ -54,6 +57,59 @@ fn an_audited_run_succeeds_and_is_written_as_json() {
     assert_eq!(report["outcomes"]["201"], 50);
     assert!(report["latency_us"]["p99"].as_u64().unwrap() > 0);
     assert_eq!(report["audit"]["checks"][5]["name"], "wallet");
+    assert_eq!(report["audit"]["checks"][6]["name"], "listed");
+    assert!(report["machine"]["cores"].as_u64().unwrap() > 0);
+    let seconds = report["seconds"].as_array().unwrap();
+    let by_second: u64 = seconds
+        .iter()
+        .map(|second| second["orders"].as_u64().unwrap())
+        .sum();
+    assert_eq!(by_second, 50);
+}
+
+#[test]
+fn the_page_is_whole_and_fetches_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    run(dir.path(), Lie::None);
+    let page = std::fs::read_to_string(dir.path().join("report.html")).unwrap();
+    assert!(
+        page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"),
+        "{page}"
+    );
+    assert_eq!(page.matches("<svg").count(), 3);
+    assert_eq!(page.matches("<polyline points=\"").count(), 3);
+    assert!(
+        page.contains("no voucher twice") && page.contains("50 distinct"),
+        "{page}"
+    );
+    for fetching in ["src=", "href=", "<script", "@import", "url("] {
+        assert!(!page.contains(fetching), "{fetching}");
+    }
+}
+
+#[test]
+fn a_scenario_that_cannot_be_played_is_neither() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("nothing.json");
+    std::fs::write(&file, "{}").unwrap();
+    let hot = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/hot-sku.json");
+    for (arguments, says) in [
+        (
+            vec!["scenario", file.to_str().unwrap()],
+            "the file is no scenario",
+        ),
+        (vec!["scenario", hot, "--rate", "10"], "which has no --rate"),
+        (vec!["scenario", hot, "--seconds", "0"], "nothing is measured"),
+        (
+            vec!["scenario", hot, "--program", "/nonexistent/vouchsafe"],
+            "cannot start `/nonexistent/vouchsafe`",
+        ),
+    ] {
+        let output = load(&arguments);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(error.contains(says), "{arguments:?}: {error}");
+    }
 }
 
 #[test]

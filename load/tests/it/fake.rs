@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -27,6 +28,10 @@ pub(crate) enum Lie {
     SellsCodeTwice,
     /// Order 7 is gone.
     LosesOrder,
+    /// Order 7 is in no list.
+    ForgetsToList,
+    /// Order 7 takes [`STALL`], and all stand still meanwhile. No lie: services stall.
+    Stalls,
     /// Order 7 reads with another total.
     ChangesOrder,
     /// Replays are answered with other bytes.
@@ -129,8 +134,10 @@ async fn handle(
             Some(key) => ledger.order(key.to_str().unwrap(), &body),
             None => Ok(refusal(400, "MISSING_IDEMPOTENCY_KEY")),
         },
+        ("GET", ["orders"]) => Ok(ledger.list(head.uri.query().unwrap_or_default())),
         ("GET", ["orders", order_id]) => Ok(ledger.get(order_id)),
         ("GET", ["orders", order_id, "vouchers"]) => Ok(ledger.codes(order_id)),
+        ("GET", ["events"]) => Ok(ledger.events()),
         ("GET", ["wallets"]) => Ok(ledger.wallets()),
         _ => Ok(refusal(404, "ROUTE_NOT_FOUND")),
     }
@@ -147,6 +154,9 @@ struct Ledger {
     cents: u64,
     keys: HashMap<String, (Bytes, Bytes)>,
 }
+
+/// How long the service stands still.
+pub(crate) const STALL: Duration = Duration::from_millis(300);
 
 /// The wallet at the start, in cents.
 const OPENING_CENTS: u64 = 100_000_000;
@@ -188,6 +198,9 @@ impl Ledger {
         }
         self.orders += 1;
         let lied = self.orders == VICTIM;
+        if lied && self.lie == Lie::Stalls {
+            std::thread::sleep(STALL);
+        }
         self.cents -= 2_500 + u64::from(lied && self.lie == Lie::Overcharges);
         let answer = self.body(self.orders, false);
         let hangs_up =
@@ -232,6 +245,45 @@ impl Ledger {
             Some(number) => json(200, self.body(number, true)),
             None => refusal(404, "ORDER_NOT_FOUND"),
         }
+    }
+
+    /// Newest first; the cursor is the number of the last order of the page before.
+    fn list(&self, query: &str) -> Response<Full<Bytes>> {
+        let value = |name| {
+            query
+                .split('&')
+                .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')?.parse::<u64>().ok())
+        };
+        let before = value("cursor").unwrap_or(self.orders + 1);
+        let page: Vec<u64> = (1..before)
+            .rev()
+            .take(value("limit").unwrap_or(25).try_into().unwrap())
+            .collect();
+        let forgotten = |number: &&u64| !(self.lie == Lie::ForgetsToList && **number == VICTIM);
+        let data: Vec<_> = page
+            .iter()
+            .filter(forgotten)
+            .map(|number| String::from_utf8(self.body(*number, true).to_vec()).unwrap())
+            .collect();
+        let next = page
+            .last()
+            .filter(|last| **last > 1)
+            .map_or("null".to_owned(), |last| format!("\"{last}\""));
+        json(
+            200,
+            format!(r#"{{"data":[{}],"next_cursor":{next}}}"#, data.join(",")).into(),
+        )
+    }
+
+    fn events(&self) -> Response<Full<Bytes>> {
+        json(
+            200,
+            format!(
+                r#"{{"data":[{{"event_id":"evt_{:032x}"}}],"next_cursor":null}}"#,
+                self.orders
+            )
+            .into(),
+        )
     }
 
     fn codes(&self, order_id: &str) -> Response<Full<Bytes>> {

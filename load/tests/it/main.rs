@@ -5,7 +5,9 @@
 
 mod command_line;
 mod connection;
+mod drive;
 mod fake;
 mod history;
+mod peer;
 mod run_and_audit;
 mod signature;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::{HeaderMap, Method};
-use vouchsafe_load::audit::{Audit, audit, wallets};
+use vouchsafe_load::audit::{Account, Audit, audit, audit_all, wallets};
 use vouchsafe_load::partner::PartnerClient;
 use vouchsafe_load::run::{Length, Plan, Ran, run};
 use vouchsafe_load::signer::Credentials;
@@ -101,6 +101,41 @@ fn each_lie_fails_the_check_meant_for_it() {
         let (_, audit) = audited(lie);
         assert_eq!(failed(&audit), expected, "{lie:?}\n{audit}");
     }
+}
+
+#[test]
+fn every_order_is_in_the_list_and_no_other() {
+    let listed = |lie, before: u64, forget: bool| {
+        let fake = Fake::start(lie);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let partner = || PartnerClient::new(&fake.url, Fake::credentials()).unwrap();
+        for number in 0..before {
+            let earlier = runtime.block_on(partner().order(&format!("earlier-{number}"), &b"{}"[..]));
+            assert_eq!(earlier.unwrap().status, 201);
+        }
+        let account = runtime.block_on(Account::open(partner())).unwrap();
+        // More than a page.
+        let length = Length::Orders(130);
+        let mut ran = run(Plan {
+            length,
+            ..plan(&fake)
+        })
+        .unwrap();
+        if forget {
+            ran.tally.books.partners[0].orders.pop();
+        }
+        runtime.block_on(audit_all(&mut [account], ran.tally.books)).0
+    };
+    let honest = listed(Lie::None, 2, false);
+    assert!(honest.passed(), "{honest}");
+    assert!(honest.to_string().contains("listed: 130 orders"), "{honest}");
+    assert_eq!(failed(&listed(Lie::ForgetsToList, 0, false)), ["listed"]);
+    let phantom = listed(Lie::None, 0, true);
+    assert_eq!(failed(&phantom), ["listed"]);
+    assert!(phantom.to_string().contains("nobody was told of it"), "{phantom}");
 }
 
 #[test]

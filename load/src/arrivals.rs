@@ -1,0 +1,147 @@
+//! When does each request of an open loop have to leave? Fixed before the run, whatever the service does: then its stalls
+//! are waited out by all that should have left meanwhile, and show.
+
+use std::fmt;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde::{Deserialize, Serialize};
+
+use crate::run::Length;
+
+/// Most arrivals of one run: at 16 bytes each they take 800 MB, and no run on one machine comes near.
+pub const MAX_ARRIVALS: u64 = 50_000_000;
+
+/// How arrivals are spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Spacing {
+    /// At even distances.
+    Constant,
+    /// As independent callers come: the distances are exponential, so that some come in bursts.
+    Poisson,
+}
+
+impl fmt::Display for Spacing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Constant => "constant",
+            Self::Poisson => "poisson",
+        })
+    }
+}
+
+/// When each request leaves, counted from the start of the run.
+///
+/// # Errors
+/// [`ArrivalsError`] if there would be none, or too many.
+pub fn schedule(
+    per_second: f64,
+    spacing: Spacing,
+    warm_up: Duration,
+    length: Length,
+    seed: u64,
+) -> Result<Vec<Duration>, ArrivalsError> {
+    if !(per_second.is_finite() && per_second > 0.0) {
+        return Err(ArrivalsError::Rate(per_second));
+    }
+    let measured_s = match length {
+        Length::Time(time) => time.as_secs_f64(),
+        Length::Orders(orders) => orders as f64 / per_second,
+    };
+    let expected = (warm_up.as_secs_f64() + measured_s) * per_second;
+    if expected > MAX_ARRIVALS as f64 {
+        return Err(ArrivalsError::TooMany);
+    }
+    let mut chance = StdRng::seed_from_u64(seed);
+    let (mut times, mut at, mut measured) = (Vec::new(), 0.0_f64, 0_u64);
+    loop {
+        let time = Duration::from_secs_f64(at);
+        let ends = match length {
+            Length::Time(length) => time >= warm_up + length,
+            Length::Orders(orders) => measured == orders,
+        };
+        if ends {
+            break;
+        }
+        measured += u64::from(time >= warm_up);
+        times.push(time);
+        at = match spacing {
+            Spacing::Constant => times.len() as f64 / per_second,
+            // 1 − u is never 0, so its logarithm is finite.
+            Spacing::Poisson => at - (1.0 - chance.random::<f64>()).ln() / per_second,
+        };
+    }
+    Ok(times)
+}
+
+/// Why there are no arrivals.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum ArrivalsError {
+    /// Not so often.
+    #[error("{0} requests a second is no rate")]
+    Rate(f64),
+    /// More than [`MAX_ARRIVALS`].
+    #[error("the rate and the length make more than {MAX_ARRIVALS} requests")]
+    TooMany,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_constant_rate_is_even() {
+        let times = schedule(4.0, Spacing::Constant, seconds(1), Length::Time(seconds(1)), 0).unwrap();
+        let expected: Vec<_> = (0..8).map(|number| Duration::from_millis(250 * number)).collect();
+        assert_eq!(times, expected);
+    }
+
+    #[test]
+    fn so_many_orders_are_those_after_the_warm_up() {
+        let times = schedule(10.0, Spacing::Constant, seconds(1), Length::Orders(5), 0).unwrap();
+        assert_eq!(times.len(), 10 + 5);
+        assert_eq!(times.iter().filter(|time| **time >= seconds(1)).count(), 5);
+    }
+
+    #[test]
+    fn poisson_has_the_rate_the_spread_and_the_seed() {
+        let of = |seed| {
+            schedule(
+                1_000.0,
+                Spacing::Poisson,
+                Duration::ZERO,
+                Length::Time(seconds(20)),
+                seed,
+            )
+            .unwrap()
+        };
+        let times = of(1);
+        assert!((19_500..20_500).contains(&times.len()), "{}", times.len());
+        assert!(times.is_sorted());
+        // Of exponential distances, 1 − 1/e are shorter than the mean.
+        let short = times
+            .windows(2)
+            .filter(|pair| pair[1] - pair[0] < Duration::from_millis(1))
+            .count();
+        let share = short as f64 / times.len() as f64;
+        assert!((0.61..0.65).contains(&share), "{share}");
+        assert_eq!(times, of(1));
+        assert_ne!(times, of(2));
+    }
+
+    #[test]
+    fn what_is_no_rate_is_refused() {
+        let with = |rate| schedule(rate, Spacing::Constant, seconds(0), Length::Time(seconds(1)), 0);
+        for rate in [0.0, -1.0, f64::INFINITY] {
+            assert_eq!(with(rate), Err(ArrivalsError::Rate(rate)));
+        }
+        assert!(matches!(with(f64::NAN), Err(ArrivalsError::Rate(_))));
+        assert_eq!(with(1e9), Err(ArrivalsError::TooMany));
+    }
+}

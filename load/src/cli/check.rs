@@ -1,0 +1,23 @@
+//! `load check`: does a recorded history keep the rules?
+
+use std::io::Write as _;
+use std::path::Path;
+
+use vouchsafe_load::check::check;
+use vouchsafe_load::history::History;
+
+/// Says whether it does.
+pub(crate) fn command(path: &Path) -> anyhow::Result<bool> {
+    let history = History::read(path)?;
+    let mut out = std::io::stdout().lock();
+    match check(&history) {
+        Ok(summary) => {
+            writeln!(out, "{}", serde_json::to_string(&summary)?)?;
+            Ok(true)
+        }
+        Err(violation) => {
+            writeln!(out, "VIOLATION: {violation}")?;
+            Ok(false)
+        }
+    }
+}

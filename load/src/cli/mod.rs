@@ -1,0 +1,67 @@
+//! Which commands are there, a file each, and what do they have in common?
+
+pub(crate) mod check;
+pub(crate) mod compare;
+pub(crate) mod floor;
+pub(crate) mod run;
+pub(crate) mod scenario;
+pub(crate) mod search;
+mod turns;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use vouchsafe_load::drive::Signing;
+use vouchsafe_load::report::Report;
+
+/// How the generator works, and where its report goes.
+#[derive(Args)]
+pub(crate) struct Common {
+    /// Generator threads; it shares the machine with the service.
+    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    pub(crate) threads: usize,
+    /// Sign all new orders before the run: with an open loop of at most 240 s, or with --orders and --warmup 0.
+    #[arg(long)]
+    pub(crate) presigned: bool,
+    /// What chance begins with: arrivals, SKUs, partners. Keys are new each time.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Acknowledged orders that the audit reads back and replays, at most.
+    #[arg(long, default_value_t = 100)]
+    pub(crate) audit_sample: usize,
+    /// Write the report as JSON, too.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the report as a page with plots, too.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+impl Common {
+    pub(crate) fn signing(&self) -> Signing {
+        if self.presigned {
+            Signing::Beforehand
+        } else {
+            Signing::OnTheFly
+        }
+    }
+
+    /// Writes the report where it is to go, and to the terminal.
+    pub(crate) fn publish(&self, report: &Report) -> anyhow::Result<()> {
+        report
+            .write(self.json.as_deref(), self.html.as_deref())
+            .context("writing the report")?;
+        write!(std::io::stdout().lock(), "{report}")?;
+        Ok(())
+    }
+}
+
+pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("must be at least 1".to_owned()),
+        Ok(number) => Ok(number),
+        Err(error) => Err(format!("{error}")),
+    }
+}

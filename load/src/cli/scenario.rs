@@ -1,0 +1,93 @@
+//! `load scenario`: what does a service of our own do in a scenario?
+
+use std::path::PathBuf;
+
+use clap::Args;
+use vouchsafe_load::play::{Options, play};
+use vouchsafe_load::scenario::{Pace, Scenario};
+use vouchsafe_load::stand::Stand;
+
+use super::{Common, at_least_one};
+
+/// Arguments of `load scenario`.
+#[derive(Args)]
+pub(crate) struct ScenarioArgs {
+    /// The file, such as load/scenarios/hot-sku.json.
+    file: PathBuf,
+    /// The service's program; the one beside this program if it is left out.
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Another length of the measured part.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Another warm-up, in seconds.
+    #[arg(long)]
+    warmup: Option<u64>,
+    /// Another number of connections.
+    #[arg(long, value_parser = at_least_one)]
+    connections: Option<usize>,
+    /// Another rate of an open loop; a closed one has none.
+    #[arg(long, value_name = "PER_SECOND")]
+    rate: Option<f64>,
+    /// Another number of vouchers of each SKU that is not scarce.
+    #[arg(long)]
+    vouchers: Option<u64>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Starts a stand, plays, reports, and ends the stand; says whether the audit passed.
+pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<bool> {
+    let scenario = scenario(args)?;
+    let program = match &args.program {
+        Some(program) => program.clone(),
+        None => Stand::program_beside()?,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mut stand = runtime.block_on(Stand::start(&program))?;
+    let options = Options {
+        signing: args.common.signing(),
+        seed: args.common.seed,
+        threads: args.common.threads,
+        samples: args.common.audit_sample,
+    };
+    let report = play(&scenario, &mut stand, options)?;
+    args.common.publish(&report)?;
+    stand.stop()?;
+    Ok(report.audit.passed())
+}
+
+fn scenario(args: &ScenarioArgs) -> anyhow::Result<Scenario> {
+    let mut scenario = Scenario::read(&args.file)?;
+    if let Some(seconds) = args.seconds {
+        scenario.seconds = seconds;
+    }
+    if let Some(warm_up) = args.warmup {
+        scenario.warm_up_s = warm_up;
+    }
+    if let Some(vouchers) = args.vouchers {
+        scenario.skus.vouchers = vouchers;
+    }
+    scenario.pace = match (scenario.pace, args.rate) {
+        (Pace::Closed { .. }, Some(_)) => anyhow::bail!("the scenario is a closed loop, which has no --rate"),
+        (Pace::Closed { connections }, None) => Pace::Closed {
+            connections: args.connections.unwrap_or(connections),
+        },
+        (
+            Pace::Open {
+                connections,
+                per_second,
+                spacing,
+            },
+            rate,
+        ) => Pace::Open {
+            connections: args.connections.unwrap_or(connections),
+            per_second: rate.unwrap_or(per_second),
+            spacing,
+        },
+    };
+    scenario.sensible()?;
+    Ok(scenario)
+}

@@ -1,0 +1,126 @@
+//! How is Postgres made slow? Its backends that serve the service are stopped (SIGSTOP) for a while and go on (SIGCONT),
+//! again and again: what a saturated disk or a paused machine does to it, without a word to anybody.
+//!
+//! Rule: only on a stand, whose server nobody else uses; and whoever was stopped goes on, however the run ends.
+
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use sqlx::postgres::PgConnectOptions;
+use tokio::runtime::Runtime;
+
+use crate::database::Database;
+use crate::scenario;
+
+/// Pauses that go on until they are ended.
+pub struct Pauses {
+    ends: Option<Sender<()>>,
+    thread: Option<JoinHandle<Result<u64, PauseError>>>,
+}
+
+/// Why Postgres could not be paused.
+#[derive(Debug, thiserror::Error)]
+pub enum PauseError {
+    /// Its backends could not be asked for.
+    #[error("cannot ask for the backends to pause")]
+    Database(#[from] sqlx::Error),
+    /// The system refused, or gave no runtime.
+    #[error("cannot pause a backend")]
+    System(#[from] std::io::Error),
+    /// There was nobody to stop: the run would have shown nothing.
+    #[error("there is no backend to pause")]
+    NoBackend,
+}
+
+impl Pauses {
+    /// Begins, with the first pause after `every_ms`. `options` are the superuser's, `database` is whose backends stop.
+    ///
+    /// # Errors
+    /// [`PauseError`] if the server cannot be reached.
+    pub fn begin(
+        plan: scenario::Pauses,
+        options: &PgConnectOptions,
+        database: &'static str,
+    ) -> Result<Self, PauseError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let mut server = runtime.block_on(Database::connect_with(options))?;
+        let (ends, ended) = channel();
+        let thread = std::thread::spawn(move || {
+            let (every, length) = (
+                Duration::from_millis(plan.every_ms),
+                Duration::from_millis(plan.for_ms),
+            );
+            let mut count = 0;
+            while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                let stopped = Stopped::those_of(&runtime, &mut server, database)?;
+                // Cut short by the end of the run.
+                let _ = ended.recv_timeout(length);
+                drop(stopped);
+                count += 1;
+            }
+            Ok(count)
+        });
+        Ok(Self {
+            ends: Some(ends),
+            thread: Some(thread),
+        })
+    }
+
+    /// Ends; says how many pauses there were.
+    ///
+    /// # Errors
+    /// [`PauseError`] if one of them could not be made.
+    pub fn end(mut self) -> Result<u64, PauseError> {
+        drop(self.ends.take());
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(count)) => count,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Ok(0),
+        }
+    }
+}
+
+impl Drop for Pauses {
+    fn drop(&mut self) {
+        drop(self.ends.take());
+        if let Some(thread) = self.thread.take() {
+            // Whoever gave up the run has another error to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Processes that stand still until this is dropped.
+struct Stopped(Vec<Pid>);
+
+impl Stopped {
+    fn those_of(runtime: &Runtime, server: &mut Database, database: &str) -> Result<Self, PauseError> {
+        let pids = runtime.block_on(server.backends(database))?;
+        let mut stopped = Self(Vec::new());
+        for pid in pids.into_iter().filter_map(Pid::from_raw) {
+            match kill_process(pid, Signal::STOP) {
+                Ok(()) => stopped.0.push(pid),
+                // It has ended since it was asked for.
+                Err(rustix::io::Errno::SRCH) => {}
+                Err(error) => return Err(PauseError::System(error.into())),
+            }
+        }
+        if stopped.0.is_empty() {
+            return Err(PauseError::NoBackend);
+        }
+        Ok(stopped)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        for pid in &self.0 {
+            // One that has ended meanwhile needs no signal.
+            let _ = kill_process(*pid, Signal::CONT);
+        }
+    }
+}

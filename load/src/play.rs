@@ -1,0 +1,166 @@
+//! How is a scenario played? Furnish a stand, note what its partners have, load it, hold up its Postgres where the
+//! scenario says so, and audit: over the partners' API, the operators', and on the database.
+
+use tokio::runtime::Runtime;
+
+use crate::audit::{Account, audit_all, expected_refusals, kept_answers, stock_sold, verified};
+use crate::client::DEFAULT_TIMEOUT;
+use crate::database::Database;
+use crate::drive::{Drive, Signing, drive};
+use crate::machine::Machine;
+use crate::partner::PartnerClient;
+use crate::pauses::{PauseError, Pauses};
+use crate::progress::{Bar, Progress};
+use crate::report::{Figures, Question, Report, Setup};
+use crate::run::{Length, Ran, RunError};
+use crate::scenario::{Scenario, ScenarioError};
+use crate::signer::Credentials;
+use crate::stand::furnish::furnish;
+use crate::stand::operator::OperatorError;
+use crate::stand::postgres::SERVICE;
+use crate::stand::{Stand, StandError};
+use crate::traffic::Traffic;
+
+/// How the generator itself works, whatever the scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// When requests are signed.
+    pub signing: Signing,
+    /// What chance begins with.
+    pub seed: u64,
+    /// Threads of the generator, at least one.
+    pub threads: usize,
+    /// Whole orders to keep for the audit, at most.
+    pub samples: usize,
+}
+
+/// Why a scenario could not be played to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum PlayError {
+    /// The scenario is none.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The stand is none.
+    #[error(transparent)]
+    Stand(#[from] StandError),
+    /// It could not be furnished.
+    #[error("cannot furnish the stand")]
+    Furnish(#[from] OperatorError),
+    /// What the partners have could not be read.
+    #[error("cannot read what the partners have: {0}")]
+    Account(String),
+    /// The generator could not start.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// Postgres could not be held up.
+    #[error(transparent)]
+    Pause(#[from] PauseError),
+    /// The database could not be read.
+    #[error("cannot read the database")]
+    Database(#[from] sqlx::Error),
+    /// There is no runtime.
+    #[error("cannot start a runtime")]
+    Runtime(#[from] std::io::Error),
+}
+
+/// Plays a scenario on a stand that has played nothing before. Blocks until it is audited.
+///
+/// # Errors
+/// [`PlayError`] if it could not be played; what the service does wrong is in the report.
+pub fn play(scenario: &Scenario, stand: &mut Stand, options: Options) -> Result<Report, PlayError> {
+    scenario.sensible()?;
+    let traffic = Traffic::of(scenario)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let machine = Machine::before();
+    let buyers = runtime.block_on(furnish(stand.operator(), &scenario.furnishing()))?;
+    let credentials: Vec<_> = buyers.into_iter().map(|buyer| buyer.credentials).collect();
+    let url = stand.base_url();
+    let mut accounts = open_accounts(&runtime, &url, &credentials)?;
+    let postgres = stand.postgres()?;
+    let mut database = runtime.block_on(Database::connect_with(&postgres.service()))?;
+
+    let pauses = match scenario.pauses {
+        Some(pauses) => Some(Pauses::begin(pauses, &postgres.superuser(), SERVICE)?),
+        None => None,
+    };
+    let ran = load(scenario, traffic, url.clone(), credentials, options)?;
+    let pauses = pauses.map(Pauses::end).transpose()?;
+
+    let figures = Figures::of(setup(scenario, url, options), &ran);
+    let refusals = expected_refusals(&ran.tally, &scenario.refusals);
+    let answers = kept_answers(&ran.tally.broken);
+    let (mut audit, books) = runtime.block_on(audit_all(&mut accounts, ran.tally.books));
+    audit.checks.extend([refusals, answers]);
+    let vouchers = books.vouchers.len();
+    audit
+        .checks
+        .push(runtime.block_on(stock_sold(stand.operator(), vouchers)));
+    let facts = runtime.block_on(database.facts())?;
+    audit.checks.push(verified(stand.program(), &stand.data_dir()));
+    Ok(Report {
+        scenario: Some(Question {
+            name: scenario.name.clone(),
+            question: scenario.question.clone(),
+            pauses,
+        }),
+        figures,
+        audit,
+        machine: machine.after(),
+        database: Some(facts),
+    })
+}
+
+fn open_accounts(
+    runtime: &Runtime,
+    url: &str,
+    credentials: &[Credentials],
+) -> Result<Vec<Account>, PlayError> {
+    let open = |credentials: &Credentials| {
+        let client = PartnerClient::new(url, credentials.clone()).map_err(RunError::Url)?;
+        runtime
+            .block_on(Account::open(client))
+            .map_err(PlayError::Account)
+    };
+    credentials.iter().map(open).collect()
+}
+
+fn load(
+    scenario: &Scenario,
+    traffic: Traffic,
+    base_url: String,
+    partners: Vec<Credentials>,
+    options: Options,
+) -> Result<Ran, RunError> {
+    let progress = Progress::default();
+    let bar = Bar::of(&progress, scenario.warm_up() + scenario.length());
+    let plan = Drive {
+        base_url,
+        partners,
+        traffic,
+        pace: scenario.pace,
+        signing: options.signing,
+        seed: options.seed,
+        threads: options.threads,
+        warm_up: scenario.warm_up(),
+        length: Length::Time(scenario.length()),
+        timeout: DEFAULT_TIMEOUT,
+        samples: options.samples,
+    };
+    let ran = drive(plan, &progress);
+    drop(bar);
+    ran
+}
+
+fn setup(scenario: &Scenario, url: String, options: Options) -> Setup {
+    Setup {
+        url,
+        order: format!("{} partners, {} SKUs", scenario.partners, scenario.skus.count),
+        pace: scenario.pace.to_string(),
+        signing: options.signing.in_words(),
+        seed: options.seed,
+        threads: options.threads,
+        warm_up_s: scenario.warm_up_s,
+    }
+}

@@ -1,0 +1,76 @@
+//! How far is a run? A count that the generator raises, and a bar on the terminal of who waits for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Pause between two looks at the count.
+const REDRAW: Duration = Duration::from_millis(200);
+
+/// Requests that have ended so far. Copies count together.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<AtomicU64>);
+
+impl Progress {
+    /// One more.
+    pub(crate) fn ended(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many have ended.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A bar that is drawn while it lives, on a terminal alone.
+pub struct Bar {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Bar {
+    /// Draws a run that is to take so long.
+    #[must_use]
+    pub fn of(progress: &Progress, length: Duration) -> Self {
+        let bar = ProgressBar::new(u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
+        if let Ok(style) = ProgressStyle::with_template("{elapsed:>4} [{bar:40}] {msg}") {
+            bar.set_style(style);
+        }
+        let (ends, progress) = (Arc::new(AtomicBool::new(false)), progress.clone());
+        let told = Arc::clone(&ends);
+        let thread = std::thread::spawn(move || draw(&bar, &progress, &told));
+        Self {
+            ends,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A bar that could not be drawn is no reason to stop.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn draw(bar: &ProgressBar, progress: &Progress, ends: &AtomicBool) {
+    let (began, mut seen, mut looked) = (Instant::now(), 0, Instant::now());
+    while !ends.load(Ordering::Relaxed) {
+        std::thread::park_timeout(REDRAW);
+        let (count, now) = (progress.count(), Instant::now());
+        let rate = (count - seen) as f64 / (now - looked).as_secs_f64().max(f64::MIN_POSITIVE);
+        (seen, looked) = (count, now);
+        bar.set_position(u64::try_from((now - began).as_millis()).unwrap_or(u64::MAX));
+        bar.set_message(format!("{count} requests, {rate:.0}/s"));
+    }
+    bar.finish_and_clear();
+}

@@ -1,0 +1,186 @@
+//! Where is there a service to be loaded? One of our own: a program started on an empty directory, with a private
+//! Postgres and limits above any load, furnished as its operator would do it, and ended again.
+//!
+//! Rule: a stand leaves nothing behind, and sends a signal to nobody but what it started.
+
+pub mod furnish;
+pub mod operator;
+pub mod postgres;
+mod program;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::origin::UrlError;
+
+use self::operator::{Operator, OperatorError};
+use self::postgres::Postgres;
+use self::program::Program;
+
+/// The name of the service's program.
+const PROGRAM: &str = "vouchsafe";
+
+/// Why there is no stand.
+#[derive(Debug, thiserror::Error)]
+pub enum StandError {
+    /// The program cannot be run.
+    #[error("cannot start `{program}`: build it with `cargo build --release --workspace`")]
+    Start {
+        /// What was to be started.
+        program: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// The service ended before it was ready, or took too long.
+    #[error("the service {what}; its log ends:\n{log}")]
+    NotReady {
+        /// What it did.
+        what: String,
+        /// The last lines that it wrote.
+        log: String,
+    },
+    /// Told to end, it did not end well.
+    #[error("told to end, the service {what}; its log ends:\n{log}")]
+    NotEnded {
+        /// What it did.
+        what: String,
+        /// The last lines that it wrote.
+        log: String,
+    },
+    /// No free port was found.
+    #[error("none of the ports {first} to {last} is free")]
+    NoPort {
+        /// The first that was tried.
+        first: u16,
+        /// The last that was tried.
+        last: u16,
+    },
+    /// A directory or a file of the stand cannot be used.
+    #[error("cannot {action} `{path}`")]
+    File {
+        /// What was to be done.
+        action: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// An address that is none.
+    #[error(transparent)]
+    Url(#[from] UrlError),
+    /// What the operator wanted was refused.
+    #[error(transparent)]
+    Operator(#[from] OperatorError),
+}
+
+/// A running service that is nobody else's. Dropped, it ends too; [`Stand::stop`] also says whether it ended well.
+pub struct Stand {
+    // Ended before the directory is removed.
+    program: Program,
+    operator: Operator,
+    directory: TempDir,
+}
+
+impl Stand {
+    /// Starts this program on an empty directory below the temporary one (`TMPDIR`), and returns when it can place an
+    /// order. The sandbox is what it starts; its ports are free ones of the loopback.
+    ///
+    /// # Errors
+    /// [`StandError`], with the end of the service's log where it has one.
+    pub async fn start(program: &Path) -> Result<Self, StandError> {
+        let directory = directory()?;
+        let mut program = Program::start(program, directory.path())?;
+        program.wait_until_ready().await?;
+        let token = program.operator_token()?;
+        let mut operator = Operator::new(&program.admin_url(), &token)?;
+        // Whoever took the port a moment before us would be ready too, and knows another token.
+        let ours = operator.get("/admin/v1/stock?limit=1").await;
+        ours.map_err(|error| program.not_ready(format!("at its address is not ours: {error}")))?;
+        Ok(Self {
+            program,
+            operator,
+            directory,
+        })
+    }
+
+    /// The program beside this one, where a build puts both.
+    ///
+    /// # Errors
+    /// What the system says when asked where this program lies.
+    pub fn program_beside() -> io::Result<PathBuf> {
+        Ok(std::env::current_exe()?.with_file_name(PROGRAM))
+    }
+
+    /// Where partners are served, with the prefix.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("{}/api/v1", self.program.http_url())
+    }
+
+    /// Where operators are served, without a prefix.
+    #[must_use]
+    pub fn admin_url(&self) -> String {
+        self.program.admin_url()
+    }
+
+    /// The operator of this service, who may do everything, on a new connection: to be asked for anew on each runtime.
+    pub fn operator(&mut self) -> &mut Operator {
+        self.operator.reconnect();
+        &mut self.operator
+    }
+
+    /// The private Postgres of this service: how it is reached, and where its socket is.
+    ///
+    /// # Errors
+    /// [`StandError::File`] if the server has not left its traces where they are expected.
+    pub fn postgres(&self) -> Result<Postgres, StandError> {
+        Postgres::of(&self.data_dir())
+    }
+
+    /// The service's data directory.
+    #[must_use]
+    pub fn data_dir(&self) -> PathBuf {
+        program::data_dir(self.directory.path())
+    }
+
+    /// The program that runs, for its commands: `verify` asks the database about every invariant.
+    #[must_use]
+    pub fn program(&self) -> &Path {
+        self.program.path()
+    }
+
+    /// The pid of the service.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.program.pid()
+    }
+
+    /// SIGTERM; returns when the service and its Postgres have ended. Blocks.
+    ///
+    /// # Errors
+    /// [`StandError::NotEnded`] if it had to be killed, or ended with another code than 0.
+    pub fn stop(mut self) -> Result<(), StandError> {
+        self.program.stop()
+    }
+}
+
+/// A directory below which everybody may pass through, as the user of Postgres must.
+fn directory() -> Result<TempDir, StandError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::Permissions::from_mode(0o755);
+    let made = tempfile::Builder::new()
+        .prefix("vouchsafe-stand-")
+        .permissions(mode)
+        .tempdir();
+    made.map_err(file("make a directory below", &std::env::temp_dir()))
+}
+
+/// Says which file it was.
+fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StandError {
+    let path = path.to_owned();
+    move |source| StandError::File { action, path, source }
+}

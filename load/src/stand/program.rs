@@ -1,0 +1,273 @@
+//! How is the service's program started and ended?
+//!
+//! Its ports lie below those that the system gives to outgoing connections: who knocks at a closed port of that range can
+//! be connected to itself, and then the service finds its address taken.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hyper::{HeaderMap, Method};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{StandError, file};
+use crate::client::Client;
+use crate::origin::Origin;
+
+/// How long a start may take: `initdb` on a machine that does other things too.
+const START_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long a service may take to end after SIGTERM (30 s by the contract), and its Postgres after it.
+const STOP_WITHIN: Duration = Duration::from_secs(50);
+
+/// How long the server of a killed service may take to end: its guard looks each five seconds.
+const SERVER_GONE_WITHIN: Duration = Duration::from_secs(15);
+
+/// Pause between two looks at what starts or ends.
+const POLL: Duration = Duration::from_millis(20);
+
+/// The ports that are tried.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// Lines of the log that an error shows.
+const LOG_LINES: usize = 30;
+
+/// What is above any load: a million requests in a second, for each class.
+const NO_LIMIT: &str = "1000000/1";
+
+/// The classes of limits, as settings.
+const LIMITS: [&str; 4] = [
+    "VOUCHSAFE_LIMIT_ORDERS",
+    "VOUCHSAFE_LIMIT_GENERAL",
+    "VOUCHSAFE_LIMIT_AUTH",
+    "VOUCHSAFE_LIMIT_VOUCHERS",
+];
+
+/// Settings of the caller's own service, which must not reach the stand's.
+const NOT_INHERITED: [&str; 3] = ["DATABASE_URL", "VOUCHSAFE_MASTER_KEY", "VOUCHSAFE_OPERATOR_TOKEN"];
+
+/// The data directory of a stand in this directory.
+pub(super) fn data_dir(directory: &Path) -> PathBuf {
+    directory.join("data")
+}
+
+/// A running service.
+pub(super) struct Program {
+    path: PathBuf,
+    data_dir: PathBuf,
+    log: PathBuf,
+    http: SocketAddr,
+    admin: SocketAddr,
+    pid: u32,
+    /// `None` once it has ended.
+    running: Option<(Child, Watchdog)>,
+}
+
+impl Program {
+    /// Starts the process and does not wait for it.
+    pub(super) fn start(path: &Path, directory: &Path) -> Result<Self, StandError> {
+        let (data_dir, log) = (data_dir(directory), directory.join("log"));
+        let (http, admin) = free_addresses()?;
+        let out = File::create(&log).map_err(file("create", &log))?;
+        let err = out.try_clone().map_err(file("open", &log))?;
+        let mut command = Command::new(path);
+        for name in NOT_INHERITED {
+            command.env_remove(name);
+        }
+        let child = command
+            .arg("--data-dir")
+            .arg(&data_dir)
+            .envs(LIMITS.map(|class| (class, NO_LIMIT)))
+            .env("VOUCHSAFE_ENVIRONMENT", "sandbox")
+            .env("VOUCHSAFE_HTTP_ADDR", http.to_string())
+            .env("VOUCHSAFE_ADMIN_ADDR", admin.to_string())
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .spawn()
+            .map_err(|source| StandError::Start {
+                program: path.to_owned(),
+                source,
+            })?;
+        let pid = child.id();
+        let watchdog = Watchdog::over(pid, directory).map_err(file("start sh, which watches over", path))?;
+        Ok(Self {
+            path: path.to_owned(),
+            data_dir,
+            log,
+            http,
+            admin,
+            pid,
+            running: Some((child, watchdog)),
+        })
+    }
+
+    /// Waits until it says that an order could be placed.
+    pub(super) async fn wait_until_ready(&mut self) -> Result<(), StandError> {
+        let mut client = Client::new(Origin::parse(&self.admin_url())?).with_timeout(Duration::from_secs(5));
+        let deadline = Instant::now() + START_WITHIN;
+        loop {
+            let answer = client
+                .call(Method::GET, "/readyz", HeaderMap::new(), Bytes::new())
+                .await;
+            if answer.is_ok_and(|answer| answer.status.is_success()) {
+                return Ok(());
+            }
+            if let Some((child, _)) = &mut self.running
+                && let Some(status) = child.try_wait().map_err(file("wait for", &self.path))?
+            {
+                return Err(self.not_ready(format!("ended by itself, {status}")));
+            }
+            if Instant::now() >= deadline {
+                return Err(self.not_ready(format!("was not ready within {START_WITHIN:?}")));
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// The token that the sandbox made for its operator.
+    pub(super) fn operator_token(&self) -> Result<String, StandError> {
+        let path = self.data_dir.join("operator-token");
+        let token = std::fs::read_to_string(&path).map_err(file("read", &path))?;
+        Ok(token.trim().to_owned())
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn http_url(&self) -> String {
+        format!("http://{}", self.http)
+    }
+
+    pub(super) fn admin_url(&self) -> String {
+        format!("http://{}", self.admin)
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// SIGTERM, and SIGKILL for what does not heed it.
+    pub(super) fn stop(&mut self) -> Result<(), StandError> {
+        let Some((mut child, watchdog)) = self.running.take() else {
+            return Ok(());
+        };
+        // A process that has ended meanwhile is found out below.
+        let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+        let ended = ended_within(&mut child, STOP_WITHIN);
+        watchdog.dismiss();
+        let what = match ended {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => format!("ended with {status}"),
+            Ok(None) => format!("went on for {STOP_WITHIN:?}"),
+            Err(error) => format!("could not be waited for: {error}"),
+        };
+        // Whether it still runs or not: what is left of it is its server, which has a guard.
+        let _ = child.kill();
+        let _ = child.wait();
+        self.wait_for_server();
+        Err(StandError::NotEnded {
+            what,
+            log: self.log_end(),
+        })
+    }
+
+    /// The guard of a service that was killed ends the server; the directory must not go before.
+    fn wait_for_server(&self) {
+        let pid_file = super::postgres::pid_file(&self.data_dir);
+        let deadline = Instant::now() + SERVER_GONE_WITHIN;
+        while pid_file.exists() && Instant::now() < deadline {
+            thread::sleep(POLL);
+        }
+    }
+
+    /// The service did not become what was wanted.
+    pub(super) fn not_ready(&self, what: String) -> StandError {
+        StandError::NotReady {
+            what,
+            log: self.log_end(),
+        }
+    }
+
+    fn log_end(&self) -> String {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<_> = log.lines().collect();
+        lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Whoever wants to know how it ended has asked before.
+        let _ = self.stop();
+    }
+}
+
+fn ended_within(child: &mut Child, time: Duration) -> std::io::Result<Option<std::process::ExitStatus>> {
+    let deadline = Instant::now() + time;
+    loop {
+        let ended = child.try_wait()?;
+        if ended.is_some() || Instant::now() >= deadline {
+            return Ok(ended);
+        }
+        thread::sleep(POLL);
+    }
+}
+
+/// What is done for a stand that was killed: a shell holds one end of a pipe, and acts when ours closes without a word.
+struct Watchdog(Child);
+
+impl Watchdog {
+    /// Ends the service, waits until it has ended, and removes the stand's directory.
+    fn over(pid: u32, directory: &Path) -> std::io::Result<Self> {
+        // What ends the stand's whole group, from the terminal say, must not end the shell before its work.
+        let script = r#"
+            trap '' INT TERM HUP
+            read -r _ && exit
+            kill -TERM "$0"
+            while kill -0 "$0" 2>/dev/null; do sleep 0.2; done
+            rm -rf -- "$1"
+        "#;
+        let mut shell = Command::new("sh");
+        shell
+            .arg("-c")
+            .arg(script)
+            .arg(pid.to_string())
+            .arg(directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        shell.spawn().map(Self)
+    }
+
+    fn dismiss(mut self) {
+        if let Some(mut pipe) = self.0.stdin.take() {
+            // A shell that has gone needs no word.
+            let _ = writeln!(pipe);
+        }
+        let _ = self.0.wait();
+    }
+}
+
+/// Two addresses that nobody listens on. Every process begins somewhere else, and every stand of it goes on from there: two
+/// that look at the same time must not find the same.
+fn free_addresses() -> Result<(SocketAddr, SocketAddr), StandError> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let span = u32::from(PORTS.end - PORTS.start);
+    let mut free = (0..span)
+        .map(|_| std::process::id().wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % span)
+        .filter_map(|offset| u16::try_from(u32::from(PORTS.start) + offset).ok())
+        .map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
+        .filter(|address| TcpListener::bind(address).is_ok());
+    free.next().zip(free.next()).ok_or(StandError::NoPort {
+        first: PORTS.start,
+        last: PORTS.end - 1,
+    })
+}

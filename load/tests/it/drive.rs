@@ -1,0 +1,154 @@
+//! Does an open loop show what a closed one hides, and does mixed traffic notice answers that change?
+
+use std::time::Duration;
+
+use vouchsafe_load::arrivals::Spacing;
+use vouchsafe_load::audit::{expected_refusals, kept_answers};
+use vouchsafe_load::drive::{Drive, Signing, drive};
+use vouchsafe_load::progress::Progress;
+use vouchsafe_load::run::{Length, Ran};
+use vouchsafe_load::scenario::{Pace, Scenario};
+use vouchsafe_load::traffic::{Kind, Traffic};
+use vouchsafe_load::workload::Workload;
+
+use crate::fake::{Fake, Lie, STALL};
+
+const ORDERS: u64 = 60;
+
+/// One every 10 ms.
+const RATE: f64 = 100.0;
+
+fn plan(fake: &Fake, pace: Pace) -> Drive {
+    Drive {
+        base_url: fake.url.clone(),
+        partners: vec![Fake::credentials()],
+        traffic: Traffic::one(Workload::one_sku("sbx-instant", "25", 1).unwrap()),
+        pace,
+        signing: Signing::OnTheFly,
+        seed: 1,
+        threads: 1,
+        warm_up: Duration::ZERO,
+        length: Length::Orders(ORDERS),
+        timeout: Duration::from_secs(5),
+        samples: 10,
+    }
+}
+
+fn open(connections: usize) -> Pace {
+    Pace::Open {
+        connections,
+        per_second: RATE,
+        spacing: Spacing::Constant,
+    }
+}
+
+/// Orders that took at least half of the stall.
+fn slow(ran: &Ran) -> u64 {
+    let half = u64::try_from(STALL.as_micros() / 2).unwrap();
+    ran.tally.latency_us.count_between(half, u64::MAX)
+}
+
+#[test]
+fn who_was_due_during_a_stall_has_waited_it_out() {
+    let fake = Fake::start(Lie::Stalls);
+    let ran = drive(plan(&fake, open(1)), &Progress::default()).unwrap();
+    assert_eq!(ran.tally.latency_us.len(), ORDERS);
+    // Fifteen were due in the first half of the stall, each 10 ms after the other; the last may fall on its edge.
+    assert!(slow(&ran) >= 14, "{} slow", slow(&ran));
+    assert_eq!(ran.tally.late_us.len(), ORDERS);
+    assert!(ran.tally.late_us.max() >= u64::try_from(STALL.as_micros() / 2).unwrap());
+}
+
+#[test]
+fn a_closed_loop_knows_no_due_time() {
+    let fake = Fake::start(Lie::Stalls);
+    let ran = drive(plan(&fake, Pace::Closed { connections: 1 }), &Progress::default()).unwrap();
+    assert_eq!(ran.tally.latency_us.len(), ORDERS);
+    assert!(slow(&ran) >= 1);
+    assert!(ran.tally.late_us.is_empty());
+}
+
+#[test]
+fn orders_that_were_signed_beforehand_are_taken() {
+    for pace in [open(4), Pace::Closed { connections: 4 }] {
+        let fake = Fake::start(Lie::None);
+        let progress = Progress::default();
+        let presigned = Drive {
+            signing: Signing::Beforehand,
+            threads: 3,
+            ..plan(&fake, pace)
+        };
+        let ran = drive(presigned, &progress).unwrap();
+        assert_eq!(ran.tally.books.orders, ORDERS, "{:?}", ran.tally.measured);
+        assert_eq!(progress.count(), ORDERS);
+    }
+}
+
+/// All kinds of requests, of one partner.
+fn mixed(lie: Lie) -> Ran {
+    let fake = Fake::start(lie);
+    let scenario = r#"{ "name": "mixed", "question": "?", "partners": 1,
+        "skus": { "count": 1, "vouchers": 1, "popularity": "uniform" },
+        "orders": [{ "weight": 1, "skus": 1, "quantity": 1 }],
+        "requests": [{ "kind": "order", "weight": 4 }, { "kind": "duplicate", "weight": 2 },
+            { "kind": "read", "weight": 4 }, { "kind": "codes", "weight": 1 },
+            { "kind": "wallets", "weight": 1 }, { "kind": "feed", "weight": 1 }],
+        "pace": { "closed": { "connections": 3 } }, "warm_up_s": 0, "seconds": 1 }"#;
+    let scenario = Scenario::parse(scenario.as_bytes()).unwrap();
+    let plan = Drive {
+        traffic: Traffic::of(&scenario).unwrap(),
+        length: Length::Orders(400),
+        ..plan(&fake, scenario.pace)
+    };
+    drive(plan, &Progress::default()).unwrap()
+}
+
+#[test]
+fn an_honest_service_answers_the_same_again() {
+    let ran = mixed(Lie::None);
+    let kinds: Vec<_> = ran.tally.beside.keys().copied().collect();
+    let all = [
+        Kind::Duplicate,
+        Kind::Read,
+        Kind::Codes,
+        Kind::Wallets,
+        Kind::Feed,
+    ];
+    assert_eq!(kinds, all);
+    let requests = |kind| ran.tally.beside[&kind].latency_us.len();
+    let beside: u64 = all.into_iter().map(requests).sum();
+    assert_eq!(
+        ran.tally.latency_us.len() + beside,
+        400,
+        "each request counts once"
+    );
+    assert!(kept_answers(&ran.tally.broken).passed);
+    assert!(
+        ran.tally.broken.compared >= requests(Kind::Read),
+        "reads and duplicates are compared"
+    );
+    let refusals = expected_refusals(&ran.tally, &[]);
+    assert!(refusals.passed, "{}", refusals.detail);
+}
+
+#[test]
+fn answers_that_change_are_noticed_in_the_run() {
+    for lie in [Lie::ChangesReplay, Lie::ChangesOrder] {
+        let check = kept_answers(&mixed(lie).tally.broken);
+        assert!(!check.passed, "{lie:?}: {}", check.detail);
+    }
+}
+
+#[test]
+fn refusals_that_do_not_belong_are_named() {
+    let fake = Fake::start(Lie::IsOverloaded);
+    let ran = drive(plan(&fake, Pace::Closed { connections: 2 }), &Progress::default()).unwrap();
+    let overloaded = ["503 SERVICE_UNAVAILABLE".to_owned()];
+    assert!(expected_refusals(&ran.tally, &overloaded).passed);
+    let check = expected_refusals(&ran.tally, &[]);
+    assert!(
+        !check.passed && check.detail.contains("503 SERVICE_UNAVAILABLE × 60"),
+        "{}",
+        check.detail
+    );
+}

@@ -1,0 +1,119 @@
+//! Does the load harness work on the real program? A stand of its own is started, furnished, loaded for a moment, audited
+//! and ended; the harness's own tests see a small service that pretends.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test ends where it cannot go on"
+)]
+
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::{Connection, PgConnection};
+use vouchsafe_load::audit::{audit, wallets};
+use vouchsafe_load::client::DEFAULT_TIMEOUT;
+use vouchsafe_load::drive::Signing;
+use vouchsafe_load::partner::PartnerClient;
+use vouchsafe_load::play::{Options, play};
+use vouchsafe_load::run::{Length, Plan, run};
+use vouchsafe_load::scenario::Scenario;
+use vouchsafe_load::stand::Stand;
+use vouchsafe_load::stand::furnish::{Furnishing, furnish, product_id};
+use vouchsafe_load::workload::Workload;
+
+/// Orders of the run: enough to fill batches, few enough for a debug build.
+const ORDERS: u64 = 200;
+
+#[test]
+fn a_stand_is_loaded_audited_and_leaves_nothing() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_vouchsafe"));
+    let mut stand = runtime.block_on(Stand::start(program)).unwrap();
+    let data_dir = stand.data_dir();
+    let furnishing = Furnishing::even(1, ORDERS, 1, 25 * ORDERS);
+    let buyers = runtime.block_on(furnish(stand.operator(), &furnishing)).unwrap();
+
+    let mut auditor = PartnerClient::new(&stand.base_url(), buyers[0].credentials.clone()).unwrap();
+    let opening = runtime.block_on(wallets(&mut auditor)).unwrap();
+    let ran = run(Plan {
+        base_url: stand.base_url(),
+        credentials: buyers[0].credentials.clone(),
+        workload: Workload::one_sku(&product_id(0), "25", 1).unwrap(),
+        connections: 16,
+        threads: 1,
+        warm_up: Duration::ZERO,
+        length: Length::Orders(ORDERS),
+        timeout: DEFAULT_TIMEOUT,
+        samples: 10,
+    })
+    .unwrap();
+    assert_eq!(ran.tally.latency_us.len(), ORDERS, "{:?}", ran.tally.measured);
+    let audit = runtime.block_on(audit(&mut auditor, ran.tally.books, Some(opening)));
+    assert!(audit.passed(), "{audit}");
+
+    let postgres = stand.postgres().unwrap();
+    for options in [postgres.service(), postgres.superuser()] {
+        let connection = runtime.block_on(PgConnection::connect_with(&options)).unwrap();
+        runtime.block_on(connection.close()).unwrap();
+    }
+    stand.stop().unwrap();
+    assert!(!data_dir.exists(), "{} is left behind", data_dir.display());
+}
+
+/// Something of everything: several partners and SKUs, some of which run out, orders of several items, duplicates, all kinds
+/// of reads, and a Postgres that stands still now and then.
+const EVERYTHING: &str = r#"{
+    "name": "everything", "question": "Does the harness work?", "partners": 3,
+    "skus": { "count": 4, "vouchers": 300, "popularity": { "zipf": 1.0 }, "scarce": { "every": 4, "vouchers": 2 } },
+    "orders": [{ "weight": 3, "skus": 1, "quantity": 1 }, { "weight": 1, "skus": 2, "quantity": 3 }],
+    "requests": [
+        { "kind": "order", "weight": 5 }, { "kind": "duplicate", "weight": 2 }, { "kind": "read", "weight": 2 },
+        { "kind": "codes", "weight": 1 }, { "kind": "wallets", "weight": 1 }, { "kind": "feed", "weight": 1 }
+    ],
+    "pace": { "open": { "connections": 32, "per_second": 100, "spacing": "poisson" } },
+    "warm_up_s": 0, "seconds": 1,
+    "pauses": { "every_ms": 200, "for_ms": 100 },
+    "refusals": ["409 INSUFFICIENT_INVENTORY", "503 SERVICE_UNAVAILABLE"]
+}"#;
+
+#[test]
+fn a_scenario_is_played_and_audited_on_every_side() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_vouchsafe"));
+    let mut stand = runtime.block_on(Stand::start(program)).unwrap();
+    let options = Options {
+        signing: Signing::Beforehand,
+        seed: 1,
+        threads: 2,
+        samples: 20,
+    };
+    let scenario = Scenario::parse(EVERYTHING.as_bytes()).unwrap();
+    let report = play(&scenario, &mut stand, options).unwrap();
+    assert!(report.audit.passed(), "{report}");
+    let checks: Vec<_> = report.audit.checks.iter().map(|check| check.name).collect();
+    let expected = [
+        "unknown outcomes settled",
+        "orders acknowledged",
+        "no voucher twice",
+        "read back",
+        "replayed",
+        "wallet",
+        "listed",
+        "refusals expected",
+        "answers stay the same",
+        "stock",
+        "invariants on the database",
+    ];
+    assert_eq!(checks, expected);
+    let database = report.database.as_ref().unwrap();
+    assert_eq!((&*database.fsync, &*database.synchronous_commit), ("on", "on"));
+    assert!(report.scenario.as_ref().unwrap().pauses > Some(0), "{report}");
+    stand.stop().unwrap();
+}
