@@ -24,7 +24,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tokio::task::LocalSet;
 use vouchsafe_actors::domain::ids::{ChunkId, StockId};
 use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock};
+use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, Elsewhere};
 use vouchsafe_actors::domain::voucher::Expiry;
 use vouchsafe_actors::inventory::shelf::Shelf;
 use vouchsafe_actors::inventory::{Inventory, Supply};
