@@ -17,7 +17,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use vouchsafe_actors::domain::ids::{ChunkId, StockId};
-use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock};
+use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, Elsewhere};
 use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
 use vouchsafe_actors::inventory::shelf::{Shelf, ShelfDecision};
 use vouchsafe_actors::testing::build::day;
