@@ -1,6 +1,7 @@
 //! How long an order takes in memory: the whole flow from the key to the verdict, with a store that says yes.
 //!
-//! `orders` many are placed at once, so that the journal gathers batches as it does under load; the figure is for one.
+//! `at_once` places so many together, so that the journal gathers batches as it does under load. `by_skus` and `by_partners`
+//! place 64 together, with from one to as many SKUs or partners in memory as actors live at once, who take turns.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,121 +9,41 @@
     reason = "a bench has nobody to tell, and runs on its own thread"
 )]
 
+#[path = "parts/growth.rs"]
+mod growth;
+#[path = "parts/yes_store.rs"]
+#[allow(dead_code, reason = "shared with other benches")]
+mod yes_store;
+
+use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
-use vouchsafe_actors::domain::answer::{Answer, Fingerprint, KeyHash, KnownAnswer};
+use vouchsafe_actors::domain::answer::{Answer, Fingerprint, KeyHash};
 use vouchsafe_actors::domain::catalogue::{Assortment, Catalogue, RequestedLine, RequestedOrder};
 use vouchsafe_actors::domain::clock::SystemClock;
-use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
-use vouchsafe_actors::domain::ledger::Receipt;
-use vouchsafe_actors::domain::money::{Amount, Currency};
-use vouchsafe_actors::domain::order::{Fulfilment, Order, StoredOrder};
-use vouchsafe_actors::domain::payout::Payout;
+use vouchsafe_actors::domain::ids::PartnerId;
+use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_actors::domain::order::{Fulfilment, Order};
 use vouchsafe_actors::domain::product::{Approval, ExpiryKind, ExpiryPolicy, Product, Redemption, Route};
-use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, StockRequest};
-use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
 use vouchsafe_actors::engine::{Engine, Parts};
 use vouchsafe_actors::flows::{PlaceOrder, Placed, Refusal, Wording, place_order};
-use vouchsafe_actors::journal::{JournalMetrics, Record, Verdict};
-use vouchsafe_actors::store::{
-    BatchFate, CommitError, LaneStore, RecoverError, Store, StoreFuture, Unavailable,
-};
+use vouchsafe_actors::journal::JournalMetrics;
 use vouchsafe_actors::supervisor::Spawner;
+use vouchsafe_actors::testing::build::{partner, usd};
 
-/// Vouchers in a chunk of the endless stock.
-const CHUNK: i64 = 500;
+use crate::growth::DECADES;
+use crate::yes_store::{Claims, YesStore};
 
-/// A store that holds endless stock and money, and commits everything at once.
-#[derive(Debug, Default)]
-struct YesStore {
-    chunks: std::sync::atomic::AtomicI64,
-}
+/// Orders that are placed together where it is not their number that is measured.
+const TOGETHER: usize = 64;
 
-struct YesLane;
-
-impl LaneStore for YesLane {
-    fn commit<'a>(
-        &'a mut self,
-        _: i64,
-        records: &'a [Record],
-    ) -> StoreFuture<'a, Result<Vec<Verdict>, CommitError>> {
-        Box::pin(async move { Ok(vec![Verdict::Committed(None); records.len()]) })
-    }
-
-    fn recover(&mut self, _: i64) -> StoreFuture<'_, Result<BatchFate, RecoverError>> {
-        Box::pin(async { Ok(BatchFate::Committed) })
-    }
-
-    fn verdicts<'a>(
-        &'a mut self,
-        records: &'a [Record],
-    ) -> StoreFuture<'a, Result<Vec<Verdict>, Unavailable>> {
-        Box::pin(async move { Ok(vec![Verdict::Committed(None); records.len()]) })
-    }
-}
-
-impl Store for YesStore {
-    fn open_lane(&self, _: u16) -> StoreFuture<'_, Result<Box<dyn LaneStore>, RecoverError>> {
-        Box::pin(async { Ok(Box::new(YesLane) as Box<dyn LaneStore>) })
-    }
-
-    fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
-        let chunks = i64::try_from(request.enough).unwrap().div_euclid(CHUNK) + 1;
-        let first = self
-            .chunks
-            .fetch_add(chunks, std::sync::atomic::Ordering::Relaxed);
-        let chunk = |id: i64| ClaimedChunk {
-            chunk_id: ChunkId(id),
-            vouchers: (id * CHUNK..(id + 1) * CHUNK)
-                .map(|stock| (StockId(stock), Expiry::NEVER))
-                .collect(),
-        };
-        let chunks = (first..first + chunks).map(chunk).collect();
-        Box::pin(async {
-            Ok(ClaimedStock {
-                chunks,
-                next: Some(Expiry::NEVER),
-                elsewhere: false,
-            })
-        })
-    }
-
-    fn load_wallets(&self, _: PartnerId) -> StoreFuture<'_, Result<Vec<(Currency, Receipt)>, Unavailable>> {
-        let rich = Receipt {
-            sequence: 1,
-            balance: Amount::from_minor(i64::MAX),
-        };
-        Box::pin(async move { Ok(vec![(usd(), rich)]) })
-    }
-
-    fn load_order(
-        &self,
-        _: PartnerId,
-        _: OrderId,
-    ) -> StoreFuture<'_, Result<Option<StoredOrder>, Unavailable>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    fn load_payout(&self, _: PartnerId, _: PayoutId) -> StoreFuture<'_, Result<Option<Payout>, Unavailable>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    fn claim_bought(&self, _: uuid::Uuid) -> StoreFuture<'_, Result<Vec<Shelved>, Unavailable>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    fn number_stock(&self, _: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    fn find_answer(&self, _: KeyHash) -> StoreFuture<'_, Result<Option<KnownAnswer>, Unavailable>> {
-        Box::pin(async { Ok(None) })
-    }
-}
+/// Vouchers that a SKU has in memory at first, where there are many of them.
+const CHUNK: i64 = 32;
 
 struct Plain;
 
@@ -142,13 +63,13 @@ impl Wording for Plain {
     }
 }
 
-fn usd() -> Currency {
-    "USD".parse().unwrap()
+fn name_of(sku: usize) -> String {
+    format!("p-{sku}")
 }
 
-fn product() -> Product {
+fn product(sku: usize) -> Product {
     Product {
-        product_id: "hot".parse().unwrap(),
+        product_id: name_of(sku).parse().unwrap(),
         name: String::new(),
         brand: String::new(),
         category_id: String::new(),
@@ -172,75 +93,109 @@ fn product() -> Product {
     }
 }
 
-fn command(partner_id: PartnerId, catalogue: &Arc<Catalogue>) -> PlaceOrder {
-    let line = RequestedLine {
-        product_id: "hot".to_owned(),
-        denomination: "25".into(),
-        quantity: 1,
-    };
-    PlaceOrder {
-        partner_id,
-        key: KeyHash(uuid::Uuid::now_v7()),
-        fingerprint: Fingerprint([0; 32]),
-        request: RequestedOrder {
-            lines: vec![line],
-            currency: None,
-            fulfilment: Fulfilment::Auto,
-            reference: None,
-            metadata: None,
-        },
-        assortment: Assortment::new(Arc::clone(catalogue), None),
-        approval_rule: None,
-        earlier_orders: None,
+/// An engine with what is ordered of it, and by whom.
+struct World {
+    engine: Engine,
+    catalogue: Arc<Catalogue>,
+    skus: usize,
+    partners: Vec<PartnerId>,
+    placed: Cell<usize>,
+}
+
+impl World {
+    async fn new(claims: Claims, skus: u32, partners: u32) -> Self {
+        let parts = Parts {
+            store: Arc::new(YesStore::new(claims)),
+            clock: Arc::new(SystemClock::new()),
+            spawner: Spawner::Here,
+            spawn: &|lane| drop(tokio::task::spawn_local(lane)),
+            lanes: 1,
+            metrics: JournalMetrics::default(),
+        };
+        let skus = usize::try_from(skus).unwrap();
+        let world = Self {
+            engine: Engine::start(parts).await.unwrap(),
+            catalogue: Arc::new(Catalogue::new((0..skus).map(product))),
+            skus,
+            partners: (1..=partners).map(|number| partner(number.into())).collect(),
+            placed: Cell::new(0),
+        };
+        // Every actor lives before anything is measured.
+        let turns = skus.max(world.partners.len()).div_ceil(TOGETHER);
+        world.place(turns as u64, TOGETHER).await;
+        world
     }
-}
 
-async fn engine() -> Engine {
-    let parts = Parts {
-        store: Arc::new(YesStore::default()),
-        clock: Arc::new(SystemClock::new()),
-        spawner: Spawner::Here,
-        spawn: &|lane| drop(tokio::task::spawn_local(lane)),
-        lanes: 1,
-        metrics: JournalMetrics::default(),
-    };
-    Engine::start(parts).await.unwrap()
-}
-
-/// Places `rounds` times `at_once` orders, and says how long one round took on average.
-async fn place(rounds: u64, at_once: usize) -> Duration {
-    let engine = engine().await;
-    let catalogue = Arc::new(Catalogue::new([product()]));
-    let partner_id = PartnerId::generate();
-    let warm_up = place_order(&engine, command(partner_id, &catalogue), &Plain).await;
-    assert!(matches!(warm_up, Ok(Placed::Fresh(_))), "{warm_up:?}");
-    let begun = Instant::now();
-    for _ in 0..rounds {
-        let orders = (0..at_once).map(|_| place_order(&engine, command(partner_id, &catalogue), &Plain));
-        for placed in futures_util::future::join_all(orders).await {
-            assert!(matches!(black_box(placed), Ok(Placed::Fresh(_))));
+    /// The next order: SKUs and partners take turns.
+    fn command(&self) -> PlaceOrder {
+        let number = self.placed.replace(self.placed.get() + 1);
+        let line = RequestedLine {
+            product_id: name_of(number % self.skus),
+            denomination: "25".into(),
+            quantity: 1,
+        };
+        PlaceOrder {
+            partner_id: self.partners[number % self.partners.len()],
+            key: KeyHash(uuid::Uuid::now_v7()),
+            fingerprint: Fingerprint([0; 32]),
+            request: RequestedOrder {
+                lines: vec![line],
+                currency: None,
+                fulfilment: Fulfilment::Auto,
+                reference: None,
+                metadata: None,
+            },
+            assortment: Assortment::new(Arc::clone(&self.catalogue), None),
+            approval_rule: None,
+            earlier_orders: None,
         }
     }
-    begun.elapsed()
+
+    /// Places `rounds` times `at_once` orders, and says how long that took.
+    async fn place(&self, rounds: u64, at_once: usize) -> Duration {
+        let begun = Instant::now();
+        for _ in 0..rounds {
+            let orders = (0..at_once).map(|_| place_order(&self.engine, self.command(), &Plain));
+            for placed in futures_util::future::join_all(orders).await {
+                assert!(matches!(black_box(placed), Ok(Placed::Fresh(_))));
+            }
+        }
+        begun.elapsed()
+    }
+}
+
+fn orders_at_once(criterion: &mut Criterion, runtime: &Runtime) {
+    let mut group = growth::group(criterion, "place_order_at_once");
+    let local = LocalSet::new();
+    let world = local.block_on(runtime, World::new(Claims::InFull, 1, 1));
+    for at_once in [1, 16, 256] {
+        group.throughput(Throughput::Elements(at_once as u64));
+        group.bench_function(BenchmarkId::from_parameter(at_once), |bencher| {
+            bencher.iter_custom(|rounds| local.block_on(runtime, world.place(rounds, at_once)));
+        });
+    }
+    group.finish();
+}
+
+fn orders_by(criterion: &mut Criterion, runtime: &Runtime, name: &str, parties: fn(u32) -> (u32, u32)) {
+    let mut group = growth::group(criterion, name);
+    group.throughput(Throughput::Elements(TOGETHER as u64));
+    for size in DECADES {
+        let local = LocalSet::new();
+        let (skus, partners) = parties(size);
+        let world = local.block_on(runtime, World::new(Claims::ByTheChunk(CHUNK), skus, partners));
+        group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
+            bencher.iter_custom(|rounds| local.block_on(runtime, world.place(rounds, TOGETHER)));
+        });
+    }
+    group.finish();
 }
 
 fn orders_in_memory(criterion: &mut Criterion) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let mut group = criterion.benchmark_group("place_order_in_memory");
-    for at_once in [1, 16, 256] {
-        group.throughput(Throughput::Elements(at_once as u64));
-        group.bench_with_input(
-            BenchmarkId::from_parameter(at_once),
-            &at_once,
-            |bencher, &at_once| {
-                bencher.iter_custom(|rounds| LocalSet::new().block_on(&runtime, place(rounds, at_once)));
-            },
-        );
-    }
-    group.finish();
+    let runtime = growth::runtime();
+    orders_at_once(criterion, &runtime);
+    orders_by(criterion, &runtime, "place_order_by_skus", |size| (size, 1));
+    orders_by(criterion, &runtime, "place_order_by_partners", |size| (1, size));
 }
 
 criterion_group!(benches, orders_in_memory);

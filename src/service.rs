@@ -57,7 +57,7 @@ pub struct Service {
     /// What operators see.
     pub metrics: Metrics,
     /// What is seen of partners for their certification; in production nothing is.
-    pub certification: Option<Watch>,
+    pub certification: Option<Arc<Watch>>,
 }
 
 /// The products as they are now; a change replaces the whole.

@@ -260,7 +260,14 @@ async fn assemble(
         runtime: threads.outgoing.handle().clone(),
     });
     let sender = sender.context("make what delivers webhooks")?;
-    let equipment = equip(&node, &sender, &clock, metrics.deliveries());
+    let certification = (settings.environment == Environment::Sandbox).then(Arc::<Watch>::default);
+    let equipment = equip(
+        &node,
+        &sender,
+        &clock,
+        metrics.deliveries(),
+        certification.as_ref(),
+    );
     let deliveries = Spawner::Arbiters(vec![threads.deliveries]);
     Ok(Service {
         procurement: Procurement::new(buyers, Arc::clone(&engine), Arc::new(purchasing)),
@@ -278,7 +285,7 @@ async fn assemble(
         reconciliation_preview: settings.reconciliation_preview,
         clock,
         metrics,
-        certification: (settings.environment == Environment::Sandbox).then(Watch::default),
+        certification,
         store,
         node,
     })
@@ -345,10 +352,11 @@ async fn drain(service: &Service, listeners: &[ServerHandle; 2]) {
     service.procurement.rest();
     service.gate.drain().await;
     service.engine.drain().await;
+    service.deliveries.drain().await;
+    // Deliveries are seen up to the last.
     if let Some(watch) = &service.certification {
         keeper::write_down(service, watch).await;
     }
-    service.deliveries.drain().await;
     for listener in listeners {
         listener.stop(true).await;
     }

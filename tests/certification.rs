@@ -16,9 +16,9 @@ use time::{Duration, OffsetDateTime};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 use vouchsafe::access::limits::Class;
-use vouchsafe::certification::{Observation, Seen};
+use vouchsafe::certification::{Observation, Point, Seen, State, judge};
 use vouchsafe::store::PgStore;
-use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
+use vouchsafe_actors::domain::ids::{CredentialId, EventId, PartnerId, WebhookId};
 
 use crate::database::Database;
 
@@ -63,6 +63,56 @@ async fn the_newest_of_each_partner_and_point_are_kept() {
         .await
         .unwrap();
     assert_eq!(newest, [(many, repeated(298)), (many, repeated(299))]);
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_receivers_showed_is_read_back_and_judged() {
+    let database = Database::create().await;
+    let store = PgStore::open(database.options(), Handle::current());
+    let (partner, webhook_id) = (PartnerId::generate(), WebhookId::generate());
+    let tested = |second, wrong, right| Observation {
+        at: NOON + Duration::seconds(second),
+        seen: Seen::WebhookTested {
+            webhook_id,
+            wrong,
+            right,
+        },
+    };
+    let again = |second, status| Observation {
+        at: NOON + Duration::seconds(second),
+        seen: Seen::EventAgain {
+            webhook_id,
+            event_id: EventId::generate(),
+            status,
+        },
+    };
+    let states = async || {
+        let findings = judge(
+            &store.observations_of(partner).await.unwrap(),
+            NOON + Duration::DAY,
+        );
+        let of = |point| {
+            findings
+                .iter()
+                .find(|finding| finding.point == point)
+                .unwrap()
+                .state
+        };
+        [Point::WebhookSignature, Point::DuplicateEvent].map(of)
+    };
+    assert_eq!(states().await, [State::NotSeen, State::NotSeen]);
+    let bad = vec![tested(0, None, Some(500)), again(1, None)];
+    let good = vec![tested(2, Some(401), Some(204)), again(3, Some(200))];
+    for (some, expected) in [(&bad, State::Failed), (&good, State::Passed)] {
+        let some = some.iter().map(|one| (partner, one.clone()));
+        store.write_observations(some.collect()).await.unwrap();
+        assert_eq!(states().await, [expected, expected]);
+    }
+    assert_eq!(
+        store.observations_of(partner).await.unwrap(),
+        [bad, good].concat()
+    );
     database.remove().await;
 }
 

@@ -11,6 +11,8 @@
 
 #[path = "verify/breaks.rs"]
 mod breaks;
+#[path = "verify/breaks_of_deliveries.rs"]
+mod breaks_of_deliveries;
 #[path = "support/database.rs"]
 #[allow(dead_code, reason = "shared with other suites")]
 mod database;
@@ -23,6 +25,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use vouchsafe::store::verify::{self, Finding};
 
 use crate::breaks::BREAKS;
+use crate::breaks_of_deliveries as of_deliveries;
 use crate::world::World;
 
 fn broken(findings: &[Finding]) -> BTreeSet<&'static str> {
@@ -50,32 +53,59 @@ async fn each_one_that_is_broken_is_seen() {
         .await
         .unwrap();
     for (name, statements) in BREAKS {
-        let mut transaction = connection.begin().await.unwrap();
-        // Triggers and foreign keys look away; constraints that would not are dropped by the break itself.
-        transaction
-            .execute("SET LOCAL session_replication_role = replica")
-            .await
-            .unwrap();
-        for statement in *statements {
-            let done = transaction.execute(AssertSqlSafe(*statement)).await;
-            done.unwrap_or_else(|error| panic!("{name}: {statement}: {error}"));
-        }
-        let findings = verify::check(&mut transaction).await.unwrap();
+        let seen = seen_after(&mut connection, name, statements).await;
         assert!(
-            broken(&findings).contains(name),
-            "{name} is broken and was not seen; seen: {:?}",
-            broken(&findings)
+            seen.contains(name),
+            "{name} is broken and was not seen; seen: {seen:?}"
         );
-        transaction.rollback().await.unwrap();
     }
     connection.close().await.unwrap();
     world.remove().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_broken_of_endpoints_and_deliveries_is_seen_as_that_and_as_nothing_else() {
+    let world = World::create().await;
+    let mut connection = PgConnection::connect_with(&world.superuser_options())
+        .await
+        .unwrap();
+    for (name, statements) in of_deliveries::BREAKS {
+        let seen = seen_after(&mut connection, name, statements).await;
+        assert_eq!(seen, BTreeSet::from([*name]), "after {statements:?}");
+    }
+    connection.close().await.unwrap();
+    world.remove().await;
+}
+
+/// What is seen to be broken after these statements, which are undone.
+async fn seen_after(
+    connection: &mut PgConnection,
+    name: &str,
+    statements: &[&'static str],
+) -> BTreeSet<&'static str> {
+    let mut transaction = connection.begin().await.unwrap();
+    // Triggers and foreign keys look away; constraints that would not are dropped by the break itself.
+    transaction
+        .execute("SET LOCAL session_replication_role = replica")
+        .await
+        .unwrap();
+    for statement in statements {
+        let done = transaction.execute(AssertSqlSafe(*statement)).await;
+        done.unwrap_or_else(|error| panic!("{name}: {statement}: {error}"));
+    }
+    let findings = verify::check(&mut transaction).await.unwrap();
+    transaction.rollback().await.unwrap();
+    broken(&findings)
+}
+
 #[test]
 fn there_is_a_break_for_each_of_them() {
     let all: BTreeSet<_> = verify::invariants().map(|invariant| invariant.name).collect();
-    let broken: BTreeSet<_> = BREAKS.iter().map(|(name, _)| *name).collect();
+    let broken: BTreeSet<_> = BREAKS
+        .iter()
+        .chain(of_deliveries::BREAKS)
+        .map(|(name, _)| *name)
+        .collect();
     assert_eq!(broken, all);
     assert_eq!(
         all.len(),

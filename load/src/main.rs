@@ -1,6 +1,6 @@
 //! The command line of the load generator: `load run` loads and audits a service, `load scenario` a service of its own,
-//! `load check` checks a recorded history. Exit 0: the figures count; 1: the audit or the check failed; 2: it could not be
-//! run.
+//! `load check` checks a recorded history; `load floor`, `load search` and `load compare` measure what the service stands
+//! beside. Exit 0: the figures count; 1: the audit or the check failed; 2: it could not be run.
 
 mod cli;
 
@@ -10,8 +10,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::cli::compare::CompareArgs;
+use crate::cli::floor::FloorArgs;
 use crate::cli::run::RunArgs;
 use crate::cli::scenario::ScenarioArgs;
+use crate::cli::search::SearchArgs;
 
 /// Loads a Vouchsafe service over its wire and audits what it acknowledged.
 #[derive(Parser)]
@@ -32,6 +35,12 @@ enum Command {
         /// The file.
         history: PathBuf,
     },
+    /// Measures what the database takes at all: plain batch inserts, at the best size of batch.
+    Floor(FloorArgs),
+    /// Looks for the best peer: every shape with every size of pool.
+    Search(SearchArgs),
+    /// Compares the service with a peer and a floor, in turns on one server.
+    Compare(CompareArgs),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +48,9 @@ fn main() -> ExitCode {
         Command::Run(args) => cli::run::command(&args),
         Command::Scenario(args) => cli::scenario::command(&args),
         Command::Check { history } => cli::check::command(&history),
+        Command::Floor(args) => cli::floor::command(args),
+        Command::Search(args) => cli::search::command(&args),
+        Command::Compare(args) => cli::compare::command(args),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -77,6 +77,8 @@ pub fn judge(observations: &[Observation], now: OffsetDateTime) -> Vec<Finding> 
             Point::WrongSignature => wrong_signatures(observations),
             Point::PartialCodes => partial_codes(observations, now),
             Point::RateLimit => pauses(observations, now),
+            Point::WebhookSignature => endpoints_tested(observations),
+            Point::DuplicateEvent => events_again(observations),
         };
         finding(point, trials.into_iter().flatten().next_back())
     };
@@ -232,6 +234,56 @@ fn pauses(observations: &[Observation], now: OffsetDateTime) -> Vec<Option<Outco
         }
     };
     with_later(observations).map(trial).collect()
+}
+
+/// Whether it is the status of an answer of this hundred: 2 for 2xx.
+fn is_of(hundred: u16, status: Option<u16>) -> bool {
+    status.is_some_and(|status| status / 100 == hundred)
+}
+
+/// A trial is a test of an endpoint.
+fn endpoints_tested(observations: &[Observation]) -> Vec<Option<Outcome>> {
+    let trial = |Observation { at, seen }: &Observation| {
+        let Seen::WebhookTested { wrong, right, .. } = *seen else {
+            return None;
+        };
+        Some(match (is_of(4, wrong), is_of(2, right)) {
+            (true, true) => passed(*at, "a wrong signature was answered 4xx, and the right one 2xx"),
+            (false, _) if is_of(2, wrong) => failed(
+                *at,
+                "a wrong signature was answered 2xx: verify every signature before you answer, and answer 401 to a wrong one",
+            ),
+            (false, _) => failed(
+                *at,
+                "a wrong signature was not answered 4xx within five seconds: answer 401 to it",
+            ),
+            (true, false) => failed(
+                *at,
+                "the right signature was not answered 2xx within five seconds: verify it over the bytes as they came, \
+                 answer, and work afterwards",
+            ),
+        })
+    };
+    observations.iter().map(trial).collect()
+}
+
+/// A trial is an event that an endpoint had taken and that came to it again.
+fn events_again(observations: &[Observation]) -> Vec<Option<Outcome>> {
+    let trial = |Observation { at, seen }: &Observation| {
+        let Seen::EventAgain { status, .. } = *seen else {
+            return None;
+        };
+        Some(if is_of(2, status) {
+            passed(*at, "an event came twice, and was answered 2xx both times")
+        } else {
+            failed(
+                *at,
+                "an event that was taken came again and was not answered 2xx within five seconds: remember event_id, \
+                 and answer 2xx to one that you know",
+            )
+        })
+    };
+    observations.iter().map(trial).collect()
 }
 
 #[cfg(test)]

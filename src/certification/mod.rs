@@ -2,17 +2,19 @@
 //!
 //! | step | where |
 //! |---|---|
-//! | a request is answered; what was seen of it waits in memory | [`watch`], in the sandbox alone |
+//! | a request or a delivery is answered; what was seen of it waits in memory | [`watch`], in the sandbox alone |
 //! | it is written down, off the request's way | [`keeper`] |
 //! | what is written down is judged when somebody asks for it | [`judge`], pure |
 //!
-//! Rule: seeing never delays a request and never fails one; production sees nothing. What is kept are ids and hashes.
+//! Rule: seeing never delays a request and never fails one; production sees nothing. What is kept are
+//! ids, hashes and statuses.
 
 pub mod judge;
 pub(crate) mod keeper;
 pub mod observation;
 pub mod open;
 pub mod point;
+pub mod taken;
 pub mod watch;
 
 pub use judge::{Finding, State, judge};

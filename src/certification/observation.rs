@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::domain::answer::{Fingerprint, KeyHash};
-use vouchsafe_actors::domain::ids::{CredentialId, OrderId};
+use vouchsafe_actors::domain::ids::{CredentialId, EventId, OrderId, WebhookId};
 
 use super::point::Point;
 use crate::access::limits::Class;
@@ -87,6 +87,24 @@ pub enum Seen {
         /// Of which class.
         class: Class,
     },
+    /// An endpoint was tested with a wrong signature and with the right one.
+    WebhookTested {
+        /// Which.
+        webhook_id: WebhookId,
+        /// The status of its answer to the wrong one; `None` if there was no answer.
+        wrong: Option<u16>,
+        /// The status of its answer to the right one; `None` if there was no answer.
+        right: Option<u16>,
+    },
+    /// An event that an endpoint had taken came to it again.
+    EventAgain {
+        /// Which endpoint.
+        webhook_id: WebhookId,
+        /// Which event.
+        event_id: EventId,
+        /// The status of its answer; `None` if there was no answer.
+        status: Option<u16>,
+    },
 }
 
 impl Seen {
@@ -109,6 +127,8 @@ impl Seen {
                 Point::PartialCodes
             }
             Self::PauseAsked { .. } | Self::PauseBroken { .. } => Point::RateLimit,
+            Self::WebhookTested { .. } => Point::WebhookSignature,
+            Self::EventAgain { .. } => Point::DuplicateEvent,
         }
     }
 }

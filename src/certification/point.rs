@@ -48,4 +48,10 @@ points! {
     /// After a 429 nothing of that key and class is sent for as long as Retry-After says.
     RateLimit = "RATE_LIMIT"
         "Send more requests of a class than its limit allows, and wait for Retry-After seconds after the 429 before the next one.";
+    /// A delivery with a wrong signature is answered 4xx, and one with the right signature 2xx.
+    WebhookSignature = "WEBHOOK_SIGNATURE"
+        "POST /webhooks/{webhook_id}/test sends your endpoint one of each. Verify every signature before you answer, and answer 401 to a wrong one.";
+    /// An event that was taken is taken again: 2xx both times.
+    DuplicateEvent = "DUPLICATE_EVENT"
+        "POST /webhooks/{webhook_id}/test sends its sample twice, and /replay an event that you have had. Remember event_id, and answer 2xx to one that you know.";
 }

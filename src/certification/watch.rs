@@ -13,6 +13,7 @@ use vouchsafe_actors::domain::ids::{CredentialId, OrderId, PartnerId};
 
 use super::observation::{Observation, Seen};
 use super::open::Open;
+use super::taken::{Delivery, Taken};
 use crate::access::limits::Class;
 
 /// How many notes may wait to be written down: several seconds of a client that does nothing else.
@@ -52,6 +53,7 @@ pub struct Watch {
     open: RwLock<Open>,
     /// Whether `open` holds anything: what an ordinary request reads, and all it reads.
     looks_out: AtomicBool,
+    taken: Mutex<Taken>,
 }
 
 impl Watch {
@@ -110,6 +112,27 @@ impl Watch {
         let seen = open.limited(credential_id, class, pause_s, at);
         drop(open);
         if let Some(seen) = seen {
+            self.saw(partner_id, at, seen);
+        }
+    }
+
+    /// A delivery to a partner's endpoint was answered.
+    pub fn saw_delivery(&self, partner_id: PartnerId, delivery: Delivery) {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = taken.answered(delivery);
+        drop(taken);
+        if again {
+            let Delivery {
+                webhook_id,
+                event_id,
+                status,
+                at,
+            } = delivery;
+            let seen = Seen::EventAgain {
+                webhook_id,
+                event_id,
+                status,
+            };
             self.saw(partner_id, at, seen);
         }
     }

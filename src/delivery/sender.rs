@@ -66,7 +66,17 @@ struct Parts {
     runtime: Handle,
 }
 
+/// How a parcel is signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signing {
+    /// With the endpoint's secrets.
+    Right,
+    /// With a key that nobody has: for a test alone.
+    Wrong,
+}
+
 /// What is sent in one attempt.
+#[derive(Clone)]
 pub(crate) struct Parcel {
     /// The event's id.
     pub(crate) id: String,
@@ -74,6 +84,8 @@ pub(crate) struct Parcel {
     pub(crate) body: Vec<u8>,
     /// Whether it is a test.
     pub(crate) test: bool,
+    /// How it is signed.
+    pub(crate) signing: Signing,
 }
 
 impl HttpSender {
@@ -176,6 +188,7 @@ fn parcel_of(letter: &Letter) -> Option<Parcel> {
         id: envelope.event_id.to_string(),
         body: serde_json::to_vec(&envelope).ok()?,
         test: false,
+        signing: Signing::Right,
     })
 }
 
@@ -221,16 +234,23 @@ impl Parts {
 
     async fn sign(&self, target: &Target, parcel: &Parcel) -> Option<Signed> {
         let now = self.clock.now();
-        let secret = self.open(target, &target.secret).await?;
-        let previous = match &target.previous {
-            Some((sealed, until)) if *until > now => self.open(target, sealed).await,
-            _ => None,
+        let secrets = match parcel.signing {
+            Signing::Right => self.secrets_of(target, now).await?,
+            Signing::Wrong => vec![WebhookSecret::generate().ok()?],
         };
-        let keys: Vec<&[u8]> = std::iter::once(&secret)
-            .chain(&previous)
-            .map(WebhookSecret::key)
-            .collect();
+        let keys: Vec<&[u8]> = secrets.iter().map(WebhookSecret::key).collect();
         Some(sign(&parcel.id, now.unix_timestamp(), &parcel.body, &keys))
+    }
+
+    /// What signs now, the newest first.
+    async fn secrets_of(&self, target: &Target, now: OffsetDateTime) -> Option<Vec<WebhookSecret>> {
+        let mut secrets = vec![self.open(target, &target.secret).await?];
+        if let Some((sealed, until)) = &target.previous
+            && *until > now
+        {
+            secrets.extend(self.open(target, sealed).await);
+        }
+        Some(secrets)
     }
 
     /// Another node may have sealed it under a key that is not loaded here yet.

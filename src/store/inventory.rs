@@ -5,7 +5,7 @@ use time::Date;
 use time::macros::date;
 use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{ChunkId, StockId};
-use vouchsafe_actors::domain::stock::{CHUNK_VOUCHERS, ClaimedChunk, ClaimedStock, StockRequest};
+use vouchsafe_actors::domain::stock::{CHUNK_VOUCHERS, ClaimedChunk, ClaimedStock, Elsewhere, StockRequest};
 use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
 
 use super::nodes::NodeIdentity;
@@ -218,30 +218,38 @@ async fn next_expiry(
     Ok(first.map(|(day,)| Expiry::from_date(day)))
 }
 
+/// Where there is something to sell that this node cannot claim now. What is kept for the order of a purchase that goes on is
+/// that order's.
 async fn free_elsewhere(
     pool: &PgPool,
     node: &NodeIdentity,
     request: &StockRequest,
-) -> Result<bool, sqlx::Error> {
-    sqlx::query_scalar(
-        "SELECT EXISTS (
-            SELECT
-              FROM chunks AS c
-             WHERE c.product_id = $1
-               AND c.denomination = $2
-               AND NOT c.emptied
-               AND c.purchase_id IS NULL
-               AND (c.last_expiry IS NULL OR c.last_expiry >= $3)
-               AND c.node <> $4
-               AND EXISTS (SELECT FROM free_stock(c.first_stock_id, c.last_stock_id, $3))
-         )",
+) -> Result<Elsewhere, sqlx::Error> {
+    let is_kept: Option<bool> = sqlx::query_scalar(
+        "SELECT c.purchase_id IS NOT NULL
+           FROM chunks AS c
+          WHERE c.product_id = $1
+            AND c.denomination = $2
+            AND NOT c.emptied
+            AND (c.last_expiry IS NULL OR c.last_expiry >= $3)
+            AND CASE WHEN c.purchase_id IS NULL THEN c.node <> $4
+                     ELSE NOT EXISTS (SELECT FROM purchases AS p WHERE p.purchase_id = c.purchase_id AND NOT p.ended)
+                END
+            AND EXISTS (SELECT FROM free_stock(c.first_stock_id, c.last_stock_id, $3))
+          ORDER BY c.purchase_id IS NOT NULL DESC
+          LIMIT 1",
     )
     .bind(request.sku.product_id.as_str())
     .bind(request.sku.denomination.minor())
     .bind(earliest(request))
     .bind(&node.name)
-    .fetch_one(pool)
-    .await
+    .fetch_optional(pool)
+    .await?;
+    Ok(match is_kept {
+        None => Elsewhere::Nowhere,
+        Some(false) => Elsewhere::Owned,
+        Some(true) => Elsewhere::Kept,
+    })
 }
 
 /// The first usable day as a date; what is before every date leaves nothing out.

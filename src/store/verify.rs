@@ -3,11 +3,13 @@
 //! Rule: all queries see one snapshot, so the service may go on meanwhile; and no query returns a code, a key or a
 //! secret. What came in over years is looked at whole: this is for an operator who wants to be sure, not for every minute.
 
+mod deliveries;
 mod money;
 mod orders;
 mod reconciliation;
 mod stock;
 mod trails;
+mod webhooks;
 
 use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
@@ -52,6 +54,8 @@ pub fn invariants() -> impl Iterator<Item = &'static Invariant> {
         orders::INVARIANTS,
         stock::INVARIANTS,
         trails::INVARIANTS,
+        webhooks::INVARIANTS,
+        deliveries::INVARIANTS,
         reconciliation::INVARIANTS,
     ]
     .into_iter()

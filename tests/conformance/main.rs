@@ -14,6 +14,7 @@ mod frames;
 mod guards;
 mod list_plans;
 mod nodes;
+mod outbox;
 mod plans;
 mod proxy;
 mod races;

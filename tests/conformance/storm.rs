@@ -127,7 +127,7 @@ async fn sell(node: Arc<PgNode>, number: u16, sold: &AtomicU64) -> usize {
     let (mut refused, mut turn) = (0, 0);
     loop {
         let claimed = node.claim_stock(everything()).await.unwrap();
-        if claimed.chunks.is_empty() && claimed.next.is_none() && !claimed.elsewhere {
+        if claimed == ClaimedStock::default() {
             return refused;
         }
         for vouchers in shelved(&claimed).chunks(5) {

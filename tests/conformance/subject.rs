@@ -111,6 +111,23 @@ impl PgSubject {
         Arc::clone(proxies.entry(node.to_owned()).or_insert_with(open))
     }
 
+    /// The only purchase that goes on is this one.
+    async fn let_go_on(&self, purchase_id: Option<Uuid>) {
+        let mut connection = self.pool.acquire().await.unwrap();
+        connection.execute("DELETE FROM purchases").await.unwrap();
+        sqlx::query(
+            "INSERT INTO purchases (purchase_id, partner_id, order_id, line, vendor, product_id, denomination, currency,
+                                    quantity, expiry_policy, requested_at)
+             SELECT p.purchase_id, gen_random_uuid(), gen_random_uuid(), 0, 'a vendor', 'gift', 1000, 'USD', 1, '{}', now()
+               FROM (VALUES ($1::uuid)) AS p (purchase_id)
+              WHERE p.purchase_id IS NOT NULL",
+        )
+        .bind(purchase_id)
+        .execute(&mut *connection)
+        .await
+        .unwrap();
+    }
+
     /// Cancels the next commit: it is made to wait at its fence until the server has been told.
     async fn cancel_next_commit(&self) {
         let fence = self.open(sqlx::query("LOCK TABLE lanes IN EXCLUSIVE MODE")).await;
@@ -192,6 +209,7 @@ impl Subject for PgSubject {
             .execute(&self.pool)
             .await
             .unwrap();
+        self.let_go_on(purchase_id).await;
     }
 
     async fn void(&self, stock_id: StockId) {

@@ -50,6 +50,12 @@ const VERIFY_EVERY: u64 = 5;
 /// How often a start is killed as well, before it has come far. Per cent.
 const KILLED_AGAIN: u64 = 30;
 
+/// How many vouchers come in when a round is over, for whoever waits and one more order.
+const AFTERWARDS: u64 = 100;
+
+/// How often they may all go to those who wait: more would be more than a round's clients can have ordered.
+const MOST_WAIT: u32 = 20;
+
 /// The share of orders whose codes are fetched in the end of a round. Per cent.
 const CODES: u64 = 10;
 
@@ -252,24 +258,33 @@ impl Crash {
         text.is_ok_and(|text| text.starts_with(&format!("{server}\n")))
     }
 
-    /// After all this an order can be placed.
+    /// After all this an order can be placed, once nobody who came before waits for stock any more.
     async fn place_one(&mut self, round: u64) {
-        let wish = Wish {
-            buyer: 0,
-            key: format!("after-{round}"),
-            body: order_of(&[(HOT, 1)]),
-        };
         let mut operator = Operator::of(&self.program);
-        operator.import(&HOT, &format!("after-{round}"), 10).await;
-        self.imported += 10;
         let mut client = self.front.buyers[0].at(&self.program.base_url());
-        let answer = until_definite(&self.front, 0, &mut client, &Question::Order(wish)).await;
-        assert_eq!(
-            answer.status.as_u16(),
-            201,
-            "{}",
-            String::from_utf8_lossy(&answer.body)
-        );
+        for delivery in 0.. {
+            let wish = Wish {
+                buyer: 0,
+                key: format!("after-{round}-{delivery}"),
+                body: order_of(&[(HOT, 1)]),
+            };
+            operator
+                .import(&HOT, &format!("after-{round}-{delivery}"), AFTERWARDS)
+                .await;
+            self.imported += AFTERWARDS;
+            let answer = until_definite(&self.front, 0, &mut client, &Question::Order(wish)).await;
+            if answer.status.as_u16() == 201 {
+                return;
+            }
+            let given_out = answer
+                .error_code()
+                .is_some_and(|code| code == "INSUFFICIENT_INVENTORY");
+            assert!(
+                given_out && delivery < MOST_WAIT,
+                "{}",
+                String::from_utf8_lossy(&answer.body)
+            );
+        }
     }
 
     async fn look_back(&mut self) {

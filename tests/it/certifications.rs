@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use vouchsafe_load::client::Failure;
 use vouchsafe_load::partner::PartnerClient;
 
+use crate::certified_receivers::pass_with_a_receiver;
 use crate::commands::{complaint, told, told_json};
 use crate::support::{
     Database, Instance, Operator, Partner, SOON, accepted, eventually, refused, shared, unique,
@@ -23,7 +24,7 @@ const IN_PARTS: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":2
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// How a point stands.
-fn state<'a>(checklist: &'a Value, point: &str) -> &'a str {
+pub(crate) fn state<'a>(checklist: &'a Value, point: &str) -> &'a str {
     let mut points = checklist["points"].as_array().unwrap().iter();
     let found = points.find(|found| found["point"] == point).unwrap();
     assert_eq!(found["at"].is_null(), found["state"] == "NOT_SEEN", "{found}");
@@ -31,7 +32,7 @@ fn state<'a>(checklist: &'a Value, point: &str) -> &'a str {
 }
 
 /// Waits until a point stands so, as the partner itself reads it.
-async fn until(partner: &mut Partner, point: &str, expected: &str) {
+pub(crate) async fn until(partner: &mut Partner, point: &str, expected: &str) {
     let stands = async || (state(&partner.read("/certification").await, point) == expected).then_some(());
     eventually(&format!("{point} is {expected}"), PAUSE, stands).await;
 }
@@ -237,7 +238,7 @@ async fn operators_read_it_and_begin_it_anew() {
         .iter()
         .map(|p| &p["state"])
         .collect();
-    assert_eq!(states, ["NOT_SEEN"; 4]);
+    assert_eq!(states, ["NOT_SEEN"; 6]);
     let key = unique("key");
     lose(&partner, &shared().base_url(), &key).await;
     accepted(&partner.send_text(&key, LOST).await, 201);
@@ -254,7 +255,7 @@ async fn operators_read_it_and_begin_it_anew() {
         lines[1].starts_with("LOST_ANSWER") && lines[1].contains("PASSED"),
         "{table}"
     );
-    assert_eq!(lines.len(), 5);
+    assert_eq!(lines.len(), 7);
     let exported = told_json(&["partner", "certification", &id]);
     assert_eq!(exported, operator.get(&path).await);
     told(&["partner", "certification", &id, "--start-over"]);
@@ -292,6 +293,7 @@ async fn a_client_that_does_everything_right_has_passed() {
     sign_wrongly(&mut partner, 2).await;
     let order_id = delivered_in_parts(&mut partner, &mut database).await;
     accepted(&partner.codes(&order_id).await, 200);
+    pass_with_a_receiver(&mut partner).await;
     let passed = async || {
         let checklist = partner.read("/certification").await;
         (checklist["passed"] == json!(true)).then_some(checklist)

@@ -92,6 +92,15 @@ async fn the_checklist_is_kept_by_the_sandbox_alone() {
     let partner_id = made["partner_id"].as_str().unwrap().to_owned();
     let mut partner = Partner::new(&service.base_url(), partner_id, credentials);
     refused(&partner.get("/certification").await, 404, "ROUTE_NOT_FOUND");
+    // Nor is anybody sent a wrong signature there.
+    let body = r#"{"url":"https://shop.invalid/"}"#;
+    let made = accepted(&partner.signed(Method::POST, "/webhooks", body).await, 201);
+    let path = format!("/webhooks/{}/test", made["webhook_id"].as_str().unwrap());
+    let came = accepted(&partner.signed(Method::POST, &path, "").await, 200);
+    assert_eq!(
+        json!([came["delivered"], came["wrong_signature"], came["duplicate"]]),
+        json!([false, null, null])
+    );
     drop(service);
     database.remove().await;
 }

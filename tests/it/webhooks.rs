@@ -130,12 +130,28 @@ async fn a_test_sends_a_sample_and_says_what_came_of_it() {
     let path = format!("/webhooks/{}/test", text(&made, "webhook_id"));
     let came = accepted(&partner.signed(Method::POST, &path, "").await, 200);
     assert_eq!((&came["delivered"], &came["status"]), (&json!(true), &json!(204)));
-    let heard = receiver.hears(1).remove(0);
-    assert_eq!(
-        (heard.event(), heard.headers["x-vouchsafe-test"].as_str()),
-        ("order.delivered".to_owned(), "true")
-    );
-    heard.assert_signed(&[text(&made, "secret")]);
+    let heard = receiver.hears(3);
+    for one in &heard {
+        assert_eq!(
+            (
+                one.event(),
+                one.event_id(),
+                one.headers["x-vouchsafe-test"].as_str()
+            ),
+            (
+                "order.delivered".to_owned(),
+                text(&came, "event_id").to_owned(),
+                "true"
+            )
+        );
+    }
+    let secret = text(&made, "secret");
+    let [wrong, right] = [heard[0].signatures(), heard[0].signed_with(&[secret])];
+    let [forms, expected] = [&wrong, &right].map(|both| both.each_ref().map(String::len));
+    assert_eq!(forms, expected, "a wrong signature looks like a right one");
+    assert!(wrong[0] != right[0] && wrong[1] != right[1], "both are wrong");
+    heard[1].assert_signed(&[secret]);
+    heard[2].assert_signed(&[secret]);
     for (mood, expected) in [
         (Mood::Says(500), json!([false, 500, null])),
         (
@@ -197,13 +213,13 @@ async fn in_a_rotation_both_secrets_sign_and_after_it_the_new_one_alone() {
     let (old, new) = (text(&made, "secret"), text(&rotated, "secret"));
     assert_ne!(old, new);
     accepted(&partner.signed(Method::POST, &path("test"), "").await, 200);
-    receiver.hears(1)[0].assert_signed(&[new, old]);
+    receiver.hears(3)[1].assert_signed(&[new, old]);
     let at_once = accepted(
         &post(&mut partner, &path("rotate"), &json!({ "overlap_seconds": 0 })).await,
         200,
     );
     accepted(&partner.signed(Method::POST, &path("test"), "").await, 200);
-    receiver.hears(2)[1].assert_signed(&[text(&at_once, "secret")]);
+    receiver.hears(6)[4].assert_signed(&[text(&at_once, "secret")]);
     let long = json!({ "overlap_seconds": 604_801 });
     refused(
         &post(&mut partner, &path("rotate"), &long).await,

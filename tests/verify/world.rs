@@ -1,5 +1,6 @@
 //! A database in which something has happened: a partner with money, stock, a delivered order whose codes were read, a
-//! pending one, one that an operator has cancelled, a payout and a booking, and a vendor's books that differ from ours.
+//! pending one, one that an operator has cancelled, a payout and a booking, a vendor's books that differ from ours, and
+//! endpoints of which one did not take all that it was sent.
 
 use sqlx::postgres::PgConnectOptions;
 use time::macros::{date, datetime};
@@ -30,6 +31,7 @@ use vouchsafe_actors::store::Store as _;
 use crate::database::Database;
 
 mod books;
+mod hooks;
 mod records;
 
 const BRAND: &str = "Acme";
@@ -153,6 +155,7 @@ impl Builder {
 
     /// A top-up, an order that is delivered at once, one that waits for its vendor; then the codes are read.
     async fn happen(&self) {
+        let webhook_id = self.listen().await;
         let mut lane = self.store.open_lane(0).await.unwrap();
         let request = StockRequest {
             sku: self.sku.clone(),
@@ -241,6 +244,7 @@ impl Builder {
             matches!(verdicts[..], [Verdict::Committed(Some(_))]),
             "{verdicts:?}"
         );
+        self.deliver(webhook_id).await;
     }
 }
 

@@ -40,6 +40,8 @@ pub struct Opened {
 pub struct Turn {
     /// Under which lease.
     pub lease: Lease,
+    /// Which turn under this lease it is, from 1: one that is written again counts its attempts once.
+    pub number: i64,
     /// What is to be written.
     pub changes: Changes,
     /// The moment that the times in `changes` count from.

@@ -36,6 +36,18 @@ pub struct ClaimedStock {
     pub chunks: Vec<ClaimedChunk>,
     /// The earliest expiry in a chunk that could still be claimed; `None` when there is no such chunk.
     pub next: Option<Expiry>,
-    /// Whether another live node owns free vouchers of the SKU.
-    pub elsewhere: bool,
+    /// Where there is something to sell that this node cannot claim now. Known only where it got nothing.
+    pub elsewhere: Elsewhere,
+}
+
+/// Where there are free vouchers of a SKU that a node cannot claim now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Elsewhere {
+    /// Nowhere.
+    #[default]
+    Nowhere,
+    /// Another live node owns them.
+    Owned,
+    /// They are kept for whoever waits for the SKU, and some may be left when those were served, which is soon.
+    Kept,
 }

@@ -18,7 +18,8 @@ const MAX_ASKED: u32 = 5;
 /// What was set aside for an order, and for which lines.
 pub(super) struct Picked {
     pub(super) vouchers: Vec<Allocation>,
-    /// Whether another node has some of what is missing: it is not certain then that it cannot be had.
+    /// Whether there is some of what is missing at another node, or kept for whoever waits: it is not certain then that it
+    /// cannot be had.
     pub(super) elsewhere: bool,
     holds: Vec<StockHold>,
 }
@@ -70,8 +71,8 @@ pub(super) async fn pick(
     })
 }
 
-/// Sets so many vouchers aside, or as many as there are here; says whether another node has some of the others. What others
-/// hold may come back: the shelf lets it be waited for, so that no rest is given up that could still be had.
+/// Sets so many vouchers aside, or as many as there are here; says whether some of the others are elsewhere. What others hold
+/// may come back: the shelf lets it be waited for, so that no rest is given up that could still be had.
 async fn pick_some(
     engine: &Engine,
     sku: &Sku,
@@ -88,7 +89,7 @@ async fn pick_some(
         match asked.await? {
             Supply::Held(hold) => return Ok((Some(hold), elsewhere)),
             Supply::SoldOut(left) => quantity = left.min(quantity - 1),
-            Supply::Elsewhere(left) => {
+            Supply::Owned(left) | Supply::Kept(left) => {
                 elsewhere = true;
                 quantity = left.min(quantity - 1);
             }

@@ -176,13 +176,9 @@ async fn decide(
     let mut backorder = false;
     for (sku, need) in needs(priced) {
         let not_before = Expiry::leaving(at.date(), need.min_validity_days);
-        match engine
-            .inventory
-            .set_aside(sku, need.quantity, not_before, patience)
-            .await?
-        {
+        match supply(engine, sku, &need, not_before, patience).await? {
             Supply::Held(hold) => stock.push(hold),
-            Supply::SoldOut(_) | Supply::Elsewhere(_)
+            Supply::SoldOut(_) | Supply::Owned(_) | Supply::Kept(_)
                 if need.can_be_bought && !engine.last_words.out_of_stock(sku) =>
             {
                 backorder = true;
@@ -195,7 +191,7 @@ async fn decide(
                 };
                 return Ok(Decision::Refuse(refusal));
             }
-            Supply::Elsewhere(_) => return Err(Unanswered::Unavailable),
+            Supply::Owned(_) | Supply::Kept(_) => return Err(Unanswered::Unavailable),
         }
     }
     let rule = command.approval_rule.as_deref();
@@ -205,6 +201,26 @@ async fn decide(
         (false, true) => Decision::Await(money, PendingReason::Vendor),
         (false, false) => Decision::Deliver(money, stock),
     })
+}
+
+/// What a shelf says; where stock is about to be given to whoever waits, what it says once they have it: what they leave is
+/// for sale, and nobody is refused before that is known.
+async fn supply(
+    engine: &Engine,
+    sku: &Sku,
+    need: &Need,
+    not_before: Expiry,
+    patience: &Patience,
+) -> Result<Supply, Unanswered> {
+    loop {
+        let asked = engine
+            .inventory
+            .set_aside(sku, need.quantity, not_before, patience);
+        match asked.await? {
+            Supply::Kept(_) if !need.can_be_bought => patience.rest().await?,
+            supply => return Ok(supply),
+        }
+    }
 }
 
 /// What an order needs of one SKU, all its lines together.

@@ -20,7 +20,7 @@ use self::message::{HoldVouchers, Need, StockChange, StockChanged, VouchersFate,
 use super::hold::StockHold;
 use super::shelf::{Shelf, ShelfDecision};
 use crate::domain::product::Sku;
-use crate::domain::stock::{ClaimedStock, StockRequest};
+use crate::domain::stock::{ClaimedStock, Elsewhere, StockRequest};
 use crate::domain::voucher::Expiry;
 use crate::store::{Store, Unavailable};
 use crate::supervisor::{Found, Lineage, Reply, WaitingLine};
@@ -43,7 +43,9 @@ pub enum Supply {
     /// There are not enough anywhere, whatever is still under way. Holds how many there may be, if all of it comes back.
     SoldOut(usize),
     /// Not here; but another node has some. Holds how many there may be here, if all of it comes back.
-    Elsewhere(usize),
+    Owned(usize),
+    /// Not here; but some is about to be given to whoever waits, and may be left over. Holds the same.
+    Kept(usize),
 }
 
 /// What is said to a question.
@@ -95,8 +97,9 @@ impl InventoryActor {
             ShelfDecision::Refill => Said::AfterClaim,
             ShelfDecision::Wait => Said::Later,
             ShelfDecision::Short(left) => match self.claim {
-                Claim::Exhausted { elsewhere: false } => Said::Now(Supply::SoldOut(left)),
-                Claim::Exhausted { elsewhere: true } => Said::Now(Supply::Elsewhere(left)),
+                Claim::Exhausted(Elsewhere::Nowhere) => Said::Now(Supply::SoldOut(left)),
+                Claim::Exhausted(Elsewhere::Owned) => Said::Now(Supply::Owned(left)),
+                Claim::Exhausted(Elsewhere::Kept) => Said::Now(Supply::Kept(left)),
                 _ => Said::AfterClaim,
             },
         }
@@ -176,9 +179,7 @@ impl InventoryActor {
                 self.ask_again(ctx);
             }
             (true, None) => {
-                self.claim = Claim::Exhausted {
-                    elsewhere: claimed.elsewhere,
-                };
+                self.claim = Claim::Exhausted(claimed.elsewhere);
                 self.line.round_ends();
                 self.ask_again(ctx);
             }

@@ -12,7 +12,7 @@ use super::{Found, Queued, Reply};
 /// rebuilt, for stock to be claimed (contract §5, design: 2 s at most, then 503).
 pub const DECISION_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How soon a dead actor is asked again, so that a key whose actor keeps dying does not spin.
+/// How soon an actor is asked again that died, or could not say it yet, so that nobody spins.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// Why an actor has decided nothing. It may be asked again.
@@ -71,8 +71,16 @@ impl Patience {
                     Err(_) => {}
                 }
             }
-            self.wait(tokio::time::sleep(ASK_AGAIN_AFTER)).await?;
+            self.rest().await?;
         }
+    }
+
+    /// Waits before an actor is asked again.
+    ///
+    /// # Errors
+    /// [`Undecided::TooLong`], where patience ends meanwhile.
+    pub async fn rest(&self) -> Result<(), Undecided> {
+        self.wait(tokio::time::sleep(ASK_AGAIN_AFTER)).await
     }
 
     async fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, Undecided> {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use vouchsafe_actors::domain::delivery::{Fault, MAX_ANSWER_BYTES};
 
-use crate::outbox::RowState;
 use crate::receiver::{FAILS, Mood, TAKES};
 use crate::stage::play;
+use vouchsafe_actors::testing::memory_outbox::RowState;
 
 const DAY: u64 = 86_400;
 

@@ -7,7 +7,6 @@
 
 mod attempts;
 mod order;
-mod outbox;
 mod owners;
 mod receiver;
 mod stage;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::outbox::RowState;
 use crate::receiver::{FAILS, Mood, TAKES};
 use crate::stage::play;
+use vouchsafe_actors::testing::memory_outbox::RowState;
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_holds_its_order_back_and_no_other() {

@@ -10,8 +10,8 @@ use vouchsafe_actors::delivery::{Deliveries, DeliveryMetrics, Equipment};
 use vouchsafe_actors::supervisor::Spawner;
 use vouchsafe_actors::testing::world::TestClock;
 
-use crate::outbox::MemoryOutbox;
 use crate::receiver::{Mood, Receiver};
+use vouchsafe_actors::testing::memory_outbox::MemoryOutbox;
 
 pub(crate) struct Stage {
     pub(crate) outbox: MemoryOutbox,
@@ -52,7 +52,7 @@ impl Stage {
 /// Plays a test on paused time.
 pub(crate) async fn play<F: Future<Output = ()>>(mood: Mood, test: impl FnOnce(Stage) -> F) {
     let body = async {
-        let (outbox, receiver) = (MemoryOutbox::new(), Receiver::new(mood));
+        let (outbox, receiver) = (MemoryOutbox::default(), Receiver::new(mood));
         let stage = Stage {
             deliveries: process(&outbox, &receiver),
             outbox,

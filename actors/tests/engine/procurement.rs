@@ -168,11 +168,12 @@ in_a_world! {
         sleep(SECOND).await;
         node.places(&wants(BOB, "younger", "bought", 2)).await.fresh();
         node.imports(&build::sku("bought", 1_000), &[1; 4]);
-        let newest = wants(BOB, "newest", "bought", 1).cache_only();
-        assert!(node.places(&newest).await.fresh().starts_with("INSUFFICIENT_INVENTORY"));
+        let newest = node.begins(&wants(BOB, "newest", "bought", 1).cache_only());
+        sleep(SECOND).await;
+        assert!(!newest.is_finished(), "what those who wait leave is not known yet");
         world.market.slow_down(60 * SECOND);
         node.looks();
-        sleep(SECOND).await;
+        assert!(newest.await.unwrap().fresh().starts_with("INSUFFICIENT_INVENTORY"));
         let (older, younger) = (order_of(&world, ALICE), order_of(&world, BOB));
         assert_eq!((older.status, older.vouchers.len()), (OrderStatus::Delivered, 3));
         assert_eq!((younger.status, younger.vouchers.len()), (OrderStatus::PartiallyDelivered, 1));
@@ -180,5 +181,21 @@ in_a_world! {
         assert_eq!(order_of(&world, BOB).status, OrderStatus::Delivered, "the rest is bought");
         all_is_settled(&world, &node).await;
         nothing_is_loose(&world);
+    }
+    async fn what_those_who_wait_leave_is_sold_to_who_came_meanwhile() {
+        let (world, node) = shop().await;
+        node.imports(&build::sku("gift", 1_000), &[1]);
+        let both = Ask::new(ALICE, "both", &[("bought", "10.00", 1), ("gift", "10.00", 1)]);
+        assert!(node.places(&both).await.fresh().starts_with("PENDING"));
+        assert!(node.places(&wants(BOB, "k", "gift", 1)).await.fresh().starts_with("DELIVERED"));
+        node.imports(&build::sku("gift", 1_000), &[1, 1]);
+        let newest = node.begins(&wants(BOB, "newest", "gift", 1));
+        sleep(SECOND).await;
+        assert!(!newest.is_finished(), "what Alice leaves is not known yet");
+        node.looks();
+        assert!(newest.await.unwrap().fresh().starts_with("DELIVERED"));
+        all_is_settled(&world, &node).await;
+        nothing_is_loose(&world);
+        assert_eq!(order_of(&world, ALICE).status, OrderStatus::Delivered);
     }
 }

@@ -1,8 +1,12 @@
 //! Which commands are there, a file each, and what do they have in common?
 
 pub(crate) mod check;
+pub(crate) mod compare;
+pub(crate) mod floor;
 pub(crate) mod run;
 pub(crate) mod scenario;
+pub(crate) mod search;
+mod turns;
 
 use std::io::Write as _;
 use std::path::PathBuf;

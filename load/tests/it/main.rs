@@ -8,5 +8,6 @@ mod connection;
 mod drive;
 mod fake;
 mod history;
+mod peer;
 mod run_and_audit;
 mod signature;

@@ -3,7 +3,7 @@
 use time::macros::datetime;
 use uuid::Uuid;
 use vouchsafe_actors::domain::answer::{Fingerprint, KeyHash};
-use vouchsafe_actors::domain::ids::CredentialId;
+use vouchsafe_actors::domain::ids::{CredentialId, EventId, WebhookId};
 
 use super::*;
 use crate::access::limits::Class;
@@ -213,4 +213,62 @@ fn a_429_is_followed_by_a_pause() {
     let seen = [(0, asked(30))];
     assert_eq!(found_at(29, Point::RateLimit, &seen), NOTHING, "it is not over");
     assert_eq!(found_at(30, Point::RateLimit, &seen), is_passed(30));
+}
+
+#[test]
+fn a_receiver_refuses_a_wrong_signature_and_takes_the_right_one() {
+    let webhook_id = WebhookId::generate();
+    let tested = |wrong, right| Seen::WebhookTested {
+        webhook_id,
+        wrong,
+        right,
+    };
+    for (wrong, right, passes) in [
+        (Some(400), Some(200), true),
+        (Some(499), Some(299), true),
+        (Some(200), Some(200), false),
+        (Some(302), Some(200), false),
+        (Some(399), Some(200), false),
+        (Some(500), Some(200), false),
+        (None, Some(200), false),
+        (Some(401), Some(300), false),
+        (Some(401), Some(401), false),
+        (Some(401), None, false),
+        (None, None, false),
+    ] {
+        let expected = if passes { is_passed(5) } else { is_failed(5) };
+        let seen = [(5, tested(wrong, right))];
+        assert_eq!(found(Point::WebhookSignature, &seen), expected, "{seen:?}");
+    }
+    let [good, bad] = [tested(Some(401), Some(204)), tested(Some(204), Some(204))];
+    let seen = [(0, good.clone()), (1, bad.clone())];
+    assert_eq!(
+        found(Point::WebhookSignature, &seen),
+        is_failed(1),
+        "the newest counts"
+    );
+    let seen = [(0, bad), (1, good)];
+    assert_eq!(
+        found(Point::WebhookSignature, &seen),
+        is_passed(1),
+        "the newest counts"
+    );
+}
+
+#[test]
+fn an_event_that_comes_again_is_taken_again() {
+    let again = |status| Seen::EventAgain {
+        webhook_id: WebhookId::generate(),
+        event_id: EventId::generate(),
+        status,
+    };
+    for (seen, expected) in [
+        (vec![(0, again(Some(200)))], is_passed(0)),
+        (vec![(0, again(Some(409)))], is_failed(0)),
+        (vec![(0, again(None))], is_failed(0)),
+        (vec![(0, again(Some(409))), (5, again(Some(204)))], is_passed(5)),
+        (vec![(0, again(Some(204))), (5, again(Some(500)))], is_failed(5)),
+    ] {
+        assert_eq!(found(Point::DuplicateEvent, &seen), expected, "{seen:?}");
+    }
 }

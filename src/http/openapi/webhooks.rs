@@ -86,12 +86,16 @@ fn test() -> Operation {
     let came = json!({
         "event_id": EVENT_ID, "event": "order.delivered", "delivered": true, "status": 204, "fault": null,
         "latency_ms": 12,
+        "wrong_signature": { "passed": true, "status": 401, "fault": null, "latency_ms": 11 },
+        "duplicate": { "passed": true, "status": 204, "fault": null, "latency_ms": 9 },
     });
     about_one(HttpMethod::Post, "/webhooks/{webhook_id}/test", "testWebhook")
         .says(
             EVENTS,
             "Test an endpoint",
-            "Sends a sample now, once, with the header `X-Vouchsafe-Test: true`, and says what came of it. It is in no feed.",
+            "Sends a sample now, with the header `X-Vouchsafe-Test: true`, and says what came of it. It is in no feed. In \
+             production it is sent once. The sandbox sends it with a wrong signature first, which must be answered 4xx; and \
+             after it was taken once more, which must be answered 2xx: both are points of the certification.",
         )
         .may_take::<TestRequest>(json!({ "event": "order.delivered" }))
         .answers(Answer::of::<TestBody>(200, "What came of it.", came))

@@ -54,7 +54,7 @@ pub(super) const PAGES: [(&str, &str, &str); 13] = [
 ];
 
 /// What is served as it is: file, content type, text.
-pub(super) const FILES: [(&str, &str, &str); 14] = [
+pub(super) const FILES: [(&str, &str, &str); 15] = [
     ("style.css", CSS, include_str!("style.css")),
     ("signers/sign.sh", TEXT, partner_docs!("signers/sign.sh")),
     ("signers/sign.py", TEXT, partner_docs!("signers/sign.py")),
@@ -79,6 +79,11 @@ pub(super) const FILES: [(&str, &str, &str); 14] = [
         partner_docs!("receivers/Verify.java"),
     ),
     ("receivers/verify.rs", TEXT, partner_docs!("receivers/verify.rs")),
+    (
+        "receivers/receive.py",
+        TEXT,
+        partner_docs!("receivers/receive.py"),
+    ),
     (
         "receivers/vectors.json",
         JSON,

@@ -5,6 +5,7 @@
 
 mod actions;
 mod request;
+mod test;
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -14,8 +15,9 @@ use utoipa::ToSchema;
 use vouchsafe_actors::domain::event_kind::EventKind;
 use vouchsafe_actors::domain::ids::WebhookId;
 
-pub(super) use self::actions::{ReplayedBody, TestBody, replay, rotate, test};
+pub(super) use self::actions::{ReplayedBody, replay, rotate};
 pub(in crate::http) use self::request::{ReplayRequest, RotateRequest, TestRequest, WebhookRequest};
+pub(super) use self::test::{TestBody, test};
 use super::caller::{Caller, General, Signed};
 use super::list::Page;
 use crate::errors::{ApiError, Code};

@@ -4,17 +4,21 @@
 //! |---|---|
 //! | `take` | who delivers to an endpoint, and which endpoints have something to do? |
 //! | `turn` | what does an actor write, and in which order? |
+//! | `sequence` | which delivery of an order is due? |
 //! | `page` | what does it read? |
+//! | `walk` | which events past what was read are next? |
 //! | `list` | what is shown? |
 //! | `replay` | what is sent again? |
 //!
-//! Rule: a lease is a number. Every write is made under it, in the transaction that finds it unchanged.
+//! Rule: a lease is a number and whose it is. Every write is made under it, in the transaction that finds it unchanged.
 
 pub(super) mod list;
 mod page;
 mod replay;
+mod sequence;
 mod take;
 mod turn;
+mod walk;
 
 use std::sync::Arc;
 
@@ -24,6 +28,7 @@ use vouchsafe_actors::delivery::outbox::{Opened, Outbox, Page, Turn};
 use vouchsafe_actors::domain::ids::WebhookId;
 use vouchsafe_actors::store::{StoreFuture, Unavailable};
 
+use self::turn::Holder;
 use super::error::unavailable;
 use super::nodes::NodeIdentity;
 use super::{PgNode, PgStore};
@@ -70,9 +75,14 @@ impl Outbox for PgOutbox {
     fn turn(&self, webhook_id: WebhookId, turn: Turn) -> StoreFuture<'_, Result<Option<Page>, Unavailable>> {
         Box::pin(async move {
             let _connection = self.connections.acquire().await.ok();
+            let holder = Holder {
+                webhook_id,
+                lease: turn.lease,
+                node: self.node.clone(),
+            };
             let turned = self
                 .store
-                .run(move |pool| async move { turn::turn(&pool, webhook_id, turn).await });
+                .run(move |pool| async move { turn::turn(&pool, &holder, turn).await });
             turned.await.map_err(|error| unavailable(&error))
         })
     }

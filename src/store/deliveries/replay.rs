@@ -11,6 +11,8 @@ use vouchsafe_actors::domain::ids::{DeliveryId, EventId, PartnerId, WebhookId};
 
 use super::interval;
 use super::list::{COLUMNS, DeliveryRow, ShownDelivery};
+use super::sequence::line_up;
+use super::turn::Key;
 use crate::store::PgStore;
 use crate::store::audit::{self, By, Deed, NOTHING, rows};
 use crate::store::events::{EventRow, FEED_DAYS, find_event};
@@ -53,7 +55,11 @@ impl PgStore {
         wish: ReplayWish,
         by: By,
     ) -> Result<Replayed, sqlx::Error> {
-        self.run(move |pool| async move { replay(&pool, (partner_id, webhook_id), wish, &by).await })
+        let key = Key {
+            partner_id,
+            webhook_id,
+        };
+        self.run(move |pool| async move { replay(&pool, key, wish, &by).await })
             .await
     }
 
@@ -70,8 +76,11 @@ impl PgStore {
             let Some(before) = find_delivery(&pool, delivery_id).await? else {
                 return Ok(None);
             };
-            let id = (before.partner_id, before.webhook_id);
-            replay(&pool, id, ReplayWish::Event(before.event_id), &by).await?;
+            let key = Key {
+                partner_id: before.partner_id,
+                webhook_id: before.webhook_id,
+            };
+            replay(&pool, key, ReplayWish::Event(before.event_id), &by).await?;
             find_delivery(&pool, delivery_id).await
         })
         .await
@@ -88,12 +97,11 @@ async fn find_delivery(pool: &PgPool, delivery_id: DeliveryId) -> Result<Option<
     row.map(ShownDelivery::try_from).transpose()
 }
 
-async fn replay(
-    pool: &PgPool,
-    (partner_id, webhook_id): (PartnerId, WebhookId),
-    wish: ReplayWish,
-    by: &By,
-) -> Result<Replayed, sqlx::Error> {
+async fn replay(pool: &PgPool, key: Key, wish: ReplayWish, by: &By) -> Result<Replayed, sqlx::Error> {
+    let Key {
+        partner_id,
+        webhook_id,
+    } = key;
     let events: Option<Option<Vec<String>>> =
         sqlx::query_scalar("SELECT events FROM webhooks WHERE partner_id = $1 AND webhook_id = $2")
             .bind(partner_id.as_uuid())
@@ -126,8 +134,11 @@ async fn replay(
     if numbers.len() > MAX_REPLAYED {
         return Ok(Replayed::TooMany);
     }
-    write(pool, (partner_id, webhook_id), &numbers, by).await?;
-    Ok(Replayed::Again(numbers.len()))
+    Ok(if write(pool, key, &numbers, by).await? {
+        Replayed::Again(numbers.len())
+    } else {
+        Replayed::NoWebhook
+    })
 }
 
 async fn committed_between(
@@ -156,40 +167,29 @@ async fn committed_between(
     found.into_iter().map(|row| row.told(partner_id)).collect()
 }
 
-/// Locks: webhook_progress, deliveries by number.
-async fn write(
-    pool: &PgPool,
-    (partner_id, webhook_id): (PartnerId, WebhookId),
-    numbers: &[(i64, Uuid)],
-    by: &By,
-) -> Result<(), sqlx::Error> {
+/// Says whether there is such an endpoint still. Locks: webhook_progress, deliveries by number.
+async fn write(pool: &PgPool, key: Key, numbers: &[(i64, Uuid)], by: &By) -> Result<bool, sqlx::Error> {
     let ids: Vec<Uuid> = numbers.iter().map(|_| Uuid::now_v7()).collect();
     let (numbers, orders): (Vec<i64>, Vec<Uuid>) = numbers.iter().copied().unzip();
     let mut transaction = pool.begin().await?;
     // Whoever delivers looks at once, on whichever node; and a row that waits is not ended meanwhile.
-    sqlx::query(
+    let found = sqlx::query(
         "UPDATE webhook_progress
-            SET due_at = CASE WHEN failing_since IS NULL THEN now() ELSE due_at END
+            SET due_at = CASE WHEN failing_since IS NULL OR due_at IS NULL THEN now() ELSE due_at END
           WHERE partner_id = $1 AND webhook_id = $2",
     )
-    .bind(partner_id.as_uuid())
-    .bind(webhook_id.as_uuid())
+    .bind(key.partner_id.as_uuid())
+    .bind(key.webhook_id.as_uuid())
     .execute(&mut *transaction)
     .await?;
+    // It was removed since it was read, and has no rows any more.
+    if found.rows_affected() == 0 {
+        return transaction.rollback().await.map(|()| false);
+    }
     sqlx::query(
         "INSERT INTO deliveries AS d (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, next_at,
                                       ends_at, event_at)
-         SELECT $1, $2, m.number, m.delivery_id, m.order_id, 'WAITING', 0,
-                CASE WHEN row_number() OVER (PARTITION BY m.order_id ORDER BY m.number) = 1 AND NOT EXISTS (
-                    SELECT
-                      FROM deliveries AS f
-                     WHERE f.partner_id = $1
-                       AND f.webhook_id = $2
-                       AND f.order_id = m.order_id
-                       AND f.state = 'WAITING'
-                       AND f.number < m.number
-                ) THEN now() ELSE 'infinity' END,
-                now() + $6, e.created_at
+         SELECT $1, $2, m.number, m.delivery_id, m.order_id, 'WAITING', 0, 'infinity', now() + $6, e.created_at
            FROM unnest($3, $4, $5) AS m (number, delivery_id, order_id)
           CROSS JOIN LATERAL (
                 SELECT e.created_at
@@ -205,19 +205,21 @@ async fn write(
                 ends_at = EXCLUDED.ends_at,
                 updated_at = now()",
     )
-    .bind(partner_id.as_uuid())
-    .bind(webhook_id.as_uuid())
+    .bind(key.partner_id.as_uuid())
+    .bind(key.webhook_id.as_uuid())
     .bind(numbers)
     .bind(ids)
-    .bind(orders)
+    .bind(&orders)
     .bind(interval(TRIED_FOR))
     .execute(&mut *transaction)
     .await?;
-    let subject = webhook_id.to_string();
+    line_up(&mut transaction, key, &orders).await?;
+    let subject = key.webhook_id.to_string();
     let deed = Deed {
         action: "webhook.replay",
         subject: &subject,
     };
     audit::write(&mut transaction, by, deed, NOTHING, NOTHING).await?;
-    transaction.commit().await
+    transaction.commit().await?;
+    Ok(true)
 }

@@ -68,6 +68,7 @@ pub(super) async fn take(
         "WITH lazily AS (SELECT set_config('synchronous_commit', 'off', true))
          UPDATE webhook_progress AS p
             SET lease = p.lease + 1,
+                turn = 0,
                 leased_by = $2,
                 incarnation = $3,
                 leased_until = now() + $4

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | the lease is found unchanged, cursor and health are written | nothing is written without it |
 //! | rows of deliveries that failed, or wait behind one | before what they wait for is ended |
-//! | the first of each order that waited for one that ended is due | |
+//! | of each order the first that waits is due | a replay may have put one before those that do |
 //! | attempts are added to their rows | |
 //! | the endpoint takes deliveries again: what waits is due | |
 //! | the endpoint's next attempt is read off its rows | |
@@ -15,12 +15,14 @@
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
-use vouchsafe_actors::delivery::outbox::{LEASE, Page, Then, Turn};
+use vouchsafe_actors::delivery::outbox::{LEASE, Lease, Page, Then, Turn};
 use vouchsafe_actors::delivery::schedule::TRIED_FOR;
-use vouchsafe_actors::domain::delivery::{Fate, Mark};
+use vouchsafe_actors::domain::delivery::Fate;
 use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
 
+use super::sequence::line_up;
 use super::{interval, page};
+use crate::store::nodes::NodeIdentity;
 
 /// Most attempts that a row keeps: two days of them and some replays.
 const MAX_LOG: i32 = 50;
@@ -32,40 +34,51 @@ pub(super) struct Key {
     pub(super) webhook_id: WebhookId,
 }
 
+/// Who delivers to which endpoint, and in which taking of it. The number alone is not enough: a crash of the database may
+/// forget a taking, and the next one has its number.
+#[derive(Debug, Clone)]
+pub(super) struct Holder {
+    pub(super) webhook_id: WebhookId,
+    pub(super) lease: Lease,
+    pub(super) node: NodeIdentity,
+}
+
 /// Writes and reads; `None` when the lease is another.
-pub(super) async fn turn(
-    pool: &PgPool,
-    webhook_id: WebhookId,
-    turn: Turn,
-) -> Result<Option<Page>, sqlx::Error> {
+pub(super) async fn turn(pool: &PgPool, holder: &Holder, turn: Turn) -> Result<Option<Page>, sqlx::Error> {
     let want = match turn.then {
         Then::Keep(want) => want,
         Then::Release => None,
     };
-    if turn.writes() && !write(pool, webhook_id, &turn).await? {
+    if turn.writes() && !write(pool, holder, &turn).await? {
         return Ok(None);
     }
     match want {
         None => Ok(Some(Page::default())),
-        Some(want) => page::read(pool, webhook_id, turn.lease, want).await,
+        Some(want) => page::read(pool, holder, want).await,
     }
 }
 
-async fn write(pool: &PgPool, webhook_id: WebhookId, turn: &Turn) -> Result<bool, sqlx::Error> {
+async fn write(pool: &PgPool, holder: &Holder, turn: &Turn) -> Result<bool, sqlx::Error> {
     if !turn.has_rows() && !turn.gone {
         let mut connection = pool.acquire().await?;
-        return Ok(progress(&mut connection, webhook_id, turn, true).await?.is_some());
+        return Ok(progress(&mut connection, holder, turn, true).await?.is_some());
     }
     let mut transaction = pool.begin().await?;
     if turn.gone {
-        switch_off(&mut transaction, webhook_id).await?;
+        switch_off(&mut transaction, holder.webhook_id).await?;
     }
-    let Some(key) = progress(&mut transaction, webhook_id, turn, false).await? else {
+    let Some(key) = progress(&mut transaction, holder, turn, false).await? else {
         transaction.rollback().await?;
         return Ok(false);
     };
     put_rows(&mut transaction, key, turn).await?;
-    promote(&mut transaction, key, &turn.changes.marks).await?;
+    let orders: Vec<Uuid> = turn
+        .changes
+        .marks
+        .iter()
+        .map(|mark| mark.order_id.as_uuid())
+        .collect();
+    line_up(&mut transaction, key, &orders).await?;
     log_attempts(&mut transaction, key, turn).await?;
     if turn.changes.recovered {
         free(&mut transaction, key).await?;
@@ -90,10 +103,11 @@ async fn switch_off(connection: &mut PgConnection, webhook_id: WebhookId) -> Res
     .map(drop)
 }
 
-/// Finds the lease unchanged, and writes how far the endpoint is.
+/// Finds the lease unchanged, and writes how far the endpoint is. Where this waited for a replay, the statement does not
+/// see the replay's rows, only that the row was written meanwhile (`seen` is as it was before): then it must stay due.
 async fn progress(
     connection: &mut PgConnection,
-    webhook_id: WebhookId,
+    holder: &Holder,
     turn: &Turn,
     lazily: bool,
 ) -> Result<Option<Key>, sqlx::Error> {
@@ -105,25 +119,34 @@ async fn progress(
                 failures = $4,
                 step = $5,
                 failing_since = CASE WHEN $4 = 0 THEN NULL ELSE COALESCE(p.failing_since, now()) END,
-                delivered = p.delivered + $6,
-                refused = p.refused + $7,
+                delivered = p.delivered + CASE WHEN p.turn < $11 THEN $6 ELSE 0 END,
+                refused = p.refused + CASE WHEN p.turn < $11 THEN $7 ELSE 0 END,
+                turn = GREATEST(p.turn, $11),
                 leased_until = now() + $8,
-                due_at = CASE WHEN $9 THEN COALESCE(now() + $10, (
-                    SELECT min(d.next_at)
-                      FROM deliveries AS d
-                     WHERE d.partner_id = p.partner_id
-                       AND d.webhook_id = p.webhook_id
-                       AND d.state = 'WAITING'
-                       AND d.next_at < 'infinity')) ELSE p.due_at END
-           FROM webhooks AS w, lazily
+                due_at = CASE
+                    WHEN NOT $9 THEN p.due_at
+                    WHEN p.xmin IS DISTINCT FROM seen.xmin THEN COALESCE(p.due_at, now())
+                    ELSE COALESCE(now() + $10, (
+                        SELECT min(d.next_at)
+                          FROM deliveries AS d
+                         WHERE d.partner_id = p.partner_id
+                           AND d.webhook_id = p.webhook_id
+                           AND d.state = 'WAITING'
+                           AND d.next_at < 'infinity'))
+                END
+           FROM webhooks AS w, webhook_progress AS seen, lazily
           WHERE w.webhook_id = $1
             AND p.partner_id = w.partner_id
             AND p.webhook_id = w.webhook_id
+            AND seen.partner_id = w.partner_id
+            AND seen.webhook_id = w.webhook_id
             AND p.lease = $2
+            AND p.leased_by = $12
+            AND p.incarnation = $13
          RETURNING p.partner_id",
     )
-    .bind(webhook_id.as_uuid())
-    .bind(turn.lease.0)
+    .bind(holder.webhook_id.as_uuid())
+    .bind(holder.lease.0)
     .bind(turn.changes.cursor)
     .bind(i32::try_from(health.failures).unwrap_or(i32::MAX))
     .bind(i32::try_from(health.step).unwrap_or(i32::MAX))
@@ -132,11 +155,14 @@ async fn progress(
     .bind((turn.then != Then::Release).then(|| interval(LEASE)))
     .bind(lazily)
     .bind(turn.wait.map(interval))
+    .bind(turn.number)
+    .bind(&holder.node.name)
+    .bind(holder.node.incarnation)
     .fetch_optional(connection)
     .await?;
     Ok(found.map(|partner_id| Key {
         partner_id: PartnerId::from_uuid(partner_id),
-        webhook_id,
+        webhook_id: holder.webhook_id,
     }))
 }
 
@@ -193,41 +219,6 @@ const fn state_of(fate: Fate) -> &'static str {
         Fate::Delivered => "DELIVERED",
         Fate::Failed => "FAILED",
     }
-}
-
-/// The first of an order that waited for one that ended is due.
-async fn promote(connection: &mut PgConnection, key: Key, marks: &[Mark]) -> Result<(), sqlx::Error> {
-    let ended = marks
-        .iter()
-        .filter(|mark| matches!(mark.fate, Fate::Delivered | Fate::Failed));
-    let orders: Vec<Uuid> = ended.map(|mark| mark.order_id.as_uuid()).collect();
-    if orders.is_empty() {
-        return Ok(());
-    }
-    sqlx::query(
-        "UPDATE deliveries AS d
-            SET next_at = now()
-           FROM (SELECT DISTINCT unnest($3::uuid[]) AS order_id) AS o
-          CROSS JOIN LATERAL (
-                SELECT f.number
-                  FROM deliveries AS f
-                 WHERE f.partner_id = $1
-                   AND f.webhook_id = $2
-                   AND f.order_id = o.order_id
-                   AND f.state = 'WAITING'
-                 ORDER BY f.number
-                 LIMIT 1) AS f
-          WHERE d.partner_id = $1
-            AND d.webhook_id = $2
-            AND d.number = f.number
-            AND d.next_at = 'infinity'",
-    )
-    .bind(key.partner_id.as_uuid())
-    .bind(key.webhook_id.as_uuid())
-    .bind(orders)
-    .execute(connection)
-    .await
-    .map(drop)
 }
 
 async fn log_attempts(connection: &mut PgConnection, key: Key, turn: &Turn) -> Result<(), sqlx::Error> {

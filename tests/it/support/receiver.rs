@@ -14,6 +14,9 @@ use sha2::Sha256;
 
 use super::patience::{SOON, until};
 
+/// How often one that holds its answer looks whether it was told.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
+
 /// How it answers.
 #[derive(Debug, Clone)]
 pub(crate) enum Mood {
@@ -23,6 +26,8 @@ pub(crate) enum Mood {
     Adds(u16, String),
     /// With 200, after so long.
     After(Duration),
+    /// As it is told, and not before.
+    Holds,
     /// Never.
     Hangs,
     /// By closing the connection.
@@ -33,6 +38,24 @@ pub(crate) enum Mood {
     Floods,
     /// With 200, and then a byte of its body each 200 ms.
     Drips,
+    /// With 204; with these statuses where the signature is not of this secret, and where it has taken the event before.
+    Verifies { secret: String, wrong: u16, known: u16 },
+}
+
+impl Mood {
+    /// How it answers this one, after those that it heard before.
+    fn towards(self, heard: &Heard, before: &[Heard]) -> Self {
+        let Self::Verifies { secret, wrong, known } = self else {
+            return self;
+        };
+        let genuine = |one: &Heard| one.signatures() == one.signed_with(&[&secret]);
+        let same = |one: &&Heard| one.event_id() == heard.event_id();
+        Self::Says(match genuine(heard) {
+            false => wrong,
+            true if before.iter().filter(same).any(genuine) => known,
+            true => 204,
+        })
+    }
 }
 
 /// One request, as it came.
@@ -67,9 +90,19 @@ impl Heard {
 
     /// Both signatures, of each of these secrets in turn, and of no other.
     pub(crate) fn assert_signed(&self, secrets: &[&str]) {
+        assert_eq!(self.headers["webhook-id"], self.event_id());
+        assert_eq!(self.signatures(), self.signed_with(secrets));
+    }
+
+    /// `webhook-signature` and `X-Signature`, as they came.
+    pub(crate) fn signatures(&self) -> [String; 2] {
+        ["webhook-signature", "x-signature"].map(|name| self.headers[name].clone())
+    }
+
+    /// The same, as they are when each of these secrets signs in turn.
+    pub(crate) fn signed_with(&self, secrets: &[&str]) -> [String; 2] {
         let header = |name: &str| self.headers[name].as_str();
         let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp"));
-        assert_eq!(id, self.event_id());
         let mac = |secret: &str, text: String| {
             let key = STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
             let mut mac = Hmac::<Sha256>::new_from_slice(&key).unwrap();
@@ -83,7 +116,6 @@ impl Heard {
                 format!("v1,{}", STANDARD.encode(mac))
             })
             .collect();
-        assert_eq!(header("webhook-signature"), standard.join(" "));
         let ours: String = secrets
             .iter()
             .map(|secret| {
@@ -91,7 +123,7 @@ impl Heard {
                 format!(",v1={}", hex::encode(mac))
             })
             .collect();
-        assert_eq!(header("x-signature"), format!("t={timestamp}{ours}"));
+        [standard.join(" "), format!("t={timestamp}{ours}")]
     }
 }
 
@@ -146,13 +178,25 @@ impl Receiver {
         let mut writer = stream.try_clone()?;
         let mut reader = BufReader::new(stream);
         while let Some(heard) = read(&mut reader)? {
-            self.heard.lock().unwrap().push(heard);
-            let mood = self.mood.lock().unwrap().clone();
+            let before = self.heard();
+            self.heard.lock().unwrap().push(heard.clone());
+            let mood = self.decides().towards(&heard, &before);
             if !answer(&mut writer, &mood)? {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// What it answers now, once it has been told.
+    fn decides(&self) -> Mood {
+        loop {
+            match self.mood.lock().unwrap().clone() {
+                Mood::Holds => {}
+                mood => return mood,
+            }
+            std::thread::sleep(LOOK_AGAIN_AFTER);
+        }
     }
 }
 
@@ -192,7 +236,7 @@ fn answer(writer: &mut TcpStream, mood: &Mood) -> std::io::Result<bool> {
             std::thread::sleep(*time);
             say(writer, 200, "")?;
         }
-        Mood::Hangs => std::thread::sleep(Duration::from_secs(20)),
+        Mood::Holds | Mood::Hangs => std::thread::sleep(Duration::from_secs(20)),
         Mood::Resets => return Ok(false),
         Mood::Mumbles => {
             writer.write_all(b"good day to you\r\n\r\n")?;
@@ -203,6 +247,7 @@ fn answer(writer: &mut TcpStream, mood: &Mood) -> std::io::Result<bool> {
             write!(writer, "HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n")?;
             writer.write_all(&vec![b'x'; size])?;
         }
+        Mood::Verifies { .. } => unreachable!("it has made up its mind"),
         Mood::Drips => {
             write!(writer, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")?;
             for _ in 0..100 {

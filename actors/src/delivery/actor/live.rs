@@ -43,6 +43,7 @@ pub(super) struct Live {
     delivered: u32,
     refused: u32,
     turning: bool,
+    turns: i64,
     /// There may be something new to read.
     look: bool,
     /// When the next row is due.
@@ -67,6 +68,7 @@ impl Live {
             delivered: 0,
             refused: 0,
             turning: false,
+            turns: 0,
             look: true,
             row_due: None,
             gone: false,
@@ -220,6 +222,7 @@ impl Live {
 
     fn turn(&mut self, now: Duration, then: Then) -> Next {
         self.turning = true;
+        self.turns += 1;
         if matches!(then, Then::Keep(Some(_))) {
             self.look = false;
         }
@@ -227,6 +230,7 @@ impl Live {
         let planned = self.queue.due_at().unwrap_or(self.queue.health().not_before);
         let mut turn = Turn {
             lease: self.opened.lease,
+            number: self.turns,
             save: self.saves(now),
             changes: self.queue.take_changes(),
             now,

@@ -14,14 +14,14 @@ pub struct Read {
 /// What is to be read next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Want {
-    /// Rows that are due, and up to so many events past this number.
+    /// Rows that are due, and up to so many events past this number; rows that lie among them in their places.
     Due {
         /// The number.
         after: i64,
         /// How many.
         most: usize,
     },
-    /// The oldest that wait, due or not: rows first, then events past this number.
+    /// The oldest that wait, due or not: rows up to this number, then events and rows past it.
     Oldest {
         /// The number.
         after: i64,

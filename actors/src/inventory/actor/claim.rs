@@ -6,6 +6,8 @@
 //!   └──────────┘ (Answered, where it answered before)
 //! ```
 
+use crate::domain::stock::Elsewhere;
+
 /// The last claim of stock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Claim {
@@ -19,10 +21,7 @@ pub(super) enum Claim {
     /// It brought vouchers, or was given up. What other nodes have is not known.
     Answered,
     /// It brought nothing: all that this node can have of the SKU is here.
-    Exhausted {
-        /// Whether another node has some.
-        elsewhere: bool,
-    },
+    Exhausted(Elsewhere),
 }
 
 impl Claim {
@@ -58,7 +57,7 @@ mod tests {
 
     #[test]
     fn one_claim_is_under_way_at_a_time_and_nothing_is_known_before_the_first_answer() {
-        let exhausted = Claim::Exhausted { elsewhere: true };
+        let exhausted = Claim::Exhausted(Elsewhere::Owned);
         // Before; whether the shelf is known; whether one may begin, what it is then, and what it is once given up.
         let table = [
             (

@@ -5,7 +5,7 @@ use time::Date;
 use time::macros::date;
 
 use super::*;
-use crate::domain::stock::ClaimedChunk;
+use crate::domain::stock::{ClaimedChunk, Elsewhere};
 
 const SOON: Date = date!(2027 - 01 - 31);
 const LATER: Date = date!(2027 - 06 - 30);
@@ -25,7 +25,7 @@ fn claimed(chunks: Vec<ClaimedChunk>, next: Option<Date>) -> ClaimedStock {
     ClaimedStock {
         chunks,
         next: next.map(Expiry::on),
-        elsewhere: false,
+        elsewhere: Elsewhere::Nowhere,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::desk::{Desk, GONE, Line, NODE, claim, claim_of, ending_on, gift, request};
 use super::subject::Subject;
 use crate::domain::ids::{ChunkId, StockId};
-use crate::domain::stock::{ClaimedStock, StockRequest};
+use crate::domain::stock::{ClaimedStock, Elsewhere, StockRequest};
 use crate::domain::voucher::{Expiry, Shelved};
 use crate::testing::build;
 
@@ -31,7 +31,10 @@ pub async fn what_expires_first_is_claimed_first<S: Subject>(subject: &S) {
     let claimed = claim_of(&desk.store, request(&[], 2)).await;
     assert_eq!(ids(&claimed), [soon[0].chunk_id]);
     assert_eq!(claimed.chunks[0].vouchers, pairs(&soon));
-    assert_eq!((claimed.next, claimed.elsewhere), (Some(build::day(30)), false));
+    assert_eq!(
+        (claimed.next, claimed.elsewhere),
+        (Some(build::day(30)), Elsewhere::Nowhere)
+    );
 
     let claimed = claim_of(&desk.store, request(&soon, 3)).await;
     assert_eq!(ids(&claimed), [late[0].chunk_id, never[0].chunk_id]);
@@ -66,18 +69,21 @@ pub async fn a_strangers_chunks_come_after_its_lease<S: Subject>(subject: &S) {
     let before = claim(&stranger, &[]).await;
     assert_eq!(
         (ids(&before), before.next, before.elsewhere),
-        (vec![], None, true)
+        (vec![], None, Elsewhere::Owned)
     );
     subject.lapse_lease(NODE).await;
     let after = claim(&stranger, &[]).await;
-    assert_eq!((ids(&after), after.elsewhere), (vec![gifts[0].chunk_id], false));
+    assert_eq!(
+        (ids(&after), after.elsewhere),
+        (vec![gifts[0].chunk_id], Elsewhere::Nowhere)
+    );
     assert_eq!(
         desk.line.commit_one(&desk.order("a", &gifts)).await,
         GONE,
         "the paused one is shut out"
     );
     let paused = desk.claim(&[]).await;
-    assert_eq!((ids(&paused), paused.elsewhere), (vec![], true));
+    assert_eq!((ids(&paused), paused.elsewhere), (vec![], Elsewhere::Owned));
 }
 
 /// What is elsewhere but sold or void is not elsewhere.
@@ -86,9 +92,9 @@ pub async fn sold_stock_is_not_elsewhere<S: Subject>(subject: &S) {
     let gifts = desk.stock(2).await;
     let stranger = subject.start_node("two").await;
     desk.line.must_commit(&desk.order("a", &gifts[..1])).await;
-    assert!(claim(&stranger, &[]).await.elsewhere);
+    assert_eq!(claim(&stranger, &[]).await.elsewhere, Elsewhere::Owned);
     subject.void(gifts[1].stock_id).await;
-    assert!(!claim(&stranger, &[]).await.elsewhere);
+    assert_eq!(claim(&stranger, &[]).await.elsewhere, Elsewhere::Nowhere);
 }
 
 /// A chunk without a free voucher is not handed out, and announces nothing.

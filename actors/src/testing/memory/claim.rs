@@ -9,8 +9,9 @@ use super::MemoryDatabase;
 use super::lock::Lock;
 use super::state::State;
 use super::tables::{ChunkRow, DbTime, Owner, Tables};
+use super::wait::is_for_whoever_waits;
 use crate::domain::ids::{ChunkId, StockId};
-use crate::domain::stock::{ClaimedChunk, ClaimedStock, StockRequest};
+use crate::domain::stock::{ClaimedChunk, ClaimedStock, Elsewhere, StockRequest};
 use crate::domain::voucher::{Expiry, Shelved};
 
 /// A chunk with vouchers that can be sold.
@@ -31,7 +32,7 @@ struct Offer {
     /// First to expire first.
     candidates: Vec<Candidate>,
     emptied: Vec<ChunkId>,
-    elsewhere: bool,
+    elsewhere: Elsewhere,
 }
 
 impl MemoryDatabase {
@@ -105,16 +106,17 @@ fn claim(state: &mut State, by: &Owner, request: &StockRequest, now: DbTime) -> 
         claimed.chunks.push(ClaimedChunk { chunk_id, vouchers });
     }
     // Asked only when there is nothing to be had here: otherwise nobody would wait for it.
-    claimed.elsewhere = offer.elsewhere && claimed.chunks.is_empty() && claimed.next.is_none();
+    if claimed.chunks.is_empty() && claimed.next.is_none() {
+        claimed.elsewhere = offer.elsewhere;
+    }
     claimed
 }
 
 fn offer(tables: &Tables, by: &Owner, request: &StockRequest, now: DbTime) -> Offer {
     let mut offer = Offer::default();
-    let of_sku = tables
-        .chunks
-        .iter()
-        .filter(|(_, chunk)| chunk.sku == request.sku && !chunk.emptied && chunk.purchase.is_none());
+    let of_sku = tables.chunks.iter().filter(|(_, chunk)| {
+        chunk.sku == request.sku && !chunk.emptied && chunk.purchase.is_none_or(is_for_whoever_waits)
+    });
     for (chunk_id, chunk) in of_sku {
         let mut vouchers = tables.free(chunk);
         if vouchers.is_empty() {
@@ -125,8 +127,12 @@ fn offer(tables: &Tables, by: &Owner, request: &StockRequest, now: DbTime) -> Of
         if vouchers.is_empty() {
             continue;
         }
-        if belongs_elsewhere(tables, chunk, by, now) {
-            offer.elsewhere = true;
+        if chunk.purchase.is_some() {
+            offer.elsewhere = Elsewhere::Kept;
+        } else if belongs_elsewhere(tables, chunk, by, now) {
+            if offer.elsewhere == Elsewhere::Nowhere {
+                offer.elsewhere = Elsewhere::Owned;
+            }
         } else if !request.loaded.contains(chunk_id) {
             offer.candidates.push(Candidate {
                 chunk_id: *chunk_id,

@@ -71,6 +71,11 @@ pub(super) fn kept_for_waiting(tables: &Tables, sku: &Sku, chunk_id: ChunkId) ->
     waiting(tables).any(waits).then_some(Uuid::from_u128(id))
 }
 
+/// Whether stock that is kept under this id is for nobody in particular.
+pub(super) const fn is_for_whoever_waits(kept_id: Uuid) -> bool {
+    kept_id.as_u128() >> 64 == KEPT >> 64
+}
+
 fn waiting(tables: &Tables) -> impl Iterator<Item = &Order> {
     let orders = tables.orders.values().map(|row| &row.order);
     orders.filter(|order| order.pending_reason == Some(PendingReason::Vendor) && !order.closed)

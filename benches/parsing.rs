@@ -1,0 +1,39 @@
+//! What does it cost to read the body of an order? By its lines, up to as many as one may have.
+
+#![allow(clippy::unwrap_used, reason = "a bench has nobody to tell")]
+
+#[path = "parts/growth.rs"]
+mod growth;
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use vouchsafe::http::orders::request;
+
+/// Lines of an order.
+const LINES: [usize; 3] = [1, 10, 100];
+
+/// An order with everything that may be in one.
+fn body(lines: usize) -> String {
+    let line = |n: usize| format!(r#"{{"product_id":"amzn-us-{n}","denomination":"25.00","quantity":3}}"#);
+    let lines: Vec<_> = (0..lines).map(line).collect();
+    format!(
+        r#"{{"items":[{}],"currency":"USD","reference":"PO-17","metadata":{{"shop":"3"}},"fulfilment":"AUTO"}}"#,
+        lines.join(",")
+    )
+}
+
+fn parsing(criterion: &mut Criterion) {
+    let mut group = growth::group(criterion, "parse_order");
+    for lines in LINES {
+        let body = body(lines);
+        group.throughput(Throughput::Bytes(body.len() as u64));
+        group.bench_function(BenchmarkId::from_parameter(lines), |bencher| {
+            bencher.iter(|| black_box(request::parse(black_box(body.as_bytes())).unwrap()));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, parsing);
+criterion_main!(benches);

@@ -1,0 +1,31 @@
+//! How the growth of a cost is measured: at sizes a decade apart, and shown with both axes logarithmic.
+
+use std::time::Duration;
+
+use criterion::measurement::WallTime;
+use criterion::{AxisScale, BenchmarkGroup, Criterion, PlotConfiguration};
+use tokio::runtime::Runtime;
+
+/// From one to as many actors as live at once.
+#[allow(dead_code, reason = "shared by the benches of parts")]
+pub(crate) const DECADES: [u32; 6] = [1, 10, 100, 1_000, 10_000, 100_000];
+
+/// A group whose members differ by size. Short, so that a whole bench takes a minute or two.
+pub(crate) fn group<'a>(criterion: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
+    let mut group = criterion.benchmark_group(name);
+    group
+        .plot_config(PlotConfiguration::default().summary_scale(AxisScale::Logarithmic))
+        .warm_up_time(Duration::from_secs(1))
+        .measurement_time(Duration::from_secs(3))
+        .sample_size(30);
+    group
+}
+
+/// What actors run on that live on the thread of the bench.
+#[allow(dead_code, reason = "shared by the benches of parts")]
+pub(crate) fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}

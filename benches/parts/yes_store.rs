@@ -1,0 +1,136 @@
+//! A store that holds endless stock and money, and commits everything at once: what is measured above it is the engine alone.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use vouchsafe_actors::domain::answer::{KeyHash, KnownAnswer};
+use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
+use vouchsafe_actors::domain::ledger::Receipt;
+use vouchsafe_actors::domain::money::{Amount, Currency};
+use vouchsafe_actors::domain::order::StoredOrder;
+use vouchsafe_actors::domain::payout::Payout;
+use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, Elsewhere, StockRequest};
+use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
+use vouchsafe_actors::journal::{Record, Verdict};
+use vouchsafe_actors::store::{
+    BatchFate, CommitError, LaneStore, RecoverError, Store, StoreFuture, Unavailable,
+};
+use vouchsafe_actors::testing::build::usd;
+
+/// What a claim brings.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Claims {
+    /// Chunks of 500, as many as are asked for: as a store with much stock of few SKUs does.
+    InFull,
+    /// One chunk of so many, and more when it is sold: many SKUs have room side by side.
+    ByTheChunk(i64),
+    /// Nothing.
+    Nothing,
+}
+
+/// Vouchers in a chunk where claims are in full.
+const CHUNK: i64 = 500;
+
+/// The store.
+#[derive(Debug)]
+pub(crate) struct YesStore {
+    claims: Claims,
+    chunks: AtomicI64,
+}
+
+impl YesStore {
+    pub(crate) const fn new(claims: Claims) -> Self {
+        Self {
+            claims,
+            chunks: AtomicI64::new(0),
+        }
+    }
+}
+
+/// A lane to it.
+pub(crate) struct YesLane;
+
+impl LaneStore for YesLane {
+    fn commit<'a>(
+        &'a mut self,
+        _: i64,
+        records: &'a [Record],
+    ) -> StoreFuture<'a, Result<Vec<Verdict>, CommitError>> {
+        Box::pin(async move { Ok(vec![Verdict::Committed(None); records.len()]) })
+    }
+
+    fn recover(&mut self, _: i64) -> StoreFuture<'_, Result<BatchFate, RecoverError>> {
+        Box::pin(async { Ok(BatchFate::Committed) })
+    }
+
+    fn verdicts<'a>(
+        &'a mut self,
+        records: &'a [Record],
+    ) -> StoreFuture<'a, Result<Vec<Verdict>, Unavailable>> {
+        Box::pin(async move { Ok(vec![Verdict::Committed(None); records.len()]) })
+    }
+}
+
+impl Store for YesStore {
+    fn open_lane(&self, _: u16) -> StoreFuture<'_, Result<Box<dyn LaneStore>, RecoverError>> {
+        Box::pin(async { Ok(Box::new(YesLane) as Box<dyn LaneStore>) })
+    }
+
+    fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
+        let (chunks, size, next) = match self.claims {
+            Claims::InFull => {
+                let enough = i64::try_from(request.enough).unwrap();
+                (enough.div_euclid(CHUNK) + 1, CHUNK, Some(Expiry::NEVER))
+            }
+            // Nothing more is in sight, so that nothing is claimed ahead of need.
+            Claims::ByTheChunk(size) => (1, size, None),
+            Claims::Nothing => (0, 0, None),
+        };
+        let first = self.chunks.fetch_add(chunks, Ordering::Relaxed);
+        let chunk = |id: i64| ClaimedChunk {
+            chunk_id: ChunkId(id),
+            vouchers: (id * size..(id + 1) * size)
+                .map(|stock| (StockId(stock), Expiry::NEVER))
+                .collect(),
+        };
+        let chunks = (first..first + chunks).map(chunk).collect();
+        Box::pin(async move {
+            Ok(ClaimedStock {
+                chunks,
+                next,
+                elsewhere: Elsewhere::Nowhere,
+            })
+        })
+    }
+
+    fn load_wallets(&self, _: PartnerId) -> StoreFuture<'_, Result<Vec<(Currency, Receipt)>, Unavailable>> {
+        let rich = Receipt {
+            sequence: 1,
+            balance: Amount::from_minor(i64::MAX),
+        };
+        Box::pin(async move { Ok(vec![(usd(), rich)]) })
+    }
+
+    fn load_order(
+        &self,
+        _: PartnerId,
+        _: OrderId,
+    ) -> StoreFuture<'_, Result<Option<StoredOrder>, Unavailable>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn load_payout(&self, _: PartnerId, _: PayoutId) -> StoreFuture<'_, Result<Option<Payout>, Unavailable>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn claim_bought(&self, _: uuid::Uuid) -> StoreFuture<'_, Result<Vec<Shelved>, Unavailable>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn number_stock(&self, _: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn find_answer(&self, _: KeyHash) -> StoreFuture<'_, Result<Option<KnownAnswer>, Unavailable>> {
+        Box::pin(async { Ok(None) })
+    }
+}

@@ -1,0 +1,45 @@
+//! What does it cost a wallet to decide? Money is held, and the hold settled with the receipt of its commit, or released.
+//!
+//! A purse is three numbers, so nothing grows.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use vouchsafe_actors::domain::ledger::Receipt;
+use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_actors::wallet::purse::{Purse, PurseDecision, Wish};
+
+/// What an order costs.
+const PRICE: Amount = Amount::from_minor(2_500);
+
+fn held(purse: &mut Purse) {
+    let decision = purse.hold(black_box(Wish::Take(PRICE)));
+    assert_eq!(decision, PurseDecision::Held);
+}
+
+fn purse(criterion: &mut Criterion) {
+    let mut newest = Receipt {
+        sequence: 1,
+        balance: Amount::from_minor(i64::MAX),
+    };
+    let mut purse = Purse::new(newest);
+    let mut group = criterion.benchmark_group("purse");
+    group.throughput(Throughput::Elements(1));
+    group.bench_function("settled", |bencher| {
+        bencher.iter(|| {
+            held(&mut purse);
+            newest.sequence += 1;
+            purse.settle(PRICE, black_box(Some(newest)));
+        });
+    });
+    group.bench_function("released", |bencher| {
+        bencher.iter(|| {
+            held(&mut purse);
+            purse.release(black_box(PRICE));
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, purse);
+criterion_main!(benches);

@@ -1,0 +1,74 @@
+//! What does it cost to sign a request, and to verify one? By the size of its body, up to the largest that is taken.
+//!
+//! A path that was signed without `/api/v1` costs a second HMAC, since the one as received is tried first.
+
+#![allow(clippy::unwrap_used, reason = "a bench has nobody to tell")]
+
+#[path = "parts/growth.rs"]
+mod growth;
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use vouchsafe::access::credential::{Minted, mint};
+use vouchsafe::access::environment::Environment;
+use vouchsafe::access::framing::{Framed, SignedRequest, Timestamp};
+use vouchsafe::access::headers::{Once, Presented};
+use vouchsafe::access::signature;
+use vouchsafe_actors::testing::build::NOW;
+
+/// Bytes of the body: an ordinary order's, and on to 256 KiB.
+const BODIES: [usize; 5] = [96, 1_024, 8_192, 65_536, 262_144];
+
+const PATH: &str = "/api/v1/orders";
+
+/// An object of exactly so many bytes.
+fn body(bytes: usize) -> Vec<u8> {
+    let filler = "x".repeat(bytes - r#"{"reference":""}"#.len());
+    format!(r#"{{"reference":"{filler}"}}"#).into_bytes()
+}
+
+const fn request<'a>(path: &'a str, body: &'a [u8]) -> SignedRequest<'a> {
+    SignedRequest {
+        method: "POST",
+        path,
+        body,
+    }
+}
+
+fn signing(criterion: &mut Criterion) {
+    let Minted { api_secret, .. } = mint(Environment::Sandbox, getrandom::fill).unwrap();
+    let timestamp = Timestamp::from_unix_s(NOW.unix_timestamp()).unwrap();
+    for verified in [false, true] {
+        let name = if verified { "verify" } else { "sign" };
+        let mut group = growth::group(criterion, name);
+        for bytes in BODIES {
+            let body = body(bytes);
+            group.throughput(Throughput::Bytes(bytes as u64));
+            let framed = Framed::new(timestamp, request(PATH, &body)).unwrap();
+            let signature = signature::sign(&api_secret, timestamp, &framed);
+            let presented = Presented {
+                api_key: Once::Missing,
+                api_secret: Once::Missing,
+                timestamp: Once::One(timestamp.digits()),
+                signature: Once::One(signature.as_bytes()),
+                idempotency_key: Once::Missing,
+            };
+            group.bench_function(BenchmarkId::from_parameter(bytes), |bencher| {
+                bencher.iter(|| {
+                    let request = request(PATH, black_box(&body));
+                    if verified {
+                        signature::verify(&api_secret, &presented, request, NOW).unwrap();
+                    } else {
+                        let framed = Framed::new(timestamp, request).unwrap();
+                        black_box(signature::sign(&api_secret, timestamp, &framed));
+                    }
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, signing);
+criterion_main!(benches);

@@ -1,0 +1,249 @@
+//! Who is compared, and what did each come to? A column a contender and load, a turn a round.
+//!
+//! Rule: a turn that does not count is in no median and in no ratio.
+
+use serde::Serialize;
+
+use super::numbers::{Spread, ratio};
+use super::search::Variant;
+use super::turn::{Load, Turn};
+use crate::arrivals::Spacing;
+use crate::database::DatabaseFacts;
+use crate::floor::FloorReport;
+use crate::machine::Machine;
+use crate::scenario::Pace;
+
+/// Who is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Contender {
+    /// Vouchsafe.
+    Service,
+    /// One transaction per order, with row locks.
+    Peer,
+    /// Plain batch inserts behind the HTTP stack.
+    Floor,
+    /// The HTTP stack with the check of the signature.
+    Signature,
+}
+
+/// In the order of a round.
+pub const CONTENDERS: [Contender; 4] = [
+    Contender::Service,
+    Contender::Peer,
+    Contender::Floor,
+    Contender::Signature,
+];
+
+impl Contender {
+    /// As reports name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Service => "service",
+            Self::Peer => "peer",
+            Self::Floor => "floor behind HTTP",
+            Self::Signature => "signature alone",
+        }
+    }
+}
+
+/// What one contender came to at one load, by round.
+#[derive(Clone, Debug, Serialize)]
+pub struct Column {
+    /// Who.
+    pub contender: Contender,
+    /// How it was loaded.
+    pub load: Load,
+    /// Its turns.
+    pub turns: Vec<Turn>,
+}
+
+impl Column {
+    /// Orders/s by round; `None` where a turn does not count.
+    #[must_use]
+    pub fn counted(&self) -> Vec<Option<f64>> {
+        self.turns.iter().map(Turn::counted).collect()
+    }
+
+    /// Orders/s of the turns that count.
+    #[must_use]
+    pub fn spread(&self) -> Option<Spread> {
+        Spread::of(self.counted().into_iter().flatten())
+    }
+
+    /// Median latencies of the turns that count: the 50th percentile and the 99th.
+    #[must_use]
+    pub fn latencies(&self) -> Option<(Spread, Spread)> {
+        let counting = || self.turns.iter().filter(|turn| turn.counted().is_some());
+        let p50 = Spread::of(counting().map(|turn| turn.p50_us as f64))?;
+        let p99 = Spread::of(counting().map(|turn| turn.p99_us as f64))?;
+        Some((p50, p99))
+    }
+}
+
+/// The whole comparison.
+#[derive(Clone, Debug, Serialize)]
+pub struct CompareReport {
+    /// Which peer.
+    pub variant: Variant,
+    /// By load, then in the order of [`CONTENDERS`].
+    pub columns: Vec<Column>,
+    /// The floor without HTTP, by round.
+    pub floors: Vec<FloorReport>,
+    /// The service's database, at the end.
+    pub service_database: DatabaseFacts,
+    /// The peer's.
+    pub peer_database: DatabaseFacts,
+    /// The machine, before anything was started and after all of it.
+    pub machine: Machine,
+}
+
+impl CompareReport {
+    /// How one contender stands to another at one load.
+    #[must_use]
+    pub fn ratio(&self, ours: Contender, theirs: Contender, pace: Pace) -> Option<Spread> {
+        let counted = |contender| {
+            let column = self
+                .columns
+                .iter()
+                .find(|column| column.contender == contender && column.load.pace == pace)?;
+            Some(column.counted())
+        };
+        ratio(&counted(ours)?, &counted(theirs)?)
+    }
+
+    /// Whether every figure counts.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        let turns = self.columns.iter().flat_map(|column| &column.turns);
+        turns.into_iter().all(|turn| turn.counted().is_some())
+            && self.floors.iter().all(|floor| floor.rows.passed)
+    }
+}
+
+/// A column for everybody at each load, still without turns.
+pub(super) fn columns_of(loads: &[Load]) -> Vec<Column> {
+    let of = |load: &Load| {
+        CONTENDERS.map(|contender| Column {
+            contender,
+            load: *load,
+            turns: Vec::new(),
+        })
+    };
+    loads.iter().flat_map(of).collect()
+}
+
+/// An open loop at half of the orders/s that the peer took at its best; `None` if no turn of the peer counts.
+pub(super) fn half_of_the_peer(columns: &[Column], load: Load) -> Option<Load> {
+    let of_peer = columns
+        .iter()
+        .filter(|column| column.contender == Contender::Peer);
+    let best = Spread::of(of_peer.filter_map(|column| Some(column.spread()?.median)))?.max;
+    let pace = Pace::Open {
+        connections: load.pace.connections(),
+        per_second: (best / 2.0).round(),
+        spacing: Spacing::Poisson,
+    };
+    Some(Load { pace, ..load })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::{Audit, Check};
+
+    const CLOSED: Pace = Pace::Closed { connections: 256 };
+
+    fn turn(orders_per_s: f64, audit: Result<&str, &str>) -> Turn {
+        let result = audit.map(str::to_owned).map_err(str::to_owned);
+        Turn {
+            orders_per_s,
+            orders: 10,
+            p50_us: 1_000,
+            p99_us: 2_500,
+            outcomes: [("201".to_owned(), 10)].into(),
+            audit: Audit {
+                checks: vec![Check::new("no voucher twice", result)],
+            },
+            machine: Machine::before(),
+        }
+    }
+
+    fn facts() -> DatabaseFacts {
+        DatabaseFacts {
+            fsync: "on".to_owned(),
+            synchronous_commit: "on".to_owned(),
+            tables: Vec::new(),
+        }
+    }
+
+    /// Two rounds; of the service's, the second does not count if it cheats.
+    fn report(second: Result<&str, &str>) -> CompareReport {
+        let load = Load {
+            pace: CLOSED,
+            threads: 1,
+            warm_up_s: 1,
+            seconds: 2,
+        };
+        let mut columns = columns_of(&[load]);
+        for column in &mut columns {
+            let (one, two, audit) = match column.contender {
+                Contender::Service => (4_000.0, 9_000.0, second),
+                _ => (1_000.0, 1_500.0, Ok("")),
+            };
+            column.turns = vec![turn(one, Ok("")), turn(two, audit)];
+        }
+        CompareReport {
+            variant: Variant {
+                shape: crate::peer::Shape::Function,
+                pool: 8,
+            },
+            columns,
+            floors: Vec::new(),
+            service_database: facts(),
+            peer_database: facts(),
+            machine: Machine::before(),
+        }
+    }
+
+    #[test]
+    fn a_turn_that_does_not_count_is_in_no_ratio() {
+        let honest = report(Ok(""));
+        let ratio = honest.ratio(Contender::Service, Contender::Peer, CLOSED).unwrap();
+        assert_eq!((ratio.median, ratio.min, ratio.max), (5.0, 4.0, 6.0));
+        assert!(honest.passed());
+        let text = honest.to_string();
+        assert!(
+            text.contains("5.00 × (4.00–6.00)") && text.contains("fsync on"),
+            "{text}"
+        );
+
+        let cheat = report(Err("1 repeated"));
+        let ratio = cheat.ratio(Contender::Service, Contender::Peer, CLOSED).unwrap();
+        assert_eq!((ratio.median, ratio.count), (4.0, 1));
+        assert!(!cheat.passed());
+        let text = cheat.to_string();
+        assert!(
+            text.contains("does not count: no voucher twice: 1 repeated"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_open_loop_is_half_of_what_the_peer_took() {
+        let columns = report(Ok("")).columns;
+        let load = columns[0].load;
+        let open = half_of_the_peer(&columns, load).unwrap().pace;
+        let Pace::Open {
+            connections,
+            per_second,
+            ..
+        } = open
+        else {
+            panic!("{open:?}")
+        };
+        assert_eq!((connections, per_second), (256, 625.0));
+        assert_eq!(half_of_the_peer(&columns[..1], load), None);
+    }
+}

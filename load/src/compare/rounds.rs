@@ -1,0 +1,170 @@
+//! Who is measured when? Everybody in each round, one after the other, on the server of the service's stand; the service
+//! idles meanwhile, and the others are not there.
+
+use std::path::Path;
+
+use anyhow::Context;
+use sqlx::postgres::PgConnectOptions;
+
+use super::contender::{Column, CompareReport, Contender, columns_of, half_of_the_peer};
+use super::proof::Proof;
+use super::search::Variant;
+use super::turn::{Load, Target, Turn, turn};
+use crate::database::Database;
+use crate::floor::{FloorSearch, floor};
+use crate::machine::Machine;
+use crate::peer::Mode;
+use crate::peer::process::{Process, Start};
+use crate::peer::schema::make_database;
+use crate::signer::Credentials;
+use crate::stand::Stand;
+use crate::stand::furnish::{Furnishing, furnish, product_id};
+
+/// What the partner has to spend. USD.
+const USD: u64 = 900_000_000;
+
+/// What is compared.
+#[derive(Clone, Debug)]
+pub struct Comparison<'a> {
+    /// The service's program.
+    pub service: &'a Path,
+    /// The peer's program.
+    pub peer: &'a Path,
+    /// A directory for credentials.
+    pub directory: &'a Path,
+    /// Which peer.
+    pub variant: Variant,
+    /// How each is loaded in a closed loop, in each round.
+    pub loads: Vec<Load>,
+    /// How the open loop is, but for its rate: half of what the peer took in the best closed one. `None`: there is none.
+    pub open: Option<Load>,
+    /// How often.
+    pub rounds: usize,
+    /// Vouchers that service and peer have at the start, each.
+    pub stock: u64,
+    /// The floor without HTTP, once a round.
+    pub floor: FloorSearch,
+}
+
+/// Compares; `say` is told of each turn.
+///
+/// # Errors
+/// When a contender could not be started, loaded or audited at all.
+pub async fn compare(
+    comparison: &Comparison<'_>,
+    say: &mut impl FnMut(&str),
+) -> anyhow::Result<CompareReport> {
+    let machine = Machine::before();
+    let ground = Ground::prepare(comparison).await?;
+    let (mut columns, mut floors) = (columns_of(&comparison.loads), Vec::new());
+    for round in 1..=comparison.rounds {
+        ground.round(comparison, round, &mut columns, say).await?;
+        floors.push(floor(&ground.plain_database, &comparison.floor, say).await?);
+    }
+    if let Some(load) = comparison.open.and_then(|load| half_of_the_peer(&columns, load)) {
+        let mut open = columns_of(&[load]);
+        for round in 1..=comparison.rounds {
+            ground.round(comparison, round, &mut open, say).await?;
+        }
+        columns.append(&mut open);
+    }
+    let facts = async |options: &PgConnectOptions| Database::connect_with(options).await?.facts().await;
+    let report = CompareReport {
+        variant: comparison.variant,
+        columns,
+        floors,
+        service_database: facts(&ground.stand.postgres()?.service()).await?,
+        peer_database: facts(&ground.peer_database).await?,
+        machine: machine.after(),
+    };
+    ground.stand.stop().context("ending the service")?;
+    Ok(report)
+}
+
+/// What stands for the whole comparison: the service, and the databases of the others on its server.
+struct Ground {
+    stand: Stand,
+    buyer: Credentials,
+    product: String,
+    peer_database: PgConnectOptions,
+    floor_database: PgConnectOptions,
+    plain_database: PgConnectOptions,
+}
+
+impl Ground {
+    async fn prepare(comparison: &Comparison<'_>) -> anyhow::Result<Self> {
+        let mut stand = Stand::start(comparison.service).await?;
+        let furnishing = Furnishing::even(1, comparison.stock, 1, USD);
+        let buyers = furnish(stand.operator(), &furnishing).await?;
+        let buyer = buyers.into_iter().next().context("the stand has no buyer")?;
+        let server = stand.postgres()?.superuser();
+        Ok(Self {
+            stand,
+            buyer: buyer.credentials,
+            product: product_id(0),
+            peer_database: make_database(&server, "peer").await?,
+            floor_database: make_database(&server, "floor").await?,
+            plain_database: make_database(&server, "plain").await?,
+        })
+    }
+
+    /// Everybody's turn.
+    async fn round(
+        &self,
+        comparison: &Comparison<'_>,
+        round: usize,
+        columns: &mut [Column],
+        say: &mut impl FnMut(&str),
+    ) -> anyhow::Result<()> {
+        for column in columns {
+            let turn = self.turn(comparison, column.contender, column.load).await?;
+            let (name, pace) = (column.contender.name(), column.load.pace);
+            let figure = turn.orders_per_s;
+            say(&format!("round {round}, {name}, {pace}: {figure:.0} orders/s"));
+            column.turns.push(turn);
+        }
+        Ok(())
+    }
+
+    async fn turn(
+        &self,
+        comparison: &Comparison<'_>,
+        contender: Contender,
+        load: Load,
+    ) -> anyhow::Result<Turn> {
+        let (mode, database, proof) = match contender {
+            Contender::Service => {
+                let target = Target {
+                    url: self.stand.base_url(),
+                    credentials: self.buyer.clone(),
+                    product: self.product.clone(),
+                    proof: Proof::Wire,
+                };
+                return turn(&target, load).await;
+            }
+            Contender::Peer => (Mode::RowLocks, &self.peer_database, Proof::Wire),
+            Contender::Floor => {
+                let rows = Proof::Rows(Box::new(self.floor_database.clone()));
+                (Mode::Floor, &self.floor_database, rows)
+            }
+            Contender::Signature => (Mode::SignatureOnly, &self.floor_database, Proof::Answers),
+        };
+        let process = Process::start(&Start {
+            program: comparison.peer,
+            mode,
+            shape: comparison.variant.shape,
+            pool: comparison.variant.pool,
+            database,
+            credentials: &comparison.directory.join("peer-partner.json"),
+            product: &self.product,
+            stock: comparison.stock,
+        })?;
+        let target = Target {
+            url: process.url().to_owned(),
+            credentials: process.credentials().clone(),
+            product: self.product.clone(),
+            proof,
+        };
+        turn(&target, load).await
+    }
+}

@@ -1,0 +1,133 @@
+//! What is known of an order before the database is asked? Its ids, its lines with prices, its key, its time.
+
+use sha2::{Digest, Sha256};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::answer::Delivered;
+use super::refusal::Refusal;
+use super::request::Wanted;
+
+/// Longest Idempotency-Key. Characters.
+const MAX_KEY: usize = 255;
+
+/// An order on its way to the database.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    pub(super) partner_id: Uuid,
+    pub(super) order_id: Uuid,
+    pub(super) transaction_id: Uuid,
+    /// One a voucher, for whichever vouchers are sold.
+    pub(super) voucher_ids: Vec<Uuid>,
+    pub(super) key: KeyOfOrder,
+    pub(super) wanted: Wanted,
+    pub(super) at: OffsetDateTime,
+}
+
+/// Under which key an order runs, and for what.
+#[derive(Clone, Debug)]
+pub(super) struct KeyOfOrder {
+    /// The first 16 bytes of a hash of partner, endpoint and text: short, and spread evenly.
+    pub(super) hash: Uuid,
+    /// The hash of method, path and body.
+    pub(super) fingerprint: [u8; 32],
+}
+
+impl KeyOfOrder {
+    /// Of `POST` to `path`.
+    ///
+    /// # Errors
+    /// [`Refusal::MissingIdempotencyKey`] without a text that can be a key.
+    pub(super) fn new(
+        partner_id: Uuid,
+        text: Option<&[u8]>,
+        path: &str,
+        body: &[u8],
+    ) -> Result<Self, Refusal> {
+        let text = text
+            .filter(|text| !text.is_empty() && text.len() <= MAX_KEY && text.iter().all(u8::is_ascii_graphic))
+            .ok_or(Refusal::MissingIdempotencyKey)?;
+        let digest: [u8; 32] = Sha256::new()
+            .chain_update(partner_id)
+            .chain_update(b"orders ")
+            .chain_update(text)
+            .finalize()
+            .into();
+        let mut hash = [0; 16];
+        hash.copy_from_slice(&digest[..16]);
+        let fingerprint = Sha256::new()
+            .chain_update(b"POST ")
+            .chain_update(path)
+            .chain_update(b" ")
+            .chain_update(body)
+            .finalize()
+            .into();
+        Ok(Self {
+            hash: Uuid::from_bytes(hash),
+            fingerprint,
+        })
+    }
+}
+
+impl Draft {
+    /// Gives an order its ids.
+    pub(super) fn new(partner_id: Uuid, key: KeyOfOrder, wanted: Wanted, at: OffsetDateTime) -> Self {
+        Self {
+            partner_id,
+            order_id: Uuid::now_v7(),
+            transaction_id: Uuid::now_v7(),
+            voucher_ids: (0..wanted.vouchers()).map(|_| Uuid::now_v7()).collect(),
+            key,
+            wanted,
+            at,
+        }
+    }
+
+    /// The order as it will be answered.
+    pub(super) fn delivered(&self) -> Delivered<'_> {
+        Delivered {
+            order_id: self.order_id,
+            currency: &self.wanted.currency,
+            total: self.wanted.total,
+            reference: self.wanted.reference.as_deref(),
+            metadata: self.wanted.metadata.as_deref(),
+            lines: &self.wanted.lines,
+            at: self.at,
+        }
+    }
+
+    /// The lines as they are kept.
+    pub(super) fn lines(&self) -> String {
+        let Ok(text) = serde_json::to_string(&self.wanted.lines) else {
+            unreachable!("numbers and texts are JSON")
+        };
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_of_one_partner_and_one_request() {
+        let key = |partner: u128, text: &[u8], body: &[u8]| {
+            KeyOfOrder::new(Uuid::from_u128(partner), Some(text), "/api/v1/orders", body).unwrap()
+        };
+        let one = key(1, b"k", b"{}");
+        assert_eq!(key(1, b"k", b"{}").hash, one.hash);
+        assert_ne!(key(2, b"k", b"{}").hash, one.hash);
+        let other_body = key(1, b"k", b"{ }");
+        assert_eq!(other_body.hash, one.hash);
+        assert_ne!(other_body.fingerprint, one.fingerprint);
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        let long = [b'k'; MAX_KEY + 1];
+        for text in [None, Some(&b""[..]), Some(&b"a b"[..]), Some(&long[..])] {
+            let key = KeyOfOrder::new(Uuid::nil(), text, "/api/v1/orders", b"{}");
+            assert_eq!(key.err(), Some(Refusal::MissingIdempotencyKey));
+        }
+    }
+}

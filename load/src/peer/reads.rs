@@ -1,0 +1,101 @@
+//! What does the peer read? An order and the wallets of its partner, from committed rows.
+
+use sqlx::postgres::PgRow;
+use sqlx::{PgPool, Row};
+use uuid::Uuid;
+
+use super::answer::{Delivered, Sold, amount};
+use super::refusal::Refusal;
+use super::request::Line;
+
+/// The order as it was answered.
+///
+/// # Errors
+/// [`Refusal::OrderNotFound`], or [`Refusal::ServiceUnavailable`].
+pub(super) async fn order(pool: &PgPool, partner_id: Uuid, order_id: Uuid) -> Result<String, Refusal> {
+    let row = sqlx::query(
+        "SELECT currency,
+                total,
+                reference,
+                metadata,
+                lines::text AS lines,
+                created_at
+           FROM orders
+          WHERE partner_id = $1
+            AND order_id = $2",
+    )
+    .bind(partner_id)
+    .bind(order_id)
+    .fetch_optional(pool)
+    .await
+    .map_err(|_| Refusal::ServiceUnavailable)?
+    .ok_or(Refusal::OrderNotFound)?;
+    let vouchers = sqlx::query(
+        "SELECT voucher_id,
+                line,
+                expiry
+           FROM allocations
+          WHERE partner_id = $1
+            AND order_id = $2
+          ORDER BY line, expiry, stock_id",
+    )
+    .bind(partner_id)
+    .bind(order_id)
+    .fetch_all(pool)
+    .await
+    .map_err(|_| Refusal::ServiceUnavailable)?;
+    shown(order_id, &row, &vouchers).map_err(|_| Refusal::ServiceUnavailable)
+}
+
+fn shown(order_id: Uuid, row: &PgRow, vouchers: &[PgRow]) -> sqlx::Result<String> {
+    let lines: Vec<Line> =
+        serde_json::from_str(row.try_get("lines")?).map_err(|error| sqlx::Error::Decode(error.into()))?;
+    let sold = |row: &PgRow| {
+        Ok(Sold {
+            voucher_id: row.try_get("voucher_id")?,
+            line: usize::try_from(row.try_get::<i16, _>("line")? - 1).unwrap_or_default(),
+            expiry: row.try_get("expiry")?,
+        })
+    };
+    let order = Delivered {
+        order_id,
+        currency: row.try_get("currency")?,
+        total: row.try_get("total")?,
+        reference: row.try_get("reference")?,
+        metadata: row.try_get("metadata")?,
+        lines: &lines,
+        at: row.try_get("created_at")?,
+    };
+    Ok(order.text(&vouchers.iter().map(sold).collect::<sqlx::Result<Vec<_>>>()?))
+}
+
+/// The list of wallets.
+///
+/// # Errors
+/// [`Refusal::ServiceUnavailable`].
+pub(super) async fn wallets(pool: &PgPool, partner_id: Uuid) -> Result<String, Refusal> {
+    let rows = sqlx::query_as::<_, (String, i64)>(
+        "SELECT currency,
+                balance
+           FROM wallets
+          WHERE partner_id = $1
+          ORDER BY currency",
+    )
+    .bind(partner_id)
+    .fetch_all(pool)
+    .await
+    .map_err(|_| Refusal::ServiceUnavailable)?;
+    let each: Vec<String> = rows
+        .iter()
+        .map(|(currency, balance)| {
+            format!(
+                r#"{{"currency":"{currency}","balance":{},"pending_orders":0.00,"pending_payouts":0.00}}"#,
+                amount(*balance)
+            )
+        })
+        .collect();
+    Ok(format!(
+        r#"{{"data":[{}],"has_more":false,"next_cursor":null}}"#,
+        each.join(",")
+    ))
+}

@@ -1,0 +1,287 @@
+//! What does an order ask for? The body read into lines of known SKUs with prices of ours, or the refusal that it gets.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::refusal::Refusal;
+
+/// Most items of an order.
+const MAX_ITEMS: usize = 100;
+/// Most vouchers of an order.
+const MAX_VOUCHERS: i32 = 1_000;
+/// Longest reference. Characters.
+const MAX_REFERENCE: usize = 128;
+/// Decimals of every currency that the peer sells in.
+const DECIMALS: usize = 2;
+
+/// What is sold under a product id and a denomination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sku {
+    /// Its number in the database.
+    pub sku_id: i32,
+    /// Its settlement currency.
+    pub currency: String,
+}
+
+/// Everything that is sold, read once at the start.
+#[derive(Clone, Debug, Default)]
+pub struct Catalogue(HashMap<String, HashMap<i64, Sku>>);
+
+impl Catalogue {
+    /// Enters a SKU; the denomination is in minor units.
+    pub fn enter(&mut self, product_id: String, denomination: i64, sku: Sku) {
+        self.0.entry(product_id).or_default().insert(denomination, sku);
+    }
+
+    fn find(&self, product_id: &str, denomination: i64) -> Result<&Sku, Refusal> {
+        let denominations = self
+            .0
+            .get(product_id)
+            .ok_or_else(|| Refusal::ProductNotFound(product_id.to_owned()))?;
+        denominations
+            .get(&denomination)
+            .ok_or_else(|| Refusal::DenominationNotAllowed(product_id.to_owned()))
+    }
+}
+
+/// One item of an order, also as the database keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// The SKU's number.
+    pub sku_id: i32,
+    /// The product.
+    pub product_id: String,
+    /// In minor units.
+    pub denomination: i64,
+    /// How many vouchers.
+    pub quantity: i32,
+}
+
+/// An order as it was asked for, priced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Sorted by SKU, so that orders that wait for each other's vouchers wait in one direction.
+    pub lines: Vec<Line>,
+    /// Of all lines.
+    pub currency: String,
+    /// In minor units.
+    pub total: i64,
+    /// The partner's own name for it.
+    pub reference: Option<String>,
+    /// A JSON object, as the partner spelled it.
+    pub metadata: Option<String>,
+}
+
+impl Wanted {
+    /// How many vouchers it wants.
+    #[must_use]
+    pub fn vouchers(&self) -> usize {
+        let each = |line: &Line| usize::try_from(line.quantity).unwrap_or_default();
+        self.lines.iter().map(each).sum()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OrderRequest<'a> {
+    #[serde(borrow)]
+    items: Vec<Item<'a>>,
+    currency: Option<String>,
+    reference: Option<String>,
+    metadata: Option<&'a RawValue>,
+    #[serde(rename = "fulfilment")]
+    _fulfilment: Option<Fulfilment>,
+}
+
+/// The peer buys from no vendor: both mean the same to it.
+#[derive(Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum Fulfilment {
+    Auto,
+    CacheOnly,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Item<'a> {
+    product_id: String,
+    #[serde(borrow)]
+    denomination: &'a RawValue,
+    quantity: i32,
+}
+
+/// Reads and prices an order.
+///
+/// # Errors
+/// [`Refusal`], by the first thing that is wrong.
+pub fn read(body: &[u8], catalogue: &Catalogue) -> Result<Wanted, Refusal> {
+    let request: OrderRequest<'_> = serde_json::from_slice(body).map_err(|error| match error.classify() {
+        serde_json::error::Category::Data => Refusal::ValidationFailed(error.to_string()),
+        _ => Refusal::MalformedRequest,
+    })?;
+    check_sizes(&request)?;
+    let mut lines = Vec::with_capacity(request.items.len());
+    let mut currency = request.currency;
+    let mut total = 0_i64;
+    for item in request.items {
+        let denomination = minor_units(item.denomination.get())?;
+        let sku = catalogue.find(&item.product_id, denomination)?;
+        if *currency.get_or_insert_with(|| sku.currency.clone()) != sku.currency {
+            return Err(Refusal::CurrencyMismatch);
+        }
+        total = denomination
+            .checked_mul(i64::from(item.quantity))
+            .and_then(|price| total.checked_add(price))
+            .ok_or_else(|| Refusal::ValidationFailed("the total is too large".to_owned()))?;
+        lines.push(Line {
+            sku_id: sku.sku_id,
+            product_id: item.product_id,
+            denomination,
+            quantity: item.quantity,
+        });
+    }
+    lines.sort_by_key(|line| line.sku_id);
+    Ok(Wanted {
+        lines,
+        currency: currency.unwrap_or_default(),
+        total,
+        reference: request.reference,
+        metadata: request.metadata.map(|object| object.get().to_owned()),
+    })
+}
+
+fn check_sizes(request: &OrderRequest<'_>) -> Result<(), Refusal> {
+    let quantities = request.items.iter().map(|item| item.quantity);
+    let each_fits = quantities
+        .clone()
+        .all(|quantity| (1..=MAX_VOUCHERS).contains(&quantity));
+    let wrong = if request.items.is_empty() || request.items.len() > MAX_ITEMS {
+        Some("items: 1 to 100")
+    } else if !each_fits || quantities.sum::<i32>() > MAX_VOUCHERS {
+        Some("quantity: 1 to 1,000 in all")
+    } else if request
+        .reference
+        .as_ref()
+        .is_some_and(|text| text.chars().count() > MAX_REFERENCE)
+    {
+        Some("reference: at most 128 characters")
+    } else if request
+        .metadata
+        .is_some_and(|metadata| !metadata.get().starts_with('{'))
+    {
+        Some("metadata: an object")
+    } else {
+        None
+    };
+    wrong.map_or(Ok(()), |text| Err(Refusal::ValidationFailed(text.to_owned())))
+}
+
+/// Reads `25`, `25.5` or `"25.50"` as 2,500 or 2,550.
+///
+/// # Errors
+/// [`Refusal::ValidationFailed`] for anything but a positive amount of at most two decimals.
+pub fn minor_units(json: &str) -> Result<i64, Refusal> {
+    let refused = || Refusal::ValidationFailed("denomination: an amount of at most two decimals".to_owned());
+    let digits = json
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .unwrap_or(json);
+    let (whole, decimals) = digits.split_once('.').unwrap_or((digits, "0"));
+    let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !plain(whole) || !plain(decimals) || decimals.len() > DECIMALS {
+        return Err(refused());
+    }
+    format!("{whole}{decimals:0<DECIMALS$}")
+        .parse()
+        .ok()
+        .filter(|amount| *amount > 0)
+        .ok_or_else(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn catalogue() -> Catalogue {
+        let mut catalogue = Catalogue::default();
+        for (sku_id, product, denomination, currency) in [
+            (2, "a", 2_500, "USD"),
+            (1, "b", 1_050, "USD"),
+            (3, "c", 2_500, "EUR"),
+        ] {
+            let currency = currency.to_owned();
+            catalogue.enter(product.to_owned(), denomination, Sku { sku_id, currency });
+        }
+        catalogue
+    }
+
+    #[test]
+    fn an_order_is_priced_and_sorted() {
+        let body = br#"{"items":[{"product_id":"a","denomination":25,"quantity":2},
+            {"product_id":"b","denomination":"10.50","quantity":1}],"reference":"r","metadata":{"k": 1}}"#;
+        let wanted = read(body, &catalogue()).unwrap();
+        let lines: Vec<_> = wanted
+            .lines
+            .iter()
+            .map(|line| (line.sku_id, line.quantity))
+            .collect();
+        assert_eq!(lines, [(1, 1), (2, 2)]);
+        assert_eq!(
+            (wanted.total, wanted.currency.as_str(), wanted.vouchers()),
+            (6_050, "USD", 3)
+        );
+        assert_eq!(wanted.metadata.as_deref(), Some(r#"{"k": 1}"#));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let item = |product: &str, denomination: &str, quantity: i32| {
+            format!(r#"{{"product_id":"{product}","denomination":{denomination},"quantity":{quantity}}}"#)
+        };
+        let order = |items: &[String]| format!(r#"{{"items":[{}]}}"#, items.join(","));
+        let code = |body: &str| {
+            let refusal = read(body.as_bytes(), &catalogue()).unwrap_err();
+            crate::wire::error_code(&refusal.body()).unwrap()
+        };
+        let table = [
+            ("{".to_owned(), "MALFORMED_REQUEST"),
+            ("{}".to_owned(), "VALIDATION_FAILED"),
+            (r#"{"items":[],"x":1}"#.to_owned(), "VALIDATION_FAILED"),
+            (order(&[]), "VALIDATION_FAILED"),
+            (order(&[item("a", "25", 0)]), "VALIDATION_FAILED"),
+            (order(&[item("a", "25", 1_001)]), "VALIDATION_FAILED"),
+            (order(&[item("a", "25.001", 1)]), "VALIDATION_FAILED"),
+            (order(&[item("a", "-25", 1)]), "VALIDATION_FAILED"),
+            (order(&[item("z", "25", 1)]), "PRODUCT_NOT_FOUND"),
+            (order(&[item("a", "26", 1)]), "DENOMINATION_NOT_ALLOWED"),
+            (
+                order(&[item("a", "25", 1), item("c", "25", 1)]),
+                "CURRENCY_MISMATCH",
+            ),
+        ];
+        for (body, expected) in table {
+            assert_eq!(code(&body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn amounts_are_minor_units() {
+        for (text, expected) in [("25", 2_500), ("25.5", 2_550), ("\"0.05\"", 5), ("25.00", 2_500)] {
+            assert_eq!(minor_units(text), Ok(expected), "{text}");
+        }
+        for text in [
+            "0",
+            "0.00",
+            "1e3",
+            "25.",
+            ".5",
+            "",
+            "1.234",
+            "99999999999999999999",
+        ] {
+            assert!(minor_units(text).is_err(), "{text}");
+        }
+    }
+}

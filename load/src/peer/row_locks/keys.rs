@@ -1,0 +1,81 @@
+//! What is kept under a key? The answer of whoever came first, for 24 hours by the database's clock.
+
+use sqlx::PgPool;
+
+use crate::peer::draft::KeyOfOrder;
+use crate::peer::refusal::{Kept, Refusal};
+
+/// Keeps a refusal, unless something else is kept already; gives what is kept.
+///
+/// # Errors
+/// [`Refusal::ServiceUnavailable`] if nothing could be kept, [`Refusal::IdempotencyKeyReused`].
+pub(super) async fn keep(pool: &PgPool, key: &KeyOfOrder, refusal: &Refusal) -> Result<Kept, Refusal> {
+    let (status, body) = (refusal.status().as_u16(), refusal.body());
+    let kept_now = sqlx::query(
+        "INSERT INTO idempotency_keys AS k (key, fingerprint, status, body, expires_at)
+         VALUES ($1, $2, $3, $4, now() + interval '24 hours')
+         ON CONFLICT (key) DO UPDATE
+            SET fingerprint = EXCLUDED.fingerprint,
+                status = EXCLUDED.status,
+                body = EXCLUDED.body,
+                expires_at = EXCLUDED.expires_at
+          WHERE k.expires_at <= now()",
+    )
+    .bind(key.hash)
+    .bind(&key.fingerprint[..])
+    .bind(i16::try_from(status).unwrap_or_default())
+    .bind(&body)
+    .execute(pool)
+    .await
+    .map_err(|_| Refusal::ServiceUnavailable)?;
+    if kept_now.rows_affected() == 0 {
+        return kept(pool, key).await;
+    }
+    Ok(Kept {
+        status,
+        body,
+        replayed: false,
+    })
+}
+
+/// Reads what is kept.
+///
+/// # Errors
+/// [`Refusal::ServiceUnavailable`] if nothing is there after all, [`Refusal::IdempotencyKeyReused`].
+pub(super) async fn kept(pool: &PgPool, key: &KeyOfOrder) -> Result<Kept, Refusal> {
+    let (fingerprint, status, body) = sqlx::query_as::<_, (Vec<u8>, i16, Vec<u8>)>(
+        "SELECT fingerprint,
+                status,
+                body
+           FROM idempotency_keys
+          WHERE key = $1
+            AND expires_at > now()",
+    )
+    .bind(key.hash)
+    .fetch_optional(pool)
+    .await
+    .ok()
+    .flatten()
+    .ok_or(Refusal::ServiceUnavailable)?;
+    replay(key, &fingerprint, status, body)
+}
+
+/// What was kept, for the request that it answers.
+///
+/// # Errors
+/// [`Refusal::IdempotencyKeyReused`] if it answers another request.
+pub(super) fn replay(
+    key: &KeyOfOrder,
+    fingerprint: &[u8],
+    status: i16,
+    body: Vec<u8>,
+) -> Result<Kept, Refusal> {
+    if fingerprint != key.fingerprint {
+        return Err(Refusal::IdempotencyKeyReused);
+    }
+    Ok(Kept {
+        status: u16::try_from(status).unwrap_or_default(),
+        body,
+        replayed: true,
+    })
+}

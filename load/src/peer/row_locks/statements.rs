@@ -1,0 +1,221 @@
+//! How is an order sold by several statements? Vouchers first, the wallet last: everybody wants the wallet's row, so it is
+//! held for two round trips and the commit, and not for all nine.
+
+use sqlx::{PgPool, Postgres, Row, Transaction};
+use time::Date;
+
+use super::{Held, Unsold};
+use crate::peer::answer::Sold;
+use crate::peer::draft::Draft;
+use crate::peer::refusal::Kept;
+use crate::peer::request::Line;
+
+const PICK: &str = "UPDATE vouchers
+    SET order_id = $1
+  WHERE stock_id = ANY (ARRAY(
+            SELECT v.stock_id
+              FROM vouchers AS v
+             WHERE v.sku_id = $2
+               AND v.order_id IS NULL
+             ORDER BY v.expiry, v.stock_id
+             LIMIT $3
+               FOR UPDATE SKIP LOCKED))
+ RETURNING stock_id, expiry";
+
+const PICK_WAITING: &str = "UPDATE vouchers
+    SET order_id = $1
+  WHERE stock_id = ANY (ARRAY(
+            SELECT v.stock_id
+              FROM vouchers AS v
+             WHERE v.sku_id = $2
+               AND v.order_id IS NULL
+             ORDER BY v.expiry, v.stock_id
+             LIMIT $3
+               FOR UPDATE))
+ RETURNING stock_id, expiry";
+
+/// Vouchers that were sold: what is answered of each, and its row of stock.
+type Picked = (Vec<Sold>, Vec<i64>);
+
+/// One transaction.
+///
+/// # Errors
+/// [`Unsold`], and nothing is written.
+pub(super) async fn sell(pool: &PgPool, draft: &Draft, held: Held) -> Result<Kept, Unsold> {
+    let mut transaction = pool.begin().await?;
+    let (sold, stock) = pick(&mut transaction, draft, held).await?;
+    allocate(&mut transaction, draft, &sold, &stock).await?;
+    enter_order(&mut transaction, draft).await?;
+    let order = draft.delivered();
+    tell(&mut transaction, draft, &order.event(&sold)).await?;
+    let body = order.text(&sold).into_bytes();
+    keep(&mut transaction, draft, &body).await?;
+    debit(&mut transaction, draft).await?;
+    transaction.commit().await?;
+    Ok(Kept {
+        status: 201,
+        body,
+        replayed: false,
+    })
+}
+
+async fn pick(
+    transaction: &mut Transaction<'_, Postgres>,
+    draft: &Draft,
+    held: Held,
+) -> Result<Picked, Unsold> {
+    let (mut sold, mut stock) = (Vec::new(), Vec::new());
+    let mut ids = draft.voucher_ids.iter().copied();
+    for (index, line) in draft.wanted.lines.iter().enumerate() {
+        let picked = pick_line(transaction, draft, line, held).await?;
+        if picked.len() < usize::try_from(line.quantity).unwrap_or_default() {
+            return Err(Unsold::Stock(index));
+        }
+        for ((expiry, stock_id), voucher_id) in picked.into_iter().zip(ids.by_ref()) {
+            sold.push(Sold {
+                voucher_id,
+                line: index,
+                expiry,
+            });
+            stock.push(stock_id);
+        }
+    }
+    Ok((sold, stock))
+}
+
+/// The vouchers of one line, those that expire first in front.
+async fn pick_line(
+    transaction: &mut Transaction<'_, Postgres>,
+    draft: &Draft,
+    line: &Line,
+    held: Held,
+) -> sqlx::Result<Vec<(Date, i64)>> {
+    let pick = match held {
+        Held::PassedOver => PICK,
+        Held::WaitedFor => PICK_WAITING,
+    };
+    let rows = sqlx::query(pick)
+        .bind(draft.order_id)
+        .bind(line.sku_id)
+        .bind(i64::from(line.quantity))
+        .fetch_all(&mut **transaction)
+        .await?;
+    let each = |row: sqlx::postgres::PgRow| Ok((row.try_get("expiry")?, row.try_get("stock_id")?));
+    let mut picked = rows.into_iter().map(each).collect::<sqlx::Result<Vec<_>>>()?;
+    picked.sort_unstable();
+    Ok(picked)
+}
+
+async fn allocate(
+    transaction: &mut Transaction<'_, Postgres>,
+    draft: &Draft,
+    sold: &[Sold],
+    stock: &[i64],
+) -> sqlx::Result<()> {
+    let vouchers: Vec<_> = sold.iter().map(|sold| sold.voucher_id).collect();
+    let lines: Vec<_> = sold
+        .iter()
+        .map(|sold| i16::try_from(sold.line + 1).unwrap_or(i16::MAX))
+        .collect();
+    let expiries: Vec<_> = sold.iter().map(|sold| sold.expiry).collect();
+    sqlx::query(
+        "INSERT INTO allocations (stock_id, voucher_id, partner_id, order_id, line, expiry)
+         SELECT a.stock_id, a.voucher_id, $1, $2, a.line, a.expiry
+           FROM unnest($3::bigint[], $4::uuid[], $5::smallint[], $6::date[])
+                AS a (stock_id, voucher_id, line, expiry)",
+    )
+    .bind(draft.partner_id)
+    .bind(draft.order_id)
+    .bind(stock)
+    .bind(vouchers)
+    .bind(lines)
+    .bind(expiries)
+    .execute(&mut **transaction)
+    .await
+    .map(drop)
+}
+
+async fn enter_order(transaction: &mut Transaction<'_, Postgres>, draft: &Draft) -> sqlx::Result<()> {
+    sqlx::query(
+        "INSERT INTO orders (
+             partner_id, order_id, status, currency, total, reference, metadata, lines, created_at)
+         VALUES ($1, $2, 'DELIVERED', $3, $4, $5, $6, $7::text::jsonb, $8)",
+    )
+    .bind(draft.partner_id)
+    .bind(draft.order_id)
+    .bind(&draft.wanted.currency)
+    .bind(draft.wanted.total)
+    .bind(&draft.wanted.reference)
+    .bind(&draft.wanted.metadata)
+    .bind(draft.lines())
+    .bind(draft.at)
+    .execute(&mut **transaction)
+    .await
+    .map(drop)
+}
+
+async fn tell(transaction: &mut Transaction<'_, Postgres>, draft: &Draft, event: &str) -> sqlx::Result<()> {
+    sqlx::query("INSERT INTO events (partner_id, order_id, body, created_at) VALUES ($1, $2, $3, $4)")
+        .bind(draft.partner_id)
+        .bind(draft.order_id)
+        .bind(event)
+        .bind(draft.at)
+        .execute(&mut **transaction)
+        .await
+        .map(drop)
+}
+
+/// Waits where another transaction has the key and is not over.
+async fn keep(transaction: &mut Transaction<'_, Postgres>, draft: &Draft, body: &[u8]) -> Result<(), Unsold> {
+    let kept = sqlx::query(
+        "INSERT INTO idempotency_keys AS k (key, fingerprint, status, body, expires_at)
+         VALUES ($1, $2, 201, $3, now() + interval '24 hours')
+         ON CONFLICT (key) DO UPDATE
+            SET fingerprint = EXCLUDED.fingerprint,
+                status = EXCLUDED.status,
+                body = EXCLUDED.body,
+                expires_at = EXCLUDED.expires_at
+          WHERE k.expires_at <= now()",
+    )
+    .bind(draft.key.hash)
+    .bind(&draft.key.fingerprint[..])
+    .bind(body)
+    .execute(&mut **transaction)
+    .await?;
+    if kept.rows_affected() == 0 {
+        return Err(Unsold::KeyTaken);
+    }
+    Ok(())
+}
+
+/// Wallet and ledger in one statement: a round trip less under the lock that everybody waits for.
+async fn debit(transaction: &mut Transaction<'_, Postgres>, draft: &Draft) -> Result<(), Unsold> {
+    let entered = sqlx::query(
+        "WITH debited AS (
+             UPDATE wallets
+                SET balance = balance - $3,
+                    sequence = sequence + 1,
+                    updated_at = $6
+              WHERE partner_id = $1
+                AND currency = $2
+                AND balance >= $3
+             RETURNING balance, sequence
+         )
+         INSERT INTO ledger (
+             partner_id, transaction_id, currency, sequence, kind, amount, balance_after, order_id, created_at)
+         SELECT $1, $4, $2, d.sequence, 'DEBIT', -$3, d.balance, $5, $6
+           FROM debited AS d",
+    )
+    .bind(draft.partner_id)
+    .bind(&draft.wanted.currency)
+    .bind(draft.wanted.total)
+    .bind(draft.transaction_id)
+    .bind(draft.order_id)
+    .bind(draft.at)
+    .execute(&mut **transaction)
+    .await?;
+    if entered.rows_affected() == 0 {
+        return Err(Unsold::Funds);
+    }
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! What stands in the peer's database before a run? The tables of its mode, a partner with money, and stock.
+//!
+//! Rule: a database that has tables is taken as it is, so that a run can go on where the last one ended.
+
+use sha2::{Digest, Sha256};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
+use uuid::Uuid;
+
+use super::Mode;
+use super::request::{Catalogue, Sku};
+use super::signature::Register;
+
+const SCHEMA: &str = include_str!("sql/schema.sql");
+const PLACE_ORDER: &str = include_str!("sql/place_order.sql");
+const FLOOR_SCHEMA: &str = include_str!("sql/floor_schema.sql");
+
+/// Days that vouchers may still be valid for: neighbours in stock expire on different days, as an import's do.
+const EXPIRY_DAYS: i32 = 30;
+
+/// What is put on sale.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForSale {
+    /// The product.
+    pub product_id: String,
+    /// In minor units.
+    pub denomination: i64,
+    /// How many vouchers are added.
+    pub vouchers: i64,
+}
+
+/// The partner that buys, with its money in USD.
+/// No `Debug`: it holds a secret.
+#[derive(Clone)]
+pub struct Buyer {
+    /// Its API key.
+    pub api_key: String,
+    /// Its API secret.
+    pub api_secret: String,
+    /// What its wallet holds at the start, in minor units.
+    pub balance: i64,
+}
+
+/// What a peer reads once at its start.
+#[derive(Clone, Default)]
+pub struct Known {
+    /// Who may call.
+    pub register: Register,
+    /// What is sold.
+    pub catalogue: Catalogue,
+}
+
+/// Makes the tables of a mode, if there are none yet. Says whether it did.
+///
+/// # Errors
+/// When the database refuses.
+pub async fn make(options: &PgConnectOptions, mode: Mode) -> sqlx::Result<bool> {
+    let mut connection = PgConnection::connect_with(options).await?;
+    let there: bool = sqlx::query_scalar("SELECT to_regclass('orders') IS NOT NULL")
+        .fetch_one(&mut connection)
+        .await?;
+    if there || mode == Mode::SignatureOnly {
+        return Ok(false);
+    }
+    let parts: &[&'static str] = match mode {
+        Mode::RowLocks => &[SCHEMA, PLACE_ORDER],
+        Mode::Floor | Mode::SignatureOnly => &[FLOOR_SCHEMA],
+    };
+    for part in parts {
+        connection.execute(*part).await?;
+    }
+    Ok(true)
+}
+
+/// Adds a partner with a full wallet; returns its id.
+///
+/// # Errors
+/// When the database refuses, as it does for an API key that is there already.
+pub async fn enter_buyer(connection: &mut PgConnection, buyer: &Buyer) -> sqlx::Result<Uuid> {
+    let partner_id = Uuid::now_v7();
+    sqlx::query("INSERT INTO partners (partner_id, name) VALUES ($1, 'load')")
+        .bind(partner_id)
+        .execute(&mut *connection)
+        .await?;
+    sqlx::query("INSERT INTO credentials (key_hash, secret_hash, partner_id) VALUES ($1, $2, $3)")
+        .bind(&Sha256::digest(&buyer.api_key)[..])
+        .bind(&Sha256::digest(&buyer.api_secret)[..])
+        .bind(partner_id)
+        .execute(&mut *connection)
+        .await?;
+    sqlx::query(
+        "WITH filled AS (
+             INSERT INTO wallets (partner_id, currency, balance, sequence)
+             VALUES ($1, 'USD', $2, 1)
+         )
+         INSERT INTO ledger (
+             partner_id, transaction_id, currency, sequence, kind, amount, balance_after, created_at)
+         VALUES ($1, $3, 'USD', 1, 'TOP_UP', $2, $2, now())",
+    )
+    .bind(partner_id)
+    .bind(buyer.balance)
+    .bind(Uuid::now_v7())
+    .execute(connection)
+    .await?;
+    Ok(partner_id)
+}
+
+/// Adds vouchers of one SKU, each with a code that is visibly fake, and lets the planner count them.
+///
+/// # Errors
+/// When the database refuses.
+pub async fn import(connection: &mut PgConnection, for_sale: &ForSale) -> sqlx::Result<()> {
+    let sku_id: i32 = sqlx::query_scalar(
+        "INSERT INTO skus (product_id, denomination, currency)
+         VALUES ($1, $2, 'USD')
+         ON CONFLICT (product_id, denomination) DO UPDATE
+            SET currency = EXCLUDED.currency
+         RETURNING sku_id",
+    )
+    .bind(&for_sale.product_id)
+    .bind(for_sale.denomination)
+    .fetch_one(&mut *connection)
+    .await?;
+    sqlx::query(
+        "WITH numbered AS MATERIALIZED (
+             SELECT nextval('stock_ids') AS number
+               FROM generate_series(1, $2)
+         ), coded AS (
+             INSERT INTO codes (code_id, nonce, ciphertext)
+             SELECT n.number, '\\x000000000000000000000000', convert_to('FAKE-' || lpad(n.number::text, 27, '0'), 'UTF8')
+               FROM numbered AS n
+         )
+         INSERT INTO vouchers (stock_id, sku_id, code_id, expiry)
+         SELECT n.number, $1, n.number, current_date + 365 + (n.number % $3)::integer
+           FROM numbered AS n",
+    )
+    .bind(sku_id)
+    .bind(for_sale.vouchers)
+    .bind(EXPIRY_DAYS)
+    .execute(&mut *connection)
+    .await?;
+    connection.execute("ANALYZE vouchers").await.map(drop)
+}
+
+/// Reads who may call and what is sold.
+///
+/// # Errors
+/// When the database refuses.
+pub async fn known(connection: &mut PgConnection) -> sqlx::Result<Known> {
+    let mut known = Known::default();
+    let credentials = sqlx::query("SELECT key_hash, secret_hash, partner_id FROM credentials")
+        .fetch_all(&mut *connection)
+        .await?;
+    for row in credentials {
+        let hash = |name| -> sqlx::Result<[u8; 32]> {
+            let bytes: Vec<u8> = row.try_get(name)?;
+            bytes
+                .try_into()
+                .map_err(|_| sqlx::Error::Decode("a hash has 32 bytes".into()))
+        };
+        known.register.enter(
+            hash("key_hash")?,
+            hash("secret_hash")?,
+            row.try_get("partner_id")?,
+        );
+    }
+    let skus = sqlx::query("SELECT sku_id, product_id, denomination, currency FROM skus")
+        .fetch_all(connection)
+        .await?;
+    for row in skus {
+        let sku = Sku {
+            sku_id: row.try_get("sku_id")?,
+            currency: row.try_get("currency")?,
+        };
+        known
+            .catalogue
+            .enter(row.try_get("product_id")?, row.try_get("denomination")?, sku);
+    }
+    Ok(known)
+}
+
+/// Makes an empty database on the server of these options, and says how it is reached. One of that name goes first.
+///
+/// # Errors
+/// When the server refuses.
+///
+/// # Panics
+/// If the name is more than letters, digits and underscores: it cannot be bound, and a name is chosen by code.
+pub async fn make_database(server: &PgConnectOptions, name: &str) -> sqlx::Result<PgConnectOptions> {
+    let plain = name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    assert!(
+        plain,
+        "a database's name is letters, digits and underscores, not `{name}`"
+    );
+    let mut connection = PgConnection::connect_with(server).await?;
+    for statement in [
+        format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
+        format!("CREATE DATABASE {name}"),
+    ] {
+        connection.execute(AssertSqlSafe(statement)).await?;
+    }
+    Ok(server.clone().database(name))
+}

@@ -1,0 +1,344 @@
+//! Does the peer keep what it promises? Its program, over its wire, on a Postgres of its own: in both shapes it sells what
+//! it has once, to whoever can pay, and says why not otherwise.
+
+use std::path::Path;
+use std::process::Command;
+
+use futures_util::future::join_all;
+use hyper::{HeaderMap, Method};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection, PgConnection};
+use vouchsafe_load::client::Answer;
+use vouchsafe_load::partner::{IDEMPOTENCY_KEY, PartnerClient, unix_seconds};
+use vouchsafe_load::peer::postgres::{Durability, Server};
+use vouchsafe_load::peer::process::{Process, Start};
+use vouchsafe_load::peer::schema::make_database;
+use vouchsafe_load::peer::{Mode, Shape};
+use vouchsafe_load::signer::Credentials;
+use vouchsafe_load::wire::{ListView, OrderView, WalletView};
+
+const ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
+const SHAPES: [Shape; 2] = [Shape::Statements, Shape::Function];
+
+/// A peer on a database of its own.
+struct Peer {
+    process: Process,
+    database: PgConnectOptions,
+}
+
+impl Peer {
+    async fn start(server: &Server, mode: Mode, shape: Shape, stock: u64) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let name = format!("{}_{stock}_{}", mode.name(), shape.name()).replace('-', "_");
+        let database = make_database(&server.options(), &name).await.unwrap();
+        let process = Process::start(&Start {
+            program: Path::new(env!("CARGO_BIN_EXE_peer")),
+            mode,
+            shape,
+            pool: 4,
+            database: &database,
+            credentials: &directory.path().join("partner.json"),
+            product: "sbx-instant",
+            stock,
+        });
+        let process = process.unwrap();
+        Self { process, database }
+    }
+
+    fn partner(&self) -> PartnerClient {
+        PartnerClient::new(self.process.url(), self.process.credentials().clone()).unwrap()
+    }
+
+    async fn sql(&self, statement: &'static str) {
+        let mut connection = PgConnection::connect_with(&self.database).await.unwrap();
+        sqlx::query(statement).execute(&mut connection).await.unwrap();
+    }
+
+    async fn count(&self, statement: &'static str) -> i64 {
+        let mut connection = PgConnection::connect_with(&self.database).await.unwrap();
+        sqlx::query_scalar(statement)
+            .fetch_one(&mut connection)
+            .await
+            .unwrap()
+    }
+}
+
+fn code(answer: &Answer) -> (u16, String) {
+    (answer.status.as_u16(), answer.error_code().unwrap_or_default())
+}
+
+fn refused(status: u16, code: &str) -> (u16, String) {
+    (status, code.to_owned())
+}
+
+async fn balance(partner: &mut PartnerClient) -> String {
+    let answer = partner.get("/wallets").await.unwrap();
+    let list: ListView<WalletView<'_>> = answer.json().unwrap();
+    list.data[0].balance.get().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_is_sold_read_back_and_replayed() {
+    let server = Server::start(Durability::ForTests).await.unwrap();
+    for shape in SHAPES {
+        let peer = Peer::start(&server, Mode::RowLocks, shape, 5).await;
+        let mut partner = peer.partner();
+        let before = balance(&mut partner).await;
+        let several = ORDER.replace(r#""quantity":1"#, r#""quantity":3"#);
+        let sold = partner.order("k", several.clone()).await.unwrap();
+        assert_eq!(
+            sold.status,
+            201,
+            "{shape:?} {}",
+            String::from_utf8_lossy(&sold.body)
+        );
+        let order = OrderView::parse(&sold.body).unwrap();
+        assert_eq!((order.status, order.total_amount.get()), ("DELIVERED", "75.00"));
+        assert_eq!(order.vouchers.len(), 3);
+
+        let path = format!("/orders/{}", order.order_id);
+        assert_eq!(partner.get(&path).await.unwrap().body, sold.body, "{shape:?}");
+
+        let again = partner.order("k", several).await.unwrap();
+        assert_eq!((again.status, &again.body), (sold.status, &sold.body));
+        assert_eq!(again.header("idempotent-replayed"), Some("true"));
+        let other = partner.order("k", ORDER).await.unwrap();
+        assert_eq!(code(&other), refused(422, "IDEMPOTENCY_KEY_REUSED"));
+
+        let cents = |text: &str| text.replace('.', "").parse::<i64>().unwrap();
+        assert_eq!(cents(&before) - cents(&balance(&mut partner).await), 7_500);
+        assert_eq!(peer.count("SELECT count(*) FROM orders").await, 1);
+        assert_eq!(peer.count("SELECT count(*) FROM events").await, 1);
+        assert_eq!(
+            peer.count("SELECT count(*) FROM vouchers WHERE order_id IS NULL")
+                .await,
+            2
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_is_kept_and_takes_nothing() {
+    let server = Server::start(Durability::ForTests).await.unwrap();
+    for shape in SHAPES {
+        let peer = Peer::start(&server, Mode::RowLocks, shape, 2).await;
+        let mut partner = peer.partner();
+        let three = ORDER.replace(r#""quantity":1"#, r#""quantity":3"#);
+        let short = partner.order("stock", three.clone()).await.unwrap();
+        assert_eq!(code(&short), refused(409, "INSUFFICIENT_INVENTORY"), "{shape:?}");
+        assert!(String::from_utf8_lossy(&short.body).contains("sbx-instant"));
+
+        peer.sql("UPDATE wallets SET balance = 2499").await;
+        let poor = partner.order("funds", ORDER).await.unwrap();
+        assert_eq!(code(&poor), refused(402, "INSUFFICIENT_FUNDS"), "{shape:?}");
+        assert_eq!(
+            peer.count("SELECT count(*) FROM vouchers WHERE order_id IS NULL")
+                .await,
+            2
+        );
+        assert_eq!(peer.count("SELECT count(*) FROM orders").await, 0);
+
+        peer.sql("UPDATE wallets SET balance = 100000").await;
+        let kept = partner.order("funds", ORDER).await.unwrap();
+        assert_eq!((code(&kept), &kept.body), (code(&poor), &poor.body));
+        assert_eq!(kept.header("idempotent-replayed"), Some("true"));
+        assert_eq!(partner.order("stock", three).await.unwrap().body, short.body);
+        assert_eq!(partner.order("new", ORDER).await.unwrap().status, 201);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_voucher_is_sold_once_and_a_key_runs_once() {
+    let server = Server::start(Durability::ForTests).await.unwrap();
+    for shape in SHAPES {
+        let peer = Peer::start(&server, Mode::RowLocks, shape, 2).await;
+        let same = (0..8).map(|_| order(&peer, "same".to_owned()));
+        let same = join_all(same).await;
+        assert!(
+            same.iter()
+                .all(|answer| answer.body == same[0].body && answer.status == 201),
+            "{shape:?}"
+        );
+        assert_eq!(peer.count("SELECT count(*) FROM orders").await, 1);
+
+        let each = join_all((0..12).map(|number| order(&peer, number.to_string()))).await;
+        let mut codes: Vec<_> = each.iter().map(code).collect();
+        codes.sort_unstable();
+        assert_eq!(codes[0], refused(201, ""), "{shape:?}");
+        assert!(
+            codes[1..]
+                .iter()
+                .all(|code| *code == refused(409, "INSUFFICIENT_INVENTORY")),
+            "{codes:?}"
+        );
+        assert_eq!(peer.count("SELECT count(*) FROM allocations").await, 2);
+        assert_eq!(
+            peer.count("SELECT sum(amount)::bigint - (SELECT balance FROM wallets) FROM ledger")
+                .await,
+            0
+        );
+    }
+}
+
+async fn order(peer: &Peer, key: String) -> Answer {
+    peer.partner().order(&key, ORDER).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_signed_as_it_must_be_is_refused() {
+    let server = Server::start(Durability::ForTests).await.unwrap();
+    let peer = Peer::start(&server, Mode::RowLocks, Shape::Function, 1).await;
+    let mut partner = peer.partner();
+    let now = unix_seconds();
+    let signed = |path: &str, body: &str, at: u64| {
+        let mut headers = HeaderMap::new();
+        peer.process
+            .credentials()
+            .sign("POST", path, body.as_bytes(), at)
+            .apply(&mut headers);
+        headers.insert(IDEMPOTENCY_KEY, "k".parse().unwrap());
+        headers
+    };
+    let (path, query) = ("/api/v1/orders", "/api/v1/orders?a=1");
+    let mut unkeyed = signed(path, ORDER, now);
+    unkeyed.remove(IDEMPOTENCY_KEY);
+    let mut doubled = signed(path, ORDER, now);
+    doubled.append("x-api-key", "again".parse().unwrap());
+    let mut packed = signed(path, ORDER, now);
+    packed.insert("content-encoding", "gzip".parse().unwrap());
+    let table = [
+        (path, signed(path, "{}", now), refused(401, "INVALID_SIGNATURE")),
+        (
+            path,
+            signed(path, ORDER, now - 400),
+            refused(401, "TIMESTAMP_OUT_OF_RANGE"),
+        ),
+        (path, doubled, refused(401, "INVALID_CREDENTIALS")),
+        (path, unkeyed, refused(400, "MISSING_IDEMPOTENCY_KEY")),
+        (path, packed, refused(415, "UNSUPPORTED_MEDIA_TYPE")),
+        (query, signed(path, ORDER, now), refused(400, "UNEXPECTED_QUERY")),
+        (
+            "/api/v1/payouts",
+            signed(path, ORDER, now),
+            refused(404, "ROUTE_NOT_FOUND"),
+        ),
+    ];
+    for (path, headers, expected) in table {
+        let answer = partner.raw(Method::POST, path, headers, ORDER).await.unwrap();
+        assert_eq!(code(&answer), expected);
+    }
+    let stranger = Credentials::new("vs_sandbox_other", "secret").unwrap();
+    let mut stranger = PartnerClient::new(peer.process.url(), stranger).unwrap();
+    assert_eq!(
+        code(&stranger.order("k", ORDER).await.unwrap()),
+        refused(401, "INVALID_CREDENTIALS")
+    );
+    assert_eq!(peer.count("SELECT count(*) FROM orders").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_floor_answers_after_its_commit_and_the_wire_alone_answers_too() {
+    let server = Server::start(Durability::ForTests).await.unwrap();
+    let floor = Peer::start(&server, Mode::Floor, Shape::Function, 0).await;
+    let answers = join_all((0..20).map(|number| order(&floor, number.to_string()))).await;
+    assert!(answers.iter().all(|answer| answer.status == 201));
+    for table in [
+        "SELECT count(*) FROM orders",
+        "SELECT count(*) FROM allocations",
+        "SELECT count(*) FROM balances",
+        "SELECT count(*) FROM ledger",
+        "SELECT count(*) FROM events",
+    ] {
+        assert_eq!(floor.count(table).await, 20, "{table}");
+    }
+    let wire = Peer::start(&server, Mode::SignatureOnly, Shape::Function, 0).await;
+    let answer = order(&wire, "k".to_owned()).await;
+    assert_eq!(OrderView::parse(&answer.body).unwrap().vouchers.len(), 1);
+    let bad = Credentials::new("vs_sandbox_other", "secret").unwrap();
+    let refusal = PartnerClient::new(wire.process.url(), bad)
+        .unwrap()
+        .order("k", ORDER)
+        .await
+        .unwrap();
+    assert_eq!(refusal.status, 401);
+}
+
+#[test]
+fn the_search_and_the_floor_are_commands_whose_figures_are_audited() {
+    let directory = tempfile::tempdir().unwrap();
+    let json = directory.path().join("report.json");
+    let report = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_load"))
+            .args(arguments)
+            .arg("--json")
+            .arg(&json)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success(),
+            "{text} {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+        assert_eq!(report["database"]["fsync"], "on");
+        assert_eq!(report["database"]["synchronous_commit"], "on");
+        (text, report)
+    };
+
+    let sizes = ["--batches", "1,8", "--floor-seconds", "1", "--rounds", "2"];
+    let (text, floor) = report(&[&["floor"], &sizes[..]].concat());
+    assert_eq!(floor["rows"]["passed"], true);
+    assert_eq!(floor["points"].as_array().unwrap().len(), 2);
+    assert!(text.contains("INSERT INTO ledger"), "{text}");
+
+    let load = [
+        "--pools",
+        "4",
+        "--connections",
+        "3",
+        "--seconds",
+        "1",
+        "--warmup",
+        "0",
+        "--rounds",
+        "1",
+    ];
+    let (text, search) = report(&[&["search", "--stock", "8000"], &load[..]].concat());
+    let found = search["found"].as_array().unwrap();
+    assert_eq!(found.len(), 2, "a shape each");
+    for variant in found {
+        let turn = &variant["turns"][0][0];
+        assert!(turn["orders"].as_u64().unwrap() > 0, "{text}");
+        assert_eq!(turn["audit"]["checks"].as_array().unwrap().len(), 6);
+    }
+    assert_eq!(text.matches("  best").count(), 1, "{text}");
+
+    let text = sold_out(&json);
+    assert!(
+        text.contains("does not count: ") && text.contains("INSUFFICIENT_INVENTORY"),
+        "{text}"
+    );
+}
+
+/// A search whose stock does not last.
+fn sold_out(json: &Path) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_load"))
+        .args([
+            "search",
+            "--stock",
+            "3",
+            "--pools",
+            "4",
+            "--shapes",
+            "function",
+            "--connections",
+            "2",
+        ])
+        .args(["--seconds", "1", "--warmup", "0", "--rounds", "1", "--json"])
+        .arg(json)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "nothing counts");
+    String::from_utf8(output.stdout).unwrap()
+}

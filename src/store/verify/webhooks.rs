@@ -1,0 +1,122 @@
+//! Endpoints: whose they are, how far each of them is, how it is doing, and who delivers to it.
+
+use super::Invariant;
+
+pub(super) const INVARIANTS: &[Invariant] = &[
+    Invariant {
+        name: "webhook.partner",
+        says: "an endpoint belongs to a partner that exists, and a partner has ten at most",
+        sql: "
+            SELECT format('endpoint %s of partner %s', w.webhook_id, w.partner_id)
+              FROM webhooks AS w
+             WHERE NOT EXISTS (SELECT FROM partners AS p WHERE p.partner_id = w.partner_id)
+             UNION ALL
+            SELECT format('partner %s: %s endpoints', w.partner_id, count(*))
+              FROM webhooks AS w
+             GROUP BY w.partner_id
+            HAVING count(*) > 10",
+    },
+    Invariant {
+        name: "webhook.cursor",
+        says: "every endpoint has a place in its partner's events, and none is past the last of them",
+        sql: "
+            SELECT format('endpoint %s: cursor %s, the last event is %s', webhook_id, p.cursor, f.last_number)
+              FROM webhooks AS w
+              FULL JOIN webhook_progress AS p USING (partner_id, webhook_id)
+              LEFT JOIN feeds AS f USING (partner_id)
+             WHERE w.url IS NULL
+                OR p.cursor IS NULL
+                OR p.cursor NOT BETWEEN 0 AND COALESCE(f.last_number, 0)",
+    },
+    Invariant {
+        name: "webhook.disabled",
+        says: "an endpoint that is off says by whom and since when, and one that is on says neither",
+        sql: "
+            SELECT format('endpoint %s: %s, %s since %s', w.webhook_id, w.enabled, w.disabled_reason, w.disabled_at)
+              FROM webhooks AS w
+             WHERE w.enabled <> (w.disabled_reason IS NULL)
+                OR w.enabled <> (w.disabled_at IS NULL)",
+    },
+    Invariant {
+        name: "webhook.health",
+        says: "an endpoint whose last attempt failed says since when and how far its gaps have grown, and no other does",
+        sql: "
+            SELECT format('endpoint %s: %s failures since %s, step %s', p.webhook_id, p.failures, p.failing_since, p.step)
+              FROM webhook_progress AS p
+             WHERE LEAST(p.failures, p.step) < 0
+                OR (p.failures > 0) <> (p.failing_since IS NOT NULL)
+                OR (p.failures > 0) <> (p.step > 0)",
+    },
+    Invariant {
+        name: "webhook.lease",
+        says: "who delivers to an endpoint is a start of a node that there was, and has it for 30 seconds at most",
+        // A minute is allowed for what was written while this began.
+        sql: "
+            SELECT format('endpoint %s: node %s, start %s, until %s', p.webhook_id, p.leased_by, p.incarnation,
+                          p.leased_until)
+              FROM webhook_progress AS p
+              LEFT JOIN nodes AS n ON n.node = p.leased_by
+             WHERE (p.leased_until IS NOT NULL AND p.incarnation IS NULL)
+                OR (p.leased_by IS NOT NULL AND p.incarnation NOT BETWEEN 1 AND COALESCE(n.incarnation, 0))
+                OR p.leased_until > now() + interval '30 seconds' + interval '1 minute'",
+    },
+    Invariant {
+        name: "webhook.due",
+        says: "an endpoint that deliveries wait for says when it is tried next, so that somebody looks",
+        sql: "
+            SELECT format('endpoint %s: %s deliveries wait', webhook_id, d.deliveries)
+              FROM webhook_progress AS p
+              JOIN (
+                    SELECT partner_id, webhook_id, count(*) AS deliveries
+                      FROM deliveries
+                     WHERE state = 'WAITING'
+                     GROUP BY partner_id, webhook_id
+                    ) AS d USING (partner_id, webhook_id)
+             WHERE p.due_at IS NULL",
+    },
+    Invariant {
+        name: "webhook.counted",
+        says: "an endpoint has counted every attempt that its deliveries remember",
+        sql: "
+            SELECT format('endpoint %s: counted %s taken and %s not, remembered %s and %s', webhook_id, p.delivered,
+                          p.refused, a.taken, a.refused)
+              FROM webhook_progress AS p
+              JOIN (
+                    SELECT d.partner_id, d.webhook_id,
+                           count(*) FILTER (WHERE (l ->> 'status')::integer BETWEEN 200 AND 299) AS taken,
+                           count(*) FILTER (
+                            WHERE (l ->> 'status')::integer NOT BETWEEN 200 AND 299 OR l ->> 'status' IS NULL
+                           ) AS refused
+                      FROM deliveries AS d
+                     CROSS JOIN jsonb_array_elements(d.log) AS l
+                     GROUP BY d.partner_id, d.webhook_id
+                    ) AS a USING (partner_id, webhook_id)
+             WHERE p.delivered < a.taken
+                OR p.refused < a.refused",
+    },
+    Invariant {
+        name: "webhook.audited",
+        says: "that an endpoint was registered is in the trail, and so is each replay that deliveries are of",
+        // What is replayed has 24 hours from then on, and so an end that is later than its event's.
+        sql: "
+            SELECT format('endpoint %s: no entry of its registration', w.webhook_id)
+              FROM webhooks AS w
+             WHERE NOT EXISTS (
+                    SELECT
+                      FROM audit_log AS a
+                     WHERE a.action = 'webhook.create'
+                       AND a.subject = 'wh_' || replace(w.webhook_id::text, '-', '')
+                    )
+             UNION ALL
+            SELECT format('endpoint %s: %s replayed, no entry', d.webhook_id, count(*))
+              FROM deliveries AS d
+             WHERE d.ends_at > d.event_at + interval '24 hours'
+               AND NOT EXISTS (
+                    SELECT
+                      FROM audit_log AS a
+                     WHERE a.action = 'webhook.replay'
+                       AND a.subject = 'wh_' || replace(d.webhook_id::text, '-', '')
+                    )
+             GROUP BY d.webhook_id",
+    },
+];

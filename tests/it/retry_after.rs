@@ -1,0 +1,127 @@
+//! What a receiver asks for with `Retry-After`: in seconds or as a date, it is not tried before; and for how long it is heard.
+
+use std::time::Duration;
+
+use hyper::Method;
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::{Rfc2822, Rfc3339};
+
+use crate::support::{Mood, Operator, Partner, Receiver, SOON, accepted, eventually, shared};
+
+/// Between the first gap, which is five seconds, and twice that.
+const ASKED: time::Duration = time::Duration::seconds(8);
+
+/// More than a machine is slow, and less than an hour.
+const LONG: time::Duration = time::Duration::minutes(10);
+
+/// As HTTP writes it.
+fn http_date(at: OffsetDateTime) -> String {
+    at.format(&Rfc2822).unwrap().replace("+0000", "GMT")
+}
+
+fn moment(text: &Value) -> OffsetDateTime {
+    OffsetDateTime::parse(text.as_str().unwrap(), &Rfc3339).unwrap()
+}
+
+/// A receiver that answers 429 and asks for this, and its endpoint.
+async fn listen(partner: &mut Partner, asks: &str) -> (Receiver, String) {
+    let receiver = Receiver::new();
+    receiver.is(Mood::Adds(429, format!("Retry-After: {asks}\r\n")));
+    let body = json!({ "url": receiver.url(), "events": ["order.delivered"] }).to_string();
+    let made = accepted(&partner.signed(Method::POST, "/webhooks", &body).await, 201);
+    (receiver, made["webhook_id"].as_str().unwrap().to_owned())
+}
+
+/// What the partner sees of its endpoint once the attempt has failed.
+async fn failing(partner: &mut Partner, webhook_id: &str) -> Value {
+    eventually("it is failing", SOON, async || {
+        let webhooks = partner.read("/webhooks").await;
+        let webhooks = webhooks["data"].as_array().unwrap().iter();
+        let mut failing = webhooks.filter(|webhook| webhook["status"] == "failing");
+        failing
+            .find(|webhook| webhook["webhook_id"] == webhook_id)
+            .cloned()
+    })
+    .await
+}
+
+/// When the only attempt so far ended, as operators see it.
+async fn attempted(operator: &mut Operator, webhook_id: &str) -> OffsetDateTime {
+    let deliveries = operator
+        .get(&format!("/admin/v1/deliveries?webhook_id={webhook_id}"))
+        .await;
+    let attempts = &deliveries["data"][0]["attempts"];
+    assert_eq!(
+        (attempts.as_array().unwrap().len(), &attempts[0]["status"]),
+        (1, &json!(429))
+    );
+    moment(&attempts[0]["at"]) + Duration::from_millis(attempts[0]["latency_ms"].as_u64().unwrap())
+}
+
+#[tokio::test]
+async fn a_receiver_that_asks_for_time_is_not_tried_before() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(1).await;
+    let mut partner = operator.partner("1000").await;
+    let seconds = listen(&mut partner, "8").await;
+    let date = OffsetDateTime::now_utc().replace_nanosecond(0).unwrap() + ASKED;
+    let dated = listen(&mut partner, &http_date(date)).await;
+    accepted(&partner.order(&sale, 1).await, 201);
+
+    let next = moment(&failing(&mut partner, &seconds.1).await["next_attempt_at"]);
+    let ended = attempted(&mut operator, &seconds.1).await;
+    assert!(next >= ended + ASKED, "{next}, asked for 8 s after {ended}");
+    let next_dated = moment(&failing(&mut partner, &dated.1).await["next_attempt_at"]);
+    assert!(next_dated >= date, "{next_dated}, asked for {date}");
+
+    for ((receiver, _), not_before) in [(&seconds, next), (&dated, next_dated)] {
+        let first = receiver.hears(1).remove(0);
+        receiver.is(Mood::Says(204));
+        let second = receiver.hears(2).remove(1);
+        assert_eq!(second.event_id(), first.event_id());
+        let sent_at: i64 = second.headers["webhook-timestamp"].parse().unwrap();
+        assert!(
+            sent_at >= not_before.unix_timestamp(),
+            "{sent_at}, not before {not_before}"
+        );
+    }
+    eventually("both are active", SOON, async || {
+        let webhooks = partner.read("/webhooks").await;
+        let active = |webhook: &Value| webhook["status"] == "active" && webhook["next_attempt_at"].is_null();
+        webhooks["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(active)
+            .then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_receiver_that_asks_for_more_than_two_gaps_or_for_the_past_is_not_heard() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(1).await;
+    let mut partner = operator.partner("1000").await;
+    let mut listening = Vec::new();
+    for asks in [
+        "3600",
+        "18446744073709551615",
+        "-1",
+        "soon",
+        "Fri, 31 Dec 1999 23:59:59 GMT",
+    ] {
+        listening.push(listen(&mut partner, asks).await);
+    }
+    accepted(&partner.order(&sale, 1).await, 201);
+    for (_, webhook_id) in &listening {
+        let next = moment(&failing(&mut partner, webhook_id).await["next_attempt_at"]);
+        let ended = attempted(&mut operator, webhook_id).await;
+        assert!(
+            next >= ended + Duration::from_secs(5),
+            "the first gap is kept: {next}, {ended}"
+        );
+        assert!(next < ended + LONG, "{next}, {ended}");
+    }
+}
