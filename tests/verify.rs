@@ -139,3 +139,17 @@ async fn only_the_first_rows_are_shown() {
     connection.close().await.unwrap();
     world.remove().await;
 }
+
+#[test]
+fn the_page_on_reliability_lists_those_of_endpoints_and_deliveries() {
+    let page = include_str!("../docs/reliability.md");
+    let listed = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
+    let listed: BTreeSet<_> = listed
+        .map(|(name, _)| name)
+        .filter(|name| name.starts_with("webhook.") || name.starts_with("delivery."))
+        .collect();
+    let checked: BTreeSet<_> = of_deliveries::BREAKS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(listed, checked);
+}

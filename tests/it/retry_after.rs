@@ -6,6 +6,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::{Rfc2822, Rfc3339};
+use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
 
 use crate::support::{Mood, Operator, Partner, Receiver, SOON, accepted, eventually, shared};
 
@@ -65,7 +66,7 @@ async fn a_receiver_that_asks_for_time_is_not_tried_before() {
     let sale = operator.sale(1).await;
     let mut partner = operator.partner("1000").await;
     let seconds = listen(&mut partner, "8").await;
-    let date = OffsetDateTime::now_utc().replace_nanosecond(0).unwrap() + ASKED;
+    let date = SystemClock::new().now().replace_nanosecond(0).unwrap() + ASKED;
     let dated = listen(&mut partner, &http_date(date)).await;
     accepted(&partner.order(&sale, 1).await, 201);
 
