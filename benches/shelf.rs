@@ -2,7 +2,7 @@
 //!
 //! `sold` is a hold that is settled, with its share of the claim that replaces a chunk; `released` is a hold that is
 //! given back. The shelf has from a hundred to a million vouchers, of 1,000 days of expiry; with
-//! `VOUCHSAFE_BENCH_LARGEST` also ten million, which take half a gigabyte and some seconds to be put there.
+//! `VOUCHSAFE_BENCH_LARGEST` also ten million: at some 50 B each, half a gigabyte that not every machine has to spare.
 
 #![allow(
     clippy::unwrap_used,
