@@ -38,8 +38,8 @@ pub(crate) enum Mood {
 }
 
 impl Mood {
-    /// How it answers this one, after those that it heard before.
-    fn towards(self, heard: &Heard, before: &[Heard]) -> Self {
+    /// How it answers this one. Those that it heard before are copied for who asks for them alone: they are many.
+    fn towards(self, heard: &Heard, before: impl FnOnce() -> Vec<Heard>) -> Self {
         let Self::Verifies { secret, wrong, known } = self else {
             return self;
         };
@@ -47,7 +47,7 @@ impl Mood {
         let same = |one: &&Heard| one.event_id() == heard.event_id();
         Self::Says(match genuine(heard) {
             false => wrong,
-            true if before.iter().filter(same).any(genuine) => known,
+            true if before().iter().filter(same).any(genuine) => known,
             true => 204,
         })
     }
@@ -174,7 +174,7 @@ impl Receiver {
         let mut reader = BufReader::new(stream);
         while let Some(heard) = read(&mut reader)? {
             let mood = self.mood.lock().unwrap().clone();
-            let mood = mood.towards(&heard, &self.heard());
+            let mood = mood.towards(&heard, || self.heard());
             self.heard.lock().unwrap().push(heard);
             if !answer(&mut writer, &mood)? {
                 break;
