@@ -43,8 +43,8 @@ pub(crate) enum Mood {
 }
 
 impl Mood {
-    /// How it answers this one, after those that it heard before.
-    fn towards(self, heard: &Heard, before: &[Heard]) -> Self {
+    /// How it answers this one. Those that it heard before are copied for who asks for them alone: they are many.
+    fn towards(self, heard: &Heard, before: impl FnOnce() -> Vec<Heard>) -> Self {
         let Self::Verifies { secret, wrong, known } = self else {
             return self;
         };
@@ -52,7 +52,7 @@ impl Mood {
         let same = |one: &&Heard| one.event_id() == heard.event_id();
         Self::Says(match genuine(heard) {
             false => wrong,
-            true if before.iter().filter(same).any(genuine) => known,
+            true if before().iter().filter(same).any(genuine) => known,
             true => 204,
         })
     }
@@ -178,9 +178,14 @@ impl Receiver {
         let mut writer = stream.try_clone()?;
         let mut reader = BufReader::new(stream);
         while let Some(heard) = read(&mut reader)? {
-            let before = self.heard();
-            self.heard.lock().unwrap().push(heard.clone());
-            let mood = self.decides().towards(&heard, &before);
+            let before = {
+                let mut all = self.heard.lock().unwrap();
+                all.push(heard.clone());
+                all.len() - 1
+            };
+            let mood = self
+                .decides()
+                .towards(&heard, || self.heard().drain(..before).collect());
             if !answer(&mut writer, &mood)? {
                 break;
             }
