@@ -27,7 +27,8 @@ class Receiver(BaseHTTPRequestHandler):
         self.end_headers()
         if genuine and event_id not in known:
             known.add(event_id)
-            print("new:", json.loads(body)["event"], event_id, flush=True)
+            # In one piece, since others print here, too.
+            print(f"new: {json.loads(body)['event']} {event_id}\n", end="", flush=True)
 
 
 if __name__ == "__main__":
