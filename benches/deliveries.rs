@@ -2,7 +2,8 @@
 //! from its commit, as its envelope says, to its arrival.
 //!
 //! `cargo bench --bench deliveries [-- ENDPOINTS…]`; for each number of endpoints all take what they get, and then a tenth
-//! of them hangs. A second figure is half the rate, where nothing queues.
+//! of them hangs. A second figure is half the rate, where nothing queues. `-- dead` is ten endpoints beside a
+//! hundred partners without any, and then beside the thousand of these, which hang.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,6 +37,20 @@ const QUANTITY: u32 = 10;
 
 /// Endpoints of a partner, at most.
 const PER_PARTNER: usize = 10;
+
+/// Beside so many endpoints that hang, do these get what they get without them? At so many deliveries a second, since the
+/// partners of those that hang order, too.
+const DEAD: usize = 1_000;
+const HEALTHY: usize = 10;
+const RATE_BESIDE_DEAD: usize = 250;
+
+/// What the endpoints do that do not take what they get.
+#[derive(Debug, Clone, Copy)]
+enum Others {
+    Hang,
+    /// Their partners order, and have none.
+    Absent,
+}
 
 /// How long orders are placed in one run; and where the bench is only tried, as `cargo test` does.
 const SPAN: Duration = Duration::from_secs(8);
@@ -100,8 +115,15 @@ async fn listen(partner: &mut Partner, address: SocketAddr, n: usize) {
     assert_eq!(answer.status, 201, "{:?}", answer.body);
 }
 
-/// Orders of one partner, one after the other, with this pause between their beginnings.
-async fn order_on(partner: &mut Partner, sale: &Sale, pause: Duration, span: Duration) -> usize {
+/// Orders of one partner, one after the other, with this pause between their beginnings; the first one after a while.
+async fn order_on(
+    partner: &mut Partner,
+    sale: &Sale,
+    first_after: Duration,
+    pause: Duration,
+    span: Duration,
+) -> usize {
+    tokio::time::sleep(first_after).await;
     let (begin, mut orders) = (Instant::now(), 0);
     while begin.elapsed() < span {
         let next = tokio::time::sleep(pause);
@@ -113,21 +135,24 @@ async fn order_on(partner: &mut Partner, sale: &Sale, pause: Duration, span: Dur
     orders
 }
 
-async fn run(endpoints: usize, hanging: usize, rate: usize, span: Duration) {
+async fn run(endpoints: usize, (hanging, others): (usize, Others), rate: usize, span: Duration) {
     let service = Instance::start();
     let mut operator = Operator::of(&service);
     let sale = operator.sale(0).await;
     let arrivals = Arrivals::default();
     let takes = receiver(Arc::clone(&arrivals), false);
     let hangs = receiver(Arc::default(), true);
-    let mut partners = Vec::new();
+    let mut partners: Vec<Partner> = Vec::new();
     let mut listening = Vec::new();
     for first in (0..endpoints).step_by(PER_PARTNER) {
         let mut partner = operator.partner("100000000").await;
         let own = PER_PARTNER.min(endpoints - first);
         for n in first..first + own {
-            let hanging = n < hanging;
-            listen(&mut partner, if hanging { hangs } else { takes }, n).await;
+            match others {
+                _ if n >= hanging => listen(&mut partner, takes, n).await,
+                Others::Hang => listen(&mut partner, hangs, n).await,
+                Others::Absent => {}
+            }
         }
         listening.push(own - hanging.saturating_sub(first).min(own));
         partners.push(partner);
@@ -145,26 +170,26 @@ async fn run(endpoints: usize, hanging: usize, rate: usize, span: Duration) {
         )
         .await;
     let begin = Instant::now();
-    let orders = join_all(
-        partners
-            .iter_mut()
-            .map(|partner| order_on(partner, &sale, pause, span)),
-    )
-    .await;
+    // Spread over the pause: all at once, each round would be one heap, and its last delivery late by all of it.
+    let stagger = pause.div_f64(partners.len() as f64);
+    let ordering = (0..)
+        .zip(&mut partners)
+        .map(|(n, partner)| order_on(partner, &sale, stagger * n, pause, span));
+    let orders = join_all(ordering).await;
     let expected: usize = orders
         .iter()
         .zip(&listening)
         .map(|(orders, own)| orders * own * events)
         .sum();
-    while arrivals.lock().unwrap().len() < expected && begin.elapsed() < span + PATIENCE {
+    while arrivals.lock().unwrap().len() < expected && begin.elapsed() < span + pause + PATIENCE {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    report(endpoints, hanging, rate, expected, begin, &arrivals);
+    report(endpoints, (hanging, others), rate, expected, begin, &arrivals);
 }
 
 fn report(
     endpoints: usize,
-    hanging: usize,
+    (hanging, others): (usize, Others),
     rate: usize,
     expected: usize,
     begin: Instant,
@@ -182,7 +207,7 @@ fn report(
     };
     let last = arrivals.iter().map(|(at, _)| *at).max().unwrap_or(begin);
     println!(
-        "{endpoints:>5} endpoints, {hanging:>3} hang, asked {rate:>5}/s: {:>7} of {expected:>7} arrived, {:>6.0}/s, p50 {:>8.1?}, p99 {:>8.1?}",
+        "{endpoints:>5} endpoints, {hanging:>4} {others:?}, asked {rate:>5}/s: {:>7} of {expected:>7} arrived, {:>6.0}/s, p50 {:>8.1?}, p99 {:>8.1?}",
         after.len(),
         after.len() as f64 / (last - begin).as_secs_f64(),
         at(0.5),
@@ -193,7 +218,13 @@ fn report(
 #[tokio::main]
 async fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
-        return run(10, 1, 500, SHORT_SPAN).await;
+        return run(10, (1, Others::Hang), 500, SHORT_SPAN).await;
+    }
+    if std::env::args().any(|argument| argument == "dead") {
+        for others in [Others::Absent, Others::Hang] {
+            run(HEALTHY + DEAD, (DEAD, others), RATE_BESIDE_DEAD, SPAN).await;
+        }
+        return;
     }
     let numbers: Vec<usize> = std::env::args().filter_map(|text| text.parse().ok()).collect();
     let numbers = if numbers.is_empty() {
@@ -203,8 +234,9 @@ async fn main() {
     };
     for endpoints in numbers {
         for rate in [5_000, 2_500] {
-            run(endpoints, 0, rate, SPAN).await;
-            run(endpoints, endpoints / 10, rate, SPAN).await;
+            for hanging in [0, endpoints / 10] {
+                run(endpoints, (hanging, Others::Hang), rate, SPAN).await;
+            }
         }
     }
 }
