@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | closed | passes | the failures are forgotten | the fifth in a row opens it |
 //! | open | is held back until the pause is over | | |
-//! | half-open | one passes, the others are held back | closed | open again, for twice as long |
+//! | half-open | one passes, the others are held back for a moment | closed | open again, for twice as long |
 //!
 //! Rule: plain data, time is an argument. A call that began before the breaker opened changes nothing when it ends; one
 //! that never ends holds the next one back for [`PROBE_PATIENCE`] and no longer.
@@ -68,9 +68,9 @@ impl Breaker {
     pub fn enter(&mut self, now: Duration) -> Result<Pass, HeldBack> {
         match self.state {
             State::Closed { .. } => {}
-            State::Open { until } | State::HalfOpen { until } if now < until => {
-                return Err(HeldBack(until - now));
-            }
+            State::Open { until } if now < until => return Err(HeldBack(until - now)),
+            // The one call is over long before its patience is, and then there is no reason to stay away.
+            State::HalfOpen { until } if now < until => return Err(HeldBack((until - now).min(PAUSE.0))),
             State::Open { .. } | State::HalfOpen { .. } => {
                 self.epoch += 1;
                 self.state = State::HalfOpen {

@@ -219,7 +219,11 @@ pub(super) async fn everything_ends(database: &mut PgConnection) {
     let deadline = Instant::now() + ENDS_WITHIN;
     loop {
         let waiting: Vec<String> = sqlx::query_scalar(
-            "SELECT o.order_id || ' ' || o.status || ' ' || o.lines::text
+            "SELECT o.order_id || ' ' || o.status || ' ' || o.lines::text || COALESCE((
+                    SELECT string_agg(' ' || to_jsonb(p)::text, '')
+                      FROM purchases AS p
+                     WHERE p.order_id = o.order_id
+                    ), '') || ' at ' || now()
                FROM orders AS o
               WHERE NOT o.closed
                 AND o.pending_reason IS DISTINCT FROM 'APPROVAL'
