@@ -21,6 +21,7 @@ mod support;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -55,6 +56,15 @@ enum Others {
 /// How long orders are placed in one run; and where the bench is only tried, as `cargo test` does.
 const SPAN: Duration = Duration::from_secs(8);
 const SHORT_SPAN: Duration = Duration::from_secs(1);
+
+/// When endpoints that hang have failed five times and one thing more, 5 s each, and only their oldest delivery is tried.
+const UNTIL_LEFT_ALONE: Duration = Duration::from_secs(32);
+
+/// How long orders are placed beside endpoints that hang.
+const SPAN_BESIDE_DEAD: Duration = Duration::from_secs(75);
+
+/// Over how long at least the partners begin.
+const WARM_UP: Duration = Duration::from_secs(2);
 
 /// How long deliveries may still arrive after it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -170,8 +180,9 @@ async fn run(endpoints: usize, (hanging, others): (usize, Others), rate: usize, 
         )
         .await;
     let begin = Instant::now();
-    // Spread over the pause: all at once, each round would be one heap, and its last delivery late by all of it.
-    let stagger = pause.div_f64(partners.len() as f64);
+    // Spread over the pause: all at once, each round would be one heap, and its last delivery late by all of it. And the
+    // first ones over a while, since each endpoint that is heard of for the first time is taken first.
+    let stagger = pause.max(WARM_UP).div_f64(partners.len() as f64);
     let ordering = (0..)
         .zip(&mut partners)
         .map(|(n, partner)| order_on(partner, &sale, stagger * n, pause, span));
@@ -196,23 +207,39 @@ fn report(
     arrivals: &Arrivals,
 ) {
     let arrivals = arrivals.lock().unwrap();
-    let mut after: Vec<Duration> = arrivals.iter().map(|(_, after)| *after).collect();
+    let last = arrivals.iter().map(|(at, _)| *at).max().unwrap_or(begin);
+    println!(
+        "{endpoints:>5} endpoints, {hanging:>4} {others:?}, asked {rate:>5}/s: {:>7} of {expected:>7} arrived, {:>6.0}/s, {}",
+        arrivals.len(),
+        arrivals.len() as f64 / (last - begin).as_secs_f64(),
+        quantiles(&arrivals, begin..last + Duration::from_nanos(1)),
+    );
+    let left_alone = begin + UNTIL_LEFT_ALONE;
+    if last > left_alone + UNTIL_LEFT_ALONE {
+        println!(
+            "      before the first were left alone: {}",
+            quantiles(&arrivals, begin..left_alone)
+        );
+        println!("      after: {}", quantiles(&arrivals, left_alone..last));
+    }
+}
+
+/// Of what arrived in this time.
+fn quantiles(arrivals: &[(Instant, Duration)], within: Range<Instant>) -> String {
+    let within = arrivals.iter().filter(|(at, _)| within.contains(at));
+    let mut after: Vec<Duration> = within.map(|(_, after)| *after).collect();
     after.sort_unstable();
     let at = |part: f64| {
         let index = (after.len() as f64 * part) as usize;
-        after
-            .get(index.min(after.len().saturating_sub(1)))
-            .copied()
-            .unwrap_or_default()
+        let index = index.min(after.len().saturating_sub(1));
+        after.get(index).copied().unwrap_or_default()
     };
-    let last = arrivals.iter().map(|(at, _)| *at).max().unwrap_or(begin);
-    println!(
-        "{endpoints:>5} endpoints, {hanging:>4} {others:?}, asked {rate:>5}/s: {:>7} of {expected:>7} arrived, {:>6.0}/s, p50 {:>8.1?}, p99 {:>8.1?}",
-        after.len(),
-        after.len() as f64 / (last - begin).as_secs_f64(),
+    format!(
+        "p50 {:>8.1?}, p99 {:>8.1?}, most {:>8.1?}",
         at(0.5),
         at(0.99),
-    );
+        at(1.0)
+    )
 }
 
 #[tokio::main]
@@ -222,7 +249,7 @@ async fn main() {
     }
     if std::env::args().any(|argument| argument == "dead") {
         for others in [Others::Absent, Others::Hang] {
-            run(HEALTHY + DEAD, (DEAD, others), RATE_BESIDE_DEAD, SPAN).await;
+            run(HEALTHY + DEAD, (DEAD, others), RATE_BESIDE_DEAD, SPAN_BESIDE_DEAD).await;
         }
         return;
     }

@@ -16,8 +16,9 @@ use crate::wallet::Wallets;
 use crate::watch::Watch;
 
 /// How many records may be under way at once, from decision to verdict. Mailboxes and lanes do not push back, so this
-/// bounds all of them: eight full batches, or about half a second of full load. Beyond it the answer is 503.
-pub const MAX_ADMITTED: u32 = 4_096;
+/// bounds all of them: a full batch in each of two lanes, or about a seventh of a second of full load. Beyond it the answer is
+/// 503.
+pub const MAX_ADMITTED: u32 = 1_024;
 
 /// How many lanes a node writes with, unless it is told otherwise: two overlap their commits where fsync is slow.
 pub const DEFAULT_LANES: u16 = 2;

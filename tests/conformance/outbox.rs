@@ -80,15 +80,33 @@ impl PgOutboxSubject {
 
     async fn put(&self, webhook_id: Option<WebhookId>, kinds: Option<EventKinds>, enabled: Option<bool>) {
         let wanted = PutWebhook {
-            partner_id: self.partner_id,
             webhook_id,
-            url: "https://hooks.example/".to_owned(),
             kinds,
-            description: None,
             enabled,
-            new: (self.webhook_id, b"sealed".to_vec()),
+            ..self.endpoint(self.webhook_id)
         };
         self.store.put_webhook(wanted, By::service()).await.unwrap();
+    }
+
+    /// Another endpoint of the partner.
+    async fn add(&self, webhook_id: WebhookId) {
+        let wanted = PutWebhook {
+            url: format!("https://{}.example/", webhook_id.as_uuid()),
+            ..self.endpoint(webhook_id)
+        };
+        self.store.put_webhook(wanted, By::service()).await.unwrap();
+    }
+
+    fn endpoint(&self, webhook_id: WebhookId) -> PutWebhook {
+        PutWebhook {
+            partner_id: self.partner_id,
+            webhook_id: None,
+            url: "https://hooks.example/".to_owned(),
+            kinds: None,
+            description: None,
+            enabled: None,
+            new: (webhook_id, b"sealed".to_vec()),
+        }
     }
 
     async fn committed_at(&self, number: i64) -> OffsetDateTime {

@@ -26,8 +26,9 @@ use crate::domain::ids::OrderId;
 /// How many deliveries of an endpoint are under way at once, when it takes them: orders side by side.
 pub const MAX_AT_ONCE: usize = 16;
 
-/// How many deliveries of an endpoint are in memory: enough to keep [`MAX_AT_ONCE`] going while more are read.
-pub const WINDOW: usize = 256;
+/// How many deliveries of an endpoint are in memory for each that may be under way: enough to keep those going while more
+/// are read. An endpoint that takes nothing has one under way, so nobody reads for it what it will not get to.
+const READ_AHEAD: usize = 16;
 
 /// After so many failures in a row only the oldest delivery is tried (contract §6).
 pub const FAILING_AFTER: u32 = 5;
@@ -101,9 +102,10 @@ impl Queue {
             let after = self.read_to;
             return (len == 0).then_some(Want::Oldest { after });
         }
-        (len <= WINDOW / 2).then(|| Want::Due {
+        let window = self.room * READ_AHEAD;
+        (len <= window / 2).then(|| Want::Due {
             after: self.read_to,
-            most: WINDOW - len,
+            most: window - len,
         })
     }
 

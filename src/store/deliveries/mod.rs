@@ -37,15 +37,25 @@ pub use list::{DeliveryFilter, DeliveryState, ShownDelivery};
 pub use replay::{MAX_REPLAYED, ReplayWish, Replayed};
 pub use take::Look;
 
-/// How many connections deliveries use at most: the rest is for requests.
-const CONNECTIONS: usize = 4;
+/// How many connections read for endpoints that take what they get. With the two below, all that deliveries use: the rest of
+/// the pool is for requests.
+const READING_CONNECTIONS: usize = 3;
+
+/// How many take endpoints. Apart from the next, so that one that was idle begins while a thousand others give up.
+const TAKING_CONNECTIONS: usize = 1;
+
+/// How many write rows, of what failed or is tried again: a thousand endpoints that hang give up at the same moments, and
+/// those that take what they get do not wait for them.
+const WRITING_CONNECTIONS: usize = 1;
 
 /// The outbox of one node.
 #[derive(Debug, Clone)]
 pub struct PgOutbox {
     store: PgStore,
     node: NodeIdentity,
-    connections: Arc<Semaphore>,
+    reading: Arc<Semaphore>,
+    taking: Arc<Semaphore>,
+    writing: Arc<Semaphore>,
 }
 
 impl PgOutbox {
@@ -55,7 +65,9 @@ impl PgOutbox {
         Self {
             store: PgStore::clone(node),
             node: node.identity().clone(),
-            connections: Arc::new(Semaphore::new(CONNECTIONS)),
+            reading: Arc::new(Semaphore::new(READING_CONNECTIONS)),
+            taking: Arc::new(Semaphore::new(TAKING_CONNECTIONS)),
+            writing: Arc::new(Semaphore::new(WRITING_CONNECTIONS)),
         }
     }
 }
@@ -63,7 +75,7 @@ impl PgOutbox {
 impl Outbox for PgOutbox {
     fn take(&self, webhook_id: WebhookId) -> StoreFuture<'_, Result<Option<Opened>, Unavailable>> {
         Box::pin(async move {
-            let _connection = self.connections.acquire().await.ok();
+            let _connection = self.taking.acquire().await.ok();
             let node = self.node.clone();
             let taken = self
                 .store
@@ -74,7 +86,12 @@ impl Outbox for PgOutbox {
 
     fn turn(&self, webhook_id: WebhookId, turn: Turn) -> StoreFuture<'_, Result<Option<Page>, Unavailable>> {
         Box::pin(async move {
-            let _connection = self.connections.acquire().await.ok();
+            let connections = if turn.has_rows() {
+                &self.writing
+            } else {
+                &self.reading
+            };
+            let _connection = connections.acquire().await.ok();
             let holder = Holder {
                 webhook_id,
                 lease: turn.lease,

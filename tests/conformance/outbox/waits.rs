@@ -1,10 +1,15 @@
-//! What meets while one waits for the other's row.
+//! What meets while one waits for the other's row, and who does not wait.
 //!
-//! Both write to the trail at their end: somebody stands on it, so that they stop with their rows written and not committed.
+//! What is to meet writes to the trail at its end: somebody stands on it, so that it stops with its rows written and not
+//! committed.
 
+use std::time::Duration;
+
+use futures_util::future::join_all;
 use vouchsafe::store::Replayed;
 use vouchsafe_actors::delivery::outbox::{Lease, Opened, Then, Turn};
-use vouchsafe_actors::delivery::queue::Changes;
+use vouchsafe_actors::delivery::queue::{Changes, Want};
+use vouchsafe_actors::domain::ids::WebhookId;
 use vouchsafe_actors::testing::outbox::OutboxSubject as _;
 
 use super::PgOutboxSubject;
@@ -44,21 +49,41 @@ impl PgOutboxSubject {
 
 /// Gives the endpoint back, with the cursor behind this event and no row.
 fn release(lease: Lease, cursor: i64) -> Turn {
+    let changes = Changes {
+        cursor,
+        ..Changes::default()
+    };
+    turn(lease, changes, Then::Release)
+}
+
+/// Writes more than how far the endpoint is: it takes deliveries again.
+fn recovers(lease: Lease) -> Turn {
+    let changes = Changes {
+        recovered: true,
+        ..Changes::default()
+    };
+    turn(lease, changes, Then::Keep(None))
+}
+
+/// Reads what is new.
+fn reads(lease: Lease) -> Turn {
+    let want = Want::Due { after: 0, most: 16 };
+    turn(lease, Changes::default(), Then::Keep(Some(want)))
+}
+
+fn turn(lease: Lease, changes: Changes, then: Then) -> Turn {
     Turn {
         lease,
         number: 1,
-        changes: Changes {
-            cursor,
-            ..Changes::default()
-        },
-        now: std::time::Duration::ZERO,
+        changes,
+        now: Duration::ZERO,
         attempts: Vec::new(),
         delivered: 0,
         refused: 0,
         gone: false,
         wait: None,
-        save: true,
-        then: Then::Release,
+        save: then == Then::Release,
+        then,
     }
 }
 
@@ -105,5 +130,41 @@ async fn a_replay_that_meets_the_endpoints_removal_leaves_nothing() {
     assert_eq!((removed, replayed), (true, Replayed::NoWebhook));
     assert_eq!(subject.row(number).await, None);
     assert!(subject.violations().await.is_empty());
+    subject.database.remove().await;
+}
+
+/// Many that hang give up at the same moments: however long it takes to write that down, others are served.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_takes_deliveries_does_not_wait_for_those_that_fail() {
+    let subject = PgOutboxSubject::create().await;
+    let (healthy, idle) = (WebhookId::generate(), WebhookId::generate());
+    subject.add(healthy).await;
+    subject.add(idle).await;
+    let number = subject.commit(1).await;
+    let outbox = subject.start("one").await;
+    let failing = outbox.take(subject.webhook_id).await.unwrap().unwrap();
+    let taking = outbox.take(healthy).await.unwrap().unwrap();
+
+    let mut row = subject.pool.begin().await.unwrap();
+    sqlx::query("SELECT FROM webhook_progress WHERE webhook_id = $1 FOR UPDATE")
+        .bind(subject.webhook_id.as_uuid())
+        .execute(&mut *row)
+        .await
+        .unwrap();
+    let failures = (0..16).map(|_| outbox.turn(subject.webhook_id, recovers(failing.lease)));
+    let (written, numbers) = tokio::join!(join_all(failures), async {
+        subject.until_waiting(1).await;
+        let page = outbox.turn(healthy, reads(taking.lease)).await;
+        let begun = outbox.take(idle).await;
+        row.rollback().await.unwrap();
+        assert!(begun.unwrap().is_some(), "one that was idle begins");
+        let pending = page.unwrap().unwrap().pending;
+        let numbers = pending.iter().map(|pending| pending.letter.number);
+        numbers.collect::<Vec<_>>()
+    });
+    assert_eq!(numbers, [number]);
+    for page in written {
+        assert!(page.unwrap().is_some(), "it was written in the end");
+    }
     subject.database.remove().await;
 }

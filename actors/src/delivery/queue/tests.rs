@@ -175,7 +175,7 @@ fn while_it_fails_the_oldest_alone_is_tried_and_the_rest_is_forgotten() {
         queue.wants(),
         Some(Want::Due {
             after: 6,
-            most: WINDOW
+            most: 2 * READ_AHEAD
         })
     );
 }
@@ -277,6 +277,27 @@ fn room_grows_with_what_is_taken_and_shrinks_with_what_is_not() {
     assert_eq!(batch.len(), MAX_AT_ONCE);
     refused(&mut queue, batch[0], 0);
     assert_eq!(queue.room, MAX_AT_ONCE / 2);
+}
+
+#[test]
+fn nothing_is_read_that_an_endpoint_which_takes_nothing_will_not_get_to() {
+    let reads = (1..=16).map(|n| event(n, n.unsigned_abs().into())).collect();
+    let mut queue = Queue::new(0, Health::default(), PAUSE);
+    let most = |most| Some(Want::Due { after: 0, most });
+    assert_eq!(queue.wants(), most(16), "one is under way at first");
+    load(&mut queue, reads, 16);
+    assert_eq!(tried(&mut queue, 0), [1]);
+    assert_eq!(queue.wants(), None, "as long as it hangs");
+    delivered(&mut queue, 1, 0);
+    assert_eq!(queue.wants(), Some(Want::Due { after: 16, most: 17 }));
+    queue.room = MAX_AT_ONCE;
+    assert_eq!(
+        queue.wants(),
+        Some(Want::Due {
+            after: 16,
+            most: MAX_AT_ONCE * READ_AHEAD - 15
+        })
+    );
 }
 
 #[test]
