@@ -13,6 +13,10 @@ use vouchsafe_load::peer::schema::ForSale;
 use vouchsafe_load::peer::serve::{Settings, serve};
 use vouchsafe_load::peer::{Mode, Shape, credentials};
 
+/// As the service: neither has an advantage by it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Sells vouchers over the same wire as the service, with one transaction per order and row locks; or does less.
 #[derive(Parser)]
 #[command(name = "peer", version)]
