@@ -123,7 +123,7 @@ fn across(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(1));
     for size in DECADES {
         let arbiter = Arbiter::new();
-        let (crowd, mut next) = (Rich::new(Spawner::Arbiters(vec![arbiter.handle()]), size), 0);
+        let (crowd, mut next) = (Rich::new(Spawner::on(arbiter.handle()), size), 0);
         system.block_on(asked(&crowd, &mut next, size.into()));
         group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
             bencher.iter_custom(|rounds| system.block_on(asked(&crowd, &mut next, rounds)));

@@ -19,6 +19,7 @@ use crate::access::environment::Environment;
 use crate::cli::examples::examples;
 use crate::cli::{self, closing_words};
 use crate::secrets::expose;
+use crate::startup::listeners::default_workers;
 use crate::vendor::simulator::SimulatorArgs;
 
 /// Vouchsafe: partners order vouchers over a signed REST API.
@@ -144,8 +145,8 @@ pub struct ServeSettings {
     #[arg(long, env = "VOUCHSAFE_LANES", default_value_t = DEFAULT_LANES, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub lanes: u16,
 
-    /// How many threads serve partners.
-    #[arg(long, env = "VOUCHSAFE_HTTP_WORKERS", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// How many threads serve partners and decide their orders; where nothing is said, one for two cores.
+    #[arg(long, env = "VOUCHSAFE_HTTP_WORKERS", default_value_t = default_workers(), value_parser = clap::value_parser!(u16).range(1..=256))]
     pub http_workers: u16,
 
     /// What is logged: a level, or a filter such as `info,vouchsafe=debug`.

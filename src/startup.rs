@@ -6,11 +6,12 @@
 //! | Postgres answers | the schema is up to date, this start has its incarnation |
 //! | keys are unlocked | codes can be sealed and opened |
 //! | the engine starts | what a predecessor left under way is shut out |
-//! | the listeners are bound | partners and operators are served |
+//! | the listeners are bound | wallets and shelves have threads; who comes is told to come again |
+//! | the gate opens | partners and operators are served |
 //! | a signal: the gate closes, the journal empties | every answer was given, every record has its verdict |
 //! | Postgres stops | nothing of ours runs |
 
-mod listeners;
+pub(crate) mod listeners;
 mod production;
 mod stop;
 
@@ -31,7 +32,7 @@ use vouchsafe_actors::domain::catalogue::Catalogue;
 use vouchsafe_actors::domain::clock::{Clock, SystemClock};
 use vouchsafe_actors::engine::{Engine, Parts};
 use vouchsafe_actors::procurement::Procurement;
-use vouchsafe_actors::supervisor::Spawner;
+use vouchsafe_actors::supervisor::{Arbiters, Spawner};
 
 use crate::access::environment::Environment;
 use crate::access::rate_limits::RateLimits;
@@ -57,6 +58,9 @@ const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 
 /// How long a start waits for a database that is starting, too.
 const DATABASE_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long the threads that serve partners may take to start.
+const LISTENERS_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The pause between two attempts.
 const DATABASE_PAUSE: Duration = Duration::from_secs(1);
@@ -98,12 +102,12 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
     let system = actix_web::rt::System::new();
     // Vendors' answers take their time to be read and sealed, and deliveries are many: what decides orders does not stand in
     // line with them.
-    let arbiters = [(); 3].map(|()| actix_rt::Arbiter::new());
-    let [actors, buyers, deliveries] = arbiters.each_ref().map(actix_rt::Arbiter::handle);
+    let arbiters = [(); 2].map(|()| actix_rt::Arbiter::new());
+    let [buyers, deliveries] = arbiters.each_ref().map(actix_rt::Arbiter::handle);
     let threads = Threads {
         database: &database,
         outgoing: &outgoing,
-        actors,
+        actors: Arc::default(),
         buyers,
         deliveries,
     };
@@ -135,8 +139,9 @@ struct Threads<'a> {
     database: &'a Runtime,
     /// Connections to partners' endpoints.
     outgoing: &'a Runtime,
-    /// Wallets and shelves.
-    actors: ArbiterHandle,
+    /// Wallets and shelves: those that serve partners. Who asks a wallet or a shelf and who decides are mostly on one thread
+    /// then, and nobody has to be woken for a question or its answer.
+    actors: Arc<Arbiters>,
     /// Procurement.
     buyers: ArbiterHandle,
     /// Deliveries.
@@ -175,17 +180,21 @@ async fn serve_on(
     threads: Threads<'_>,
     metrics: Metrics,
 ) -> anyhow::Result<Ended> {
-    let service = assemble(settings, directory, options, threads, metrics).await?;
+    let service = assemble(settings, directory, options, &threads, metrics).await?;
     let service = web::Data::new(service);
+    let listeners = [
+        listeners::partners(settings, &service, &threads.actors)?,
+        listeners::operators(settings, &service)?,
+    ];
+    let serving = threads.actors.until(usize::from(settings.http_workers));
+    let serving = tokio::time::timeout(LISTENERS_PATIENCE, serving).await;
+    serving.context("start the threads that serve partners")?;
     if settings.environment == Environment::Sandbox {
         sandbox::seed_if_new(&service, directory.path())
             .await
             .context("fill the sandbox")?;
     }
-    let listeners = [
-        listeners::partners(settings, &service)?,
-        listeners::operators(settings, &service)?,
-    ];
+    service.gate.open();
     sandbox::greet(settings, directory.path());
     let superseded = tokio::select! {
         name = stop::told_to_stop() => {
@@ -224,7 +233,7 @@ async fn assemble(
     settings: &ServeSettings,
     directory: &DataDir,
     options: PgConnectOptions,
-    threads: Threads<'_>,
+    threads: &Threads<'_>,
     metrics: Metrics,
 ) -> anyhow::Result<Service> {
     // What is wrong with a setting is said before a database is waited for.
@@ -242,7 +251,7 @@ async fn assemble(
         .await
         .context("take the node's next incarnation")?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let engine = start_engine(settings, &node, &clock, &metrics, &threads).await?;
+    let engine = start_engine(settings, &node, &clock, &metrics, threads).await?;
     let engine = Arc::new(engine);
     let catalogue = Arc::new(load_catalogue(&store).await?);
     let purchasing = Purchasing::new(
@@ -252,7 +261,7 @@ async fn assemble(
         Arc::clone(&clock),
         metrics.vendors(),
     );
-    let buyers = Spawner::Arbiters(vec![threads.buyers]);
+    let buyers = Spawner::on(threads.buyers.clone());
     let sender = HttpSender::new(SenderParts {
         keyring: Arc::clone(&keyring),
         clock: Arc::clone(&clock),
@@ -268,7 +277,7 @@ async fn assemble(
         metrics.deliveries(),
         certification.as_ref(),
     );
-    let deliveries = Spawner::Arbiters(vec![threads.deliveries]);
+    let deliveries = Spawner::on(threads.deliveries.clone());
     Ok(Service {
         procurement: Procurement::new(buyers, Arc::clone(&engine), Arc::new(purchasing)),
         environment: settings.environment,
@@ -318,7 +327,7 @@ async fn start_engine(
     let parts = Parts {
         store: Arc::new(node.clone()),
         clock: Arc::clone(clock),
-        spawner: Spawner::Arbiters(vec![threads.actors.clone()]),
+        spawner: Spawner::Arbiters(Arc::clone(&threads.actors)),
         spawn: &spawn,
         lanes: settings.lanes,
         metrics: metrics.journal(),

@@ -1,4 +1,4 @@
-//! The gate of a listener: counts what is inside, lets nobody in while the service drains, measures the answers.
+//! The gate of a listener: counts what is inside, lets nobody in while the service starts or drains, measures the answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,17 +17,22 @@ use crate::service::Service;
 /// How often a drain looks whether everybody has left.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
-/// Counts the requests inside.
+/// Counts the requests inside. It is shut until it is opened.
 #[derive(Debug, Default)]
 pub struct Gate {
     inside: AtomicUsize,
-    closed: AtomicBool,
+    open: AtomicBool,
 }
 
 impl Gate {
+    /// Lets everybody in.
+    pub fn open(&self) {
+        self.open.store(true, Ordering::SeqCst);
+    }
+
     /// Lets nobody in any more, and waits until everybody has left.
     pub async fn drain(&self) {
-        self.closed.store(true, Ordering::SeqCst);
+        self.open.store(false, Ordering::SeqCst);
         while self.inside.load(Ordering::SeqCst) > 0 {
             tokio::time::sleep(LOOK_AGAIN_AFTER).await;
         }
@@ -37,7 +42,7 @@ impl Gate {
         // Counted in before the look at the door, so that a drain either sees this request or turns it away.
         self.inside.fetch_add(1, Ordering::SeqCst);
         let inside = Inside(Arc::clone(self));
-        (!self.closed.load(Ordering::SeqCst)).then_some(inside)
+        self.open.load(Ordering::SeqCst).then_some(inside)
     }
 }
 
@@ -53,7 +58,7 @@ impl Drop for Inside {
 /// Middleware of the partner's listener.
 ///
 /// # Errors
-/// Those of the routes, and `SERVICE_UNAVAILABLE` while the service drains.
+/// Those of the routes, and `SERVICE_UNAVAILABLE` while the service starts or drains.
 pub async fn partner_gate(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -64,7 +69,7 @@ pub async fn partner_gate(
 /// Middleware of the operator's listener.
 ///
 /// # Errors
-/// Those of the routes, and `SERVICE_UNAVAILABLE` while the service drains.
+/// Those of the routes, and `SERVICE_UNAVAILABLE` while the service starts or drains.
 pub async fn operator_gate(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -89,7 +94,7 @@ async fn pass<B: MessageBody + 'static>(
     let mut answered = if inside.is_some() || watches {
         next.call(request).await.map(ServiceResponse::map_into_left_body)
     } else {
-        Ok(request.into_response(going_down()).map_into_right_body())
+        Ok(request.into_response(shut()).map_into_right_body())
     };
     let status = match &answered {
         Ok(response) => response.status(),
@@ -99,7 +104,7 @@ async fn pass<B: MessageBody + 'static>(
         .metrics
         .answered(listener, method, status.as_u16(), since.elapsed().as_secs_f64());
     if let Ok(response) = &mut answered
-        && service.gate.closed.load(Ordering::Relaxed)
+        && !service.gate.open.load(Ordering::Relaxed)
     {
         // Else the client would send its next request into a connection that is about to be cut.
         response
@@ -110,10 +115,10 @@ async fn pass<B: MessageBody + 'static>(
     answered
 }
 
-fn going_down() -> HttpResponse {
+fn shut() -> HttpResponse {
     ApiError::new(
         Code::ServiceUnavailable,
-        "the service is going down; send the same request again",
+        "the service is starting or going down; send the same request again",
     )
     .error_response()
 }

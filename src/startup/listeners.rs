@@ -1,15 +1,23 @@
 //! Where are partners and operators served? On a listener each, with limits on what a connection may hold up.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer, web};
 use anyhow::Context as _;
+use vouchsafe_actors::supervisor::Arbiters;
 
 use crate::service::Service;
 use crate::settings::ServeSettings;
 use crate::{admin, http, trace};
+
+/// Threads that serve partners, unless it is said: the other half of the cores is the database's.
+pub(crate) fn default_workers() -> u16 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    u16::try_from(cores / 2).unwrap_or(u16::MAX).clamp(1, 256)
+}
 
 /// Threads that serve operators.
 const ADMIN_WORKERS: usize = 1;
@@ -26,13 +34,16 @@ const LINGER_S: u64 = 1;
 /// How long a connection without a request is kept.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
-/// Serves partners.
+/// Serves partners. Each thread that does joins the actors' threads when it starts.
 pub(super) fn partners(
     settings: &ServeSettings,
     service: &web::Data<Service>,
+    actors: &Arc<Arbiters>,
 ) -> anyhow::Result<ServerHandle> {
-    let service = service.clone();
+    let (service, actors) = (service.clone(), Arc::clone(actors));
+    // Called once by each thread.
     let app = move || {
+        actors.join(actix_rt::Arbiter::current());
         let app = App::new().app_data(service.clone()).configure(http::routes);
         app.wrap(from_fn(http::partner_gate)).wrap(from_fn(trace::traced))
     };

@@ -11,7 +11,7 @@ pub use directory::{Directory, Found, Lineage, Total};
 pub use holds::{OpenHold, OpenHolds};
 pub use meter::{ActorMeter, ActorState, Queued, Reading};
 pub use patience::{DECISION_PATIENCE, Patience, Undecided};
-pub use spawner::Spawner;
+pub use spawner::{Arbiters, Spawner};
 pub use waiting::WaitingLine;
 
 /// The answer of an actor: at once, or when something has changed.
