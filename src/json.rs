@@ -124,6 +124,10 @@ pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
         let message = format!("the body is nested more than {MAX_DEPTH} deep");
         return Err(ApiError::new(Code::MalformedRequest, message));
     }
+    // Where a field stands is found out for those alone who sent a wrong one.
+    if let Ok(value) = serde_json::from_slice(body) {
+        return Ok(value);
+    }
     let mut json = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let field = error.path().to_string();

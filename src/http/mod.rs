@@ -39,19 +39,17 @@ use crate::errors::{ApiError, Code};
 /// The routes of the partner's listener. A route of the operator's is 404 here.
 pub fn routes(config: &mut web::ServiceConfig) {
     config
-        .configure(health::routes)
-        .service(resource("/openapi.json", "GET").route(web::get().to(openapi::get)))
-        .configure(|config| pages::routes(config, &pages::PARTNER))
         .service(
             web::scope("/api/v1")
-                .service(resource("/categories", "GET").route(web::get().to(categories::list)))
-                .service(resource("/products", "GET").route(web::get().to(products::list)))
-                .service(resource("/products/{product_id}", "GET").route(web::get().to(products::get)))
+                // First, since routes are tried one after the other.
                 .service(
                     resource("/orders", "GET, POST")
                         .route(web::get().to(orders::list))
                         .route(web::post().to(orders::place)),
                 )
+                .service(resource("/categories", "GET").route(web::get().to(categories::list)))
+                .service(resource("/products", "GET").route(web::get().to(products::list)))
+                .service(resource("/products/{product_id}", "GET").route(web::get().to(products::get)))
                 .service(resource("/orders/{order_id}", "GET").route(web::get().to(orders::get)))
                 .service(resource("/orders/{order_id}/vouchers", "GET").route(web::get().to(vouchers::get)))
                 .service(
@@ -90,6 +88,9 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .default_service(web::to(no_route))
                 .wrap(from_fn(limits::announced)),
         )
+        .configure(health::routes)
+        .service(resource("/openapi.json", "GET").route(web::get().to(openapi::get)))
+        .configure(|config| pages::routes(config, &pages::PARTNER))
         .default_service(web::to(no_route));
 }
 
