@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use time::OffsetDateTime;
-use tracing::instrument;
+use tracing::{Instrument as _, debug_span};
 
 use self::draft::Draft;
 use super::keyed::{self, Unanswered};
@@ -121,7 +121,6 @@ enum Decision {
 ///
 /// # Errors
 /// [`NotPlaced`]; then nothing was written, or it says that this is not known yet.
-#[instrument(target = SPANS, level = "debug", skip_all)]
 pub async fn place_order(
     engine: &Engine,
     command: PlaceOrder,
@@ -143,7 +142,11 @@ pub async fn place_order(
         };
         Ok(draft.decided(decision, wording))
     };
-    let given = keyed::answer::<NotPlaced>(engine, command.key, command.fingerprint, decide).await?;
+    // By hand: the attribute would lay the future of the whole flow out three times, to be moved each time.
+    let given = keyed::answer::<NotPlaced>(engine, command.key, command.fingerprint, decide);
+    let given = given
+        .instrument(debug_span!(target: SPANS, "place_order"))
+        .await?;
     Ok(if given.replayed {
         Placed::Replayed(given.answer)
     } else {

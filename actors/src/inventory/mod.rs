@@ -12,7 +12,7 @@ use actor::message::{HoldVouchers, Need, StockChange, StockChanged};
 #[cfg(any(test, feature = "testing"))]
 use actor::probe::{Panic, Show};
 pub use hold::StockHold;
-use tracing::instrument;
+use tracing::{Instrument as _, debug_span};
 
 use crate::SPANS;
 use crate::domain::product::Sku;
@@ -39,7 +39,6 @@ impl Inventory {
     /// # Errors
     /// [`Undecided`] when the shelf could not decide in time: stock is being claimed, others hold what there is, or too
     /// many wait.
-    #[instrument(name = "hold inventory", target = SPANS, level = "debug", skip_all, fields(%sku))]
     pub async fn set_aside(
         &self,
         sku: &Sku,
@@ -48,8 +47,9 @@ impl Inventory {
         patience: &Patience,
     ) -> Result<Supply, Undecided> {
         let need = Need { quantity, not_before };
-        patience
-            .ask(|| self.actors.get(sku), |queued| HoldVouchers { need, queued })
+        let asked = patience.ask(|| self.actors.get(sku), |queued| HoldVouchers { need, queued });
+        asked
+            .instrument(debug_span!(target: SPANS, "hold inventory", %sku))
             .await
     }
 

@@ -12,7 +12,7 @@ use actor::message::HoldMoney;
 #[cfg(any(test, feature = "testing"))]
 use actor::probe::{Panic, Show};
 pub use hold::WalletHold;
-use tracing::instrument;
+use tracing::{Instrument as _, debug_span};
 
 use self::purse::Wish;
 use crate::SPANS;
@@ -39,7 +39,6 @@ impl Wallets {
     ///
     /// # Errors
     /// [`Undecided`] when the wallet could not decide in time: it is being read, others hold what it has, or too many wait.
-    #[instrument(name = "hold wallet", target = SPANS, level = "debug", skip_all, fields(%currency))]
     pub async fn set_aside(
         &self,
         partner_id: PartnerId,
@@ -52,7 +51,10 @@ impl Wallets {
             wish,
             queued,
         };
-        patience.ask(|| self.actors.get(&partner_id), message).await
+        let asked = patience.ask(|| self.actors.get(&partner_id), message);
+        asked
+            .instrument(debug_span!(target: SPANS, "hold wallet", %currency))
+            .await
     }
 
     /// The counters of every wallet actor.
