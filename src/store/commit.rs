@@ -1,105 +1,25 @@
-//! The batch statement: a batch of records into the arrays of `commit_batch`, its rows back into verdicts.
+//! The batch statement: a batch of records into the arrays of `commit_batch`, its row back into verdicts.
 //!
 //! Rule: the answer of a write counts when the server is ready for the next query, not when the first row is here; so the
 //! rows are always read to the end.
 
+mod columns;
 mod rest;
 
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
-use time::OffsetDateTime;
-use uuid::Uuid;
-use vouchsafe_actors::domain::answer::{Answer, Fingerprint, Keep, KnownAnswer};
-use vouchsafe_actors::domain::event::EventBundle;
-use vouchsafe_actors::domain::ledger::{Movement, Receipt};
+use vouchsafe_actors::domain::answer::{Answer, Fingerprint, KnownAnswer};
+use vouchsafe_actors::domain::ledger::Receipt;
 use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::order::Order;
 use vouchsafe_actors::journal::{Record, Stale, Verdict};
 
-use self::rest::Rest;
+use self::columns::Columns;
 use super::lane::Fence;
 
 const COMMIT_BATCH: &str = "SELECT * FROM commit_batch(\
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, \
     $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, \
-    $47::jsonb)";
-
-/// The columns of the records themselves.
-#[derive(Default)]
-struct Records<'a> {
-    partner: Vec<Uuid>,
-    key: Vec<Uuid>,
-    fingerprint: Vec<&'a [u8]>,
-    status: Vec<i16>,
-    body: Vec<&'a [u8]>,
-    forever: Vec<bool>,
-}
-
-/// The columns of money that moves.
-#[derive(Default)]
-struct Movements<'a> {
-    record: Vec<i32>,
-    transaction: Vec<Uuid>,
-    currency: Vec<&'a str>,
-    kind: Vec<&'static str>,
-    amount: Vec<i64>,
-    order: Vec<Option<Uuid>>,
-    payout: Vec<Option<Uuid>>,
-    reference: Vec<Option<&'a str>>,
-    operator: Vec<Option<&'a str>>,
-    trace: Vec<Option<&'a str>>,
-}
-
-/// The columns of orders.
-#[derive(Default)]
-struct Orders<'a> {
-    record: Vec<i32>,
-    order: Vec<Uuid>,
-    status: Vec<&'static str>,
-    currency: Vec<&'a str>,
-    total: Vec<i64>,
-    source: Vec<Option<&'static str>>,
-    pending_reason: Vec<Option<&'static str>>,
-    closed: Vec<bool>,
-    sequence: Vec<i32>,
-    reference: Vec<Option<&'a str>>,
-    metadata: Vec<Option<&'a str>>,
-    lines: Vec<String>,
-    timeline: Vec<String>,
-    created: Vec<OffsetDateTime>,
-}
-
-/// The columns of allocations.
-#[derive(Default)]
-struct Allocations {
-    record: Vec<i32>,
-    stock: Vec<i64>,
-    chunk: Vec<i64>,
-    voucher: Vec<Uuid>,
-    order: Vec<Uuid>,
-    line: Vec<i16>,
-}
-
-/// The columns of events.
-#[derive(Default)]
-struct Events {
-    record: Vec<i32>,
-    order: Vec<Uuid>,
-    count: Vec<i32>,
-    sequence: Vec<i32>,
-    body: Vec<String>,
-}
-
-/// A batch, column by column.
-#[derive(Default)]
-struct Columns<'a> {
-    records: Records<'a>,
-    movements: Movements<'a>,
-    orders: Orders<'a>,
-    allocations: Allocations,
-    events: Events,
-    rest: Rest<'a>,
-}
+    $47, $48, $49, $50, $51, $52, $53::jsonb)";
 
 /// Writes a batch and reads what became of each record.
 pub(super) async fn commit_batch(
@@ -110,9 +30,12 @@ pub(super) async fn commit_batch(
 ) -> Result<Vec<Verdict>, sqlx::Error> {
     let Columns {
         records: r,
+        wallets: w,
         movements: m,
         orders: o,
+        chunks,
         allocations: a,
+        feeds,
         events: e,
         rest,
     } = Columns::of(records)?;
@@ -124,13 +47,16 @@ pub(super) async fn commit_batch(
         .bind(batch)
         .bind(r.partner)
         .bind(r.key)
+        .bind(r.by_key)
         .bind(r.fingerprint)
         .bind(r.status)
         .bind(r.body)
         .bind(r.forever)
+        .bind(w.partner)
+        .bind(w.currency)
         .bind(m.record)
+        .bind(m.wallet)
         .bind(m.transaction)
-        .bind(m.currency)
         .bind(m.kind)
         .bind(m.amount)
         .bind(m.order)
@@ -152,13 +78,16 @@ pub(super) async fn commit_batch(
         .bind(o.lines)
         .bind(o.timeline)
         .bind(o.created)
+        .bind(chunks)
         .bind(a.record)
-        .bind(a.stock)
         .bind(a.chunk)
+        .bind(a.stock)
         .bind(a.voucher)
         .bind(a.order)
         .bind(a.line)
+        .bind(feeds)
         .bind(e.record)
+        .bind(e.feed)
         .bind(e.order)
         .bind(e.count)
         .bind(e.sequence)
@@ -166,102 +95,94 @@ pub(super) async fn commit_batch(
         .bind(rest.text()?)
         .fetch_all(connection)
         .await?;
-    rows.iter().map(verdict).collect()
+    match &rows[..] {
+        [row] => Outcomes::read(row)?.verdicts(records.len()),
+        _ => Err(undecodable("a batch has one row of verdicts")),
+    }
 }
 
-impl<'a> Columns<'a> {
-    fn of(records: &'a [Record]) -> Result<Self, sqlx::Error> {
-        let mut columns = Self::default();
-        for (record, number) in records.iter().zip(1..) {
-            columns.records.push(record);
-            if let Some(movement) = &record.movement {
-                columns.movements.push(number, movement);
-            }
-            if let Some(order) = &record.order {
-                let sequence = record.events.as_ref().map_or(0, EventBundle::last_sequence);
-                columns.orders.push(number, order, sequence)?;
-            }
-            columns.allocations.push(number, record);
-            columns.rest.push(number, record);
-            if let Some(events) = &record.events {
-                columns.events.push(number, events)?;
-            }
+/// What the statement says, an element a record.
+struct Outcomes {
+    verdicts: Vec<i16>,
+    sequences: Vec<Option<i64>>,
+    balances: Vec<Option<i64>>,
+    known: Option<Known>,
+}
+
+/// What is known under the keys, where one of them was.
+struct Known {
+    fingerprints: Vec<Option<Vec<u8>>>,
+    statuses: Vec<Option<i16>>,
+    bodies: Vec<Option<Vec<u8>>>,
+}
+
+impl Outcomes {
+    fn read(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let fingerprints: Option<_> = row.try_get(3)?;
+        let known = match fingerprints {
+            None => None,
+            Some(fingerprints) => Some(Known {
+                fingerprints,
+                statuses: row.try_get(4)?,
+                bodies: row.try_get(5)?,
+            }),
+        };
+        Ok(Self {
+            verdicts: row.try_get(0)?,
+            sequences: row.try_get(1)?,
+            balances: row.try_get(2)?,
+            known,
+        })
+    }
+
+    fn verdicts(mut self, records: usize) -> Result<Vec<Verdict>, sqlx::Error> {
+        let given = [self.verdicts.len(), self.sequences.len(), self.balances.len()];
+        if given != [records; 3] {
+            return Err(undecodable("each record has a verdict"));
         }
-        Ok(columns)
+        let words = std::mem::take(&mut self.verdicts);
+        words
+            .into_iter()
+            .enumerate()
+            .map(|(index, word)| self.verdict(index, word))
+            .collect()
+    }
+
+    fn verdict(&mut self, index: usize, word: i16) -> Result<Verdict, sqlx::Error> {
+        Ok(match word {
+            0 => Verdict::Committed(self.receipt(index)),
+            1 => {
+                let known = self.known.as_mut().map(|known| known.take(index));
+                let known = known.transpose()?.flatten();
+                known.map_or(Verdict::Stale(Stale::KeyPurged), Verdict::KeyKnown)
+            }
+            2 => Verdict::Stale(Stale::Balance),
+            3 => Verdict::Stale(Stale::Stock),
+            4 => Verdict::Stale(Stale::Moved),
+            other => return Err(undecodable(&format!("verdict {other} is not known"))),
+        })
+    }
+
+    fn receipt(&self, index: usize) -> Option<Receipt> {
+        Some(Receipt {
+            sequence: self.sequences[index]?,
+            balance: Amount::from_minor(self.balances[index]?),
+        })
     }
 }
 
-impl<'a> Records<'a> {
-    fn push(&mut self, record: &'a Record) {
-        let claim = &record.claim;
-        self.partner.push(record.partner_id.as_uuid());
-        self.key.push(claim.key.0);
-        self.fingerprint.push(&claim.fingerprint.0);
-        self.status.push(claim.answer.status.cast_signed());
-        self.body.push(&claim.answer.body);
-        self.forever.push(claim.keep == Keep::Forever);
-    }
-}
-
-impl<'a> Movements<'a> {
-    fn push(&mut self, record: i32, movement: &'a Movement) {
-        self.record.push(record);
-        self.transaction.push(movement.transaction_id.as_uuid());
-        self.currency.push(movement.currency.as_str());
-        self.kind.push(movement.kind.as_str());
-        self.amount.push(movement.amount.minor());
-        self.order.push(movement.order_id.map(|id| id.as_uuid()));
-        self.payout.push(movement.payout_id.map(|id| id.as_uuid()));
-        self.reference.push(movement.reference.as_deref());
-        let by = movement.booked_by.as_ref();
-        self.operator.push(by.map(|by| by.operator.as_str()));
-        self.trace.push(by.and_then(|by| by.trace_id.as_deref()));
-    }
-}
-
-impl<'a> Orders<'a> {
-    fn push(&mut self, record: i32, order: &'a Order, sequence: u32) -> Result<(), sqlx::Error> {
-        self.record.push(record);
-        self.order.push(order.order_id.as_uuid());
-        self.status.push(order.status.as_str());
-        self.currency.push(order.total.currency.as_str());
-        self.total.push(order.total.amount.minor());
-        self.source
-            .push(order.fulfilled_from.map(|source| source.as_str()));
-        self.pending_reason
-            .push(order.pending_reason.map(|reason| reason.as_str()));
-        self.closed.push(order.closed);
-        self.sequence.push(sequence.cast_signed());
-        self.reference.push(order.reference.as_deref());
-        self.metadata.push(order.metadata.as_deref());
-        self.lines.push(json(&order.lines)?);
-        self.timeline.push(json(&order.timeline)?);
-        self.created.push(order.created_at);
-        Ok(())
-    }
-}
-
-impl Allocations {
-    fn push(&mut self, number: i32, record: &Record) {
-        for (order_id, allocation) in record.issued() {
-            self.record.push(number);
-            self.stock.push(allocation.voucher.stock_id.0);
-            self.chunk.push(allocation.voucher.chunk_id.0);
-            self.voucher.push(allocation.voucher_id.as_uuid());
-            self.order.push(order_id.as_uuid());
-            self.line.push(allocation.line.cast_signed());
+impl Known {
+    /// `None` when the answer was purged between the claim and the read: then its time is over, and the record decides anew.
+    fn take(&mut self, index: usize) -> Result<Option<KnownAnswer>, sqlx::Error> {
+        let fingerprint = self.fingerprints.get_mut(index).and_then(Option::take);
+        let status = self.statuses.get(index).copied().flatten();
+        let body = self.bodies.get_mut(index).and_then(Option::take);
+        match (fingerprint, status, body) {
+            (Some(fingerprint), Some(status), Some(body)) => {
+                known_answer(fingerprint, status, body).map(Some)
+            }
+            _ => Ok(None),
         }
-    }
-}
-
-impl Events {
-    fn push(&mut self, record: i32, bundle: &EventBundle) -> Result<(), sqlx::Error> {
-        self.record.push(record);
-        self.order.push(bundle.order_id.as_uuid());
-        self.count.push(bundle.count().cast_signed());
-        self.sequence.push(bundle.first_sequence.cast_signed());
-        self.body.push(json(bundle)?);
-        Ok(())
     }
 }
 
@@ -269,41 +190,8 @@ fn json(value: &impl serde::Serialize) -> Result<String, sqlx::Error> {
     serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(error.into()))
 }
 
-fn verdict(row: &PgRow) -> Result<Verdict, sqlx::Error> {
-    let word: i16 = row.try_get("verdict")?;
-    Ok(match word {
-        0 => Verdict::Committed(receipt(row)?),
-        1 => known(row)?.map_or(Verdict::Stale(Stale::KeyPurged), Verdict::KeyKnown),
-        2 => Verdict::Stale(Stale::Balance),
-        3 => Verdict::Stale(Stale::Stock),
-        4 => Verdict::Stale(Stale::Moved),
-        other => {
-            return Err(sqlx::Error::Decode(
-                format!("verdict {other} is not known").into(),
-            ));
-        }
-    })
-}
-
-fn receipt(row: &PgRow) -> Result<Option<Receipt>, sqlx::Error> {
-    let sequence: Option<i64> = row.try_get("wallet_sequence")?;
-    let balance: Option<i64> = row.try_get("wallet_balance")?;
-    let receipt = sequence.zip(balance);
-    Ok(receipt.map(|(sequence, balance)| Receipt {
-        sequence,
-        balance: Amount::from_minor(balance),
-    }))
-}
-
-/// `None` when the answer was purged between the claim and the read: then its time is over, and the record decides anew.
-fn known(row: &PgRow) -> Result<Option<KnownAnswer>, sqlx::Error> {
-    let fingerprint: Option<Vec<u8>> = row.try_get("known_fingerprint")?;
-    let Some(fingerprint) = fingerprint else {
-        return Ok(None);
-    };
-    let status: i16 = row.try_get("known_status")?;
-    let body: Vec<u8> = row.try_get("known_body")?;
-    known_answer(fingerprint, status, body).map(Some)
+fn undecodable(reason: &str) -> sqlx::Error {
+    sqlx::Error::Decode(reason.into())
 }
 
 /// An answer as its columns hold it.
@@ -314,7 +202,7 @@ pub(super) fn known_answer(
 ) -> Result<KnownAnswer, sqlx::Error> {
     let fingerprint = fingerprint
         .try_into()
-        .map_err(|_| sqlx::Error::Decode("a fingerprint has 32 bytes".into()))?;
+        .map_err(|_| undecodable("a fingerprint has 32 bytes"))?;
     let answer = Answer {
         status: status.cast_unsigned(),
         body: body.into(),
