@@ -136,6 +136,7 @@ pub fn drive(drive: Drive, progress: &Progress) -> Result<Ran, RunError> {
     }
     let start = Instant::now();
     let measure_from = start + drive.warm_up;
+    progress.measures_from(measure_from);
     let gate = Arc::new(Gate::new(measure_from, drive.length));
     let drive = Arc::new(drive);
     let threads: Vec<_> = decks

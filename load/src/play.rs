@@ -20,6 +20,7 @@ use crate::stand::operator::OperatorError;
 use crate::stand::postgres::SERVICE;
 use crate::stand::{Stand, StandError};
 use crate::traffic::Traffic;
+use crate::watch::Watch;
 
 /// How the generator itself works, whatever the scenario.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +59,11 @@ pub enum PlayError {
     /// The database could not be read.
     #[error("cannot read the database")]
     Database(#[from] sqlx::Error),
-    /// There is no runtime.
-    #[error("cannot start a runtime")]
+    /// Nobody can watch what it uses.
+    #[error("cannot watch what is used")]
+    Watch(#[source] anyhow::Error),
+    /// There is no runtime, or no thread.
+    #[error("cannot start a runtime or a thread")]
     Runtime(#[from] std::io::Error),
 }
 
@@ -85,8 +89,11 @@ pub fn play(scenario: &Scenario, stand: &mut Stand, options: Options) -> Result<
         Some(pauses) => Some(Pauses::begin(pauses, &postgres.superuser(), SERVICE)?),
         None => None,
     };
-    let ran = load(scenario, traffic, url.clone(), credentials, options)?;
+    let progress = Progress::default();
+    let watch = Watch::over(stand.subject()?, &progress, scenario.length())?;
+    let ran = load(scenario, traffic, url.clone(), credentials, options, &progress)?;
     let pauses = pauses.map(Pauses::end).transpose()?;
+    let watched = watch.end().map_err(PlayError::Watch)?;
 
     let figures = Figures::of(setup(scenario, url, options), &ran);
     let refusals = expected_refusals(&ran.tally, &scenario.refusals);
@@ -106,6 +113,7 @@ pub fn play(scenario: &Scenario, stand: &mut Stand, options: Options) -> Result<
             pauses,
         }),
         figures,
+        watched,
         audit,
         machine: machine.after(),
         database: Some(facts),
@@ -132,9 +140,9 @@ fn load(
     base_url: String,
     partners: Vec<Credentials>,
     options: Options,
+    progress: &Progress,
 ) -> Result<Ran, RunError> {
-    let progress = Progress::default();
-    let bar = Bar::of(&progress, scenario.warm_up() + scenario.length());
+    let bar = Bar::of(progress, scenario.warm_up() + scenario.length());
     let plan = Drive {
         base_url,
         partners,
@@ -148,7 +156,7 @@ fn load(
         timeout: DEFAULT_TIMEOUT,
         samples: options.samples,
     };
-    let ran = drive(plan, &progress);
+    let ran = drive(plan, progress);
     drop(bar);
     ran
 }

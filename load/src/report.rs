@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::audit::Audit;
 use crate::database::DatabaseFacts;
 use crate::machine::Machine;
+use crate::watch::Watched;
 
 pub use self::figures::{BesideFigures, Figures, Latency, Percentile, Setup};
 pub use self::html::page;
@@ -26,6 +27,9 @@ pub struct Report {
     /// What was measured.
     #[serde(flatten)]
     pub figures: Figures,
+    /// What was used meanwhile; nothing of it where the service is not our own.
+    #[serde(flatten)]
+    pub watched: Watched,
     /// Whether it counts.
     pub audit: Audit,
     /// Where it was measured.
@@ -124,8 +128,8 @@ impl fmt::Display for Report {
         let verdict = if self.audit.passed() { "passed" } else { "FAILED" };
         write!(
             f,
-            "{}\naudit: {verdict}\n{}\nmachine\n  {}\n",
-            self.figures, self.audit, self.machine
+            "{}{}\naudit: {verdict}\n{}\nmachine\n  {}\n",
+            self.figures, self.watched, self.audit, self.machine
         )?;
         match &self.database {
             Some(facts) => write!(f, "\ndatabase\n{facts}"),

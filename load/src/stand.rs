@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::origin::UrlError;
+use crate::watch::Subject;
 
 use self::operator::{Operator, OperatorError};
-use self::postgres::Postgres;
+use self::postgres::{Postgres, SERVICE};
 use self::program::Program;
 
 /// The name of the service's program.
@@ -157,6 +158,18 @@ impl Stand {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.program.pid()
+    }
+
+    /// What is watched of it while a run is measured.
+    ///
+    /// # Errors
+    /// As [`Stand::postgres`].
+    pub fn subject(&self) -> Result<Subject, StandError> {
+        Ok(Subject {
+            pid: self.pid(),
+            server: Some(self.postgres()?.watched(SERVICE)),
+            admin_url: Some(self.admin_url()),
+        })
     }
 
     /// SIGTERM; returns when the service and its Postgres have ended. Blocks.

@@ -20,6 +20,7 @@ use vouchsafe_load::run::Length;
 use vouchsafe_load::scenario::Pace;
 use vouchsafe_load::signer::Credentials;
 use vouchsafe_load::traffic::Traffic;
+use vouchsafe_load::watch::Watched;
 use vouchsafe_load::workload::Workload;
 
 use super::{Common, at_least_one};
@@ -104,6 +105,7 @@ pub(crate) fn command(args: &RunArgs) -> anyhow::Result<bool> {
     let report = Report {
         scenario: None,
         figures,
+        watched: Watched::default(),
         audit,
         machine: machine.after(),
         database: facts,

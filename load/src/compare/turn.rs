@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::proof::Proof;
 use crate::audit::Audit;
 use crate::client::DEFAULT_TIMEOUT;
+use crate::costs::Costs;
 use crate::drive::{Drive, Signing, drive};
 use crate::machine::Machine;
 use crate::partner::PartnerClient;
@@ -17,6 +18,7 @@ use crate::run::Length;
 use crate::scenario::Pace;
 use crate::signer::Credentials;
 use crate::traffic::Traffic;
+use crate::watch::{Subject, Watch};
 use crate::workload::Workload;
 
 /// Orders that are read back and replayed after a turn, at most.
@@ -35,6 +37,8 @@ pub struct Target {
     pub product: String,
     /// How it is audited.
     pub proof: Proof,
+    /// Whose use of the machine is read meanwhile.
+    pub subject: Subject,
 }
 
 /// How it is loaded.
@@ -61,8 +65,12 @@ pub struct Turn {
     pub p50_us: u64,
     /// 99th percentile, in microseconds.
     pub p99_us: u64,
+    /// 99.9th percentile, in microseconds.
+    pub p99_9_us: u64,
     /// Measured outcomes by status and error code.
     pub outcomes: BTreeMap<String, u64>,
+    /// What an order cost; `None`: not measured.
+    pub costs: Option<Costs>,
     /// Whether it did what it acknowledged.
     pub audit: Audit,
     /// The machine.
@@ -105,7 +113,11 @@ pub async fn turn(target: &Target, load: Load) -> anyhow::Result<Turn> {
         threads: load.threads,
         warm_up_s: load.warm_up_s,
     };
-    let ran = drive(plan, &Progress::default())?;
+    let progress = Progress::default();
+    let length = Duration::from_secs(load.seconds);
+    let watch = Watch::over(target.subject.clone(), &progress, length)?;
+    let ran = drive(plan, &progress)?;
+    let watched = watch.end()?;
     let machine = machine.after();
     let figures = Figures::of(setup, &ran);
     let audit = target.proof.close(&mut auditor, opening, ran.tally.books).await?;
@@ -114,7 +126,9 @@ pub async fn turn(target: &Target, load: Load) -> anyhow::Result<Turn> {
         orders: figures.orders,
         p50_us: figures.latency_us.p50,
         p99_us: figures.latency_us.p99,
+        p99_9_us: figures.latency_us.p99_9,
         outcomes: figures.outcomes,
+        costs: watched.costs,
         audit,
         machine,
     })
@@ -150,10 +164,12 @@ mod tests {
             orders: 10,
             p50_us: 1,
             p99_us: 2,
+            p99_9_us: 3,
             outcomes: outcomes
                 .iter()
                 .map(|(name, count)| ((*name).to_owned(), *count))
                 .collect(),
+            costs: None,
             audit: Audit {
                 checks: vec![Check::new("no voucher twice", result)],
             },

@@ -109,6 +109,9 @@ impl Connection {
             body: &body,
         };
         tally.record(sent, end, &outcome);
+        if outcome.as_ref().is_ok_and(|answer| answer.status.is_success()) {
+            self.thread.progress.acknowledged();
+        }
         if let (Some(index), Ok(answer)) = (remembered, &outcome) {
             let mut sent = self.thread.sent.borrow_mut();
             sent.answered(index, answer, &mut tally.broken);

@@ -4,6 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::plot::{Mark, Plot, linear};
 use super::{Percentile, Report};
+use crate::costs::rows;
 use crate::timeline::Second;
 
 const STYLE: &str = "
@@ -51,6 +52,7 @@ pub fn page(report: &Report) -> String {
                 (latency_curve(&report.figures.percentiles).svg())
                 (over_time("Orders acknowledged, each second", &report.figures.seconds, |second| second.orders as f64).svg())
                 (over_time("The slowest order of each second, ms", &report.figures.seconds, slowest_ms).svg())
+                (costs(report))
                 (audit(report))
                 h2 { "All of it" }
                 pre { (report) }
@@ -78,6 +80,24 @@ fn figures(report: &Report) -> Markup {
                     @for us in [latency.p50, latency.p90, latency.p99, latency.p99_9, latency.max] {
                         td.number { (format!("{:.1}", us as f64 / 1_000.0)) }
                     }
+                }
+            }
+        }
+    }
+}
+
+fn costs(report: &Report) -> Markup {
+    let Some(costs) = &report.watched.costs else {
+        return html! {};
+    };
+    html! {
+        h2 { "Costs of an order" }
+        table {
+            tr { th { "" } th { "CPU µs" } th { "waits" } th { "made wait" } }
+            @for row in rows(costs) {
+                tr {
+                    td { @if row.part { "\u{2003}" } (row.name) }
+                    @for cell in &row.cells { td.number { (cell) } }
                 }
             }
         }
