@@ -4,6 +4,7 @@
 //! Rule: nothing here comes from the service's own code. A mistake made there is not made here a second time,
 //! so the black-box tests and the audit can be believed.
 
+pub mod apart;
 pub mod arrivals;
 pub mod audit;
 pub mod books;

@@ -74,6 +74,7 @@ pub enum PlayError {
 pub fn play(scenario: &Scenario, stand: &mut Stand, options: Options) -> Result<Report, PlayError> {
     scenario.sensible()?;
     let traffic = Traffic::of(scenario)?;
+    let forms = traffic.forms();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -95,7 +96,7 @@ pub fn play(scenario: &Scenario, stand: &mut Stand, options: Options) -> Result<
     let pauses = pauses.map(Pauses::end).transpose()?;
     let watched = watch.end().map_err(PlayError::Watch)?;
 
-    let figures = Figures::of(setup(scenario, url, options), &ran);
+    let figures = Figures::of(setup(scenario, url, forms, options), &ran);
     let refusals = expected_refusals(&ran.tally, &scenario.refusals);
     let answers = kept_answers(&ran.tally.broken);
     let (mut audit, books) = runtime.block_on(audit_all(&mut accounts, ran.tally.books));
@@ -161,13 +162,14 @@ fn load(
     ran
 }
 
-fn setup(scenario: &Scenario, url: String, options: Options) -> Setup {
+fn setup(scenario: &Scenario, url: String, forms: Vec<String>, options: Options) -> Setup {
     Setup {
         url,
         order: format!("{} partners, {} SKUs", scenario.partners, scenario.skus.count),
         pace: scenario.pace.to_string(),
         signing: options.signing.in_words(),
         seed: options.seed,
+        forms,
         threads: options.threads,
         warm_up_s: scenario.warm_up_s,
     }

@@ -16,7 +16,9 @@ use crate::database::DatabaseFacts;
 use crate::machine::Machine;
 use crate::watch::Watched;
 
-pub use self::figures::{BesideFigures, Figures, Latency, Percentile, Setup};
+pub use self::figures::{
+    BesideFigures, Figures, FormFigures, Latency, Percentile, RefusalFigures, SOON_MS, Setup,
+};
 pub use self::html::page;
 
 /// The report of one run: figures do not leave without their audit.
@@ -100,6 +102,23 @@ impl fmt::Display for Figures {
         writeln!(f, "latency µs  {}", self.latency_us)?;
         if let Some(late) = self.late_us {
             writeln!(f, "  of which left late  {late}")?;
+        }
+        writeln!(f, "{:.0} vouchers/s", self.vouchers_per_s)?;
+        for form in &self.forms {
+            let (per_s, vouchers) = (form.per_s, form.vouchers_per_s);
+            writeln!(
+                f,
+                "orders of {}: {per_s:.0}/s, {vouchers:.0} vouchers/s, latency µs  {}",
+                form.form, form.latency_us
+            )?;
+        }
+        for (status, refused) in &self.refusals {
+            let soon = refused.soon * 100.0;
+            writeln!(
+                f,
+                "refused with {status}: {:.0}/s, {soon:.2} % of them within {SOON_MS} ms, latency µs  {}",
+                refused.per_s, refused.latency_us
+            )?;
         }
         write_counts(f, "outcomes", &self.outcomes)?;
         write_counts(f, "outcomes of the warm-up", &self.warm_up_outcomes)?;

@@ -98,6 +98,16 @@ pub struct Shape {
     pub quantity: u32,
 }
 
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let vouchers = if self.quantity == 1 { "voucher" } else { "vouchers" };
+        match self.skus {
+            1 => write!(f, "{} {vouchers}", self.quantity),
+            skus => write!(f, "{} {vouchers} of each of {skus} SKUs", self.quantity),
+        }
+    }
+}
+
 /// How often something is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -168,6 +168,7 @@ fn setup(args: &RunArgs) -> Setup {
         pace: pace(args).to_string(),
         signing: args.common.signing().in_words(),
         seed: args.common.seed,
+        forms: Vec::new(),
         threads: args.common.threads,
         warm_up_s: args.warmup,
     }

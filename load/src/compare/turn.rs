@@ -110,6 +110,7 @@ pub async fn turn(target: &Target, load: Load) -> anyhow::Result<Turn> {
         pace: load.pace.to_string(),
         signing: plan.signing.in_words(),
         seed: plan.seed,
+        forms: Vec::new(),
         threads: load.threads,
         warm_up_s: load.warm_up_s,
     };

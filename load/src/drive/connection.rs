@@ -58,7 +58,7 @@ impl Connection {
     async fn send(&mut self, turn: Turn) -> bool {
         let Dealt { ask, signed } = self.thread.deck.borrow_mut().deal(&self.thread.drive);
         let outcome = match ask {
-            Ask::Order { partner, body } => self.order(turn, partner, body, signed).await,
+            Ask::Order { partner, form, body } => self.order(turn, (partner, form), body, signed).await,
             Ask::Earlier { kind, at } => self.earlier(turn, kind, at).await,
             Ask::Of { kind, partner } => self.of(turn, kind, partner).await,
         };
@@ -75,7 +75,7 @@ impl Connection {
     async fn order(
         &mut self,
         turn: Turn,
-        partner: usize,
+        (partner, form): (usize, usize),
         body: Bytes,
         signed: Option<(Uuid, SignedRequest)>,
     ) -> Outcome {
@@ -105,6 +105,7 @@ impl Connection {
             phase: turn.phase,
             partner,
             at,
+            form,
             key,
             body: &body,
         };

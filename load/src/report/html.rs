@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::plot::{Mark, Plot, linear};
-use super::{Percentile, Report};
+use super::{Percentile, Report, SOON_MS};
 use crate::costs::rows;
 use crate::timeline::Second;
 
@@ -64,13 +64,20 @@ pub fn page(report: &Report) -> String {
 
 fn figures(report: &Report) -> Markup {
     let figures = &report.figures;
-    let rows = std::iter::once(("order".to_owned(), figures.orders_per_s, figures.latency_us)).chain(
-        figures
-            .beside
-            .iter()
-            .map(|(kind, beside)| (kind.clone(), beside.per_s, beside.latency_us)),
-    );
+    let mut rows = vec![("order".to_owned(), figures.orders_per_s, figures.latency_us)];
+    rows.extend(figures.forms.iter().map(|form| {
+        let name = format!("order of {}", form.form);
+        (name, form.per_s, form.latency_us)
+    }));
+    rows.extend(figures.refusals.iter().map(|(status, refused)| {
+        let soon = refused.soon * 100.0;
+        let name = format!("refused with {status}, {soon:.2} % within {SOON_MS} ms");
+        (name, refused.per_s, refused.latency_us)
+    }));
+    let beside = figures.beside.iter();
+    rows.extend(beside.map(|(kind, beside)| (kind.clone(), beside.per_s, beside.latency_us)));
     html! {
+        p { (format!("{:.0} vouchers/s", figures.vouchers_per_s)) }
         table {
             tr { th { "" } th { "per second" } th { "p50 ms" } th { "p90" } th { "p99" } th { "p99.9" } th { "max" } }
             @for (kind, per_s, latency) in rows {

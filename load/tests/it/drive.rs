@@ -6,6 +6,7 @@ use vouchsafe_load::arrivals::Spacing;
 use vouchsafe_load::audit::{expected_refusals, kept_answers};
 use vouchsafe_load::drive::{Drive, Signing, drive};
 use vouchsafe_load::progress::Progress;
+use vouchsafe_load::report::{Figures, Setup};
 use vouchsafe_load::run::{Length, Ran};
 use vouchsafe_load::scenario::{Pace, Scenario};
 use vouchsafe_load::traffic::{Kind, Traffic};
@@ -137,6 +138,58 @@ fn answers_that_change_are_noticed_in_the_run() {
         let check = kept_answers(&mixed(lie).tally.broken);
         assert!(!check.passed, "{lie:?}: {}", check.detail);
     }
+}
+
+fn setup(forms: Vec<String>) -> Setup {
+    Setup {
+        url: String::new(),
+        order: String::new(),
+        pace: String::new(),
+        signing: "",
+        seed: 1,
+        forms,
+        threads: 1,
+        warm_up_s: 0,
+    }
+}
+
+#[test]
+fn each_form_of_order_has_a_latency_of_its_own() {
+    let fake = Fake::start(Lie::None);
+    let scenario = r#"{ "name": "forms", "question": "?", "partners": 1,
+        "skus": { "count": 2, "vouchers": 1, "popularity": "uniform" },
+        "orders": [{ "weight": 1, "skus": 1, "quantity": 1 }, { "weight": 1, "skus": 2, "quantity": 3 }],
+        "pace": { "closed": { "connections": 3 } }, "warm_up_s": 0, "seconds": 1 }"#;
+    let scenario = Scenario::parse(scenario.as_bytes()).unwrap();
+    let traffic = Traffic::of(&scenario).unwrap();
+    let forms = traffic.forms();
+    let plan = Drive {
+        traffic,
+        ..plan(&fake, scenario.pace)
+    };
+    let figures = Figures::of(setup(forms), &drive(plan, &Progress::default()).unwrap());
+    let names: Vec<_> = figures.forms.iter().map(|form| form.form.as_str()).collect();
+    assert_eq!(names, ["1 voucher", "3 vouchers of each of 2 SKUs"]);
+    assert!(figures.forms.iter().all(|form| form.latency_us.max > 0));
+    let orders: f64 = figures.forms.iter().map(|form| form.per_s).sum();
+    assert!((orders - figures.orders_per_s).abs() < 1e-6, "{figures}");
+    // What was asked for is no matter: the small service gives a voucher an order.
+    assert!((figures.vouchers_per_s - figures.orders_per_s).abs() < 1e-6);
+}
+
+#[test]
+fn how_soon_refusals_come_is_told() {
+    let fake = Fake::start(Lie::IsOverloaded);
+    let ran = drive(plan(&fake, Pace::Closed { connections: 2 }), &Progress::default()).unwrap();
+    let figures = Figures::of(setup(Vec::new()), &ran);
+    let refused = &figures.refusals[&503];
+    assert_eq!((refused.count, figures.orders), (ORDERS, 0));
+    assert!(refused.latency_us.max > 0 && refused.soon > 0.0);
+    let text = figures.to_string();
+    assert!(
+        text.contains("refused with 503: ") && text.contains("within 50 ms, latency"),
+        "{text}"
+    );
 }
 
 #[test]
