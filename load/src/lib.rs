@@ -4,6 +4,7 @@
 //! Rule: nothing here comes from the service's own code. A mistake made there is not made here a second time,
 //! so the black-box tests and the audit can be believed.
 
+pub mod aftermath;
 pub mod apart;
 pub mod arrivals;
 pub mod audit;
@@ -18,6 +19,7 @@ mod facts;
 pub mod floor;
 mod gate;
 pub mod history;
+pub mod keeps;
 pub mod machine;
 pub mod money;
 pub mod origin;
@@ -29,7 +31,9 @@ pub mod peer;
 pub mod play;
 pub mod progress;
 pub mod recorder;
+pub mod replays;
 pub mod report;
+pub mod restart;
 pub mod run;
 pub mod scenario;
 mod sent;

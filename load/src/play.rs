@@ -1,12 +1,18 @@
 //! How is a scenario played? Furnish a stand, note what its partners have, load it, hold up its Postgres where the
 //! scenario says so, and audit: over the partners' API, the operators', and on the database.
 
+mod after;
+
+use std::time::Instant;
+
 use tokio::runtime::Runtime;
 
+use self::after::{after, aftermath};
 use crate::audit::{Account, audit_all, expected_refusals, kept_answers, stock_sold, verified};
 use crate::client::DEFAULT_TIMEOUT;
 use crate::database::Database;
 use crate::drive::{Drive, Signing, drive};
+use crate::keeps::{Keeps, Past};
 use crate::machine::Machine;
 use crate::partner::PartnerClient;
 use crate::pauses::{PauseError, Pauses};
@@ -79,12 +85,13 @@ pub fn play(scenario: &Scenario, stand: &mut Stand, options: Options) -> Result<
         .enable_all()
         .build()?;
     let machine = Machine::before();
+    let began = Instant::now();
     let buyers = runtime.block_on(furnish(stand.operator(), &scenario.furnishing()))?;
+    let furnished = began.elapsed();
     let credentials: Vec<_> = buyers.into_iter().map(|buyer| buyer.credentials).collect();
     let url = stand.base_url();
     let mut accounts = open_accounts(&runtime, &url, &credentials)?;
     let postgres = stand.postgres()?;
-    let mut database = runtime.block_on(Database::connect_with(&postgres.service()))?;
 
     let pauses = match scenario.pauses {
         Some(pauses) => Some(Pauses::begin(pauses, &postgres.superuser(), SERVICE)?),
@@ -92,28 +99,39 @@ pub fn play(scenario: &Scenario, stand: &mut Stand, options: Options) -> Result<
     };
     let progress = Progress::default();
     let watch = Watch::over(stand.subject()?, &progress, scenario.length())?;
-    let ran = load(scenario, traffic, url.clone(), credentials, options, &progress)?;
+    let mut ran = load(scenario, &traffic, url.clone(), &credentials, options, &progress)?;
     let pauses = pauses.map(Pauses::end).transpose()?;
     let watched = watch.end().map_err(PlayError::Watch)?;
 
     let figures = Figures::of(setup(scenario, url, forms, options), &ran);
+    let callers = (credentials.as_slice(), &traffic);
+    let (mut after, checks) = after(scenario, (&runtime, stand), callers, options, &mut ran)?;
+    after.aftermath = aftermath(pauses.as_ref(), &ran);
     let refusals = expected_refusals(&ran.tally, &scenario.refusals);
     let answers = kept_answers(&ran.tally.broken);
     let (mut audit, books) = runtime.block_on(audit_all(&mut accounts, ran.tally.books));
     audit.checks.extend([refusals, answers]);
+    audit.checks.extend(checks);
     let vouchers = books.vouchers.len();
     audit
         .checks
         .push(runtime.block_on(stock_sold(stand.operator(), vouchers)));
-    let facts = runtime.block_on(database.facts())?;
+    // Another server than before, where the service was killed.
+    let postgres = stand.postgres()?;
+    let facts = runtime.block_on(async {
+        let mut database = Database::connect_with(&postgres.service()).await?;
+        database.facts().await
+    })?;
     audit.checks.push(verified(stand.program(), &stand.data_dir()));
     Ok(Report {
         scenario: Some(Question {
             name: scenario.name.clone(),
             question: scenario.question.clone(),
-            pauses,
+            furnished_s: furnished.as_secs_f64(),
+            pauses: pauses.map(|pauses| pauses.len() as u64),
         }),
         figures,
+        after,
         watched,
         audit,
         machine: machine.after(),
@@ -137,25 +155,35 @@ fn open_accounts(
 
 fn load(
     scenario: &Scenario,
-    traffic: Traffic,
+    traffic: &Traffic,
     base_url: String,
-    partners: Vec<Credentials>,
+    partners: &[Credentials],
     options: Options,
     progress: &Progress,
 ) -> Result<Ran, RunError> {
     let bar = Bar::of(progress, scenario.warm_up() + scenario.length());
     let plan = Drive {
         base_url,
-        partners,
-        traffic,
+        partners: partners.to_vec(),
+        traffic: traffic.clone(),
         pace: scenario.pace,
         signing: options.signing,
         seed: options.seed,
         threads: options.threads,
         warm_up: scenario.warm_up(),
-        length: Length::Time(scenario.length()),
+        length: match scenario.replays {
+            Some(replays) => Length::Orders(replays.orders),
+            None => Length::Time(scenario.length()),
+        },
         timeout: DEFAULT_TIMEOUT,
         samples: options.samples,
+        keeps: Keeps {
+            past: match scenario.replays {
+                Some(_) => Past::Kept,
+                None => Past::AsNeeded,
+            },
+            moments: scenario.pauses.is_some(),
+        },
     };
     let ran = drive(plan, progress);
     drop(bar);

@@ -12,6 +12,7 @@ use hdrhistogram::Histogram;
 use crate::apart::Apart;
 use crate::books::{Books, Unsettled};
 use crate::client::{Answer, Failure};
+use crate::keeps::Moment;
 use crate::outcome::{count, merge_outcomes};
 use crate::sent::Broken;
 use crate::timeline::Timeline;
@@ -82,6 +83,8 @@ pub struct Tally {
     pub beside: BTreeMap<Kind, Beside>,
     /// What was answered otherwise than before.
     pub broken: Broken,
+    /// When each acknowledged order was due; `None` if nobody asks.
+    pub moments: Option<Vec<Moment>>,
 }
 
 impl Tally {
@@ -99,6 +102,7 @@ impl Tally {
             timeline: Timeline::default(),
             beside: BTreeMap::new(),
             broken: Broken::default(),
+            moments: None,
         }
     }
 
@@ -136,6 +140,12 @@ impl Tally {
             (Some(vouchers), _) => {
                 self.latency_us.saturating_record(micros(latency));
                 self.apart.sold(sent.form, latency, vouchers);
+                if let Some(moments) = &mut self.moments {
+                    moments.push(Moment {
+                        due: sent.at,
+                        latency,
+                    });
+                }
             }
             (None, Ok(answer)) => self.apart.refused(answer.status.as_u16(), latency),
             (None, Err(_)) => {}
@@ -204,6 +214,9 @@ impl Tally {
         }
         self.timeline.merge(&other.timeline);
         self.broken.merge(other.broken);
+        if let Some(theirs) = other.moments {
+            self.moments.get_or_insert_default().extend(theirs);
+        }
         self.books.merge(other.books);
         self.last_end = self.last_end.max(other.last_end);
     }

@@ -9,7 +9,7 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::{Popularity, Scenario, ScenarioError, Shape};
+use crate::scenario::{Scenario, ScenarioError, Shape};
 use crate::stand::furnish::{DENOMINATION, product_id};
 use crate::weights::Weights;
 use crate::workload::{Item, Workload};
@@ -100,16 +100,22 @@ impl Traffic {
         }
     }
 
+    /// Nothing but orders from before, under their keys.
+    #[must_use]
+    pub fn replays(mut self) -> Self {
+        if let Some(shares) = Weights::uniform(1) {
+            (self.kinds, self.shares) = (vec![Kind::Duplicate], shares);
+        }
+        self
+    }
+
     /// What a scenario asks for.
     ///
     /// # Errors
     /// [`ScenarioError::Senseless`] if its weights are none.
     pub fn of(scenario: &Scenario) -> Result<Self, ScenarioError> {
         let count = scenario.skus.count;
-        let popularity = match scenario.skus.popularity {
-            Popularity::Uniform => Weights::uniform(count),
-            Popularity::Zipf(exponent) => Weights::zipf(count, exponent),
-        };
+        let popularity = scenario.skus.popularity.weights(count);
         let popularity = popularity.ok_or(ScenarioError::Senseless("the popularity is no number"))?;
         let none = ScenarioError::Senseless("the weights are below zero, or all zero");
         let shares = Weights::new(scenario.orders.iter().map(|shape| shape.weight));

@@ -169,8 +169,12 @@ fn watch(eyes: &mut Eyes, length: Duration, ended: &Receiver<()>) -> Watched {
             watched.memory = Some(Memory::enter(watched.memory, kib));
         }
         let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || ends_within(ended, left.min(MEMORY_EVERY)) {
+        if left.is_zero() {
             break;
+        }
+        if ends_within(ended, left.min(MEMORY_EVERY)) {
+            // The generator's threads have ended, and what they used is gone with them.
+            return watched;
         }
     }
     let (time, after) = (began.elapsed(), eyes.read());
@@ -302,7 +306,7 @@ mod tests {
         let progress = Progress::default();
         progress.measures_from(Instant::now());
         let watch = Watch::over(subject, &progress, Duration::from_millis(400)).unwrap();
-        let ends = Instant::now() + Duration::from_millis(250);
+        let ends = Instant::now() + Duration::from_millis(500);
         while Instant::now() < ends {
             progress.acknowledged();
         }

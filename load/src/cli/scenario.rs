@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use vouchsafe_load::play::{Options, play};
-use vouchsafe_load::scenario::{Pace, Scenario};
+use vouchsafe_load::scenario::{Pace, Scenario, Vouchers};
 use vouchsafe_load::stand::Stand;
 
 use super::{Common, at_least_one};
@@ -32,6 +32,9 @@ pub(crate) struct ScenarioArgs {
     /// Another number of vouchers of each SKU that is not scarce.
     #[arg(long)]
     vouchers: Option<u64>,
+    /// Kill the service and start it again so often when the load is over.
+    #[arg(long, value_name = "TIMES")]
+    restarts: Option<u64>,
     #[command(flatten)]
     common: Common,
 }
@@ -68,7 +71,10 @@ fn scenario(args: &ScenarioArgs) -> anyhow::Result<Scenario> {
         scenario.warm_up_s = warm_up;
     }
     if let Some(vouchers) = args.vouchers {
-        scenario.skus.vouchers = vouchers;
+        scenario.skus.vouchers = Vouchers::Each(vouchers);
+    }
+    if let Some(restarts) = args.restarts {
+        scenario.restarts = restarts;
     }
     scenario.pace = match (scenario.pace, args.rate) {
         (Pace::Closed { .. }, Some(_)) => anyhow::bail!("the scenario is a closed loop, which has no --rate"),

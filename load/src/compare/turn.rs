@@ -10,6 +10,7 @@ use crate::audit::Audit;
 use crate::client::DEFAULT_TIMEOUT;
 use crate::costs::Costs;
 use crate::drive::{Drive, Signing, drive};
+use crate::keeps::Keeps;
 use crate::machine::Machine;
 use crate::partner::PartnerClient;
 use crate::progress::Progress;
@@ -149,6 +150,7 @@ fn plan(target: &Target, load: Load) -> anyhow::Result<Drive> {
         length: Length::Time(Duration::from_secs(load.seconds)),
         timeout: DEFAULT_TIMEOUT,
         samples: SAMPLES,
+        keeps: Keeps::default(),
     })
 }
 

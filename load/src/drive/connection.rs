@@ -88,7 +88,7 @@ impl Connection {
                 (key, order_request(&self.client, key, body.clone()))
             }
         };
-        let remembered = self.thread.drive.traffic.looks_back().then(|| {
+        let remembered = self.thread.drive.remembers().then(|| {
             let mut sent = self.thread.sent.borrow_mut();
             sent.enter(partner, key, body.clone())
         });

@@ -142,7 +142,9 @@ impl Figures {
     /// Takes the figures of a run.
     #[must_use]
     pub fn of(setup: Setup, ran: &Ran) -> Self {
-        let Ran { tally, measured_for } = ran;
+        let Ran {
+            tally, measured_for, ..
+        } = ran;
         let orders = tally.latency_us.len();
         let vouchers = tally.apart.forms.values().map(|form| form.vouchers).sum();
         let forms = match setup.forms.len() {
@@ -207,15 +209,20 @@ fn counts(outcomes: &Outcomes) -> BTreeMap<String, u64> {
         .collect()
 }
 
-fn beside(tally: &Tally, time: Duration) -> BTreeMap<String, BesideFigures> {
-    let figures = |beside: &Beside| BesideFigures {
+/// The figures of requests other than new orders, which were asked for so long.
+#[must_use]
+pub fn beside_figures(beside: &Beside, time: Duration) -> BesideFigures {
+    BesideFigures {
         per_s: per_second(beside.latency_us.len(), time),
         latency_us: latency(&beside.latency_us),
         outcomes: counts(&beside.measured),
-    };
+    }
+}
+
+fn beside(tally: &Tally, time: Duration) -> BTreeMap<String, BesideFigures> {
     let kinds = tally.beside.iter();
     kinds
-        .map(|(kind, beside)| (kind.to_string(), figures(beside)))
+        .map(|(kind, beside)| (kind.to_string(), beside_figures(beside, time)))
         .collect()
 }
 

@@ -52,6 +52,7 @@ pub fn page(report: &Report) -> String {
                 (latency_curve(&report.figures.percentiles).svg())
                 (over_time("Orders acknowledged, each second", &report.figures.seconds, |second| second.orders as f64).svg())
                 (over_time("The slowest order of each second, ms", &report.figures.seconds, slowest_ms).svg())
+                @for line in report.after.lines() { p { (line) } }
                 (costs(report))
                 (audit(report))
                 h2 { "All of it" }

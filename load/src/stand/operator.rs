@@ -116,6 +116,14 @@ impl Operator {
         })
     }
 
+    /// The same operator on a connection of its own.
+    pub(super) fn another(&self) -> Self {
+        Self {
+            client: Client::new(self.client.origin().clone()).with_timeout(TIMEOUT),
+            bearer: self.bearer.clone(),
+        }
+    }
+
     /// Goes on over a new connection. A connection belongs to the runtime that opened it: on another one it would hang.
     pub(super) fn reconnect(&mut self) {
         self.client = Client::new(self.client.origin().clone()).with_timeout(TIMEOUT);

@@ -1,11 +1,14 @@
 //! Does an open loop show what a closed one hides, and does mixed traffic notice answers that change?
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use vouchsafe_load::arrivals::Spacing;
 use vouchsafe_load::audit::{expected_refusals, kept_answers};
 use vouchsafe_load::drive::{Drive, Signing, drive};
+use vouchsafe_load::keeps::{Keeps, Past};
 use vouchsafe_load::progress::Progress;
+use vouchsafe_load::replays::{self, Replayed};
 use vouchsafe_load::report::{Figures, Setup};
 use vouchsafe_load::run::{Length, Ran};
 use vouchsafe_load::scenario::{Pace, Scenario};
@@ -32,6 +35,7 @@ fn plan(fake: &Fake, pace: Pace) -> Drive {
         length: Length::Orders(ORDERS),
         timeout: Duration::from_secs(5),
         samples: 10,
+        keeps: Keeps::default(),
     }
 }
 
@@ -189,6 +193,56 @@ fn how_soon_refusals_come_is_told() {
     assert!(
         text.contains("refused with 503: ") && text.contains("within 50 ms, latency"),
         "{text}"
+    );
+}
+
+/// Orders, and then their keys, drawn from all of them.
+fn replayed(lie: Lie) -> (Ran, usize) {
+    let fake = Fake::start(lie);
+    let keeping = Drive {
+        keeps: Keeps {
+            past: Past::Kept,
+            moments: true,
+        },
+        threads: 2,
+        ..plan(&fake, Pace::Closed { connections: 4 })
+    };
+    let ran = drive(keeping.clone(), &Progress::default()).unwrap();
+    assert_eq!(
+        ran.tally.moments.as_ref().map(Vec::len),
+        Some(usize::try_from(ORDERS).unwrap())
+    );
+    let count = ran.sent.count();
+    let again = Drive {
+        traffic: keeping.traffic.clone().replays(),
+        keeps: Keeps {
+            past: Past::Of(Arc::new(ran.sent)),
+            moments: false,
+        },
+        length: Length::Orders(200),
+        ..keeping
+    };
+    (drive(again, &Progress::default()).unwrap(), count)
+}
+
+#[test]
+fn replays_of_an_earlier_run_are_compared_with_it() {
+    let (again, orders) = replayed(Lie::None);
+    assert_eq!(orders, usize::try_from(ORDERS).unwrap());
+    let check = replays::check(&again.tally);
+    assert!(
+        check.passed && check.detail.starts_with("200,"),
+        "{}",
+        check.detail
+    );
+    let told = Replayed::of(&again, orders, 100.0).unwrap();
+    assert!(told.replays.per_s > 0.0, "{told}");
+
+    let check = replays::check(&replayed(Lie::ChangesReplay).0.tally);
+    assert!(
+        !check.passed && check.detail.contains("200 of 200 differ"),
+        "{}",
+        check.detail
     );
 }
 
