@@ -18,6 +18,8 @@ pub mod drive;
 mod facts;
 pub mod floor;
 mod gate;
+pub mod grow;
+pub mod grown;
 pub mod history;
 pub mod keeps;
 pub mod machine;

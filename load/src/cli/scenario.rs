@@ -16,7 +16,7 @@ pub(crate) struct ScenarioArgs {
     file: PathBuf,
     /// The service's program; the one beside this program if it is left out.
     #[arg(long, value_name = "FILE")]
-    program: Option<PathBuf>,
+    pub(crate) program: Option<PathBuf>,
     /// Another length of the measured part.
     #[arg(long)]
     seconds: Option<u64>,
@@ -36,7 +36,23 @@ pub(crate) struct ScenarioArgs {
     #[arg(long, value_name = "TIMES")]
     restarts: Option<u64>,
     #[command(flatten)]
-    common: Common,
+    pub(crate) common: Common,
+}
+
+impl ScenarioArgs {
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            signing: self.common.signing(),
+            seed: self.common.seed,
+            threads: self.common.threads,
+            samples: self.common.audit_sample,
+        }
+    }
+
+    /// The scenario of the file, with what was changed for this run.
+    pub(crate) fn scenario(&self) -> anyhow::Result<Scenario> {
+        scenario(self)
+    }
 }
 
 /// Starts a stand, plays, reports, and ends the stand; says whether the audit passed.
@@ -50,13 +66,7 @@ pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<bool> {
         .enable_all()
         .build()?;
     let mut stand = runtime.block_on(Stand::start(&program))?;
-    let options = Options {
-        signing: args.common.signing(),
-        seed: args.common.seed,
-        threads: args.common.threads,
-        samples: args.common.audit_sample,
-    };
-    let report = play(&scenario, &mut stand, options)?;
+    let report = play(&scenario, &mut stand, args.options())?;
     args.common.publish(&report)?;
     stand.stop()?;
     Ok(report.audit.passed())
