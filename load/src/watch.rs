@@ -80,18 +80,24 @@ pub struct Watched {
     pub memory: Option<Memory>,
 }
 
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mib = |kib: u64| kib as f64 / 1_024.0;
+        write!(
+            f,
+            "resident memory of the service, MiB  least {:.1}  most {:.1}  last {:.1}  ({} looks)",
+            mib(self.min_kib),
+            mib(self.max_kib),
+            mib(self.last_kib),
+            self.looks
+        )
+    }
+}
+
 impl fmt::Display for Watched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(memory) = &self.memory {
-            let mib = |kib: u64| kib as f64 / 1_024.0;
-            writeln!(
-                f,
-                "resident memory of the service, MiB  least {:.1}  most {:.1}  last {:.1}  ({} looks)",
-                mib(memory.min_kib),
-                mib(memory.max_kib),
-                mib(memory.last_kib),
-                memory.looks
-            )?;
+            writeln!(f, "{memory}")?;
         }
         match &self.costs {
             Some(costs) => write!(f, "\n{costs}"),

@@ -53,6 +53,7 @@ pub fn page(report: &Report) -> String {
                 (over_time("Orders acknowledged, each second", &report.figures.seconds, |second| second.orders as f64).svg())
                 (over_time("The slowest order of each second, ms", &report.figures.seconds, slowest_ms).svg())
                 @for line in report.after.lines() { p { (line) } }
+                @if let Some(memory) = &report.watched.memory { p { (memory) } }
                 (costs(report))
                 (audit(report))
                 h2 { "All of it" }
