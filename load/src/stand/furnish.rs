@@ -11,7 +11,7 @@ pub const DENOMINATION: u32 = 25;
 pub const PRODUCT_PREFIX: &str = "load-";
 
 /// Connections over which a stand is furnished: thousands of small requests wait for a commit each.
-const OPERATORS: usize = 8;
+const OPERATORS: usize = 4;
 
 /// One SKU: a product at [`DENOMINATION`].
 #[derive(Clone, Debug, PartialEq, Eq)]
