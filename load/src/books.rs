@@ -92,9 +92,17 @@ impl Books {
         }
     }
 
-    /// Enters a 2xx answer to an order of the partner with this index.
-    pub fn acknowledge(&mut self, partner: usize, key: &str, request: &Bytes, status: u16, answer: &Bytes) {
+    /// Enters a 2xx answer to an order of the partner with this index; returns how many vouchers are in it.
+    pub fn acknowledge(
+        &mut self,
+        partner: usize,
+        key: &str,
+        request: &Bytes,
+        status: u16,
+        answer: &Bytes,
+    ) -> u64 {
         self.orders += 1;
+        let before = self.vouchers.len();
         if self.enter(partner, answer).is_none() {
             self.malformed += 1;
             self.first_malformed.get_or_insert_with(|| answer.clone());
@@ -107,6 +115,7 @@ impl Books {
             // A copy, because the answer may be a slice of the connection's whole read buffer.
             answer: Bytes::copy_from_slice(answer),
         });
+        (self.vouchers.len() - before) as u64
     }
 
     fn enter(&mut self, partner: usize, answer: &[u8]) -> Option<()> {

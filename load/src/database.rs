@@ -1,6 +1,6 @@
 //! Under which database did a run take place? Durability settings and sizes, read from Postgres itself.
 //!
-//! This is the one file of the crate with SQL, and it knows no table of the service.
+//! Its SQL asks Postgres about itself, and knows no table of the service.
 
 use std::fmt;
 

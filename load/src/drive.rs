@@ -21,6 +21,7 @@ use tokio::task::LocalSet;
 
 use crate::arrivals::schedule;
 use crate::gate::{Arrivals, Gate, Turns};
+use crate::keeps::{Keeps, Past, SentOrders};
 use crate::partner::PartnerClient;
 use crate::progress::Progress;
 use crate::run::{Length, Ran, RunError};
@@ -81,9 +82,16 @@ pub struct Drive {
     pub timeout: Duration,
     /// Whole orders to keep for the audit, at most.
     pub samples: usize,
+    /// What is remembered.
+    pub keeps: Keeps,
 }
 
 impl Drive {
+    /// Whether orders must be remembered.
+    fn remembers(&self) -> bool {
+        self.traffic.looks_back() || matches!(self.keeps.past, Past::Kept)
+    }
+
     /// What of `whole` the thread of this index has.
     fn share(&self, whole: usize, index: usize) -> usize {
         whole / self.threads + usize::from(index < whole % self.threads)
@@ -136,6 +144,7 @@ pub fn drive(drive: Drive, progress: &Progress) -> Result<Ran, RunError> {
     }
     let start = Instant::now();
     let measure_from = start + drive.warm_up;
+    progress.measures_from(measure_from);
     let gate = Arc::new(Gate::new(measure_from, drive.length));
     let drive = Arc::new(drive);
     let threads: Vec<_> = decks
@@ -162,18 +171,21 @@ pub fn drive(drive: Drive, progress: &Progress) -> Result<Ran, RunError> {
             std::thread::spawn(move || thread(&drive, index, turns, deck, measure_from, progress))
         })
         .collect();
-    let mut sum = Tally::new(drive.samples);
+    let (mut sum, mut sent) = (Tally::new(drive.samples), Vec::new());
     for thread in threads {
-        sum.merge(
-            thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?,
-        );
+        let (tally, log) = thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        sum.merge(tally);
+        sent.push(log);
     }
+    let lasted = Instant::now().saturating_duration_since(measure_from);
     let measured_for = sum.last_end.map_or(Duration::ZERO, |end| end - measure_from);
     Ok(Ran {
         tally: sum,
         measured_for,
+        lasted,
+        sent: SentOrders::of(sent),
     })
 }
 
@@ -201,15 +213,23 @@ fn thread(
     deck: Deck,
     measure_from: Instant,
     progress: Progress,
-) -> Result<Tally, RunError> {
+) -> Result<(Tally, SentLog), RunError> {
     let samples = drive.samples.div_ceil(drive.threads);
+    let mut tally = Tally::new(samples).measuring_from(measure_from);
+    if drive.keeps.moments {
+        tally.moments = Some(Vec::new());
+    }
+    let sent = match &drive.keeps.past {
+        Past::Of(earlier) => earlier.part(index, drive.threads),
+        Past::AsNeeded | Past::Kept => SentLog::default(),
+    };
     let shared = Rc::new(Thread {
         drive: Arc::clone(drive),
         turns,
         deck: RefCell::new(deck),
-        sent: RefCell::default(),
+        sent: RefCell::new(sent),
         feeds: RefCell::new(vec![None; drive.partners.len()]),
-        tally: RefCell::new(Tally::new(samples).measuring_from(measure_from)),
+        tally: RefCell::new(tally),
         progress,
     });
     let clients = LocalSet::new();
@@ -227,7 +247,7 @@ fn thread(
     let Some(shared) = Rc::into_inner(shared) else {
         unreachable!("every connection has ended and dropped its share")
     };
-    Ok(shared.tally.into_inner())
+    Ok((shared.tally.into_inner(), shared.sent.into_inner()))
 }
 
 #[cfg(test)]
@@ -249,6 +269,7 @@ mod tests {
             length,
             timeout: Duration::from_secs(1),
             samples: 0,
+            keeps: Keeps::default(),
         }
     }
 

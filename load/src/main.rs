@@ -1,5 +1,5 @@
 //! The command line of the load generator: `load run` loads and audits a service, `load scenario` a service of its own,
-//! `load check` checks a recorded history; `load floor`, `load search` and `load compare` measure what the service stands
+//! `load grown` one on a database that is filled before; `load check` checks a recorded history; `load floor`, `load search` and `load compare` measure what the service stands
 //! beside. Exit 0: the figures count; 1: the audit or the check failed; 2: it could not be run.
 
 mod cli;
@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 
 use crate::cli::compare::CompareArgs;
 use crate::cli::floor::FloorArgs;
+use crate::cli::grown::GrownArgs;
 use crate::cli::run::RunArgs;
 use crate::cli::scenario::ScenarioArgs;
 use crate::cli::search::SearchArgs;
@@ -34,6 +35,8 @@ enum Command {
     Run(RunArgs),
     /// Starts a service of its own, plays a scenario, reports, audits, and ends it.
     Scenario(ScenarioArgs),
+    /// Plays a scenario on an empty database and on one that is filled before.
+    Grown(GrownArgs),
     /// Checks a recorded history (one JSON event a line).
     Check {
         /// The file.
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => cli::run::command(&args),
         Command::Scenario(args) => cli::scenario::command(&args),
+        Command::Grown(args) => cli::grown::command(&args),
         Command::Check { history } => cli::check::command(&history),
         Command::Floor(args) => cli::floor::command(args),
         Command::Search(args) => cli::search::command(&args),

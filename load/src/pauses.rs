@@ -5,19 +5,20 @@
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Runtime;
 
+use crate::aftermath::Pause;
 use crate::database::Database;
 use crate::scenario;
 
 /// Pauses that go on until they are ended.
 pub struct Pauses {
     ends: Option<Sender<()>>,
-    thread: Option<JoinHandle<Result<u64, PauseError>>>,
+    thread: Option<JoinHandle<Result<Vec<Pause>, PauseError>>>,
 }
 
 /// Why Postgres could not be paused.
@@ -54,15 +55,17 @@ impl Pauses {
                 Duration::from_millis(plan.every_ms),
                 Duration::from_millis(plan.for_ms),
             );
-            let mut count = 0;
+            let mut pauses = Vec::new();
             while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                let from = Instant::now();
                 let stopped = Stopped::those_of(&runtime, &mut server, database)?;
                 // Cut short by the end of the run.
                 let _ = ended.recv_timeout(length);
                 drop(stopped);
-                count += 1;
+                let until = Instant::now();
+                pauses.push(Pause { from, until });
             }
-            Ok(count)
+            Ok(pauses)
         });
         Ok(Self {
             ends: Some(ends),
@@ -70,16 +73,16 @@ impl Pauses {
         })
     }
 
-    /// Ends; says how many pauses there were.
+    /// Ends; says when the pauses were.
     ///
     /// # Errors
     /// [`PauseError`] if one of them could not be made.
-    pub fn end(mut self) -> Result<u64, PauseError> {
+    pub fn end(mut self) -> Result<Vec<Pause>, PauseError> {
         drop(self.ends.take());
         match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(count)) => count,
+            Some(Ok(pauses)) => pauses,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => Ok(0),
+            None => Ok(Vec::new()),
         }
     }
 }

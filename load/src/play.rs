@@ -1,12 +1,18 @@
 //! How is a scenario played? Furnish a stand, note what its partners have, load it, hold up its Postgres where the
 //! scenario says so, and audit: over the partners' API, the operators', and on the database.
 
+mod after;
+
+use std::time::Instant;
+
 use tokio::runtime::Runtime;
 
+use self::after::{after, aftermath};
 use crate::audit::{Account, audit_all, expected_refusals, kept_answers, stock_sold, verified};
 use crate::client::DEFAULT_TIMEOUT;
 use crate::database::Database;
 use crate::drive::{Drive, Signing, drive};
+use crate::keeps::{Keeps, Past};
 use crate::machine::Machine;
 use crate::partner::PartnerClient;
 use crate::pauses::{PauseError, Pauses};
@@ -20,6 +26,7 @@ use crate::stand::operator::OperatorError;
 use crate::stand::postgres::SERVICE;
 use crate::stand::{Stand, StandError};
 use crate::traffic::Traffic;
+use crate::watch::Watch;
 
 /// How the generator itself works, whatever the scenario.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +65,11 @@ pub enum PlayError {
     /// The database could not be read.
     #[error("cannot read the database")]
     Database(#[from] sqlx::Error),
-    /// There is no runtime.
-    #[error("cannot start a runtime")]
+    /// Nobody can watch what it uses.
+    #[error("cannot watch what is used")]
+    Watch(#[source] anyhow::Error),
+    /// There is no runtime, or no thread.
+    #[error("cannot start a runtime or a thread")]
     Runtime(#[from] std::io::Error),
 }
 
@@ -70,42 +80,59 @@ pub enum PlayError {
 pub fn play(scenario: &Scenario, stand: &mut Stand, options: Options) -> Result<Report, PlayError> {
     scenario.sensible()?;
     let traffic = Traffic::of(scenario)?;
+    let forms = traffic.forms();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let machine = Machine::before();
+    let began = Instant::now();
     let buyers = runtime.block_on(furnish(stand.operator(), &scenario.furnishing()))?;
+    let furnished = began.elapsed();
     let credentials: Vec<_> = buyers.into_iter().map(|buyer| buyer.credentials).collect();
     let url = stand.base_url();
     let mut accounts = open_accounts(&runtime, &url, &credentials)?;
     let postgres = stand.postgres()?;
-    let mut database = runtime.block_on(Database::connect_with(&postgres.service()))?;
 
     let pauses = match scenario.pauses {
         Some(pauses) => Some(Pauses::begin(pauses, &postgres.superuser(), SERVICE)?),
         None => None,
     };
-    let ran = load(scenario, traffic, url.clone(), credentials, options)?;
+    let progress = Progress::default();
+    let watch = Watch::over(stand.subject()?, &progress, scenario.length())?;
+    let mut ran = load(scenario, &traffic, url.clone(), &credentials, options, &progress)?;
     let pauses = pauses.map(Pauses::end).transpose()?;
+    let watched = watch.end().map_err(PlayError::Watch)?;
 
-    let figures = Figures::of(setup(scenario, url, options), &ran);
+    let figures = Figures::of(setup(scenario, url, forms, options), &ran);
+    let callers = (credentials.as_slice(), &traffic);
+    let (mut after, checks) = after(scenario, (&runtime, stand), callers, options, &mut ran)?;
+    after.aftermath = aftermath(pauses.as_ref(), &ran);
     let refusals = expected_refusals(&ran.tally, &scenario.refusals);
     let answers = kept_answers(&ran.tally.broken);
     let (mut audit, books) = runtime.block_on(audit_all(&mut accounts, ran.tally.books));
     audit.checks.extend([refusals, answers]);
+    audit.checks.extend(checks);
     let vouchers = books.vouchers.len();
     audit
         .checks
         .push(runtime.block_on(stock_sold(stand.operator(), vouchers)));
-    let facts = runtime.block_on(database.facts())?;
+    // Another server than before, where the service was killed.
+    let postgres = stand.postgres()?;
+    let facts = runtime.block_on(async {
+        let mut database = Database::connect_with(&postgres.service()).await?;
+        database.facts().await
+    })?;
     audit.checks.push(verified(stand.program(), &stand.data_dir()));
     Ok(Report {
         scenario: Some(Question {
             name: scenario.name.clone(),
             question: scenario.question.clone(),
-            pauses,
+            furnished_s: furnished.as_secs_f64(),
+            pauses: pauses.map(|pauses| pauses.len() as u64),
         }),
         figures,
+        after,
+        watched,
         audit,
         machine: machine.after(),
         database: Some(facts),
@@ -128,38 +155,49 @@ fn open_accounts(
 
 fn load(
     scenario: &Scenario,
-    traffic: Traffic,
+    traffic: &Traffic,
     base_url: String,
-    partners: Vec<Credentials>,
+    partners: &[Credentials],
     options: Options,
+    progress: &Progress,
 ) -> Result<Ran, RunError> {
-    let progress = Progress::default();
-    let bar = Bar::of(&progress, scenario.warm_up() + scenario.length());
+    let bar = Bar::of(progress, scenario.warm_up() + scenario.length());
     let plan = Drive {
         base_url,
-        partners,
-        traffic,
+        partners: partners.to_vec(),
+        traffic: traffic.clone(),
         pace: scenario.pace,
         signing: options.signing,
         seed: options.seed,
         threads: options.threads,
         warm_up: scenario.warm_up(),
-        length: Length::Time(scenario.length()),
+        length: match scenario.replays {
+            Some(replays) => Length::Orders(replays.orders),
+            None => Length::Time(scenario.length()),
+        },
         timeout: DEFAULT_TIMEOUT,
         samples: options.samples,
+        keeps: Keeps {
+            past: match scenario.replays {
+                Some(_) => Past::Kept,
+                None => Past::AsNeeded,
+            },
+            moments: scenario.pauses.is_some(),
+        },
     };
-    let ran = drive(plan, &progress);
+    let ran = drive(plan, progress);
     drop(bar);
     ran
 }
 
-fn setup(scenario: &Scenario, url: String, options: Options) -> Setup {
+fn setup(scenario: &Scenario, url: String, forms: Vec<String>, options: Options) -> Setup {
     Setup {
         url,
         order: format!("{} partners, {} SKUs", scenario.partners, scenario.skus.count),
         pace: scenario.pace.to_string(),
         signing: options.signing.in_words(),
         seed: options.seed,
+        forms,
         threads: options.threads,
         warm_up_s: scenario.warm_up_s,
     }

@@ -1,7 +1,7 @@
 //! How far is a run? A count that the generator raises, and a bar on the terminal of who waits for it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -10,20 +10,50 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Pause between two looks at the count.
 const REDRAW: Duration = Duration::from_millis(200);
 
-/// Requests that have ended so far. Copies count together.
+/// How far a run is. Copies count together.
 #[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<AtomicU64>);
+pub struct Progress(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    ended: AtomicU64,
+    orders: AtomicU64,
+    measured_from: OnceLock<Instant>,
+}
 
 impl Progress {
-    /// One more.
+    /// One request more has ended.
     pub(crate) fn ended(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.0.ended.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many have ended.
+    /// One order more was acknowledged.
+    pub(crate) fn acknowledged(&self) {
+        self.0.orders.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The run has begun, and is measured from this time on.
+    pub(crate) fn measures_from(&self, from: Instant) {
+        // A progress is of one run; of a second one, nobody asks when it was measured.
+        let _ = self.0.measured_from.set(from);
+    }
+
+    /// How many requests have ended.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.ended.load(Ordering::Relaxed)
+    }
+
+    /// How many new orders were acknowledged.
+    #[must_use]
+    pub fn orders(&self) -> u64 {
+        self.0.orders.load(Ordering::Relaxed)
+    }
+
+    /// When the warm-up is over; `None` before the run has begun.
+    #[must_use]
+    pub fn measured_from(&self) -> Option<Instant> {
+        self.0.measured_from.get().copied()
     }
 }
 

@@ -11,11 +11,17 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::aftermath::Aftermath;
 use crate::audit::Audit;
 use crate::database::DatabaseFacts;
 use crate::machine::Machine;
+use crate::replays::Replayed;
+use crate::restart::Restarts;
+use crate::watch::Watched;
 
-pub use self::figures::{BesideFigures, Figures, Latency, Percentile, Setup};
+pub use self::figures::{
+    BesideFigures, Figures, FormFigures, Latency, Percentile, RefusalFigures, SOON_MS, Setup, beside_figures,
+};
 pub use self::html::page;
 
 /// The report of one run: figures do not leave without their audit.
@@ -26,12 +32,40 @@ pub struct Report {
     /// What was measured.
     #[serde(flatten)]
     pub figures: Figures,
+    /// What came after the load, or of pauses in it.
+    #[serde(flatten)]
+    pub after: After,
+    /// What was used meanwhile; nothing of it where the service is not our own.
+    #[serde(flatten)]
+    pub watched: Watched,
     /// Whether it counts.
     pub audit: Audit,
     /// Where it was measured.
     pub machine: Machine,
     /// The database, if it is known.
     pub database: Option<DatabaseFacts>,
+}
+
+/// What a scenario does besides loading.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct After {
+    /// How soon everything was as before, after Postgres stood still.
+    pub aftermath: Option<Aftermath>,
+    /// How long a killed service was away.
+    pub restarts: Option<Restarts>,
+    /// What replays came to after that.
+    pub replayed: Option<Replayed>,
+}
+
+impl After {
+    /// As a report says it: a text for each thing that was done.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let aftermath = self.aftermath.as_ref().map(ToString::to_string);
+        let restarts = self.restarts.as_ref().map(ToString::to_string);
+        let replayed = self.replayed.as_ref().map(ToString::to_string);
+        [aftermath, restarts, replayed].into_iter().flatten().collect()
+    }
 }
 
 /// What a scenario is to show.
@@ -41,6 +75,8 @@ pub struct Question {
     pub name: String,
     /// The question.
     pub question: String,
+    /// How long it took to put everything on sale, in seconds.
+    pub furnished_s: f64,
     /// How often Postgres was paused, where that belongs to it.
     pub pauses: Option<u64>,
 }
@@ -97,6 +133,23 @@ impl fmt::Display for Figures {
         if let Some(late) = self.late_us {
             writeln!(f, "  of which left late  {late}")?;
         }
+        writeln!(f, "{:.0} vouchers/s", self.vouchers_per_s)?;
+        for form in &self.forms {
+            let (per_s, vouchers) = (form.per_s, form.vouchers_per_s);
+            writeln!(
+                f,
+                "orders of {}: {per_s:.0}/s, {vouchers:.0} vouchers/s, latency µs  {}",
+                form.form, form.latency_us
+            )?;
+        }
+        for (status, refused) in &self.refusals {
+            let soon = refused.soon * 100.0;
+            writeln!(
+                f,
+                "refused with {status}: {:.0}/s, {soon:.2} % of them within {SOON_MS} ms, latency µs  {}",
+                refused.per_s, refused.latency_us
+            )?;
+        }
         write_counts(f, "outcomes", &self.outcomes)?;
         write_counts(f, "outcomes of the warm-up", &self.warm_up_outcomes)?;
         for (kind, beside) in &self.beside {
@@ -117,15 +170,22 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(question) = &self.scenario {
             writeln!(f, "{}: {}", question.name, question.question)?;
+            writeln!(f, "furnished in {:.1} s", question.furnished_s)?;
             if let Some(pauses) = question.pauses {
                 writeln!(f, "Postgres was paused {pauses} times")?;
             }
         }
         let verdict = if self.audit.passed() { "passed" } else { "FAILED" };
+        let after: String = self
+            .after
+            .lines()
+            .iter()
+            .map(|line| format!("{}\n", line.trim_end()))
+            .collect();
         write!(
             f,
-            "{}\naudit: {verdict}\n{}\nmachine\n  {}\n",
-            self.figures, self.audit, self.machine
+            "{}{}{}\naudit: {verdict}\n{}\nmachine\n  {}\n",
+            self.figures, after, self.watched, self.audit, self.machine
         )?;
         match &self.database {
             Some(facts) => write!(f, "\ndatabase\n{facts}"),

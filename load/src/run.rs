@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::arrivals::ArrivalsError;
 use crate::drive::{Drive, Signing, drive};
+use crate::keeps::{Keeps, SentOrders};
 use crate::origin::UrlError;
 use crate::progress::Progress;
 use crate::scenario::Pace;
@@ -62,6 +63,7 @@ impl From<Plan> for Drive {
             length: plan.length,
             timeout: plan.timeout,
             samples: plan.samples,
+            keeps: Keeps::default(),
         }
     }
 }
@@ -73,6 +75,10 @@ pub struct Ran {
     pub tally: Tally,
     /// From the end of the warm-up to the end of the last order.
     pub measured_for: Duration,
+    /// From the end of the warm-up until the last request of any kind had ended.
+    pub lasted: Duration,
+    /// The orders that were sent, if they were kept.
+    pub sent: SentOrders,
 }
 
 /// Why a run could not start.

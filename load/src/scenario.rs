@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrivals::Spacing;
 use crate::stand::furnish::{Furnishing, Sku, product_id};
 use crate::traffic::Kind;
+use crate::weights::Weights;
 
 /// Most vouchers of one order (contract §3).
 const MAX_VOUCHERS: u64 = 1_000;
@@ -46,6 +47,12 @@ pub struct Scenario {
     /// What holds up Postgres, if anything.
     #[serde(default)]
     pub pauses: Option<Pauses>,
+    /// How often the service is killed and started again when the load is over.
+    #[serde(default)]
+    pub restarts: u64,
+    /// What is asked of it after that, if anything.
+    #[serde(default)]
+    pub replays: Option<Replays>,
     /// Outcomes that belong to it beside 2xx, such as `409 INSUFFICIENT_INVENTORY`: any other fails the audit.
     #[serde(default)]
     pub refusals: Vec<String>,
@@ -57,13 +64,51 @@ pub struct Scenario {
 pub struct Skus {
     /// How many SKUs.
     pub count: usize,
-    /// Vouchers of each.
-    pub vouchers: u64,
+    /// Vouchers of each: a number, or `{ "enough_for": … }` vouchers in all.
+    pub vouchers: Vouchers,
     /// How orders choose among them.
     pub popularity: Popularity,
     /// Of which there is less.
     #[serde(default)]
     pub scarce: Option<Scarce>,
+}
+
+/// How many vouchers there are of each SKU that is not scarce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Vouchers {
+    /// So many.
+    Each(u64),
+    /// By their popularity.
+    ByPopularity(ByPopularity),
+}
+
+/// Enough of each SKU, and not much more: the favourites of ten thousand have thousands of vouchers, the rest some twenty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByPopularity {
+    /// So many vouchers can be drawn, one by one, and none of the SKUs is sold out.
+    pub enough_for: u64,
+}
+
+impl Vouchers {
+    /// Of a SKU which has this share of the popularity. What is drawn of it is spread like a Poisson variable: its mean, six
+    /// times the root of it and ten more are not exceeded once in a hundred million times.
+    fn of(self, share: f64) -> u64 {
+        match self {
+            Self::Each(vouchers) => vouchers,
+            Self::ByPopularity(ByPopularity { enough_for }) => {
+                let mean = enough_for as f64 * share;
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "a share of a count, and a little more"
+                )]
+                let vouchers = (mean + 6.0 * mean.sqrt()).ceil() as u64 + 10;
+                vouchers
+            }
+        }
+    }
 }
 
 /// How orders choose among SKUs.
@@ -74,6 +119,16 @@ pub enum Popularity {
     Uniform,
     /// The n-th as often as 1/n to this power.
     Zipf(f64),
+}
+
+impl Popularity {
+    /// As weights of so many SKUs; `None` if they are none.
+    pub(crate) fn weights(self, count: usize) -> Option<Weights> {
+        match self {
+            Self::Uniform => Weights::uniform(count),
+            Self::Zipf(exponent) => Weights::zipf(count, exponent),
+        }
+    }
 }
 
 /// Every so manieth SKU has fewer vouchers.
@@ -96,6 +151,16 @@ pub struct Shape {
     pub skus: usize,
     /// Vouchers of each.
     pub quantity: u32,
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let vouchers = if self.quantity == 1 { "voucher" } else { "vouchers" };
+        match self.skus {
+            1 => write!(f, "{} {vouchers}", self.quantity),
+            skus => write!(f, "{} {vouchers} of each of {skus} SKUs", self.quantity),
+        }
+    }
 }
 
 /// How often something is asked for.
@@ -164,6 +229,17 @@ pub struct Pauses {
     pub for_ms: u64,
 }
 
+/// Keys are replayed that the service knows from its database alone: the load ends by count, the service is killed and
+/// started again, and then the keys of that load are drawn evenly, in a closed loop over as many connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replays {
+    /// New orders that the load sends after its warm-up, in place of those of its seconds.
+    pub orders: u64,
+    /// Seconds of replays.
+    pub seconds: u64,
+}
+
 /// Why a file is no scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
@@ -228,6 +304,11 @@ impl Scenario {
                     .is_none_or(|pauses| pauses.every_ms > 0 && pauses.for_ms > 0),
                 "a pause has no length",
             ),
+            (
+                self.replays
+                    .is_none_or(|replays| replays.orders > 0 && replays.seconds > 0),
+                "nothing is replayed, or for no time",
+            ),
         ];
         match rules.iter().find(|(holds, _)| !holds) {
             Some((_, why)) => Err(ScenarioError::Senseless(why)),
@@ -241,14 +322,15 @@ impl Scenario {
         let Skus {
             count,
             vouchers,
+            popularity,
             scarce,
-            ..
         } = self.skus;
+        let shares = popularity.weights(count);
         let sku = |number| Sku {
             product_id: product_id(number),
             vouchers: match scarce {
                 Some(scarce) if (number + 1) % scarce.every == 0 => scarce.vouchers,
-                _ => vouchers,
+                _ => vouchers.of(shares.as_ref().map_or(0.0, |shares| shares.share(number))),
             },
         };
         Furnishing {

@@ -89,6 +89,31 @@ impl SentLog {
         self.orders.len() - 1
     }
 
+    /// Enters an order from before, with what was answered to it.
+    pub(crate) fn take(&mut self, order: SentOrder) {
+        if order
+            .kept
+            .is_some_and(|kept| kept.delivered && kept.order_number.is_some())
+        {
+            self.delivered.push(self.orders.len());
+        }
+        self.orders.push(order);
+    }
+
+    /// All of them, in the order in which they were sent.
+    pub(crate) fn orders(&self) -> &[SentOrder] {
+        &self.orders
+    }
+
+    /// Those whose answer is kept under their keys.
+    pub(crate) fn answered_ones(self) -> Self {
+        let mut answered = Self::default();
+        for order in self.orders.into_iter().filter(|order| order.kept.is_some()) {
+            answered.take(order);
+        }
+        answered
+    }
+
     /// The order at this share of all that were sent, with its index.
     pub(crate) fn any(&self, at: f64) -> Option<(usize, SentOrder)> {
         let index = pick(self.orders.len(), at)?;
@@ -226,6 +251,23 @@ mod tests {
         assert!(broken.first.unwrap().contains("PENDING"));
         let id = format!("ord_{:032x}", 5);
         assert_eq!(log.delivered(0.99), Some((0, 2, id)));
+    }
+
+    #[test]
+    fn what_was_answered_goes_over_to_a_later_run() {
+        let (mut log, mut broken) = (SentLog::default(), Broken::default());
+        for partner in 0..3 {
+            log.enter(partner, Uuid::nil(), Bytes::new());
+        }
+        log.answered(0, &answer(201, &order("DELIVERED")), &mut broken);
+        log.answered(2, &answer(202, &order("PENDING")), &mut broken);
+        let earlier = crate::keeps::SentOrders::of([log]);
+        assert_eq!(earlier.count(), 2);
+        let mut part = earlier.part(0, 2);
+        assert_eq!(part.orders().len(), 1);
+        assert!(part.delivered(0.0).is_some() && earlier.part(1, 2).delivered(0.0).is_none());
+        part.answered(0, &answer(201, &order("PENDING")), &mut broken);
+        assert_eq!((broken.compared, broken.count), (1, 1));
     }
 
     #[test]

@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::origin::UrlError;
+use crate::watch::Subject;
 
 use self::operator::{Operator, OperatorError};
-use self::postgres::Postgres;
+use self::postgres::{Postgres, SERVICE};
 use self::program::Program;
 
 /// The name of the service's program.
@@ -157,6 +158,56 @@ impl Stand {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.program.pid()
+    }
+
+    /// What is watched of it while a run is measured.
+    ///
+    /// # Errors
+    /// As [`Stand::postgres`].
+    pub fn subject(&self) -> Result<Subject, StandError> {
+        Ok(Subject {
+            pid: self.pid(),
+            server: Some(self.postgres()?.watched(SERVICE)),
+            admin_url: Some(self.admin_url()),
+        })
+    }
+
+    /// SIGKILL, as a machine that dies: nothing is said, nothing is finished. Its Postgres ends by itself, or is taken over by
+    /// the next start. Blocks.
+    ///
+    /// # Errors
+    /// [`StandError::File`] if the process could not be waited for.
+    pub fn kill(&mut self) -> Result<(), StandError> {
+        self.program.kill()
+    }
+
+    /// SIGTERM, to be started again later. Blocks until the service and its Postgres have ended.
+    ///
+    /// # Errors
+    /// [`StandError::NotEnded`] as [`Stand::stop`].
+    pub fn pause(&mut self) -> Result<(), StandError> {
+        self.program.stop()
+    }
+
+    /// Starts the service again on what is there, at the same addresses, and does not wait for it.
+    ///
+    /// # Errors
+    /// [`StandError::Start`].
+    pub fn start_again(&mut self) -> Result<(), StandError> {
+        self.program.start_again(self.directory.path())
+    }
+
+    /// Waits until the service says that an order could be placed.
+    ///
+    /// # Errors
+    /// [`StandError::NotReady`].
+    pub async fn wait_until_ready(&mut self) -> Result<(), StandError> {
+        self.program.wait_until_ready().await
+    }
+
+    /// The error for a service that did not become what was wanted, with the end of its log.
+    pub(crate) fn never_ready(&self, what: String) -> StandError {
+        self.program.not_ready(what)
     }
 
     /// SIGTERM; returns when the service and its Postgres have ended. Blocks.

@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hdrhistogram::Histogram;
 
+use crate::apart::Apart;
 use crate::books::{Books, Unsettled};
 use crate::client::{Answer, Failure};
+use crate::keeps::Moment;
 use crate::outcome::{count, merge_outcomes};
 use crate::sent::Broken;
 use crate::timeline::Timeline;
@@ -41,6 +43,8 @@ pub struct Sent<'a> {
     pub partner: usize,
     /// When it was due: when its sending began, or when it should have.
     pub at: Instant,
+    /// Its form: an index among those of the traffic.
+    pub form: usize,
     /// Its Idempotency-Key.
     pub key: &'a str,
     /// Its body.
@@ -61,6 +65,8 @@ pub struct Beside {
 pub struct Tally {
     /// Latency of measured 2xx answers, in microseconds.
     pub latency_us: Histogram<u64>,
+    /// Latencies of measured orders by form, and of refusals.
+    pub apart: Apart,
     /// Outcomes of measured orders.
     pub measured: Outcomes,
     /// Outcomes of the warm-up.
@@ -77,6 +83,8 @@ pub struct Tally {
     pub beside: BTreeMap<Kind, Beside>,
     /// What was answered otherwise than before.
     pub broken: Broken,
+    /// When each acknowledged order was due; `None` if nobody asks.
+    pub moments: Option<Vec<Moment>>,
 }
 
 impl Tally {
@@ -85,6 +93,7 @@ impl Tally {
     pub fn new(samples: usize) -> Self {
         Self {
             latency_us: histogram(),
+            apart: Apart::default(),
             measured: Outcomes::new(),
             warm_up: Outcomes::new(),
             books: Books::new(samples),
@@ -93,6 +102,7 @@ impl Tally {
             timeline: Timeline::default(),
             beside: BTreeMap::new(),
             broken: Broken::default(),
+            moments: None,
         }
     }
 
@@ -105,29 +115,54 @@ impl Tally {
 
     /// Enters one order that ended at `end`.
     pub fn record(&mut self, sent: Sent<'_>, end: Instant, outcome: &Result<Answer, Failure>) {
-        let acknowledged = outcome.as_ref().is_ok_and(|answer| answer.status.is_success());
-        let outcomes = match sent.phase {
-            Phase::WarmUp => &mut self.warm_up,
-            Phase::Measured => {
-                self.last_end = self.last_end.max(Some(end));
-                let latency = acknowledged.then(|| end.saturating_duration_since(sent.at));
-                if let Some(latency) = latency {
-                    self.latency_us.saturating_record(micros(latency));
+        match sent.phase {
+            Phase::WarmUp => count(&mut self.warm_up, outcome),
+            Phase::Measured => count(&mut self.measured, outcome),
+        }
+        let vouchers = self.book(&sent, outcome);
+        if sent.phase == Phase::Measured {
+            self.measure(&sent, end, outcome, vouchers);
+        }
+    }
+
+    /// Enters its latency where it belongs; `vouchers` are those of an order that was acknowledged.
+    fn measure(
+        &mut self,
+        sent: &Sent<'_>,
+        end: Instant,
+        outcome: &Result<Answer, Failure>,
+        vouchers: Option<u64>,
+    ) {
+        self.last_end = self.last_end.max(Some(end));
+        let latency = end.saturating_duration_since(sent.at);
+        self.timeline.enter(end, vouchers.map(|_| latency));
+        match (vouchers, outcome) {
+            (Some(vouchers), _) => {
+                self.latency_us.saturating_record(micros(latency));
+                self.apart.sold(sent.form, latency, vouchers);
+                if let Some(moments) = &mut self.moments {
+                    moments.push(Moment {
+                        due: sent.at,
+                        latency,
+                    });
                 }
-                self.timeline.enter(end, latency);
-                &mut self.measured
             }
-        };
-        count(outcomes, outcome);
+            (None, Ok(answer)) => self.apart.refused(answer.status.as_u16(), latency),
+            (None, Err(_)) => {}
+        }
+    }
+
+    /// Enters what the audit needs; the number of vouchers of an order that was acknowledged.
+    fn book(&mut self, sent: &Sent<'_>, outcome: &Result<Answer, Failure>) -> Option<u64> {
         match outcome {
-            Ok(answer) if acknowledged => {
-                self.books.acknowledge(
+            Ok(answer) if answer.status.is_success() => {
+                return Some(self.books.acknowledge(
                     sent.partner,
                     sent.key,
                     sent.body,
                     answer.status.as_u16(),
                     &answer.body,
-                );
+                ));
             }
             Ok(answer) if !answer.status.is_server_error() => {}
             Err(Failure::NotSent(_)) => {}
@@ -139,6 +174,7 @@ impl Tally {
                 });
             }
         }
+        None
     }
 
     /// Enters a measured request other than a new order, which took so long.
@@ -162,6 +198,7 @@ impl Tally {
     pub fn merge(&mut self, other: Self) {
         add(&mut self.latency_us, &other.latency_us);
         add(&mut self.late_us, &other.late_us);
+        self.apart.merge(other.apart);
         merge_outcomes(&mut self.measured, other.measured);
         merge_outcomes(&mut self.warm_up, other.warm_up);
         for (kind, theirs) in other.beside {
@@ -177,25 +214,28 @@ impl Tally {
         }
         self.timeline.merge(&other.timeline);
         self.broken.merge(other.broken);
+        if let Some(theirs) = other.moments {
+            self.moments.get_or_insert_default().extend(theirs);
+        }
         self.books.merge(other.books);
         self.last_end = self.last_end.max(other.last_end);
     }
 }
 
-fn histogram() -> Histogram<u64> {
+pub(crate) fn histogram() -> Histogram<u64> {
     let Ok(histogram) = Histogram::new_with_bounds(1, MAX_LATENCY_US, LATENCY_DIGITS) else {
         unreachable!("the bounds are constants that a histogram takes")
     };
     histogram
 }
 
-fn add(mine: &mut Histogram<u64>, theirs: &Histogram<u64>) {
+pub(crate) fn add(mine: &mut Histogram<u64>, theirs: &Histogram<u64>) {
     let Ok(()) = mine.add(theirs) else {
         unreachable!("all histograms of a run have the same bounds")
     };
 }
 
-fn micros(latency: Duration) -> u64 {
+pub(crate) fn micros(latency: Duration) -> u64 {
     u64::try_from(latency.as_micros()).unwrap_or(u64::MAX)
 }
 
@@ -219,6 +259,7 @@ mod tests {
             phase,
             partner: 0,
             at,
+            form: 0,
             key: "k",
             body: &Bytes::new(),
         };
@@ -237,6 +278,8 @@ mod tests {
         assert_eq!(tally.latency_us.len(), 1);
         assert!((19_900..=20_100).contains(&tally.latency_us.max()));
         assert_eq!(tally.books.orders, 2, "the warm-up is audited too");
+        assert_eq!(tally.apart.refusals[&503].len(), 1);
+        assert_eq!(tally.apart.forms[&0].latency_us.len(), 1);
         assert!(tally.last_end.is_some());
     }
 

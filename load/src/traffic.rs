@@ -9,7 +9,7 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::{Popularity, Scenario, ScenarioError, Shape};
+use crate::scenario::{Scenario, ScenarioError, Shape};
 use crate::stand::furnish::{DENOMINATION, product_id};
 use crate::weights::Weights;
 use crate::workload::{Item, Workload};
@@ -51,8 +51,12 @@ impl fmt::Display for Kind {
 /// One request, as far as it can be said beforehand.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ask {
-    /// A new order of the partner with this index.
-    Order { partner: usize, body: Bytes },
+    /// A new order of the partner with this index, of the form with that one.
+    Order {
+        partner: usize,
+        form: usize,
+        body: Bytes,
+    },
     /// An order from before: which one, as a share of those there are.
     Earlier { kind: Kind, at: f64 },
     /// What the partner with this index has.
@@ -96,16 +100,22 @@ impl Traffic {
         }
     }
 
+    /// Nothing but orders from before, under their keys.
+    #[must_use]
+    pub fn replays(mut self) -> Self {
+        if let Some(shares) = Weights::uniform(1) {
+            (self.kinds, self.shares) = (vec![Kind::Duplicate], shares);
+        }
+        self
+    }
+
     /// What a scenario asks for.
     ///
     /// # Errors
     /// [`ScenarioError::Senseless`] if its weights are none.
     pub fn of(scenario: &Scenario) -> Result<Self, ScenarioError> {
         let count = scenario.skus.count;
-        let popularity = match scenario.skus.popularity {
-            Popularity::Uniform => Weights::uniform(count),
-            Popularity::Zipf(exponent) => Weights::zipf(count, exponent),
-        };
+        let popularity = scenario.skus.popularity.weights(count);
         let popularity = popularity.ok_or(ScenarioError::Senseless("the popularity is no number"))?;
         let none = ScenarioError::Senseless("the weights are below zero, or all zero");
         let shares = Weights::new(scenario.orders.iter().map(|shape| shape.weight));
@@ -132,6 +142,15 @@ impl Traffic {
         })
     }
 
+    /// The forms of its orders, by their index.
+    #[must_use]
+    pub fn forms(&self) -> Vec<String> {
+        match &self.orders {
+            Orders::One(_) => vec!["all alike".to_owned()],
+            Orders::Drawn { shapes, .. } => shapes.iter().map(ToString::to_string).collect(),
+        }
+    }
+
     /// Whether orders from before are asked for, so that they must be remembered.
     pub(crate) fn looks_back(&self) -> bool {
         let looks = |kind: &Kind| matches!(kind, Kind::Duplicate | Kind::Read | Kind::Codes);
@@ -143,10 +162,10 @@ impl Traffic {
         let kind = self.kinds[self.shares.draw(chance)];
         let partner = chance.random_range(0..self.partners);
         match kind {
-            Kind::Order => Ask::Order {
-                partner,
-                body: self.orders.draw(chance),
-            },
+            Kind::Order => {
+                let (form, body) = self.orders.draw(chance);
+                Ask::Order { partner, form, body }
+            }
             Kind::Duplicate | Kind::Read | Kind::Codes => Ask::Earlier {
                 kind,
                 at: chance.random(),
@@ -157,20 +176,22 @@ impl Traffic {
 }
 
 impl Orders {
-    fn draw(&self, chance: &mut StdRng) -> Bytes {
+    /// The index of its form, and its body.
+    fn draw(&self, chance: &mut StdRng) -> (usize, Bytes) {
         match self {
-            Self::One(workload) => workload.next_body(),
+            Self::One(workload) => (0, workload.next_body()),
             Self::Drawn {
                 shapes,
                 shares,
                 popularity,
                 skus,
             } => {
-                let shape = shapes[shares.draw(chance)];
+                let form = shares.draw(chance);
+                let shape = shapes[form];
                 let items = distinct(popularity, skus.len(), shape.skus, chance)
                     .into_iter()
                     .map(|sku| Item::new(&skus[sku], DENOMINATION, shape.quantity));
-                Workload::body(items)
+                (form, Workload::body(items))
             }
         }
     }
@@ -219,7 +240,7 @@ mod tests {
     fn an_order_names_each_sku_once() {
         let traffic = Traffic::of(&scenario("[]")).unwrap();
         for ask in drawn(&traffic, 50) {
-            let Ask::Order { partner, body } = ask else {
+            let Ask::Order { partner, body, .. } = ask else {
                 panic!("{ask:?} is no order")
             };
             assert!(partner < 3);

@@ -35,6 +35,13 @@ impl Weights {
         Self::new((1..=count).map(|rank| (rank as f64).powf(-exponent)))
     }
 
+    /// How often this one comes up, from 0 to 1.
+    pub(crate) fn share(&self, index: usize) -> f64 {
+        let before = index.checked_sub(1).map_or(0.0, |before| self.sums[before]);
+        let whole = self.sums.last().copied().unwrap_or_default();
+        (self.sums[index] - before) / whole
+    }
+
     /// The next one's index.
     pub(crate) fn draw(&self, chance: &mut StdRng) -> usize {
         let whole = self.sums.last().copied().unwrap_or_default();
@@ -75,6 +82,12 @@ mod tests {
             (4_600..5_000).contains(&steep[0]) && (1_000..1_400).contains(&steep[3]),
             "{steep:?}"
         );
+    }
+
+    #[test]
+    fn a_share_is_of_the_whole() {
+        let weights = Weights::new([1.0, 0.0, 3.0]).unwrap();
+        assert_eq!([0, 1, 2].map(|index| weights.share(index)), [0.25, 0.0, 0.75]);
     }
 
     #[test]

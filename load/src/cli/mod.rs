@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod floor;
+pub(crate) mod grown;
 pub(crate) mod run;
 pub(crate) mod scenario;
 pub(crate) mod search;
@@ -33,10 +34,10 @@ pub(crate) struct Common {
     pub(crate) audit_sample: usize,
     /// Write the report as JSON, too.
     #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    pub(crate) json: Option<PathBuf>,
     /// Write the report as a page with plots, too.
     #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
 }
 
 impl Common {

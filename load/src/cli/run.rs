@@ -11,15 +11,17 @@ use vouchsafe_load::audit::{Account, audit_all};
 use vouchsafe_load::client::DEFAULT_TIMEOUT;
 use vouchsafe_load::database::Database;
 use vouchsafe_load::drive::{Drive, drive};
+use vouchsafe_load::keeps::Keeps;
 use vouchsafe_load::machine::Machine;
 use vouchsafe_load::partner::PartnerClient;
 use vouchsafe_load::partner_file::PartnerFile;
 use vouchsafe_load::progress::{Bar, Progress};
-use vouchsafe_load::report::{Figures, Report, Setup};
+use vouchsafe_load::report::{After, Figures, Report, Setup};
 use vouchsafe_load::run::Length;
 use vouchsafe_load::scenario::Pace;
 use vouchsafe_load::signer::Credentials;
 use vouchsafe_load::traffic::Traffic;
+use vouchsafe_load::watch::Watched;
 use vouchsafe_load::workload::Workload;
 
 use super::{Common, at_least_one};
@@ -104,6 +106,8 @@ pub(crate) fn command(args: &RunArgs) -> anyhow::Result<bool> {
     let report = Report {
         scenario: None,
         figures,
+        after: After::default(),
+        watched: Watched::default(),
         audit,
         machine: machine.after(),
         database: facts,
@@ -128,6 +132,7 @@ fn plan(args: &RunArgs, credentials: Credentials) -> anyhow::Result<Drive> {
             .map_or(Length::Time(Duration::from_secs(args.seconds)), Length::Orders),
         timeout: DEFAULT_TIMEOUT,
         samples: args.common.audit_sample,
+        keeps: Keeps::default(),
     })
 }
 
@@ -166,6 +171,7 @@ fn setup(args: &RunArgs) -> Setup {
         pace: pace(args).to_string(),
         signing: args.common.signing().in_words(),
         seed: args.common.seed,
+        forms: Vec::new(),
         threads: args.common.threads,
         warm_up_s: args.warmup,
     }

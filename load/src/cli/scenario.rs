@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use vouchsafe_load::play::{Options, play};
-use vouchsafe_load::scenario::{Pace, Scenario};
+use vouchsafe_load::scenario::{Pace, Scenario, Vouchers};
 use vouchsafe_load::stand::Stand;
 
 use super::{Common, at_least_one};
@@ -16,7 +16,7 @@ pub(crate) struct ScenarioArgs {
     file: PathBuf,
     /// The service's program; the one beside this program if it is left out.
     #[arg(long, value_name = "FILE")]
-    program: Option<PathBuf>,
+    pub(crate) program: Option<PathBuf>,
     /// Another length of the measured part.
     #[arg(long)]
     seconds: Option<u64>,
@@ -32,8 +32,27 @@ pub(crate) struct ScenarioArgs {
     /// Another number of vouchers of each SKU that is not scarce.
     #[arg(long)]
     vouchers: Option<u64>,
+    /// Kill the service and start it again so often when the load is over.
+    #[arg(long, value_name = "TIMES")]
+    restarts: Option<u64>,
     #[command(flatten)]
-    common: Common,
+    pub(crate) common: Common,
+}
+
+impl ScenarioArgs {
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            signing: self.common.signing(),
+            seed: self.common.seed,
+            threads: self.common.threads,
+            samples: self.common.audit_sample,
+        }
+    }
+
+    /// The scenario of the file, with what was changed for this run.
+    pub(crate) fn scenario(&self) -> anyhow::Result<Scenario> {
+        scenario(self)
+    }
 }
 
 /// Starts a stand, plays, reports, and ends the stand; says whether the audit passed.
@@ -47,13 +66,7 @@ pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<bool> {
         .enable_all()
         .build()?;
     let mut stand = runtime.block_on(Stand::start(&program))?;
-    let options = Options {
-        signing: args.common.signing(),
-        seed: args.common.seed,
-        threads: args.common.threads,
-        samples: args.common.audit_sample,
-    };
-    let report = play(&scenario, &mut stand, options)?;
+    let report = play(&scenario, &mut stand, args.options())?;
     args.common.publish(&report)?;
     stand.stop()?;
     Ok(report.audit.passed())
@@ -68,7 +81,10 @@ fn scenario(args: &ScenarioArgs) -> anyhow::Result<Scenario> {
         scenario.warm_up_s = warm_up;
     }
     if let Some(vouchers) = args.vouchers {
-        scenario.skus.vouchers = vouchers;
+        scenario.skus.vouchers = Vouchers::Each(vouchers);
+    }
+    if let Some(restarts) = args.restarts {
+        scenario.restarts = restarts;
     }
     scenario.pace = match (scenario.pace, args.rate) {
         (Pace::Closed { .. }, Some(_)) => anyhow::bail!("the scenario is a closed loop, which has no --rate"),

@@ -72,13 +72,11 @@ impl Column {
         Spread::of(self.counted().into_iter().flatten())
     }
 
-    /// Median latencies of the turns that count: the 50th percentile and the 99th.
+    /// What the turns that count say of something; `None` if it is not known of any of them.
     #[must_use]
-    pub fn latencies(&self) -> Option<(Spread, Spread)> {
-        let counting = || self.turns.iter().filter(|turn| turn.counted().is_some());
-        let p50 = Spread::of(counting().map(|turn| turn.p50_us as f64))?;
-        let p99 = Spread::of(counting().map(|turn| turn.p99_us as f64))?;
-        Some((p50, p99))
+    pub fn median(&self, of: impl Fn(&Turn) -> Option<f64>) -> Option<f64> {
+        let counting = self.turns.iter().filter(|turn| turn.counted().is_some());
+        Some(Spread::of(counting.filter_map(of))?.median)
     }
 }
 
@@ -152,6 +150,7 @@ pub(super) fn half_of_the_peer(columns: &[Column], load: Load) -> Option<Load> {
 mod tests {
     use super::*;
     use crate::audit::{Audit, Check};
+    use crate::costs::{Costs, Part, Who};
 
     const CLOSED: Pace = Pace::Closed { connections: 256 };
 
@@ -162,7 +161,9 @@ mod tests {
             orders: 10,
             p50_us: 1_000,
             p99_us: 2_500,
+            p99_9_us: 3_000,
             outcomes: [("201".to_owned(), 10)].into(),
+            costs: None,
             audit: Audit {
                 checks: vec![Check::new("no voucher twice", result)],
             },
@@ -228,6 +229,31 @@ mod tests {
             text.contains("does not count: no voucher twice: 1 repeated"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn costs_are_those_of_the_turns_that_count() {
+        let mut report = report(Err("1 repeated"));
+        let costs = |cpu_us| Costs {
+            parts: Some(vec![Part {
+                who: Who::Service,
+                name: "worker".to_owned(),
+                tasks: 1,
+                cpu_us,
+                voluntary_switches: 0.25,
+                involuntary_switches: 0.0,
+            }]),
+            ..Costs::default()
+        };
+        report.columns[0].turns[0].costs = Some(costs(61.5));
+        report.columns[0].turns[1].costs = Some(costs(7.0));
+        let text = report.to_string();
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("service, 256 connections"))
+            .unwrap();
+        let cells: Vec<_> = line.split_whitespace().skip(3).collect();
+        assert_eq!(cells, ["61.5", "0.000", "0.000", "0.250", "0.000", "–", "–"]);
     }
 
     #[test]

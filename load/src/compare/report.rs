@@ -6,6 +6,8 @@ use std::fmt;
 use super::contender::{Column, CompareReport, Contender};
 use super::numbers::Spread;
 use super::turn::Turn;
+use crate::costs::{Costs, Part, Who, figure};
+use crate::scenario::Pace;
 
 /// Microseconds in a millisecond.
 const US_PER_MS: f64 = 1_000.0;
@@ -22,6 +24,7 @@ impl fmt::Display for CompareReport {
             }
             row(f, self, column)?;
         }
+        costs(f, &self.columns)?;
         writeln!(
             f,
             "\nplain batch inserts, without HTTP, at the best size of batch"
@@ -53,8 +56,8 @@ fn head(f: &mut fmt::Formatter<'_>, column: &Column) -> fmt::Result {
     )?;
     writeln!(
         f,
-        "{:<20}{:>28}{:>10}{:>10}  {:<20}load average",
-        "", "orders/s", "p50 ms", "p99 ms", "of the peer's"
+        "{:<20}{:>28}{:>10}{:>10}{:>10}  {:<20}load average",
+        "", "orders/s", "p50 ms", "p99 ms", "p99.9 ms", "of the peer's"
     )
 }
 
@@ -62,9 +65,11 @@ fn row(f: &mut fmt::Formatter<'_>, report: &CompareReport, column: &Column) -> f
     let spread = column
         .spread()
         .map_or_else(|| "does not count".to_owned(), |spread| spread.to_string());
-    let (p50, p99) = column
-        .latencies()
-        .map_or_else(Default::default, |(p50, p99)| (ms(p50), ms(p99)));
+    let latencies: [fn(&Turn) -> u64; 3] = [|turn| turn.p50_us, |turn| turn.p99_us, |turn| turn.p99_9_us];
+    let [p50, p99, p99_9] = latencies.map(|of| {
+        let median = column.median(|turn| Some(of(turn) as f64));
+        median.map_or_else(String::new, ms)
+    });
     let ratio = report
         .ratio(column.contender, Contender::Peer, column.load.pace)
         .map_or_else(String::new, times);
@@ -73,7 +78,7 @@ fn row(f: &mut fmt::Formatter<'_>, report: &CompareReport, column: &Column) -> f
         Spread::of(loads).map_or_else(String::new, |load| format!("{:.1} to {:.1}", load.min, load.max));
     writeln!(
         f,
-        "{:<20}{spread:>28}{p50:>10}{p99:>10}  {ratio:<20}{load}",
+        "{:<20}{spread:>28}{p50:>10}{p99:>10}{p99_9:>10}  {ratio:<20}{load}",
         column.contender.name()
     )?;
     for reason in column.turns.iter().filter_map(Turn::why_not) {
@@ -82,8 +87,51 @@ fn row(f: &mut fmt::Formatter<'_>, report: &CompareReport, column: &Column) -> f
     Ok(())
 }
 
-fn ms(latency_us: Spread) -> String {
-    format!("{:.1}", latency_us.median / US_PER_MS)
+/// What an order cost everybody, at each load: medians of the turns that count.
+fn costs(f: &mut fmt::Formatter<'_>, columns: &[Column]) -> fmt::Result {
+    writeln!(
+        f,
+        "\ncosts of an order, medians\n{:<36}{:>12}{:>12}{:>12}{:>10}{:>10}{:>12}{:>10}",
+        "", "itself, µs", "Postgres", "generator", "waits", "made wait", "log, bytes", "commits"
+    )?;
+    for column in columns {
+        let pace = match column.load.pace {
+            Pace::Closed { connections } => format!("{connections} connections"),
+            Pace::Open { per_second, .. } => format!("{per_second}/s"),
+        };
+        write!(f, "{:<36}", format!("{}, {pace}", column.contender.name()))?;
+        for (of, width) in COSTS {
+            let median = column.median(|turn| of(turn.costs.as_ref()?));
+            let cell = median.map_or_else(|| "–".to_owned(), figure);
+            write!(f, "{cell:>width$}")?;
+        }
+        writeln!(f)?;
+    }
+    writeln!(f, "–: not measured")
+}
+
+/// One figure of the costs of an order.
+type Cost = fn(&Costs) -> Option<f64>;
+
+/// What is told of the costs of an order, each with the width of its column.
+const COSTS: [(Cost, usize); 7] = [
+    (|costs| costs.cpu_us(Who::Service), 12),
+    (|costs| costs.cpu_us(Who::Postgres), 12),
+    (|costs| costs.cpu_us(Who::Generator), 12),
+    (|costs| switches(costs, |part| part.voluntary_switches), 10),
+    (|costs| switches(costs, |part| part.involuntary_switches), 10),
+    (|costs| Some(costs.log?.bytes), 12),
+    (|costs| Some(costs.log?.commits), 10),
+];
+
+/// Of all but the generator.
+fn switches(costs: &Costs, of: fn(&Part) -> f64) -> Option<f64> {
+    let parts = costs.parts.as_ref()?.iter();
+    Some(parts.filter(|part| part.who != Who::Generator).map(of).sum())
+}
+
+fn ms(latency_us: f64) -> String {
+    format!("{:.1}", latency_us / US_PER_MS)
 }
 
 fn times(ratio: Spread) -> String {

@@ -19,6 +19,7 @@ use crate::peer::schema::make_database;
 use crate::signer::Credentials;
 use crate::stand::Stand;
 use crate::stand::furnish::{Furnishing, furnish, product_id};
+use crate::watch::Subject;
 
 /// What the partner has to spend. USD.
 const USD: u64 = 900_000_000;
@@ -139,6 +140,7 @@ impl Ground {
                     credentials: self.buyer.clone(),
                     product: self.product.clone(),
                     proof: Proof::Wire,
+                    subject: self.stand.subject()?,
                 };
                 return turn(&target, load).await;
             }
@@ -164,6 +166,15 @@ impl Ground {
             credentials: process.credentials().clone(),
             product: self.product.clone(),
             proof,
+            subject: Subject {
+                pid: process.pid(),
+                server: Some(
+                    self.stand
+                        .postgres()?
+                        .watched(database.get_database().unwrap_or_default()),
+                ),
+                admin_url: None,
+            },
         };
         turn(&target, load).await
     }

@@ -15,6 +15,7 @@ use crate::peer::postgres::Server;
 use crate::peer::process::{Process, Start};
 use crate::peer::schema::make_database;
 use crate::peer::{Mode, Shape};
+use crate::watch::Subject;
 
 /// How far below the best a peer may lie and still be as good, since turns lie so far apart. Of one.
 pub const AS_GOOD: f64 = 0.9;
@@ -172,6 +173,11 @@ async fn measured(
         credentials: process.credentials().clone(),
         product: PRODUCT.to_owned(),
         proof: Proof::Wire,
+        subject: Subject {
+            pid: process.pid(),
+            server: None,
+            admin_url: None,
+        },
     };
     turn(&target, load).await
 }

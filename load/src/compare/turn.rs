@@ -8,7 +8,9 @@ use serde::Serialize;
 use super::proof::Proof;
 use crate::audit::Audit;
 use crate::client::DEFAULT_TIMEOUT;
+use crate::costs::Costs;
 use crate::drive::{Drive, Signing, drive};
+use crate::keeps::Keeps;
 use crate::machine::Machine;
 use crate::partner::PartnerClient;
 use crate::progress::Progress;
@@ -17,6 +19,7 @@ use crate::run::Length;
 use crate::scenario::Pace;
 use crate::signer::Credentials;
 use crate::traffic::Traffic;
+use crate::watch::{Subject, Watch};
 use crate::workload::Workload;
 
 /// Orders that are read back and replayed after a turn, at most.
@@ -35,6 +38,8 @@ pub struct Target {
     pub product: String,
     /// How it is audited.
     pub proof: Proof,
+    /// Whose use of the machine is read meanwhile.
+    pub subject: Subject,
 }
 
 /// How it is loaded.
@@ -61,8 +66,12 @@ pub struct Turn {
     pub p50_us: u64,
     /// 99th percentile, in microseconds.
     pub p99_us: u64,
+    /// 99.9th percentile, in microseconds.
+    pub p99_9_us: u64,
     /// Measured outcomes by status and error code.
     pub outcomes: BTreeMap<String, u64>,
+    /// What an order cost; `None`: not measured.
+    pub costs: Option<Costs>,
     /// Whether it did what it acknowledged.
     pub audit: Audit,
     /// The machine.
@@ -102,10 +111,15 @@ pub async fn turn(target: &Target, load: Load) -> anyhow::Result<Turn> {
         pace: load.pace.to_string(),
         signing: plan.signing.in_words(),
         seed: plan.seed,
+        forms: Vec::new(),
         threads: load.threads,
         warm_up_s: load.warm_up_s,
     };
-    let ran = drive(plan, &Progress::default())?;
+    let progress = Progress::default();
+    let length = Duration::from_secs(load.seconds);
+    let watch = Watch::over(target.subject.clone(), &progress, length)?;
+    let ran = drive(plan, &progress)?;
+    let watched = watch.end()?;
     let machine = machine.after();
     let figures = Figures::of(setup, &ran);
     let audit = target.proof.close(&mut auditor, opening, ran.tally.books).await?;
@@ -114,7 +128,9 @@ pub async fn turn(target: &Target, load: Load) -> anyhow::Result<Turn> {
         orders: figures.orders,
         p50_us: figures.latency_us.p50,
         p99_us: figures.latency_us.p99,
+        p99_9_us: figures.latency_us.p99_9,
         outcomes: figures.outcomes,
+        costs: watched.costs,
         audit,
         machine,
     })
@@ -134,6 +150,7 @@ fn plan(target: &Target, load: Load) -> anyhow::Result<Drive> {
         length: Length::Time(Duration::from_secs(load.seconds)),
         timeout: DEFAULT_TIMEOUT,
         samples: SAMPLES,
+        keeps: Keeps::default(),
     })
 }
 
@@ -150,10 +167,12 @@ mod tests {
             orders: 10,
             p50_us: 1,
             p99_us: 2,
+            p99_9_us: 3,
             outcomes: outcomes
                 .iter()
                 .map(|(name, count)| ((*name).to_owned(), *count))
                 .collect(),
+            costs: None,
             audit: Audit {
                 checks: vec![Check::new("no voucher twice", result)],
             },

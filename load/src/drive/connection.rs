@@ -58,7 +58,7 @@ impl Connection {
     async fn send(&mut self, turn: Turn) -> bool {
         let Dealt { ask, signed } = self.thread.deck.borrow_mut().deal(&self.thread.drive);
         let outcome = match ask {
-            Ask::Order { partner, body } => self.order(turn, partner, body, signed).await,
+            Ask::Order { partner, form, body } => self.order(turn, (partner, form), body, signed).await,
             Ask::Earlier { kind, at } => self.earlier(turn, kind, at).await,
             Ask::Of { kind, partner } => self.of(turn, kind, partner).await,
         };
@@ -75,7 +75,7 @@ impl Connection {
     async fn order(
         &mut self,
         turn: Turn,
-        partner: usize,
+        (partner, form): (usize, usize),
         body: Bytes,
         signed: Option<(Uuid, SignedRequest)>,
     ) -> Outcome {
@@ -88,7 +88,7 @@ impl Connection {
                 (key, order_request(&self.client, key, body.clone()))
             }
         };
-        let remembered = self.thread.drive.traffic.looks_back().then(|| {
+        let remembered = self.thread.drive.remembers().then(|| {
             let mut sent = self.thread.sent.borrow_mut();
             sent.enter(partner, key, body.clone())
         });
@@ -105,10 +105,14 @@ impl Connection {
             phase: turn.phase,
             partner,
             at,
+            form,
             key,
             body: &body,
         };
         tally.record(sent, end, &outcome);
+        if outcome.as_ref().is_ok_and(|answer| answer.status.is_success()) {
+            self.thread.progress.acknowledged();
+        }
         if let (Some(index), Ok(answer)) = (remembered, &outcome) {
             let mut sent = self.thread.sent.borrow_mut();
             sent.answered(index, answer, &mut tally.broken);

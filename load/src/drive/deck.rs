@@ -40,7 +40,7 @@ impl Deck {
         for _ in 0..count {
             let ask = drive.traffic.draw(&mut deck.chance);
             let signed = match &ask {
-                Ask::Order { partner, body } => {
+                Ask::Order { partner, body, .. } => {
                     let key = Uuid::new_v4();
                     let request = order_request(&signers[*partner], key, body.clone());
                     let request = request.map_err(|failure| RunError::Presigned(failure.to_string()))?;

@@ -119,6 +119,12 @@ impl Process {
         &self.url
     }
 
+    /// The pid of its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Who may call it.
     #[must_use]
     pub fn credentials(&self) -> &Credentials {

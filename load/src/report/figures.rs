@@ -6,6 +6,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use crate::apart::Form;
 use crate::run::Ran;
 use crate::tally::{Beside, Outcomes, Tally};
 use crate::timeline::Second;
@@ -15,6 +16,9 @@ const SHARES: [f64; 20] = [
     0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999, 0.9995, 0.9999,
     0.999_95, 0.999_99, 0.999_999,
 ];
+
+/// Within how many milliseconds a refusal has come soon: what is asked of a service that has too much to do.
+pub const SOON_MS: u64 = 50;
 
 /// How the run was set up.
 #[derive(Clone, Debug, Serialize)]
@@ -29,6 +33,8 @@ pub struct Setup {
     pub signing: &'static str,
     /// What chance began with.
     pub seed: u64,
+    /// The forms of order, in the order of their indexes.
+    pub forms: Vec<String>,
     /// Threads of the generator.
     pub threads: usize,
     /// Warm-up, in seconds.
@@ -71,6 +77,32 @@ pub struct BesideFigures {
     pub outcomes: BTreeMap<String, u64>,
 }
 
+/// What was seen of orders of one form.
+#[derive(Clone, Debug, Serialize)]
+pub struct FormFigures {
+    /// What they ask for.
+    pub form: String,
+    /// Those that were acknowledged, per second.
+    pub per_s: f64,
+    /// The vouchers in them, per second.
+    pub vouchers_per_s: f64,
+    /// Their latency.
+    pub latency_us: Latency,
+}
+
+/// How soon refusals of one status came.
+#[derive(Clone, Debug, Serialize)]
+pub struct RefusalFigures {
+    /// How many.
+    pub count: u64,
+    /// Those, per second.
+    pub per_s: f64,
+    /// Their latency.
+    pub latency_us: Latency,
+    /// The share of those that came within [`SOON_MS`], from 0 to 1.
+    pub soon: f64,
+}
+
 /// The figures of a run, taken before its books go to the audit.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
@@ -82,8 +114,14 @@ pub struct Figures {
     pub orders: u64,
     /// Those, per second.
     pub orders_per_s: f64,
+    /// The vouchers in them, per second.
+    pub vouchers_per_s: f64,
     /// Their latency.
     pub latency_us: Latency,
+    /// The same by form of order; nothing where there is one form alone.
+    pub forms: Vec<FormFigures>,
+    /// Latency of answers other than 2xx, by status.
+    pub refusals: BTreeMap<u16, RefusalFigures>,
     /// The same as a curve.
     pub percentiles: Vec<Percentile>,
     /// How late requests of an open loop left, which is part of their latency; `None` of a closed one.
@@ -104,14 +142,24 @@ impl Figures {
     /// Takes the figures of a run.
     #[must_use]
     pub fn of(setup: Setup, ran: &Ran) -> Self {
-        let Ran { tally, measured_for } = ran;
+        let Ran {
+            tally, measured_for, ..
+        } = ran;
         let orders = tally.latency_us.len();
+        let vouchers = tally.apart.forms.values().map(|form| form.vouchers).sum();
+        let forms = match setup.forms.len() {
+            0 | 1 => Vec::new(),
+            _ => forms(&setup.forms, tally, *measured_for),
+        };
         Self {
             setup,
             measured_s: measured_for.as_secs_f64(),
             orders,
             orders_per_s: per_second(orders, *measured_for),
+            vouchers_per_s: per_second(vouchers, *measured_for),
             latency_us: latency(&tally.latency_us),
+            forms,
+            refusals: refusals(tally, *measured_for),
             percentiles: percentiles(&tally.latency_us),
             late_us: (!tally.late_us.is_empty()).then(|| latency(&tally.late_us)),
             seconds: tally.timeline.seconds().to_vec(),
@@ -161,16 +209,44 @@ fn counts(outcomes: &Outcomes) -> BTreeMap<String, u64> {
         .collect()
 }
 
-fn beside(tally: &Tally, time: Duration) -> BTreeMap<String, BesideFigures> {
-    let figures = |beside: &Beside| BesideFigures {
+/// The figures of requests other than new orders, which were asked for so long.
+#[must_use]
+pub fn beside_figures(beside: &Beside, time: Duration) -> BesideFigures {
+    BesideFigures {
         per_s: per_second(beside.latency_us.len(), time),
         latency_us: latency(&beside.latency_us),
         outcomes: counts(&beside.measured),
-    };
+    }
+}
+
+fn beside(tally: &Tally, time: Duration) -> BTreeMap<String, BesideFigures> {
     let kinds = tally.beside.iter();
     kinds
-        .map(|(kind, beside)| (kind.to_string(), figures(beside)))
+        .map(|(kind, beside)| (kind.to_string(), beside_figures(beside, time)))
         .collect()
+}
+
+fn forms(names: &[String], tally: &Tally, time: Duration) -> Vec<FormFigures> {
+    let figures = |(index, form): (&usize, &Form)| {
+        Some(FormFigures {
+            form: names.get(*index)?.clone(),
+            per_s: per_second(form.latency_us.len(), time),
+            vouchers_per_s: per_second(form.vouchers, time),
+            latency_us: latency(&form.latency_us),
+        })
+    };
+    tally.apart.forms.iter().filter_map(figures).collect()
+}
+
+fn refusals(tally: &Tally, time: Duration) -> BTreeMap<u16, RefusalFigures> {
+    let figures = |of: &Histogram<u64>| RefusalFigures {
+        count: of.len(),
+        per_s: per_second(of.len(), time),
+        latency_us: latency(of),
+        soon: of.count_between(0, SOON_MS * 1_000) as f64 / of.len().max(1) as f64,
+    };
+    let statuses = tally.apart.refusals.iter();
+    statuses.map(|(status, of)| (*status, figures(of))).collect()
 }
 
 fn errors(tally: &Tally) -> BTreeMap<String, String> {

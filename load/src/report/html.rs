@@ -3,7 +3,8 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::plot::{Mark, Plot, linear};
-use super::{Percentile, Report};
+use super::{Percentile, Report, SOON_MS};
+use crate::costs::rows;
 use crate::timeline::Second;
 
 const STYLE: &str = "
@@ -51,6 +52,9 @@ pub fn page(report: &Report) -> String {
                 (latency_curve(&report.figures.percentiles).svg())
                 (over_time("Orders acknowledged, each second", &report.figures.seconds, |second| second.orders as f64).svg())
                 (over_time("The slowest order of each second, ms", &report.figures.seconds, slowest_ms).svg())
+                @for line in report.after.lines() { p { (line) } }
+                @if let Some(memory) = &report.watched.memory { p { (memory) } }
+                (costs(report))
                 (audit(report))
                 h2 { "All of it" }
                 pre { (report) }
@@ -62,13 +66,20 @@ pub fn page(report: &Report) -> String {
 
 fn figures(report: &Report) -> Markup {
     let figures = &report.figures;
-    let rows = std::iter::once(("order".to_owned(), figures.orders_per_s, figures.latency_us)).chain(
-        figures
-            .beside
-            .iter()
-            .map(|(kind, beside)| (kind.clone(), beside.per_s, beside.latency_us)),
-    );
+    let mut rows = vec![("order".to_owned(), figures.orders_per_s, figures.latency_us)];
+    rows.extend(figures.forms.iter().map(|form| {
+        let name = format!("order of {}", form.form);
+        (name, form.per_s, form.latency_us)
+    }));
+    rows.extend(figures.refusals.iter().map(|(status, refused)| {
+        let soon = refused.soon * 100.0;
+        let name = format!("refused with {status}, {soon:.2} % within {SOON_MS} ms");
+        (name, refused.per_s, refused.latency_us)
+    }));
+    let beside = figures.beside.iter();
+    rows.extend(beside.map(|(kind, beside)| (kind.clone(), beside.per_s, beside.latency_us)));
     html! {
+        p { (format!("{:.0} vouchers/s", figures.vouchers_per_s)) }
         table {
             tr { th { "" } th { "per second" } th { "p50 ms" } th { "p90" } th { "p99" } th { "p99.9" } th { "max" } }
             @for (kind, per_s, latency) in rows {
@@ -78,6 +89,24 @@ fn figures(report: &Report) -> Markup {
                     @for us in [latency.p50, latency.p90, latency.p99, latency.p99_9, latency.max] {
                         td.number { (format!("{:.1}", us as f64 / 1_000.0)) }
                     }
+                }
+            }
+        }
+    }
+}
+
+fn costs(report: &Report) -> Markup {
+    let Some(costs) = &report.watched.costs else {
+        return html! {};
+    };
+    html! {
+        h2 { "Costs of an order" }
+        table {
+            tr { th { "" } th { "CPU µs" } th { "waits" } th { "made wait" } }
+            @for row in rows(costs) {
+                tr {
+                    td { @if row.part { "\u{2003}" } (row.name) }
+                    @for cell in &row.cells { td.number { (cell) } }
                 }
             }
         }

@@ -39,6 +39,18 @@ fn a_scenario_says_what_is_for_sale() {
 }
 
 #[test]
+fn there_is_enough_of_each_sku_by_its_popularity() {
+    let small = with(
+        r#""vouchers": 10, "popularity": { "zipf": 1.1 }"#,
+        r#""vouchers": { "enough_for": 2000 }, "popularity": { "zipf": 1.0 }"#,
+    );
+    let furnishing = small.unwrap().furnishing();
+    // 1, 1/2, 1/3, 1/4 of 25/12: 960, 480, 320 and 240 of two thousand; every second has one, as before.
+    let vouchers: Vec<_> = furnishing.skus.iter().map(|sku| sku.vouchers).collect();
+    assert_eq!(vouchers, [960 + 186 + 10, 1, 320 + 108 + 10, 1]);
+}
+
+#[test]
 fn what_cannot_be_played_is_refused() {
     for (from, to, why) in [
         (r#""partners": 2"#, r#""partners": 0"#, "no partner"),
@@ -53,12 +65,18 @@ fn what_cannot_be_played_is_refused() {
             r#""seconds": 1, "pauses": { "every_ms": 5, "for_ms": 0 }"#,
             "no length",
         ),
+        (
+            r#""seconds": 1"#,
+            r#""seconds": 1, "replays": { "orders": 5, "seconds": 0 }"#,
+            "nothing is replayed",
+        ),
     ] {
         let refused = with(from, to).unwrap_err().to_string();
         assert!(refused.contains(why), "{to}: {refused}");
     }
     for (from, to) in [
         (r#""seconds": 1"#, r#""seconds": 1, "second": 1"#),
+        (r#""vouchers": 10"#, r#""vouchers": { "enough": 10 }"#),
         ("duplicate", "duplicates"),
         ("poisson", "bursts"),
     ] {

@@ -1,5 +1,7 @@
 //! What is for sale in a run, and who buys? Sizes alone: what is put on sale has no meaning beyond them.
 
+use futures_util::future::try_join_all;
+
 use super::operator::{Buyer, Operator, OperatorError};
 
 /// The face value of what is sold, in USD.
@@ -7,6 +9,9 @@ pub const DENOMINATION: u32 = 25;
 
 /// What the products of a run begin with, and no other product does.
 pub const PRODUCT_PREFIX: &str = "load-";
+
+/// Connections over which a stand is furnished: thousands of small requests wait for a commit each.
+const OPERATORS: usize = 4;
 
 /// One SKU: a product at [`DENOMINATION`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,17 +61,57 @@ pub fn product_id(number: usize) -> String {
 /// [`OperatorError`]; what was made before stays.
 pub async fn furnish(operator: &mut Operator, furnishing: &Furnishing) -> Result<Vec<Buyer>, OperatorError> {
     operator.vendor_by_hand().await?;
-    for sku in &furnishing.skus {
+    let stocking = shares(&furnishing.skus)
+        .into_iter()
+        .map(|skus| stock(operator.another(), skus));
+    try_join_all(stocking).await?;
+    let numbers: Vec<usize> = (0..furnishing.partners).collect();
+    let registering = shares(&numbers)
+        .into_iter()
+        .map(|numbers| register(operator.another(), numbers, furnishing.usd_each));
+    Ok(try_join_all(registering).await?.into_iter().flatten().collect())
+}
+
+/// A part for each operator, in their order: as even as can be, and none is empty.
+fn shares<T>(all: &[T]) -> Vec<&[T]> {
+    all.chunks(all.len().div_ceil(OPERATORS).max(1)).collect()
+}
+
+async fn stock(mut operator: Operator, skus: &[Sku]) -> Result<(), OperatorError> {
+    for sku in skus {
         operator.product(&sku.product_id, &[DENOMINATION]).await?;
         operator
             .import(&sku.product_id, DENOMINATION, &sku.product_id, sku.vouchers)
             .await?;
     }
-    let mut buyers = Vec::with_capacity(furnishing.partners);
-    for number in 0..furnishing.partners {
+    Ok(())
+}
+
+async fn register(
+    mut operator: Operator,
+    numbers: &[usize],
+    usd_each: u64,
+) -> Result<Vec<Buyer>, OperatorError> {
+    let mut buyers = Vec::with_capacity(numbers.len());
+    for number in numbers {
         let buyer = operator.partner(&format!("load {number}")).await?;
-        operator.top_up(&buyer, furnishing.usd_each, "load").await?;
+        operator.top_up(&buyer, usd_each, "load").await?;
         buyers.push(buyer);
     }
     Ok(buyers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_shared_evenly_and_in_its_order() {
+        for count in [0, 1, OPERATORS, OPERATORS + 1, 100] {
+            let all: Vec<usize> = (0..count).collect();
+            let shares = shares(&all);
+            assert!(shares.len() <= OPERATORS && shares.iter().all(|share| !share.is_empty()));
+            assert_eq!(shares.concat(), all);
+        }
+    }
 }

@@ -16,6 +16,12 @@ use crate::signer::{Credentials, NotAHeaderValue};
 /// Lines of one import. The service takes any number; so many are read and sealed well within a client's timeout.
 const IMPORT_LINES: u64 = 20_000;
 
+/// How often a file is sent that is refused with 503: several at once are much for a debug build on a busy machine.
+const IMPORT_TRIES: u32 = 10;
+
+/// Pause before it is sent again.
+const IMPORT_PAUSE: Duration = Duration::from_secs(1);
+
 /// How long an answer may take. Nothing of it is measured, and a debug build on a machine that does other things takes its
 /// time over an import.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -94,6 +100,8 @@ struct MadeCredential {
 #[derive(Deserialize)]
 struct Imported {
     imported: u64,
+    /// Of a file that is sent again, because it was refused half-way.
+    duplicates: u64,
 }
 
 /// An operator on one connection.
@@ -114,6 +122,14 @@ impl Operator {
             client: Client::new(Origin::parse(admin_url)?).with_timeout(TIMEOUT),
             bearer,
         })
+    }
+
+    /// The same operator on a connection of its own.
+    pub(super) fn another(&self) -> Self {
+        Self {
+            client: Client::new(self.client.origin().clone()).with_timeout(TIMEOUT),
+            bearer: self.bearer.clone(),
+        }
     }
 
     /// Goes on over a new connection. A connection belongs to the runtime that opened it: on another one it would hang.
@@ -163,10 +179,9 @@ impl Operator {
         let (mut from, mut imported) = (0, 0);
         while from < count {
             let to = count.min(from + IMPORT_LINES);
-            let answer = self
-                .call(Method::POST, &path, "text/csv", codes(prefix, from, to))
-                .await?;
-            imported += parsed::<Imported>(&path, &answer)?.imported;
+            let answer = self.import_lines(&path, codes(prefix, from, to)).await?;
+            let came: Imported = parsed(&path, &answer)?;
+            imported += came.imported + came.duplicates;
             from = to;
         }
         if imported == count {
@@ -177,6 +192,20 @@ impl Operator {
             wanted: count,
             imported,
         })
+    }
+
+    /// Sends a file, again and again while the service has no time for it: what came in stays, and counts as a duplicate then.
+    async fn import_lines(&mut self, path: &str, lines: String) -> Result<Answer, OperatorError> {
+        let mut tries = 1;
+        loop {
+            match self.call(Method::POST, path, "text/csv", lines.clone()).await {
+                Err(OperatorError::Refused { status: 503, .. }) if tries < IMPORT_TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(IMPORT_PAUSE).await;
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Makes a partner who may call from this machine, as often as the service's own limits say.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use sqlx::postgres::PgConnectOptions;
 
 use super::{StandError, file};
+use crate::costs::server::Server;
 
 /// The role that owns the server.
 const SUPERUSER: &str = "vouchsafe_admin";
@@ -21,6 +22,7 @@ const SOCKET_LINE: usize = 4;
 
 /// The server of a running stand.
 pub struct Postgres {
+    pid_file: PathBuf,
     socket_directory: PathBuf,
     password: String,
 }
@@ -34,6 +36,7 @@ impl Postgres {
         let secret = data_dir.join("postgres-password");
         let password = std::fs::read_to_string(&secret).map_err(file("read", &secret))?;
         Ok(Self {
+            pid_file,
             socket_directory: socket.trim().into(),
             password: password.trim().to_owned(),
         })
@@ -55,6 +58,16 @@ impl Postgres {
     #[must_use]
     pub fn superuser(&self) -> PgConnectOptions {
         self.options(SUPERUSER, "postgres")
+    }
+
+    /// What is read of this server while a run on one of its databases is measured.
+    #[must_use]
+    pub fn watched(&self, database: &str) -> Server {
+        Server {
+            superuser: self.superuser(),
+            pid_file: self.pid_file.clone(),
+            database: database.to_owned(),
+        }
     }
 
     fn options(&self, role: &str, database: &str) -> PgConnectOptions {

@@ -72,40 +72,59 @@ pub(super) struct Program {
 impl Program {
     /// Starts the process and does not wait for it.
     pub(super) fn start(path: &Path, directory: &Path) -> Result<Self, StandError> {
-        let (data_dir, log) = (data_dir(directory), directory.join("log"));
         let (http, admin) = free_addresses()?;
-        let out = File::create(&log).map_err(file("create", &log))?;
-        let err = out.try_clone().map_err(file("open", &log))?;
-        let mut command = Command::new(path);
+        let mut program = Self {
+            path: path.to_owned(),
+            data_dir: data_dir(directory),
+            log: directory.join("log"),
+            http,
+            admin,
+            pid: 0,
+            running: None,
+        };
+        program.start_again(directory)?;
+        Ok(program)
+    }
+
+    /// Starts a process on what an earlier one has left, at the same addresses, and does not wait for it.
+    pub(super) fn start_again(&mut self, directory: &Path) -> Result<(), StandError> {
+        let log = File::options().create(true).append(true).open(&self.log);
+        let out = log.map_err(file("open", &self.log))?;
+        let err = out.try_clone().map_err(file("open", &self.log))?;
+        let mut command = Command::new(&self.path);
         for name in NOT_INHERITED {
             command.env_remove(name);
         }
         let child = command
             .arg("--data-dir")
-            .arg(&data_dir)
+            .arg(&self.data_dir)
             .envs(LIMITS.map(|class| (class, NO_LIMIT)))
             .env("VOUCHSAFE_ENVIRONMENT", "sandbox")
-            .env("VOUCHSAFE_HTTP_ADDR", http.to_string())
-            .env("VOUCHSAFE_ADMIN_ADDR", admin.to_string())
+            .env("VOUCHSAFE_HTTP_ADDR", self.http.to_string())
+            .env("VOUCHSAFE_ADMIN_ADDR", self.admin.to_string())
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(err)
             .spawn()
             .map_err(|source| StandError::Start {
-                program: path.to_owned(),
+                program: self.path.clone(),
                 source,
             })?;
-        let pid = child.id();
-        let watchdog = Watchdog::over(pid, directory).map_err(file("start sh, which watches over", path))?;
-        Ok(Self {
-            path: path.to_owned(),
-            data_dir,
-            log,
-            http,
-            admin,
-            pid,
-            running: Some((child, watchdog)),
-        })
+        self.pid = child.id();
+        let watchdog = Watchdog::over(self.pid, directory);
+        let watchdog = watchdog.map_err(file("start sh, which watches over", &self.path))?;
+        self.running = Some((child, watchdog));
+        Ok(())
+    }
+
+    /// SIGKILL; returns when the process is gone. What is left of it is its server, which has a guard.
+    pub(super) fn kill(&mut self) -> Result<(), StandError> {
+        let Some((mut child, watchdog)) = self.running.take() else {
+            return Ok(());
+        };
+        let killed = child.kill().and_then(|()| child.wait());
+        watchdog.dismiss();
+        killed.map(drop).map_err(file("kill", &self.path))
     }
 
     /// Waits until it says that an order could be placed.

@@ -1,11 +1,15 @@
 //! Does an open loop show what a closed one hides, and does mixed traffic notice answers that change?
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use vouchsafe_load::arrivals::Spacing;
 use vouchsafe_load::audit::{expected_refusals, kept_answers};
 use vouchsafe_load::drive::{Drive, Signing, drive};
+use vouchsafe_load::keeps::{Keeps, Past};
 use vouchsafe_load::progress::Progress;
+use vouchsafe_load::replays::{self, Replayed};
+use vouchsafe_load::report::{Figures, Setup};
 use vouchsafe_load::run::{Length, Ran};
 use vouchsafe_load::scenario::{Pace, Scenario};
 use vouchsafe_load::traffic::{Kind, Traffic};
@@ -31,6 +35,7 @@ fn plan(fake: &Fake, pace: Pace) -> Drive {
         length: Length::Orders(ORDERS),
         timeout: Duration::from_secs(5),
         samples: 10,
+        keeps: Keeps::default(),
     }
 }
 
@@ -137,6 +142,108 @@ fn answers_that_change_are_noticed_in_the_run() {
         let check = kept_answers(&mixed(lie).tally.broken);
         assert!(!check.passed, "{lie:?}: {}", check.detail);
     }
+}
+
+fn setup(forms: Vec<String>) -> Setup {
+    Setup {
+        url: String::new(),
+        order: String::new(),
+        pace: String::new(),
+        signing: "",
+        seed: 1,
+        forms,
+        threads: 1,
+        warm_up_s: 0,
+    }
+}
+
+#[test]
+fn each_form_of_order_has_a_latency_of_its_own() {
+    let fake = Fake::start(Lie::None);
+    let scenario = r#"{ "name": "forms", "question": "?", "partners": 1,
+        "skus": { "count": 2, "vouchers": 1, "popularity": "uniform" },
+        "orders": [{ "weight": 1, "skus": 1, "quantity": 1 }, { "weight": 1, "skus": 2, "quantity": 3 }],
+        "pace": { "closed": { "connections": 3 } }, "warm_up_s": 0, "seconds": 1 }"#;
+    let scenario = Scenario::parse(scenario.as_bytes()).unwrap();
+    let traffic = Traffic::of(&scenario).unwrap();
+    let forms = traffic.forms();
+    let plan = Drive {
+        traffic,
+        ..plan(&fake, scenario.pace)
+    };
+    let figures = Figures::of(setup(forms), &drive(plan, &Progress::default()).unwrap());
+    let names: Vec<_> = figures.forms.iter().map(|form| form.form.as_str()).collect();
+    assert_eq!(names, ["1 voucher", "3 vouchers of each of 2 SKUs"]);
+    assert!(figures.forms.iter().all(|form| form.latency_us.max > 0));
+    let orders: f64 = figures.forms.iter().map(|form| form.per_s).sum();
+    assert!((orders - figures.orders_per_s).abs() < 1e-6, "{figures}");
+    // What was asked for is no matter: the small service gives a voucher an order.
+    assert!((figures.vouchers_per_s - figures.orders_per_s).abs() < 1e-6);
+}
+
+#[test]
+fn how_soon_refusals_come_is_told() {
+    let fake = Fake::start(Lie::IsOverloaded);
+    let ran = drive(plan(&fake, Pace::Closed { connections: 2 }), &Progress::default()).unwrap();
+    let figures = Figures::of(setup(Vec::new()), &ran);
+    let refused = &figures.refusals[&503];
+    assert_eq!((refused.count, figures.orders), (ORDERS, 0));
+    assert!(refused.latency_us.max > 0 && refused.soon > 0.0);
+    let text = figures.to_string();
+    assert!(
+        text.contains("refused with 503: ") && text.contains("within 50 ms, latency"),
+        "{text}"
+    );
+}
+
+/// Orders, and then their keys, drawn from all of them.
+fn replayed(lie: Lie) -> (Ran, usize) {
+    let fake = Fake::start(lie);
+    let keeping = Drive {
+        keeps: Keeps {
+            past: Past::Kept,
+            moments: true,
+        },
+        threads: 2,
+        ..plan(&fake, Pace::Closed { connections: 4 })
+    };
+    let ran = drive(keeping.clone(), &Progress::default()).unwrap();
+    assert_eq!(
+        ran.tally.moments.as_ref().map(Vec::len),
+        Some(usize::try_from(ORDERS).unwrap())
+    );
+    let count = ran.sent.count();
+    let again = Drive {
+        traffic: keeping.traffic.clone().replays(),
+        keeps: Keeps {
+            past: Past::Of(Arc::new(ran.sent)),
+            moments: false,
+        },
+        length: Length::Orders(200),
+        ..keeping
+    };
+    (drive(again, &Progress::default()).unwrap(), count)
+}
+
+#[test]
+fn replays_of_an_earlier_run_are_compared_with_it() {
+    let (again, orders) = replayed(Lie::None);
+    assert_eq!(orders, usize::try_from(ORDERS).unwrap());
+    let check = replays::check(&again.tally);
+    assert!(
+        check.passed && check.detail.starts_with("200,"),
+        "{}",
+        check.detail
+    );
+    let told = Replayed::of(&again, orders, 100.0).unwrap();
+    assert!(told.replays.per_s > 0.0, "{told}");
+
+    let check = replays::check(&replayed(Lie::ChangesReplay).0.tally);
+    assert!(
+        !check.passed && check.detail.contains("200 of 200 differ"),
+        "{}",
+        check.detail
+    );
 }
 
 #[test]

@@ -9,5 +9,6 @@ mod drive;
 mod fake;
 mod history;
 mod peer;
+mod report;
 mod run_and_audit;
 mod signature;

@@ -1,0 +1,107 @@
+//! Does a report tell everything that was measured, as text, as JSON and as a page?
+
+use std::time::Duration;
+
+use vouchsafe_load::audit::Audit;
+use vouchsafe_load::costs::server::Log;
+use vouchsafe_load::costs::{Costs, Part, Who};
+use vouchsafe_load::keeps::SentOrders;
+use vouchsafe_load::machine::Machine;
+use vouchsafe_load::report::{After, Figures, Report, Setup, page};
+use vouchsafe_load::restart::Restarts;
+use vouchsafe_load::run::Ran;
+use vouchsafe_load::tally::Tally;
+use vouchsafe_load::watch::{Memory, Watched};
+
+fn watched() -> Watched {
+    Watched {
+        costs: Some(Costs {
+            orders: 1_000,
+            seconds: 2.0,
+            parts: Some(vec![Part {
+                who: Who::Postgres,
+                name: "checkpointer".to_owned(),
+                tasks: 1,
+                cpu_us: 7.25,
+                voluntary_switches: 0.5,
+                involuntary_switches: 0.125,
+            }]),
+            others_us: Some(3.5),
+            idle_us: Some(0.25),
+            log: Some(Log {
+                bytes: 2_510.0,
+                record_bytes: Some(2_400.0),
+                image_bytes: None,
+                records: 13.5,
+                images: 0.0,
+                commits: 0.01,
+            }),
+            records_per_batch: Some(120.0),
+        }),
+        memory: Some(Memory {
+            min_kib: 1_024,
+            max_kib: 3_072,
+            last_kib: 2_048,
+            looks: 11,
+        }),
+    }
+}
+
+fn report() -> Report {
+    let ran = Ran {
+        tally: Tally::new(0),
+        measured_for: Duration::from_secs(2),
+        lasted: Duration::from_secs(2),
+        sent: SentOrders::default(),
+    };
+    let setup = Setup {
+        url: String::new(),
+        order: String::new(),
+        pace: String::new(),
+        signing: "",
+        seed: 1,
+        forms: Vec::new(),
+        threads: 1,
+        warm_up_s: 0,
+    };
+    Report {
+        scenario: None,
+        figures: Figures::of(setup, &ran),
+        after: After {
+            restarts: Restarts::of(&[Duration::from_millis(480)]),
+            ..After::default()
+        },
+        watched: watched(),
+        audit: Audit { checks: Vec::new() },
+        machine: Machine::before(),
+        database: None,
+    }
+}
+
+#[test]
+fn costs_memory_and_restarts_are_told_everywhere() {
+    let report = report();
+    let (text, page) = (report.to_string(), page(&report));
+    for told in [
+        "checkpointer",
+        "7.250",
+        "others on the machine",
+        "log, bytes",
+        "2510",
+        "not measured",
+        "records a commit of the journal",
+        "least 1.0  most 3.0  last 2.0",
+        "median 480, most 480, of 1: 480",
+    ] {
+        assert!(text.contains(told), "{told} is not in the text: {text}");
+        assert!(page.contains(told), "{told} is not in the page");
+    }
+    let (shown, _) = page.split_once("All of it").unwrap();
+    assert!(shown.contains("Costs of an order") && shown.contains("checkpointer"));
+
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["costs"]["parts"][0]["who"], "postgres");
+    assert_eq!(json["costs"]["log"]["image_bytes"], serde_json::Value::Null);
+    assert_eq!(json["memory"]["max_kib"], 3_072);
+    assert_eq!(json["restarts"]["median_ms"], 480.0);
+}
