@@ -58,7 +58,8 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn new(opened: Opened, now: Duration, hold: OpenHold) -> Self {
+    /// It was asked for, and is heard of now.
+    pub(super) fn new(opened: Opened, asked: Duration, now: Duration, hold: OpenHold) -> Self {
         Self {
             queue: Queue::new(opened.cursor, health_of(&opened, now), FIRST_GAP),
             saved_cursor: opened.cursor,
@@ -74,7 +75,7 @@ impl Live {
             gone: false,
             resting: false,
             crowded: false,
-            saved_at: now,
+            saved_at: asked,
             busy_at: now,
             _hold: hold,
         }
