@@ -24,6 +24,7 @@ use vouchsafe_actors::testing::outbox::{self, OutboxSubject, Row, RowState, Stan
 
 use crate::server::Database;
 
+mod again;
 mod waits;
 
 /// Each case is a test of its own.

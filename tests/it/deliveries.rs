@@ -201,7 +201,40 @@ async fn events_are_replayed_one_or_many() {
         )
         .await;
     assert_eq!(again["status"], "WAITING");
-    receiver.hears(9);
+    let heard = receiver.hears(9);
+    assert_eq!(heard[8].event_id(), again["event_id"].as_str().unwrap());
+}
+
+/// It is taken by an attempt that began after it was accepted, not by the one that was under way.
+#[tokio::test]
+async fn a_replay_of_what_is_under_way_is_sent_after_that() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.sale(5).await;
+    let mut partner = operator.partner("1000").await;
+    accepted(&partner.order(&sale, 1).await, 201);
+    let feed = partner.walk("/events").await;
+    let receiver = Receiver::new();
+    receiver.is(Mood::Holds);
+    let made = listen(&mut partner, &receiver, &json!({})).await;
+    let webhook_id = made["webhook_id"].as_str().unwrap();
+    let path = format!("/webhooks/{webhook_id}/replay");
+    let one = json!({ "event_id": feed[0]["event_id"] }).to_string();
+    for _ in 0..2 {
+        let answer = partner.signed(Method::POST, &path, &one).await;
+        assert_eq!(accepted(&answer, 202)["replayed"], 1);
+        receiver.hears(1);
+    }
+    receiver.is(Mood::Says(204));
+    assert_eq!(receiver.hears(2)[1].body(), feed[0]);
+    let path = format!("/admin/v1/deliveries?webhook_id={webhook_id}");
+    let delivered = eventually("it is delivered", SOON, async || {
+        let deliveries = operator.get(&path).await;
+        Some(deliveries["data"][0].clone()).filter(|one| one["status"] == "DELIVERED")
+    });
+    let statuses = delivered.await["attempts"].as_array().unwrap().clone();
+    let statuses: Vec<_> = statuses.iter().map(|one| one["status"].clone()).collect();
+    assert_eq!(statuses, [204, 204]);
+    assert_eq!(receiver.heard().len(), 2);
 }
 
 #[tokio::test]

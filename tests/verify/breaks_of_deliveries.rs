@@ -80,6 +80,7 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
             "UPDATE webhook_progress SET due_at = now()",
         ],
     ),
+    ("webhook.audited", &["UPDATE deliveries SET replays = replays + 1 WHERE replays > 0"]),
     (
         "delivery.endpoint",
         &["INSERT INTO deliveries
@@ -126,6 +127,7 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
         "delivery.time",
         &["UPDATE deliveries SET ends_at = ends_at - interval '1 second' WHERE number = 1"],
     ),
+    ("delivery.time", &["UPDATE deliveries SET replays = 1 WHERE number = 1"]),
     (
         "delivery.time",
         &["UPDATE deliveries SET state = 'FAILED' WHERE number = (SELECT max(number) FROM deliveries)"],

@@ -130,6 +130,7 @@ fn mark(pending: &Pending, fate: Fate, attempts: u32) -> Mark {
         number: pending.letter.number,
         order_id: pending.order_id,
         attempts,
+        replays: pending.replays,
         fate,
     }
 }

@@ -73,6 +73,7 @@ impl DeliveryActor {
         // As long as it is open, nobody forgets it.
         let hold = self.lineage.holds.begin();
         let (outbox, webhook_id) = (Arc::clone(&self.equipment.outbox), self.webhook_id);
+        let asked = self.now();
         let taken = async move { outbox.take(webhook_id).await };
         ctx.spawn(taken.into_actor(self).map(move |taken, actor, ctx| {
             let told_to_rest = matches!(actor.state, State::Opening { told_to_rest: true });
@@ -80,7 +81,7 @@ impl DeliveryActor {
             match taken {
                 Ok(Some(opened)) => {
                     let now = actor.now();
-                    let mut live = Live::new(opened, now, hold);
+                    let mut live = Live::new(opened, asked, now, hold);
                     live.rest(told_to_rest);
                     actor.state = State::Live(Box::new(live));
                     actor.lineage.meter.set_ready(true);

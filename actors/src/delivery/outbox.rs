@@ -1,7 +1,8 @@
 //! The two ports of deliveries: where events and failed deliveries are kept, and what carries a letter to its receiver.
 //!
 //! Rules: an endpoint is leased to one process, and every write is made under that lease: who has lost it learns so and
-//! writes nothing. Times are told as spans from now, by the store's own clock: what decides is one clock's word.
+//! writes nothing. A delivery that was replayed since it was read is as the replay left it, whatever is written of it: its
+//! attempts alone are remembered. Times are told as spans from now, by the store's own clock: what decides is one clock's word.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,6 +95,8 @@ pub struct Pending {
     pub order_id: OrderId,
     /// Failed attempts so far.
     pub attempts: u32,
+    /// How often it was replayed.
+    pub replays: u32,
     /// Whether it has a row.
     pub stored: bool,
     /// Whether an earlier one of its order has a row, and waits.

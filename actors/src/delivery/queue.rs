@@ -12,7 +12,7 @@
 //!
 //! Rules: of an order one delivery is under way, the earliest that waits. While the endpoint fails, the oldest delivery
 //! alone is tried; what is over its time then was given up with it. The cursor passes nothing that is neither taken nor in
-//! a row.
+//! a row. What was replayed since it was read is tried again after that, whatever becomes of an attempt that is under way.
 
 mod words;
 
@@ -157,22 +157,21 @@ impl Queue {
         self.health
     }
 
-    /// A delivery that was under way has ended at this moment. `plan` says when one with so many failed attempts is tried
-    /// again, if its last attempt is at the moment that it is given.
+    /// A delivery that was under way has ended at this moment: says what is known of it. `plan` says when one with so many
+    /// failed attempts is tried again, if its last attempt is at the moment that it is given.
     pub fn ended(
         &mut self,
         number: i64,
         ending: Ending,
         at: Duration,
         plan: impl Fn(u32, Duration) -> Option<Duration>,
-    ) {
-        let Some(waiting) = self.under_way.remove(&number) else {
-            return;
-        };
+    ) -> Option<Waiting> {
+        let waiting = self.under_way.remove(&number)?;
         match ending {
             Ending::Delivered => self.delivered(waiting),
             Ending::Refused(_) | Ending::Gone => self.refused(waiting, at, plan),
         }
+        Some(waiting)
     }
 
     /// What is to be written now. It is not told again.
@@ -208,43 +207,39 @@ impl Queue {
     fn take_in(&mut self, read: Read) {
         let Read { waiting, behind } = read;
         let Waiting { number, order_id, .. } = waiting;
+        if waiting.stored {
+            // Replayed before it was sent, or while it is: what becomes of it is written, and the row read after that.
+            self.settle(number);
+            self.under_way
+                .entry(number)
+                .and_modify(|tried| tried.stored = true);
+        }
         if self.knows(&waiting) {
             return;
         }
-        if !waiting.stored {
-            self.open.insert(number);
+        let behind = behind || self.marks.iter().any(|mark| mark.holds_back(&waiting));
+        match (waiting.stored, behind) {
+            (true, false) => {}
+            (true, true) => return,
+            (false, true) => return self.mark(&waiting, Fate::Behind),
+            (false, false) => drop(self.open.insert(number)),
         }
-        if behind && !waiting.stored {
-            return self.mark(&waiting, Fate::Behind);
-        }
-        let chain = self.chains.entry(order_id).or_default();
-        chain.insert(number, waiting);
+        self.chains.entry(order_id).or_default().insert(number, waiting);
         self.expose(order_id);
     }
 
-    /// Whether it is in memory, or was a moment ago and is not to be tried again.
+    /// Whether nothing new is said of it: it is in memory, and was not replayed since; or it is under way, or was a moment ago,
+    /// and is read once that is written.
     fn knows(&self, waiting: &Waiting) -> bool {
-        let in_memory = |chain: &BTreeMap<i64, Waiting>| chain.contains_key(&waiting.number);
-        self.chains.get(&waiting.order_id).is_some_and(in_memory)
-            || self.settled.contains(&waiting.number)
-            || self.marks.iter().any(|mark| mark.number == waiting.number)
-    }
-
-    /// The first of an order may be tried, if none of the order is under way.
-    fn expose(&mut self, order_id: OrderId) {
-        let Some(chain) = self.chains.get(&order_id) else {
-            return;
-        };
-        if chain.keys().any(|number| self.under_way.contains_key(number)) {
-            return;
-        }
-        for number in chain.keys() {
-            self.heads.remove(number);
-        }
-        match chain.first_key_value() {
-            Some((number, _)) => drop(self.heads.insert(*number, order_id)),
-            None => drop(self.chains.remove(&order_id)),
-        }
+        let number = &waiting.number;
+        let known = self
+            .chains
+            .get(&waiting.order_id)
+            .and_then(|chain| chain.get(number));
+        known.is_some_and(|known| known.replays >= waiting.replays)
+            || self.under_way.contains_key(number)
+            || self.marks.iter().any(|mark| mark.number == *number)
+            || (!waiting.stored && self.settled.contains(number))
     }
 
     /// Those whose time is over were tried in the person of the one before them, and are given up; the next is tried.
@@ -280,11 +275,28 @@ impl Queue {
         self.health.failures = FAILING_AFTER - 1;
     }
 
-    fn earliest(&self) -> Duration {
-        if self.failed_at == Duration::ZERO {
-            return Duration::ZERO;
+    /// The first of an order may be tried, if none of the order is under way.
+    fn expose(&mut self, order_id: OrderId) {
+        let Some(chain) = self.chains.get(&order_id) else {
+            return;
+        };
+        if chain.keys().any(|number| self.under_way.contains_key(number)) {
+            return;
         }
-        self.failed_at + self.pause
+        for number in chain.keys() {
+            self.heads.remove(number);
+        }
+        match chain.first_key_value() {
+            Some((number, _)) => drop(self.heads.insert(*number, order_id)),
+            None => drop(self.chains.remove(&order_id)),
+        }
+    }
+
+    fn earliest(&self) -> Duration {
+        match self.failed_at {
+            Duration::ZERO => Duration::ZERO,
+            failed_at => failed_at + self.pause,
+        }
     }
 
     fn delivered(&mut self, waiting: Waiting) {
@@ -295,17 +307,16 @@ impl Queue {
         self.room = (self.room * 2).min(MAX_AT_ONCE);
         if waiting.stored {
             self.mark(&waiting, Fate::Delivered);
+            self.leave(&waiting);
+            self.wait_behind(waiting.order_id);
         } else {
             self.settle(waiting.number);
+            self.leave(&waiting);
         }
-        self.leave(&waiting);
     }
 
     fn refused(&mut self, waiting: Waiting, at: Duration, plan: impl Fn(u32, Duration) -> Option<Duration>) {
-        let failed = Waiting {
-            attempts: waiting.attempts + 1,
-            ..waiting
-        };
+        let failed = waiting.failed();
         let failed_before = self.failing();
         self.room = (self.room / 2).max(1);
         self.failed_at = at;
@@ -317,23 +328,19 @@ impl Queue {
             failed.attempts
         };
         self.health.not_before = plan(attempts, Duration::MAX).unwrap_or(at);
-        match plan(attempts, waiting.ends) {
-            Some(due) => {
-                self.mark(&failed, Fate::Again(due));
-                self.leave(&failed);
-                self.wait_behind(failed.order_id);
-            }
-            None => {
-                self.mark(&failed, Fate::Failed);
-                self.leave(&failed);
-            }
+        let due = plan(attempts, waiting.ends);
+        self.mark(&failed, due.map_or(Fate::Failed, Fate::Again));
+        self.leave(&failed);
+        if due.is_some() || failed.stored {
+            self.wait_behind(failed.order_id);
         }
         if self.failing() && !failed_before {
             self.forget_what_waits();
         }
     }
 
-    /// What came after it in its order waits in rows, like itself.
+    /// What else is in memory of its order waits in rows, like itself: which of them is the next, of those too that a replay
+    /// has put between, the store knows.
     fn wait_behind(&mut self, order_id: OrderId) {
         for (number, waiting) in self.chains.remove(&order_id).unwrap_or_default() {
             self.heads.remove(&number);
@@ -366,12 +373,7 @@ impl Queue {
     }
 
     fn mark(&mut self, waiting: &Waiting, fate: Fate) {
-        self.marks.push(Mark {
-            number: waiting.number,
-            order_id: waiting.order_id,
-            attempts: waiting.attempts,
-            fate,
-        });
+        self.marks.push(waiting.marked(fate));
         if !waiting.stored {
             self.settle(waiting.number);
         }

@@ -204,12 +204,37 @@ pub struct Waiting {
     pub order_id: OrderId,
     /// Failed attempts so far.
     pub attempts: u32,
+    /// How often it had been replayed when it was read.
+    pub replays: u32,
     /// Whether it has a row of its own already.
     pub stored: bool,
     /// Not before.
     pub due: Duration,
     /// Its last attempt is at this moment, or right after it.
     pub ends: Duration,
+}
+
+impl Waiting {
+    /// The same after one more failed attempt.
+    #[must_use]
+    pub const fn failed(self) -> Self {
+        Self {
+            attempts: self.attempts + 1,
+            ..self
+        }
+    }
+
+    /// What is to be written of it.
+    #[must_use]
+    pub const fn marked(&self, fate: Fate) -> Mark {
+        Mark {
+            number: self.number,
+            order_id: self.order_id,
+            attempts: self.attempts,
+            replays: self.replays,
+            fate,
+        }
+    }
 }
 
 /// What is to be written of one delivery.
@@ -221,8 +246,20 @@ pub struct Mark {
     pub order_id: OrderId,
     /// Failed attempts so far.
     pub attempts: u32,
+    /// Which replay of it this is about, by how often it had been replayed: of a later one it says nothing.
+    pub replays: u32,
     /// What has become of it.
     pub fate: Fate,
+}
+
+impl Mark {
+    /// Whether this one waits and goes before that one: who has read that one did not know.
+    #[must_use]
+    pub fn holds_back(&self, waiting: &Waiting) -> bool {
+        self.order_id == waiting.order_id
+            && self.number < waiting.number
+            && matches!(self.fate, Fate::Again(_) | Fate::Behind)
+    }
 }
 
 /// What has become of a delivery that has, or gets, a row of its own.

@@ -6,13 +6,14 @@ mod page;
 mod subject;
 mod tables;
 
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 pub use self::page::bundle;
-pub use self::tables::{Row, RowState, Tables};
+pub use self::tables::{Pace, Row, RowState, Tables};
 use crate::delivery::outbox::{LEASE, Opened, Outbox, Page, Then, Turn};
 use crate::domain::delivery::{SealedSecret, Target};
 use crate::domain::ids::{OrderId, WebhookId};
@@ -61,6 +62,14 @@ impl MemoryOutbox {
         self.tables.lock().unwrap().commit(order)
     }
 
+    /// The partner asks for these events again.
+    ///
+    /// # Panics
+    /// When a test has failed before.
+    pub fn replay(&self, numbers: RangeInclusive<i64>) {
+        self.tables.lock().unwrap().replay(numbers);
+    }
+
     /// Somebody else takes the endpoint.
     ///
     /// # Panics
@@ -105,20 +114,30 @@ impl Outbox for MemoryOutbox {
 
     fn turn(&self, _: WebhookId, turn: Turn) -> StoreFuture<'_, Result<Option<Page>, Unavailable>> {
         Box::pin(async move {
-            let mut tables = self.tables.lock().unwrap();
-            if tables.down {
-                return Err(Unavailable("down".to_owned()));
-            }
-            if !tables.is_leased_under(turn.lease, &self.life) {
-                return Ok(None);
-            }
-            if turn.writes() {
-                tables.write(&turn);
-            }
-            Ok(Some(match turn.then {
-                Then::Keep(Some(want)) => tables.page(want),
-                Then::Keep(None) | Then::Release => Page::default(),
-            }))
+            let pace = self.tables.lock().unwrap().pace;
+            sleep(pace.before).await;
+            let page = self.write_and_read(&turn);
+            sleep(pace.after).await;
+            page
         })
+    }
+}
+
+impl MemoryOutbox {
+    fn write_and_read(&self, turn: &Turn) -> Result<Option<Page>, Unavailable> {
+        let mut tables = self.tables.lock().unwrap();
+        if tables.down {
+            return Err(Unavailable("down".to_owned()));
+        }
+        if !tables.is_leased_under(turn.lease, &self.life) {
+            return Ok(None);
+        }
+        if turn.writes() {
+            tables.write(turn);
+        }
+        Ok(Some(match turn.then {
+            Then::Keep(Some(want)) => tables.page(want),
+            Then::Keep(None) | Then::Release => Page::default(),
+        }))
     }
 }

@@ -52,6 +52,11 @@ macro_rules! outbox_cases {
             a_replay_goes_before_what_is_under_way_and_fails
             replays_of_an_order_are_due_one_after_the_other
             a_replay_wakes_an_endpoint_that_gave_everything_up
+            an_attempt_that_is_taken_ends_no_later_replay
+            an_attempt_that_fails_puts_off_no_later_replay
+            what_is_sent_for_the_first_time_ends_no_replay
+            a_turn_that_is_written_again_ends_no_later_replay
+            a_replay_is_the_same_for_the_next_process
             an_endpoint_that_is_off_is_nobodys
             after_a_long_time_off_the_last_day_is_sent
             a_rotation_takes_the_lease_and_both_secrets_sign

@@ -9,4 +9,5 @@ mod attempts;
 mod order;
 mod owners;
 mod receiver;
+mod replays;
 mod stage;

@@ -81,3 +81,21 @@ async fn going_down_waits_for_what_is_under_way_and_writes_it_down() {
     })
     .await;
 }
+
+/// It may be another's by the time that it is heard.
+#[tokio::test(start_paused = true)]
+async fn a_lease_counts_from_when_it_was_asked_for() {
+    play(TAKES, async |stage| {
+        stage.outbox.tables.lock().unwrap().pace.after = Duration::from_secs(40);
+        stage.commit(1).await;
+        stage.until(75).await;
+        stage.outbox.steal();
+        stage.until(100).await;
+        assert_eq!(
+            stage.receiver.numbers(),
+            [0; 0],
+            "the lease that is heard of at 80 ended at 70"
+        );
+    })
+    .await;
+}

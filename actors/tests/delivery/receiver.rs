@@ -25,13 +25,23 @@ pub(crate) enum Mood {
 pub(crate) const TAKES: Mood = Mood::Answers(204, Duration::ZERO);
 pub(crate) const FAILS: Mood = Mood::Answers(500, Duration::ZERO);
 
+/// An attempt.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    pub(crate) number: i64,
+    /// When it began.
+    pub(crate) began: Instant,
+    /// When it was answered with a 2xx.
+    pub(crate) taken: Option<Instant>,
+}
+
 #[derive(Debug)]
 struct Memory {
     began: Instant,
     mood: Mood,
     /// For single events, by number.
     moods: HashMap<i64, Mood>,
-    seen: Vec<(i64, u64)>,
+    seen: Vec<Seen>,
     under_way: usize,
     most_at_once: usize,
 }
@@ -61,6 +71,16 @@ impl Receiver {
 
     /// The numbers of what came, with the second at which it came.
     pub(crate) fn seen(&self) -> Vec<(i64, u64)> {
+        let memory = self.0.lock().unwrap();
+        let second = |seen: &Seen| (seen.began - memory.began).as_secs();
+        memory
+            .seen
+            .iter()
+            .map(|seen| (seen.number, second(seen)))
+            .collect()
+    }
+
+    pub(crate) fn attempts(&self) -> Vec<Seen> {
         self.0.lock().unwrap().seen.clone()
     }
 
@@ -74,21 +94,37 @@ impl Receiver {
 
     fn begin(&self, number: i64) -> (Mood, UnderWay) {
         let mut memory = self.0.lock().unwrap();
-        let at = memory.began.elapsed().as_secs();
-        memory.seen.push((number, at));
+        memory.seen.push(Seen {
+            number,
+            began: Instant::now(),
+            taken: None,
+        });
         memory.under_way += 1;
         memory.most_at_once = memory.most_at_once.max(memory.under_way);
         let mood = memory.moods.get(&number).copied().unwrap_or(memory.mood);
-        (mood, UnderWay(self.clone()))
+        let under_way = UnderWay {
+            receiver: self.clone(),
+            place: memory.seen.len() - 1,
+        };
+        (mood, under_way)
     }
 }
 
 /// Counted until it is dropped: an attempt that is given up ends, too.
-struct UnderWay(Receiver);
+struct UnderWay {
+    receiver: Receiver,
+    place: usize,
+}
+
+impl UnderWay {
+    fn taken(&self) {
+        self.receiver.0.lock().unwrap().seen[self.place].taken = Some(Instant::now());
+    }
+}
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.0.lock().unwrap().under_way -= 1;
+        self.receiver.0.lock().unwrap().under_way -= 1;
     }
 }
 
@@ -101,10 +137,12 @@ impl Sender for Receiver {
             answer: "é".repeat(1_000),
         };
         Box::pin(async move {
-            let _under_way = under_way;
             match mood {
                 Mood::Answers(status, after) => {
                     sleep(after).await;
+                    if (200..300).contains(&status) {
+                        under_way.taken();
+                    }
                     answered(status, None)
                 }
                 Mood::Later(after) => answered(429, Some(after)),

@@ -11,7 +11,7 @@ use vouchsafe_actors::supervisor::Spawner;
 use vouchsafe_actors::testing::world::TestClock;
 
 use crate::receiver::{Mood, Receiver};
-use vouchsafe_actors::testing::memory_outbox::MemoryOutbox;
+use vouchsafe_actors::testing::memory_outbox::{MemoryOutbox, RowState};
 
 pub(crate) struct Stage {
     pub(crate) outbox: MemoryOutbox,
@@ -41,6 +41,17 @@ impl Stage {
             self.look().await;
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+
+    /// So many seconds more, with a look each second.
+    pub(crate) async fn rest(&self, seconds: u64) {
+        self.until(self.began.elapsed().as_secs() + seconds).await;
+    }
+
+    /// Where the row of this event stands, and how many attempts it counts.
+    pub(crate) fn row(&self, number: i64) -> (RowState, u32) {
+        let row = self.outbox.tables.lock().unwrap().rows[&number].clone();
+        (row.state, row.attempts)
     }
 
     /// Another process.

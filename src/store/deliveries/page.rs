@@ -46,6 +46,7 @@ struct DueRow {
     event: EventRow,
     number_due: i64,
     attempts: i32,
+    replays: i32,
     due_s: f64,
     ends_at: OffsetDateTime,
 }
@@ -121,6 +122,7 @@ pub(super) async fn due_rows(
         "SELECT e.number, e.order_id, e.body, e.created_at,
                 d.number AS number_due,
                 d.attempts,
+                d.replays,
                 CASE WHEN d.next_at = 'infinity' THEN 0 ELSE extract(epoch FROM d.next_at - now()) END::float8 AS due_s,
                 d.ends_at
            FROM deliveries AS d
@@ -155,6 +157,7 @@ pub(super) async fn due_rows(
                 number: row.number_due,
             },
             attempts: row.attempts.cast_unsigned(),
+            replays: row.replays.cast_unsigned(),
             stored: true,
             behind: false,
             due_in: time::Duration::seconds_f64(row.due_s),

@@ -1,8 +1,9 @@
 //! What is sent again: one event or a span of them becomes deliveries anew, with 24 hours of their own.
 //!
-//! Rule: a replayed event goes before what waits of its order; of an order it is due once nothing before it waits.
+//! Rules: a replayed event goes before what waits of its order; of an order it is due once nothing before it waits. A replay is
+//! ended by an attempt that began after it was committed: each has a number, and what is written of an attempt names it.
 
-use sqlx::PgPool;
+use sqlx::{PgExecutor, PgPool, Postgres, Transaction};
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::delivery::schedule::TRIED_FOR;
@@ -63,7 +64,7 @@ impl PgStore {
             .await
     }
 
-    /// Sends a delivery again; `None` where there is none with this id.
+    /// Sends a delivery again, and says how it stands then; `None` where there is none with this id, or none that can be sent.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -80,19 +81,31 @@ impl PgStore {
                 partner_id: before.partner_id,
                 webhook_id: before.webhook_id,
             };
-            replay(&pool, key, ReplayWish::Event(before.event_id), &by).await?;
-            find_delivery(&pool, delivery_id).await
+            let Some(letter) = find_event(&pool, key.partner_id, before.event_id).await? else {
+                return Ok(None);
+            };
+            let number = (letter.number, before.order_id.as_uuid());
+            let Some(mut transaction) = write(&pool, key, &[number], &by).await? else {
+                return Ok(None);
+            };
+            // Once it is committed somebody may take it at once.
+            let again = find_delivery(&mut *transaction, delivery_id).await?;
+            transaction.commit().await?;
+            Ok(again)
         })
         .await
     }
 }
 
-async fn find_delivery(pool: &PgPool, delivery_id: DeliveryId) -> Result<Option<ShownDelivery>, sqlx::Error> {
+async fn find_delivery(
+    connection: impl PgExecutor<'_>,
+    delivery_id: DeliveryId,
+) -> Result<Option<ShownDelivery>, sqlx::Error> {
     let row: Option<DeliveryRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
         "SELECT {COLUMNS} FROM deliveries AS d WHERE d.delivery_id = $1"
     )))
     .bind(delivery_id.as_uuid())
-    .fetch_optional(pool)
+    .fetch_optional(connection)
     .await?;
     row.map(ShownDelivery::try_from).transpose()
 }
@@ -134,11 +147,11 @@ async fn replay(pool: &PgPool, key: Key, wish: ReplayWish, by: &By) -> Result<Re
     if numbers.len() > MAX_REPLAYED {
         return Ok(Replayed::TooMany);
     }
-    Ok(if write(pool, key, &numbers, by).await? {
-        Replayed::Again(numbers.len())
-    } else {
-        Replayed::NoWebhook
-    })
+    let Some(transaction) = write(pool, key, &numbers, by).await? else {
+        return Ok(Replayed::NoWebhook);
+    };
+    transaction.commit().await?;
+    Ok(Replayed::Again(numbers.len()))
 }
 
 async fn committed_between(
@@ -167,8 +180,13 @@ async fn committed_between(
     found.into_iter().map(|row| row.told(partner_id)).collect()
 }
 
-/// Says whether there is such an endpoint still. Locks: webhook_progress, deliveries by number.
-async fn write(pool: &PgPool, key: Key, numbers: &[(i64, Uuid)], by: &By) -> Result<bool, sqlx::Error> {
+/// What is to be committed; `None` where there is no such endpoint any more. Locks: webhook_progress, deliveries by number.
+async fn write(
+    pool: &PgPool,
+    key: Key,
+    numbers: &[(i64, Uuid)],
+    by: &By,
+) -> Result<Option<Transaction<'static, Postgres>>, sqlx::Error> {
     let ids: Vec<Uuid> = numbers.iter().map(|_| Uuid::now_v7()).collect();
     let (numbers, orders): (Vec<i64>, Vec<Uuid>) = numbers.iter().copied().unzip();
     let mut transaction = pool.begin().await?;
@@ -184,12 +202,12 @@ async fn write(pool: &PgPool, key: Key, numbers: &[(i64, Uuid)], by: &By) -> Res
     .await?;
     // It was removed since it was read, and has no rows any more.
     if found.rows_affected() == 0 {
-        return transaction.rollback().await.map(|()| false);
+        return transaction.rollback().await.map(|()| None);
     }
     sqlx::query(
-        "INSERT INTO deliveries AS d (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, next_at,
-                                      ends_at, event_at)
-         SELECT $1, $2, m.number, m.delivery_id, m.order_id, 'WAITING', 0, 'infinity', now() + $6, e.created_at
+        "INSERT INTO deliveries AS d (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, replays,
+                                      next_at, ends_at, event_at)
+         SELECT $1, $2, m.number, m.delivery_id, m.order_id, 'WAITING', 0, 1, 'infinity', now() + $6, e.created_at
            FROM unnest($3, $4, $5) AS m (number, delivery_id, order_id)
           CROSS JOIN LATERAL (
                 SELECT e.created_at
@@ -201,6 +219,7 @@ async fn write(pool: &PgPool, key: Key, numbers: &[(i64, Uuid)], by: &By) -> Res
          ON CONFLICT (partner_id, webhook_id, number) DO UPDATE
             SET state = 'WAITING',
                 attempts = 0,
+                replays = d.replays + 1,
                 next_at = EXCLUDED.next_at,
                 ends_at = EXCLUDED.ends_at,
                 updated_at = now()",
@@ -220,6 +239,5 @@ async fn write(pool: &PgPool, key: Key, numbers: &[(i64, Uuid)], by: &By) -> Res
         subject: &subject,
     };
     audit::write(&mut transaction, by, deed, NOTHING, NOTHING).await?;
-    transaction.commit().await?;
-    Ok(true)
+    Ok(Some(transaction))
 }

@@ -9,8 +9,9 @@
 //! | the endpoint takes deliveries again: what waits is due | |
 //! | the endpoint's next attempt is read off its rows | |
 //!
-//! Rule: a turn may be written twice, and says the same. The cursor alone is written without waiting for the disk: a crash
-//! of the database sends a second's events again, and loses none.
+//! Rules: a turn may be written twice, and says the same. What is written of a row names the replay that it was read in: a row
+//! that was replayed since waits on as the replay left it. The cursor alone is written without waiting for the disk: a crash of
+//! the database sends a second's events again, and loses none.
 
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
@@ -166,6 +167,7 @@ async fn progress(
     }))
 }
 
+/// A row that was replayed since it was read stays as the replay left it: what ended was an earlier attempt.
 async fn put_rows(connection: &mut PgConnection, key: Key, turn: &Turn) -> Result<(), sqlx::Error> {
     let marks = &turn.changes.marks;
     if marks.is_empty() {
@@ -180,12 +182,14 @@ async fn put_rows(connection: &mut PgConnection, key: Key, turn: &Turn) -> Resul
     let orders: Vec<Uuid> = marks.iter().map(|mark| mark.order_id.as_uuid()).collect();
     let states: Vec<&str> = marks.iter().map(|mark| state_of(mark.fate)).collect();
     let attempts: Vec<i32> = marks.iter().map(|mark| mark.attempts.cast_signed()).collect();
+    let replays: Vec<i32> = marks.iter().map(|mark| mark.replays.cast_signed()).collect();
     sqlx::query(
-        "INSERT INTO deliveries AS d (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, next_at,
-                                      ends_at, event_at)
-         SELECT $1, $2, m.number, m.delivery_id, m.order_id, m.state, m.attempts,
-                COALESCE(now() + m.wait, 'infinity'), e.created_at + $9, e.created_at
-           FROM unnest($3, $4, $5, $6, $7, $8) AS m (number, delivery_id, order_id, state, attempts, wait)
+        "INSERT INTO deliveries AS d (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, replays,
+                                      next_at, ends_at, event_at)
+         SELECT $1, $2, m.number, m.delivery_id, m.order_id, m.state, m.attempts, m.replays,
+                COALESCE(now() + m.wait, 'infinity'), e.created_at + $10, e.created_at
+           FROM unnest($3, $4, $5, $6, $7, $8, $9)
+             AS m (number, delivery_id, order_id, state, attempts, replays, wait)
           CROSS JOIN LATERAL (
                 SELECT e.created_at
                   FROM events AS e
@@ -197,7 +201,8 @@ async fn put_rows(connection: &mut PgConnection, key: Key, turn: &Turn) -> Resul
             SET state = EXCLUDED.state,
                 attempts = EXCLUDED.attempts,
                 next_at = EXCLUDED.next_at,
-                updated_at = now()",
+                updated_at = now()
+          WHERE d.replays = EXCLUDED.replays",
     )
     .bind(key.partner_id.as_uuid())
     .bind(key.webhook_id.as_uuid())
@@ -206,6 +211,7 @@ async fn put_rows(connection: &mut PgConnection, key: Key, turn: &Turn) -> Resul
     .bind(orders)
     .bind(states)
     .bind(attempts)
+    .bind(replays)
     .bind(waits.collect::<Vec<_>>())
     .bind(interval(TRIED_FOR))
     .execute(connection)

@@ -96,6 +96,7 @@ fn first_time(endpoint: &Endpoint, new: &New, number: i64) -> Pending {
         },
         order_id: new.told.bundle.order_id,
         attempts: 0,
+        replays: 0,
         stored: false,
         behind: new.first_waiting.is_some_and(|first| first < number),
         due_in: time::Duration::ZERO,

@@ -70,6 +70,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                           d.updated_at)
               FROM deliveries AS d
              WHERE d.ends_at < d.event_at + interval '24 hours'
+                OR (d.replays > 0 AND d.ends_at = d.event_at + interval '24 hours')
                 OR (d.state = 'FAILED' AND d.updated_at < d.ends_at - interval '1 minute')",
     },
     Invariant {

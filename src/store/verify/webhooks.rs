@@ -97,7 +97,8 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     Invariant {
         name: "webhook.audited",
         says: "that an endpoint was registered is in the trail, and so is each replay that deliveries are of",
-        // What is replayed has 24 hours from then on, and so an end that is later than its event's.
+        // What is replayed has 24 hours from then on, and so an end that is later than its event's. It counts its replays, too,
+        // since there is a number of them.
         sql: "
             SELECT format('endpoint %s: no entry of its registration', w.webhook_id)
               FROM webhooks AS w
@@ -108,15 +109,19 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                        AND a.subject = 'wh_' || replace(w.webhook_id::text, '-', '')
                     )
              UNION ALL
-            SELECT format('endpoint %s: %s replayed, no entry', d.webhook_id, count(*))
-              FROM deliveries AS d
-             WHERE d.ends_at > d.event_at + interval '24 hours'
-               AND NOT EXISTS (
-                    SELECT
+            SELECT format('endpoint %s: %s replayed, up to %s times, %s entries', d.webhook_id, d.deliveries, d.replays, a.entries)
+              FROM (
+                    SELECT d.webhook_id, count(*) AS deliveries, GREATEST(max(d.replays), 1) AS replays
+                      FROM deliveries AS d
+                     WHERE d.replays > 0 OR d.ends_at > d.event_at + interval '24 hours'
+                     GROUP BY d.webhook_id
+                    ) AS d
+             CROSS JOIN LATERAL (
+                    SELECT count(*) AS entries
                       FROM audit_log AS a
                      WHERE a.action = 'webhook.replay'
                        AND a.subject = 'wh_' || replace(d.webhook_id::text, '-', '')
-                    )
-             GROUP BY d.webhook_id",
+                    ) AS a
+             WHERE a.entries < d.replays",
     },
 ];

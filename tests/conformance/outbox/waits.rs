@@ -9,8 +9,10 @@ use futures_util::future::join_all;
 use vouchsafe::store::Replayed;
 use vouchsafe_actors::delivery::outbox::{Lease, Opened, Then, Turn};
 use vouchsafe_actors::delivery::queue::{Changes, Want};
+use vouchsafe_actors::domain::delivery::{Fate, Health, Mark};
 use vouchsafe_actors::domain::ids::WebhookId;
-use vouchsafe_actors::testing::outbox::OutboxSubject as _;
+use vouchsafe_actors::testing::memory_outbox::order_id;
+use vouchsafe_actors::testing::outbox::{OutboxSubject as _, RowState};
 
 use super::PgOutboxSubject;
 use crate::rows;
@@ -27,10 +29,16 @@ impl PgOutboxSubject {
         trail.rollback().await.unwrap();
     }
 
-    /// Waits until somebody stands there.
+    /// Waits until somebody stands there. Every database is a copy of one, so that tables have the same number in all of them.
     async fn until_standing(&self) {
         let standing = "SELECT EXISTS (
-            SELECT FROM pg_locks WHERE relation = 'audit_log'::regclass AND mode = 'ExclusiveLock' AND granted)";
+            SELECT
+              FROM pg_locks AS l
+              JOIN pg_database AS d ON d.oid = l.database
+             WHERE d.datname = current_database()
+               AND l.relation = 'audit_log'::regclass
+               AND l.mode = 'ExclusiveLock'
+               AND l.granted)";
         while !sqlx::query_scalar::<_, bool>(standing)
             .fetch_one(&self.pool)
             .await
@@ -71,6 +79,24 @@ fn reads(lease: Lease) -> Turn {
     turn(lease, Changes::default(), Then::Keep(Some(want)))
 }
 
+/// An attempt failed: tried again in an hour.
+fn again(number: i64) -> Mark {
+    Mark {
+        number,
+        order_id: order_id(1),
+        attempts: 1,
+        replays: 0,
+        fate: Fate::Again(Duration::from_secs(3_600)),
+    }
+}
+
+/// After one failure.
+const HEALTH: Health = Health {
+    failures: 1,
+    step: 1,
+    not_before: Duration::ZERO,
+};
+
 fn turn(lease: Lease, changes: Changes, then: Then) -> Turn {
     Turn {
         lease,
@@ -106,6 +132,41 @@ async fn a_replay_that_meets_the_last_turn_of_a_lease_stays_due() {
     );
     assert_eq!(replayed, Replayed::Again(1));
     assert!(page.unwrap().is_some(), "the lease was given back");
+    let taken = outbox.take(subject.webhook_id).await.unwrap();
+    assert!(taken.is_some(), "the replay is due");
+    assert!(subject.violations().await.is_empty());
+    subject.database.remove().await;
+}
+
+/// What is written of an attempt waits for a replay of the same to be committed, and leaves it as it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_that_meets_the_end_of_an_attempt_stays_due() {
+    let subject = PgOutboxSubject::create().await;
+    let number = subject.commit(1).await;
+    let outbox = subject.start("one").await;
+    let Opened { lease, .. } = outbox.take(subject.webhook_id).await.unwrap().unwrap();
+    let failed = Changes {
+        cursor: number,
+        health: HEALTH,
+        marks: vec![again(number)],
+        recovered: false,
+    };
+    let (replayed, page, ()) = tokio::join!(
+        async {
+            subject.until_standing().await;
+            subject.try_replay(number..=number).await
+        },
+        async {
+            subject.until_waiting(1).await;
+            let failed = turn(lease, failed, Then::Release);
+            outbox.turn(subject.webhook_id, failed).await
+        },
+        subject.stand_in_the_way(2),
+    );
+    assert_eq!(replayed, Replayed::Again(1));
+    assert!(page.unwrap().is_some(), "it was written");
+    let row = subject.row(number).await.unwrap();
+    assert_eq!((row.state, row.attempts), (RowState::Waiting, 0));
     let taken = outbox.take(subject.webhook_id).await.unwrap();
     assert!(taken.is_some(), "the replay is due");
     assert!(subject.violations().await.is_empty());

@@ -58,7 +58,8 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn new(opened: Opened, now: Duration, hold: OpenHold) -> Self {
+    /// It was asked for, and is heard of now.
+    pub(super) fn new(opened: Opened, asked: Duration, now: Duration, hold: OpenHold) -> Self {
         Self {
             queue: Queue::new(opened.cursor, health_of(&opened, now), FIRST_GAP),
             saved_cursor: opened.cursor,
@@ -74,7 +75,7 @@ impl Live {
             gone: false,
             resting: false,
             crowded: false,
-            saved_at: now,
+            saved_at: asked,
             busy_at: now,
             _hold: hold,
         }
@@ -147,7 +148,9 @@ impl Live {
             };
             schedule::next(failure, ends)
         };
-        self.queue.ended(waiting.number, ending, at, plan);
+        let Some(waiting) = self.queue.ended(waiting.number, ending, at, plan) else {
+            return;
+        };
         match ending {
             Ending::Delivered => self.delivered += 1,
             Ending::Refused(_) | Ending::Gone => self.refused += 1,
@@ -252,15 +255,16 @@ impl Live {
     pub(super) fn turned(&mut self, turn: &Turn, page: Page, now: Duration) -> bool {
         self.turning = false;
         if turn.writes() {
-            self.saved_at = now;
+            // The lease is no shorter than from then on, however late this was heard.
+            self.saved_at = turn.now;
             self.saved_cursor = turn.changes.cursor;
         }
         let want = match turn.then {
             Then::Release => return false,
             Then::Keep(want) => want,
         };
-        self.row_due = page.next_due_in.map(|wait| now + wait);
         if let Some(want) = want {
+            self.row_due = page.next_due_in.map(|wait| now + wait);
             if !page.pending.is_empty() {
                 self.busy_at = now;
             }
@@ -283,6 +287,7 @@ fn read_at(pending: &Pending, now: Duration) -> Read {
             number: pending.letter.number,
             order_id: pending.order_id,
             attempts: pending.attempts,
+            replays: pending.replays,
             stored: pending.stored,
             due: after(now, pending.due_in),
             ends: after(now, pending.ends_in),

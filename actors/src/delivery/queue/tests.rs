@@ -20,6 +20,7 @@ fn event(number: i64, name: u128) -> Read {
             number,
             order_id: order(name),
             attempts: 0,
+            replays: 0,
             stored: false,
             due: Duration::ZERO,
             ends: NEVER,
@@ -34,6 +35,13 @@ fn row(number: i64, name: u128, attempts: u32, due: u64) -> Read {
     read.waiting.stored = true;
     read.waiting.attempts = attempts;
     read.waiting.due = secs(due);
+    read
+}
+
+/// The same after so many replays.
+fn replayed(number: i64, name: u128, replays: u32) -> Read {
+    let mut read = row(number, name, 0, 0);
+    read.waiting.replays = replays;
     read
 }
 
@@ -127,7 +135,12 @@ fn the_last_attempt_gives_up_and_the_orders_next_follows() {
     let mut queue = queue(vec![first, event(2, 1)], 2);
     assert_eq!(tried(&mut queue, 100), [1]);
     refused(&mut queue, 1, 100);
-    assert_eq!(fates(&mut queue), (1, vec![(1, Fate::Failed)]));
+    assert_eq!(
+        fates(&mut queue),
+        (2, vec![(1, Fate::Failed), (2, Fate::Behind)]),
+        "the store knows what is next"
+    );
+    load(&mut queue, vec![row(2, 1, 0, 100)], 2);
     assert_eq!(tried(&mut queue, 100), [2]);
 }
 
@@ -301,12 +314,87 @@ fn nothing_is_read_that_an_endpoint_which_takes_nothing_will_not_get_to() {
 }
 
 #[test]
+fn what_was_read_while_one_of_its_order_failed_waits_behind_it() {
+    let mut queue = queue(vec![event(1, 1)], 1);
+    assert_eq!(tried(&mut queue, 0), [1]);
+    let want = queue.wants().unwrap();
+    refused(&mut queue, 1, 2);
+    queue.load(want, vec![event(2, 1), event(3, 2)], 3);
+    assert_eq!(tried(&mut queue, 2), [3]);
+}
+
+#[test]
 fn a_replayed_event_goes_before_what_waits_of_its_order() {
     let mut queue = queue(vec![event(8, 1), event(9, 1)], 9);
     assert_eq!(tried(&mut queue, 0), [8]);
-    load(&mut queue, vec![row(3, 1, 0, 0)], 9);
+    load(&mut queue, vec![replayed(3, 1, 1)], 9);
     delivered(&mut queue, 8, 0);
     assert_eq!(tried(&mut queue, 0), [3]);
     delivered(&mut queue, 3, 0);
+    assert_eq!(
+        tried(&mut queue, 0),
+        Vec::<i64>::new(),
+        "another may have been replayed with it"
+    );
+    let rows = vec![(3, Fate::Delivered), (9, Fate::Behind)];
+    assert_eq!(fates(&mut queue), (9, rows));
+    load(&mut queue, vec![replayed(4, 1, 1)], 9);
+    assert_eq!(tried(&mut queue, 0), [4]);
+    delivered(&mut queue, 4, 0);
+    assert_eq!(fates(&mut queue), (9, vec![(4, Fate::Delivered)]));
+    load(&mut queue, vec![row(9, 1, 0, 0)], 9);
     assert_eq!(tried(&mut queue, 0), [9]);
+}
+
+#[test]
+fn what_is_replayed_while_it_is_under_way_is_tried_again_after_that() {
+    let mut queue = queue(vec![replayed(1, 1, 1)], 1);
+    assert_eq!(tried(&mut queue, 0), [1]);
+    load(&mut queue, vec![replayed(1, 1, 2)], 1);
+    delivered(&mut queue, 1, 0);
+    load(&mut queue, vec![replayed(1, 1, 2)], 1);
+    assert_eq!(
+        tried(&mut queue, 0),
+        Vec::<i64>::new(),
+        "not before that is written"
+    );
+    let marks = queue.take_changes().marks;
+    assert_eq!((marks.len(), marks[0].replays), (1, 1), "it names its replay");
+    load(&mut queue, vec![replayed(1, 1, 2)], 1);
+    assert_eq!(tried(&mut queue, 0), [1]);
+    delivered(&mut queue, 1, 0);
+    assert_eq!(queue.take_changes().marks[0].replays, 2);
+}
+
+#[test]
+fn an_event_that_is_replayed_while_it_is_under_way_is_read_again_when_that_is_written() {
+    let mut queue = queue(vec![event(1, 1)], 1);
+    assert_eq!(tried(&mut queue, 0), [1]);
+    load(&mut queue, vec![replayed(1, 1, 1)], 1);
+    assert_eq!(queue.cursor(), 1, "it has a row");
+    delivered(&mut queue, 1, 0);
+    assert!(queue.has_marks());
+    assert_eq!(queue.take_changes().marks[0].replays, 0);
+    load(&mut queue, vec![replayed(1, 1, 1)], 1);
+    assert_eq!(tried(&mut queue, 0), [1]);
+}
+
+#[test]
+fn what_is_replayed_while_it_waits_is_tried_as_the_replay_says() {
+    let mut queue = queue(vec![event(1, 1), row(2, 2, 3, 500)], 2);
+    assert_eq!(tried(&mut queue, 0), [1]);
+    load(&mut queue, vec![replayed(2, 2, 1)], 2);
+    let again = queue.next(Duration::ZERO).expect("it is due now");
+    assert_eq!((again.number, again.attempts, again.replays), (2, 0, 1));
+}
+
+#[test]
+fn an_event_that_is_replayed_before_it_was_tried_is_tried_once() {
+    let mut queue = queue(vec![event(1, 1), event(2, 1)], 2);
+    assert_eq!(tried(&mut queue, 0), [1]);
+    load(&mut queue, vec![replayed(2, 1, 1)], 2);
+    delivered(&mut queue, 1, 0);
+    assert_eq!((queue.cursor(), tried(&mut queue, 0)), (2, vec![2]));
+    delivered(&mut queue, 2, 0);
+    assert_eq!(queue.take_changes().marks[0].replays, 1);
 }

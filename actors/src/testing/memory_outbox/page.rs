@@ -60,6 +60,7 @@ impl Tables {
         };
         Some(Pending {
             attempts: row.attempts,
+            replays: row.replays,
             stored: true,
             behind: false,
             due_in: until(due),
@@ -85,6 +86,7 @@ impl Tables {
             },
             order_id: order_id(event.order),
             attempts: 0,
+            replays: 0,
             stored: false,
             behind: before.any(|(_, row)| row.order == event.order && row.state.waits()),
             due_in: time::Duration::ZERO,

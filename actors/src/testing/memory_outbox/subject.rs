@@ -33,7 +33,7 @@ impl OutboxSubject for MemoryOutbox {
     }
 
     async fn replay(&self, numbers: RangeInclusive<i64>) {
-        self.tables.lock().unwrap().replay(numbers);
+        Self::replay(self, numbers);
     }
 
     async fn switch(&self, on: bool) {

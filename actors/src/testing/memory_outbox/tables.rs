@@ -41,12 +41,23 @@ pub struct Row {
     pub order: u32,
     /// Failed attempts.
     pub attempts: u32,
+    /// How often it was replayed.
+    pub replays: u32,
     /// Where it stands.
     pub state: RowState,
     /// The attempts.
     pub log: Vec<Attempt>,
     /// Its last attempt.
     pub ends: Instant,
+}
+
+/// How long a turn takes: until it is written, and until that is heard.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Pace {
+    /// Until it is written, and read.
+    pub before: Duration,
+    /// From then until it is heard.
+    pub after: Duration,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +83,8 @@ pub struct Tables {
     pub disabled: bool,
     /// The store answers nothing.
     pub down: bool,
+    /// How fast it is.
+    pub pace: Pace,
     pub(super) removed: bool,
     pub(super) step: u32,
     pub(super) due_at: Option<Instant>,
@@ -96,6 +109,7 @@ impl Default for Tables {
             failures: 0,
             disabled: false,
             down: false,
+            pace: Pace::default(),
             removed: false,
             step: 0,
             due_at: None,
@@ -213,6 +227,7 @@ impl Tables {
             let row = self.row(number);
             row.state = RowState::Behind;
             row.attempts = 0;
+            row.replays += 1;
             row.ends = now + TRIED_FOR;
             orders.insert(row.order);
         }
@@ -224,14 +239,19 @@ impl Tables {
         self.rows.entry(number).or_insert(Row {
             order,
             attempts: 0,
+            replays: 0,
             state: RowState::Behind,
             log: Vec::new(),
             ends: at + TRIED_FOR,
         })
     }
 
+    /// Of a row that was replayed since, it says nothing.
     fn mark(&mut self, mark: Mark, now: Duration) {
         let row = self.row(mark.number);
+        if row.replays != mark.replays {
+            return;
+        }
         row.attempts = mark.attempts;
         row.state = match mark.fate {
             Fate::Delivered => RowState::Delivered,

@@ -185,6 +185,12 @@ impl Said {
         }
     }
 
+    /// All of it is of what had been replayed so often when it was read.
+    pub(super) fn of_replay(mut self, replays: u32) -> Self {
+        self.marks.iter_mut().for_each(|mark| mark.replays = replays);
+        self
+    }
+
     /// Everything up to here was taken at once.
     pub(super) fn seen_to(cursor: i64) -> Self {
         Self {
@@ -199,6 +205,7 @@ pub(super) fn mark(order: u32, number: i64, attempts: u32, fate: Fate) -> Mark {
         number,
         order_id: order_id(order),
         attempts,
+        replays: 0,
         fate,
     }
 }
