@@ -1,4 +1,14 @@
 //! Stock as actors claim it: chunks for this node, and the vouchers in them that are free.
+//!
+//! | statement | |
+//! |---|---|
+//! | `take_chunks` | chunks become this node's, those that a commit stands on are passed over |
+//! | `free_of_chunks` | what is free in them; those with nothing are marked, and others are taken in their place |
+//! | `next_to_claim` | when what is left to be claimed begins to expire |
+//! | `free_elsewhere` | where there is something, if there is nothing for this node |
+//!
+//! Rule: what is free is read by a statement after the one that took the chunk. A snapshot from before misses what its owner
+//! committed last. They are functions for the sake of their plans, which no size of a table makes worse.
 
 use sqlx::PgPool;
 use time::Date;
@@ -23,6 +33,21 @@ struct ChunkRow {
     last_stock_id: i64,
 }
 
+/// What is free in a chunk: the ids, and beside each its last valid day.
+#[derive(sqlx::FromRow)]
+struct FreeRow {
+    chunk_id: i64,
+    stock_ids: Vec<i64>,
+    expiries: Vec<Option<Date>>,
+}
+
+impl FreeRow {
+    fn vouchers(&self) -> impl Iterator<Item = (StockId, Expiry)> {
+        let days = self.expiries.iter().map(|day| Expiry::from_date(*day));
+        self.stock_ids.iter().map(|stock_id| StockId(*stock_id)).zip(days)
+    }
+}
+
 /// Claims chunks until there is enough, earliest expiry first.
 pub(super) async fn claim(
     pool: &PgPool,
@@ -38,7 +63,7 @@ pub(super) async fn claim(
             break;
         }
         loaded.extend(chunks.iter().map(|chunk| chunk.chunk_id));
-        for chunk in free_vouchers(pool, &request, chunks).await? {
+        for chunk in free_vouchers(pool, &request, &chunks).await? {
             missing = missing.saturating_sub(chunk.vouchers.len());
             claimed.chunks.push(chunk);
         }
@@ -64,34 +89,15 @@ async fn claim_chunks(
 ) -> Result<Vec<ChunkRow>, sqlx::Error> {
     let limit = missing.div_ceil(CHUNK_VOUCHERS).clamp(1, MAX_CHUNKS);
     sqlx::query_as(
-        "WITH claimable AS (
-            SELECT c.chunk_id
-              FROM chunks AS c
-              LEFT JOIN nodes AS n ON n.node = c.node
-             WHERE c.product_id = $1
-               AND c.denomination = $2
-               AND NOT c.emptied
-               AND c.purchase_id IS NULL
-               AND (c.last_expiry IS NULL OR c.last_expiry >= $3)
-               AND NOT c.chunk_id = ANY ($4)
-               AND (c.node IS NULL OR c.node = $5 OR n.lease_until < clock_timestamp())
-               AND EXISTS (SELECT FROM nodes AS me WHERE me.node = $5 AND me.incarnation = $6)
-             ORDER BY c.first_expiry NULLS LAST, c.chunk_id
-             LIMIT $7
-               FOR NO KEY UPDATE OF c SKIP LOCKED
-         )
-         UPDATE chunks AS c
-            SET node = $5, incarnation = $6
-           FROM claimable AS k
-          WHERE c.chunk_id = k.chunk_id
-         RETURNING c.chunk_id, c.first_stock_id, c.last_stock_id",
+        "SELECT t.chunk_id, t.first_stock_id, t.last_stock_id
+           FROM take_chunks($1, $2, $3, $4, $5, $6, $7) AS t",
     )
+    .bind(&node.name)
+    .bind(node.incarnation)
     .bind(request.sku.product_id.as_str())
     .bind(request.sku.denomination.minor())
     .bind(earliest(request))
     .bind(loaded)
-    .bind(&node.name)
-    .bind(node.incarnation)
     .bind(i64::try_from(limit).unwrap_or(i64::MAX))
     .fetch_all(pool)
     .await
@@ -116,18 +122,13 @@ pub(super) async fn claim_bought(
     .bind(node.incarnation)
     .fetch_all(pool)
     .await?;
-    let mut bought = Vec::new();
-    for chunk in chunks {
-        let free: Vec<(i64, Option<Date>)> =
-            sqlx::query_as("SELECT f.stock_id, f.expiry FROM free_stock($1, $2, '-infinity') AS f")
-                .bind(chunk.first_stock_id)
-                .bind(chunk.last_stock_id)
-                .fetch_all(pool)
-                .await?;
-        bought.extend(free.into_iter().map(|(stock_id, day)| Shelved {
-            expiry: Expiry::from_date(day),
-            stock_id: StockId(stock_id),
-            chunk_id: ChunkId(chunk.chunk_id),
+    let mut bought: Vec<Shelved> = Vec::new();
+    for free in free_of(pool, &chunks).await? {
+        let chunk_id = ChunkId(free.chunk_id);
+        bought.extend(free.vouchers().map(|(stock_id, expiry)| Shelved {
+            expiry,
+            stock_id,
+            chunk_id,
         }));
     }
     bought.sort_unstable();
@@ -138,36 +139,34 @@ pub(super) async fn claim_bought(
 async fn free_vouchers(
     pool: &PgPool,
     request: &StockRequest,
-    chunks: Vec<ChunkRow>,
+    chunks: &[ChunkRow],
 ) -> Result<Vec<ClaimedChunk>, sqlx::Error> {
-    let mut claimed = Vec::with_capacity(chunks.len());
-    let mut empty = Vec::new();
-    for chunk in chunks {
-        // Of any day: a chunk whose vouchers have lapsed is not empty.
-        let free: Vec<(i64, Option<Date>)> =
-            sqlx::query_as("SELECT f.stock_id, f.expiry FROM free_stock($1, $2, '-infinity') AS f")
-                .bind(chunk.first_stock_id)
-                .bind(chunk.last_stock_id)
-                .fetch_all(pool)
-                .await?;
-        if free.is_empty() {
-            empty.push(chunk.chunk_id);
-            continue;
-        }
-        let vouchers = free
-            .into_iter()
-            .map(|(id, day)| (StockId(id), Expiry::from_date(day)))
-            .filter(|(_, expiry)| *expiry >= request.not_before)
-            .collect();
-        claimed.push(ClaimedChunk {
-            chunk_id: ChunkId(chunk.chunk_id),
-            vouchers,
-        });
-    }
+    // Of any day: a chunk whose vouchers have lapsed is not empty.
+    let free = free_of(pool, chunks).await?;
+    let mut empty: Vec<i64> = chunks.iter().map(|chunk| chunk.chunk_id).collect();
+    empty.retain(|chunk_id| free.iter().all(|free| free.chunk_id != *chunk_id));
     if !empty.is_empty() {
         mark_emptied(pool, empty).await?;
     }
-    Ok(claimed)
+    let usable = free.into_iter().map(|free| ClaimedChunk {
+        chunk_id: ChunkId(free.chunk_id),
+        vouchers: free
+            .vouchers()
+            .filter(|(_, expiry)| *expiry >= request.not_before)
+            .collect(),
+    });
+    Ok(usable.collect())
+}
+
+/// What is free in chunks, of any day, in their order; nothing of a chunk that is empty.
+async fn free_of(pool: &PgPool, chunks: &[ChunkRow]) -> Result<Vec<FreeRow>, sqlx::Error> {
+    let column = |of: fn(&ChunkRow) -> i64| chunks.iter().map(of).collect::<Vec<_>>();
+    sqlx::query_as("SELECT f.chunk_id, f.stock_ids, f.expiries FROM free_of_chunks($1, $2, $3) AS f")
+        .bind(column(|chunk| chunk.chunk_id))
+        .bind(column(|chunk| chunk.first_stock_id))
+        .bind(column(|chunk| chunk.last_stock_id))
+        .fetch_all(pool)
+        .await
 }
 
 /// Spares later claims the look into these chunks. One that a commit stands on is left for the next claim: waiting for
@@ -193,63 +192,37 @@ async fn next_expiry(
     request: &StockRequest,
     loaded: &[i64],
 ) -> Result<Option<Expiry>, sqlx::Error> {
-    let first: Option<(Option<Date>,)> = sqlx::query_as(
-        "SELECT c.first_expiry
-           FROM chunks AS c
-           LEFT JOIN nodes AS n ON n.node = c.node
-          WHERE c.product_id = $1
-            AND c.denomination = $2
-            AND NOT c.emptied
-            AND c.purchase_id IS NULL
-            AND (c.last_expiry IS NULL OR c.last_expiry >= $3)
-            AND NOT c.chunk_id = ANY ($4)
-            AND (c.node IS NULL OR c.node = $5 OR n.lease_until < clock_timestamp())
-            AND EXISTS (SELECT FROM free_stock(c.first_stock_id, c.last_stock_id, $3))
-          ORDER BY c.first_expiry NULLS LAST, c.chunk_id
-          LIMIT 1",
-    )
-    .bind(request.sku.product_id.as_str())
-    .bind(request.sku.denomination.minor())
-    .bind(earliest(request))
-    .bind(loaded)
-    .bind(&node.name)
-    .fetch_optional(pool)
-    .await?;
+    let first: Option<(Option<Date>,)> =
+        sqlx::query_as("SELECT n.first_expiry FROM next_to_claim($1, $2, $3, $4, $5) AS n")
+            .bind(&node.name)
+            .bind(request.sku.product_id.as_str())
+            .bind(request.sku.denomination.minor())
+            .bind(earliest(request))
+            .bind(loaded)
+            .fetch_optional(pool)
+            .await?;
     Ok(first.map(|(day,)| Expiry::from_date(day)))
 }
 
-/// Where there is something to sell that this node cannot claim now. What is kept for the order of a purchase that goes on is
-/// that order's.
+/// Where there is something to sell that this node cannot claim now.
 async fn free_elsewhere(
     pool: &PgPool,
     node: &NodeIdentity,
     request: &StockRequest,
 ) -> Result<Elsewhere, sqlx::Error> {
-    let is_kept: Option<bool> = sqlx::query_scalar(
-        "SELECT c.purchase_id IS NOT NULL
-           FROM chunks AS c
-          WHERE c.product_id = $1
-            AND c.denomination = $2
-            AND NOT c.emptied
-            AND (c.last_expiry IS NULL OR c.last_expiry >= $3)
-            AND CASE WHEN c.purchase_id IS NULL THEN c.node <> $4
-                     ELSE NOT EXISTS (SELECT FROM purchases AS p WHERE p.purchase_id = c.purchase_id AND NOT p.ended)
-                END
-            AND EXISTS (SELECT FROM free_stock(c.first_stock_id, c.last_stock_id, $3))
-          ORDER BY c.purchase_id IS NOT NULL DESC
-          LIMIT 1",
-    )
-    .bind(request.sku.product_id.as_str())
-    .bind(request.sku.denomination.minor())
-    .bind(earliest(request))
-    .bind(&node.name)
-    .fetch_optional(pool)
-    .await?;
-    Ok(match is_kept {
-        None => Elsewhere::Nowhere,
-        Some(false) => Elsewhere::Owned,
-        Some(true) => Elsewhere::Kept,
-    })
+    let found: Option<String> = sqlx::query_scalar("SELECT free_elsewhere($1, $2, $3, $4)")
+        .bind(&node.name)
+        .bind(request.sku.product_id.as_str())
+        .bind(request.sku.denomination.minor())
+        .bind(earliest(request))
+        .fetch_one(pool)
+        .await?;
+    match found.as_deref() {
+        None => Ok(Elsewhere::Nowhere),
+        Some("owned") => Ok(Elsewhere::Owned),
+        Some("kept") => Ok(Elsewhere::Kept),
+        Some(other) => Err(sqlx::Error::Decode(format!("stock is free {other}").into())),
+    }
 }
 
 /// The first usable day as a date; what is before every date leaves nothing out.

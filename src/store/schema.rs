@@ -8,9 +8,14 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor as _, PgConnection};
 
 /// The functions by name, each as one `CREATE OR REPLACE`.
-const FUNCTIONS: [(&str, &str); 5] = [
+const FUNCTIONS: [(&str, &str); 10] = [
     ("commit_batch", COMMIT_BATCH),
     ("free_stock", FREE_STOCK),
+    ("free_of_chunks", FREE_OF_CHUNKS),
+    ("has_free_stock", HAS_FREE_STOCK),
+    ("take_chunks", TAKE_CHUNKS),
+    ("next_to_claim", NEXT_TO_CLAIM),
+    ("free_elsewhere", FREE_ELSEWHERE),
     ("waiting_for", WAITING_FOR),
     ("audit_text", AUDIT_TEXT),
     ("events_before", EVENTS_BEFORE),
@@ -21,6 +26,16 @@ pub const COMMIT_BATCH: &str = include_str!("../../migrations/functions/commit_b
 
 /// What can be sold of a chunk.
 const FREE_STOCK: &str = include_str!("../../migrations/functions/free_stock.sql");
+/// What can be sold of several chunks, in arrays.
+const FREE_OF_CHUNKS: &str = include_str!("../../migrations/functions/free_of_chunks.sql");
+/// Whether anything can be sold of a chunk.
+const HAS_FREE_STOCK: &str = include_str!("../../migrations/functions/has_free_stock.sql");
+/// A node gets chunks.
+const TAKE_CHUNKS: &str = include_str!("../../migrations/functions/take_chunks.sql");
+/// When the first voucher expires that a node would get next.
+const NEXT_TO_CLAIM: &str = include_str!("../../migrations/functions/next_to_claim.sql");
+/// Where there is stock that a node does not get.
+const FREE_ELSEWHERE: &str = include_str!("../../migrations/functions/free_elsewhere.sql");
 
 /// Which orders wait for a SKU.
 const WAITING_FOR: &str = include_str!("../../migrations/functions/waiting_for.sql");

@@ -1,0 +1,50 @@
+-- Takes chunks of a SKU for a start of a node: those that nobody owns, that the node owned before, or whose owner's lease
+-- has run out. What expires first is taken first. Chunks that somebody stands on are passed over.
+--
+-- What is free in them is read by a statement after this one: only that sees what an owner before us committed until its
+-- chunk was taken.
+CREATE OR REPLACE FUNCTION take_chunks(
+    p_node text,
+    p_incarnation bigint,
+    p_product text,
+    p_denomination bigint,
+    p_valid_on date,
+    p_loaded bigint[],
+    p_limit bigint
+)
+RETURNS TABLE (chunk_id bigint, first_stock_id bigint, last_stock_id bigint)
+LANGUAGE plpgsql ROWS 16 COST 1000
+-- Chunks are read in the order of their index and no further than the limit, whatever the sizes were when this was planned.
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_sort = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+BEGIN
+    FOR chunk_id, first_stock_id, last_stock_id IN
+        SELECT c.chunk_id, c.first_stock_id, c.last_stock_id
+          FROM chunks AS c
+          LEFT JOIN nodes AS n ON n.node = c.node
+         WHERE c.product_id = p_product
+           AND c.denomination = p_denomination
+           AND NOT c.emptied
+           AND c.purchase_id IS NULL
+           AND (c.last_expiry IS NULL OR c.last_expiry >= p_valid_on)
+           AND NOT c.chunk_id = ANY (p_loaded)
+           AND (c.node IS NULL OR c.node = p_node OR n.lease_until < clock_timestamp())
+           AND EXISTS (SELECT FROM nodes AS me WHERE me.node = p_node AND me.incarnation = p_incarnation)
+         ORDER BY c.first_expiry NULLS LAST, c.chunk_id
+         LIMIT p_limit
+           FOR NO KEY UPDATE OF c SKIP LOCKED
+    LOOP
+        -- One by one: a join of those that are locked with the table can be planned as a walk through the table.
+        UPDATE chunks AS c
+           SET node = p_node, incarnation = p_incarnation
+         WHERE c.chunk_id = take_chunks.chunk_id;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
