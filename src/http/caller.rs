@@ -17,6 +17,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use actix_web::dev::Payload;
+use actix_web::http::header::HeaderName;
 use actix_web::{FromRequest, HttpRequest, web};
 use bytes::Bytes;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
@@ -24,7 +25,7 @@ use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 use super::limits;
 use crate::access::client_address::{ClientAddress, X_FORWARDED_FOR};
 use crate::access::framing::{FramingError, SignedRequest};
-use crate::access::headers::{Presented, X_SIGNATURE};
+use crate::access::headers::{IDEMPOTENCY_KEY, Presented, X_API_KEY, X_API_SECRET, X_SIGNATURE, X_TIMESTAMP};
 use crate::access::limits::Class;
 use crate::access::rate_limits::Drawer;
 use crate::access::register::{self, AccessError, PartnerAccess};
@@ -319,9 +320,25 @@ fn check_target(request: &HttpRequest) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// The names of those headers, which need not be read from text with each request.
+static NAMES: [HeaderName; 5] = [
+    HeaderName::from_static(X_API_KEY),
+    HeaderName::from_static(X_API_SECRET),
+    HeaderName::from_static(X_TIMESTAMP),
+    HeaderName::from_static(X_SIGNATURE),
+    HeaderName::from_static(IDEMPOTENCY_KEY),
+];
+
 /// The headers that prove who calls, each with how often it came.
 pub fn presented(request: &HttpRequest) -> Presented<'_> {
-    Presented::collect(|name| request.headers().get_all(name).map(|value| value.as_bytes()))
+    let headers = request.headers();
+    Presented::collect(|name| {
+        let values = match NAMES.iter().find(|known| known.as_str() == name) {
+            Some(known) => headers.get_all(known),
+            None => headers.get_all(name),
+        };
+        values.map(|value| value.as_bytes())
+    })
 }
 
 fn denied(error: AccessError) -> ApiError {

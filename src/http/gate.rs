@@ -22,11 +22,14 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 pub struct Gate {
     inside: AtomicUsize,
     open: AtomicBool,
+    /// Whether it ever was.
+    opened: AtomicBool,
 }
 
 impl Gate {
     /// Lets everybody in.
     pub fn open(&self) {
+        self.opened.store(true, Ordering::SeqCst);
         self.open.store(true, Ordering::SeqCst);
     }
 
@@ -88,8 +91,10 @@ async fn pass<B: MessageBody + 'static>(
         .cloned()
         .ok_or_else(ApiError::unavailable)?;
     let method = method_word(request.method());
-    // Whoever watches a drain is told of it: only `/readyz` says that nobody should come any more.
-    let watches = matches!(request.path(), "/healthz" | "/metrics");
+    // Whoever watches a drain is told of it: only `/readyz` says that nobody should come any more. Of a start nothing is told
+    // before it is over: the sandbox is not filled yet.
+    let watches =
+        matches!(request.path(), "/healthz" | "/metrics") && service.gate.opened.load(Ordering::Relaxed);
     let inside = service.gate.enter();
     let mut answered = if inside.is_some() || watches {
         next.call(request).await.map(ServiceResponse::map_into_left_body)

@@ -46,6 +46,8 @@ impl PgLane {
         node: &NodeIdentity,
         lane: i16,
     ) -> Result<Self, RecoverError> {
+        // So that operators see whose the server's work is.
+        let options = options.application_name(&format!("vouchsafe lane {lane}"));
         let mut connection = connect(&options).await?;
         let opened = sqlx::query_scalar(
             "INSERT INTO lanes AS l (node, lane, generation, batch)
