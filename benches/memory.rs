@@ -72,14 +72,15 @@ fn count<T>(what: &str, count: u32, mark: f64, make: impl FnOnce() -> T) -> T {
     made
 }
 
-/// A shelf as claims of stock make it, a chunk after the other.
+/// A shelf as claims of stock make it, a chunk after the other. `expiry` is asked with a voucher's number.
 fn shelved(vouchers: u32, expiry: fn(i64) -> Expiry) -> Shelf {
     let mut shelf = Shelf::new();
     for id in 0..i64::from(vouchers) / CHUNK {
         let chunk = ClaimedChunk {
             chunk_id: ChunkId(id),
             vouchers: (0..CHUNK)
-                .map(|n| (StockId(id * CHUNK + n), expiry(id)))
+                .map(|n| id * CHUNK + n)
+                .map(|number| (StockId(number), expiry(number)))
                 .collect(),
         };
         let claimed = ClaimedStock {
@@ -100,8 +101,15 @@ fn vouchers() {
             shelved(size, |_| day(0))
         }));
         drop(count("voucher, chunks of 1,000 days", size, VOUCHER_MARK, || {
-            shelved(size, |id| day(id * 7_919 % 1_000))
+            shelved(size, |number| day(number / CHUNK * 7_919 % 1_000))
         }));
+        // The worst there is: no two that could be kept as one.
+        drop(count(
+            "voucher, neighbours of other days",
+            size,
+            VOUCHER_MARK,
+            || shelved(size, |number| day(number % CHUNK)),
+        ));
     }
 }
 

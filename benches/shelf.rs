@@ -2,7 +2,7 @@
 //!
 //! `sold` is a hold that is settled, with its share of the claim that replaces a chunk; `released` is a hold that is
 //! given back. The shelf has from a hundred to a million vouchers, of 1,000 days of expiry; with
-//! `VOUCHSAFE_BENCH_LARGEST` also ten million: at some 50 B each, half a gigabyte that not every machine has to spare.
+//! `VOUCHSAFE_BENCH_LARGEST` also ten million, which take their time to be shelved.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ use vouchsafe_actors::testing::build::day;
 /// How many vouchers are in memory.
 const SIZES: [i64; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 
-/// One that a machine with little memory does without.
+/// One that a machine with little time does without.
 const LARGEST: i64 = 10_000_000;
 
 /// Vouchers of a chunk, as an import forms them; a small shelf has two chunks.

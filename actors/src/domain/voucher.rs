@@ -61,10 +61,10 @@ impl fmt::Debug for Expiry {
 pub struct Shelved {
     /// Its last valid day.
     pub expiry: Expiry,
-    /// Its row.
-    pub stock_id: StockId,
     /// The chunk it was claimed with.
     pub chunk_id: ChunkId,
+    /// Its row.
+    pub stock_id: StockId,
 }
 
 /// A voucher as it belongs to an order.

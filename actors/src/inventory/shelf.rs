@@ -4,10 +4,13 @@
 //! order of their expiry: none is sold while a chunk that could still be claimed begins with an earlier one (the horizon).
 //! A shortage stands only if it would stand with every unsettled hold given back.
 
+mod free;
+
 use std::collections::{BTreeSet, HashMap};
 
+use self::free::{Free, Place};
 use crate::domain::ids::{ChunkId, StockId};
-use crate::domain::stock::ClaimedStock;
+use crate::domain::stock::{ClaimedChunk, ClaimedStock};
 use crate::domain::voucher::{Expiry, Shelved};
 
 /// The answer to "set so many aside".
@@ -24,8 +27,10 @@ pub enum ShelfDecision {
 }
 
 /// How many vouchers of a chunk are where.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Chunk {
+    /// The places of its vouchers are counted from this one.
+    first: StockId,
     free: usize,
     aside: usize,
     /// What of it is free is not known here any more: none of it is sold until it is claimed again.
@@ -35,7 +40,7 @@ struct Chunk {
 /// The shelf.
 #[derive(Debug, Clone)]
 pub struct Shelf {
-    free: BTreeSet<Shelved>,
+    free: Free,
     chunks: HashMap<ChunkId, Chunk>,
     aside: usize,
     /// The earliest expiry that could still be claimed; `None` when nothing could.
@@ -59,7 +64,7 @@ impl Shelf {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            free: BTreeSet::new(),
+            free: Free::default(),
             chunks: HashMap::new(),
             aside: 0,
             horizon: Some(Expiry::PAST),
@@ -71,7 +76,7 @@ impl Shelf {
 
     /// How many can be sold now.
     #[must_use]
-    pub fn free(&self) -> usize {
+    pub const fn free(&self) -> usize {
         self.free.len()
     }
 
@@ -100,8 +105,10 @@ impl Shelf {
     }
 
     /// The vouchers that can be sold, in the order of sale.
-    pub fn on_sale(&self) -> impl Iterator<Item = &Shelved> {
-        self.free.iter()
+    pub fn on_sale(&self) -> impl Iterator<Item = Shelved> {
+        self.free
+            .iter()
+            .map(|place| self.chunks[&place.chunk_id].voucher(place))
     }
 
     /// Sets `quantity` vouchers aside that expire no earlier than `not_before`. `confirmed` says that the store was asked
@@ -111,24 +118,23 @@ impl Shelf {
             self.doubt_all();
             return ShelfDecision::Refill;
         }
-        let usable = self.free.range(first_expiring(not_before)..);
-        let picked: Vec<Shelved> = usable.take(quantity).copied().collect();
-        if picked.len() < quantity {
-            return self.shortage(quantity, picked.len(), confirmed);
+        let (usable, last) = self.free.reach(quantity, not_before);
+        if usable < quantity {
+            return self.shortage(quantity, usable, confirmed);
         }
-        let last = picked.last().map_or(Expiry::PAST, |voucher| voucher.expiry);
         if self.horizon.is_some_and(|horizon| horizon < last) {
             return ShelfDecision::Refill;
         }
-        for voucher in &picked {
-            self.free.remove(voucher);
-            self.chunk(voucher.chunk_id, |chunk| {
+        let mut held = Vec::with_capacity(quantity);
+        self.free.take(quantity, not_before, |place| {
+            if let Some(chunk) = self.chunks.get_mut(&place.chunk_id) {
                 chunk.free -= 1;
                 chunk.aside += 1;
-            });
-        }
+                held.push(chunk.voucher(place));
+            }
+        });
         self.aside += quantity;
-        ShelfDecision::Held(picked)
+        ShelfDecision::Held(held)
     }
 
     fn shortage(&self, quantity: usize, usable: usize, confirmed: bool) -> ShelfDecision {
@@ -159,23 +165,28 @@ impl Shelf {
             if self.chunks.contains_key(&chunk.chunk_id) {
                 continue;
             }
-            let vouchers = chunk.vouchers.iter();
-            self.free.extend(vouchers.map(|(stock_id, expiry)| Shelved {
-                expiry: *expiry,
-                stock_id: *stock_id,
-                chunk_id: chunk.chunk_id,
-            }));
-            self.chunks.insert(
-                chunk.chunk_id,
-                Chunk {
-                    free: chunk.vouchers.len(),
-                    ..Chunk::default()
-                },
-            );
+            self.shelve_chunk(chunk);
         }
         self.horizon = earlier(claimed.next, self.come_up);
         self.floor = self.floor.max(not_before);
         self.drop_lapsed(not_before);
+    }
+
+    fn shelve_chunk(&mut self, claimed: &ClaimedChunk) {
+        let ids = claimed.vouchers.iter().map(|(stock_id, _)| *stock_id);
+        let chunk = Chunk {
+            first: ids.min().unwrap_or(StockId(0)),
+            free: claimed.vouchers.len(),
+            aside: 0,
+            suspect: false,
+        };
+        let vouchers = claimed.vouchers.iter().map(|(stock_id, expiry)| Shelved {
+            expiry: *expiry,
+            chunk_id: claimed.chunk_id,
+            stock_id: *stock_id,
+        });
+        self.free.put_all(vouchers.map(|voucher| chunk.place(&voucher)));
+        self.chunks.insert(claimed.chunk_id, chunk);
     }
 
     /// New stock can be claimed, the earliest of it expiring then.
@@ -187,22 +198,21 @@ impl Shelf {
     /// What was set aside is sold.
     pub fn settle(&mut self, vouchers: &[Shelved]) {
         self.take_back(vouchers);
-        vouchers.iter().for_each(|voucher| self.forget_if_done(voucher));
+        vouchers
+            .iter()
+            .for_each(|voucher| self.forget_if_done(voucher.chunk_id));
     }
 
     /// What was set aside comes back.
     pub fn release(&mut self, vouchers: &[Shelved]) {
         self.take_back(vouchers);
         for voucher in vouchers {
-            if self
-                .chunks
-                .get(&voucher.chunk_id)
-                .is_some_and(|chunk| !chunk.suspect)
-            {
-                self.free.insert(*voucher);
-                self.chunk(voucher.chunk_id, |chunk| chunk.free += 1);
-            } else {
-                self.forget_if_done(voucher);
+            match self.chunks.get_mut(&voucher.chunk_id) {
+                Some(chunk) if !chunk.suspect => {
+                    chunk.free += 1;
+                    self.free.put(chunk.place(voucher));
+                }
+                _ => self.forget_if_done(voucher.chunk_id),
             }
         }
     }
@@ -211,7 +221,7 @@ impl Shelf {
     /// under way.
     pub fn refute(&mut self, vouchers: &[Shelved]) {
         let suspects: BTreeSet<ChunkId> = vouchers.iter().map(|voucher| voucher.chunk_id).collect();
-        self.free.retain(|voucher| !suspects.contains(&voucher.chunk_id));
+        self.free.forget(&suspects);
         for suspect in suspects {
             self.chunk(suspect, |chunk| {
                 chunk.suspect = true;
@@ -233,14 +243,14 @@ impl Shelf {
     }
 
     /// Forgets a chunk of which nothing is left here; a suspect one can then be claimed again.
-    fn forget_if_done(&mut self, voucher: &Shelved) {
-        let Some(chunk) = self.chunks.get(&voucher.chunk_id).copied() else {
+    fn forget_if_done(&mut self, chunk_id: ChunkId) {
+        let Some(chunk) = self.chunks.get(&chunk_id).copied() else {
             return;
         };
         if chunk.free + chunk.aside > 0 {
             return;
         }
-        self.chunks.remove(&voucher.chunk_id);
+        self.chunks.remove(&chunk_id);
         if chunk.suspect {
             // What else is in it, and when that expires, is not known here any more.
             self.expect(Expiry::PAST);
@@ -262,15 +272,9 @@ impl Shelf {
     }
 
     fn drop_lapsed(&mut self, not_before: Expiry) {
-        while self
-            .free
-            .first()
-            .is_some_and(|voucher| voucher.expiry < not_before)
-        {
-            if let Some(voucher) = self.free.pop_first() {
-                self.chunk(voucher.chunk_id, |chunk| chunk.free -= 1);
-                self.forget_if_done(&voucher);
-            }
+        for place in self.free.take_lapsed(not_before) {
+            self.chunk(place.chunk_id, |chunk| chunk.free -= 1);
+            self.forget_if_done(place.chunk_id);
         }
     }
 
@@ -281,12 +285,25 @@ impl Shelf {
     }
 }
 
-/// Where the vouchers begin that expire no earlier than `expiry`.
-const fn first_expiring(expiry: Expiry) -> Shelved {
-    Shelved {
-        expiry,
-        stock_id: StockId(i64::MIN),
-        chunk_id: ChunkId(i64::MIN),
+impl Chunk {
+    /// Where a voucher of it has its place.
+    fn place(&self, voucher: &Shelved) -> Place {
+        let offset = u32::try_from(voucher.stock_id.0 - self.first.0);
+        assert!(offset.is_ok(), "a voucher is not in the range of its chunk");
+        Place {
+            expiry: voucher.expiry,
+            chunk_id: voucher.chunk_id,
+            offset: offset.unwrap_or_default(),
+        }
+    }
+
+    /// Which voucher has this place in it.
+    fn voucher(&self, place: Place) -> Shelved {
+        Shelved {
+            expiry: place.expiry,
+            chunk_id: place.chunk_id,
+            stock_id: StockId(self.first.0 + i64::from(place.offset)),
+        }
     }
 }
 

@@ -57,7 +57,7 @@ impl Node {
         let free = self.world.db.free(sku);
         let free: BTreeSet<_> = free.iter().filter(mine).copied().collect();
         let void = self.void();
-        let on_sale = shelf.on_sale().filter(mine).copied();
+        let on_sale = shelf.on_sale().filter(|voucher| mine(&voucher));
         let on_sale: BTreeSet<_> = on_sale.filter(|v| !void.contains(&v.stock_id)).collect();
         let sound = shelf.aside() == 0 && on_sale == free;
         sound.then_some(()).map_or_else(
