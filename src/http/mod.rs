@@ -39,6 +39,7 @@ use crate::errors::{ApiError, Code};
 /// The routes of the partner's listener. A route of the operator's is 404 here.
 pub fn routes(config: &mut web::ServiceConfig) {
     config
+        .service(resource("/openapi.json", "GET").route(web::get().to(openapi::get)))
         .service(
             web::scope("/api/v1")
                 // First, since routes are tried one after the other.
@@ -89,7 +90,6 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .wrap(from_fn(limits::announced)),
         )
         .configure(health::routes)
-        .service(resource("/openapi.json", "GET").route(web::get().to(openapi::get)))
         .configure(|config| pages::routes(config, &pages::PARTNER))
         .default_service(web::to(no_route));
 }

@@ -56,15 +56,16 @@ impl fmt::Debug for Expiry {
     }
 }
 
-/// A voucher in stock. The order of the fields is the order of sale: first to expire, then first in.
+/// A voucher in stock. The order of the fields is the order in which an order shows its vouchers: first to expire, then first
+/// in. (Within a day, the shelf sells chunk by chunk.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Shelved {
     /// Its last valid day.
     pub expiry: Expiry,
-    /// The chunk it was claimed with.
-    pub chunk_id: ChunkId,
     /// Its row.
     pub stock_id: StockId,
+    /// The chunk it was claimed with.
+    pub chunk_id: ChunkId,
 }
 
 /// A voucher as it belongs to an order.

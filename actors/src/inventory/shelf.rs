@@ -134,6 +134,8 @@ impl Shelf {
             }
         });
         self.aside += quantity;
+        // As an order shows its vouchers, when it is answered and whenever it is read: by day, then by id, whatever chunk.
+        held.sort_unstable();
         ShelfDecision::Held(held)
     }
 

@@ -48,7 +48,7 @@ fn ids(vouchers: &[Shelved]) -> Vec<i64> {
 
 #[test]
 fn what_expires_first_goes_first_and_then_what_came_first() {
-    let mut shelf = shelf(vec![chunk(2, 10, &[LATER, SOON]), chunk(1, 5, &[SOON, LATER])]);
+    let mut shelf = shelf(vec![chunk(1, 10, &[LATER, SOON]), chunk(2, 5, &[SOON, LATER])]);
     assert_eq!(ids(&hold(&mut shelf, 4)), [5, 11, 6, 10]);
 }
 
