@@ -96,6 +96,7 @@ impl Spawner {
 #[cfg(test)]
 mod tests {
     use actix::{Arbiter, System};
+    use futures_util::FutureExt as _;
 
     use super::*;
 
@@ -128,7 +129,7 @@ mod tests {
         let arbiters = Arbiters::default();
         let waits = arbiters.until(1);
         tokio::pin!(waits);
-        assert!(futures_util::poll!(waits.as_mut()).is_pending());
+        assert!(waits.as_mut().now_or_never().is_none());
         let joins = std::thread::scope(|scope| {
             let joined = scope.spawn(|| {
                 System::new().block_on(async {
