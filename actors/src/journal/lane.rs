@@ -6,11 +6,16 @@
 //! | commit | the same | all of the batch's records, or none |
 //! | settle | holds settled or released, waiters answered | the same |
 //!
+//! A batch is settled while the server works on the next one: what gathered meanwhile is sent first, since the server has
+//! nothing to do until then.
+//!
 //! Rule: a lane is a task of its own and is never cancelled. A batch whose outcome is unknown is settled by the fence
 //! before anything else is written; until then its holds stay held and its keys stay taken.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use backoff::ExponentialBackoff;
@@ -36,6 +41,19 @@ const RECOVERY_PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duratio
 /// the store's lock timeout, 2 s: so it ends within 9 s, and flows wait for 10. What is left is not written, and its
 /// clients come again.
 const CONTENTION_BUDGET: Duration = Duration::from_secs(5);
+
+/// A batch that is durable, and that nobody has heard of yet.
+struct Written {
+    batch: Batch,
+    number: i64,
+    verdicts: Vec<Verdict>,
+}
+
+impl Written {
+    fn settle(self) {
+        self.batch.settle(self.number, self.verdicts);
+    }
+}
 
 /// How an attempt to write a batch ended.
 enum Attempt {
@@ -67,6 +85,8 @@ pub(super) struct Lane {
     inbox: UnboundedReceiver<Entry>,
     /// Taken from the inbox, but the batch before it had no room.
     carried: Option<Entry>,
+    /// Settled once the next batch is on its way, and before anything is waited for.
+    written: Option<Written>,
     batch: i64,
     meter: Arc<LaneMeter>,
     bell: Arc<Bell>,
@@ -85,6 +105,7 @@ impl Lane {
             store,
             inbox,
             carried: None,
+            written: None,
             batch: 0,
             meter,
             bell,
@@ -101,9 +122,13 @@ impl Lane {
     }
 
     async fn gather(&mut self) -> Option<Batch> {
-        let first = match self.carried.take() {
+        let ready = self.carried.take().or_else(|| self.inbox.try_recv().ok());
+        let first = match ready {
             Some(entry) => entry,
-            None => self.inbox.recv().await?,
+            None => {
+                self.settle();
+                self.inbox.recv().await?
+            }
         };
         let mut batch = Batch::default();
         batch.push(first);
@@ -118,6 +143,12 @@ impl Lane {
             }
         }
         Some(batch)
+    }
+
+    fn settle(&mut self) {
+        if let Some(written) = self.written.take() {
+            written.settle();
+        }
     }
 
     /// Writes a batch whole if that is possible, and otherwise in ever smaller parts, until what spoils it stands by
@@ -162,7 +193,11 @@ impl Lane {
                 Attempt::Written(verdicts) => {
                     self.meter.written(&verdicts);
                     self.ring(batch.records(), &verdicts);
-                    batch.settle(self.batch, verdicts);
+                    self.written = Some(Written {
+                        batch,
+                        number: self.batch,
+                        verdicts,
+                    });
                     return Ok(None);
                 }
                 Attempt::Lost => {
@@ -202,9 +237,7 @@ impl Lane {
 
     async fn attempt(&mut self, records: &[Record]) -> Attempt {
         self.batch += 1;
-        let timer = self.meter.commit_begins();
-        let written = self.store.commit(self.batch, records).await;
-        drop(timer);
+        let written = self.commit(records).await;
         match written {
             Ok(verdicts) => Attempt::Written(verdicts),
             Err(CommitError::Poisoned(reason)) => {
@@ -238,6 +271,21 @@ impl Lane {
                 warn!(lane = self.number, batch.records = records.len(), reason = %unsettled, "a batch must be settled");
                 self.recover(records).await
             }
+        }
+    }
+
+    /// Sends a batch, settles the one before it, and waits for the verdicts.
+    async fn commit(&mut self, records: &[Record]) -> Result<Vec<Verdict>, CommitError> {
+        let before = self.written.take();
+        let _timer = self.meter.commit_begins();
+        let mut commit = self.store.commit(self.batch, records);
+        let at_once = poll_fn(|context| Poll::Ready(commit.as_mut().poll(context))).await;
+        if let Some(before) = before {
+            before.settle();
+        }
+        match at_once {
+            Poll::Ready(written) => written,
+            Poll::Pending => commit.await,
         }
     }
 
