@@ -4,6 +4,7 @@
 //! a request is answered have the fields of its span, wherever they come from. Rule: a span names the route, never what was
 //! sent: no header, no query, no body.
 
+use actix_web::HttpResponse;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::error::InternalError;
@@ -67,6 +68,17 @@ pub async fn traced(
         headers.insert(X_TRACE_ID.clone(), value);
     }
     answered.map_err(|(response, error)| InternalError::from_response(error, response).into())
+}
+
+/// The answer to a request that nothing else is done for: with a trace id as every other, and without a span.
+pub fn alone(headers: &HeaderMap, answer: impl FnOnce() -> HttpResponse) -> HttpResponse {
+    let trace_id = incoming(headers).map_or_else(random, |parent| parent.trace_id.to_owned());
+    let header = HeaderValue::from_str(&trace_id);
+    let mut response = TRACE_ID.sync_scope(trace_id, answer);
+    if let Ok(value) = header {
+        response.headers_mut().insert(X_TRACE_ID.clone(), value);
+    }
+    response
 }
 
 /// What every line about the request says of it. Of the level of errors, so that a filter that lets only those through

@@ -89,6 +89,12 @@ impl Engine {
         self.journal.flows()
     }
 
+    /// Whether as many records are under way as may be.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.admission.available_permits() == 0
+    }
+
     /// How many records are under way.
     #[must_use]
     pub fn under_way(&self) -> usize {

@@ -331,7 +331,7 @@ BEGIN
     INSERT INTO orders (partner_id, order_id, status, currency, total, fulfilled_from, pending_reason, closed,
                         last_sequence, reference, metadata, lines, timeline, created_at, updated_at)
     SELECT r_partner[o_record[o.n]], o_order[o.n], o_status[o.n], o_currency[o.n], o_total[o.n], o_source[o.n],
-           o_pending_reason[o.n], o_closed[o.n], o_sequence[o.n], o_reference[o.n], o_metadata[o.n], o_lines[o.n]::jsonb,
+           o_pending_reason[o.n], o_closed[o.n], o_sequence[o.n], o_reference[o.n], o_metadata[o.n], o_lines[o.n],
            o_timeline[o.n]::jsonb, o_created[o.n], o_created[o.n]
       FROM generate_series(1, cardinality(o_record)) AS o (n)
      WHERE v_verdict[o_record[o.n]] = 0;
@@ -354,7 +354,7 @@ BEGIN
             SELECT r_partner[c.record] AS partner_id, c.*
               FROM jsonb_to_recordset(p_rest -> 'changes')
                    AS c (record integer, order_id uuid, status text, source text, pending_reason text, closed boolean,
-                         refunded bigint, last_sequence integer, lines jsonb, timeline jsonb, updated_at timestamptz)
+                         refunded bigint, last_sequence integer, lines text, timeline jsonb, updated_at timestamptz)
              WHERE v_verdict[c.record] = 0
         LOOP
             UPDATE orders AS o

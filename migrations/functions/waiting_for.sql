@@ -20,7 +20,7 @@ BEGIN
        AND o.order_id > COALESCE(p_after, '00000000-0000-0000-0000-000000000000'::uuid)
        AND EXISTS (
             SELECT
-              FROM jsonb_array_elements(o.lines) AS l
+              FROM jsonb_array_elements(o.lines::jsonb) AS l
              WHERE l ->> 'p' = p_product
                AND (l ->> 'd')::bigint = p_denomination
                AND (l ->> 'q')::integer > (l ->> 'a')::integer + COALESCE((l ->> 'f')::integer, 0)

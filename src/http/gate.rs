@@ -33,6 +33,11 @@ impl Gate {
         self.open.store(true, Ordering::SeqCst);
     }
 
+    /// Whether it lets anybody in.
+    pub fn is_open(&self) -> bool {
+        self.open.load(Ordering::Relaxed)
+    }
+
     /// Lets nobody in any more, and waits until everybody has left.
     pub async fn drain(&self) {
         self.open.store(false, Ordering::SeqCst);
@@ -109,7 +114,7 @@ async fn pass<B: MessageBody + 'static>(
         .metrics
         .answered(listener, method, status.as_u16(), since.elapsed().as_secs_f64());
     if let Ok(response) = &mut answered
-        && !service.gate.open.load(Ordering::Relaxed)
+        && !service.gate.is_open()
     {
         // Else the client would send its next request into a connection that is about to be cut.
         response

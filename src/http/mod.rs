@@ -1,5 +1,6 @@
 //! The partner's listener: every route of `/api/v1` on one screen.
 
+mod admission;
 pub mod caller;
 pub mod categories;
 pub mod certification;
@@ -26,6 +27,7 @@ pub mod webhooks;
 use actix_web::http::header::{ALLOW, HeaderValue};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, Resource, ResponseError as _, web};
+pub use admission::admission;
 pub(crate) use gate::method_word;
 pub use gate::{Gate, operator_gate, partner_gate};
 pub(crate) use health::HealthBody;

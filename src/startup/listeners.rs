@@ -45,7 +45,10 @@ pub(super) fn partners(
     let app = move || {
         actors.join(actix_rt::Arbiter::current());
         let app = App::new().app_data(service.clone()).configure(http::routes);
-        app.wrap(from_fn(http::partner_gate)).wrap(from_fn(trace::traced))
+        // The last one is the first that a request comes to.
+        app.wrap(from_fn(http::partner_gate))
+            .wrap(from_fn(trace::traced))
+            .wrap(from_fn(http::admission))
     };
     let server = HttpServer::new(app).workers(usize::from(settings.http_workers));
     let server = server

@@ -120,7 +120,7 @@ async fn deliveries(
     let found: Vec<(Uuid, OffsetDateTime)> = sqlx::query_as(
         "SELECT o.order_id, (m ->> 'at')::timestamptz
            FROM orders AS o
-          CROSS JOIN jsonb_array_elements(o.timeline) AS m
+          CROSS JOIN jsonb_array_elements(timeline_of(o)) AS m
           WHERE o.partner_id = $1
             AND o.order_id = ANY ($2)
             AND m ->> 'status' = 'DELIVERED'",

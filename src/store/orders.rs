@@ -38,8 +38,9 @@ struct OrderRow {
     closed: bool,
     reference: Option<String>,
     metadata: Option<String>,
-    lines: Json<Vec<OrderLine>>,
-    timeline: Json<Vec<Milestone>>,
+    lines: String,
+    /// Not there while the order stands as it was placed.
+    timeline: Option<Json<Vec<Milestone>>>,
     last_sequence: i32,
     created_at: OffsetDateTime,
     updated_at: OffsetDateTime,
@@ -195,7 +196,15 @@ impl TryFrom<OrderRow> for Order {
             .currency
             .parse()
             .map_err(|_| impossible(order_id, "currency"))?;
-        let vouchers = row.vouchers().ok_or_else(|| impossible(order_id, "line"))?;
+        let lines: Vec<OrderLine> =
+            serde_json::from_str(&row.lines).map_err(|_| impossible(order_id, "line"))?;
+        let vouchers = row
+            .vouchers(&lines)
+            .ok_or_else(|| impossible(order_id, "line"))?;
+        let timeline = match row.timeline {
+            Some(Json(timeline)) => timeline,
+            None => vec![Milestone::placed(status, row.created_at)],
+        };
         Ok(Self {
             order_id,
             partner_id: PartnerId::from_uuid(row.partner_id),
@@ -204,12 +213,12 @@ impl TryFrom<OrderRow> for Order {
             fulfilled_from: row.fulfilled_from.as_deref().and_then(Source::from_word),
             reference: row.reference,
             metadata: row.metadata.map(Into::into),
-            lines: row.lines.0,
+            lines,
             vouchers,
             refunded: Amount::from_minor(row.refunded),
             closed: row.closed,
             pending_reason: row.pending_reason.as_deref().and_then(PendingReason::from_word),
-            timeline: row.timeline.0,
+            timeline,
             created_at: row.created_at,
             updated_at: row.updated_at,
         })
@@ -217,7 +226,7 @@ impl TryFrom<OrderRow> for Order {
 }
 
 impl OrderRow {
-    fn vouchers(&self) -> Option<Vec<Allocation>> {
+    fn vouchers(&self, lines: &[OrderLine]) -> Option<Vec<Allocation>> {
         let rows = self
             .voucher_ids
             .iter()
@@ -227,7 +236,7 @@ impl OrderRow {
         let rows = rows.zip(&self.expiries);
         rows.map(|((((voucher_id, line), stock_id), chunk_id), expiry)| {
             let number = u16::try_from(*line).ok()?;
-            let line = self.lines.0.get(usize::from(number))?;
+            let line = lines.get(usize::from(number))?;
             Some(Allocation {
                 voucher_id: VoucherId::from_uuid(*voucher_id),
                 line: number,

@@ -85,7 +85,7 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
                      SELECT COALESCE(sum(o.total - o.refunded - delivered.worth), 0)
                        FROM orders AS o
                       CROSS JOIN LATERAL (
-                            SELECT COALESCE(sum((o.lines -> a.line::integer ->> 'u')::bigint), 0) AS worth
+                            SELECT COALESCE(sum((o.lines::jsonb -> a.line::integer ->> 'u')::bigint), 0) AS worth
                               FROM allocations AS a
                              WHERE a.partner_id = o.partner_id AND a.order_id = o.order_id AND a.returned_at IS NULL
                             ) AS delivered
@@ -98,14 +98,14 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
                 FROM orders AS o
                WHERE o.total <> (
                      SELECT sum((line->>'u')::bigint * (line->>'q')::bigint)
-                       FROM jsonb_array_elements(o.lines) AS line
+                       FROM jsonb_array_elements(o.lines::jsonb) AS line
                      )",
     },
     Invariant {
         name: "an order has as many vouchers as its lines say",
         sql: "SELECT o.order_id || ' line ' || l.number
                 FROM orders AS o
-               CROSS JOIN LATERAL jsonb_array_elements(o.lines) WITH ORDINALITY AS l (line, number)
+               CROSS JOIN LATERAL jsonb_array_elements(o.lines::jsonb) WITH ORDINALITY AS l (line, number)
                WHERE (l.line->>'a')::integer <> (
                      SELECT count(*)
                        FROM allocations AS a

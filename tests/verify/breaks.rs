@@ -61,7 +61,7 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
     ),
     (
         "order.returned",
-        &["UPDATE orders SET lines = lines #- '{0,f}' WHERE status = 'REFUNDED'"],
+        &["UPDATE orders SET lines = lines::jsonb #- '{0,f}' WHERE status = 'REFUNDED'"],
     ),
     (
         "order.status",
@@ -74,7 +74,7 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
     (
         "order.stages",
         &[
-            r#"UPDATE orders SET timeline = '[{"status":"REFUNDED","at":"2026-11-20T12:00:00Z"}]' || timeline"#,
+            r#"UPDATE orders SET timeline = '[{"status":"REFUNDED","at":"2026-11-20T12:00:00Z"}]' || timeline_of(orders)"#,
         ],
     ),
     ("order.currency", &["UPDATE products SET currency = 'EUR'"]),
@@ -180,7 +180,9 @@ pub(crate) const BREAKS: &[(&str, &[&str])] = &[
     (
         "event.stages",
         &[r#"UPDATE orders
-                  SET timeline = jsonb_insert(timeline, '{0}', '{"status":"PROCESSING","at":"2020-01-01T00:00:00Z"}', true)
+                  SET timeline = jsonb_insert(
+                        timeline_of(orders), '{0}', '{"status":"PROCESSING","at":"2020-01-01T00:00:00Z"}', true
+                      )
                 WHERE status = 'PENDING'"#],
     ),
     (

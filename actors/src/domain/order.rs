@@ -29,6 +29,19 @@ pub struct Milestone {
     pub reason: Option<String>,
 }
 
+impl Milestone {
+    /// The first entry: the partner placed the order.
+    #[must_use]
+    pub const fn placed(status: OrderStatus, at: OffsetDateTime) -> Self {
+        Self {
+            status,
+            at,
+            by: Actor::Partner,
+            reason: None,
+        }
+    }
+}
+
 /// An order as a flow reads it, to move it on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredOrder {
@@ -226,6 +239,12 @@ impl Order {
         order
     }
 
+    /// Whether nothing became of it since it was placed.
+    #[must_use]
+    pub fn stands_as_placed(&self) -> bool {
+        self.timeline == [Milestone::placed(self.status, self.created_at)]
+    }
+
     /// What the partner has paid and not got back: for what is delivered and for what is pending. Minor units.
     #[must_use]
     pub fn owed(&self) -> Amount {
@@ -272,12 +291,7 @@ impl Order {
             refunded: Amount::ZERO,
             closed: false,
             pending_reason: None,
-            timeline: vec![Milestone {
-                status,
-                at,
-                by: Actor::Partner,
-                reason: None,
-            }],
+            timeline: vec![Milestone::placed(status, at)],
             created_at: at,
             updated_at: at,
         }

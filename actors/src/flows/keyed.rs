@@ -211,7 +211,7 @@ async fn finish(
     let request = record.claim.fingerprint;
     let outcome = engine.journal.submit(record, holds, ticket);
     match tokio::time::timeout(COMMIT_PATIENCE, outcome).await {
-        Ok(Ok(Outcome::Committed(answer))) => Ok(Finished::Committed(answer)),
+        Ok(Ok(Outcome::Committed(record))) => Ok(Finished::Committed(record.claim.answer)),
         Ok(Ok(Outcome::KeyKnown(known))) => replay(known, request).map(Finished::Replayed),
         Ok(Ok(Outcome::Stale(stale, ticket))) => Ok(Finished::Stale(stale, ticket)),
         Ok(Ok(Outcome::Poisoned)) => Err(Unanswered::Poisoned),

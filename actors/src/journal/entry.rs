@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tracing::Span;
 
 use super::record::{Record, Stale, Verdict};
-use crate::domain::answer::{Answer, KnownAnswer};
+use crate::domain::answer::KnownAnswer;
 use crate::domain::ledger::Receipt;
 use crate::keys::KeyGuard;
 
@@ -32,8 +32,9 @@ pub struct Ticket {
 /// How it ended, for the flow that submitted it.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is durable, and this is its answer.
-    Committed(Answer),
+    /// It is durable. It comes back, with its answer, to be freed by the thread that made it: another one's memory is dear
+    /// to free.
+    Committed(Box<Record>),
     /// Its key was known, with this answer.
     KeyKnown(KnownAnswer),
     /// Nothing was written, decide again; the ticket comes back for that.
@@ -93,7 +94,7 @@ impl Open {
                     answer: record.claim.answer.clone(),
                 };
                 ticket.key.keep(known);
-                Outcome::Committed(record.claim.answer)
+                Outcome::Committed(Box::new(record))
             }
             Verdict::KeyKnown(known) => {
                 drop(holds);

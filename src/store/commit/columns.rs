@@ -76,7 +76,7 @@ pub(super) struct Orders<'a> {
     pub(super) reference: Vec<Option<&'a str>>,
     pub(super) metadata: Vec<Option<&'a str>>,
     pub(super) lines: Vec<String>,
-    pub(super) timeline: Vec<String>,
+    pub(super) timeline: Vec<Option<String>>,
     pub(super) created: Vec<OffsetDateTime>,
 }
 
@@ -217,7 +217,8 @@ impl<'a> Orders<'a> {
         self.reference.push(order.reference.as_deref());
         self.metadata.push(order.metadata.as_deref());
         self.lines.push(json(&order.lines)?);
-        self.timeline.push(json(&order.timeline)?);
+        let timeline = (!order.stands_as_placed()).then(|| json(&order.timeline));
+        self.timeline.push(timeline.transpose()?);
         self.created.push(order.created_at);
         Ok(())
     }

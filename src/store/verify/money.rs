@@ -88,7 +88,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                     SELECT sum((i ->> 'u')::bigint * (i ->> 'a')::bigint) AS delivered,
                            sum((i ->> 'u')::bigint * ((i ->> 'q')::bigint - (i ->> 'a')::bigint
                                                       - COALESCE((i ->> 'f')::bigint, 0))) AS pending
-                      FROM jsonb_array_elements(o.lines) AS i
+                      FROM jsonb_array_elements(o.lines::jsonb) AS i
                     ) AS u
               LEFT JOIN (
                     SELECT partner_id, order_id,
@@ -122,7 +122,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                            sum((l ->> 'u')::bigint * ((l ->> 'q')::bigint - (l ->> 'a')::bigint
                                                       - COALESCE((l ->> 'f')::bigint, 0))) AS due
                       FROM orders AS o
-                     CROSS JOIN jsonb_array_elements(o.lines) AS l
+                     CROSS JOIN jsonb_array_elements(o.lines::jsonb) AS l
                      WHERE NOT o.closed
                      GROUP BY o.partner_id, o.currency
                     ) AS d USING (partner_id, currency)

@@ -9,7 +9,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         sql: "
             SELECT format('order %s: total %s', o.order_id, o.total)
               FROM orders AS o
-              LEFT JOIN jsonb_array_elements(o.lines) AS l ON true
+              LEFT JOIN jsonb_array_elements(o.lines::jsonb) AS l ON true
              GROUP BY o.partner_id, o.order_id, o.total
             HAVING o.total IS DISTINCT FROM sum((l ->> 'u')::bigint * (l ->> 'q')::bigint)",
     },
@@ -19,7 +19,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         sql: "
             SELECT format('order %s, line %s: says %s, holds %s', o.order_id, l.line, l.item ->> 'a', h.held)
               FROM orders AS o
-             CROSS JOIN jsonb_array_elements(o.lines) WITH ORDINALITY AS l (item, line)
+             CROSS JOIN jsonb_array_elements(o.lines::jsonb) WITH ORDINALITY AS l (item, line)
               LEFT JOIN (
                     SELECT a.partner_id, a.order_id, a.line, c.product_id, c.denomination, count(*) AS held
                       FROM allocations AS a
@@ -47,7 +47,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
               LEFT JOIN chunks AS c ON c.chunk_id = s.chunk_id
              WHERE a.order_id IS NOT NULL
                AND (c.product_id, c.denomination)
-                   IS DISTINCT FROM (o.lines -> a.line ->> 'p', (o.lines -> a.line ->> 'd')::bigint)",
+                   IS DISTINCT FROM (o.lines::jsonb -> a.line ->> 'p', (o.lines::jsonb -> a.line ->> 'd')::bigint)",
     },
     Invariant {
         name: "order.valid",
@@ -65,7 +65,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         says: "a voucher that came back is missed by the line that had it: its unit counts as failed",
         sql: "
             SELECT format('order %s, line %s: %s came back, %s failed', o.order_id, r.line, r.vouchers,
-                          o.lines -> r.line ->> 'f')
+                          o.lines::jsonb -> r.line ->> 'f')
               FROM (
                     SELECT partner_id, order_id, line, count(*) AS vouchers
                       FROM allocations
@@ -74,7 +74,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                     ) AS r
               LEFT JOIN orders AS o ON o.partner_id = r.partner_id AND o.order_id = r.order_id
              WHERE o.order_id IS NULL
-                OR r.vouchers > COALESCE((o.lines -> r.line ->> 'f')::bigint, 0)",
+                OR r.vouchers > COALESCE((o.lines::jsonb -> r.line ->> 'f')::bigint, 0)",
     },
     Invariant {
         name: "order.status",
@@ -88,7 +88,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                            sum((i ->> 'a')::bigint) AS delivered,
                            sum(COALESCE((i ->> 'f')::bigint, 0)) AS failed,
                            bool_or((i ->> 'a')::bigint + COALESCE((i ->> 'f')::bigint, 0) > (i ->> 'q')::bigint) AS over
-                      FROM jsonb_array_elements(o.lines) AS i
+                      FROM jsonb_array_elements(o.lines::jsonb) AS i
                     ) AS l
              WHERE l.over
                 OR CASE o.status
@@ -112,7 +112,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                     o.status IN ('DELIVERED', 'REFUNDED')
                     OR (o.status = 'PARTIALLY_DELIVERED' AND NOT EXISTS (
                         SELECT
-                          FROM jsonb_array_elements(o.lines) AS i
+                          FROM jsonb_array_elements(o.lines::jsonb) AS i
                          WHERE (i ->> 'a')::bigint + COALESCE((i ->> 'f')::bigint, 0) < (i ->> 'q')::bigint
                         ))
                     )
@@ -129,7 +129,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                            lag(e.item ->> 'status') OVER life AS before,
                            (e.item ->> 'at')::timestamptz < lag((e.item ->> 'at')::timestamptz) OVER life AS back
                       FROM orders AS o
-                     CROSS JOIN jsonb_array_elements(o.timeline) WITH ORDINALITY AS e (item, entry)
+                     CROSS JOIN jsonb_array_elements(timeline_of(o)) WITH ORDINALITY AS e (item, entry)
                     WINDOW life AS (PARTITION BY o.partner_id, o.order_id ORDER BY e.entry)
                     ) AS t
              WHERE t.back
@@ -150,9 +150,9 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                         )
                    END
              UNION ALL
-            SELECT format('order %s is %s, its timeline ends at %s', o.order_id, o.status, o.timeline -> -1 ->> 'status')
+            SELECT format('order %s is %s, its timeline ends at %s', o.order_id, o.status, timeline_of(o) -> -1 ->> 'status')
               FROM orders AS o
-             WHERE o.status IS DISTINCT FROM o.timeline -> -1 ->> 'status'",
+             WHERE o.status IS DISTINCT FROM timeline_of(o) -> -1 ->> 'status'",
     },
     Invariant {
         name: "order.currency",
@@ -160,7 +160,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         sql: "
             SELECT format('order %s in %s, product %s', o.order_id, o.currency, l ->> 'p')
               FROM orders AS o
-             CROSS JOIN jsonb_array_elements(o.lines) AS l
+             CROSS JOIN jsonb_array_elements(o.lines::jsonb) AS l
               JOIN products AS p ON p.product_id = l ->> 'p'
              WHERE NOT o.closed AND p.currency <> o.currency",
     },
@@ -175,9 +175,9 @@ pub(super) const INVARIANTS: &[Invariant] = &[
               LEFT JOIN (
                     SELECT purchase_id, count(*) AS codes FROM codes WHERE purchase_id IS NOT NULL GROUP BY purchase_id
                     ) AS b ON b.purchase_id = p.purchase_id
-             WHERE (o.lines -> p.line ->> 'p', (o.lines -> p.line ->> 'd')::bigint)
+             WHERE (o.lines::jsonb -> p.line ->> 'p', (o.lines::jsonb -> p.line ->> 'd')::bigint)
                    IS DISTINCT FROM (p.product_id, p.denomination)
-                OR p.quantity > (o.lines -> p.line ->> 'q')::bigint
+                OR p.quantity > (o.lines::jsonb -> p.line ->> 'q')::bigint
                 OR b.codes > p.quantity",
     },
     Invariant {

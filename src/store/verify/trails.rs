@@ -109,7 +109,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
              CROSS JOIN LATERAL (
                     SELECT array_agg(m.item ->> 'status' ORDER BY m.entry)
                             FILTER (WHERE m.item ->> 'status' <> 'PENDING') AS stages
-                      FROM jsonb_array_elements(o.timeline) WITH ORDINALITY AS m (item, entry)
+                      FROM jsonb_array_elements(timeline_of(o)) WITH ORDINALITY AS m (item, entry)
                     ) AS l
               LEFT JOIN told AS t ON t.partner_id = o.partner_id AND t.order_id = o.order_id
              WHERE t.created IS DISTINCT FROM 1
@@ -206,7 +206,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                            COALESCE(m ->> 'reason', '') AS reason,
                            count(*) AS decisions
                       FROM orders AS o
-                     CROSS JOIN jsonb_array_elements(o.timeline) AS m
+                     CROSS JOIN jsonb_array_elements(timeline_of(o)) AS m
                      WHERE m ->> 'by' = 'operator' AND m ->> 'status' <> 'REFUNDED'
                      GROUP BY 1, 2, 3
                      UNION ALL

@@ -172,7 +172,7 @@ async fn rows(snapshot: &mut PgConnection, partner_id: &str) -> Vec<OrderRow> {
                   WHERE t.subject = 'ord_' || replace(o.order_id::text, '-', '')
                     AND t.action IN ('order.approve', 'order.reject')) AS decisions,
                 ARRAY(SELECT (e.item ->> 'by') || ' ' || (e.item ->> 'status')
-                        FROM jsonb_array_elements(o.timeline) WITH ORDINALITY AS e (item, entry)
+                        FROM jsonb_array_elements(timeline_of(o)) WITH ORDINALITY AS e (item, entry)
                        ORDER BY e.entry) AS stages
            FROM orders AS o
           CROSS JOIN LATERAL (
@@ -219,7 +219,7 @@ pub(super) async fn everything_ends(database: &mut PgConnection) {
     let deadline = Instant::now() + ENDS_WITHIN;
     loop {
         let waiting: Vec<String> = sqlx::query_scalar(
-            "SELECT o.order_id || ' ' || o.status || ' ' || o.lines::text || COALESCE((
+            "SELECT o.order_id || ' ' || o.status || ' ' || o.lines || COALESCE((
                     SELECT string_agg(' ' || to_jsonb(p)::text, '')
                       FROM purchases AS p
                      WHERE p.order_id = o.order_id
@@ -229,7 +229,7 @@ pub(super) async fn everything_ends(database: &mut PgConnection) {
                 AND o.pending_reason IS DISTINCT FROM 'APPROVAL'
                 AND NOT EXISTS (
                     SELECT
-                      FROM jsonb_array_elements(o.lines) AS l
+                      FROM jsonb_array_elements(o.lines::jsonb) AS l
                       JOIN products AS p ON p.product_id = l ->> 'p'
                      WHERE p.vendor = 'manual'
                     )",

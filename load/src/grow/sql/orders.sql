@@ -32,11 +32,9 @@ WITH timed AS MATERIALIZED (
            ) AS moments
 ), put_orders AS (
     INSERT INTO orders (partner_id, order_id, status, currency, total, fulfilled_from, closed, last_sequence, lines,
-                        timeline, created_at, updated_at)
+                        created_at, updated_at)
     SELECT partner_id, order_hex::uuid, 'DELIVERED', 'USD', 2500, 'cache', true, 3,
-           ('[{"a": 1, "d": 2500, "p": "' || product_id || '", "q": 1, "u": 2500}]')::jsonb,
-           ('[{"at": "' || at_text || '", "by": "partner", "reason": null, "status": "DELIVERED"}]')::jsonb,
-           at, at
+           '[{"p":"' || product_id || '","d":2500,"u":2500,"q":1,"a":1}]', at, at
       FROM named
 ), put_allocations AS (
     INSERT INTO allocations (stock_id, voucher_id, partner_id, order_id, line)
