@@ -76,6 +76,7 @@ const EVERYTHING: &str = r#"{
     ],
     "pace": { "open": { "connections": 32, "per_second": 100, "spacing": "poisson" } },
     "warm_up_s": 0, "seconds": 1,
+    "webhooks": true,
     "pauses": { "every_ms": 200, "for_ms": 100 },
     "refusals": ["409 INSUFFICIENT_INVENTORY", "503 SERVICE_UNAVAILABLE"]
 }"#;
@@ -108,6 +109,7 @@ fn a_scenario_is_played_and_audited_on_every_side() {
         "listed",
         "refusals expected",
         "answers stay the same",
+        "every event arrived",
         "stock",
         "invariants on the database",
     ];

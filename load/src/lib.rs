@@ -32,6 +32,7 @@ pub mod pauses;
 pub mod peer;
 pub mod play;
 pub mod progress;
+pub mod receiver;
 pub mod recorder;
 pub mod replays;
 pub mod report;

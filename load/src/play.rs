@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 
 use self::after::{after, aftermath};
 use crate::audit::{Account, audit_all, expected_refusals, kept_answers, stock_sold, verified};
+use crate::books::Books;
 use crate::client::DEFAULT_TIMEOUT;
 use crate::database::Database;
 use crate::drive::{Drive, Signing, drive};
@@ -17,6 +18,7 @@ use crate::machine::Machine;
 use crate::partner::PartnerClient;
 use crate::pauses::{PauseError, Pauses};
 use crate::progress::{Bar, Progress};
+use crate::receiver::Receiver;
 use crate::report::{Figures, Question, Report, Setup};
 use crate::run::{Length, Ran, RunError};
 use crate::scenario::{Scenario, ScenarioError};
@@ -59,6 +61,9 @@ pub enum PlayError {
     /// The generator could not start.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// A partner could not have an endpoint.
+    #[error("cannot make the receiver a partner's endpoint: {0}")]
+    Endpoint(String),
     /// Postgres could not be held up.
     #[error(transparent)]
     Pause(#[from] PauseError),
@@ -93,6 +98,10 @@ pub fn play(scenario: &Scenario, stand: &mut Stand, options: Options) -> Result<
     let mut accounts = open_accounts(&runtime, &url, &credentials)?;
     let postgres = stand.postgres()?;
 
+    let receiver = match scenario.webhooks {
+        true => Some(endpoints(&runtime, &url, &credentials)?),
+        false => None,
+    };
     let pauses = match scenario.pauses {
         Some(pauses) => Some(Pauses::begin(pauses, &postgres.superuser(), SERVICE)?),
         None => None,
@@ -100,6 +109,7 @@ pub fn play(scenario: &Scenario, stand: &mut Stand, options: Options) -> Result<
     let progress = Progress::default();
     let watch = Watch::over(stand.subject()?, &progress, scenario.length())?;
     let mut ran = load(scenario, &traffic, url.clone(), &credentials, options, &progress)?;
+    let loaded = Instant::now();
     let pauses = pauses.map(Pauses::end).transpose()?;
     let watched = watch.end().map_err(PlayError::Watch)?;
 
@@ -112,6 +122,11 @@ pub fn play(scenario: &Scenario, stand: &mut Stand, options: Options) -> Result<
     let (mut audit, books) = runtime.block_on(audit_all(&mut accounts, ran.tally.books));
     audit.checks.extend([refusals, answers]);
     audit.checks.extend(checks);
+    if let Some(receiver) = receiver {
+        let (delivered, check) = receiver.end(events(&books), loaded)?;
+        after.delivered = Some(delivered);
+        audit.checks.push(check);
+    }
     let vouchers = books.vouchers.len();
     audit
         .checks
@@ -137,6 +152,19 @@ pub fn play(scenario: &Scenario, stand: &mut Stand, options: Options) -> Result<
         machine: machine.after(),
         database: Some(facts),
     })
+}
+
+/// A receiver, which is every partner's endpoint.
+fn endpoints(runtime: &Runtime, url: &str, credentials: &[Credentials]) -> Result<Receiver, PlayError> {
+    let receiver = Receiver::start()?;
+    let taken = runtime.block_on(receiver.take_from(url, credentials));
+    taken.map_err(PlayError::Endpoint)?;
+    Ok(receiver)
+}
+
+/// How many events tell of these orders, all of them delivered at once: created, each voucher issued, delivered.
+fn events(books: &Books) -> u64 {
+    2 * books.orders + books.vouchers.len() as u64
 }
 
 fn open_accounts(

@@ -15,6 +15,7 @@ use crate::aftermath::Aftermath;
 use crate::audit::Audit;
 use crate::database::DatabaseFacts;
 use crate::machine::Machine;
+use crate::receiver::Delivered;
 use crate::replays::Replayed;
 use crate::restart::Restarts;
 use crate::watch::Watched;
@@ -55,6 +56,8 @@ pub struct After {
     pub restarts: Option<Restarts>,
     /// What replays came to after that.
     pub replayed: Option<Replayed>,
+    /// What became of its events, where partners have endpoints.
+    pub delivered: Option<Delivered>,
 }
 
 impl After {
@@ -64,7 +67,11 @@ impl After {
         let aftermath = self.aftermath.as_ref().map(ToString::to_string);
         let restarts = self.restarts.as_ref().map(ToString::to_string);
         let replayed = self.replayed.as_ref().map(ToString::to_string);
-        [aftermath, restarts, replayed].into_iter().flatten().collect()
+        let delivered = self.delivered.as_ref().map(ToString::to_string);
+        [aftermath, restarts, replayed, delivered]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 }
 

@@ -44,6 +44,9 @@ pub struct Scenario {
     pub warm_up_s: u64,
     /// Seconds that are measured.
     pub seconds: u64,
+    /// Whether each partner has an endpoint for webhooks, which takes every event.
+    #[serde(default)]
+    pub webhooks: bool,
     /// What holds up Postgres, if anything.
     #[serde(default)]
     pub pauses: Option<Pauses>,

@@ -198,9 +198,7 @@ impl TryFrom<OrderRow> for Order {
             .map_err(|_| impossible(order_id, "currency"))?;
         let lines: Vec<OrderLine> =
             serde_json::from_str(&row.lines).map_err(|_| impossible(order_id, "line"))?;
-        let vouchers = row
-            .vouchers(&lines)
-            .ok_or_else(|| impossible(order_id, "line"))?;
+        let vouchers = row.vouchers(&lines).ok_or_else(|| impossible(order_id, "line"))?;
         let timeline = match row.timeline {
             Some(Json(timeline)) => timeline,
             None => vec![Milestone::placed(status, row.created_at)],

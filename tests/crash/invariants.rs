@@ -124,7 +124,7 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
                 LEFT JOIN codes AS c ON c.code_id = s.code_id
                WHERE a.taken_out IS NULL
                  AND (c.product_id, c.denomination)
-                     IS DISTINCT FROM (o.lines->a.line->>'p', (o.lines->a.line->>'d')::bigint)",
+                     IS DISTINCT FROM (o.lines::jsonb->a.line->>'p', (o.lines::jsonb->a.line->>'d')::bigint)",
     },
     Invariant {
         name: "a code and a voucher's id are sold once",
