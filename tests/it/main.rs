@@ -44,6 +44,7 @@ mod openapi;
 mod operators;
 mod order_search;
 mod orders;
+mod overload;
 mod partners;
 mod paths;
 mod payouts;

@@ -199,15 +199,17 @@ async fn the_figures_tell_of_journal_actors_and_answers() {
 #[tokio::test]
 async fn the_command_of_the_greeting_places_an_order() {
     let service = shared();
-    let greeting = service.terminal();
-    let command = greeting
-        .lines()
-        .skip_while(|line| *line != "Place an order:")
-        .nth(1);
-    let command = command
-        .unwrap_or_else(|| panic!("no command in\n{greeting}"))
-        .trim();
-    let pasted = Command::new("sh").args(["-c", command]).output().unwrap();
+    // It is ready with the first line of its greeting; the others are a moment later, and what follows the command is below.
+    let command = until("the whole greeting", SOON, || {
+        let greeting = service.terminal();
+        let mut rest = greeting
+            .lines()
+            .skip_while(|line| *line != "Place an order:")
+            .skip(1);
+        let command = rest.next().map(|line| line.trim().to_owned());
+        rest.next().and(command)
+    });
+    let pasted = Command::new("sh").args(["-c", &command]).output().unwrap();
     let (said, complained) = (
         String::from_utf8_lossy(&pasted.stdout),
         String::from_utf8_lossy(&pasted.stderr),

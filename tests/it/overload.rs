@@ -1,0 +1,90 @@
+//! What hears who comes while as much is under way as may be?
+
+use std::net::SocketAddr;
+
+use futures_util::future::join_all;
+use rustix::process::Signal;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use vouchsafe_actors::engine::MAX_ADMITTED;
+
+use crate::support::{Database, Instance, Operator, Partner, SOON, Sale, eventually, signal, unique};
+
+/// An order without credentials, on a connection that is to stay.
+const ANYBODYS: &str = "POST /api/v1/orders HTTP/1.1\r\nhost: vouchsafe.test\r\ncontent-type: application/json\r\n\
+                        traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\ncontent-length: 2\r\n\r\n{}";
+
+/// Sends it, and reads head and body of the answer.
+async fn ask(connection: &mut TcpStream) -> String {
+    connection.write_all(ANYBODYS.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let mut buffer = [0; 4096];
+    while !answer.ends_with("}}") {
+        let read = connection.read(&mut buffer).await.unwrap();
+        assert!(read > 0, "the connection was closed after {answer}");
+        answer.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
+    }
+    answer
+}
+
+async fn connect(address: SocketAddr) -> TcpStream {
+    TcpStream::connect(address).await.unwrap()
+}
+
+/// Orders until it is placed; whoever is told to come again does so.
+async fn order(mut partner: Partner, sale: &Sale) {
+    let key = unique("key");
+    let placed = eventually("an order is placed", SOON * 3, async || {
+        let answer = partner.order_under(&key, sale, 1).await;
+        Some(answer.status.as_u16()).filter(|status| ![409, 503].contains(status))
+    });
+    assert_eq!(placed.await, 201);
+}
+
+#[tokio::test]
+async fn an_order_too_many_is_turned_away_unread_and_its_connection_stays() {
+    let service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let orders = MAX_ADMITTED as usize;
+    let sale = operator.sale(orders).await;
+    let partner = operator.partner("1000000").await;
+    let lanes =
+        "SELECT pid::text FROM pg_stat_activity WHERE application_name LIKE 'vouchsafe lane%' AND $1 = ''";
+    let lanes = Database::of(&service).await.texts(lanes, "").await;
+    let each_lane = |what| lanes.iter().for_each(|pid| signal(pid.parse().unwrap(), what));
+    let mut stranger = connect(service.http_address()).await;
+    assert!(ask(&mut stranger).await.starts_with("HTTP/1.1 401 "));
+
+    each_lane(Signal::STOP);
+    let held_up = async {
+        let refused = eventually("no more is admitted", SOON, async || {
+            Some(ask(&mut stranger).await).filter(|answer| answer.starts_with("HTTP/1.1 503 "))
+        });
+        let refused = refused.await;
+        for told in [
+            "\r\nretry-after: 1\r\n",
+            "\r\nx-trace-id: 4bf92f3577b34da6a3ce929d0e0e4736\r\n",
+            r#""code":"SERVICE_UNAVAILABLE""#,
+            r#""retryable":true,"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736""#,
+        ] {
+            assert!(refused.contains(told), "{told} is not in {refused}");
+        }
+        assert!(
+            ask(&mut stranger).await.starts_with("HTTP/1.1 503 "),
+            "on the same connection"
+        );
+        each_lane(Signal::CONT);
+    };
+    let ordering = join_all((0..orders).map(|_| order(partner.again(), &sale)));
+    tokio::join!(ordering, held_up);
+    assert!(
+        ask(&mut stranger).await.starts_with("HTTP/1.1 401 "),
+        "there is room again"
+    );
+    let mut partner = partner.again();
+    assert_eq!(
+        partner.balance("USD").await,
+        format!("{}.00", 1_000_000 - 25 * orders)
+    );
+    service.assert_verified();
+}
