@@ -73,6 +73,7 @@ pub async fn audit(client: &mut PartnerClient, books: Books, opening: Option<Wal
 
 /// Audits a run of several partners, in the order in which the run had them; gives the books back, in which all is settled.
 pub async fn audit_all(accounts: &mut [Account], mut books: Books) -> (Audit, Books) {
+    accounts.iter_mut().for_each(Account::reconnect);
     let settled = settle::settle(accounts, &mut books).await;
     let mut checks = vec![
         Check::new("unknown outcomes settled", settled),

@@ -52,6 +52,11 @@ impl Account {
         })
     }
 
+    /// The same on a connection of its own: the service has closed the old one by now, where a run was long.
+    pub(super) fn reconnect(&mut self) {
+        self.client = self.client.another();
+    }
+
     /// An account whose orders are not looked through.
     #[must_use]
     pub fn with(client: PartnerClient, opening: Option<Wallets>) -> Self {
