@@ -251,7 +251,9 @@ impl Watchdog {
 /// An address that nobody listens on. Every process begins somewhere else.
 fn free_address() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let begin = u16::try_from(std::process::id() % u32::from(PORTS.end - PORTS.start)).unwrap();
+    // Tests that begin together have neighbouring process ids, and each needs several ports.
+    let apart = std::process::id().wrapping_mul(16);
+    let begin = u16::try_from(apart % u32::from(PORTS.end - PORTS.start)).unwrap();
     loop {
         let offset = NEXT.fetch_add(1, Ordering::Relaxed);
         let port = PORTS.start + (begin + offset) % (PORTS.end - PORTS.start);
