@@ -14,6 +14,7 @@ use sqlx::{Connection, PgConnection};
 use vouchsafe_load::audit::{audit, wallets};
 use vouchsafe_load::client::DEFAULT_TIMEOUT;
 use vouchsafe_load::drive::Signing;
+use vouchsafe_load::nodes::{Plan as NodesPlan, measure};
 use vouchsafe_load::partner::PartnerClient;
 use vouchsafe_load::play::{Options, play};
 use vouchsafe_load::run::{Length, Plan, run};
@@ -118,4 +119,34 @@ fn a_scenario_is_played_and_audited_on_every_side() {
     assert_eq!((&*database.fsync, &*database.synchronous_commit), ("on", "on"));
     assert!(report.scenario.as_ref().unwrap().pauses > Some(0), "{report}");
     stand.stop().unwrap();
+}
+
+#[test]
+fn two_nodes_share_a_database_and_every_figure_counts() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let plan = NodesPlan {
+        service: Path::new(env!("CARGO_BIN_EXE_vouchsafe")),
+        few: 2,
+        many: 16,
+        threads: 1,
+        warm_up_s: 0,
+        seconds: 1,
+        rounds: 1,
+        stock: 20_000,
+    };
+    let mut said = Vec::new();
+    let report = runtime
+        .block_on(measure(&plan, &mut |line| said.push(line.to_owned())))
+        .unwrap();
+    assert!(report.passed(), "{report}");
+    assert_eq!(said.len(), 3, "a line for each turn: {said:?}");
+    let [few, many, two] = &report.rows;
+    for (row, nodes, connections) in [(few, 1, 2), (many, 1, 16), (two, 2, 8)] {
+        assert_eq!((row.nodes, row.connections), (nodes, connections));
+        assert_eq!(row.rounds[0].len(), nodes, "a turn for each node");
+        assert!(row.rounds[0].iter().all(|turn| turn.orders > 0), "{report}");
+    }
 }

@@ -10,3 +10,4 @@ pub mod report;
 pub mod rounds;
 pub mod search;
 pub mod turn;
+pub(crate) mod upkeep;

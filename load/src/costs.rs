@@ -160,6 +160,14 @@ impl Costs {
         let his = parts.iter().filter(|part| part.who == who);
         Some(his.map(|part| part.cpu_us).sum())
     }
+
+    /// Time of the cores of the busiest tasks that somebody has, those of one name together; `None`: not measured.
+    #[must_use]
+    pub fn busiest_us(&self, who: Who) -> Option<f64> {
+        let parts = self.parts.as_ref()?;
+        let his = parts.iter().filter(|part| part.who == who);
+        his.map(|part| part.cpu_us).max_by(f64::total_cmp)
+    }
 }
 
 fn micros(time: Duration) -> f64 {

@@ -1,6 +1,6 @@
 //! The command line of the load generator: `load run` loads and audits a service, `load scenario` a service of its own,
-//! `load grown` one on a database that is filled before; `load check` checks a recorded history; `load floor`, `load search` and `load compare` measure what the service stands
-//! beside. Exit 0: the figures count; 1: the audit or the check failed; 2: it could not be run.
+//! `load grown` one on a database that is filled before; `load check` checks a recorded history; `load floor`, `load search` and `load compare` measure
+//! what the service stands beside; `load nodes` what two nodes give; `load growth` shows how the benches' costs grow. Exit 0: the figures count; 1: the audit or the check failed; 2: it could not be run.
 
 mod cli;
 
@@ -13,6 +13,8 @@ use clap::{Parser, Subcommand};
 use crate::cli::compare::CompareArgs;
 use crate::cli::floor::FloorArgs;
 use crate::cli::grown::GrownArgs;
+use crate::cli::growth::GrowthArgs;
+use crate::cli::nodes::NodesArgs;
 use crate::cli::run::RunArgs;
 use crate::cli::scenario::ScenarioArgs;
 use crate::cli::search::SearchArgs;
@@ -48,6 +50,10 @@ enum Command {
     Search(SearchArgs),
     /// Compares the service with a peer and a floor, in turns on one server.
     Compare(CompareArgs),
+    /// Measures one node and two on one database, beside what a model of one says of two.
+    Nodes(NodesArgs),
+    /// Tells what criterion's benches measured by size, as a table and as a drawing.
+    Growth(GrowthArgs),
 }
 
 fn main() -> ExitCode {
@@ -59,6 +65,8 @@ fn main() -> ExitCode {
         Command::Floor(args) => cli::floor::command(args),
         Command::Search(args) => cli::search::command(&args),
         Command::Compare(args) => cli::compare::command(args),
+        Command::Nodes(args) => cli::nodes::command(&args),
+        Command::Growth(args) => cli::growth::command(&args),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -4,6 +4,7 @@
 //! Rule: a stand leaves nothing behind, and sends a signal to nobody but what it started.
 
 pub mod furnish;
+mod neighbour;
 pub mod operator;
 pub mod postgres;
 mod program;
@@ -16,6 +17,7 @@ use tempfile::TempDir;
 use crate::origin::UrlError;
 use crate::watch::Subject;
 
+pub use self::neighbour::Neighbour;
 use self::operator::{Operator, OperatorError};
 use self::postgres::{Postgres, SERVICE};
 use self::program::Program;
@@ -94,7 +96,7 @@ impl Stand {
     /// [`StandError`], with the end of the service's log where it has one.
     pub async fn start(program: &Path) -> Result<Self, StandError> {
         let directory = directory()?;
-        let mut program = Program::start(program, directory.path())?;
+        let mut program = Program::start(program, directory.path(), Vec::new())?;
         program.wait_until_ready().await?;
         let token = program.operator_token()?;
         let mut operator = Operator::new(&program.admin_url(), &token)?;
@@ -106,6 +108,14 @@ impl Stand {
             operator,
             directory,
         })
+    }
+
+    /// Another node on the database of this one: it knows what was made here before it started.
+    ///
+    /// # Errors
+    /// As [`Stand::start`], and as [`Stand::postgres`].
+    pub async fn neighbour(&self) -> Result<Neighbour, StandError> {
+        Neighbour::start(self.program(), &self.data_dir(), &self.postgres()?.service()).await
     }
 
     /// The program beside this one, where a build puts both.
@@ -166,7 +176,7 @@ impl Stand {
     /// As [`Stand::postgres`].
     pub fn subject(&self) -> Result<Subject, StandError> {
         Ok(Subject {
-            pid: self.pid(),
+            pids: vec![self.pid()],
             server: Some(self.postgres()?.watched(SERVICE)),
             admin_url: Some(self.admin_url()),
         })

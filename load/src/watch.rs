@@ -3,6 +3,7 @@
 //!
 //! Rule: it asks for nothing in between but the memory, and what it uses itself is told under its own name.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -16,7 +17,7 @@ use tokio::runtime::Runtime;
 use crate::client::Client;
 use crate::costs::proc::{machine, resident_kib, threads};
 use crate::costs::server::{Reader, Server, used};
-use crate::costs::{Batches, Costs, Reading, Who};
+use crate::costs::{Batches, Costs, Reading, Task, Who};
 use crate::origin::Origin;
 use crate::progress::Progress;
 
@@ -33,8 +34,8 @@ const MEMORY_EVERY: Duration = Duration::from_secs(1);
 /// Who is watched.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// The process that serves.
-    pub pid: u32,
+    /// The processes that serve: one, or the nodes that share the load.
+    pub pids: Vec<u32>,
     /// The server of its database, if it has one.
     pub server: Option<Server>,
     /// Where it shows its own counters to operators, if it does.
@@ -171,7 +172,7 @@ fn watch(eyes: &mut Eyes, length: Duration, ended: &Receiver<()>) -> Watched {
     let (began, before) = (Instant::now(), eyes.read());
     let until = from + length.saturating_sub(EARLY);
     loop {
-        if let Ok(kib) = resident_kib(eyes.subject.pid) {
+        if let Ok(kib) = eyes.resident_kib() {
             watched.memory = Some(Memory::enter(watched.memory, kib));
         }
         let left = until.saturating_duration_since(Instant::now());
@@ -223,6 +224,20 @@ impl Eyes {
         })
     }
 
+    /// Memory of all that serve.
+    fn resident_kib(&self) -> std::io::Result<u64> {
+        self.subject.pids.iter().copied().map(resident_kib).sum()
+    }
+
+    /// The threads of all that serve.
+    fn theirs(&self) -> std::io::Result<BTreeMap<u32, Task>> {
+        let mut all = BTreeMap::new();
+        for pid in &self.subject.pids {
+            all.extend(threads(*pid, Who::Service)?);
+        }
+        Ok(all)
+    }
+
     /// All of it, in one order: what is between two looks is then as long for each of them.
     fn read(&mut self) -> Reading {
         let batches = self.metrics.as_mut().and_then(|client| {
@@ -238,8 +253,7 @@ impl Eyes {
             None => Default::default(),
         };
         let own = threads(std::process::id(), Who::Generator);
-        let theirs = threads(self.subject.pid, Who::Service);
-        let (tasks, ended) = match (own, theirs, used(&processes)) {
+        let (tasks, ended) = match (own, self.theirs(), used(&processes)) {
             (Ok(own), Ok(mut all), Ok((backends, ended))) => {
                 all.extend(own);
                 all.extend(backends);
@@ -292,7 +306,7 @@ mod tests {
     #[test]
     fn a_run_that_never_began_shows_nothing() {
         let subject = Subject {
-            pid: std::process::id(),
+            pids: vec![std::process::id()],
             server: None,
             admin_url: None,
         };
@@ -305,7 +319,7 @@ mod tests {
     #[test]
     fn what_is_acknowledged_meanwhile_is_what_it_cost() {
         let subject = Subject {
-            pid: std::process::id(),
+            pids: vec![std::process::id()],
             server: None,
             admin_url: None,
         };

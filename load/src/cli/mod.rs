@@ -4,6 +4,8 @@ pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod floor;
 pub(crate) mod grown;
+pub(crate) mod growth;
+pub(crate) mod nodes;
 pub(crate) mod run;
 pub(crate) mod scenario;
 pub(crate) mod search;

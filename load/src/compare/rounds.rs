@@ -10,6 +10,7 @@ use super::contender::{Column, CompareReport, Contender, columns_of, half_of_the
 use super::proof::Proof;
 use super::search::Variant;
 use super::turn::{Load, Target, Turn, turn};
+use super::upkeep;
 use crate::database::Database;
 use crate::floor::{FloorSearch, floor};
 use crate::machine::Machine;
@@ -19,6 +20,7 @@ use crate::peer::schema::make_database;
 use crate::signer::Credentials;
 use crate::stand::Stand;
 use crate::stand::furnish::{Furnishing, furnish, product_id};
+use crate::stand::postgres::SERVICE;
 use crate::watch::Subject;
 
 /// What the partner has to spend. USD.
@@ -87,6 +89,7 @@ struct Ground {
     stand: Stand,
     buyer: Credentials,
     product: String,
+    service_database: PgConnectOptions,
     peer_database: PgConnectOptions,
     floor_database: PgConnectOptions,
     plain_database: PgConnectOptions,
@@ -99,10 +102,12 @@ impl Ground {
         let buyers = furnish(stand.operator(), &furnishing).await?;
         let buyer = buyers.into_iter().next().context("the stand has no buyer")?;
         let server = stand.postgres()?.superuser();
+        upkeep::by_hand(&server).await?;
         Ok(Self {
             stand,
             buyer: buyer.credentials,
             product: product_id(0),
+            service_database: server.clone().database(SERVICE),
             peer_database: make_database(&server, "peer").await?,
             floor_database: make_database(&server, "floor").await?,
             plain_database: make_database(&server, "plain").await?,
@@ -135,6 +140,7 @@ impl Ground {
     ) -> anyhow::Result<Turn> {
         let (mode, database, proof) = match contender {
             Contender::Service => {
+                upkeep::before_a_turn(&self.service_database).await?;
                 let target = Target {
                     url: self.stand.base_url(),
                     credentials: self.buyer.clone(),
@@ -151,6 +157,7 @@ impl Ground {
             }
             Contender::Signature => (Mode::SignatureOnly, &self.floor_database, Proof::Answers),
         };
+        upkeep::before_a_turn(database).await?;
         let process = Process::start(&Start {
             program: comparison.peer,
             mode,
@@ -167,7 +174,7 @@ impl Ground {
             product: self.product.clone(),
             proof,
             subject: Subject {
-                pid: process.pid(),
+                pids: vec![process.pid()],
                 server: Some(
                     self.stand
                         .postgres()?

@@ -174,7 +174,7 @@ async fn measured(
         product: PRODUCT.to_owned(),
         proof: Proof::Wire,
         subject: Subject {
-            pid: process.pid(),
+            pids: vec![process.pid()],
             server: None,
             admin_url: None,
         },

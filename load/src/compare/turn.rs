@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use serde::Serialize;
 
 use super::proof::Proof;
@@ -15,7 +16,7 @@ use crate::machine::Machine;
 use crate::partner::PartnerClient;
 use crate::progress::Progress;
 use crate::report::{Figures, Setup};
-use crate::run::Length;
+use crate::run::{Length, Ran, RunError};
 use crate::scenario::Pace;
 use crate::signer::Credentials;
 use crate::traffic::Traffic;
@@ -24,6 +25,10 @@ use crate::workload::Workload;
 
 /// Orders that are read back and replayed after a turn, at most.
 const SAMPLES: usize = 100;
+/// When requests are signed.
+const SIGNING: Signing = Signing::OnTheFly;
+/// The same arrivals for everybody.
+const SEED: u64 = 1;
 /// The only outcome of an order in a turn that counts.
 const SOLD: &str = "201";
 
@@ -101,39 +106,76 @@ impl Turn {
 /// # Errors
 /// When it could not be loaded or audited at all.
 pub async fn turn(target: &Target, load: Load) -> anyhow::Result<Turn> {
-    let mut auditor = PartnerClient::new(&target.url, target.credentials.clone())?;
-    let opening = target.proof.open(&mut auditor).await?;
+    let mut turns = at_once(std::slice::from_ref(target), target.subject.clone(), load).await?;
+    turns.pop().context("one target has one turn")
+}
+
+/// Loads all of them at the same time, each with this load, and audits them. What an order cost is of all orders and of all
+/// that is watched, and stands in each turn. Blocks as [`turn`] does.
+///
+/// # Errors
+/// When one of them could not be loaded or audited at all.
+pub async fn at_once(targets: &[Target], subject: Subject, load: Load) -> anyhow::Result<Vec<Turn>> {
+    let mut auditors = Vec::with_capacity(targets.len());
+    let mut plans = Vec::with_capacity(targets.len());
+    for target in targets {
+        let mut auditor = PartnerClient::new(&target.url, target.credentials.clone())?;
+        let opening = target.proof.open(&mut auditor).await?;
+        auditors.push((target, auditor, opening));
+        plans.push(plan(target, load)?);
+    }
     let machine = Machine::before();
-    let plan = plan(target, load)?;
-    let setup = Setup {
+    let progress = Progress::default();
+    let watch = Watch::over(subject, &progress, Duration::from_secs(load.seconds))?;
+    let ran = driven(plans, &progress)?;
+    let watched = watch.end()?;
+    let machine = machine.after();
+    let mut turns = Vec::with_capacity(targets.len());
+    for ((target, mut auditor, opening), ran) in auditors.into_iter().zip(ran) {
+        let figures = Figures::of(setup(target, load), &ran);
+        let audit = target.proof.close(&mut auditor, opening, ran.tally.books).await?;
+        turns.push(Turn {
+            orders_per_s: figures.orders_per_s,
+            orders: figures.orders,
+            p50_us: figures.latency_us.p50,
+            p99_us: figures.latency_us.p99,
+            p99_9_us: figures.latency_us.p99_9,
+            outcomes: figures.outcomes,
+            costs: watched.costs.clone(),
+            audit,
+            machine,
+        });
+    }
+    Ok(turns)
+}
+
+/// Carries out all of the plans at the same time.
+fn driven(plans: Vec<Drive>, progress: &Progress) -> Result<Vec<Ran>, RunError> {
+    std::thread::scope(|scope| {
+        let begun: Vec<_> = plans
+            .into_iter()
+            .map(|plan| scope.spawn(|| drive(plan, progress)))
+            .collect();
+        let ended = begun.into_iter().map(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        ended.collect()
+    })
+}
+
+fn setup(target: &Target, load: Load) -> Setup {
+    Setup {
         url: target.url.clone(),
         order: format!("1 × {} at 25", target.product),
         pace: load.pace.to_string(),
-        signing: plan.signing.in_words(),
-        seed: plan.seed,
+        signing: SIGNING.in_words(),
+        seed: SEED,
         forms: Vec::new(),
         threads: load.threads,
         warm_up_s: load.warm_up_s,
-    };
-    let progress = Progress::default();
-    let length = Duration::from_secs(load.seconds);
-    let watch = Watch::over(target.subject.clone(), &progress, length)?;
-    let ran = drive(plan, &progress)?;
-    let watched = watch.end()?;
-    let machine = machine.after();
-    let figures = Figures::of(setup, &ran);
-    let audit = target.proof.close(&mut auditor, opening, ran.tally.books).await?;
-    Ok(Turn {
-        orders_per_s: figures.orders_per_s,
-        orders: figures.orders,
-        p50_us: figures.latency_us.p50,
-        p99_us: figures.latency_us.p99,
-        p99_9_us: figures.latency_us.p99_9,
-        outcomes: figures.outcomes,
-        costs: watched.costs,
-        audit,
-        machine,
-    })
+    }
 }
 
 fn plan(target: &Target, load: Load) -> anyhow::Result<Drive> {
@@ -142,9 +184,8 @@ fn plan(target: &Target, load: Load) -> anyhow::Result<Drive> {
         partners: vec![target.credentials.clone()],
         traffic: Traffic::one(Workload::one_sku(&target.product, "25", 1)?),
         pace: load.pace,
-        signing: Signing::OnTheFly,
-        // The same arrivals for everybody.
-        seed: 1,
+        signing: SIGNING,
+        seed: SEED,
         threads: load.threads,
         warm_up: Duration::from_secs(load.warm_up_s),
         length: Length::Time(Duration::from_secs(load.seconds)),

@@ -64,14 +64,20 @@ pub(super) struct Program {
     log: PathBuf,
     http: SocketAddr,
     admin: SocketAddr,
+    /// Settings beside those that every stand has.
+    settings: Vec<(&'static str, String)>,
     pid: u32,
     /// `None` once it has ended.
     running: Option<(Child, Watchdog)>,
 }
 
 impl Program {
-    /// Starts the process and does not wait for it.
-    pub(super) fn start(path: &Path, directory: &Path) -> Result<Self, StandError> {
+    /// Starts the process with these settings beside those of every stand, and does not wait for it.
+    pub(super) fn start(
+        path: &Path,
+        directory: &Path,
+        settings: Vec<(&'static str, String)>,
+    ) -> Result<Self, StandError> {
         let (http, admin) = free_addresses()?;
         let mut program = Self {
             path: path.to_owned(),
@@ -79,6 +85,7 @@ impl Program {
             log: directory.join("log"),
             http,
             admin,
+            settings,
             pid: 0,
             running: None,
         };
@@ -102,6 +109,7 @@ impl Program {
             .env("VOUCHSAFE_ENVIRONMENT", "sandbox")
             .env("VOUCHSAFE_HTTP_ADDR", self.http.to_string())
             .env("VOUCHSAFE_ADMIN_ADDR", self.admin.to_string())
+            .envs(self.settings.iter().cloned())
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(err)
