@@ -32,21 +32,25 @@ pub(crate) fn check_plain(headers: &HeaderMap) -> Result<(), ApiError> {
 /// # Errors
 /// `UNSUPPORTED_MEDIA_TYPE`.
 pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
-    match media_type(headers).as_deref() {
-        None | Some("application/json") => Ok(()),
-        Some(_) => Err(ApiError::new(
+    match essence(headers) {
+        Some(essence) if !essence.eq_ignore_ascii_case("application/json") => Err(ApiError::new(
             Code::UnsupportedMediaType,
             "send Content-Type: application/json",
         )),
+        _ => Ok(()),
     }
 }
 
 /// The media type without its parameters, in lower case; `None` where none is given.
 #[must_use]
 pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
+    essence(headers).map(str::to_ascii_lowercase)
+}
+
+/// The media type without its parameters, as it was sent.
+fn essence(headers: &HeaderMap) -> Option<&str> {
     let text = headers.get(CONTENT_TYPE)?.to_str().unwrap_or_default();
-    let essence = text.split(';').next().unwrap_or_default();
-    Some(essence.trim().to_ascii_lowercase())
+    text.split(';').next().map(str::trim)
 }
 
 /// Whether the head of a request says that no body follows.

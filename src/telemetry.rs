@@ -7,6 +7,7 @@
 mod collector;
 #[cfg(feature = "otlp")]
 mod export;
+mod fields;
 #[cfg(any(test, not(feature = "otlp")))]
 mod no_export;
 
@@ -21,6 +22,7 @@ use tracing_subscriber::{EnvFilter, Registry};
 
 pub use self::collector::{CollectorUrl, NoCollector};
 use self::export::Export;
+use self::fields::PlainFields;
 #[cfg(not(feature = "otlp"))]
 use self::no_export as export;
 use crate::secrets::expose;
@@ -81,8 +83,12 @@ fn lines(format: LogFormat) -> Tells {
     match format {
         LogFormat::Terminal => {
             let text = tracing_subscriber::fmt::layer().with_writer(stderr);
-            let text = text.with_ansi(stderr().is_terminal()).with_target(false);
-            text.boxed()
+            let text = text.with_target(false);
+            if stderr().is_terminal() {
+                text.with_ansi(true).boxed()
+            } else {
+                text.with_ansi(false).fmt_fields(PlainFields).boxed()
+            }
         }
         LogFormat::Json => {
             let json = json_subscriber::layer().with_writer(stderr);

@@ -13,6 +13,8 @@
 -- where none has any: `changes` of orders, vouchers that come back (`returns`), `payouts`, `shifts` of what wallets' money
 -- waits for, and the `deeds` of operators.
 --
+-- A column that has nothing but nulls comes empty: beyond its end an array is null.
+--
 -- Arrays are read by number. Unnested beside others they would be copied row by row, a third of an insert's time; and the
 -- planner takes each for a handful of rows: two of them joined are compared each row with each.
 --

@@ -17,6 +17,7 @@ use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{HttpMessage as _, HttpRequest};
 
+use super::header::header_value;
 use crate::access::limits::Class;
 use crate::access::window::{Exhausted, Reading};
 use crate::errors::{ApiError, Code};
@@ -52,11 +53,11 @@ pub(super) async fn announced(
     let mut response = next.call(request).await?;
     let noted = response.request().extensions().get::<Noted>().copied();
     if let Some(noted) = noted {
-        for (name, text) in [
+        for (name, value) in [
             (&RATELIMIT_POLICY, noted.policy()),
             (&RATELIMIT, noted.standing()),
         ] {
-            if let Ok(value) = HeaderValue::try_from(text) {
+            if let Some(value) = value {
                 response.headers_mut().insert(name.clone(), value);
             }
         }
@@ -65,25 +66,25 @@ pub(super) async fn announced(
 }
 
 impl Noted {
-    fn policy(&self) -> String {
+    fn policy(&self) -> Option<HeaderValue> {
         let limit = self.reading.limit;
-        format!(
+        header_value(format_args!(
             r#""{}";q={};w={}"#,
             self.class.as_str(),
             limit.quota,
             limit.window_s
-        )
+        ))
     }
 
-    fn standing(&self) -> String {
+    fn standing(&self) -> Option<HeaderValue> {
         let Reading {
             remaining, more_in, ..
         } = self.reading;
-        format!(
+        header_value(format_args!(
             r#""{}";r={remaining};t={}"#,
             self.class.as_str(),
             seconds(more_in)
-        )
+        ))
     }
 }
 
@@ -154,8 +155,8 @@ mod tests {
                 more_in: Duration::from_millis(41_200),
             },
         };
-        assert_eq!(noted.policy(), r#""orders";q=100;w=60"#);
-        assert_eq!(noted.standing(), r#""orders";r=87;t=42"#);
+        assert_eq!(noted.policy().unwrap(), r#""orders";q=100;w=60"#);
+        assert_eq!(noted.standing().unwrap(), r#""orders";r=87;t=42"#);
         let error = exhausted(Class::Orders, Exhausted(noted.reading));
         assert_eq!(
             (error.code, error.retry_after_s),

@@ -8,6 +8,7 @@ pub mod credentials;
 pub mod etag;
 pub mod events;
 mod gate;
+mod header;
 mod health;
 mod limits;
 pub mod list;
@@ -44,11 +45,11 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(resource("/openapi.json", "GET").route(web::get().to(openapi::get)))
         .service(
             web::scope("/api/v1")
-                // First, since routes are tried one after the other.
+                // What is asked most comes first, since routes and methods are tried one after the other.
                 .service(
                     resource("/orders", "GET, POST")
-                        .route(web::get().to(orders::list))
-                        .route(web::post().to(orders::place)),
+                        .route(web::post().to(orders::place))
+                        .route(web::get().to(orders::list)),
                 )
                 .service(resource("/categories", "GET").route(web::get().to(categories::list)))
                 .service(resource("/products", "GET").route(web::get().to(products::list)))

@@ -186,8 +186,13 @@ impl Known {
     }
 }
 
+/// About how long the JSON of an order's lines, or of its events, is. Bytes.
+const USUAL_JSON_BYTES: usize = 512;
+
 fn json(value: &impl serde::Serialize) -> Result<String, sqlx::Error> {
-    serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(error.into()))
+    let mut text = Vec::with_capacity(USUAL_JSON_BYTES);
+    let written = serde_json::to_writer(&mut text, value).map_err(|error| sqlx::Error::Encode(error.into()));
+    written.and_then(|()| String::from_utf8(text).map_err(|error| sqlx::Error::Encode(error.into())))
 }
 
 fn undecodable(reason: &str) -> sqlx::Error {

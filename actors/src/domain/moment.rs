@@ -21,8 +21,15 @@ pub fn text(at: OffsetDateTime) -> Result<String, time::error::Format> {
 /// # Errors
 /// Those of the serializer.
 pub fn serialize<S: Serializer>(at: &OffsetDateTime, serializer: S) -> Result<S::Ok, S::Error> {
-    let text = text(*at).map_err(serde::ser::Error::custom)?;
-    serializer.serialize_str(&text)
+    // On the stack: an order has five of them.
+    let mut buffer = [0; 64];
+    let mut rest = &mut buffer[..];
+    let length = at
+        .to_offset(UtcOffset::UTC)
+        .format_into(&mut rest, FORM)
+        .map_err(serde::ser::Error::custom)?;
+    let text = str::from_utf8(&buffer[..length]).map_err(serde::ser::Error::custom)?;
+    serializer.serialize_str(text)
 }
 
 /// Reads a moment: any RFC 3339.

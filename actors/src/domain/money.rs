@@ -227,7 +227,8 @@ impl fmt::Debug for Money {
 impl Serialize for Money {
     /// Writes the decimal as a raw JSON number, so that `25.00` keeps its zeros and no float is involved.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let number = RawValue::from_string(self.to_string()).map_err(serde::ser::Error::custom)?;
+        let text = self.to_string();
+        let number: &RawValue = serde_json::from_str(&text).map_err(serde::ser::Error::custom)?;
         number.serialize(serializer)
     }
 }

@@ -7,11 +7,11 @@ pub(super) mod message;
 #[cfg(any(test, feature = "testing"))]
 pub(super) mod probe;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorFutureExt as _, AsyncContext as _, Context, Handler, MessageResult, WrapFuture as _,
+    Actor, ActorFutureExt as _, Addr, AsyncContext as _, Context, Handler, MessageResult, WrapFuture as _,
 };
 use tracing::warn;
 
@@ -62,6 +62,8 @@ pub(super) struct InventoryActor {
     sku: Sku,
     store: Arc<dyn Store>,
     lineage: Lineage,
+    /// Its address in the holds that are open.
+    handed_out: Weak<Addr<Self>>,
     shelf: Shelf,
     line: WaitingLine<Need, Supply>,
     claim: Claim,
@@ -74,6 +76,7 @@ impl InventoryActor {
             sku,
             store,
             lineage,
+            handed_out: Weak::new(),
             shelf: Shelf::new(),
             line: WaitingLine::default(),
             claim: Claim::Never,
@@ -88,10 +91,7 @@ impl InventoryActor {
         }
         match self.shelf.hold(need.quantity, need.not_before, confirmed) {
             ShelfDecision::Held(vouchers) => {
-                let shelf = Found {
-                    addr: actix::AsyncContext::address(ctx),
-                    lineage: self.lineage.clone(),
-                };
+                let shelf = Found::own(&mut self.handed_out, &self.lineage, ctx);
                 Said::Now(Supply::Held(StockHold::new(shelf, self.sku.clone(), vouchers)))
             }
             ShelfDecision::Refill => Said::AfterClaim,

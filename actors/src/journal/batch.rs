@@ -4,6 +4,7 @@ use tracing::Span;
 
 use super::entry::{Entry, Open, Outcome};
 use super::record::{Record, Verdict};
+use crate::domain::ids::PartnerId;
 
 /// Most records of a batch. Beyond some 500 the time per record no longer falls (it is flat from 256), and latency grows.
 pub const MAX_BATCH_RECORDS: usize = 512;
@@ -32,6 +33,15 @@ impl Batch {
 
     pub(super) fn records(&self) -> &[Record] {
         &self.records
+    }
+
+    /// Whose events it wrote.
+    pub(super) fn told(&self, verdicts: &[Verdict]) -> impl Iterator<Item = PartnerId> {
+        let told =
+            self.records.iter().zip(verdicts).filter(|(record, verdict)| {
+                record.events.is_some() && matches!(verdict, Verdict::Committed(_))
+            });
+        told.map(|(record, _)| record.partner_id)
     }
 
     /// What is logged about the batch belongs to a request where the batch is the record of one.

@@ -50,7 +50,9 @@ struct Written {
 }
 
 impl Written {
-    fn settle(self) {
+    /// Says whose events are durable now, and each record's verdict.
+    fn settle(self, bell: &Bell) {
+        bell.ring(self.batch.told(&self.verdicts));
         self.batch.settle(self.number, self.verdicts);
     }
 }
@@ -147,7 +149,7 @@ impl Lane {
 
     fn settle(&mut self) {
         if let Some(written) = self.written.take() {
-            written.settle();
+            written.settle(&self.bell);
         }
     }
 
@@ -192,7 +194,6 @@ impl Lane {
             match self.attempt(batch.records()).instrument(batch.span()).await {
                 Attempt::Written(verdicts) => {
                     self.meter.written(&verdicts);
-                    self.ring(batch.records(), &verdicts);
                     self.written = Some(Written {
                         batch,
                         number: self.batch,
@@ -222,15 +223,6 @@ impl Lane {
                     return Ok(None);
                 }
                 Attempt::Superseded => return Err(Superseded),
-            }
-        }
-    }
-
-    /// Whose events are durable now.
-    fn ring(&self, records: &[Record], verdicts: &[Verdict]) {
-        for (record, verdict) in records.iter().zip(verdicts) {
-            if record.events.is_some() && matches!(verdict, Verdict::Committed(_)) {
-                self.bell.ring(record.partner_id);
             }
         }
     }
@@ -281,7 +273,7 @@ impl Lane {
         let mut commit = self.store.commit(self.batch, records);
         let at_once = poll_fn(|context| Poll::Ready(commit.as_mut().poll(context))).await;
         if let Some(before) = before {
-            before.settle();
+            before.settle(&self.bell);
         }
         match at_once {
             Poll::Ready(written) => written,

@@ -5,9 +5,9 @@
 //! across an await, and never two at once.
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher, Hash};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use actix::{Actor, Addr, Context};
+use actix::{Actor, Addr, AsyncContext as _, Context};
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use tokio::time::Instant;
@@ -36,8 +36,9 @@ pub struct Lineage {
 
 /// A live actor.
 pub struct Found<A: Actor> {
-    /// Where to send.
-    pub addr: Addr<A>,
+    /// Where to send. Shared: to make another address of an actor, and to drop it, costs four allocations, and an order
+    /// would make four of them.
+    pub addr: Arc<Addr<A>>,
     /// What its messages are counted by.
     pub lineage: Lineage,
 }
@@ -51,8 +52,23 @@ impl<A: Actor> std::fmt::Debug for Found<A> {
 impl<A: Actor> Clone for Found<A> {
     fn clone(&self) -> Self {
         Self {
-            addr: self.addr.clone(),
+            addr: Arc::clone(&self.addr),
             lineage: self.lineage.clone(),
+        }
+    }
+}
+
+impl<A: Actor<Context = Context<A>>> Found<A> {
+    /// What an actor hands out of itself; `handed_out` is the address that it handed out before.
+    pub fn own(handed_out: &mut Weak<Addr<A>>, lineage: &Lineage, ctx: &Context<A>) -> Self {
+        let addr = handed_out.upgrade().unwrap_or_else(|| {
+            let addr = Arc::new(ctx.address());
+            *handed_out = Arc::downgrade(&addr);
+            addr
+        });
+        Self {
+            addr,
+            lineage: lineage.clone(),
         }
     }
 }
@@ -231,7 +247,10 @@ where
         lineage.meter.asked(self.now_ms());
         let (make, owned_key, owned) = (Arc::clone(&self.make), key.clone(), lineage.clone());
         let addr = self.spawner.start(place, move |_| make(owned_key, owned));
-        Found { addr, lineage }
+        Found {
+            addr: Arc::new(addr),
+            lineage,
+        }
     }
 }
 

@@ -7,11 +7,11 @@ pub(super) mod message;
 pub(super) mod probe;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorFutureExt as _, AsyncContext as _, Context, Handler, MessageResult, WrapFuture as _,
+    Actor, ActorFutureExt as _, Addr, AsyncContext as _, Context, Handler, MessageResult, WrapFuture as _,
 };
 use tracing::warn;
 
@@ -41,6 +41,8 @@ pub(super) struct WalletActor {
     partner_id: PartnerId,
     store: Arc<dyn Store>,
     lineage: Lineage,
+    /// Its address in the holds that are open.
+    handed_out: Weak<Addr<Self>>,
     purses: HashMap<Currency, Purse>,
     line: WaitingLine<(Currency, Wish), Funds>,
     loaded: bool,
@@ -59,6 +61,7 @@ impl WalletActor {
             partner_id,
             store,
             lineage,
+            handed_out: Weak::new(),
             purses: HashMap::new(),
             line: WaitingLine::default(),
             loaded: false,
@@ -91,11 +94,8 @@ impl WalletActor {
         self.loaded && self.dispelled == self.doubts
     }
 
-    fn hold(&self, currency: Currency, amount: Amount, ctx: &mut Context<Self>) -> WalletHold {
-        let wallet = Found {
-            addr: actix::AsyncContext::address(ctx),
-            lineage: self.lineage.clone(),
-        };
+    fn hold(&mut self, currency: Currency, amount: Amount, ctx: &Context<Self>) -> WalletHold {
+        let wallet = Found::own(&mut self.handed_out, &self.lineage, ctx);
         WalletHold::new(wallet, currency, amount)
     }
 

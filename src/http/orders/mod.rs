@@ -19,6 +19,7 @@ use vouchsafe_actors::flows::{self, NotPlaced, PlaceOrder, Placed, Refusal, Unan
 use vouchsafe_actors::store::Store as _;
 
 use super::caller::{Caller, Orders, Signed, presented};
+use super::header::header_value;
 use super::prefer::Wait;
 use crate::access::idempotency::{Endpoint, IdempotencyKey, KeyError, fingerprint};
 use crate::certification::Seen;
@@ -150,6 +151,9 @@ pub fn idempotency_key(request: &HttpRequest) -> Result<IdempotencyKey, ApiError
     })
 }
 
+/// About how long the answer to an order of one voucher is, so that most are written where they stay. Bytes.
+const USUAL_ANSWER_BYTES: usize = 768;
+
 /// How the engine's answers read on the wire.
 struct JsonWording;
 
@@ -160,8 +164,9 @@ impl Wording for JsonWording {
         } else {
             202
         };
-        match OrderBody::of(order).and_then(|body| serde_json::to_vec(&body)) {
-            Ok(body) => Answer {
+        let mut body = Vec::with_capacity(USUAL_ANSWER_BYTES);
+        match OrderBody::of(order).and_then(|order| serde_json::to_writer(&mut body, &order)) {
+            Ok(()) => Answer {
                 status,
                 body: body.into(),
             },
@@ -204,8 +209,9 @@ fn answered(answer: Answer, replayed: bool) -> HttpResponse {
     let status = actix_web::http::StatusCode::from_u16(answer.status).unwrap_or_default();
     let mut response = HttpResponse::build(status);
     response.insert_header((CONTENT_TYPE, "application/json"));
-    if let Some(order_id) = status.is_success().then(|| order_id_of(&answer.body)).flatten() {
-        response.insert_header((LOCATION, format!("/api/v1/orders/{order_id}")));
+    let order_id = status.is_success().then(|| order_id_of(&answer.body)).flatten();
+    if let Some(location) = order_id.and_then(|id| header_value(format_args!("/api/v1/orders/{id}"))) {
+        response.insert_header((LOCATION, location));
     }
     if replayed {
         response.insert_header(("Idempotent-Replayed", "true"));

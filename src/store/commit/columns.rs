@@ -126,6 +126,8 @@ impl<'a> Columns<'a> {
             }
             rest.push(number, record);
         }
+        movements.leave_out_nulls();
+        orders.leave_out_nulls();
         let (partner, currency) = wallets.into_iter().unzip();
         Ok(Self {
             records: Records::of(records),
@@ -158,6 +160,14 @@ fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
     all.sort_unstable();
     all.dedup();
     all
+}
+
+/// A column that has nothing comes without rows: beyond the end of an array the database reads null, and each null that it is
+/// sent costs it as much as a value.
+fn leave_out_nulls<T>(column: &mut Vec<Option<T>>) {
+    if column.iter().all(Option::is_none) {
+        column.clear();
+    }
 }
 
 /// Where it stands, from 1 as the database counts. What is not there is at 0, where the database finds nothing either.
@@ -199,6 +209,14 @@ impl<'a> Movements<'a> {
         self.operator.push(by.map(|by| by.operator.as_str()));
         self.trace.push(by.and_then(|by| by.trace_id.as_deref()));
     }
+
+    fn leave_out_nulls(&mut self) {
+        leave_out_nulls(&mut self.order);
+        leave_out_nulls(&mut self.payout);
+        leave_out_nulls(&mut self.reference);
+        leave_out_nulls(&mut self.operator);
+        leave_out_nulls(&mut self.trace);
+    }
 }
 
 impl<'a> Orders<'a> {
@@ -221,6 +239,14 @@ impl<'a> Orders<'a> {
         self.timeline.push(timeline.transpose()?);
         self.created.push(order.created_at);
         Ok(())
+    }
+
+    fn leave_out_nulls(&mut self) {
+        leave_out_nulls(&mut self.source);
+        leave_out_nulls(&mut self.pending_reason);
+        leave_out_nulls(&mut self.reference);
+        leave_out_nulls(&mut self.metadata);
+        leave_out_nulls(&mut self.timeline);
     }
 }
 
