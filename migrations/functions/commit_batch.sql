@@ -20,6 +20,9 @@
 --
 -- Keys and vouchers are inserted as if nobody had them. Where somebody has, that is undone, and it is found out who.
 --
+-- Plans must stay index probes, whatever the tables' sizes were when they were first made: the lane's connection says so
+-- when it is opened. Said here, it would be said anew with each batch.
+--
 -- Verdicts: 0 committed, 1 key known, 2 the balance is short, 3 the stock is gone, 4 it has moved on. They come back as one
 -- row, an element a record; what is known under keys is null unless some key is.
 CREATE OR REPLACE FUNCTION commit_batch(
@@ -84,12 +87,6 @@ CREATE OR REPLACE FUNCTION commit_batch(
     known_statuses smallint[],
     known_bodies bytea[]
 ) LANGUAGE plpgsql
--- Plans must stay index probes, whatever the tables' sizes were when they were first made.
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-SET jit = off
 AS $$
 DECLARE
     v_count    integer := cardinality(r_key);
@@ -105,6 +102,7 @@ DECLARE
     v_newest   bigint[] := v_told; -- the number of each feed's last event
     v_before   bigint[] := array_fill(0::bigint, ARRAY[cardinality(e_record)]); -- of its feed, in this batch
     v_claimed  uuid[];
+    v_taken    bigint; -- vouchers, where nobody else had any
     v_record   integer;
     v_wallet   integer;
     v_feed     integer;
@@ -234,29 +232,21 @@ BEGIN
             ON true
            AND c.node = p_node /* guard: chunk-node */
            AND c.incarnation = p_incarnation /* guard: chunk-incarnation */;
-        FOR v_record IN
-            SELECT DISTINCT a_record[a.n]
-              FROM generate_series(1, cardinality(a_record)) AS a (n)
-             WHERE v_verdict[a_record[a.n]] = 0
-               AND (
-                    v_first[a_chunk[a.n]] IS NULL
-                    OR a_stock[a.n] NOT BETWEEN v_first[a_chunk[a.n]] AND v_last[a_chunk[a.n]] /* guard: chunk-range */
-                   )
-        LOOP
-            v_verdict[v_record] := 3;
-        END LOOP;
 
-        -- Vouchers. The primary key decides.
+        -- Vouchers. The primary key decides, and what lies in none of our chunks is not written.
         BEGIN
             INSERT INTO allocations (stock_id, voucher_id, partner_id, order_id, line)
             SELECT a_stock[a.n], a_voucher[a.n], r_partner[a_record[a.n]], a_order[a.n], a_line[a.n]
               FROM generate_series(1, cardinality(a_record)) AS a (n)
-             WHERE v_verdict[a_record[a.n]] = 0;
+             WHERE v_verdict[a_record[a.n]] = 0
+               AND a_stock[a.n] BETWEEN v_first[a_chunk[a.n]] AND v_last[a_chunk[a.n]] /* guard: chunk-range */;
+            GET DIAGNOSTICS v_taken = ROW_COUNT;
         EXCEPTION WHEN unique_violation THEN
             INSERT INTO allocations (stock_id, voucher_id, partner_id, order_id, line)
             SELECT a_stock[a.n], a_voucher[a.n], r_partner[a_record[a.n]], a_order[a.n], a_line[a.n]
               FROM generate_series(1, cardinality(a_record)) AS a (n)
              WHERE v_verdict[a_record[a.n]] = 0
+               AND a_stock[a.n] BETWEEN v_first[a_chunk[a.n]] AND v_last[a_chunk[a.n]] /* guard: chunk-range */
             ON CONFLICT (stock_id) DO NOTHING;
             FOR v_record IN
                 SELECT DISTINCT a.record
@@ -268,6 +258,18 @@ BEGIN
                 v_verdict[v_record] := 3; /* guard: voucher */
             END LOOP;
         END;
+        IF v_taken IS DISTINCT FROM cardinality(a_record) THEN
+            FOR v_record IN
+                SELECT DISTINCT a_record[a.n]
+                  FROM generate_series(1, cardinality(a_record)) AS a (n)
+                 WHERE v_verdict[a_record[a.n]] = 0
+                   AND (
+                        a_stock[a.n] BETWEEN v_first[a_chunk[a.n]] AND v_last[a_chunk[a.n]] /* guard: chunk-range */
+                       ) IS NOT TRUE
+            LOOP
+                v_verdict[v_record] := 3;
+            END LOOP;
+        END IF;
     END IF;
 
     -- Money. Each debit must find enough after those before it that stand; the wallets are locked since they were read.
@@ -464,16 +466,17 @@ BEGIN
       FROM generate_series(1, cardinality(e_record)) AS e (n)
      WHERE v_verdict[e_record[e.n]] = 0;
 
+    verdicts := v_verdict;
+    wallet_sequences := v_sequence;
+    wallet_balances := v_balance;
     IF 1 = ANY (v_verdict) THEN
-        RETURN QUERY
-        SELECT v_verdict, v_sequence, v_balance,
-               array_agg(k.fingerprint ORDER BY r.n), array_agg(k.status ORDER BY r.n), array_agg(k.body ORDER BY r.n)
+        SELECT array_agg(k.fingerprint ORDER BY r.n), array_agg(k.status ORDER BY r.n), array_agg(k.body ORDER BY r.n)
+          INTO known_fingerprints, known_statuses, known_bodies
           FROM generate_series(1, v_count) AS r (n)
           LEFT JOIN LATERAL (
                 SELECT * FROM idempotency_keys AS k WHERE v_verdict[r.n] = 1 AND k.key = r_key[r.n] OFFSET 0
                ) AS k ON true;
-    ELSE
-        RETURN QUERY SELECT v_verdict, v_sequence, v_balance, NULL::bytea[], NULL::smallint[], NULL::bytea[];
     END IF;
+    RETURN NEXT;
 END
 $$;

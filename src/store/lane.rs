@@ -23,6 +23,16 @@ use super::nodes::NodeIdentity;
 /// outcome settled by the fence: longer than every server-side timeout, so that only a connection that is dead gets here.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(20);
 
+/// How the statements of `commit_batch` are planned: as index probes, whatever the tables' sizes were when that was done. No
+/// plan of a lane is made anew, and none is compiled.
+const PLANS: [(&str, &str); 5] = [
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("jit", "off"),
+];
+
 /// Under which name and generation a lane writes.
 #[derive(Debug, Clone)]
 pub(super) struct Fence {
@@ -47,7 +57,9 @@ impl PgLane {
         lane: i16,
     ) -> Result<Self, RecoverError> {
         // So that operators see whose the server's work is.
-        let options = options.application_name(&format!("vouchsafe lane {lane}"));
+        let options = options
+            .application_name(&format!("vouchsafe lane {lane}"))
+            .options(PLANS);
         let mut connection = connect(&options).await?;
         let opened = sqlx::query_scalar(
             "INSERT INTO lanes AS l (node, lane, generation, batch)

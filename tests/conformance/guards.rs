@@ -43,8 +43,8 @@ const MARKED: &[(&str, &str, &str)] = &[
     ("wallet-lock", "FOR UPDATE", ""),
     (
         "chunk-range",
-        "OR a_stock[a.n] NOT BETWEEN v_first[a_chunk[a.n]] AND v_last[a_chunk[a.n]]",
-        "",
+        "a_stock[a.n] BETWEEN v_first[a_chunk[a.n]] AND v_last[a_chunk[a.n]]",
+        "v_first[a_chunk[a.n]] IS NOT NULL",
     ),
     ("give-back-own", "AND x.voucher_id = a.voucher_id", ""),
     ("give-back-vouchers", "v_verdict[a.record] IN (2, 3)", "false"),

@@ -28,7 +28,6 @@ pub(super) struct Columns<'a> {
 }
 
 /// The columns of the records themselves.
-#[derive(Default)]
 pub(super) struct Records<'a> {
     pub(super) partner: Vec<Uuid>,
     pub(super) key: Vec<Uuid>,
@@ -47,7 +46,6 @@ pub(super) struct Wallets<'a> {
 }
 
 /// The columns of money that moves.
-#[derive(Default)]
 pub(super) struct Movements<'a> {
     pub(super) record: Vec<i32>,
     pub(super) wallet: Vec<i32>,
@@ -62,7 +60,6 @@ pub(super) struct Movements<'a> {
 }
 
 /// The columns of orders.
-#[derive(Default)]
 pub(super) struct Orders<'a> {
     pub(super) record: Vec<i32>,
     pub(super) order: Vec<Uuid>,
@@ -81,7 +78,6 @@ pub(super) struct Orders<'a> {
 }
 
 /// The columns of allocations, in the order of their vouchers.
-#[derive(Default)]
 pub(super) struct Allocations {
     pub(super) record: Vec<i32>,
     pub(super) chunk: Vec<i32>,
@@ -92,7 +88,6 @@ pub(super) struct Allocations {
 }
 
 /// The columns of events.
-#[derive(Default)]
 pub(super) struct Events {
     pub(super) record: Vec<i32>,
     pub(super) feed: Vec<i32>,
@@ -110,8 +105,9 @@ impl<'a> Columns<'a> {
         let wallets = sorted(records.iter().flat_map(wallets_of));
         let feeds = sorted(records.iter().filter_map(feed_of));
         let (chunks, allocations) = Allocations::of(records);
-        let (mut movements, mut orders) = (Movements::default(), Orders::default());
-        let (mut events, mut rest) = (Events::default(), Rest::default());
+        let rows = records.len();
+        let (mut movements, mut orders) = (Movements::with_room_for(rows), Orders::with_room_for(rows));
+        let (mut events, mut rest) = (Events::with_room_for(rows), Rest::default());
         for (record, number) in records.iter().zip(1..) {
             if let Some(movement) = &record.movement {
                 let wallet = (record.partner_id.as_uuid(), movement.currency.as_str());
@@ -177,8 +173,20 @@ fn place<T: Ord>(sorted: &[T], one: &T) -> i32 {
 }
 
 impl<'a> Records<'a> {
+    fn with_room_for(rows: usize) -> Self {
+        Self {
+            partner: Vec::with_capacity(rows),
+            key: Vec::with_capacity(rows),
+            by_key: Vec::with_capacity(rows),
+            fingerprint: Vec::with_capacity(rows),
+            status: Vec::with_capacity(rows),
+            body: Vec::with_capacity(rows),
+            forever: Vec::with_capacity(rows),
+        }
+    }
+
     fn of(records: &'a [Record]) -> Self {
-        let mut columns = Self::default();
+        let mut columns = Self::with_room_for(records.len());
         for record in records {
             let claim = &record.claim;
             columns.partner.push(record.partner_id.as_uuid());
@@ -196,6 +204,21 @@ impl<'a> Records<'a> {
 }
 
 impl<'a> Movements<'a> {
+    fn with_room_for(rows: usize) -> Self {
+        Self {
+            record: Vec::with_capacity(rows),
+            wallet: Vec::with_capacity(rows),
+            transaction: Vec::with_capacity(rows),
+            kind: Vec::with_capacity(rows),
+            amount: Vec::with_capacity(rows),
+            order: Vec::with_capacity(rows),
+            payout: Vec::with_capacity(rows),
+            reference: Vec::with_capacity(rows),
+            operator: Vec::with_capacity(rows),
+            trace: Vec::with_capacity(rows),
+        }
+    }
+
     fn push(&mut self, record: i32, wallet: i32, movement: &'a Movement) {
         self.record.push(record);
         self.wallet.push(wallet);
@@ -220,6 +243,25 @@ impl<'a> Movements<'a> {
 }
 
 impl<'a> Orders<'a> {
+    fn with_room_for(rows: usize) -> Self {
+        Self {
+            record: Vec::with_capacity(rows),
+            order: Vec::with_capacity(rows),
+            status: Vec::with_capacity(rows),
+            currency: Vec::with_capacity(rows),
+            total: Vec::with_capacity(rows),
+            source: Vec::with_capacity(rows),
+            pending_reason: Vec::with_capacity(rows),
+            closed: Vec::with_capacity(rows),
+            sequence: Vec::with_capacity(rows),
+            reference: Vec::with_capacity(rows),
+            metadata: Vec::with_capacity(rows),
+            lines: Vec::with_capacity(rows),
+            timeline: Vec::with_capacity(rows),
+            created: Vec::with_capacity(rows),
+        }
+    }
+
     fn push(&mut self, record: i32, order: &'a Order, sequence: u32) -> Result<(), sqlx::Error> {
         self.record.push(record);
         self.order.push(order.order_id.as_uuid());
@@ -251,6 +293,17 @@ impl<'a> Orders<'a> {
 }
 
 impl Allocations {
+    fn with_room_for(rows: usize) -> Self {
+        Self {
+            record: Vec::with_capacity(rows),
+            chunk: Vec::with_capacity(rows),
+            stock: Vec::with_capacity(rows),
+            voucher: Vec::with_capacity(rows),
+            order: Vec::with_capacity(rows),
+            line: Vec::with_capacity(rows),
+        }
+    }
+
     /// With the chunks that the vouchers lie in.
     fn of(records: &[Record]) -> (Vec<i64>, Self) {
         let issued = records.iter().zip(1..).flat_map(|(record, number)| {
@@ -264,7 +317,7 @@ impl Allocations {
                 .iter()
                 .map(|(_, _, allocation)| allocation.voucher.chunk_id.0),
         );
-        let mut columns = Self::default();
+        let mut columns = Self::with_room_for(issued.len());
         for (record, order_id, allocation) in issued {
             columns.record.push(record);
             columns.chunk.push(place(&chunks, &allocation.voucher.chunk_id.0));
@@ -278,6 +331,17 @@ impl Allocations {
 }
 
 impl Events {
+    fn with_room_for(rows: usize) -> Self {
+        Self {
+            record: Vec::with_capacity(rows),
+            feed: Vec::with_capacity(rows),
+            order: Vec::with_capacity(rows),
+            count: Vec::with_capacity(rows),
+            sequence: Vec::with_capacity(rows),
+            body: Vec::with_capacity(rows),
+        }
+    }
+
     fn push(&mut self, record: i32, feed: i32, bundle: &EventBundle) -> Result<(), sqlx::Error> {
         self.record.push(record);
         self.feed.push(feed);
