@@ -125,11 +125,22 @@ BEGIN
                CASE WHEN r_forever[r.n] /* guard: key-forever */ THEN 'infinity' ELSE v_now + interval '24 hours' END
           FROM unnest(r_by_key) AS r (n);
     EXCEPTION WHEN unique_violation THEN
+        -- Those that are known are found by reading: an insert that meets a row locks it, which writes to its page and to the
+        -- log. What comes meanwhile, or is over, is for the insert to say.
+        FOR v_record IN
+            SELECT r.n
+              FROM unnest(r_by_key) AS r (n)
+              JOIN idempotency_keys AS k ON k.key = r_key[r.n]
+             WHERE NOT k.expires_at <= v_now /* guard: key, key-expiry */
+        LOOP
+            v_verdict[v_record] := 1;
+        END LOOP;
         WITH claimed AS (
             INSERT INTO idempotency_keys AS k (key, fingerprint, status, body, expires_at)
             SELECT r_key[r.n], r_fingerprint[r.n], r_status[r.n], r_body[r.n],
                    CASE WHEN r_forever[r.n] /* guard: key-forever */ THEN 'infinity' ELSE v_now + interval '24 hours' END
               FROM unnest(r_by_key) AS r (n)
+             WHERE v_verdict[r.n] = 0
             ON CONFLICT (key) DO UPDATE
                SET fingerprint = EXCLUDED.fingerprint,
                    status = EXCLUDED.status,
@@ -140,7 +151,9 @@ BEGIN
         )
         SELECT array_agg(c.key) INTO v_claimed FROM claimed AS c;
         FOR v_record IN
-            SELECT r.n FROM unnest(r_by_key) AS r (n) WHERE (r_key[r.n] = ANY (v_claimed)) IS NOT TRUE
+            SELECT r.n
+              FROM unnest(r_by_key) AS r (n)
+             WHERE v_verdict[r.n] = 0 AND (r_key[r.n] = ANY (v_claimed)) IS NOT TRUE
         LOOP
             v_verdict[v_record] := 1;
         END LOOP;
