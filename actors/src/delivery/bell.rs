@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_rings_once_for_a_commit_and_not_for_what_it_has_told() {
+    async fn what_was_told_is_not_told_again() {
         let bell = Bell::default();
         let partners = [PartnerId::generate(), PartnerId::generate()];
         bell.ring(partners);

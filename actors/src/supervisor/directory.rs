@@ -36,8 +36,7 @@ pub struct Lineage {
 
 /// A live actor.
 pub struct Found<A: Actor> {
-    /// Where to send. Shared: to make another address of an actor, and to drop it, costs four allocations, and an order
-    /// would make four of them.
+    /// Where to send. Shared: another address of an actor takes two allocations, and an order would make four.
     pub addr: Arc<Addr<A>>,
     /// What its messages are counted by.
     pub lineage: Lineage,
