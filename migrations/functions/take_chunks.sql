@@ -1,18 +1,21 @@
--- Takes chunks of a SKU for a start of a node: those that nobody owns, that the node owned before, or whose owner's lease
+-- Takes chunks of SKUs for a start of a node: those that nobody owns, that the node owned before, or whose owner's lease
 -- has run out. What expires first is taken first. Chunks that somebody stands on are passed over.
+--
+-- Each request is an element of the arrays, and `request` says by its number (from 1) whom a chunk was taken for. What is
+-- loaded is so for all of them: they ask for different SKUs.
 --
 -- What is free in them is read by a statement after this one: only that sees what an owner before us committed until its
 -- chunk was taken.
 CREATE OR REPLACE FUNCTION take_chunks(
     p_node text,
     p_incarnation bigint,
-    p_product text,
-    p_denomination bigint,
-    p_valid_on date,
-    p_loaded bigint[],
-    p_limit bigint
+    p_products text[],
+    p_denominations bigint[],
+    p_valid_on date[],
+    p_limits bigint[],
+    p_loaded bigint[]
 )
-RETURNS TABLE (chunk_id bigint, first_stock_id bigint, last_stock_id bigint)
+RETURNS TABLE (request integer, chunk_id bigint, first_stock_id bigint, last_stock_id bigint)
 LANGUAGE plpgsql ROWS 16 COST 1000
 -- Chunks are read in the order of their index and no further than the limit, whatever the sizes were when this was planned.
 SET plan_cache_mode = force_generic_plan
@@ -23,28 +26,40 @@ SET enable_hashjoin = off
 SET enable_mergejoin = off
 SET jit = off
 AS $$
+DECLARE
+    v_product text;
+    v_denomination bigint;
+    v_valid_on date;
+    v_limit bigint;
 BEGIN
-    FOR chunk_id, first_stock_id, last_stock_id IN
-        SELECT c.chunk_id, c.first_stock_id, c.last_stock_id
-          FROM chunks AS c
-          LEFT JOIN nodes AS n ON n.node = c.node
-         WHERE c.product_id = p_product
-           AND c.denomination = p_denomination
-           AND NOT c.emptied
-           AND c.purchase_id IS NULL
-           AND (c.last_expiry IS NULL OR c.last_expiry >= p_valid_on)
-           AND NOT c.chunk_id = ANY (p_loaded)
-           AND (c.node IS NULL OR c.node = p_node OR n.lease_until < clock_timestamp())
-           AND EXISTS (SELECT FROM nodes AS me WHERE me.node = p_node AND me.incarnation = p_incarnation)
-         ORDER BY c.first_expiry NULLS LAST, c.chunk_id
-         LIMIT p_limit
-           FOR NO KEY UPDATE OF c SKIP LOCKED
-    LOOP
-        -- One by one: a join of those that are locked with the table can be planned as a walk through the table.
-        UPDATE chunks AS c
-           SET node = p_node, incarnation = p_incarnation
-         WHERE c.chunk_id = take_chunks.chunk_id;
-        RETURN NEXT;
+    FOR place IN 1 .. cardinality(p_products) LOOP
+        request := place;
+        v_product := p_products[place];
+        v_denomination := p_denominations[place];
+        v_valid_on := p_valid_on[place];
+        v_limit := p_limits[place];
+        FOR chunk_id, first_stock_id, last_stock_id IN
+            SELECT c.chunk_id, c.first_stock_id, c.last_stock_id
+              FROM chunks AS c
+              LEFT JOIN nodes AS n ON n.node = c.node
+             WHERE c.product_id = v_product
+               AND c.denomination = v_denomination
+               AND NOT c.emptied
+               AND c.purchase_id IS NULL
+               AND (c.last_expiry IS NULL OR c.last_expiry >= v_valid_on)
+               AND NOT c.chunk_id = ANY (p_loaded)
+               AND (c.node IS NULL OR c.node = p_node OR n.lease_until < clock_timestamp())
+               AND EXISTS (SELECT FROM nodes AS me WHERE me.node = p_node AND me.incarnation = p_incarnation)
+             ORDER BY c.first_expiry NULLS LAST, c.chunk_id
+             LIMIT v_limit
+               FOR NO KEY UPDATE OF c SKIP LOCKED
+        LOOP
+            -- One by one: a join of those that are locked with the table can be planned as a walk through the table.
+            UPDATE chunks AS c
+               SET node = p_node, incarnation = p_incarnation
+             WHERE c.chunk_id = take_chunks.chunk_id;
+            RETURN NEXT;
+        END LOOP;
     END LOOP;
 END
 $$;

@@ -8,6 +8,7 @@ mod audit;
 mod availability;
 mod categories;
 mod certification;
+mod claims;
 mod codes;
 mod commit;
 mod connections;

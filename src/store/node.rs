@@ -16,6 +16,7 @@ use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_actors::domain::voucher::Shelved;
 use vouchsafe_actors::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 
+use super::claims::Claims;
 use super::connections::silent;
 use super::error::unavailable;
 use super::lane::PgLane;
@@ -36,6 +37,7 @@ const LANE_PAUSE: Duration = Duration::from_millis(200);
 pub struct PgNode {
     store: PgStore,
     identity: NodeIdentity,
+    claims: Claims,
 }
 
 impl PgNode {
@@ -46,7 +48,12 @@ impl PgNode {
     pub async fn start(store: PgStore, name: String) -> Result<Self, sqlx::Error> {
         let identity = store.run(|pool| async move { nodes::start(&pool, name).await });
         let identity = identity.await?;
-        Ok(Self { store, identity })
+        let claims = Claims::of(&store, &identity);
+        Ok(Self {
+            store,
+            identity,
+            claims,
+        })
     }
 
     /// Who this process is.
@@ -106,14 +113,7 @@ impl Store for PgNode {
     }
 
     fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
-        let node = self.identity.clone();
-        Box::pin(async move {
-            let claimed = self
-                .store
-                .run(move |pool| async move { inventory::claim(&pool, &node, request).await })
-                .await;
-            claimed.map_err(|error| unavailable(&error))
-        })
+        Box::pin(self.claims.claim(request))
     }
 
     fn load_wallets(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use vouchsafe::store::PgNode;
 use vouchsafe_actors::domain::product::Sku;
-use vouchsafe_actors::domain::stock::{ClaimedStock, Elsewhere, StockRequest};
+use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, Elsewhere, StockRequest};
 use vouchsafe_actors::journal::{Record, Stale, Verdict};
 use vouchsafe_actors::store::{LaneStore, Store};
 use vouchsafe_actors::testing::build;
@@ -29,6 +29,53 @@ async fn claim(node: &Arc<PgNode>) -> ClaimedStock {
 async fn commit(lane: &mut Box<dyn LaneStore>, batch: i64, record: &Record) -> Verdict {
     let mut verdicts = lane.commit(batch, std::slice::from_ref(record)).await.unwrap();
     verdicts.remove(0)
+}
+
+/// Claims that come at once go together: each brings the stock of its own SKU, and no more than that.
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_that_come_at_once_bring_each_its_own() {
+    const SKUS: i64 = 100;
+    let subject = PgSubject::new().await;
+    let node = subject.start("one").await;
+    let sku = |face| build::sku("gift", face);
+    // One SKU has nothing, one a chunk, one two of them, of which the one that expires first is enough.
+    let mut stock = Vec::new();
+    for face in 1..=SKUS {
+        let mut chunks = Vec::new();
+        for chunk in 0..face % 3 {
+            chunks.push(subject.add_chunk(&sku(face), &[build::day(20 - chunk); 2]).await);
+        }
+        stock.push(chunks);
+    }
+    let claims = (1..=SKUS).map(|face| {
+        let node = Arc::clone(&node);
+        tokio::spawn(async move {
+            let request = StockRequest {
+                sku: sku(face),
+                loaded: Vec::new(),
+                enough: 2,
+                not_before: build::day(0),
+            };
+            node.claim_stock(request).await.unwrap()
+        })
+    });
+    for (claim, chunks) in claims.collect::<Vec<_>>().into_iter().zip(&stock) {
+        let claimed = claim.await.unwrap();
+        let expected = ClaimedStock {
+            chunks: chunks
+                .last()
+                .into_iter()
+                .map(|chunk| ClaimedChunk {
+                    chunk_id: chunk[0].chunk_id,
+                    vouchers: chunk.iter().map(|one| (one.stock_id, one.expiry)).collect(),
+                })
+                .collect(),
+            next: (chunks.len() > 1).then(|| build::day(20)),
+            elsewhere: Elsewhere::Nowhere,
+        };
+        assert_eq!(claimed, expected);
+    }
+    subject.remove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
