@@ -8,17 +8,19 @@
 --
 -- Arrays come in groups, an element a row: r_ the records themselves; m_ money that moves, o_ orders, a_ allocations and e_
 -- events, each with the number (from 1) of the record it belongs to. What rows of several records have in common and is locked
--- in order comes once, sorted: w_ wallets, c_ chunks, f_ feeds; the rows name it by number. r_by_key are the records in the
--- order of their keys; allocations come in the order of their vouchers. What few records have comes as JSON, in p_rest, null
--- where none has any: `changes` of orders, vouchers that come back (`returns`), `payouts`, `shifts` of what wallets' money
--- waits for, and the `deeds` of operators.
+-- in order comes once, sorted: w_ wallets, c_ chunks, f_ feeds; the rows name it by number. w_amount and w_entries are what
+-- moves in each wallet and how often, where all of it are debits; else they are empty. r_by_key are the records in the order
+-- of their keys; allocations come in the order of their vouchers. What few records have comes as JSON, in p_rest, null where
+-- none has any: `changes` of orders, vouchers that come back (`returns`), `payouts`, `shifts` of what wallets' money waits
+-- for, and the `deeds` of operators.
 --
 -- A column that has nothing but nulls comes empty: beyond its end an array is null.
 --
 -- Arrays are read by number. Unnested beside others they would be copied row by row, a third of an insert's time; and the
 -- planner takes each for a handful of rows: two of them joined are compared each row with each.
 --
--- Keys and vouchers are inserted as if nobody had them. Where somebody has, that is undone, and it is found out who.
+-- Keys and vouchers are inserted as if nobody had them, and debits are taken as if every wallet had enough. Where that is
+-- not so, it is undone, and found out where.
 --
 -- Plans must stay index probes, whatever the tables' sizes were when they were first made: the lane's connection says so
 -- when it is opened. Said here, it would be said anew with each batch.
@@ -40,6 +42,8 @@ CREATE OR REPLACE FUNCTION commit_batch(
     r_forever boolean[],
     w_partner uuid[],
     w_currency text[],
+    w_amount bigint[],
+    w_entries bigint[],
     m_record integer[],
     m_wallet integer[],
     m_transaction uuid[],
@@ -94,8 +98,10 @@ DECLARE
     v_verdict  smallint[] := array_fill(0::smallint, ARRAY[v_count]);
     v_sequence bigint[] := array_fill(NULL::bigint, ARRAY[v_count]);
     v_balance  bigint[] := array_fill(NULL::bigint, ARRAY[v_count]);
-    v_left     bigint[]; -- of each wallet
-    v_entry    bigint[]; -- the newest of each wallet
+    v_left     bigint[]; -- of each wallet, as the records are gone through
+    v_entry    bigint[]; -- the newest of each wallet, likewise
+    v_balances bigint[]; -- of each wallet, as they are written
+    v_entries  bigint[];
     v_first    bigint[]; -- stock of each chunk, where it is ours
     v_last     bigint[];
     v_told     bigint[] := array_fill(0::bigint, ARRAY[cardinality(f_partner)]); -- how many events of each feed
@@ -106,6 +112,7 @@ DECLARE
     v_record   integer;
     v_wallet   integer;
     v_feed     integer;
+    v_number   bigint;
     v_row      record;
 BEGIN
     -- The fence. Also what recovery waits for, and where it reads whether this batch committed.
@@ -220,16 +227,42 @@ BEGIN
          ORDER BY 1, 2
         ON CONFLICT (partner_id, currency) DO NOTHING;
     END IF;
-    SELECT array_agg(COALESCE(w.balance, 0) ORDER BY n.wallet),
-           array_agg(COALESCE(w.sequence, 0) ORDER BY n.wallet)
-      INTO v_left, v_entry
-      FROM unnest(w_partner, w_currency) WITH ORDINALITY AS n (partner_id, currency, wallet)
-      LEFT JOIN LATERAL (
-            SELECT w.balance, w.sequence
-              FROM wallets AS w
-             WHERE w.partner_id = n.partner_id AND w.currency = n.currency
-               FOR UPDATE /* guard: wallet-lock */
-           ) AS w ON true;
+    IF cardinality(w_amount) > 0 AND 0 = ALL (v_verdict) THEN
+        -- In one write a wallet. One that would be overdrawn violates its constraint, and one that is missing is not written.
+        BEGIN
+            WITH paid AS (
+                UPDATE wallets AS w
+                   SET balance = w.balance + w_amount[n.wallet],
+                       sequence = w.sequence + w_entries[n.wallet],
+                       updated_at = v_now
+                  FROM unnest(w_partner, w_currency) WITH ORDINALITY AS n (partner_id, currency, wallet)
+                 WHERE w.partner_id = n.partner_id AND w.currency = n.currency
+                RETURNING n.wallet, w.balance, w.sequence
+            )
+            SELECT array_agg(p.balance), array_agg(p.sequence),
+                   array_agg(p.balance - w_amount[p.wallet]), array_agg(p.sequence - w_entries[p.wallet])
+              INTO v_balances, v_entries, v_left, v_entry
+              FROM (SELECT * FROM paid ORDER BY wallet) AS p;
+            IF cardinality(v_left) IS DISTINCT FROM cardinality(w_amount) THEN
+                RAISE check_violation;
+            END IF;
+        EXCEPTION WHEN check_violation THEN
+            v_left := NULL;
+            v_balances := NULL;
+        END;
+    END IF;
+    IF v_left IS NULL THEN
+        SELECT array_agg(COALESCE(w.balance, 0) ORDER BY n.wallet),
+               array_agg(COALESCE(w.sequence, 0) ORDER BY n.wallet)
+          INTO v_left, v_entry
+          FROM unnest(w_partner, w_currency) WITH ORDINALITY AS n (partner_id, currency, wallet)
+          LEFT JOIN LATERAL (
+                SELECT w.balance, w.sequence
+                  FROM wallets AS w
+                 WHERE w.partner_id = n.partner_id AND w.currency = n.currency
+                   FOR UPDATE /* guard: wallet-lock */
+               ) AS w ON true;
+    END IF;
 
     IF cardinality(a_stock) > 0 THEN
         -- Chunks. Shared, so that lanes do not wait for each other; a takeover waits for us, or we see that it happened.
@@ -315,14 +348,16 @@ BEGIN
     END IF;
 
     -- From here on nothing can be lost to anybody. Money: the balances, then an entry each.
-    UPDATE wallets AS w
-       SET balance = v_left[n.wallet],
-           sequence = v_entry[n.wallet],
-           updated_at = v_now
-      FROM unnest(w_partner, w_currency) WITH ORDINALITY AS n (partner_id, currency, wallet)
-     WHERE w.partner_id = n.partner_id
-       AND w.currency = n.currency
-       AND w.sequence < v_entry[n.wallet];
+    IF v_balances IS DISTINCT FROM v_left OR v_entries IS DISTINCT FROM v_entry THEN
+        UPDATE wallets AS w
+           SET balance = v_left[n.wallet],
+               sequence = v_entry[n.wallet],
+               updated_at = v_now
+          FROM unnest(w_partner, w_currency) WITH ORDINALITY AS n (partner_id, currency, wallet)
+         WHERE w.partner_id = n.partner_id
+           AND w.currency = n.currency
+           AND w.sequence <> v_entry[n.wallet];
+    END IF;
     INSERT INTO ledger (partner_id, transaction_id, currency, sequence, kind, amount, balance_after,
                         order_id, payout_id, reference, created_at)
     SELECT w_partner[m_wallet[m.n]], m_transaction[m.n], w_currency[m_wallet[m.n]], v_sequence[m_record[m.n]], m_kind[m.n],
@@ -454,24 +489,28 @@ BEGIN
             v_told[v_feed] := v_told[v_feed] + e_count[v_n];
         END IF;
     END LOOP;
-    v_feed := 0;
     FOR v_row IN
-        WITH told AS (
-            INSERT INTO feeds AS f (partner_id, last_number)
-            SELECT f_partner[n.feed], v_told[n.feed]
-              FROM generate_series(1, cardinality(f_partner)) AS n (feed)
-             WHERE v_told[n.feed] > 0
-            ON CONFLICT (partner_id) DO UPDATE SET last_number = f.last_number + EXCLUDED.last_number
-            RETURNING f.partner_id, f.last_number
-        )
-        SELECT t.last_number FROM told AS t ORDER BY t.partner_id
+        UPDATE feeds AS f
+           SET last_number = f.last_number + v_told[n.feed]
+          FROM unnest(f_partner) WITH ORDINALITY AS n (partner_id, feed)
+         WHERE f.partner_id = n.partner_id AND v_told[n.feed] > 0
+        RETURNING n.feed, f.last_number
     LOOP
-        LOOP
-            v_feed := v_feed + 1;
-            EXIT WHEN v_told[v_feed] > 0;
-        END LOOP;
-        v_newest[v_feed] := v_row.last_number;
+        v_newest[v_row.feed] := v_row.last_number;
     END LOOP;
+    IF 0 = ANY (v_newest) THEN
+        -- A partner's first event, or one whose record lost a claim. A row that is new is locked after those that were there;
+        -- two batches that cross here are a deadlock, which Postgres ends, and which is a batch to be sent again.
+        FOR v_n IN 1 .. cardinality(f_partner) LOOP
+            IF v_told[v_n] > 0 AND v_newest[v_n] = 0 THEN
+                INSERT INTO feeds AS f (partner_id, last_number)
+                VALUES (f_partner[v_n], v_told[v_n])
+                ON CONFLICT (partner_id) DO UPDATE SET last_number = f.last_number + EXCLUDED.last_number
+                RETURNING f.last_number INTO v_number;
+                v_newest[v_n] := v_number;
+            END IF;
+        END LOOP;
+    END IF;
     INSERT INTO events (partner_id, number, count, order_id, first_sequence, body, created_at)
     SELECT f_partner[e_feed[e.n]],
            v_newest[e_feed[e.n]] - v_told[e_feed[e.n]] + v_before[e.n] + 1,

@@ -19,7 +19,7 @@ use super::lane::Fence;
 const COMMIT_BATCH: &str = "SELECT * FROM commit_batch(\
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, \
     $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, \
-    $47, $48, $49, $50, $51, $52, $53::jsonb)";
+    $47, $48, $49, $50, $51, $52, $53, $54, $55::jsonb)";
 
 /// Writes a batch and reads what became of each record.
 pub(super) async fn commit_batch(
@@ -54,6 +54,8 @@ pub(super) async fn commit_batch(
         .bind(r.forever)
         .bind(w.partner)
         .bind(w.currency)
+        .bind(w.amount)
+        .bind(w.entries)
         .bind(m.record)
         .bind(m.wallet)
         .bind(m.transaction)

@@ -102,7 +102,7 @@ watched! {
     without_give_back_key "give-back-key" a_stale_record_gives_back_its_key;
     without_give_back_vouchers "give-back-vouchers" a_stale_record_gives_back_its_vouchers;
     without_give_back_own "give-back-own" a_voucher_of_an_order_is_stale;
-    without_wallet_lock "wallet-lock" a_wallet_is_read_as_it_is_after_the_wait_for_it;
+    without_wallet_lock "wallet-lock" a_wallet_is_locked_before_it_is_read;
     without_chunk_lock_alone "chunk-lock" a_chunk_is_read_as_it_is_after_the_wait_for_it;
     without_chunk_range "chunk-range" a_voucher_of_another_chunk_is_stale;
 }

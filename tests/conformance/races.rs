@@ -48,6 +48,7 @@ macro_rules! cases {
 
 cases! {
     a_wallet_is_read_as_it_is_after_the_wait_for_it
+    a_wallet_is_locked_before_it_is_read
     a_chunk_is_read_as_it_is_after_the_wait_for_it
     a_voucher_of_another_chunk_is_stale
 }
@@ -126,6 +127,30 @@ async fn a_wallet_is_read_as_it_is_after_the_wait_for_it(subject: &PgSubject) {
         balance: build::minor(0),
     };
     assert_eq!(verdict, Verdict::Committed(Some(empty)));
+    assert_eq!(subject.violations().await, Vec::<String>::new());
+}
+
+/// Beside a record whose key is known, debits are not written at once: the wallets are locked, and read then.
+async fn a_wallet_is_locked_before_it_is_read(subject: &PgSubject) {
+    let (partner, node) = open(subject).await;
+    let mut lane = node.open_lane(0).await.unwrap();
+    let known = build::refusal(partner, "known");
+    lane.commit(1, std::slice::from_ref(&known)).await.unwrap();
+    let records = [known, build::pending(partner, "a", 1_500)];
+    let other = subject.open(sqlx::query(SPEND)).await;
+    let mut under_way = lane.commit(2, &records);
+    tokio::select! {
+        outcome = &mut under_way => panic!("it should have waited, but ended with {outcome:?}"),
+        () = subject.until_waiting(1) => {}
+    }
+    other.commit().await;
+    let verdicts = under_way.await.unwrap();
+    let left = Receipt {
+        sequence: 3,
+        balance: build::minor(FUNDS - 8_000 - 1_500),
+    };
+    assert!(matches!(verdicts[0], Verdict::KeyKnown(_)), "{verdicts:?}");
+    assert_eq!(verdicts[1], Verdict::Committed(Some(left)));
     assert_eq!(subject.violations().await, Vec::<String>::new());
 }
 

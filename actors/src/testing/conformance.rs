@@ -61,6 +61,7 @@ macro_rules! conformance_cases {
             the_balance_runs_through_a_batch
             a_top_up_pays_for_what_follows
             a_wallet_that_is_not_there_holds_nothing
+            a_wallet_that_is_short_leaves_the_others
             a_top_up_opens_its_wallet
             ledger_numbers_have_no_gap
             receipts_are_the_newest

@@ -43,6 +43,9 @@ pub(super) struct Records<'a> {
 pub(super) struct Wallets<'a> {
     pub(super) partner: Vec<Uuid>,
     pub(super) currency: Vec<&'a str>,
+    /// What moves in each, and how often: empty unless all of it are debits.
+    pub(super) amount: Vec<i64>,
+    pub(super) entries: Vec<i64>,
 }
 
 /// The columns of money that moves.
@@ -124,10 +127,9 @@ impl<'a> Columns<'a> {
         }
         movements.leave_out_nulls();
         orders.leave_out_nulls();
-        let (partner, currency) = wallets.into_iter().unzip();
         Ok(Self {
             records: Records::of(records),
-            wallets: Wallets { partner, currency },
+            wallets: Wallets::of(wallets, &movements),
             movements,
             orders,
             chunks,
@@ -172,6 +174,11 @@ fn place<T: Ord>(sorted: &[T], one: &T) -> i32 {
     i32::try_from(place).unwrap_or_default()
 }
 
+/// The index behind a place.
+fn index(place: i32) -> Option<usize> {
+    usize::try_from(place).ok()?.checked_sub(1)
+}
+
 impl<'a> Records<'a> {
     fn with_room_for(rows: usize) -> Self {
         Self {
@@ -200,6 +207,28 @@ impl<'a> Records<'a> {
         by_key.sort_unstable();
         columns.by_key = by_key.into_iter().map(|(_, record)| record).collect();
         columns
+    }
+}
+
+impl<'a> Wallets<'a> {
+    fn of(wallets: Vec<WalletColumns<'a>>, movements: &Movements<'_>) -> Self {
+        let (mut amount, mut entries) = (Vec::new(), Vec::new());
+        if movements.amount.iter().all(|amount| *amount < 0) {
+            amount.resize(wallets.len(), 0_i64);
+            entries.resize(wallets.len(), 0);
+            let moved = movements.wallet.iter().zip(&movements.amount);
+            for (index, minor) in moved.filter_map(|(place, minor)| Some((index(*place)?, minor))) {
+                amount[index] = amount[index].saturating_add(*minor);
+                entries[index] += 1;
+            }
+        }
+        let (partner, currency) = wallets.into_iter().unzip();
+        Self {
+            partner,
+            currency,
+            amount,
+            entries,
+        }
     }
 }
 

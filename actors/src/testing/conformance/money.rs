@@ -57,6 +57,49 @@ pub async fn a_top_up_pays_for_what_follows<S: Subject>(subject: &S) {
     assert_eq!(subject.wallet(desk.wallet()).await, Some(empty));
 }
 
+/// Debits of several wallets in one batch: one has enough, one is short, one does not exist; what stands is booked, and what
+/// does not has left nothing behind.
+pub async fn a_wallet_that_is_short_leaves_the_others<S: Subject>(subject: &S) {
+    let mut desk = Desk::open(subject).await;
+    let (short, stranger) = (build::partner(2), build::partner(3));
+    for partner in [short, stranger] {
+        subject.add_partner(partner).await;
+    }
+    subject.top_up(build::usd_of(short), build::minor(500)).await;
+    let of = |partner, name, amount| build::pending(partner, name, amount);
+    let records = [
+        of(short, "dear", 600),
+        desk.debit("a", 400),
+        of(stranger, "nothing", 1),
+        of(short, "cheap", 300),
+        desk.debit("b", 600),
+    ];
+    let booked = |sequence, balance| {
+        let balance = build::minor(balance);
+        Verdict::Committed(Some(Receipt { sequence, balance }))
+    };
+    let expected = [
+        SHORT,
+        booked(2, FUNDS - 400),
+        SHORT,
+        booked(2, 200),
+        booked(3, FUNDS - 1_000),
+    ];
+    assert_eq!(desk.line.commit(&records).await, expected);
+    let held = [
+        (desk.wallet(), Some((3, FUNDS - 1_000))),
+        (build::usd_of(short), Some((2, 200))),
+        (build::usd_of(stranger), None),
+    ];
+    for (wallet, held) in held {
+        let held = held.map(|(sequence, balance)| Receipt {
+            sequence,
+            balance: build::minor(balance),
+        });
+        assert_eq!(subject.wallet(wallet).await, held);
+    }
+}
+
 /// A wallet that does not exist holds nothing, and a debit does not make it exist.
 pub async fn a_wallet_that_is_not_there_holds_nothing<S: Subject>(subject: &S) {
     let mut desk = Desk::open(subject).await;
