@@ -23,7 +23,8 @@
 -- not so, it is undone, and found out where.
 --
 -- Plans must stay index probes, whatever the tables' sizes were when they were first made: the lane's connection says so
--- when it is opened. Said here, it would be said anew with each batch.
+-- when it is opened. Said here, it would be said anew with each batch. Arrays that are joined have a limit, which is their
+-- length: for a limit that it does not know the planner expects one row, and one row is probed for in any table.
 --
 -- Verdicts: 0 committed, 1 key known, 2 the balance is short, 3 the stock is gone, 4 it has moved on. They come back as one
 -- row, an element a record; what is known under keys is null unless some key is.
@@ -100,8 +101,8 @@ DECLARE
     v_balance  bigint[] := array_fill(NULL::bigint, ARRAY[v_count]);
     v_left     bigint[]; -- of each wallet, as the records are gone through
     v_entry    bigint[]; -- the newest of each wallet, likewise
-    v_balances bigint[]; -- of each wallet, as they are written
-    v_entries  bigint[];
+    v_written_balance bigint[]; -- of each wallet, where its debits are written already
+    v_written_entry   bigint[];
     v_first    bigint[]; -- stock of each chunk, where it is ours
     v_last     bigint[];
     v_told     bigint[] := array_fill(0::bigint, ARRAY[cardinality(f_partner)]); -- how many events of each feed
@@ -136,7 +137,7 @@ BEGIN
         -- log. What comes meanwhile, or is over, is for the insert to say.
         FOR v_record IN
             SELECT r.n
-              FROM unnest(r_by_key) AS r (n)
+              FROM (SELECT * FROM unnest(r_by_key) LIMIT v_count) AS r (n)
               JOIN idempotency_keys AS k ON k.key = r_key[r.n]
              WHERE NOT k.expires_at <= v_now /* guard: key, key-expiry */
         LOOP
@@ -235,20 +236,24 @@ BEGIN
                    SET balance = w.balance + w_amount[n.wallet],
                        sequence = w.sequence + w_entries[n.wallet],
                        updated_at = v_now
-                  FROM unnest(w_partner, w_currency) WITH ORDINALITY AS n (partner_id, currency, wallet)
+                  FROM (
+                        SELECT *
+                          FROM unnest(w_partner, w_currency) WITH ORDINALITY
+                         LIMIT cardinality(w_amount)
+                       ) AS n (partner_id, currency, wallet)
                  WHERE w.partner_id = n.partner_id AND w.currency = n.currency
                 RETURNING n.wallet, w.balance, w.sequence
             )
             SELECT array_agg(p.balance), array_agg(p.sequence),
                    array_agg(p.balance - w_amount[p.wallet]), array_agg(p.sequence - w_entries[p.wallet])
-              INTO v_balances, v_entries, v_left, v_entry
+              INTO v_written_balance, v_written_entry, v_left, v_entry
               FROM (SELECT * FROM paid ORDER BY wallet) AS p;
-            IF cardinality(v_left) IS DISTINCT FROM cardinality(w_amount) THEN
+            IF cardinality(v_left) IS DISTINCT FROM cardinality(w_amount) /* guard: wallet-missing */ THEN
                 RAISE check_violation;
             END IF;
         EXCEPTION WHEN check_violation THEN
             v_left := NULL;
-            v_balances := NULL;
+            v_written_balance := NULL;
         END;
     END IF;
     IF v_left IS NULL THEN
@@ -318,7 +323,7 @@ BEGIN
         END IF;
     END IF;
 
-    -- Money. Each debit must find enough after those before it that stand; the wallets are locked since they were read.
+    -- Money. Each debit must find enough after those before it that stand; the wallets are locked since then.
     FOR v_n IN 1 .. cardinality(m_record) LOOP
         v_record := m_record[v_n];
         v_wallet := m_wallet[v_n];
@@ -348,12 +353,14 @@ BEGIN
     END IF;
 
     -- From here on nothing can be lost to anybody. Money: the balances, then an entry each.
-    IF v_balances IS DISTINCT FROM v_left OR v_entries IS DISTINCT FROM v_entry THEN
+    IF v_written_balance IS DISTINCT FROM v_left OR v_written_entry IS DISTINCT FROM v_entry THEN
         UPDATE wallets AS w
            SET balance = v_left[n.wallet],
                sequence = v_entry[n.wallet],
                updated_at = v_now
-          FROM unnest(w_partner, w_currency) WITH ORDINALITY AS n (partner_id, currency, wallet)
+          FROM (
+                SELECT * FROM unnest(w_partner, w_currency) WITH ORDINALITY LIMIT cardinality(w_partner)
+               ) AS n (partner_id, currency, wallet)
          WHERE w.partner_id = n.partner_id
            AND w.currency = n.currency
            AND w.sequence <> v_entry[n.wallet];
@@ -492,15 +499,18 @@ BEGIN
     FOR v_row IN
         UPDATE feeds AS f
            SET last_number = f.last_number + v_told[n.feed]
-          FROM unnest(f_partner) WITH ORDINALITY AS n (partner_id, feed)
+          FROM (
+                SELECT * FROM unnest(f_partner) WITH ORDINALITY LIMIT cardinality(f_partner)
+               ) AS n (partner_id, feed)
          WHERE f.partner_id = n.partner_id AND v_told[n.feed] > 0
         RETURNING n.feed, f.last_number
     LOOP
         v_newest[v_row.feed] := v_row.last_number;
     END LOOP;
     IF 0 = ANY (v_newest) THEN
-        -- A partner's first event, or one whose record lost a claim. A row that is new is locked after those that were there;
-        -- two batches that cross here are a deadlock, which Postgres ends, and which is a batch to be sent again.
+        -- A partner's first event, or one whose record lost a claim. A row that is new is locked after those that were there.
+        -- Batches that could cross here have nearly always met at a wallet before; else Postgres ends the deadlock, and the
+        -- batch is sent again.
         FOR v_n IN 1 .. cardinality(f_partner) LOOP
             IF v_told[v_n] > 0 AND v_newest[v_n] = 0 THEN
                 INSERT INTO feeds AS f (partner_id, last_number)

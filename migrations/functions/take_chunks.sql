@@ -1,8 +1,8 @@
 -- Takes chunks of SKUs for a start of a node: those that nobody owns, that the node owned before, or whose owner's lease
 -- has run out. What expires first is taken first. Chunks that somebody stands on are passed over.
 --
--- Each request is an element of the arrays, and `request` says by its number (from 1) whom a chunk was taken for. What is
--- loaded is so for all of them: they ask for different SKUs.
+-- Each request is an element of the arrays, and `request` says by its number (from 1) whom a chunk was taken for. What each
+-- has loaded stands in p_loaded one after the other, and p_loaded_to says where that of each ends.
 --
 -- What is free in them is read by a statement after this one: only that sees what an owner before us committed until its
 -- chunk was taken.
@@ -13,7 +13,8 @@ CREATE OR REPLACE FUNCTION take_chunks(
     p_denominations bigint[],
     p_valid_on date[],
     p_limits bigint[],
-    p_loaded bigint[]
+    p_loaded bigint[],
+    p_loaded_to integer[]
 )
 RETURNS TABLE (request integer, chunk_id bigint, first_stock_id bigint, last_stock_id bigint)
 LANGUAGE plpgsql ROWS 16 COST 1000
@@ -30,6 +31,8 @@ DECLARE
     v_product text;
     v_denomination bigint;
     v_valid_on date;
+    v_loaded bigint[];
+    v_loaded_to integer := 0;
     v_limit bigint;
 BEGIN
     FOR place IN 1 .. cardinality(p_products) LOOP
@@ -38,6 +41,8 @@ BEGIN
         v_denomination := p_denominations[place];
         v_valid_on := p_valid_on[place];
         v_limit := p_limits[place];
+        v_loaded := p_loaded[v_loaded_to + 1 : p_loaded_to[place]];
+        v_loaded_to := p_loaded_to[place];
         FOR chunk_id, first_stock_id, last_stock_id IN
             SELECT c.chunk_id, c.first_stock_id, c.last_stock_id
               FROM chunks AS c
@@ -47,7 +52,7 @@ BEGIN
                AND NOT c.emptied
                AND c.purchase_id IS NULL
                AND (c.last_expiry IS NULL OR c.last_expiry >= v_valid_on)
-               AND NOT c.chunk_id = ANY (p_loaded)
+               AND NOT c.chunk_id = ANY (v_loaded)
                AND (c.node IS NULL OR c.node = p_node OR n.lease_until < clock_timestamp())
                AND EXISTS (SELECT FROM nodes AS me WHERE me.node = p_node AND me.incarnation = p_incarnation)
              ORDER BY c.first_expiry NULLS LAST, c.chunk_id

@@ -7,7 +7,7 @@
 //! | `next_to_claim` | when what is left to be claimed begins to expire |
 //! | `free_elsewhere` | where there is something, if there is nothing for this node |
 //!
-//! Each but the last is one for all claims that are made together ([`super::claims`]).
+//! Each but the last is one for all claims that go together ([`super::claims`]).
 //!
 //! Rule: what is free is read by a statement after the one that took the chunk. A snapshot from before misses what its owner
 //! committed last. They are functions for the sake of their plans, which no size of a table makes worse.
@@ -23,13 +23,13 @@ use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
 use super::audit::rows;
 use super::nodes::NodeIdentity;
 
-/// Most chunks that a claim takes in a round: bounds how much stock a node that dies leaves until its lease ends.
+/// Most chunks that a claim takes in a round: bounds its time.
 const MAX_CHUNKS: usize = 32;
 
 /// Most chunks that claims made together take in a round: bounds its time and its memory.
 const MAX_CHUNKS_TOGETHER: usize = 256;
 
-/// How often a claim looks again when the chunks it got were empty.
+/// How often a claim looks again when what it got is not enough.
 const MAX_ROUNDS: usize = 64;
 
 /// A chunk that was taken.
@@ -71,108 +71,159 @@ impl FreeRow {
     }
 }
 
-/// Claims chunks for each request until it has enough, earliest expiry first. The requests are of different SKUs; what
-/// comes is in their order.
+/// Claims chunks until there is enough, earliest expiry first.
 pub(super) async fn claim(
     pool: &PgPool,
     node: &NodeIdentity,
-    requests: &[StockRequest],
-) -> Result<Vec<ClaimedStock>, sqlx::Error> {
-    let mut claimed = vec![ClaimedStock::default(); requests.len()];
-    let mut missing: Vec<usize> = requests.iter().map(|request| request.enough).collect();
-    let mut loaded: Vec<i64> = requests
-        .iter()
-        .flat_map(|request| &request.loaded)
-        .map(|chunk| chunk.0)
-        .collect();
-    let mut open: Vec<usize> = (0..requests.len()).collect();
+    request: StockRequest,
+) -> Result<ClaimedStock, sqlx::Error> {
+    let mut claims = [Claim::of(request)];
     for _ in 0..MAX_ROUNDS {
-        let share = (MAX_CHUNKS_TOGETHER / open.len().max(1)).clamp(1, MAX_CHUNKS);
-        let looking = open.iter().map(|place| {
-            let limit = missing[*place].div_ceil(CHUNK_VOUCHERS).clamp(1, share);
-            (&requests[*place], limit)
-        });
-        let (chunks, owners) = take(pool, node, looking, &loaded).await?;
-        let owners: Vec<usize> = owners.into_iter().map(|owner| open[owner]).collect();
-        loaded.extend(chunks.iter().map(|chunk| chunk.chunk_id));
-        let free = free_of(pool, &chunks).await?;
-        let mut empty: Vec<i64> = Vec::new();
-        let mut free = free.into_iter().peekable();
-        // In the order in which they were taken; a chunk with nothing has no row.
-        for (chunk, place) in chunks.iter().zip(&owners) {
-            let Some(free) = free.next_if(|free| free.chunk_id == chunk.chunk_id) else {
-                empty.push(chunk.chunk_id);
-                continue;
-            };
-            let chunk = free.valid_on(requests[*place].not_before);
-            missing[*place] = missing[*place].saturating_sub(chunk.vouchers.len());
-            claimed[*place].chunks.push(chunk);
-        }
-        if !empty.is_empty() {
-            mark_emptied(pool, empty).await?;
-        }
-        // For whom there was no chunk there is none in the next round, either.
-        open.retain(|place| missing[*place] > 0 && owners.contains(place));
-        if open.is_empty() {
+        take_round(pool, node, &mut claims).await?;
+        if !claims[0].goes_on {
             break;
         }
     }
-    for (place, first) in next_expiries(pool, node, requests, &loaded).await? {
-        claimed[place].next = Some(first);
+    announce_next(pool, node, &mut claims).await?;
+    let [mut claim] = claims;
+    if claim.claimed.chunks.is_empty() && claim.claimed.next.is_none() {
+        claim.claimed.elsewhere = free_elsewhere(pool, node, &claim.request).await?;
     }
-    for (claimed, request) in claimed.iter_mut().zip(requests) {
-        if claimed.chunks.is_empty() && claimed.next.is_none() {
-            claimed.elsewhere = free_elsewhere(pool, node, request).await?;
-        }
-    }
-    Ok(claimed)
+    Ok(claim.claimed)
 }
 
-/// Takes chunks that nobody owns, that this node owned before, or whose owner's lease has run out: for each request up to
-/// its limit, and beside each chunk for which of them, from 0. Chunks that a commit holds right now are passed over;
-/// `next_expiries` sees them still, so that nothing is thought to be sold out.
-async fn take<'a>(
+/// One round of claims for several SKUs, in the order of the requests: what each got for whom that was all, and `None` for
+/// whom it takes more rounds, or who got nothing.
+pub(super) async fn claim_in_one_round(
     pool: &PgPool,
     node: &NodeIdentity,
-    looking: impl Iterator<Item = (&'a StockRequest, usize)>,
-    loaded: &[i64],
-) -> Result<(Vec<ChunkRow>, Vec<usize>), sqlx::Error> {
-    let (requests, limits): (Vec<_>, Vec<_>) = looking.unzip();
-    let columns = Columns::of(requests);
+    requests: Vec<StockRequest>,
+) -> Result<Vec<Option<ClaimedStock>>, sqlx::Error> {
+    let mut claims: Vec<Claim> = requests.into_iter().map(Claim::of).collect();
+    take_round(pool, node, &mut claims).await?;
+    announce_next(pool, node, &mut claims).await?;
+    let in_one_round = claims
+        .into_iter()
+        .map(|claim| (!claim.goes_on && !claim.claimed.chunks.is_empty()).then_some(claim.claimed));
+    Ok(in_one_round.collect())
+}
+
+/// A claim on its way.
+struct Claim {
+    request: StockRequest,
+    /// The chunks that are its already.
+    loaded: Vec<i64>,
+    /// How many vouchers would be enough now.
+    missing: usize,
+    /// Whether another round may bring more.
+    goes_on: bool,
+    claimed: ClaimedStock,
+}
+
+impl Claim {
+    fn of(request: StockRequest) -> Self {
+        Self {
+            loaded: request.loaded.iter().map(|chunk| chunk.0).collect(),
+            missing: request.enough,
+            goes_on: true,
+            claimed: ClaimedStock::default(),
+            request,
+        }
+    }
+}
+
+/// Takes chunks that nobody owns, that this node owned before, or whose owner's lease has run out, and what is free in them.
+/// Chunks that a commit holds right now are passed over; `announce_next` sees them still, so that nothing is thought to be
+/// sold out.
+async fn take_round(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) -> Result<(), sqlx::Error> {
+    let share = (MAX_CHUNKS_TOGETHER / claims.len().max(1)).clamp(1, MAX_CHUNKS);
+    let limit = |claim: &Claim| claim.missing.div_ceil(CHUNK_VOUCHERS).clamp(1, share);
+    let limits: Vec<usize> = claims.iter().map(limit).collect();
+    let columns = Columns::of(claims);
     let taken: Vec<TakenRow> = sqlx::query_as(
         "SELECT t.request, t.chunk_id, t.first_stock_id, t.last_stock_id
-           FROM take_chunks($1, $2, $3, $4, $5, $6, $7) AS t",
+           FROM take_chunks($1, $2, $3, $4, $5, $6, $7, $8) AS t",
     )
     .bind(&node.name)
     .bind(node.incarnation)
     .bind(columns.products)
     .bind(columns.denominations)
     .bind(columns.valid_on)
-    .bind(limits.into_iter().map(rows).collect::<Vec<_>>())
-    .bind(loaded)
+    .bind(limits.iter().copied().map(rows).collect::<Vec<_>>())
+    .bind(columns.loaded)
+    .bind(columns.loaded_to)
     .fetch_all(pool)
     .await?;
-    taken
+    let (owners, chunks): (Vec<i32>, Vec<ChunkRow>) = taken
         .into_iter()
-        .map(|taken| Ok((taken.chunk, place(taken.request)?)))
-        .collect()
+        .map(|taken| (taken.request, taken.chunk))
+        .unzip();
+    let mut free = free_of(pool, &chunks).await?.into_iter().peekable();
+    let mut empty: Vec<i64> = Vec::new();
+    let mut got = vec![0_usize; claims.len()];
+    // In the order in which they were taken; a chunk with nothing has no row.
+    for (chunk, owner) in chunks.iter().zip(owners) {
+        let place = place(owner)?;
+        let claim = &mut claims[place];
+        got[place] += 1;
+        claim.loaded.push(chunk.chunk_id);
+        let Some(free) = free.next_if(|free| free.chunk_id == chunk.chunk_id) else {
+            empty.push(chunk.chunk_id);
+            continue;
+        };
+        let chunk = free.valid_on(claim.request.not_before);
+        claim.missing = claim.missing.saturating_sub(chunk.vouchers.len());
+        claim.claimed.chunks.push(chunk);
+    }
+    for ((claim, got), limit) in claims.iter_mut().zip(got).zip(limits) {
+        claim.goes_on = claim.missing > 0 && got == limit;
+    }
+    if !empty.is_empty() {
+        mark_emptied(pool, empty).await?;
+    }
+    Ok(())
 }
 
-/// Requests as the functions take them, an element each.
+/// Notes the earliest expiry in a chunk that could still be claimed and has something to sell.
+async fn announce_next(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) -> Result<(), sqlx::Error> {
+    let columns = Columns::of(claims);
+    let next: Vec<(i32, Option<Date>)> =
+        sqlx::query_as("SELECT n.request, n.first_expiry FROM next_to_claim($1, $2, $3, $4, $5, $6) AS n")
+            .bind(&node.name)
+            .bind(columns.products)
+            .bind(columns.denominations)
+            .bind(columns.valid_on)
+            .bind(columns.loaded)
+            .bind(columns.loaded_to)
+            .fetch_all(pool)
+            .await?;
+    for (owner, day) in next {
+        claims[place(owner)?].claimed.next = Some(Expiry::from_date(day));
+    }
+    Ok(())
+}
+
+/// Claims as the functions take them, an element each; what they have loaded, one after the other, and where that of each ends.
 #[derive(Default)]
 struct Columns<'a> {
     products: Vec<&'a str>,
     denominations: Vec<i64>,
     valid_on: Vec<Date>,
+    loaded: Vec<i64>,
+    loaded_to: Vec<i32>,
 }
 
 impl<'a> Columns<'a> {
-    fn of(requests: impl IntoIterator<Item = &'a StockRequest>) -> Self {
+    fn of(claims: &'a [Claim]) -> Self {
         let mut columns = Self::default();
-        for request in requests {
+        for Claim { request, loaded, .. } in claims {
             columns.products.push(request.sku.product_id.as_str());
             columns.denominations.push(request.sku.denomination.minor());
             columns.valid_on.push(earliest(request));
+            columns.loaded.extend(loaded);
+            columns
+                .loaded_to
+                .push(i32::try_from(columns.loaded.len()).unwrap_or(i32::MAX));
         }
         columns
     }
@@ -243,29 +294,6 @@ async fn mark_emptied(pool: &PgPool, chunks: Vec<i64>) -> Result<(), sqlx::Error
     .execute(pool)
     .await
     .map(drop)
-}
-
-/// The earliest expiry in a chunk that could still be claimed and has something to sell, beside the request that it is
-/// for, from 0.
-async fn next_expiries(
-    pool: &PgPool,
-    node: &NodeIdentity,
-    requests: &[StockRequest],
-    loaded: &[i64],
-) -> Result<Vec<(usize, Expiry)>, sqlx::Error> {
-    let columns = Columns::of(requests);
-    let next: Vec<(i32, Option<Date>)> =
-        sqlx::query_as("SELECT n.request, n.first_expiry FROM next_to_claim($1, $2, $3, $4, $5) AS n")
-            .bind(&node.name)
-            .bind(columns.products)
-            .bind(columns.denominations)
-            .bind(columns.valid_on)
-            .bind(loaded)
-            .fetch_all(pool)
-            .await?;
-    next.into_iter()
-        .map(|(number, day)| Ok((place(number)?, Expiry::from_date(day))))
-        .collect()
 }
 
 /// Where there is something to sell that this node cannot claim now.

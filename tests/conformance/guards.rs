@@ -2,7 +2,7 @@
 //!
 //! A guard is a mark in the text of a statement. What stands on the marked line is replaced, nothing else: in
 //! `commit_batch` by making the function anew, in the lane's own statements on their way to the server. The guards of
-//! [`GUARDS`] are those of every store; four more are Postgres' own.
+//! [`GUARDS`] are those of every store; five more are Postgres' own.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -41,6 +41,11 @@ const MARKED: &[(&str, &str, &str)] = &[
     ("chunk-incarnation", "AND c.incarnation = p_incarnation", ""),
     ("voucher", "v_verdict[v_record] := 3", "NULL"),
     ("wallet-lock", "FOR UPDATE", ""),
+    (
+        "wallet-missing",
+        "cardinality(v_left) IS DISTINCT FROM cardinality(w_amount)",
+        "false",
+    ),
     (
         "chunk-range",
         "a_stock[a.n] BETWEEN v_first[a_chunk[a.n]] AND v_last[a_chunk[a.n]]",
@@ -102,6 +107,7 @@ watched! {
     without_give_back_key "give-back-key" a_stale_record_gives_back_its_key;
     without_give_back_vouchers "give-back-vouchers" a_stale_record_gives_back_its_vouchers;
     without_give_back_own "give-back-own" a_voucher_of_an_order_is_stale;
+    without_wallet_missing "wallet-missing" a_wallet_that_is_missing_leaves_the_others;
     without_wallet_lock "wallet-lock" a_wallet_is_locked_before_it_is_read;
     without_chunk_lock_alone "chunk-lock" a_chunk_is_read_as_it_is_after_the_wait_for_it;
     without_chunk_range "chunk-range" a_voucher_of_another_chunk_is_stale;

@@ -78,6 +78,67 @@ async fn claims_that_come_at_once_bring_each_its_own() {
     subject.remove().await;
 }
 
+/// A shelf that died may leave a claim in the line, and what it had loaded is nothing to the shelf that comes after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_has_loaded_another_one_gets() {
+    let subject = PgSubject::new().await;
+    let node = subject.start("one").await;
+    let mut claims = Vec::new();
+    for face in 1..=40 {
+        let sku = build::sku("gift", face);
+        let stock = subject.add_chunk(&sku, &[build::day(1)]).await;
+        for loaded in [vec![stock[0].chunk_id], Vec::new()] {
+            let expected = usize::from(loaded.is_empty());
+            let (node, sku) = (Arc::clone(&node), sku.clone());
+            let request = StockRequest {
+                sku,
+                loaded,
+                enough: 1,
+                not_before: build::day(0),
+            };
+            let claim = tokio::spawn(async move { node.claim_stock(request).await.unwrap() });
+            claims.push((expected, claim));
+        }
+    }
+    for (expected, claim) in claims {
+        let claimed = claim.await.unwrap();
+        assert_eq!(claimed.chunks.len(), expected, "{claimed:?}");
+    }
+    subject.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_fails_fails_alone() {
+    let subject = PgSubject::new().await;
+    let node = subject.start("one").await;
+    let mut claims = Vec::new();
+    for face in 1..=40 {
+        let sku = build::sku("gift", face);
+        subject.add_chunk(&sku, &[build::day(1)]).await;
+        let node = Arc::clone(&node);
+        let request = StockRequest {
+            sku,
+            loaded: Vec::new(),
+            enough: 1,
+            not_before: build::day(0),
+        };
+        claims.push(async move { node.claim_stock(request).await });
+    }
+    // No day that a shelf could tell.
+    let damaged = "UPDATE stock SET expiry = 'infinity' WHERE stock_id = (SELECT max(stock_id) FROM stock)";
+    sqlx::query(damaged).execute(subject.pool()).await.unwrap();
+    let claims: Vec<_> = claims.into_iter().map(tokio::spawn).collect();
+    let mut failed = Vec::new();
+    for (claim, face) in claims.into_iter().zip(1..) {
+        match claim.await.unwrap() {
+            Ok(claimed) => assert_eq!(claimed.chunks.len(), 1, "{face}: {claimed:?}"),
+            Err(_) => failed.push(face),
+        }
+    }
+    assert_eq!(failed, [40]);
+    subject.remove().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_was_paused_past_its_lease_sells_nothing_of_what_was_taken() {
     const GONE: Verdict = Verdict::Stale(Stale::Stock);

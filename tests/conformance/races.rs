@@ -48,6 +48,7 @@ macro_rules! cases {
 
 cases! {
     a_wallet_is_read_as_it_is_after_the_wait_for_it
+    debits_of_two_wallets_are_taken_after_the_wait
     a_wallet_is_locked_before_it_is_read
     a_chunk_is_read_as_it_is_after_the_wait_for_it
     a_voucher_of_another_chunk_is_stale
@@ -77,6 +78,16 @@ async fn open(subject: &PgSubject) -> (PartnerId, Arc<PgNode>) {
     (partner, node)
 }
 
+async fn until_it_waits<T: std::fmt::Debug>(
+    subject: &PgSubject,
+    under_way: &mut (impl Future<Output = T> + Unpin),
+) {
+    tokio::select! {
+        outcome = under_way => panic!("it should have waited, but ended with {outcome:?}"),
+        () = subject.until_waiting(1) => {}
+    }
+}
+
 /// Commits the record while another transaction holds what it needs, and ends that one once the commit waits.
 async fn commit_behind(
     subject: &PgSubject,
@@ -86,10 +97,7 @@ async fn commit_behind(
     end: impl AsyncFnOnce(),
 ) -> Verdict {
     let mut under_way = lane.commit(batch, std::slice::from_ref(record));
-    tokio::select! {
-        outcome = &mut under_way => panic!("it should have waited, but ended with {outcome:?}"),
-        () = subject.until_waiting(1) => {}
-    }
+    until_it_waits(subject, &mut under_way).await;
     end().await;
     under_way.await.unwrap().remove(0)
 }
@@ -130,6 +138,30 @@ async fn a_wallet_is_read_as_it_is_after_the_wait_for_it(subject: &PgSubject) {
     assert_eq!(subject.violations().await, Vec::<String>::new());
 }
 
+async fn debits_of_two_wallets_are_taken_after_the_wait(subject: &PgSubject) {
+    let (partner, node) = open(subject).await;
+    let neighbour = build::partner(2);
+    subject.add_partner(neighbour).await;
+    subject
+        .top_up(build::usd_of(neighbour), build::minor(FUNDS))
+        .await;
+    let mut lane = node.open_lane(0).await.unwrap();
+    let records = [
+        build::pending(neighbour, "a", 700),
+        build::pending(partner, "b", 1_500),
+    ];
+    let other = subject.open(sqlx::query(SPEND)).await;
+    let mut under_way = lane.commit(1, &records);
+    until_it_waits(subject, &mut under_way).await;
+    other.commit().await;
+    let left = |amount| {
+        let balance = build::minor(FUNDS - 8_000 - amount);
+        Verdict::Committed(Some(Receipt { sequence: 3, balance }))
+    };
+    assert_eq!(under_way.await.unwrap(), [left(700), left(1_500)]);
+    assert_eq!(subject.violations().await, Vec::<String>::new());
+}
+
 /// Beside a record whose key is known, debits are not written at once: the wallets are locked, and read then.
 async fn a_wallet_is_locked_before_it_is_read(subject: &PgSubject) {
     let (partner, node) = open(subject).await;
@@ -139,10 +171,7 @@ async fn a_wallet_is_locked_before_it_is_read(subject: &PgSubject) {
     let records = [known, build::pending(partner, "a", 1_500)];
     let other = subject.open(sqlx::query(SPEND)).await;
     let mut under_way = lane.commit(2, &records);
-    tokio::select! {
-        outcome = &mut under_way => panic!("it should have waited, but ended with {outcome:?}"),
-        () = subject.until_waiting(1) => {}
-    }
+    until_it_waits(subject, &mut under_way).await;
     other.commit().await;
     let verdicts = under_way.await.unwrap();
     let left = Receipt {

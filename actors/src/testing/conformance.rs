@@ -62,6 +62,7 @@ macro_rules! conformance_cases {
             a_top_up_pays_for_what_follows
             a_wallet_that_is_not_there_holds_nothing
             a_wallet_that_is_short_leaves_the_others
+            a_wallet_that_is_missing_leaves_the_others
             a_top_up_opens_its_wallet
             ledger_numbers_have_no_gap
             receipts_are_the_newest
@@ -91,6 +92,7 @@ macro_rules! conformance_cases {
             events_are_numbered_without_gap
             events_follow_the_order_of_the_batch
             partners_are_numbered_apart
+            first_events_are_told_beside_others
             numbers_given_during_a_wait_are_taken
             an_order_moves_on_and_reads_back_whole
             a_part_leaves_the_rest_pending

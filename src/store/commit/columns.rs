@@ -43,7 +43,7 @@ pub(super) struct Records<'a> {
 pub(super) struct Wallets<'a> {
     pub(super) partner: Vec<Uuid>,
     pub(super) currency: Vec<&'a str>,
-    /// What moves in each, and how often: empty unless all of it are debits.
+    /// What moves in each, and how often: empty unless something moves and all of it are debits.
     pub(super) amount: Vec<i64>,
     pub(super) entries: Vec<i64>,
 }
@@ -213,7 +213,7 @@ impl<'a> Records<'a> {
 impl<'a> Wallets<'a> {
     fn of(wallets: Vec<WalletColumns<'a>>, movements: &Movements<'_>) -> Self {
         let (mut amount, mut entries) = (Vec::new(), Vec::new());
-        if movements.amount.iter().all(|amount| *amount < 0) {
+        if !movements.amount.is_empty() && movements.amount.iter().all(|amount| *amount < 0) {
             amount.resize(wallets.len(), 0_i64);
             entries.resize(wallets.len(), 0);
             let moved = movements.wallet.iter().zip(&movements.amount);

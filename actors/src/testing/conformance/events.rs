@@ -47,6 +47,30 @@ pub async fn events_follow_the_order_of_the_batch<S: Subject>(subject: &S) {
     assert_eq!(told, ["c", "a", "b"].map(build::order_id));
 }
 
+/// A partner that is told something for the first time stands in one batch with one that was told before.
+pub async fn first_events_are_told_beside_others<S: Subject>(subject: &S) {
+    let mut desk = Desk::open(subject).await;
+    let (newcomer, known) = (build::partner(2), build::partner(3));
+    for partner in [newcomer, known] {
+        subject.add_partner(partner).await;
+        subject.top_up(build::usd_of(partner), build::minor(100)).await;
+    }
+    desk.line.must_commit(&build::pending(known, "a", 10)).await;
+    let records = [
+        build::pending(known, "b", 10),
+        build::pending(newcomer, "c", 10),
+        build::pending(known, "d", 10),
+    ];
+    desk.line.commit(&records).await;
+    for (partner, names) in [(newcomer, &["c"][..]), (known, &["a", "b", "d"])] {
+        let told = subject.events(partner).await;
+        let orders: Vec<_> = told.iter().map(|row| row.bundle.order_id).collect();
+        let expected: Vec<_> = names.iter().map(|name| build::order_id(name)).collect();
+        assert_eq!(orders, expected);
+        assert_without_gap(&told);
+    }
+}
+
 /// Each partner has numbers of its own.
 pub async fn partners_are_numbered_apart<S: Subject>(subject: &S) {
     let mut desk = Desk::open(subject).await;

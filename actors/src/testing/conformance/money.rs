@@ -100,6 +100,28 @@ pub async fn a_wallet_that_is_short_leaves_the_others<S: Subject>(subject: &S) {
     }
 }
 
+/// The wallet that does not exist would stand before the one that pays.
+pub async fn a_wallet_that_is_missing_leaves_the_others<S: Subject>(subject: &S) {
+    let mut desk = Desk::open(subject).await;
+    let (stranger, rich) = (build::partner(2), build::partner(3));
+    for partner in [stranger, rich] {
+        subject.add_partner(partner).await;
+    }
+    subject.top_up(build::usd_of(rich), build::minor(500)).await;
+    let records = [
+        build::pending(stranger, "nothing", 1),
+        build::pending(rich, "a", 200),
+    ];
+    let left = Receipt {
+        sequence: 2,
+        balance: build::minor(300),
+    };
+    let verdicts = desk.line.commit(&records).await;
+    assert_eq!(verdicts, [SHORT, Verdict::Committed(Some(left))]);
+    assert_eq!(subject.wallet(build::usd_of(rich)).await, Some(left));
+    assert_eq!(subject.wallet(build::usd_of(stranger)).await, None);
+}
+
 /// A wallet that does not exist holds nothing, and a debit does not make it exist.
 pub async fn a_wallet_that_is_not_there_holds_nothing<S: Subject>(subject: &S) {
     let mut desk = Desk::open(subject).await;
