@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use vouchsafe::store::PgNode;
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, Elsewhere, StockRequest};
@@ -48,19 +49,15 @@ async fn claims_that_come_at_once_bring_each_its_own() {
         stock.push(chunks);
     }
     let claims = (1..=SKUS).map(|face| {
-        let node = Arc::clone(&node);
-        tokio::spawn(async move {
-            let request = StockRequest {
-                sku: sku(face),
-                loaded: Vec::new(),
-                enough: 2,
-                not_before: build::day(0),
-            };
-            node.claim_stock(request).await.unwrap()
+        node.claim_stock(StockRequest {
+            sku: sku(face),
+            loaded: Vec::new(),
+            enough: 2,
+            not_before: build::day(0),
         })
     });
-    for (claim, chunks) in claims.collect::<Vec<_>>().into_iter().zip(&stock) {
-        let claimed = claim.await.unwrap();
+    for (claimed, chunks) in join_all(claims).await.into_iter().zip(&stock) {
+        let claimed = claimed.unwrap();
         let expected = ClaimedStock {
             chunks: chunks
                 .last()
@@ -89,19 +86,16 @@ async fn what_one_has_loaded_another_one_gets() {
         let stock = subject.add_chunk(&sku, &[build::day(1)]).await;
         for loaded in [vec![stock[0].chunk_id], Vec::new()] {
             let expected = usize::from(loaded.is_empty());
-            let (node, sku) = (Arc::clone(&node), sku.clone());
-            let request = StockRequest {
-                sku,
+            let claim = node.claim_stock(StockRequest {
+                sku: sku.clone(),
                 loaded,
                 enough: 1,
                 not_before: build::day(0),
-            };
-            let claim = tokio::spawn(async move { node.claim_stock(request).await.unwrap() });
-            claims.push((expected, claim));
+            });
+            claims.push(async move { (expected, claim.await.unwrap()) });
         }
     }
-    for (expected, claim) in claims {
-        let claimed = claim.await.unwrap();
+    for (expected, claimed) in join_all(claims).await {
         assert_eq!(claimed.chunks.len(), expected, "{claimed:?}");
     }
     subject.remove().await;
@@ -115,22 +109,19 @@ async fn a_claim_that_fails_fails_alone() {
     for face in 1..=40 {
         let sku = build::sku("gift", face);
         subject.add_chunk(&sku, &[build::day(1)]).await;
-        let node = Arc::clone(&node);
-        let request = StockRequest {
+        claims.push(node.claim_stock(StockRequest {
             sku,
             loaded: Vec::new(),
             enough: 1,
             not_before: build::day(0),
-        };
-        claims.push(async move { node.claim_stock(request).await });
+        }));
     }
     // No day that a shelf could tell.
     let damaged = "UPDATE stock SET expiry = 'infinity' WHERE stock_id = (SELECT max(stock_id) FROM stock)";
     sqlx::query(damaged).execute(subject.pool()).await.unwrap();
-    let claims: Vec<_> = claims.into_iter().map(tokio::spawn).collect();
     let mut failed = Vec::new();
-    for (claim, face) in claims.into_iter().zip(1..) {
-        match claim.await.unwrap() {
+    for (claimed, face) in join_all(claims).await.into_iter().zip(1..) {
+        match claimed {
             Ok(claimed) => assert_eq!(claimed.chunks.len(), 1, "{face}: {claimed:?}"),
             Err(_) => failed.push(face),
         }
