@@ -101,7 +101,7 @@ DECLARE
     v_balance  bigint[] := array_fill(NULL::bigint, ARRAY[v_count]);
     v_left     bigint[]; -- of each wallet, as the records are gone through
     v_entry    bigint[]; -- the newest of each wallet, likewise
-    v_written_balance bigint[]; -- of each wallet, where its debits are written already
+    v_written_balance bigint[]; -- the same two as they stand in the tables, where the debits are written already
     v_written_entry   bigint[];
     v_first    bigint[]; -- stock of each chunk, where it is ours
     v_last     bigint[];
@@ -323,7 +323,7 @@ BEGIN
         END IF;
     END IF;
 
-    -- Money. Each debit must find enough after those before it that stand; the wallets are locked since then.
+    -- Money. Each debit must find enough after those before it that stand; the wallets stay locked since they were read or written.
     FOR v_n IN 1 .. cardinality(m_record) LOOP
         v_record := m_record[v_n];
         v_wallet := m_wallet[v_n];

@@ -101,6 +101,7 @@ async fn what_one_has_loaded_another_one_gets() {
     subject.remove().await;
 }
 
+/// What cannot be read of one SKU is no trouble of those whose claims went together with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_that_fails_fails_alone() {
     let subject = PgSubject::new().await;

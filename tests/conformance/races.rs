@@ -78,6 +78,7 @@ async fn open(subject: &PgSubject) -> (PartnerId, Arc<PgNode>) {
     (partner, node)
 }
 
+/// Lets work go on until it waits for somebody's lock.
 async fn until_it_waits<T: std::fmt::Debug>(
     subject: &PgSubject,
     under_way: &mut (impl Future<Output = T> + Unpin),
@@ -138,6 +139,7 @@ async fn a_wallet_is_read_as_it_is_after_the_wait_for_it(subject: &PgSubject) {
     assert_eq!(subject.violations().await, Vec::<String>::new());
 }
 
+/// Debits alone are written without a lock before: after a wait, to what is there by then, each in its own wallet.
 async fn debits_of_two_wallets_are_taken_after_the_wait(subject: &PgSubject) {
     let (partner, node) = open(subject).await;
     let neighbour = build::partner(2);
