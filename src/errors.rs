@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::Object;
+use vouchsafe_actors::store::Unavailable;
 
 use crate::openapi::open_words;
 use crate::trace;
@@ -161,6 +162,14 @@ impl From<sqlx::Error> for ApiError {
             );
         }
         tracing::error!(error = %crate::store::describe(&error), "the database failed a request");
+        Self::unavailable()
+    }
+}
+
+/// The same, of what the engine's port said.
+impl From<Unavailable> for ApiError {
+    fn from(error: Unavailable) -> Self {
+        tracing::error!(error = %error.0, "the database failed a request");
         Self::unavailable()
     }
 }

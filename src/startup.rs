@@ -71,6 +71,10 @@ const DATABASE_THREADS: usize = 2;
 /// Threads that speak to receivers of webhooks: signing and sending, some 100 µs each.
 const OUTGOING_THREADS: usize = 2;
 
+/// By how much the threads of deliveries stand back, where a core is wanted by others, too: orders are answered first, and a
+/// delivery thread still has a quarter of the time of a serving one. Only a machine that is busy to the brim shows it.
+const DELIVERIES_STAND_BACK: i32 = 6;
+
 /// Serves until it is told to stop.
 pub fn serve(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> ExitCode {
     match run(settings, data_dir, telemetry) {
@@ -96,6 +100,7 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
     let outgoing = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(OUTGOING_THREADS)
         .thread_name("webhooks")
+        .on_thread_start(stand_back)
         .enable_all()
         .build()
         .context("start the runtime of outgoing connections")?;
@@ -104,6 +109,7 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
     // line with them.
     let arbiters = [(); 2].map(|()| actix_rt::Arbiter::new());
     let [buyers, deliveries] = arbiters.each_ref().map(actix_rt::Arbiter::handle);
+    deliveries.spawn_fn(stand_back);
     let threads = Threads {
         database: &database,
         outgoing: &outgoing,
@@ -130,6 +136,13 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
             }
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// Lets the calling thread stand back: in Linux a thread has a niceness of its own.
+fn stand_back() {
+    if let Err(error) = rustix::process::nice(DELIVERIES_STAND_BACK) {
+        warn!(%error, "deliveries take their time from orders: their threads cannot stand back");
     }
 }
 

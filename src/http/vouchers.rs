@@ -45,7 +45,7 @@ pub async fn get(
         address: signed.caller.address.to_string(),
         trace_id: trace::current(),
     };
-    let sealed = match service.store.retrieve_codes(retrieval).await? {
+    let sealed = match service.node.retrieve_codes(retrieval).await? {
         Retrieved::Vouchers(sealed) => sealed,
         Retrieved::NotFound => return Err(orders::not_found(order_id)),
         Retrieved::NotReady => {

@@ -1,16 +1,18 @@
 //! Codes of an order, still sealed; and the trail of who read them.
 //!
-//! Rule: the trail is committed before a code is decrypted: a row of its own, and the entry that operators read. Retrieval marks the order's row under the same condition that
-//! a cancellation needs the other way round, so that one of them loses.
+//! Rule: the trail is committed before a code is decrypted: a row of its own, and the entry that operators read. Retrieval
+//! marks the order's row under the same condition that a cancellation needs the other way round, so that one of them loses.
 
-use sqlx::PgPool;
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, PgPool, Row as _};
 use time::Date;
 use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{CredentialId, OrderId, PartnerId, VoucherId};
 use vouchsafe_actors::domain::money::{Amount, Currency};
 use vouchsafe_actors::domain::product::Sku;
 
-use super::PgStore;
+use super::inventory::place;
+use super::together::Errand;
 use crate::vault::data_key::KeyId;
 use crate::vault::seal::{CodeId, Sealed};
 
@@ -57,78 +59,90 @@ pub enum Retrieved {
     NotFound,
 }
 
-impl PgStore {
-    /// Writes the trail, then reads the sealed codes.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer; then the trail may have been written, and nothing was read.
-    pub async fn retrieve_codes(&self, retrieval: Retrieval) -> Result<Retrieved, sqlx::Error> {
-        self.run(move |pool| async move { retrieve(&pool, &retrieval).await })
-            .await
+/// Reads the codes of orders.
+#[derive(Debug, Clone)]
+pub(super) struct ReadCodes;
+
+impl Errand for ReadCodes {
+    type Request = Retrieval;
+    type Answer = Retrieved;
+
+    async fn together(
+        self,
+        pool: PgPool,
+        retrievals: Vec<Retrieval>,
+    ) -> Result<Vec<Option<Retrieved>>, sqlx::Error> {
+        let retrieved = retrieve(&pool, &retrievals).await?;
+        Ok(retrieved.into_iter().map(Result::ok).collect())
+    }
+
+    async fn alone(self, pool: PgPool, retrieval: Retrieval) -> Result<Retrieved, sqlx::Error> {
+        let retrieved = retrieve(&pool, &[retrieval]).await?;
+        retrieved.into_iter().next().ok_or(sqlx::Error::RowNotFound)?
     }
 }
 
-async fn retrieve(pool: &PgPool, retrieval: &Retrieval) -> Result<Retrieved, sqlx::Error> {
-    let audited = write_trail(pool, retrieval).await?;
-    if audited > 0 {
-        return Ok(Retrieved::Vouchers(sealed_vouchers(pool, retrieval).await?));
-    }
-    let exists: bool =
-        sqlx::query_scalar("SELECT EXISTS (SELECT FROM orders WHERE partner_id = $1 AND order_id = $2)")
-            .bind(retrieval.partner_id.as_uuid())
-            .bind(retrieval.order_id.as_uuid())
-            .fetch_one(pool)
-            .await?;
-    Ok(if exists {
-        Retrieved::NotReady
-    } else {
-        Retrieved::NotFound
-    })
-}
-
-/// One statement, so one commit: the order's row first, then its allocations, then the trail.
-async fn write_trail(pool: &PgPool, retrieval: &Retrieval) -> Result<u64, sqlx::Error> {
-    let written = sqlx::query(
-        "WITH held AS MATERIALIZED (
-            SELECT count(*)::integer AS vouchers
-              FROM allocations
-             WHERE partner_id = $1 AND order_id = $2 AND returned_at IS NULL
-         ), marked AS (
-            UPDATE orders
-               SET codes_retrieved_at = COALESCE(codes_retrieved_at, clock_timestamp())
-             WHERE partner_id = $1
-               AND order_id = $2
-               AND status IN ('PROCESSING', 'PARTIALLY_DELIVERED', 'DELIVERED')
-               AND (SELECT vouchers FROM held) > 0
-            RETURNING order_id
-         ), dated AS (
-            UPDATE allocations
-               SET first_retrieved_at = clock_timestamp()
-             WHERE partner_id = $1
-               AND order_id IN (SELECT order_id FROM marked)
-               AND first_retrieved_at IS NULL
-               AND returned_at IS NULL
-         ), told AS (
-            INSERT INTO audit_log (operator, action, subject, after, trace_id)
-            SELECT $6, 'codes.retrieve', $7,
-                   jsonb_build_object('credential_id', $8::text, 'address', $4::text, 'vouchers', h.vouchers), $5
-              FROM marked AS m, held AS h
-         )
-         INSERT INTO code_retrievals (partner_id, order_id, credential_id, address, vouchers, trace_id)
-         SELECT $1, m.order_id, $3, $4, h.vouchers, $5
-           FROM marked AS m, held AS h",
+/// One statement, so one commit: orders first and in the order in which lanes lock them, then their allocations, then the
+/// trail, then the codes. What cannot be read of one is an error of its own.
+async fn retrieve(
+    pool: &PgPool,
+    retrievals: &[Retrieval],
+) -> Result<Vec<Result<Retrieved, sqlx::Error>>, sqlx::Error> {
+    let mut sorted: Vec<usize> = (0..retrievals.len()).collect();
+    sorted.sort_unstable_by_key(|place| {
+        let retrieval = &retrievals[*place];
+        (retrieval.partner_id.as_uuid(), retrieval.order_id.as_uuid())
+    });
+    let in_order = || sorted.iter().map(|place| &retrievals[*place]);
+    let rows: Vec<RetrievedRow> = sqlx::query_as(
+        "SELECT r.reading, r.known, r.currency, r.voucher_id, r.expiry, r.code_id, r.product_id, r.denomination, r.key_id,
+                r.nonce, r.ciphertext
+           FROM retrieve_codes($1, $2, $3, $4, $5) AS r",
     )
-    .bind(retrieval.partner_id.as_uuid())
-    .bind(retrieval.order_id.as_uuid())
-    .bind(retrieval.credential_id.as_uuid())
-    .bind(&retrieval.address)
-    .bind(&retrieval.trace_id)
-    .bind(retrieval.partner_id.to_string())
-    .bind(retrieval.order_id.to_string())
-    .bind(retrieval.credential_id.to_string())
-    .execute(pool)
+    .bind(in_order().map(|asked| asked.partner_id.as_uuid()).collect::<Vec<_>>())
+    .bind(in_order().map(|asked| asked.order_id.as_uuid()).collect::<Vec<_>>())
+    .bind(in_order().map(|asked| asked.credential_id.as_uuid()).collect::<Vec<_>>())
+    .bind(in_order().map(|asked| asked.address.as_str()).collect::<Vec<_>>())
+    .bind(in_order().map(|asked| asked.trace_id.as_str()).collect::<Vec<_>>())
+    .fetch_all(pool)
     .await?;
-    Ok(written.rows_affected())
+    let mut retrieved: Vec<_> = retrievals.iter().map(|_| Ok(Retrieved::NotFound)).collect();
+    for RetrievedRow { reading, known, code } in rows {
+        let retrieved = &mut retrieved[sorted[place(reading)?]];
+        let Some(code) = code else {
+            if known {
+                *retrieved = Ok(Retrieved::NotReady);
+            }
+            continue;
+        };
+        match (code.into_voucher(), &mut *retrieved) {
+            (Ok(voucher), Ok(Retrieved::Vouchers(vouchers))) => vouchers.push(voucher),
+            (Ok(voucher), Ok(_)) => *retrieved = Ok(Retrieved::Vouchers(vec![voucher])),
+            (Err(error), _) => *retrieved = Err(error),
+            (Ok(_), Err(_)) => {}
+        }
+    }
+    Ok(retrieved)
+}
+
+/// A voucher of a reading; a reading without one has a row without.
+struct RetrievedRow {
+    /// Which, from 1.
+    reading: i32,
+    /// Whether the partner has such an order.
+    known: bool,
+    code: Option<CodeRow>,
+}
+
+impl FromRow<'_, PgRow> for RetrievedRow {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let code_id: Option<i64> = row.try_get("code_id")?;
+        Ok(Self {
+            reading: row.try_get("reading")?,
+            known: row.try_get("known")?,
+            code: code_id.map(|_| CodeRow::from_row(row)).transpose()?,
+        })
+    }
 }
 
 #[derive(sqlx::FromRow)]
@@ -142,27 +156,6 @@ struct CodeRow {
     key_id: i32,
     nonce: Vec<u8>,
     ciphertext: Vec<u8>,
-}
-
-async fn sealed_vouchers(pool: &PgPool, retrieval: &Retrieval) -> Result<Vec<SealedVoucher>, sqlx::Error> {
-    let rows: Vec<CodeRow> = sqlx::query_as(
-        "SELECT a.voucher_id, s.expiry, c.code_id, c.product_id, c.denomination, o.currency, c.key_id, c.nonce,
-                c.ciphertext
-           FROM orders AS o
-           JOIN allocations AS a ON a.partner_id = o.partner_id AND a.order_id = o.order_id
-           JOIN stock AS s ON s.stock_id = a.stock_id
-           JOIN codes AS c ON c.code_id = s.code_id
-          WHERE o.partner_id = $1
-            AND o.order_id = $2
-            AND a.returned_at IS NULL
-            AND a.first_retrieved_at IS NOT NULL -- what came after the trail was written is read next time
-          ORDER BY a.line, s.expiry NULLS LAST, a.stock_id",
-    )
-    .bind(retrieval.partner_id.as_uuid())
-    .bind(retrieval.order_id.as_uuid())
-    .fetch_all(pool)
-    .await?;
-    rows.into_iter().map(CodeRow::into_voucher).collect()
 }
 
 impl CodeRow {

@@ -121,13 +121,13 @@ pub(super) async fn find_event(
         return Ok(None);
     };
     let row: Option<EventRow> = sqlx::query_as(
-        "SELECT number, order_id, body, created_at
-           FROM events
-          WHERE partner_id = $1
-            AND number <= $2
-            AND created_at >= now() - make_interval(days => $3)
-          ORDER BY number DESC
-          LIMIT 1",
+        "SELECT e.number, e.order_id, e.body, e.created_at
+           FROM (SELECT *
+                   FROM events
+                  WHERE partner_id = $1 AND number <= $2
+                  ORDER BY number DESC
+                  LIMIT 1) AS e
+          WHERE e.created_at >= now() - make_interval(days => $3)",
     )
     .bind(partner_id.as_uuid())
     .bind(number)
@@ -159,60 +159,58 @@ async fn page(
     after: i64,
     limit: usize,
 ) -> Result<FeedPage, sqlx::Error> {
+    let found = rows_after(pool, partner_id, after, limit).await?;
+    let newest = found.first().map_or(after, |row| row.newest);
     let mut page = FeedPage::default();
-    // A row has one event at least, so one more row than events says whether there are more.
-    for told in rows_after(pool, partner_id, after, limit + 1).await? {
-        let told = Arc::new(told);
-        for number in told.number.max(after + 1)..=told.last_number() {
-            if page.letters.len() == limit {
-                page.more = true;
-                return Ok(page);
-            }
-            let told = Arc::clone(&told);
-            page.letters.push(Letter { told, number });
-        }
+    for row in found {
+        let told = Arc::new(row.event.told(partner_id)?);
+        let left = limit - page.letters.len();
+        let letters = (told.number.max(after + 1)..=told.last_number()).take(left);
+        page.letters.extend(letters.map(|number| Letter {
+            told: Arc::clone(&told),
+            number,
+        }));
     }
-    // It ended for its bytes.
-    let last = page.letters.last().map_or(after, |letter| letter.number);
-    page.more = !page.letters.is_empty() && newest(pool, partner_id).await? > last;
+    page.more = page.letters.last().is_some_and(|last| newest > last.number);
     Ok(page)
 }
 
-async fn newest(pool: &PgPool, partner_id: PartnerId) -> Result<i64, sqlx::Error> {
-    let newest = sqlx::query_scalar("SELECT last_number FROM feeds WHERE partner_id = $1")
-        .bind(partner_id.as_uuid())
-        .fetch_optional(pool)
-        .await?;
-    Ok(newest.unwrap_or_default())
+/// A row of a page, and the number of the partner's newest event.
+#[derive(sqlx::FromRow)]
+struct FeedRow {
+    #[sqlx(flatten)]
+    event: EventRow,
+    newest: i64,
 }
 
-/// The rows that have the events past a number.
+/// The rows that have the next events past a number: numbers have no gap, so they say where the page ends.
 async fn rows_after(
     pool: &PgPool,
     partner_id: PartnerId,
     after: i64,
-    most: usize,
-) -> Result<Vec<Told>, sqlx::Error> {
-    let found: Vec<EventRow> = sqlx::query_as(
-        "SELECT e.number, e.order_id, e.body, e.created_at
+    limit: usize,
+) -> Result<Vec<FeedRow>, sqlx::Error> {
+    sqlx::query_as(
+        "SELECT e.number, e.order_id, e.body, e.created_at,
+                (SELECT f.last_number FROM feeds AS f WHERE f.partner_id = $1) AS newest
            FROM (SELECT e.*,
-                        sum(length(e.body)) OVER (ORDER BY e.number) - length(e.body) AS bytes_before
+                        sum(octet_length(e.body)) OVER (ORDER BY e.number) - octet_length(e.body) AS bytes_before
                    FROM events AS e
                   WHERE e.partner_id = $1
                     AND e.number >= COALESCE(
-                        (SELECT max(f.number)
+                        (SELECT f.number
                            FROM events AS f
-                          WHERE f.partner_id = $1 AND f.number <= $2 + 1), 0)
-                  ORDER BY e.number
-                  LIMIT $3) AS e
+                          WHERE f.partner_id = $1 AND f.number <= $2 + 1
+                          ORDER BY f.number DESC
+                          LIMIT 1), 0)
+                    AND e.number <= $2 + $3) AS e
           WHERE e.bytes_before < $4
           ORDER BY e.number",
     )
     .bind(partner_id.as_uuid())
     .bind(after)
-    .bind(rows(most))
+    .bind(rows(limit))
     .bind(MAX_BYTES)
     .fetch_all(pool)
-    .await?;
-    found.into_iter().map(|row| row.told(partner_id)).collect()
+    .await
 }

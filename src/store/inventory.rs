@@ -230,7 +230,7 @@ impl<'a> Columns<'a> {
 }
 
 /// Which request a number of the server's means, which counts from 1.
-fn place(number: i32) -> Result<usize, sqlx::Error> {
+pub(super) fn place(number: i32) -> Result<usize, sqlx::Error> {
     let place = usize::try_from(number)
         .ok()
         .and_then(|number| number.checked_sub(1));

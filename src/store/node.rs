@@ -16,11 +16,13 @@ use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_actors::domain::voucher::Shelved;
 use vouchsafe_actors::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 
-use super::claims::Claims;
+use super::claims::ClaimStock;
+use super::codes::{ReadCodes, Retrieval, Retrieved};
 use super::connections::silent;
 use super::error::unavailable;
 use super::lane::PgLane;
 use super::nodes::{self, NodeIdentity};
+use super::together::Line;
 use super::{PgStore, inventory, keys, on, wallets};
 
 /// How long a start waits for a lane on which a batch of its predecessor still runs: longer than a statement may.
@@ -37,7 +39,8 @@ const LANE_PAUSE: Duration = Duration::from_millis(200);
 pub struct PgNode {
     store: PgStore,
     identity: NodeIdentity,
-    claims: Claims,
+    claims: Line<ClaimStock>,
+    retrievals: Line<ReadCodes>,
 }
 
 impl PgNode {
@@ -48,11 +51,11 @@ impl PgNode {
     pub async fn start(store: PgStore, name: String) -> Result<Self, sqlx::Error> {
         let identity = store.run(|pool| async move { nodes::start(&pool, name).await });
         let identity = identity.await?;
-        let claims = Claims::of(&store, &identity);
         Ok(Self {
+            claims: Line::of(&store, &ClaimStock(identity.clone())),
+            retrievals: Line::of(&store, &ReadCodes),
             store,
             identity,
-            claims,
         })
     }
 
@@ -71,6 +74,14 @@ impl PgNode {
         self.store
             .run(|pool| async move { nodes::renew(&pool, &node).await })
             .await
+    }
+
+    /// Writes the trail, then reads the sealed codes.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the database does not answer; then the trail may have been written, and nothing was read.
+    pub async fn retrieve_codes(&self, retrieval: Retrieval) -> Result<Retrieved, Unavailable> {
+        self.retrievals.ask(retrieval).await
     }
 }
 
@@ -113,7 +124,7 @@ impl Store for PgNode {
     }
 
     fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
-        Box::pin(self.claims.claim(request))
+        Box::pin(self.claims.ask(request))
     }
 
     fn load_wallets(

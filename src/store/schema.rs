@@ -8,7 +8,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor as _, PgConnection};
 
 /// The functions by name, each as one `CREATE OR REPLACE`.
-const FUNCTIONS: [(&str, &str); 10] = [
+const FUNCTIONS: [(&str, &str); 11] = [
     ("commit_batch", COMMIT_BATCH),
     ("free_stock", FREE_STOCK),
     ("free_of_chunks", FREE_OF_CHUNKS),
@@ -19,6 +19,7 @@ const FUNCTIONS: [(&str, &str); 10] = [
     ("waiting_for", WAITING_FOR),
     ("audit_text", AUDIT_TEXT),
     ("events_before", EVENTS_BEFORE),
+    ("retrieve_codes", RETRIEVE_CODES),
 ];
 
 /// The batch statement.
@@ -43,6 +44,8 @@ const WAITING_FOR: &str = include_str!("../../migrations/functions/waiting_for.s
 const AUDIT_TEXT: &str = include_str!("../../migrations/functions/audit_text.sql");
 /// A partner's last event before a moment.
 const EVENTS_BEFORE: &str = include_str!("../../migrations/functions/events_before.sql");
+/// The codes of orders, for those who read them.
+const RETRIEVE_CODES: &str = include_str!("../../migrations/functions/retrieve_codes.sql");
 
 /// Held while the functions are made: two starts at once would update the same row of the catalogue.
 const MAKING_FUNCTIONS: i64 = 0x766f_7563_6873_6166;

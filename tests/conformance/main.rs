@@ -10,6 +10,7 @@
     reason = "a test ends where it cannot go on"
 )]
 
+mod codes;
 mod frames;
 mod guards;
 mod list_plans;

@@ -25,6 +25,7 @@ use vouchsafe_actors::testing::outbox::{self, OutboxSubject, Row, RowState, Stan
 use crate::server::Database;
 
 mod again;
+mod plans;
 mod waits;
 
 /// Each case is a test of its own.

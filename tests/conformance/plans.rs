@@ -1,15 +1,18 @@
-//! The commit and a claim of stock find what they look for by an index, however large the tables are and whenever their
+//! The commit, a claim of stock and a reading of codes find what they look for by an index, however large the tables are and whenever their
 //! plans were made.
 //!
 //! The server itself says how it ran each statement inside the function (`auto_explain`); every table that is read must
 //! be read by a condition on an index. Plans are made for tables that were never analysed, or were so with as few rows as
 //! ever make the server do it by itself, and are kept while the tables grow to 100,000 rows.
 
+use futures_util::future::join_all;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Executor};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
-use vouchsafe::store::{PgNode, PgStore};
+use uuid::Uuid;
+use vouchsafe::store::{PgNode, PgStore, Retrieved};
+use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_actors::domain::voucher::Shelved;
@@ -45,6 +48,12 @@ const FILL: &str = "
     SELECT $1 * 10 + i, 'void' FROM generate_series(1, $1) AS i;
     INSERT INTO stock (stock_id, chunk_id, code_id)
     SELECT $1 * 10 + i, 0, 0 FROM generate_series(1, $1) AS i;
+    INSERT INTO orders (partner_id, order_id, status, currency, total, closed, last_sequence, lines, created_at, updated_at)
+    SELECT gen_random_uuid(), gen_random_uuid(), 'DELIVERED', 'USD', 1, true, 3, '[]', now(), now()
+      FROM generate_series(1, $1) AS i;
+    INSERT INTO codes (code_id, product_id, denomination, blind_index, key_id, nonce, ciphertext)
+    SELECT $1 * 10 + i, 'gift', 100, sha256(gen_random_uuid()::text::bytea), 0, substr(sha256(''), 1, 12), ''
+      FROM generate_series(1, $1) AS i;
     INSERT INTO lanes SELECT gen_random_uuid(), 0, 1, 0 FROM generate_series(1, $2) AS i;";
 
 /// Below this a table is not analysed by the server itself, and is taken to have ten pages.
@@ -55,7 +64,8 @@ const FEWER: u32 = 3;
 
 const MANY: u32 = 100_000;
 
-const ANALYZE: &str = "ANALYZE idempotency_keys, wallets, feeds, chunks, stock, allocations, lanes";
+const ANALYZE: &str =
+    "ANALYZE idempotency_keys, wallets, feeds, chunks, stock, allocations, lanes, orders, codes";
 
 async fn fill(subject: &PgSubject, rows: u32) {
     let updated = if rows == FEW { FEWER } else { rows };
@@ -121,6 +131,32 @@ impl<'s> Explained<'s> {
         }
     }
 
+    /// Reads the codes of an order and of one that is not there, and checks how the tables were read.
+    async fn read_codes(&self, when: &str, order_id: OrderId) {
+        let begin = self.subject.log().len();
+        let partner = build::partner(1);
+        let mut asked = Vec::new();
+        for order_id in [order_id, OrderId::from_uuid(Uuid::nil())] {
+            asked.push(self.subject.retrieval(partner, order_id).await);
+        }
+        let read = join_all(asked.into_iter().map(|asked| self.store.retrieve_codes(asked))).await;
+        assert!(
+            matches!(read[..], [Ok(Retrieved::Vouchers(_)), Ok(Retrieved::NotFound)]),
+            "{read:?}"
+        );
+        let log = self.subject.log();
+        let mut read = Vec::new();
+        for plan in &plans(&log[begin..]) {
+            check(&format!("{when}: {}", plan["Query Text"]), plan, &mut read);
+        }
+        for table in ["orders", "allocations", "stock", "codes"] {
+            assert!(
+                read.iter().any(|name| name == table),
+                "{when}: {table} was not read: {read:?}"
+            );
+        }
+    }
+
     /// Commits a batch that goes every way through the function, and checks how its tables were read.
     async fn commit(&mut self, when: &str) {
         self.batch += 1;
@@ -168,6 +204,8 @@ impl<'s> Explained<'s> {
                 plans.len()
             );
         }
+        let sold = records[1].order.as_ref().unwrap();
+        self.read_codes(when, sold.order_id).await;
     }
 }
 
@@ -233,6 +271,22 @@ pub(crate) fn plans(log: &str) -> Vec<Value> {
         lines.collect::<Vec<_>>().join("\n")
     });
     plans.map(|plan| serde_json::from_str(&plan).unwrap()).collect()
+}
+
+/// How many rows a node of a plan and those below it got out of tables, kept or not.
+pub(crate) fn rows_read(node: &Value) -> f64 {
+    let below = node["Plans"].as_array().into_iter().flatten();
+    let below: f64 = below.map(rows_read).sum();
+    let is_scan = node["Node Type"]
+        .as_str()
+        .is_some_and(|kind| kind.ends_with("Scan"));
+    if !is_scan {
+        return below;
+    }
+    let number = |name: &str| node[name].as_f64().unwrap_or_default();
+    let each =
+        number("Actual Rows") + number("Rows Removed by Filter") + number("Rows Removed by Index Recheck");
+    below + each * number("Actual Loops")
 }
 
 /// Checks a node of a plan and those below it; collects the tables that they read.

@@ -111,6 +111,25 @@ impl PgSubject {
         Arc::clone(proxies.entry(node.to_owned()).or_insert_with(open))
     }
 
+    /// A reading of an order's codes, with a new credential of the partner's.
+    pub(crate) async fn retrieval(&self, partner_id: PartnerId, order_id: OrderId) -> Retrieval {
+        let credential_id = CredentialId::generate();
+        sqlx::query("INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash) VALUES ($1, $2, $3, $3)")
+            .bind(credential_id.as_uuid())
+            .bind(partner_id.as_uuid())
+            .bind(credential_id.as_uuid().as_bytes().repeat(2))
+            .execute(&self.pool)
+            .await
+            .unwrap();
+        Retrieval {
+            partner_id,
+            order_id,
+            credential_id,
+            address: "127.0.0.1".to_owned(),
+            trace_id: String::new(),
+        }
+    }
+
     /// The only purchase that goes on is this one.
     async fn let_go_on(&self, purchase_id: Option<Uuid>) {
         let mut connection = self.pool.acquire().await.unwrap();
@@ -217,23 +236,10 @@ impl Subject for PgSubject {
     }
 
     async fn retrieve(&self, partner_id: PartnerId, order_id: OrderId) {
-        let credential_id = CredentialId::generate();
-        sqlx::query("INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash) VALUES ($1, $2, $3, $3)")
-            .bind(credential_id.as_uuid())
-            .bind(partner_id.as_uuid())
-            .bind(credential_id.as_uuid().as_bytes().repeat(2))
-            .execute(&self.pool)
-            .await
-            .unwrap();
-        let retrieval = Retrieval {
-            partner_id,
-            order_id,
-            credential_id,
-            address: "127.0.0.1".to_owned(),
-            trace_id: String::new(),
-        };
+        let retrieval = self.retrieval(partner_id, order_id).await;
         let store = PgStore::open(self.options(), Handle::current());
-        let retrieved = store.retrieve_codes(retrieval).await.unwrap();
+        let reader = PgNode::start(store, "reader".to_owned()).await.unwrap();
+        let retrieved = reader.retrieve_codes(retrieval).await.unwrap();
         assert!(matches!(retrieved, Retrieved::Vouchers(_)), "{retrieved:?}");
     }
 

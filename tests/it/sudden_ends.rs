@@ -18,7 +18,7 @@ const STAND_IN_THE_WAY: &str = "BEGIN; LOCK TABLE orders, idempotency_keys IN SH
 const WAITING: &str = "SELECT count(*)
                          FROM pg_stat_activity
                         WHERE wait_event_type = $1
-                          AND query ~ '(commit_batch|codes_retrieved_at)'";
+                          AND query ~ '(commit_batch|retrieve_codes)'";
 
 const END_THE_WAITING: &str =
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";

@@ -137,13 +137,15 @@ async fn rows_after(pool: &PgPool, key: Key, after: i64) -> Result<Vec<NewRow>, 
                     AND d.state = 'WAITING'
                 ) AS first_waiting
            FROM (SELECT e.*,
-                        sum(length(e.body)) OVER (ORDER BY e.number) - length(e.body) AS bytes_before
+                        sum(octet_length(e.body)) OVER (ORDER BY e.number) - octet_length(e.body) AS bytes_before
                    FROM events AS e
                   WHERE e.partner_id = $1
                     AND e.number >= COALESCE(
-                        (SELECT max(f.number)
+                        (SELECT f.number
                            FROM events AS f
-                          WHERE f.partner_id = $1 AND f.number <= $3 + 1), 0)
+                          WHERE f.partner_id = $1 AND f.number <= $3 + 1
+                          ORDER BY f.number DESC
+                          LIMIT 1), 0)
                   ORDER BY e.number
                   LIMIT $4) AS e
           WHERE e.bytes_before < $5

@@ -1,6 +1,5 @@
 //! A database with a partner of 100,000 orders, and a node that tells how it reads it.
 
-use serde_json::Value;
 use sqlx::{AssertSqlSafe, Executor as _};
 use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
@@ -9,7 +8,7 @@ use vouchsafe::store::{Period, PgStore};
 use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::testing::build;
 
-use crate::plans::{EXPLAIN, plans};
+use crate::plans::{EXPLAIN, plans, rows_read};
 use crate::subject::PgSubject;
 
 /// When the first order was placed; one follows every 86.4 s.
@@ -121,7 +120,7 @@ impl Lists {
         let log = self.subject.log();
         let explained = plans(&log[begin..]);
         assert!(!explained.is_empty(), "nothing was explained");
-        (found, explained.iter().map(|plan| rows(&plan["Plan"])).sum())
+        (found, explained.iter().map(|plan| rows_read(&plan["Plan"])).sum())
     }
 
     /// Reads so many, and looks at little more.
@@ -146,20 +145,4 @@ impl Lists {
         let (_, looked) = self.look(read).await;
         assert!(looked > 10.0 * MOST_ROWS, "{gone} is not missed: {looked} rows");
     }
-}
-
-/// How many rows a node of a plan and those below it got out of tables, kept or not.
-fn rows(node: &Value) -> f64 {
-    let below = node["Plans"].as_array().into_iter().flatten();
-    let below: f64 = below.map(rows).sum();
-    let is_scan = node["Node Type"]
-        .as_str()
-        .is_some_and(|kind| kind.ends_with("Scan"));
-    if !is_scan {
-        return below;
-    }
-    let number = |name: &str| node[name].as_f64().unwrap_or_default();
-    let each =
-        number("Actual Rows") + number("Rows Removed by Filter") + number("Rows Removed by Index Recheck");
-    below + each * number("Actual Loops")
 }
