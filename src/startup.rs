@@ -71,8 +71,8 @@ const DATABASE_THREADS: usize = 2;
 /// Threads that speak to receivers of webhooks: signing and sending, some 100 µs each.
 const OUTGOING_THREADS: usize = 2;
 
-/// By how much the threads of deliveries stand back, where a core is wanted by others, too: orders are answered first, and a
-/// delivery thread still has a quarter of the time of a serving one. Only a machine that is busy to the brim shows it.
+/// By how much the threads of deliveries are nicer than the process: where a core is wanted by others, too, orders are answered
+/// first, and a delivery thread still has a quarter of the time of a serving one. Only a machine that is busy to the brim shows it.
 const DELIVERIES_STAND_BACK: i32 = 6;
 
 /// Serves until it is told to stop.
@@ -97,6 +97,8 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
         .build()
         .context("start the database's runtime")?;
     let metrics = Metrics::new(telemetry);
+    let niceness = rustix::process::getpriority_process(None).context("read the process's own niceness")?;
+    let stand_back = move || stand_back(niceness + DELIVERIES_STAND_BACK);
     let outgoing = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(OUTGOING_THREADS)
         .thread_name("webhooks")
@@ -139,9 +141,9 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
     }
 }
 
-/// Lets the calling thread stand back: in Linux a thread has a niceness of its own.
-fn stand_back() {
-    if let Err(error) = rustix::process::nice(DELIVERIES_STAND_BACK) {
+/// Lets the calling thread stand back: in Linux a thread has a niceness of its own, and those that it starts begin with it.
+fn stand_back(niceness: i32) {
+    if let Err(error) = rustix::process::setpriority_process(None, niceness) {
         warn!(%error, "deliveries take their time from orders: their threads cannot stand back");
     }
 }

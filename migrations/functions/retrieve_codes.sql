@@ -3,7 +3,9 @@
 -- Each reading is an element of the arrays, in the order of partners and orders: in it lanes lock orders, too. An order may
 -- be in them more than once, and is on the trail as often.
 --
--- A row a voucher; a reading that has none has one row without, which says whether the partner has such an order.
+-- A row a voucher; a reading that has none has one row without. `known` says whether the partner has such an order. Where
+-- several read at once nobody waits, and nobody takes long: `put_off` says that somebody else holds the order, or that the
+-- readings before it have enough vouchers. Such a one is read alone.
 --
 -- Whoever returns a voucher holds its order. So does this, until the trail is committed: what was returned before is not
 -- read, and what is read is not returned after.
@@ -17,6 +19,7 @@ CREATE OR REPLACE FUNCTION retrieve_codes(
 RETURNS TABLE (
     reading integer,
     known boolean,
+    put_off boolean,
     voucher_id uuid,
     expiry date,
     code_id bigint,
@@ -39,32 +42,51 @@ SET enable_mergejoin = off
 SET jit = off
 AS $$
 DECLARE
-    v_now      timestamptz := clock_timestamp();
-    v_currency text[];    -- of each order; null where the partner has none such
-    v_open     boolean[]; -- whether it is one whose codes are read
-    v_vouchers integer[]; -- how many it holds
+    c_enough CONSTANT integer := 4096; -- vouchers of one call
+    c_read   CONSTANT text[] := ARRAY['PROCESSING', 'PARTIALLY_DELIVERED', 'DELIVERED']; -- of what codes can be read
+    v_currency text[];    -- of each order that is held here
+    v_vouchers integer[]; -- how many are read of it; null where that would be too many
+    v_now      timestamptz;
 BEGIN
-    SELECT array_agg(o.currency ORDER BY n.reading),
-           array_agg(COALESCE(o.status IN ('PROCESSING', 'PARTIALLY_DELIVERED', 'DELIVERED'), false) ORDER BY n.reading)
-      INTO v_currency, v_open
-      FROM unnest(p_partner, p_order) WITH ORDINALITY AS n (partner_id, order_id, reading)
-      LEFT JOIN LATERAL (
-            SELECT o.currency, o.status
-              FROM orders AS o
-             WHERE o.partner_id = n.partner_id AND o.order_id = n.order_id
-               FOR NO KEY UPDATE
-           ) AS o ON true;
+    IF cardinality(p_order) = 1 THEN
+        SELECT array_agg(o.currency)
+          INTO v_currency
+          FROM (
+                SELECT o.currency
+                  FROM orders AS o
+                 WHERE o.partner_id = p_partner[1] AND o.order_id = p_order[1] AND o.status = ANY (c_read)
+                   FOR NO KEY UPDATE
+               ) AS o;
+    ELSE
+        SELECT array_agg(o.currency ORDER BY n.reading)
+          INTO v_currency
+          FROM unnest(p_partner, p_order) WITH ORDINALITY AS n (partner_id, order_id, reading)
+          LEFT JOIN LATERAL (
+                SELECT o.currency
+                  FROM orders AS o
+                 WHERE o.partner_id = n.partner_id AND o.order_id = n.order_id AND o.status = ANY (c_read)
+                   FOR NO KEY UPDATE SKIP LOCKED
+               ) AS o ON true;
+    END IF;
 
-    SELECT array_agg(h.vouchers ORDER BY n.reading)
+    SELECT array_agg(CASE WHEN c.reading > 1 AND c.with_those_before > c_enough THEN NULL ELSE c.vouchers END
+                     ORDER BY c.reading)
       INTO v_vouchers
-      FROM unnest(p_partner, p_order, v_open) WITH ORDINALITY AS n (partner_id, order_id, open, reading)
-     CROSS JOIN LATERAL (
-            SELECT count(*)::integer AS vouchers
-              FROM allocations AS a
-             WHERE n.open AND a.partner_id = n.partner_id AND a.order_id = n.order_id AND a.returned_at IS NULL
-           ) AS h;
+      FROM (
+            SELECT n.reading, h.vouchers, sum(h.vouchers) OVER (ORDER BY n.reading) AS with_those_before
+              FROM unnest(p_partner, p_order, v_currency) WITH ORDINALITY AS n (partner_id, order_id, currency, reading)
+             CROSS JOIN LATERAL (
+                    SELECT count(*)::integer AS vouchers
+                      FROM allocations AS a
+                     WHERE n.currency IS NOT NULL
+                       AND a.partner_id = n.partner_id
+                       AND a.order_id = n.order_id
+                       AND a.returned_at IS NULL
+                   ) AS h
+           ) AS c;
 
     IF 0 < ANY (v_vouchers) THEN
+        v_now := clock_timestamp();
         UPDATE orders AS o
            SET codes_retrieved_at = v_now
           FROM (SELECT * FROM unnest(p_partner, p_order, v_vouchers) LIMIT cardinality(p_order))
@@ -98,10 +120,19 @@ BEGIN
          WHERE v_vouchers[n.reading] > 0;
     END IF;
 
+    -- What is none of the orders that are held here may be one that somebody else holds.
     RETURN QUERY
-    SELECT n.reading::integer, v_currency[n.reading] IS NOT NULL, v.voucher_id, v.expiry, v.code_id, v.product_id,
-           v.denomination, v_currency[n.reading], v.key_id, v.nonce, v.ciphertext
+    SELECT n.reading::integer, o.status IS NOT NULL,
+           n.vouchers IS NULL OR (v_currency[n.reading] IS NULL AND COALESCE(o.status = ANY (c_read), false)),
+           v.voucher_id, v.expiry, v.code_id, v.product_id, v.denomination, v_currency[n.reading], v.key_id, v.nonce,
+           v.ciphertext
       FROM unnest(p_partner, p_order, v_vouchers) WITH ORDINALITY AS n (partner_id, order_id, vouchers, reading)
+      LEFT JOIN LATERAL (
+            SELECT o.status
+              FROM orders AS o
+             WHERE n.vouchers = 0 AND o.partner_id = n.partner_id AND o.order_id = n.order_id
+            OFFSET 0
+           ) AS o ON true
       LEFT JOIN LATERAL (
             SELECT a.voucher_id, a.line, a.stock_id, s.expiry, c.*
               FROM allocations AS a

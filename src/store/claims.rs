@@ -6,7 +6,7 @@ use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
 
 use super::inventory;
 use super::nodes::NodeIdentity;
-use super::together::Errand;
+use super::together::{Errand, Outcomes};
 
 /// Claims stock for a node.
 #[derive(Debug, Clone)]
@@ -21,8 +21,9 @@ impl Errand for ClaimStock {
         self,
         pool: PgPool,
         requests: Vec<StockRequest>,
-    ) -> Result<Vec<Option<ClaimedStock>>, sqlx::Error> {
-        inventory::claim_in_one_round(&pool, &self.0, requests).await
+    ) -> Result<Outcomes<ClaimedStock>, sqlx::Error> {
+        let claimed = inventory::claim_in_one_round(&pool, &self.0, requests).await?;
+        Ok(claimed.into_iter().map(|claimed| claimed.map(Ok)).collect())
     }
 
     /// What was taken for it together with others is this node's, and comes again.

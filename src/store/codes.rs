@@ -1,6 +1,6 @@
 //! Codes of an order, still sealed; and the trail of who read them.
 //!
-//! Rule: the trail is committed before a code is decrypted: a row of its own, and the entry that operators read. Retrieval
+//! Rule: the trail is committed before a code is opened: a row of its own, and the entry that operators read. Retrieval
 //! marks the order's row under the same condition that a cancellation needs the other way round, so that one of them loses.
 
 use sqlx::postgres::PgRow;
@@ -12,7 +12,7 @@ use vouchsafe_actors::domain::money::{Amount, Currency};
 use vouchsafe_actors::domain::product::Sku;
 
 use super::inventory::place;
-use super::together::Errand;
+use super::together::{Errand, Outcomes};
 use crate::vault::data_key::KeyId;
 use crate::vault::seal::{CodeId, Sealed};
 
@@ -71,23 +71,20 @@ impl Errand for ReadCodes {
         self,
         pool: PgPool,
         retrievals: Vec<Retrieval>,
-    ) -> Result<Vec<Option<Retrieved>>, sqlx::Error> {
-        let retrieved = retrieve(&pool, &retrievals).await?;
-        Ok(retrieved.into_iter().map(Result::ok).collect())
+    ) -> Result<Outcomes<Retrieved>, sqlx::Error> {
+        retrieve(&pool, &retrievals).await
     }
 
     async fn alone(self, pool: PgPool, retrieval: Retrieval) -> Result<Retrieved, sqlx::Error> {
-        let retrieved = retrieve(&pool, &[retrieval]).await?;
-        retrieved.into_iter().next().ok_or(sqlx::Error::RowNotFound)?
+        let mut retrieved = retrieve(&pool, &[retrieval]).await?;
+        // Nobody was waited for: when the order was looked at it held nothing.
+        retrieved.pop().flatten().unwrap_or(Ok(Retrieved::NotReady))
     }
 }
 
 /// One statement, so one commit: orders first and in the order in which lanes lock them, then their allocations, then the
-/// trail, then the codes. What cannot be read of one is an error of its own.
-async fn retrieve(
-    pool: &PgPool,
-    retrievals: &[Retrieval],
-) -> Result<Vec<Result<Retrieved, sqlx::Error>>, sqlx::Error> {
+/// trail, then the codes. What cannot be read of one is an error of its own; `None` is one that has to be read alone.
+async fn retrieve(pool: &PgPool, retrievals: &[Retrieval]) -> Result<Outcomes<Retrieved>, sqlx::Error> {
     let mut sorted: Vec<usize> = (0..retrievals.len()).collect();
     sorted.sort_unstable_by_key(|place| {
         let retrieval = &retrievals[*place];
@@ -95,7 +92,7 @@ async fn retrieve(
     });
     let in_order = || sorted.iter().map(|place| &retrievals[*place]);
     let rows: Vec<RetrievedRow> = sqlx::query_as(
-        "SELECT r.reading, r.known, r.currency, r.voucher_id, r.expiry, r.code_id, r.product_id, r.denomination, r.key_id,
+        "SELECT r.reading, r.known, r.put_off, r.currency, r.voucher_id, r.expiry, r.code_id, r.product_id, r.denomination, r.key_id,
                 r.nonce, r.ciphertext
            FROM retrieve_codes($1, $2, $3, $4, $5) AS r",
     )
@@ -106,20 +103,17 @@ async fn retrieve(
     .bind(in_order().map(|asked| asked.trace_id.as_str()).collect::<Vec<_>>())
     .fetch_all(pool)
     .await?;
-    let mut retrieved: Vec<_> = retrievals.iter().map(|_| Ok(Retrieved::NotFound)).collect();
-    for RetrievedRow { reading, known, code } in rows {
-        let retrieved = &mut retrieved[sorted[place(reading)?]];
-        let Some(code) = code else {
-            if known {
-                *retrieved = Ok(Retrieved::NotReady);
-            }
-            continue;
-        };
-        match (code.into_voucher(), &mut *retrieved) {
-            (Ok(voucher), Ok(Retrieved::Vouchers(vouchers))) => vouchers.push(voucher),
-            (Ok(voucher), Ok(_)) => *retrieved = Ok(Retrieved::Vouchers(vec![voucher])),
-            (Err(error), _) => *retrieved = Err(error),
-            (Ok(_), Err(_)) => {}
+    let mut retrieved: Vec<_> = retrievals.iter().map(|_| Some(Ok(Retrieved::NotFound))).collect();
+    for row in rows {
+        let retrieved = &mut retrieved[sorted[place(row.reading)?]];
+        match (row.code.map(CodeRow::into_voucher), &mut *retrieved) {
+            (Some(Ok(voucher)), Some(Ok(Retrieved::Vouchers(vouchers)))) => vouchers.push(voucher),
+            (Some(Ok(_)), Some(Err(_))) => {}
+            (Some(Ok(voucher)), _) => *retrieved = Some(Ok(Retrieved::Vouchers(vec![voucher]))),
+            (Some(Err(error)), _) => *retrieved = Some(Err(error)),
+            (None, _) if row.put_off => *retrieved = None,
+            (None, _) if row.known => *retrieved = Some(Ok(Retrieved::NotReady)),
+            (None, _) => {}
         }
     }
     Ok(retrieved)
@@ -131,6 +125,8 @@ struct RetrievedRow {
     reading: i32,
     /// Whether the partner has such an order.
     known: bool,
+    /// Whether it has to be read alone.
+    put_off: bool,
     code: Option<CodeRow>,
 }
 
@@ -140,6 +136,7 @@ impl FromRow<'_, PgRow> for RetrievedRow {
         Ok(Self {
             reading: row.try_get("reading")?,
             known: row.try_get("known")?,
+            put_off: row.try_get("put_off")?,
             code: code_id.map(|_| CodeRow::from_row(row)).transpose()?,
         })
     }

@@ -18,7 +18,7 @@ use tracing::warn;
 const MAX_CONNECTIONS: u32 = 12;
 
 /// How long work waits for a connection.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
+pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long work may take: a connection, and a statement as long as the server lets it run.
 const DEADLINE: Duration = Duration::from_secs(30);

@@ -76,7 +76,7 @@ impl PgNode {
             .await
     }
 
-    /// Writes the trail, then reads the sealed codes.
+    /// Writes the trail and reads the sealed codes; the trail is committed when they come.
     ///
     /// # Errors
     /// [`Unavailable`] when the database does not answer; then the trail may have been written, and nothing was read.

@@ -3,17 +3,19 @@
 //! Whoever asks stands in a line; each desk takes all that stand there, does it, and looks again. So one that comes alone
 //! waits for nobody, and the more there are the less each costs.
 //!
-//! Rule: nobody waits for another's trouble. What takes more than the others have time for, and whatever went together with
-//! one that failed, goes on alone.
+//! Rule: nobody waits for another's trouble. What would hold the others up, and whatever went together with one that failed,
+//! goes on alone; and nobody waits in the line for longer than for a connection.
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Instant;
 
 use sqlx::PgPool;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use vouchsafe_actors::store::Unavailable;
 
-use super::error::{may_pass, unavailable};
+use super::connections::ACQUIRE_TIMEOUT;
+use super::error::unavailable;
 use super::{PgStore, on};
 
 /// How many go together at most: bounds how long the first of them waits.
@@ -22,6 +24,9 @@ const MAX_TOGETHER: usize = 32;
 /// How many desks there are: while one waits for the disk the other reads.
 const DESKS: usize = 2;
 
+/// What came of each request: an answer, an error of its own, or `None`, and it goes on alone.
+pub(super) type Outcomes<A> = Vec<Option<Result<A, sqlx::Error>>>;
+
 /// What can be done for many at once.
 pub(super) trait Errand: Clone + Send + Sync + 'static {
     /// What is asked for.
@@ -29,12 +34,12 @@ pub(super) trait Errand: Clone + Send + Sync + 'static {
     /// What comes of it.
     type Answer: Send + 'static;
 
-    /// Does it for all of them, an answer each; `None` for one that goes on alone.
+    /// Does it for all of them, in their order. An error of the whole means that nothing was done, as far as is known.
     fn together(
         self,
         pool: PgPool,
         requests: Vec<Self::Request>,
-    ) -> impl Future<Output = Result<Vec<Option<Self::Answer>>, sqlx::Error>> + Send;
+    ) -> impl Future<Output = Result<Outcomes<Self::Answer>, sqlx::Error>> + Send;
 
     /// Does it for one, from the beginning.
     fn alone(
@@ -47,6 +52,7 @@ pub(super) trait Errand: Clone + Send + Sync + 'static {
 /// A request, and whoever waits for its answer.
 struct Asked<E: Errand> {
     request: E::Request,
+    since: Instant,
     answer: oneshot::Sender<Result<E::Answer, Unavailable>>,
 }
 
@@ -89,7 +95,16 @@ impl<E: Errand> Line<E> {
     pub(super) async fn ask(&self, request: E::Request) -> Result<E::Answer, Unavailable> {
         let (answer, answered) = oneshot::channel();
         let gone = || Err(unavailable(&sqlx::Error::WorkerCrashed));
-        if self.line.send(Asked { request, answer }).is_err() {
+        let since = Instant::now();
+        if self
+            .line
+            .send(Asked {
+                request,
+                since,
+                answer,
+            })
+            .is_err()
+        {
             return gone();
         }
         answered.await.unwrap_or_else(|_| gone())
@@ -103,28 +118,24 @@ struct Desk<E> {
 }
 
 impl<E: Errand> Desk<E> {
-    async fn serve(&self, asked: &Mutex<mpsc::UnboundedReceiver<Asked<E>>>) {
+    async fn serve(&self, line: &Mutex<mpsc::UnboundedReceiver<Asked<E>>>) {
         let mut together = Vec::new();
-        while asked.lock().await.recv_many(&mut together, MAX_TOGETHER).await > 0 {
-            together.retain(|asked| !asked.answer.is_closed());
-            if together.is_empty() {
-                continue;
+        while line.lock().await.recv_many(&mut together, MAX_TOGETHER).await > 0 {
+            // Who has gone away wants nothing any more, and who has waited for too long is told so.
+            let (late, together): (Vec<_>, Vec<_>) = together
+                .drain(..)
+                .filter(|asked| !asked.answer.is_closed())
+                .partition(|asked| asked.since.elapsed() > ACQUIRE_TIMEOUT);
+            for asked in late {
+                asked.answered(Err(sqlx::Error::PoolTimedOut));
             }
-            let Some(error) = self.serve_together(std::mem::take(&mut together)).await else {
-                continue;
-            };
-            // Who stands in the line fares no better, and is not to wait for the same again. Where the other desk looks at the
-            // line, nobody stands in it.
-            if let Ok(mut asked) = asked.try_lock() {
-                while let Ok(asked) = asked.try_recv() {
-                    drop(asked.answer.send(Err(error.clone())));
-                }
+            if !together.is_empty() {
+                self.serve_together(together).await;
             }
         }
     }
 
-    /// Says what is wrong if the database cannot be reached.
-    async fn serve_together(&self, together: Vec<Asked<E>>) -> Option<Unavailable> {
+    async fn serve_together(&self, together: Vec<Asked<E>>) {
         let requests = together.iter().map(|asked| asked.request.clone()).collect();
         let errand = self.errand.clone();
         let done = self.store.run(move |pool| errand.together(pool, requests)).await;
@@ -132,34 +143,34 @@ impl<E: Errand> Desk<E> {
             Ok(answers) => {
                 for (asked, answer) in together.into_iter().zip(answers) {
                     match answer {
-                        // Nobody need be there any more.
-                        Some(answer) => drop(asked.answer.send(Ok(answer))),
+                        Some(answer) => asked.answered(answer),
                         None => self.go_on_alone(asked),
                     }
                 }
-                None
             }
-            Err(error) if may_pass(&error) => {
-                let error = unavailable(&error);
+            // Nobody fares better alone.
+            Err(sqlx::Error::PoolTimedOut) => {
                 for asked in together {
-                    drop(asked.answer.send(Err(error.clone())));
+                    asked.answered(Err(sqlx::Error::PoolTimedOut));
                 }
-                Some(error)
             }
-            Err(_) => {
-                together.into_iter().for_each(|asked| self.go_on_alone(asked));
-                None
-            }
+            Err(_) => together.into_iter().for_each(|asked| self.go_on_alone(asked)),
         }
     }
 
-    fn go_on_alone(&self, Asked { request, answer }: Asked<E>) {
-        let errand = self.errand.clone();
+    fn go_on_alone(&self, asked: Asked<E>) {
+        let (errand, request) = (self.errand.clone(), asked.request.clone());
         let done = self.store.run(move |pool| errand.alone(pool, request));
         drop(on(&self.store.runtime, async move {
-            let done = done.await.map_err(|error| unavailable(&error));
-            drop(answer.send(done));
+            asked.answered(done.await);
             Ok(())
         }));
+    }
+}
+
+impl<E: Errand> Asked<E> {
+    /// Nobody need be there any more.
+    fn answered(self, answer: Result<E::Answer, sqlx::Error>) {
+        drop(self.answer.send(answer.map_err(|error| unavailable(&error))));
     }
 }

@@ -1,5 +1,5 @@
-//! The commit, a claim of stock and a reading of codes find what they look for by an index, however large the tables are and whenever their
-//! plans were made.
+//! The commit, a claim of stock and a reading of codes find what they look for by an index, however large the tables are and
+//! whenever their plans were made.
 //!
 //! The server itself says how it ran each statement inside the function (`auto_explain`); every table that is read must
 //! be read by a condition on an index. Plans are made for tables that were never analysed, or were so with as few rows as
@@ -335,6 +335,33 @@ async fn plans_for_empty_tables_are_good_for_large_ones() {
     late.commit("never analysed").await;
     early.claim("planned when empty").await;
     late.claim("never analysed").await;
+    subject.remove().await;
+}
+
+/// What is over lies together, and is found by an index that says in which pages.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_whose_time_is_over_are_found_by_their_age() {
+    let _log = LOG.lock().await;
+    let subject = open().await;
+    subject.add_chunk(&gift(), &[build::day(0)]).await;
+    fill(&subject, MANY).await;
+    let over = "INSERT INTO idempotency_keys
+                SELECT gen_random_uuid(), sha256(i::text::bytea), 201, '', now() - interval '1 s' FROM generate_series(1, 7000) AS i";
+    subject.pool().execute(over).await.unwrap();
+    subject
+        .pool()
+        .execute("SELECT brin_summarize_new_values('idempotency_keys_by_age')")
+        .await
+        .unwrap();
+    let store = PgStore::open(subject.superuser_options().options(EXPLAIN), Handle::current());
+    let begin = subject.log().len();
+    assert_eq!(store.purge_expired_keys().await.unwrap(), 7_000);
+    let log = subject.log();
+    let mut read = Vec::new();
+    for plan in &plans(&log[begin..]) {
+        check("purge", plan, &mut read);
+    }
+    assert!(read.len() >= 4, "{read:?}");
     subject.remove().await;
 }
 

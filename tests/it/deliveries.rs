@@ -273,3 +273,25 @@ async fn a_kill_loses_no_event_and_breaks_no_sequence() {
     assert_eq!(service.stop(), Some(0));
     service.assert_verified();
 }
+
+/// Where every core is busy orders come first: the threads of deliveries are nicer than the process, and no others are.
+#[test]
+fn who_delivers_stands_back() {
+    let process = format!("/proc/{}/task", shared().pid());
+    let mut threads: Vec<(String, i32)> = std::fs::read_dir(process)
+        .unwrap()
+        .map(|thread| {
+            let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
+            // `pid (name) state …`; what follows the name has no parenthesis. The nineteenth field is the niceness.
+            let (before, after) = stat.rsplit_once(") ").unwrap();
+            let (_, name) = before.split_once('(').unwrap();
+            let niceness = after.split(' ').nth(16).unwrap().parse().unwrap();
+            (name.to_owned(), niceness)
+        })
+        .collect();
+    let (_, least) = *threads.iter().min_by_key(|(_, niceness)| *niceness).unwrap();
+    threads.retain(|(_, niceness)| *niceness > least);
+    threads.sort();
+    let names: Vec<&str> = threads.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["actix-rt|system", "webhooks", "webhooks"], "{threads:?}");
+}

@@ -24,10 +24,10 @@ const PAGE: usize = 100;
 /// Two pages, each of whose rows is counted where it is scanned and where the scan's rows are, and a few beside.
 const MOST_ROWS: f64 = 450.0;
 
-/// A connection keeps a plan after it was made five times, and there are a few connections.
+/// A connection keeps a plan after it was made five times, and reads may come over more than one.
 const UNTIL_KEPT: usize = 40;
 
-/// Reads on one connection whose statements are explained.
+/// Reads whose statements are explained.
 struct Reader {
     subject: PgOutboxSubject,
     store: PgStore,

@@ -177,6 +177,11 @@ impl Instance {
         format!("http://{}", self.admin)
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Where it keeps what it needs.
     pub(crate) fn data_dir(&self) -> &Path {
         &self.data_dir
