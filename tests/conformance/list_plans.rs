@@ -23,6 +23,7 @@ async fn a_page_of_a_list_looks_at_little_more_than_it_gives() {
     transactions(&lists).await;
     orders(&lists).await;
     trail(&lists).await;
+    stock(&lists).await;
     each_index_is_missed(&lists).await;
     lists.subject.remove().await;
 }
@@ -267,6 +268,27 @@ async fn trail(lists: &Lists) {
     }
     let changes = lists.store.newest_changes();
     lists.assert_found("changes", 100, changes).await;
+}
+
+/// What is counted of a SKU are its own vouchers, and those that were sold of them.
+async fn stock(lists: &Lists) {
+    let after = |denomination| Some(("gift".to_owned(), denomination));
+    for after in [None, after(17)] {
+        let what = format!("stock, after {after:?}");
+        let levels = async {
+            let levels = lists.store.stock_levels(None, after, 3).await?;
+            for level in &levels {
+                let (loaded, sold) = (level.loaded, level.sold);
+                assert_eq!(
+                    (loaded, loaded - sold, level.void + level.expired),
+                    (20, level.free, 0)
+                );
+                assert!((15..20).contains(&sold), "{level:?}");
+            }
+            Ok(levels)
+        };
+        lists.assert_found(&what, 3, levels).await;
+    }
 }
 
 async fn each_index_is_missed(lists: &Lists) {

@@ -7,6 +7,7 @@ use tokio::runtime::Handle;
 use vouchsafe::store::{Period, PgStore};
 use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::testing::build;
+use vouchsafe_actors::testing::conformance::Subject as _;
 
 use crate::plans::{EXPLAIN, plans, rows_read};
 use crate::subject::PgSubject;
@@ -70,7 +71,14 @@ const FILL_TRAIL: &str = "
     INSERT INTO audit_log (at, operator, action, subject)
     SELECT '2025-01-01Z', 'a partner', 'codes.retrieve', 'o' || i FROM generate_series(1, 100000) AS i";
 
-const ANALYZE: &str = "ANALYZE partners, wallets, orders, stock, allocations, ledger, audit_log";
+/// Twenty SKUs of twenty vouchers each, and one with a hundred chunks of nearly all the first partner's.
+const FILL_CHUNKS: &str = "
+    INSERT INTO chunks (product_id, denomination, first_stock_id, last_stock_id)
+    SELECT 'gift', i, 1000000 + i * 20 - 19, 1000000 + i * 20 FROM generate_series(1, 20) AS i;
+    INSERT INTO chunks (product_id, denomination, first_stock_id, last_stock_id)
+    SELECT 'gift', 21, 1000401 + i * 995, 1001395 + i * 995 FROM generate_series(0, 99) AS i";
+
+const ANALYZE: &str = "ANALYZE partners, wallets, orders, chunks, stock, allocations, ledger, audit_log";
 
 /// Lists, and what is in them.
 pub(super) struct Lists {
@@ -107,6 +115,11 @@ impl Lists {
             subject.pool().execute(AssertSqlSafe(fill)).await.unwrap();
         }
         subject.pool().execute(FILL_TRAIL).await.unwrap();
+        // The product of the others, too.
+        subject
+            .add_chunk(&build::sku("gift", 1_000), &[build::day(0)])
+            .await;
+        subject.pool().execute(FILL_CHUNKS).await.unwrap();
         subject.pool().execute(ANALYZE).await.unwrap();
         let options = subject.superuser_options().options(EXPLAIN);
         let store = PgStore::open(options, Handle::current());
