@@ -1,15 +1,25 @@
 //! `load compare`: how does the service stand beside a peer and a floor?
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::{Context as _, bail};
 use clap::Args;
 use vouchsafe_load::compare::rounds::{Comparison, compare};
-use vouchsafe_load::compare::search::Variant;
+use vouchsafe_load::compare::search::{Search, SearchReport, Variant, search};
+use vouchsafe_load::compare::turn::Load;
 use vouchsafe_load::peer::Shape;
+use vouchsafe_load::peer::postgres::{Durability, Server};
 use vouchsafe_load::peer::process::Process;
 use vouchsafe_load::stand::Stand;
 
+use super::search::{POOLS, SHAPES};
 use super::turns::{FloorSizes, TurnArgs, publish, runtime, say};
+
+/// Most connections of a peer on the server of the service's stand.
+const MOST_CONNECTIONS: u32 = 40;
+
+/// Vouchers in each database while the best peer is looked for: more than any sells in these few seconds.
+const SEARCH_STOCK: u64 = 60_000;
 
 /// Arguments of `load compare`.
 #[derive(Args)]
@@ -17,12 +27,12 @@ pub(crate) struct CompareArgs {
     /// The service's program; without it, the one beside this program.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// How the peer puts a transaction to the database: what `load search` found.
-    #[arg(long, value_enum, default_value = "function")]
-    shape: Shape,
+    /// How the peer puts a transaction to the database. Without it and `--pool`, the best peer is looked for first.
+    #[arg(long, value_enum, requires = "pool")]
+    shape: Option<Shape>,
     /// Connections of the peer. The service's server takes 64 in all, its own among them.
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=40))]
-    pool: u32,
+    #[arg(long, requires = "shape", value_parser = clap::value_parser!(u32).range(2..=i64::from(MOST_CONNECTIONS)))]
+    pool: Option<u32>,
     /// Leave out the open loop at half of the peer's best.
     #[arg(long)]
     closed_alone: bool,
@@ -41,14 +51,22 @@ pub(crate) fn command(args: CompareArgs) -> anyhow::Result<bool> {
             None => Stand::program_beside()?,
         };
         let loads = args.turns.loads();
+        let peer = Process::program_beside()?;
+        let (variant, search) = match (args.shape, args.pool, loads.first()) {
+            (Some(shape), Some(pool), _) => (Variant { shape, pool }, None),
+            (_, _, Some(load)) => {
+                let found = look_for_the_best(&peer, directory.path(), *load).await?;
+                let best = found.best_within(MOST_CONNECTIONS);
+                (best.with_context(|| no_peer(&found))?, Some(found))
+            }
+            (_, _, None) => bail!("nothing is to be measured: give --connections"),
+        };
         let comparison = Comparison {
             service: &service,
-            peer: &Process::program_beside()?,
+            peer: &peer,
             directory: directory.path(),
-            variant: Variant {
-                shape: args.shape,
-                pool: args.pool,
-            },
+            variant,
+            search,
             open: loads.first().copied().filter(|_| !args.closed_alone),
             loads,
             rounds: args.turns.rounds,
@@ -59,4 +77,32 @@ pub(crate) fn command(args: CompareArgs) -> anyhow::Result<bool> {
         publish(&report, args.turns.json.as_deref())?;
         Ok(report.passed())
     })
+}
+
+/// Tries every peer once, for a few seconds, under the first of the loads.
+async fn look_for_the_best(program: &Path, directory: &Path, load: Load) -> anyhow::Result<SearchReport> {
+    let server = Server::start(Durability::Durable).await?;
+    let short = Load {
+        warm_up_s: 1,
+        seconds: 3,
+        ..load
+    };
+    let what = Search {
+        program,
+        directory,
+        shapes: &SHAPES,
+        pools: &POOLS,
+        loads: &[short],
+        rounds: 1,
+        stock: SEARCH_STOCK,
+    };
+    search(&server, &what, &mut say).await
+}
+
+/// Why there is no peer to compare with, and what to do.
+fn no_peer(found: &SearchReport) -> String {
+    format!(
+        "no peer with {MOST_CONNECTIONS} connections at most is as good as the best: name one with --shape and --pool\n{}",
+        found.ranking()
+    )
 }

@@ -8,14 +8,20 @@ use vouchsafe_load::peer::process::Process;
 
 use super::turns::{TurnArgs, publish, runtime, say};
 
+/// Sizes of the peer's pool.
+pub(super) const POOLS: [u32; 5] = [4, 8, 16, 32, 64];
+
+/// How a transaction is put to the database.
+pub(super) const SHAPES: [Shape; 2] = [Shape::Statements, Shape::Function];
+
 /// Arguments of `load search`.
 #[derive(Args)]
 pub(crate) struct SearchArgs {
     /// Sizes of the peer's pool, each in turn.
-    #[arg(long, value_delimiter = ',', default_values_t = [4, 8, 16, 32, 64])]
+    #[arg(long, value_delimiter = ',', default_values_t = POOLS)]
     pools: Vec<u32>,
     /// How a transaction is put to the database, each in turn.
-    #[arg(long, value_enum, value_delimiter = ',', default_values = ["statements", "function"])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = SHAPES)]
     shapes: Vec<Shape>,
     #[command(flatten)]
     turns: TurnArgs,

@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use super::numbers::{Spread, ratio};
-use super::search::Variant;
+use super::search::{SearchReport, Variant};
 use super::turn::{Load, Turn};
 use crate::arrivals::Spacing;
 use crate::database::DatabaseFacts;
@@ -85,6 +85,8 @@ impl Column {
 pub struct CompareReport {
     /// Which peer.
     pub variant: Variant,
+    /// Among which it was found to be the best; `None`: it was named.
+    pub search: Option<SearchReport>,
     /// By load, then in the order of [`CONTENDERS`].
     pub columns: Vec<Column>,
     /// The floor without HTTP, by round.
@@ -200,6 +202,7 @@ mod tests {
                 shape: crate::peer::Shape::Function,
                 pool: 8,
             },
+            search: None,
             columns,
             floors: Vec::new(),
             service_database: facts(),

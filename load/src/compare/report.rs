@@ -15,7 +15,10 @@ const US_PER_MS: f64 = 1_000.0;
 impl fmt::Display for CompareReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "machine: {}", self.machine)?;
-        writeln!(f, "peer: {}", self.variant)?;
+        match &self.search {
+            Some(search) => write!(f, "peer: {}, found by\n{}", self.variant, search.ranking())?,
+            None => writeln!(f, "peer: {}", self.variant)?,
+        }
         let mut pace = None;
         for column in &self.columns {
             if pace != Some(column.load.pace) {

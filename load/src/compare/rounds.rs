@@ -8,7 +8,7 @@ use sqlx::postgres::PgConnectOptions;
 
 use super::contender::{Column, CompareReport, Contender, columns_of, half_of_the_peer};
 use super::proof::Proof;
-use super::search::Variant;
+use super::search::{SearchReport, Variant};
 use super::turn::{Load, Target, Turn, turn};
 use super::upkeep;
 use crate::database::Database;
@@ -37,6 +37,8 @@ pub struct Comparison<'a> {
     pub directory: &'a Path,
     /// Which peer.
     pub variant: Variant,
+    /// Among which it was found to be the best; `None`: it was named.
+    pub search: Option<SearchReport>,
     /// How each is loaded in a closed loop, in each round.
     pub loads: Vec<Load>,
     /// How the open loop is, but for its rate: half of what the peer took in the best closed one. `None`: there is none.
@@ -74,6 +76,7 @@ pub async fn compare(
     let facts = async |options: &PgConnectOptions| Database::connect_with(options).await?.facts().await;
     let report = CompareReport {
         variant: comparison.variant,
+        search: comparison.search.clone(),
         columns,
         floors,
         service_database: facts(&ground.stand.postgres()?.service()).await?,

@@ -182,17 +182,40 @@ async fn measured(
     turn(&target, load).await
 }
 
-impl fmt::Display for SearchReport {
+impl SearchReport {
+    /// The best of those with no more than so many connections, if it is as good as the best of all.
+    #[must_use]
+    pub fn best_within(&self, connections: u32) -> Option<Variant> {
+        let top = self.best.and_then(|index| self.found.get(index)?.overall())?;
+        let small = |found: &Found| found.overall().filter(|_| found.variant.pool <= connections);
+        let small: Vec<_> = self.found.iter().map(small).collect();
+        let best = best(&small)?;
+        (small[best]? >= top * AS_GOOD).then(|| self.found[best].variant)
+    }
+
+    /// The variants with their figures, the best and what is as good marked.
+    #[must_use]
+    pub const fn ranking(&self) -> Ranking<'_> {
+        Ranking(self)
+    }
+}
+
+/// The variants of a search with their figures.
+#[derive(Debug)]
+pub struct Ranking<'a>(&'a SearchReport);
+
+impl fmt::Display for Ranking<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(report) = self;
         write!(f, "orders/s, median (least to greatest)\n{:<24}", "")?;
-        for load in &self.loads {
+        for load in &report.loads {
             write!(f, "{:>28}", format!("{} connections", load.pace.connections()))?;
         }
         writeln!(f)?;
-        let top = self.best.and_then(|index| self.found.get(index)?.overall());
-        for (index, found) in self.found.iter().enumerate() {
+        let top = report.best.and_then(|index| report.found.get(index)?.overall());
+        for (index, found) in report.found.iter().enumerate() {
             write!(f, "{:<24}", found.variant.to_string())?;
-            for load in 0..self.loads.len() {
+            for load in 0..report.loads.len() {
                 let figure = found
                     .at(load)
                     .map_or_else(|| "does not count".to_owned(), |spread| spread.to_string());
@@ -202,7 +225,7 @@ impl fmt::Display for SearchReport {
                 .overall()
                 .zip(top)
                 .is_some_and(|(own, top)| own >= top * AS_GOOD);
-            let mark = match (self.best == Some(index), as_good) {
+            let mark = match (report.best == Some(index), as_good) {
                 (true, _) => "  best",
                 (false, true) => "  within 10 %",
                 (false, false) => "",
@@ -212,6 +235,21 @@ impl fmt::Display for SearchReport {
                 writeln!(f, "  does not count: {reason}")?;
             }
         }
-        write!(f, "\nmachine: {}\ndatabase\n{}", self.machine, self.database)
+        Ok(())
     }
 }
+
+impl fmt::Display for SearchReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}\nmachine: {}\ndatabase\n{}",
+            self.ranking(),
+            self.machine,
+            self.database
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;
