@@ -45,34 +45,38 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(resource("/openapi.json", "GET").route(web::get().to(openapi::get)))
         .service(
             web::scope("/api/v1")
-                // What is asked most comes first, since routes and methods are tried one after the other.
+                // Routes and methods are tried one after the other: what is asked most comes first, and literal paths, which are
+                // compared, before patterns, which are matched.
                 .service(
                     resource("/orders", "GET, POST")
                         .route(web::post().to(orders::place))
                         .route(web::get().to(orders::list)),
                 )
-                .service(resource("/categories", "GET").route(web::get().to(categories::list)))
+                .service(resource("/wallets", "GET").route(web::get().to(wallets::list)))
+                .service(resource("/events", "GET").route(web::get().to(events::list)))
+                .service(resource("/transactions", "GET").route(web::get().to(transactions::list)))
                 .service(resource("/products", "GET").route(web::get().to(products::list)))
-                .service(resource("/products/{product_id}", "GET").route(web::get().to(products::get)))
+                .service(resource("/categories", "GET").route(web::get().to(categories::list)))
+                .service(
+                    resource("/payouts", "GET, POST")
+                        .route(web::get().to(payouts::list))
+                        .route(web::post().to(payouts::request)),
+                )
+                .service(
+                    resource("/webhooks", "GET, POST")
+                        .route(web::get().to(webhooks::list))
+                        .route(web::post().to(webhooks::put)),
+                )
+                .service(resource("/certification", "GET").route(web::get().to(certification::get)))
+                .service(resource("/credentials/rotate", "POST").route(web::post().to(credentials::rotate)))
                 .service(resource("/orders/{order_id}", "GET").route(web::get().to(orders::get)))
                 .service(resource("/orders/{order_id}/vouchers", "GET").route(web::get().to(vouchers::get)))
                 .service(
                     resource("/orders/{order_id}/cancel", "POST")
                         .route(web::post().to(orders::cancel::cancel)),
                 )
-                .service(
-                    resource("/payouts", "GET, POST")
-                        .route(web::get().to(payouts::list))
-                        .route(web::post().to(payouts::request)),
-                )
+                .service(resource("/products/{product_id}", "GET").route(web::get().to(products::get)))
                 .service(resource("/payouts/{payout_id}", "GET").route(web::get().to(payouts::get)))
-                .service(resource("/wallets", "GET").route(web::get().to(wallets::list)))
-                .service(resource("/transactions", "GET").route(web::get().to(transactions::list)))
-                .service(
-                    resource("/webhooks", "GET, POST")
-                        .route(web::get().to(webhooks::list))
-                        .route(web::post().to(webhooks::put)),
-                )
                 .service(
                     resource("/webhooks/{webhook_id}", "DELETE").route(web::delete().to(webhooks::remove)),
                 )
@@ -85,10 +89,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .service(
                     resource("/webhooks/{webhook_id}/replay", "POST").route(web::post().to(webhooks::replay)),
                 )
-                .service(resource("/events", "GET").route(web::get().to(events::list)))
-                .service(resource("/certification", "GET").route(web::get().to(certification::get)))
                 .configure(reconciliation::preview)
-                .service(resource("/credentials/rotate", "POST").route(web::post().to(credentials::rotate)))
                 .default_service(web::to(no_route))
                 .wrap(from_fn(limits::announced)),
         )
