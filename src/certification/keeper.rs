@@ -9,10 +9,12 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::order::{Order, OrderStatus};
+use vouchsafe_actors::store::Unavailable;
 
 use super::observation::{Observation, Seen};
 use super::watch::{Note, Watch, What};
 use crate::service::Service;
+use crate::store::describe;
 
 /// How often it is looked for what other nodes have written: they see a pause end before it could be broken there.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -70,13 +72,13 @@ pub(crate) async fn write_down(service: &Service, watch: &Watch) {
     }
 }
 
-async fn write(service: &Service, notes: &[Note]) -> Result<(), sqlx::Error> {
+async fn write(service: &Service, notes: &[Note]) -> Result<(), Unavailable> {
     let mut observations: Vec<(PartnerId, Observation)> = Vec::with_capacity(notes.len());
     for Note { partner_id, at, what } in notes {
         let seen = match what {
             What::Seen(seen) => Some(seen.clone()),
             What::CodesFetched { order_id, vouchers } => {
-                let order = service.store.find_order(*partner_id, *order_id).await?;
+                let order = service.node.find_order(*partner_id, *order_id).await?;
                 order.and_then(|order| codes_of(&order, *vouchers))
             }
         };
@@ -85,7 +87,8 @@ async fn write(service: &Service, notes: &[Note]) -> Result<(), sqlx::Error> {
     if observations.is_empty() {
         return Ok(());
     }
-    service.store.write_observations(observations).await
+    let written = service.store.write_observations(observations).await;
+    written.map_err(|error| Unavailable(describe(&error)))
 }
 
 /// What it says that so many codes of an order were fetched: nothing, unless it was delivered in parts, or will be.

@@ -34,7 +34,7 @@ pub async fn list(
     };
     let place = after.map_or(FeedPlace::Oldest, FeedPlace::After);
     let read = service
-        .store
+        .node
         .read_feed(caller.partner_id(), place, page.limit())
         .await?;
     let read = read.ok_or_else(not_found)?;

@@ -39,7 +39,7 @@ pub async fn list(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = Page::read(&request, &[])?;
-    let wallets = service.store.list_wallets(caller.partner_id()).await?;
+    let wallets = service.node.list_wallets(caller.partner_id()).await?;
     let bodies = wallets.into_iter().map(WalletBody::of);
     let after = page.after::<Currency>()?;
     let bodies = bodies.filter(|body| after.is_none_or(|after| body.currency > after));

@@ -11,8 +11,7 @@ use vouchsafe_actors::domain::ids::{CredentialId, OrderId, PartnerId, VoucherId}
 use vouchsafe_actors::domain::money::{Amount, Currency};
 use vouchsafe_actors::domain::product::Sku;
 
-use super::inventory::place;
-use super::together::{Errand, Outcomes};
+use super::together::{Errand, Outcomes, place};
 use crate::vault::data_key::KeyId;
 use crate::vault::seal::{CodeId, Sealed};
 

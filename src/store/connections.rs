@@ -14,9 +14,6 @@ use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use tracing::warn;
 
-/// Most connections at a time.
-const MAX_CONNECTIONS: u32 = 12;
-
 /// How long work waits for a connection.
 pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -27,6 +24,8 @@ const DEADLINE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Connections {
     options: PgConnectOptions,
+    /// How many at most at a time.
+    most: u32,
     current: RwLock<Generation>,
 }
 
@@ -38,12 +37,16 @@ struct Generation {
 }
 
 impl Connections {
-    pub(super) fn new(options: PgConnectOptions) -> Self {
+    pub(super) fn new(options: PgConnectOptions, most: u32) -> Self {
         let current = RwLock::new(Generation {
             number: 0,
-            pool: connect_lazily(&options),
+            pool: connect_lazily(&options, most),
         });
-        Self { options, current }
+        Self {
+            options,
+            most,
+            current,
+        }
     }
 
     /// Runs work on a connection that answers.
@@ -77,7 +80,7 @@ impl Connections {
         warn!("the database has gone silent; its connections are given up and made anew");
         let next = Generation {
             number: number + 1,
-            pool: connect_lazily(&self.options),
+            pool: connect_lazily(&self.options, self.most),
         };
         let silent = std::mem::replace(&mut *current, next);
         // Closed from here on; nobody waits for a goodbye that does not come.
@@ -91,9 +94,9 @@ pub(super) fn silent(after: Duration) -> sqlx::Error {
     io::Error::new(io::ErrorKind::TimedOut, text).into()
 }
 
-fn connect_lazily(options: &PgConnectOptions) -> PgPool {
+fn connect_lazily(options: &PgConnectOptions, most: u32) -> PgPool {
     PgPoolOptions::new()
-        .max_connections(MAX_CONNECTIONS)
+        .max_connections(most)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
         .connect_lazy_with(options.clone())
@@ -105,7 +108,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_does_not_answer_is_given_up_with_all_that_was_made_with_it() {
-        let connections = Connections::new(PgConnectOptions::new());
+        let connections = Connections::new(PgConnectOptions::new(), 2);
         let Generation { pool: first, .. } = connections.current();
         let silent = || connections.run(|_| std::future::pending::<Result<(), sqlx::Error>>());
         let (one, other) = tokio::join!(silent(), silent());

@@ -22,6 +22,7 @@ use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
 
 use super::audit::rows;
 use super::nodes::NodeIdentity;
+use super::together::place;
 
 /// Most chunks that a claim takes in a round: bounds its time.
 const MAX_CHUNKS: usize = 32;
@@ -227,14 +228,6 @@ impl<'a> Columns<'a> {
         }
         columns
     }
-}
-
-/// Which request a number of the server's means, which counts from 1.
-pub(super) fn place(number: i32) -> Result<usize, sqlx::Error> {
-    let place = usize::try_from(number)
-        .ok()
-        .and_then(|number| number.checked_sub(1));
-    place.ok_or_else(|| sqlx::Error::Decode(format!("{number} is no request").into()))
 }
 
 /// Takes what was bought under a purchase and is kept for its order: for this node, whoever had it before and is gone or is

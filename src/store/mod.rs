@@ -104,6 +104,9 @@ const SESSION: [(&str, &str); 6] = [
     ("jit", "off"),
 ];
 
+/// Connections for everything that has none of its own, at most.
+const MAX_CONNECTIONS: u32 = 12;
+
 /// Postgres, as every part of the service reads and changes it.
 #[derive(Debug, Clone)]
 pub struct PgStore {
@@ -116,11 +119,19 @@ impl PgStore {
     /// The database behind these options; nothing is asked of it yet. All work runs on `runtime`.
     #[must_use]
     pub fn open(database: PgConnectOptions, runtime: Handle) -> Self {
-        let connections = Connections::new(database.clone().options(SESSION));
+        let connections = connections(&database, MAX_CONNECTIONS);
         Self {
             database,
-            connections: Arc::new(connections),
+            connections,
             runtime,
+        }
+    }
+
+    /// The same database by connections that nobody else uses, so many at most.
+    fn with_connections(&self, most: u32) -> Self {
+        Self {
+            connections: connections(&self.database, most),
+            ..self.clone()
         }
     }
 
@@ -174,6 +185,10 @@ impl PgStore {
         let connections = Arc::clone(&self.connections);
         on(&self.runtime, async move { connections.run(work).await })
     }
+}
+
+fn connections(database: &PgConnectOptions, most: u32) -> Arc<Connections> {
+    Arc::new(Connections::new(database.clone().options(SESSION), most))
 }
 
 /// What is logged meanwhile belongs to the request that asked, if one did.

@@ -10,7 +10,7 @@ use vouchsafe_actors::domain::answer::{KeyHash, KnownAnswer};
 use vouchsafe_actors::domain::ids::{OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_actors::domain::ledger::Receipt;
 use vouchsafe_actors::domain::money::Currency;
-use vouchsafe_actors::domain::order::StoredOrder;
+use vouchsafe_actors::domain::order::{Order, StoredOrder};
 use vouchsafe_actors::domain::payout::Payout;
 use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_actors::domain::voucher::Shelved;
@@ -20,9 +20,12 @@ use super::claims::ClaimStock;
 use super::codes::{ReadCodes, Retrieval, Retrieved};
 use super::connections::silent;
 use super::error::unavailable;
+use super::events::{FeedPage, FeedPlace, FeedRequest, ReadFeeds};
 use super::lane::PgLane;
 use super::nodes::{self, NodeIdentity};
+use super::orders::ReadOrders;
 use super::together::Line;
+use super::wallets::{ReadWallets, WalletRow};
 use super::{PgStore, inventory, keys, on, wallets};
 
 /// How long a start waits for a lane on which a batch of its predecessor still runs: longer than a statement may.
@@ -30,6 +33,12 @@ const LANE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a request waits to hear what its key was answered before: as long as for any other decision.
 const LOOK_UP_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How many desks a line has whose errands write: while one waits for the disk the other goes on.
+const WRITING_DESKS: usize = 2;
+
+/// How many desks a line has whose errands read: the more go together the less each costs.
+const READING_DESKS: usize = 1;
 
 /// The pause between two attempts.
 const LANE_PAUSE: Duration = Duration::from_millis(200);
@@ -41,6 +50,9 @@ pub struct PgNode {
     identity: NodeIdentity,
     claims: Line<ClaimStock>,
     retrievals: Line<ReadCodes>,
+    orders: Line<ReadOrders>,
+    wallets: Line<ReadWallets>,
+    feeds: Line<ReadFeeds>,
 }
 
 impl PgNode {
@@ -52,8 +64,11 @@ impl PgNode {
         let identity = store.run(|pool| async move { nodes::start(&pool, name).await });
         let identity = identity.await?;
         Ok(Self {
-            claims: Line::of(&store, &ClaimStock(identity.clone())),
-            retrievals: Line::of(&store, &ReadCodes),
+            claims: Line::of(&store, &ClaimStock(identity.clone()), WRITING_DESKS),
+            retrievals: Line::of(&store, &ReadCodes, WRITING_DESKS),
+            orders: Line::of(&store, &ReadOrders, READING_DESKS),
+            wallets: Line::of(&store, &ReadWallets, READING_DESKS),
+            feeds: Line::of(&store, &ReadFeeds, READING_DESKS),
             store,
             identity,
         })
@@ -82,6 +97,44 @@ impl PgNode {
     /// [`Unavailable`] when the database does not answer; then the trail may have been written, and nothing was read.
     pub async fn retrieve_codes(&self, retrieval: Retrieval) -> Result<Retrieved, Unavailable> {
         self.retrievals.ask(retrieval).await
+    }
+
+    /// The order of this partner, with its vouchers line by line.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the database does not answer.
+    pub async fn find_order(
+        &self,
+        partner_id: PartnerId,
+        order_id: OrderId,
+    ) -> Result<Option<Order>, Unavailable> {
+        self.orders.ask((partner_id, order_id)).await
+    }
+
+    /// The wallets of a partner, by currency.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the database does not answer.
+    pub async fn list_wallets(&self, partner_id: PartnerId) -> Result<Vec<WalletRow>, Unavailable> {
+        self.wallets.ask(partner_id).await
+    }
+
+    /// Up to `limit` events of a partner; `None` where the event to begin behind is none of its feed.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the database does not answer.
+    pub async fn read_feed(
+        &self,
+        partner_id: PartnerId,
+        place: FeedPlace,
+        limit: usize,
+    ) -> Result<Option<FeedPage>, Unavailable> {
+        let request = FeedRequest {
+            partner_id,
+            place,
+            limit,
+        };
+        self.feeds.ask(request).await
     }
 }
 

@@ -3,7 +3,7 @@
 mod list;
 
 use sqlx::types::Json;
-use sqlx::{Postgres, QueryBuilder};
+use sqlx::{PgPool, Postgres, QueryBuilder};
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, StockId, VoucherId};
@@ -16,6 +16,7 @@ use vouchsafe_actors::domain::voucher::{Allocation, Expiry, Shelved};
 
 pub use self::list::OrderFilter;
 use super::PgStore;
+use super::together::{Errand, Outcomes, place};
 
 /// A row that our own statements could not have written.
 #[derive(Debug, thiserror::Error)]
@@ -52,42 +53,81 @@ struct OrderRow {
     expiries: Vec<Option<Date>>,
 }
 
-impl PgStore {
-    /// The order of this partner, with its vouchers line by line.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn find_order(
-        &self,
-        partner_id: PartnerId,
-        order_id: OrderId,
-    ) -> Result<Option<Order>, sqlx::Error> {
-        let row = self.find_row(partner_id, order_id).await?;
-        row.map(Order::try_from).transpose()
+/// Reads orders as their partners see them, with their vouchers line by line.
+#[derive(Debug, Clone)]
+pub(super) struct ReadOrders;
+
+impl Errand for ReadOrders {
+    /// Whose order, and which.
+    type Request = (PartnerId, OrderId);
+    /// `None` where this partner has no such order.
+    type Answer = Option<Order>;
+
+    async fn together(
+        self,
+        pool: PgPool,
+        asked: Vec<(PartnerId, OrderId)>,
+    ) -> Result<Outcomes<Option<Order>>, sqlx::Error> {
+        let rows = find_rows(&pool, &asked).await?;
+        Ok(rows
+            .into_iter()
+            .map(|row| Some(row.map(Order::try_from).transpose()))
+            .collect())
     }
 
+    async fn alone(self, pool: PgPool, asked: (PartnerId, OrderId)) -> Result<Option<Order>, sqlx::Error> {
+        let row = find_rows(&pool, &[asked]).await?.pop().flatten();
+        row.map(Order::try_from).transpose()
+    }
+}
+
+/// The row of each that is asked for, in their order.
+async fn find_rows(
+    pool: &PgPool,
+    asked: &[(PartnerId, OrderId)],
+) -> Result<Vec<Option<OrderRow>>, sqlx::Error> {
+    let partners = asked.iter().map(|(partner_id, _)| partner_id.as_uuid());
+    let orders = asked.iter().map(|(_, order_id)| order_id.as_uuid());
+    let mut query = begin();
+    query
+        .push("SELECT a.place::integer, o.* FROM unnest(")
+        .push_bind(partners.collect::<Vec<_>>())
+        .push("::uuid[], ")
+        .push_bind(orders.collect::<Vec<_>>());
+    // Behind a limit orders are looked up one by one, whatever the planner thinks of them.
+    query.push(
+        "::uuid[]) WITH ORDINALITY AS a (partner_id, order_id, place)
+          CROSS JOIN LATERAL (SELECT *
+                                FROM orders AS o
+                               WHERE o.partner_id = a.partner_id AND o.order_id = a.order_id
+                               LIMIT 1) AS o",
+    );
+    let found: Vec<FoundRow> = end(&mut query).build_query_as().fetch_all(pool).await?;
+    let mut rows: Vec<_> = asked.iter().map(|_| None).collect();
+    for found in found {
+        rows[place(found.place)?] = Some(found.row);
+    }
+    Ok(rows)
+}
+
+/// A row, and which of those that were asked for it is.
+#[derive(sqlx::FromRow)]
+struct FoundRow {
+    place: i32,
+    #[sqlx(flatten)]
+    row: OrderRow,
+}
+
+impl PgStore {
     /// The order of this partner, to be moved on.
     pub(super) async fn find_stored_order(
         &self,
         partner_id: PartnerId,
         order_id: OrderId,
     ) -> Result<Option<StoredOrder>, sqlx::Error> {
-        let row = self.find_row(partner_id, order_id).await?;
-        row.map(StoredOrder::try_from).transpose()
-    }
-
-    async fn find_row(
-        &self,
-        partner_id: PartnerId,
-        order_id: OrderId,
-    ) -> Result<Option<OrderRow>, sqlx::Error> {
         self.run(move |pool| async move {
-            let mut query = begin();
-            query
-                .push("SELECT * FROM orders WHERE partner_id = ")
-                .push_bind(partner_id.as_uuid());
-            query.push(" AND order_id = ").push_bind(order_id.as_uuid());
-            end(&mut query).build_query_as().fetch_optional(&pool).await
+            let row = find_rows(&pool, &[(partner_id, order_id)]).await?.pop().flatten();
+            row.map(StoredOrder::try_from).transpose()
         })
         .await
     }

@@ -1,17 +1,20 @@
 //! What is asked for at once goes together: one transaction, and one wait for the disk, for all of it.
 //!
 //! Whoever asks stands in a line; each desk takes all that stand there, does it, and looks again. So one that comes alone
-//! waits for nobody, and the more there are the less each costs.
+//! waits for nobody, and the more there are the less each costs. What costs is to wake the server and to set a statement up,
+//! much more than one request more in it; so a desk that has company each time rests for some milliseconds before it looks
+//! again. A desk has a connection of its own.
 //!
 //! Rule: nobody waits for another's trouble. What would hold the others up, and whatever went together with one that failed,
 //! goes on alone; and nobody waits in the line for longer than for a connection.
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use sqlx::PgPool;
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::time::{Instant, sleep};
 use vouchsafe_actors::store::Unavailable;
 
 use super::connections::ACQUIRE_TIMEOUT;
@@ -21,8 +24,11 @@ use super::{PgStore, on};
 /// How many go together at most: bounds how long the first of them waits.
 const MAX_TOGETHER: usize = 32;
 
-/// How many desks there are: while one waits for the disk the other reads.
-const DESKS: usize = 2;
+/// How long a desk rests at first when others stand there already as it is done: longer each time, and less when nobody does.
+const SHORTEST_REST: Duration = Duration::from_millis(1);
+
+/// How long it rests at most: short beside what an answer takes where so many ask that it comes to that.
+const LONGEST_REST: Duration = Duration::from_millis(4);
 
 /// What came of each request: an answer, an error of its own, or `None`, and it goes on alone.
 pub(super) type Outcomes<A> = Vec<Option<Result<A, sqlx::Error>>>;
@@ -49,6 +55,14 @@ pub(super) trait Errand: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self::Answer, sqlx::Error>> + Send;
 }
 
+/// Which request a number of the server's means, which counts from 1.
+pub(super) fn place(number: i32) -> Result<usize, sqlx::Error> {
+    let place = usize::try_from(number)
+        .ok()
+        .and_then(|number| number.checked_sub(1));
+    place.ok_or_else(|| sqlx::Error::Decode(format!("{number} is no request").into()))
+}
+
 /// A request, and whoever waits for its answer.
 struct Asked<E: Errand> {
     request: E::Request,
@@ -72,13 +86,14 @@ impl<E: Errand> Clone for Line<E> {
 }
 
 impl<E: Errand> Line<E> {
-    /// A line with its desks; their work ends with its last clone.
-    pub(super) fn of(store: &PgStore, errand: &E) -> Self {
+    /// A line with so many desks; their work ends with its last clone.
+    pub(super) fn of(store: &PgStore, errand: &E, desks: usize) -> Self {
         let (line, asked) = mpsc::unbounded_channel();
         let asked = Arc::new(Mutex::new(asked));
-        for _ in 0..DESKS {
+        for _ in 0..desks {
             let desk = Desk {
                 store: store.clone(),
+                own: store.with_connections(1),
                 errand: errand.clone(),
             };
             let asked = Arc::clone(&asked);
@@ -113,13 +128,17 @@ impl<E: Errand> Line<E> {
 
 /// Serves the line.
 struct Desk<E> {
+    /// For those that go on alone.
     store: PgStore,
+    /// With the desk's own connection.
+    own: PgStore,
     errand: E,
 }
 
 impl<E: Errand> Desk<E> {
     async fn serve(&self, line: &Mutex<mpsc::UnboundedReceiver<Asked<E>>>) {
         let mut together = Vec::new();
+        let mut rest = Duration::ZERO;
         while line.lock().await.recv_many(&mut together, MAX_TOGETHER).await > 0 {
             // Who has gone away wants nothing any more, and who has waited for too long is told so.
             let (late, together): (Vec<_>, Vec<_>) = together
@@ -132,13 +151,17 @@ impl<E: Errand> Desk<E> {
             if !together.is_empty() {
                 self.serve_together(together).await;
             }
+            rest = rest_after(rest, line.lock().await.len());
+            if !rest.is_zero() {
+                sleep(rest).await;
+            }
         }
     }
 
     async fn serve_together(&self, together: Vec<Asked<E>>) {
         let requests = together.iter().map(|asked| asked.request.clone()).collect();
         let errand = self.errand.clone();
-        let done = self.store.run(move |pool| errand.together(pool, requests)).await;
+        let done = self.own.run(move |pool| errand.together(pool, requests)).await;
         match done {
             Ok(answers) => {
                 for (asked, answer) in together.into_iter().zip(answers) {
@@ -168,9 +191,21 @@ impl<E: Errand> Desk<E> {
     }
 }
 
+/// How long a desk rests that rested so long before and leaves so many in the line. Where they are enough, not at all.
+fn rest_after(before: Duration, waiting: usize) -> Duration {
+    match waiting {
+        0 if before > SHORTEST_REST => before / 2,
+        1..MAX_TOGETHER => (before * 2).clamp(SHORTEST_REST, LONGEST_REST),
+        _ => Duration::ZERO,
+    }
+}
+
 impl<E: Errand> Asked<E> {
     /// Nobody need be there any more.
     fn answered(self, answer: Result<E::Answer, sqlx::Error>) {
         drop(self.answer.send(answer.map_err(|error| unavailable(&error))));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::ledger::Receipt;
 use vouchsafe_actors::domain::money::{Amount, Currency};
 
-use super::PgStore;
+use super::together::{Errand, Outcomes, place};
 
 /// A wallet as its owner sees it. Amounts in minor units.
 #[derive(Debug, Clone)]
@@ -23,40 +23,56 @@ pub struct WalletRow {
     pub updated_at: OffsetDateTime,
 }
 
-impl PgStore {
-    /// The wallets of a partner, by currency.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_wallets(&self, partner_id: PartnerId) -> Result<Vec<WalletRow>, sqlx::Error> {
-        self.run(move |pool| async move { list(&pool, partner_id).await })
-            .await
+/// Reads the wallets of partners, by currency.
+#[derive(Debug, Clone)]
+pub(super) struct ReadWallets;
+
+impl Errand for ReadWallets {
+    /// Whose.
+    type Request = PartnerId;
+    type Answer = Vec<WalletRow>;
+
+    async fn together(
+        self,
+        pool: PgPool,
+        partners: Vec<PartnerId>,
+    ) -> Result<Outcomes<Vec<WalletRow>>, sqlx::Error> {
+        let wallets = of_partners(&pool, &partners).await?;
+        Ok(wallets.into_iter().map(|wallets| Some(Ok(wallets))).collect())
+    }
+
+    async fn alone(self, pool: PgPool, partner_id: PartnerId) -> Result<Vec<WalletRow>, sqlx::Error> {
+        let mut wallets = of_partners(&pool, &[partner_id]).await?;
+        Ok(wallets.pop().unwrap_or_default())
     }
 }
 
-async fn list(pool: &PgPool, partner_id: PartnerId) -> Result<Vec<WalletRow>, sqlx::Error> {
-    let rows: Vec<(String, i64, i64, i64, OffsetDateTime)> = sqlx::query_as(
-        "SELECT currency, balance, pending_orders, pending_payouts, updated_at
-           FROM wallets
-          WHERE partner_id = $1
-          ORDER BY currency",
+/// The wallets of each, in their order.
+async fn of_partners(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<Vec<WalletRow>>, sqlx::Error> {
+    // Behind an OFFSET wallets are looked up partner by partner, whatever the planner thinks of them.
+    let rows: Vec<(i32, String, i64, i64, i64, OffsetDateTime)> = sqlx::query_as(
+        "SELECT a.place::integer, w.currency, w.balance, w.pending_orders, w.pending_payouts, w.updated_at
+           FROM unnest($1::uuid[]) WITH ORDINALITY AS a (partner_id, place)
+          CROSS JOIN LATERAL (SELECT *
+                                FROM wallets AS w
+                               WHERE w.partner_id = a.partner_id
+                              OFFSET 0) AS w
+          ORDER BY a.place, w.currency",
     )
-    .bind(partner_id.as_uuid())
+    .bind(partners.iter().map(|id| id.as_uuid()).collect::<Vec<_>>())
     .fetch_all(pool)
     .await?;
-    rows.into_iter()
-        .map(
-            |(currency, balance, pending_orders, pending_payouts, updated_at)| {
-                Ok(WalletRow {
-                    currency: parse_currency(&currency)?,
-                    balance: Amount::from_minor(balance),
-                    pending_orders: Amount::from_minor(pending_orders),
-                    pending_payouts: Amount::from_minor(pending_payouts),
-                    updated_at,
-                })
-            },
-        )
-        .collect()
+    let mut wallets: Vec<_> = partners.iter().map(|_| Vec::new()).collect();
+    for (of, currency, balance, pending_orders, pending_payouts, updated_at) in rows {
+        wallets[place(of)?].push(WalletRow {
+            currency: parse_currency(&currency)?,
+            balance: Amount::from_minor(balance),
+            pending_orders: Amount::from_minor(pending_orders),
+            pending_payouts: Amount::from_minor(pending_payouts),
+            updated_at,
+        });
+    }
+    Ok(wallets)
 }
 
 fn parse_currency(text: &str) -> Result<Currency, sqlx::Error> {

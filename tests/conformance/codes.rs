@@ -20,14 +20,14 @@ const TRAIL: &str = "SELECT count(*) FROM code_retrievals WHERE vouchers > 0";
 const SHOWN: &str = "SELECT count(*) FROM audit_log WHERE action = 'codes.retrieve'";
 
 /// A partner's orders, which hold so many vouchers each; one of none waits for its vendor.
-struct Shop {
-    partner: PartnerId,
-    node: Arc<PgNode>,
-    orders: Vec<(OrderId, Vec<Shelved>)>,
+pub(crate) struct Shop {
+    pub(crate) partner: PartnerId,
+    pub(crate) node: Arc<PgNode>,
+    pub(crate) orders: Vec<(OrderId, Vec<Shelved>)>,
 }
 
 impl Shop {
-    async fn open(subject: &PgSubject, sizes: &[usize]) -> Self {
+    pub(crate) async fn open(subject: &PgSubject, sizes: &[usize]) -> Self {
         let partner = build::partner(1);
         subject.add_partner(partner).await;
         subject

@@ -6,9 +6,12 @@
 #[path = "list_plans/filled.rs"]
 mod filled;
 
+use futures_util::future::join_all;
 use time::Duration;
 use uuid::Uuid;
-use vouchsafe::store::{AuditFilter, LedgerPlace, OrderFilter, Period, Transaction, TransactionFilter};
+use vouchsafe::store::{
+    AuditFilter, LedgerPlace, OrderFilter, Period, PgNode, Transaction, TransactionFilter,
+};
 use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::order::OrderStatus;
@@ -22,6 +25,7 @@ async fn a_page_of_a_list_looks_at_little_more_than_it_gives() {
     let lists = Lists::open().await;
     transactions(&lists).await;
     orders(&lists).await;
+    by_their_ids(&lists).await;
     trail(&lists).await;
     stock(&lists).await;
     each_index_is_missed(&lists).await;
@@ -268,6 +272,29 @@ async fn trail(lists: &Lists) {
     }
     let changes = lists.store.newest_changes();
     lists.assert_found("changes", 100, changes).await;
+}
+
+/// What is read by itself is looked up as often as it is asked for, however many ask at once.
+async fn by_their_ids(lists: &Lists) {
+    let node = PgNode::start(lists.store.clone(), "reader".to_owned())
+        .await
+        .unwrap();
+    let ids = "SELECT order_id FROM orders WHERE partner_id = $1 ORDER BY order_id LIMIT 25";
+    let ids: Vec<Uuid> = sqlx::query_scalar(ids)
+        .bind(partner(1).as_uuid())
+        .fetch_all(lists.subject.pool())
+        .await
+        .unwrap();
+    let orders = ids
+        .iter()
+        .map(|id| node.find_order(partner(1), OrderId::from_uuid(*id)));
+    let orders = async {
+        let found = join_all(orders).await.into_iter();
+        Ok(found.filter_map(Result::unwrap).collect())
+    };
+    lists.assert_found("orders by their ids", 25, orders).await;
+    let wallets = async { Ok(node.list_wallets(partner(1)).await.unwrap()) };
+    lists.assert_found("wallets", 2, wallets).await;
 }
 
 /// What is counted of a SKU are its own vouchers, and those that were sold of them.

@@ -19,6 +19,7 @@ mod outbox;
 mod plans;
 mod proxy;
 mod races;
+mod readings;
 mod rows;
 mod server;
 mod storm;

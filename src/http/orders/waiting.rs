@@ -38,7 +38,7 @@ pub(super) async fn read(
 }
 
 async fn find(service: &Service, caller: &Caller, order_id: OrderId) -> Result<Order, ApiError> {
-    let found = service.store.find_order(caller.partner_id(), order_id).await?;
+    let found = service.node.find_order(caller.partner_id(), order_id).await?;
     found.ok_or_else(|| not_found(order_id))
 }
 

@@ -30,7 +30,7 @@ const UNTIL_KEPT: usize = 40;
 /// Reads whose statements are explained.
 struct Reader {
     subject: PgOutboxSubject,
-    store: PgStore,
+    node: PgNode,
     outbox: PgOutbox,
     opened: Opened,
 }
@@ -63,12 +63,12 @@ impl Reader {
         fill(&subject, 2, events).await;
         let options = subject.database.superuser_options().options(EXPLAIN);
         let store = PgStore::open(options, Handle::current());
-        let node = PgNode::start(store.clone(), "one".to_owned()).await.unwrap();
+        let node = PgNode::start(store, "one".to_owned()).await.unwrap();
         let outbox = PgOutbox::new(&node);
         let opened = outbox.take(subject.webhook_id).await.unwrap().unwrap();
         Self {
             subject,
-            store,
+            node,
             outbox,
             opened,
         }
@@ -79,7 +79,7 @@ impl Reader {
         let partner_id = self.subject.partner_id;
         let event_id = EventId::numbered(partner_id, after, self.subject.committed_at(after).await);
         let place = FeedPlace::After(event_id);
-        let page = self.store.read_feed(partner_id, place, PAGE).await;
+        let page = self.node.read_feed(partner_id, place, PAGE).await;
         let page = page.unwrap().expect("the event is in the feed");
         let turn = Turn {
             lease: self.opened.lease,

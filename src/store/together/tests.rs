@@ -1,0 +1,151 @@
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::join_all;
+use sqlx::postgres::PgConnectOptions;
+use tokio::runtime::Handle;
+
+use super::*;
+
+/// Gives back what it is asked, and notes when it was asked what. Needs no database.
+#[derive(Debug, Clone)]
+struct Echo {
+    takes: Duration,
+    noted: Arc<Mutex<Vec<Vec<u32>>>>,
+}
+
+impl Echo {
+    fn taking(takes: Duration) -> Self {
+        Self {
+            takes,
+            noted: Arc::default(),
+        }
+    }
+
+    fn noted(&self) -> Vec<Vec<u32>> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn line(&self, desks: usize) -> Line<Self> {
+        let store = PgStore::open(PgConnectOptions::new(), Handle::current());
+        Line::of(&store, self, desks)
+    }
+}
+
+impl Errand for Echo {
+    type Request = u32;
+    type Answer = u32;
+
+    async fn together(self, _: PgPool, requests: Vec<u32>) -> Result<Outcomes<u32>, sqlx::Error> {
+        self.noted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(requests.clone());
+        sleep(self.takes).await;
+        Ok(requests.into_iter().map(|request| Some(Ok(request))).collect())
+    }
+
+    async fn alone(self, _: PgPool, _: u32) -> Result<u32, sqlx::Error> {
+        unreachable!("nothing here fails together")
+    }
+}
+
+const A_WHILE: Duration = Duration::from_millis(2);
+
+#[test]
+fn a_desk_rests_longer_the_more_often_it_has_company() {
+    let ms = Duration::from_millis;
+    for (before, waiting, then) in [
+        (0, 0, 0),
+        (0, 1, 1),
+        (1, 1, 2),
+        (2, MAX_TOGETHER - 1, 4),
+        (4, 1, 4),
+        (4, MAX_TOGETHER, 0),
+        (4, 0, 2),
+        (2, 0, 1),
+        (1, 0, 0),
+    ] {
+        assert_eq!(
+            rest_after(ms(before), waiting),
+            ms(then),
+            "{before} ms, {waiting} wait"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_one_after_the_other_waits_for_nobody() {
+    let echo = Echo::taking(A_WHILE);
+    let line = echo.line(1);
+    let since = Instant::now();
+    for request in 0..100 {
+        assert_eq!(line.ask(request).await, Ok(request));
+    }
+    assert_eq!(since.elapsed(), 100 * A_WHILE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_while_others_do_is_answered_with_them() {
+    let echo = Echo::taking(A_WHILE);
+    let line = echo.line(1);
+    let asks = (0..1_000).map(|request| {
+        let line = line.clone();
+        async move {
+            sleep(Duration::from_millis(request.into())).await;
+            let since = Instant::now();
+            assert_eq!(line.ask(request).await, Ok(request));
+            since.elapsed()
+        }
+    });
+    let took = join_all(asks).await;
+    assert!(took.into_iter().all(|took| took <= 2 * A_WHILE + LONGEST_REST));
+    let noted = echo.noted();
+    assert!(
+        noted.len() <= 1_000 / 5,
+        "one a millisecond, {} times",
+        noted.len()
+    );
+    assert!(
+        noted.concat().into_iter().eq(0..1_000),
+        "in their order, and once each"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_that_is_long_enough_is_served_at_once() {
+    let echo = Echo::taking(A_WHILE);
+    let line = echo.line(1);
+    let many = u32::try_from(4 * MAX_TOGETHER).unwrap();
+    let since = Instant::now();
+    join_all((0..many).map(|request| line.ask(request))).await;
+    assert_eq!(echo.noted().len(), 4);
+    assert!(since.elapsed() <= 4 * A_WHILE + LONGEST_REST);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_longer_than_for_a_connection_is_told_so_and_not_served() {
+    let echo = Echo::taking(ACQUIRE_TIMEOUT * 2);
+    let line = echo.line(1);
+    let late = async {
+        sleep(A_WHILE).await;
+        line.ask(2).await
+    };
+    let (first, late) = tokio::join!(line.ask(1), late);
+    assert_eq!(first, Ok(1));
+    assert_eq!(late, Err(unavailable(&sqlx::Error::PoolTimedOut)));
+    assert_eq!(echo.noted(), [[1]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_desk_takes_what_comes_while_the_first_is_busy() {
+    let echo = Echo::taking(A_WHILE);
+    let line = echo.line(2);
+    let since = Instant::now();
+    let later = async {
+        sleep(A_WHILE / 2).await;
+        line.ask(2).await
+    };
+    let (first, later) = tokio::join!(line.ask(1), later);
+    assert_eq!((first, later), (Ok(1), Ok(2)));
+    assert_eq!(since.elapsed(), A_WHILE + A_WHILE / 2);
+}
