@@ -119,23 +119,15 @@ impl PgStore {
     /// The database behind these options; nothing is asked of it yet. All work runs on `runtime`.
     #[must_use]
     pub fn open(database: PgConnectOptions, runtime: Handle) -> Self {
-        let connections = connections(&database, MAX_CONNECTIONS);
+        let connections = Connections::new(database.clone().options(SESSION), MAX_CONNECTIONS);
         Self {
             database,
-            connections,
+            connections: Arc::new(connections),
             runtime,
         }
     }
 
-    /// The same database by connections that nobody else uses, so many at most.
-    fn with_connections(&self, most: u32) -> Self {
-        Self {
-            connections: connections(&self.database, most),
-            ..self.clone()
-        }
-    }
-
-    /// How a lane connects.
+    /// How a lane connects, and whatever else has a connection of its own.
     fn session(&self) -> PgConnectOptions {
         self.database.clone().options(SESSION)
     }
@@ -185,10 +177,6 @@ impl PgStore {
         let connections = Arc::clone(&self.connections);
         on(&self.runtime, async move { connections.run(work).await })
     }
-}
-
-fn connections(database: &PgConnectOptions, most: u32) -> Arc<Connections> {
-    Arc::new(Connections::new(database.clone().options(SESSION), most))
 }
 
 /// What is logged meanwhile belongs to the request that asked, if one did.

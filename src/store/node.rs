@@ -24,7 +24,7 @@ use super::events::{FeedPage, FeedPlace, FeedRequest, ReadFeeds};
 use super::lane::PgLane;
 use super::nodes::{self, NodeIdentity};
 use super::orders::ReadOrders;
-use super::together::Line;
+use super::together::{Kind, Line};
 use super::wallets::{ReadWallets, WalletRow};
 use super::{PgStore, inventory, keys, on, wallets};
 
@@ -33,12 +33,6 @@ const LANE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a request waits to hear what its key was answered before: as long as for any other decision.
 const LOOK_UP_PATIENCE: Duration = Duration::from_secs(2);
-
-/// How many desks a line has whose errands write: while one waits for the disk the other goes on.
-const WRITING_DESKS: usize = 2;
-
-/// How many desks a line has whose errands read: the more go together the less each costs.
-const READING_DESKS: usize = 1;
 
 /// The pause between two attempts.
 const LANE_PAUSE: Duration = Duration::from_millis(200);
@@ -64,11 +58,11 @@ impl PgNode {
         let identity = store.run(|pool| async move { nodes::start(&pool, name).await });
         let identity = identity.await?;
         Ok(Self {
-            claims: Line::of(&store, &ClaimStock(identity.clone()), WRITING_DESKS),
-            retrievals: Line::of(&store, &ReadCodes, WRITING_DESKS),
-            orders: Line::of(&store, &ReadOrders, READING_DESKS),
-            wallets: Line::of(&store, &ReadWallets, READING_DESKS),
-            feeds: Line::of(&store, &ReadFeeds, READING_DESKS),
+            claims: Line::of(&store, &ClaimStock(identity.clone()), Kind::Write),
+            retrievals: Line::of(&store, &ReadCodes, Kind::Write),
+            orders: Line::of(&store, &ReadOrders, Kind::LookUp),
+            wallets: Line::of(&store, &ReadWallets, Kind::LookUp),
+            feeds: Line::of(&store, &ReadFeeds, Kind::LookUp),
             store,
             identity,
         })

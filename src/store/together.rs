@@ -2,36 +2,63 @@
 //!
 //! Whoever asks stands in a line; each desk takes all that stand there, does it, and looks again. So one that comes alone
 //! waits for nobody, and the more there are the less each costs. What costs is to wake the server and to set a statement up,
-//! much more than one request more in it; so a desk that has company each time rests for some milliseconds before it looks
-//! again. A desk has a connection of its own.
+//! much more than one request more in it; so where cores are wanted by others, too, a desk rests for some milliseconds before
+//! it looks again. A desk has a connection of its own.
 //!
 //! Rule: nobody waits for another's trouble. What would hold the others up, and whatever went together with one that failed,
 //! goes on alone; and nobody waits in the line for longer than for a connection.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use sqlx::PgPool;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 use vouchsafe_actors::store::Unavailable;
 
-use super::connections::ACQUIRE_TIMEOUT;
+use super::connections::{ACQUIRE_TIMEOUT, Connections};
 use super::error::unavailable;
 use super::{PgStore, on};
 
 /// How many go together at most: bounds how long the first of them waits.
 const MAX_TOGETHER: usize = 32;
 
-/// How long a desk rests at first when others stand there already as it is done: longer each time, and less when nobody does.
+/// What takes so long waits for a core or for the disk: with both to itself the server is done in half of the time.
+const LONG: Duration = Duration::from_millis(1);
+
+/// How long a desk rests at first when that took long and others stand there already: longer each time, and less when it
+/// did not, or nobody does.
 const SHORTEST_REST: Duration = Duration::from_millis(1);
 
-/// How long it rests at most: short beside what an answer takes where so many ask that it comes to that.
+/// How long it rests at most: short beside what an answer takes where it comes to that.
 const LONGEST_REST: Duration = Duration::from_millis(4);
+
+/// What a connection asks besides that looks rows up. A statement is planned once: with arrays for parameters the server would
+/// plan it anew each time, which takes longer than the look. And it stays index probes, whatever the tables' sizes were when
+/// that was done.
+const LOOK_UPS: [(&str, &str); 5] = [
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+];
 
 /// What came of each request: an answer, an error of its own, or `None`, and it goes on alone.
 pub(super) type Outcomes<A> = Vec<Option<Result<A, sqlx::Error>>>;
+
+/// What the errands of a line do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// They write, by functions that say how they want to be planned. Two desks: while one waits for the disk the other
+    /// goes on.
+    Write,
+    /// They look rows up. One desk: the more go together the less each costs.
+    LookUp,
+}
 
 /// What can be done for many at once.
 pub(super) trait Errand: Clone + Send + Sync + 'static {
@@ -86,14 +113,18 @@ impl<E: Errand> Clone for Line<E> {
 }
 
 impl<E: Errand> Line<E> {
-    /// A line with so many desks; their work ends with its last clone.
-    pub(super) fn of(store: &PgStore, errand: &E, desks: usize) -> Self {
+    /// A line with its desks; their work ends with its last clone.
+    pub(super) fn of(store: &PgStore, errand: &E, kind: Kind) -> Self {
         let (line, asked) = mpsc::unbounded_channel();
         let asked = Arc::new(Mutex::new(asked));
+        let (desks, settings) = match kind {
+            Kind::Write => (2, [].as_slice()),
+            Kind::LookUp => (1, LOOK_UPS.as_slice()),
+        };
         for _ in 0..desks {
             let desk = Desk {
                 store: store.clone(),
-                own: store.with_connections(1),
+                connection: Connections::new(store.session().options(settings.iter().copied()), 1),
                 errand: errand.clone(),
             };
             let asked = Arc::clone(&asked);
@@ -130,8 +161,8 @@ impl<E: Errand> Line<E> {
 struct Desk<E> {
     /// For those that go on alone.
     store: PgStore,
-    /// With the desk's own connection.
-    own: PgStore,
+    /// The desk's own.
+    connection: Connections,
     errand: E,
 }
 
@@ -148,10 +179,11 @@ impl<E: Errand> Desk<E> {
             for asked in late {
                 asked.answered(Err(sqlx::Error::PoolTimedOut));
             }
+            let since = Instant::now();
             if !together.is_empty() {
                 self.serve_together(together).await;
             }
-            rest = rest_after(rest, line.lock().await.len());
+            rest = rest_after(rest, since.elapsed(), line.lock().await.len());
             if !rest.is_zero() {
                 sleep(rest).await;
             }
@@ -161,7 +193,11 @@ impl<E: Errand> Desk<E> {
     async fn serve_together(&self, together: Vec<Asked<E>>) {
         let requests = together.iter().map(|asked| asked.request.clone()).collect();
         let errand = self.errand.clone();
-        let done = self.own.run(move |pool| errand.together(pool, requests)).await;
+        let work = self.connection.run(move |pool| errand.together(pool, requests));
+        let done = AssertUnwindSafe(work)
+            .catch_unwind()
+            .await
+            .unwrap_or(Err(sqlx::Error::WorkerCrashed));
         match done {
             Ok(answers) => {
                 for (asked, answer) in together.into_iter().zip(answers) {
@@ -191,11 +227,12 @@ impl<E: Errand> Desk<E> {
     }
 }
 
-/// How long a desk rests that rested so long before and leaves so many in the line. Where they are enough, not at all.
-fn rest_after(before: Duration, waiting: usize) -> Duration {
+/// How long a desk rests that rested so long before, then took so long, and leaves so many in the line. Where they are
+/// enough, not at all.
+fn rest_after(before: Duration, took: Duration, waiting: usize) -> Duration {
     match waiting {
-        0 if before > SHORTEST_REST => before / 2,
-        1..MAX_TOGETHER => (before * 2).clamp(SHORTEST_REST, LONGEST_REST),
+        1..MAX_TOGETHER if took >= LONG => (before * 2).clamp(SHORTEST_REST, LONGEST_REST),
+        ..MAX_TOGETHER if before > SHORTEST_REST => before / 2,
         _ => Duration::ZERO,
     }
 }

@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, Executor};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use uuid::Uuid;
-use vouchsafe::store::{PgNode, PgStore, Retrieved};
+use vouchsafe::store::{FeedPlace, PgNode, PgStore, Retrieved};
 use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
@@ -131,6 +131,39 @@ impl<'s> Explained<'s> {
         }
     }
 
+    /// Reads an order and one that is not there, wallets and the feed, and checks how the tables were read.
+    async fn look_up(&self, when: &str, order_id: OrderId) {
+        let begin = self.subject.log().len();
+        let partner = build::partner(1);
+        let orders = [order_id, OrderId::from_uuid(Uuid::nil())].map(|id| self.store.find_order(partner, id));
+        let found = join_all(orders).await;
+        assert!(matches!(found[..], [Ok(Some(_)), Ok(None)]), "{found:?}");
+        assert!(!self.store.list_wallets(partner).await.unwrap().is_empty());
+        let oldest = self
+            .store
+            .read_feed(partner, FeedPlace::Oldest, 1)
+            .await
+            .unwrap()
+            .unwrap();
+        let first = oldest
+            .letters
+            .first()
+            .expect("the partner was told of its orders");
+        let after = FeedPlace::After(first.told.event_id(first.number));
+        assert!(self.store.read_feed(partner, after, 1).await.unwrap().is_some());
+        let log = self.subject.log();
+        let mut read = Vec::new();
+        for plan in &plans(&log[begin..]) {
+            check(&format!("{when}: {}", plan["Query Text"]), plan, &mut read);
+        }
+        for table in ["orders", "allocations", "stock", "wallets", "feeds", "events"] {
+            assert!(
+                read.iter().any(|name| name == table),
+                "{when}: {table} was not read: {read:?}"
+            );
+        }
+    }
+
     /// Reads the codes of an order and of one that is not there, and checks how the tables were read.
     async fn read_codes(&self, when: &str, order_id: OrderId) {
         let begin = self.subject.log().len();
@@ -206,6 +239,7 @@ impl<'s> Explained<'s> {
         }
         let sold = records[1].order.as_ref().unwrap();
         self.read_codes(when, sold.order_id).await;
+        self.look_up(when, sold.order_id).await;
     }
 }
 

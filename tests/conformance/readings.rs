@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use vouchsafe::store::{FeedPage, FeedPlace};
-use vouchsafe_actors::domain::ids::{EventId, OrderId};
+use vouchsafe_actors::domain::ids::EventId;
 use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::conformance::Subject as _;
 

@@ -25,9 +25,9 @@ impl Echo {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn line(&self, desks: usize) -> Line<Self> {
+    fn line(&self, kind: Kind) -> Line<Self> {
         let store = PgStore::open(PgConnectOptions::new(), Handle::current());
-        Line::of(&store, self, desks)
+        Line::of(&store, self, kind)
     }
 }
 
@@ -52,31 +52,33 @@ impl Errand for Echo {
 const A_WHILE: Duration = Duration::from_millis(2);
 
 #[test]
-fn a_desk_rests_longer_the_more_often_it_has_company() {
+fn a_desk_rests_longer_the_more_often_it_is_slow_and_has_company() {
     let ms = Duration::from_millis;
-    for (before, waiting, then) in [
-        (0, 0, 0),
-        (0, 1, 1),
-        (1, 1, 2),
-        (2, MAX_TOGETHER - 1, 4),
-        (4, 1, 4),
-        (4, MAX_TOGETHER, 0),
-        (4, 0, 2),
-        (2, 0, 1),
-        (1, 0, 0),
+    let long = LONG;
+    let short = LONG / 2;
+    for (before, took, waiting, then) in [
+        (0, long, 0, 0),
+        (0, short, 1, 0),
+        (0, long, 1, 1),
+        (1, long, 1, 2),
+        (2, long, MAX_TOGETHER - 1, 4),
+        (4, long, 1, 4),
+        (4, long, MAX_TOGETHER, 0),
+        (4, long, 0, 2),
+        (4, short, 1, 2),
+        (2, short, 1, 1),
+        (1, short, 1, 0),
+        (1, long, 0, 0),
     ] {
-        assert_eq!(
-            rest_after(ms(before), waiting),
-            ms(then),
-            "{before} ms, {waiting} wait"
-        );
+        let rest = rest_after(ms(before), took, waiting);
+        assert_eq!(rest, ms(then), "{before} ms, then {took:?}, {waiting} wait");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_asks_one_after_the_other_waits_for_nobody() {
     let echo = Echo::taking(A_WHILE);
-    let line = echo.line(1);
+    let line = echo.line(Kind::LookUp);
     let since = Instant::now();
     for request in 0..100 {
         assert_eq!(line.ask(request).await, Ok(request));
@@ -87,7 +89,7 @@ async fn who_asks_one_after_the_other_waits_for_nobody() {
 #[tokio::test(start_paused = true)]
 async fn who_asks_while_others_do_is_answered_with_them() {
     let echo = Echo::taking(A_WHILE);
-    let line = echo.line(1);
+    let line = echo.line(Kind::LookUp);
     let asks = (0..1_000).map(|request| {
         let line = line.clone();
         async move {
@@ -114,7 +116,7 @@ async fn who_asks_while_others_do_is_answered_with_them() {
 #[tokio::test(start_paused = true)]
 async fn a_line_that_is_long_enough_is_served_at_once() {
     let echo = Echo::taking(A_WHILE);
-    let line = echo.line(1);
+    let line = echo.line(Kind::LookUp);
     let many = u32::try_from(4 * MAX_TOGETHER).unwrap();
     let since = Instant::now();
     join_all((0..many).map(|request| line.ask(request))).await;
@@ -125,7 +127,7 @@ async fn a_line_that_is_long_enough_is_served_at_once() {
 #[tokio::test(start_paused = true)]
 async fn who_waits_longer_than_for_a_connection_is_told_so_and_not_served() {
     let echo = Echo::taking(ACQUIRE_TIMEOUT * 2);
-    let line = echo.line(1);
+    let line = echo.line(Kind::LookUp);
     let late = async {
         sleep(A_WHILE).await;
         line.ask(2).await
@@ -139,7 +141,7 @@ async fn who_waits_longer_than_for_a_connection_is_told_so_and_not_served() {
 #[tokio::test(start_paused = true)]
 async fn a_second_desk_takes_what_comes_while_the_first_is_busy() {
     let echo = Echo::taking(A_WHILE);
-    let line = echo.line(2);
+    let line = echo.line(Kind::Write);
     let since = Instant::now();
     let later = async {
         sleep(A_WHILE / 2).await;
