@@ -18,7 +18,8 @@ pub enum Durability {
     ForTests,
 }
 
-/// Connections: lanes, readers, the operator and a few to look around with. Each costs memory, none is free.
+/// Connections: 12 of each node and 7 of its desks (`store::together`), its lanes, the operator and a few to look around with.
+/// Each costs memory, none is free.
 const MAX_CONNECTIONS: u32 = 64;
 
 /// Memory of the machine, in KiB, from which on [`LARGE_BUFFERS`] are modest.

@@ -16,6 +16,8 @@ impl Errand for ClaimStock {
     type Request = StockRequest;
     type Answer = ClaimedStock;
 
+    const MOST: usize = 32;
+
     /// If the shelf of one is gone, the chunks are this node's all the same, and come with the next claim.
     async fn together(
         self,

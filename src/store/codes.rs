@@ -66,6 +66,8 @@ impl Errand for ReadCodes {
     type Request = Retrieval;
     type Answer = Retrieved;
 
+    const MOST: usize = 32;
+
     async fn together(
         self,
         pool: PgPool,

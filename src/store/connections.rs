@@ -18,7 +18,7 @@ use tracing::warn;
 pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long work may take: a connection, and a statement as long as the server lets it run.
-const DEADLINE: Duration = Duration::from_secs(30);
+pub(super) const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The connections of this moment.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(super) struct Connections {
     options: PgConnectOptions,
     /// How many at most at a time.
     most: u32,
+    /// How long work on one of them may take.
+    deadline: Duration,
     current: RwLock<Generation>,
 }
 
@@ -37,7 +39,7 @@ struct Generation {
 }
 
 impl Connections {
-    pub(super) fn new(options: PgConnectOptions, most: u32) -> Self {
+    pub(super) fn new(options: PgConnectOptions, most: u32, deadline: Duration) -> Self {
         let current = RwLock::new(Generation {
             number: 0,
             pool: connect_lazily(&options, most),
@@ -45,6 +47,7 @@ impl Connections {
         Self {
             options,
             most,
+            deadline,
             current,
         }
     }
@@ -55,11 +58,11 @@ impl Connections {
         F: Future<Output = Result<T, sqlx::Error>>,
     {
         let Generation { number, pool } = self.current();
-        match tokio::time::timeout(DEADLINE, work(pool)).await {
+        match tokio::time::timeout(self.deadline, work(pool)).await {
             Ok(done) => done,
             Err(_) => {
                 self.give_up(number);
-                Err(silent(DEADLINE))
+                Err(silent(self.deadline))
             }
         }
     }
@@ -108,7 +111,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_does_not_answer_is_given_up_with_all_that_was_made_with_it() {
-        let connections = Connections::new(PgConnectOptions::new(), 2);
+        let connections = Connections::new(PgConnectOptions::new(), 2, DEADLINE);
         let Generation { pool: first, .. } = connections.current();
         let silent = || connections.run(|_| std::future::pending::<Result<(), sqlx::Error>>());
         let (one, other) = tokio::join!(silent(), silent());

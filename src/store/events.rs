@@ -18,7 +18,7 @@ use super::together::{Errand, Outcomes, place};
 /// For how long events are in the feed, and can be replayed (contract §3). Days.
 pub const FEED_DAYS: i32 = 30;
 
-/// Most bytes of rows that are read at once, unless one row alone has more: what is kept of an order of a thousand
+/// Most bytes of rows that a page is made of, unless one row alone has more: what is kept of an order of a thousand
 /// vouchers is some 60 KiB, and spelled out it is several times that.
 pub(super) const MAX_BYTES: i64 = 256 * 1_024;
 
@@ -91,6 +91,9 @@ impl Errand for ReadFeeds {
     type Request = FeedRequest;
     /// `None` where the event to begin behind is none of the feed.
     type Answer = Option<FeedPage>;
+
+    /// A page may have `MAX_BYTES`.
+    const MOST: usize = 8;
 
     async fn together(
         self,
@@ -269,7 +272,7 @@ async fn rows_after(pool: &PgPool, places: &[(FeedRequest, i64)]) -> Result<Vec<
     sqlx::query_as(
         "SELECT a.place::integer, e.number, e.order_id, e.body, e.created_at, f.last_number AS newest
            FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS a (partner_id, after, most, place)
-          CROSS JOIN LATERAL (SELECT f.last_number FROM feeds AS f WHERE f.partner_id = a.partner_id LIMIT 1) AS f
+           LEFT JOIN LATERAL (SELECT f.last_number FROM feeds AS f WHERE f.partner_id = a.partner_id LIMIT 1) AS f ON true
           CROSS JOIN LATERAL (
                 SELECT e.*,
                        sum(octet_length(e.body)) OVER (ORDER BY e.number) - octet_length(e.body) AS bytes_before

@@ -50,7 +50,7 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Handle;
 use tracing::Instrument as _;
 
-use self::connections::Connections;
+use self::connections::{Connections, DEADLINE};
 
 pub use audit::{AuditFilter, AuditRow, By};
 pub use availability::FreeVouchers;
@@ -119,7 +119,7 @@ impl PgStore {
     /// The database behind these options; nothing is asked of it yet. All work runs on `runtime`.
     #[must_use]
     pub fn open(database: PgConnectOptions, runtime: Handle) -> Self {
-        let connections = Connections::new(database.clone().options(SESSION), MAX_CONNECTIONS);
+        let connections = Connections::new(database.clone().options(SESSION), MAX_CONNECTIONS, DEADLINE);
         Self {
             database,
             connections: Arc::new(connections),

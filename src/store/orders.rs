@@ -63,6 +63,9 @@ impl Errand for ReadOrders {
     /// `None` where this partner has no such order.
     type Answer = Option<Order>;
 
+    /// An order may hold a thousand vouchers.
+    const MOST: usize = 16;
+
     async fn together(
         self,
         pool: PgPool,
@@ -76,9 +79,22 @@ impl Errand for ReadOrders {
     }
 
     async fn alone(self, pool: PgPool, asked: (PartnerId, OrderId)) -> Result<Option<Order>, sqlx::Error> {
-        let row = find_rows(&pool, &[asked]).await?.pop().flatten();
+        let row = find_row(&pool, asked).await?;
         row.map(Order::try_from).transpose()
     }
+}
+
+/// The row of one that is asked for.
+async fn find_row(
+    pool: &PgPool,
+    (partner_id, order_id): (PartnerId, OrderId),
+) -> Result<Option<OrderRow>, sqlx::Error> {
+    let mut query = begin();
+    query
+        .push("SELECT * FROM orders WHERE partner_id = ")
+        .push_bind(partner_id.as_uuid());
+    query.push(" AND order_id = ").push_bind(order_id.as_uuid());
+    end(&mut query).build_query_as().fetch_optional(pool).await
 }
 
 /// The row of each that is asked for, in their order.
@@ -126,7 +142,7 @@ impl PgStore {
         order_id: OrderId,
     ) -> Result<Option<StoredOrder>, sqlx::Error> {
         self.run(move |pool| async move {
-            let row = find_rows(&pool, &[(partner_id, order_id)]).await?.pop().flatten();
+            let row = find_row(&pool, (partner_id, order_id)).await?;
             row.map(StoredOrder::try_from).transpose()
         })
         .await

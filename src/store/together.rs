@@ -1,4 +1,4 @@
-//! What is asked for at once goes together: one transaction, and one wait for the disk, for all of it.
+//! What is asked for at once goes together: one statement, and one wait for the disk where it writes, for all of it.
 //!
 //! Whoever asks stands in a line; each desk takes all that stand there, does it, and looks again. So one that comes alone
 //! waits for nobody, and the more there are the less each costs. What costs is to wake the server and to set a statement up,
@@ -19,12 +19,9 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 use vouchsafe_actors::store::Unavailable;
 
-use super::connections::{ACQUIRE_TIMEOUT, Connections};
+use super::connections::{ACQUIRE_TIMEOUT, Connections, DEADLINE};
 use super::error::unavailable;
 use super::{PgStore, on};
-
-/// How many go together at most: bounds how long the first of them waits.
-const MAX_TOGETHER: usize = 32;
 
 /// What takes so long waits for a core or for the disk: with both to itself the server is done in half of the time.
 const LONG: Duration = Duration::from_millis(1);
@@ -36,10 +33,15 @@ const SHORTEST_REST: Duration = Duration::from_millis(1);
 /// How long it rests at most: short beside what an answer takes where it comes to that.
 const LONGEST_REST: Duration = Duration::from_millis(4);
 
-/// What a connection asks besides that looks rows up. A statement is planned once: with arrays for parameters the server would
+/// How long a desk that looks rows up waits for its connection: longer than the server lets a statement run there.
+const LOOK_UP_DEADLINE: Duration = Duration::from_secs(3);
+
+/// What a connection that looks rows up asks besides. Who has to wait for others waits a second at most, and then goes on
+/// alone. A statement is planned once: with arrays for parameters the server would
 /// plan it anew each time, which takes longer than the look. And it stays index probes, whatever the tables' sizes were when
 /// that was done.
-const LOOK_UPS: [(&str, &str); 5] = [
+const LOOK_UPS: [(&str, &str); 6] = [
+    ("statement_timeout", "1s"),
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
@@ -66,6 +68,9 @@ pub(super) trait Errand: Clone + Send + Sync + 'static {
     type Request: Clone + Send + 'static;
     /// What comes of it.
     type Answer: Send + 'static;
+
+    /// How many go together at most: bounds how long the first of them waits, and what is read at once.
+    const MOST: usize;
 
     /// Does it for all of them, in their order. An error of the whole means that nothing was done, as far as is known.
     fn together(
@@ -117,14 +122,14 @@ impl<E: Errand> Line<E> {
     pub(super) fn of(store: &PgStore, errand: &E, kind: Kind) -> Self {
         let (line, asked) = mpsc::unbounded_channel();
         let asked = Arc::new(Mutex::new(asked));
-        let (desks, settings) = match kind {
-            Kind::Write => (2, [].as_slice()),
-            Kind::LookUp => (1, LOOK_UPS.as_slice()),
+        let (desks, settings, deadline) = match kind {
+            Kind::Write => (2, [].as_slice(), DEADLINE),
+            Kind::LookUp => (1, LOOK_UPS.as_slice(), LOOK_UP_DEADLINE),
         };
         for _ in 0..desks {
             let desk = Desk {
                 store: store.clone(),
-                connection: Connections::new(store.session().options(settings.iter().copied()), 1),
+                connection: Connections::new(store.session().options(settings.iter().copied()), 1, deadline),
                 errand: errand.clone(),
             };
             let asked = Arc::clone(&asked);
@@ -170,7 +175,7 @@ impl<E: Errand> Desk<E> {
     async fn serve(&self, line: &Mutex<mpsc::UnboundedReceiver<Asked<E>>>) {
         let mut together = Vec::new();
         let mut rest = Duration::ZERO;
-        while line.lock().await.recv_many(&mut together, MAX_TOGETHER).await > 0 {
+        while line.lock().await.recv_many(&mut together, E::MOST).await > 0 {
             // Who has gone away wants nothing any more, and who has waited for too long is told so.
             let (late, together): (Vec<_>, Vec<_>) = together
                 .drain(..)
@@ -183,8 +188,10 @@ impl<E: Errand> Desk<E> {
             if !together.is_empty() {
                 self.serve_together(together).await;
             }
-            rest = rest_after(rest, since.elapsed(), line.lock().await.len());
-            if !rest.is_zero() {
+            // Where another desk holds the line it waits there itself: nobody else does.
+            let waiting = line.try_lock().map_or(0, |line| line.len());
+            rest = rest_after(rest, since.elapsed(), waiting, E::MOST);
+            if waiting > 0 {
                 sleep(rest).await;
             }
         }
@@ -207,7 +214,7 @@ impl<E: Errand> Desk<E> {
                     }
                 }
             }
-            // Nobody fares better alone.
+            // The database takes no connection: whoever went on alone would wait as long again.
             Err(sqlx::Error::PoolTimedOut) => {
                 for asked in together {
                     asked.answered(Err(sqlx::Error::PoolTimedOut));
@@ -227,13 +234,17 @@ impl<E: Errand> Desk<E> {
     }
 }
 
-/// How long a desk rests that rested so long before, then took so long, and leaves so many in the line. Where they are
-/// enough, not at all.
-fn rest_after(before: Duration, took: Duration, waiting: usize) -> Duration {
-    match waiting {
-        1..MAX_TOGETHER if took >= LONG => (before * 2).clamp(SHORTEST_REST, LONGEST_REST),
-        ..MAX_TOGETHER if before > SHORTEST_REST => before / 2,
-        _ => Duration::ZERO,
+/// How long a desk rests that rested so long before, then took so long, and finds so many in the line. For as many as go
+/// together at most it does not wait.
+fn rest_after(before: Duration, took: Duration, waiting: usize, most: usize) -> Duration {
+    if waiting >= most {
+        Duration::ZERO
+    } else if waiting > 0 && took >= LONG {
+        (before * 2).clamp(SHORTEST_REST, LONGEST_REST)
+    } else if before > SHORTEST_REST {
+        before / 2
+    } else {
+        Duration::ZERO
     }
 }
 

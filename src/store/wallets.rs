@@ -32,6 +32,8 @@ impl Errand for ReadWallets {
     type Request = PartnerId;
     type Answer = Vec<WalletRow>;
 
+    const MOST: usize = 32;
+
     async fn together(
         self,
         pool: PgPool,

@@ -2,7 +2,8 @@
 
 use futures_util::future::join_all;
 use vouchsafe::store::{FeedPage, FeedPlace};
-use vouchsafe_actors::domain::ids::EventId;
+use vouchsafe_actors::domain::ids::{EventId, PartnerId};
+use vouchsafe_actors::store::Store as _;
 use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::conformance::Subject as _;
 
@@ -35,8 +36,8 @@ async fn orders_that_are_read_at_once_are_each_their_own() {
             .as_ref()
             .map(|order| (order.partner_id, order.order_id, order.vouchers.len()));
         assert_eq!(seen, expected.map(|held| (*reader, *order_id, held)));
-        let alone = shop.node.find_order(*reader, *order_id).await.unwrap();
-        assert_eq!(format!("{read:?}"), format!("{alone:?}"));
+        let by_itself = shop.node.find_order(*reader, *order_id).await.unwrap();
+        assert_eq!(format!("{read:?}"), format!("{by_itself:?}"));
     }
     subject.remove().await;
 }
@@ -72,8 +73,16 @@ async fn pages_of_feeds_that_are_read_at_once_are_each_their_own() {
     let shop = Shop::open(&subject, &[1; 12]).await;
     let stranger = build::partner(2);
     subject.add_partner(stranger).await;
-    let events = all(&shop).await;
+    let mut lane = shop.node.open_lane(1).await.unwrap();
+    let theirs = [
+        build::top_up(build::usd_of(stranger), "theirs", 1_000),
+        build::pending(stranger, "their order", 100),
+    ];
+    lane.commit(1, &theirs).await.unwrap();
+    let events = all(&shop, shop.partner).await;
     assert!(events.len() >= 12, "{events:?}");
+    let theirs = all(&shop, stranger).await;
+    assert!((1..=PAGE).contains(&theirs.len()), "{theirs:?}");
     // What follows each event, for its partner and for another; and what the oldest are.
     let mut asked = Vec::new();
     for (place, event_id) in events.iter().enumerate() {
@@ -84,7 +93,7 @@ async fn pages_of_feeds_that_are_read_at_once_are_each_their_own() {
         asked.push((stranger, FeedPlace::After(*event_id), None));
         let oldest = events.iter().take(PAGE).copied().collect::<Vec<_>>();
         asked.push((shop.partner, FeedPlace::Oldest, Some((oldest, true))));
-        asked.push((stranger, FeedPlace::Oldest, Some((Vec::new(), false))));
+        asked.push((stranger, FeedPlace::Oldest, Some((theirs.clone(), false))));
     }
     let readings = asked
         .iter()
@@ -96,16 +105,11 @@ async fn pages_of_feeds_that_are_read_at_once_are_each_their_own() {
     subject.remove().await;
 }
 
-/// Every event of the shop's feed, read page by page.
-async fn all(shop: &Shop) -> Vec<EventId> {
+/// Every event of a partner's feed, read page by page.
+async fn all(shop: &Shop, partner: PartnerId) -> Vec<EventId> {
     let (mut events, mut place) = (Vec::new(), FeedPlace::Oldest);
     loop {
-        let page = shop
-            .node
-            .read_feed(shop.partner, place, PAGE)
-            .await
-            .unwrap()
-            .unwrap();
+        let page = shop.node.read_feed(partner, place, PAGE).await.unwrap().unwrap();
         events.extend(ids(&page));
         match events.last() {
             Some(last) if page.more => place = FeedPlace::After(*last),
