@@ -17,11 +17,11 @@ use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::order::OrderStatus;
 
 use self::filled::{BEGIN, Lists, day, first_day, partner};
-use crate::plans::LOG;
+use crate::plans::log_to_itself;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_a_list_looks_at_little_more_than_it_gives() {
-    let _log = LOG.lock().await;
+    let _log = log_to_itself().await;
     let lists = Lists::open().await;
     transactions(&lists).await;
     orders(&lists).await;

@@ -1,5 +1,5 @@
-//! The commit, a claim of stock and a reading of codes find what they look for by an index, however large the tables are and
-//! whenever their plans were made.
+//! The commit, a claim of stock, a reading of codes and a look-up find what they look for by an index, however large the tables
+//! are and whenever their plans were made.
 //!
 //! The server itself says how it ran each statement inside the function (`auto_explain`); every table that is read must
 //! be read by a condition on an index. Plans are made for tables that were never analysed, or were so with as few rows as
@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Executor};
 use tokio::runtime::Handle;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 use vouchsafe::store::{FeedPlace, PgNode, PgStore, Retrieved};
 use vouchsafe_actors::domain::ids::OrderId;
@@ -21,10 +21,17 @@ use vouchsafe_actors::store::{LaneStore, Store};
 use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::conformance::Subject;
 
+use crate::server;
 use crate::subject::PgSubject;
 
-/// The server has one log, and a piece of it must be one test's.
-pub(crate) static LOG: Mutex<()> = Mutex::const_new(());
+/// The server's log for one test alone, and empty: what is read of it is what this test asked for, and the server's guard cuts
+/// a log that has grown by megabytes.
+pub(crate) async fn log_to_itself() -> MutexGuard<'static, ()> {
+    static LOG: Mutex<()> = Mutex::const_new(());
+    let log = LOG.lock().await;
+    server::empty_log();
+    log
+}
 
 /// What makes the server tell its plans, those of statements inside of functions too.
 pub(crate) const EXPLAIN: [(&str, &str); 5] = [
@@ -359,7 +366,7 @@ async fn open() -> PgSubject {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn plans_for_empty_tables_are_good_for_large_ones() {
-    let _log = LOG.lock().await;
+    let _log = log_to_itself().await;
     let subject = open().await;
     let mut early = Explained::open(&subject, "early").await;
     early.commit("empty").await;
@@ -375,7 +382,7 @@ async fn plans_for_empty_tables_are_good_for_large_ones() {
 /// What is over lies together, and is found by an index that says in which pages.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_whose_time_is_over_are_found_by_their_age() {
-    let _log = LOG.lock().await;
+    let _log = log_to_itself().await;
     let subject = open().await;
     subject.add_chunk(&gift(), &[build::day(0)]).await;
     fill(&subject, MANY).await;
@@ -401,7 +408,7 @@ async fn answers_whose_time_is_over_are_found_by_their_age() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn plans_for_small_tables_are_good_for_large_ones() {
-    let _log = LOG.lock().await;
+    let _log = log_to_itself().await;
     let subject = open().await;
     let mut early = Explained::open(&subject, "early").await;
     fill(&subject, FEW).await;

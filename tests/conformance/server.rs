@@ -1,5 +1,6 @@
 //! The real Postgres under the suite: one private server for all cases, and a fresh database for each.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -82,6 +83,13 @@ fn migrate(template: &PgConnectOptions) {
         scope.spawn(migrate).join()
     });
     migrated.unwrap().unwrap();
+}
+
+/// Takes everything out of the server's log. The server appends.
+pub(crate) fn empty_log() {
+    if let Some(server) = SERVER.get() {
+        File::create(&server.log).unwrap();
+    }
 }
 
 /// A database of its own, as the service's migrations leave it.

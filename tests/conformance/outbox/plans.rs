@@ -12,7 +12,7 @@ use vouchsafe_actors::testing::memory_outbox::{bundle, order_id};
 use vouchsafe_actors::testing::outbox::OutboxSubject as _;
 
 use super::PgOutboxSubject;
-use crate::plans::{EXPLAIN, LOG, plans, rows_read};
+use crate::plans::{EXPLAIN, log_to_itself, plans, rows_read};
 
 /// How many there were when it was planned: a page of them, and some.
 const FEW: [i64; 2] = [3, 1_000];
@@ -111,7 +111,7 @@ impl Reader {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_next_is_found_by_its_number_however_early_that_was_planned() {
-    let _log = LOG.lock().await;
+    let _log = log_to_itself().await;
     for few in FEW {
         let reader = Reader::open(few).await;
         for _ in 0..UNTIL_KEPT {
