@@ -32,18 +32,17 @@ async fn a_line_about_a_request_has_its_trace_id_wherever_it_was_logged() {
     let mut operator = Operator::of(&service);
     let sale = operator.sale(2).await;
     let mut partner = operator.partner("100").await;
-    let order = accepted(&partner.order(&sale, 1).await, 201);
+    accepted(&partner.order(&sale, 1).await, 201);
     Database::of(&service).await.cut_the_others().await;
 
-    let path = format!("/orders/{}", order["order_id"].as_str().unwrap());
     let parent = format!("00-{TRACE}-00f067aa0ba902b7-01");
-    let failed = partner.get_with(&path, ("traceparent", &parent)).await;
+    let failed = partner.get_with("/transactions", ("traceparent", &parent)).await;
     refused(&failed, 503, "SERVICE_UNAVAILABLE");
     assert_eq!(trace_of(&failed), TRACE);
     let line = line_of(&service, TRACE, "the database failed a request");
     assert_eq!(
         request_of(&line),
-        [Some("GET"), Some("/api/v1/orders/{order_id}")],
+        [Some("GET"), Some("/api/v1/transactions")],
         "{line}"
     );
 
