@@ -17,7 +17,7 @@ use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::order::OrderStatus;
 
 use self::filled::{BEGIN, Lists, day, first_day, partner};
-use crate::plans::log_to_itself;
+use crate::explained::log_to_itself;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_a_list_looks_at_little_more_than_it_gives() {

@@ -11,6 +11,7 @@
 )]
 
 mod codes;
+mod explained;
 mod frames;
 mod guards;
 mod list_plans;

@@ -9,7 +9,6 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Executor};
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 use vouchsafe::store::{FeedPlace, PgNode, PgStore, Retrieved};
 use vouchsafe_actors::domain::ids::OrderId;
@@ -21,26 +20,8 @@ use vouchsafe_actors::store::{LaneStore, Store};
 use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::conformance::Subject;
 
-use crate::server;
+use crate::explained::{EXPLAIN, log_to_itself, plans};
 use crate::subject::PgSubject;
-
-/// The server's log for one test alone, and empty: what is read of it is what this test asked for, and the server's guard cuts
-/// a log that has grown by megabytes.
-pub(crate) async fn log_to_itself() -> MutexGuard<'static, ()> {
-    static LOG: Mutex<()> = Mutex::const_new(());
-    let log = LOG.lock().await;
-    server::empty_log();
-    log
-}
-
-/// What makes the server tell its plans, those of statements inside of functions too.
-pub(crate) const EXPLAIN: [(&str, &str); 5] = [
-    ("session_preload_libraries", "auto_explain"),
-    ("auto_explain.log_min_duration", "0"),
-    ("auto_explain.log_nested_statements", "on"),
-    ("auto_explain.log_analyze", "on"),
-    ("auto_explain.log_format", "json"),
-];
 
 /// So many rows of everything that a commit looks into.
 const FILL: &str = "
@@ -138,6 +119,21 @@ impl<'s> Explained<'s> {
         }
     }
 
+    /// Checks how the tables were read by what was logged since, and that these were.
+    fn assert_probed(&self, when: &str, begin: usize, tables: &[&str]) {
+        let log = self.subject.log();
+        let mut read = Vec::new();
+        for plan in &plans(&log[begin..]) {
+            check(&format!("{when}: {}", plan["Query Text"]), plan, &mut read);
+        }
+        for table in tables {
+            assert!(
+                read.iter().any(|name| name == table),
+                "{when}: {table} was not read: {read:?}"
+            );
+        }
+    }
+
     /// Reads an order and one that is not there, wallets and the feed, and checks how the tables were read.
     async fn look_up(&self, when: &str, order_id: OrderId) {
         let begin = self.subject.log().len();
@@ -158,17 +154,11 @@ impl<'s> Explained<'s> {
             .expect("the partner was told of its orders");
         let after = FeedPlace::After(first.told.event_id(first.number));
         assert!(self.store.read_feed(partner, after, 1).await.unwrap().is_some());
-        let log = self.subject.log();
-        let mut read = Vec::new();
-        for plan in &plans(&log[begin..]) {
-            check(&format!("{when}: {}", plan["Query Text"]), plan, &mut read);
-        }
-        for table in ["orders", "allocations", "stock", "wallets", "feeds", "events"] {
-            assert!(
-                read.iter().any(|name| name == table),
-                "{when}: {table} was not read: {read:?}"
-            );
-        }
+        self.assert_probed(
+            when,
+            begin,
+            &["orders", "allocations", "stock", "wallets", "feeds", "events"],
+        );
     }
 
     /// Reads the codes of an order and of one that is not there, and checks how the tables were read.
@@ -184,17 +174,7 @@ impl<'s> Explained<'s> {
             matches!(read[..], [Ok(Retrieved::Vouchers(_)), Ok(Retrieved::NotFound)]),
             "{read:?}"
         );
-        let log = self.subject.log();
-        let mut read = Vec::new();
-        for plan in &plans(&log[begin..]) {
-            check(&format!("{when}: {}", plan["Query Text"]), plan, &mut read);
-        }
-        for table in ["orders", "allocations", "stock", "codes"] {
-            assert!(
-                read.iter().any(|name| name == table),
-                "{when}: {table} was not read: {read:?}"
-            );
-        }
+        self.assert_probed(when, begin, &["orders", "allocations", "stock", "codes"]);
     }
 
     /// Commits a batch that goes every way through the function, and checks how its tables were read.
@@ -224,26 +204,18 @@ impl<'s> Explained<'s> {
         let debits = [build::pending(build::partner(1), &format!("{name}/debit"), 1)];
         let paid = self.lane.commit(self.batch, &debits).await.unwrap();
         assert!(matches!(paid[..], [Verdict::Committed(Some(_))]), "{paid:?}");
-        let log = self.subject.log();
-        let plans = plans(&log[begin..]);
-        let mut read = Vec::new();
-        for plan in &plans {
-            check(&format!("{when}: {}", plan["Query Text"]), plan, &mut read);
-        }
-        for table in [
-            "lanes",
-            "idempotency_keys",
-            "wallets",
-            "chunks",
-            "allocations",
-            "feeds",
-        ] {
-            assert!(
-                read.iter().any(|name| name == table),
-                "{when}: {table} was not read, of {} plans",
-                plans.len()
-            );
-        }
+        self.assert_probed(
+            when,
+            begin,
+            &[
+                "lanes",
+                "idempotency_keys",
+                "wallets",
+                "chunks",
+                "allocations",
+                "feeds",
+            ],
+        );
         let sold = records[1].order.as_ref().unwrap();
         self.read_codes(when, sold.order_id).await;
         self.look_up(when, sold.order_id).await;
@@ -303,31 +275,6 @@ fn records(name: &str, stock: &mut Vec<Shelved>) -> Vec<Record> {
         build::pending(partner, &format!("{name}/dear"), 1_000_000),
         order("gone", &[sold, other]),
     ]
-}
-
-/// The plans in a piece of the log, each with its statement.
-pub(crate) fn plans(log: &str) -> Vec<Value> {
-    let plans = log.split("plan:\n").skip(1).map(|rest| {
-        let lines = rest.lines().take_while(|line| line.starts_with('\t'));
-        lines.collect::<Vec<_>>().join("\n")
-    });
-    plans.map(|plan| serde_json::from_str(&plan).unwrap()).collect()
-}
-
-/// How many rows a node of a plan and those below it got out of tables, kept or not.
-pub(crate) fn rows_read(node: &Value) -> f64 {
-    let below = node["Plans"].as_array().into_iter().flatten();
-    let below: f64 = below.map(rows_read).sum();
-    let is_scan = node["Node Type"]
-        .as_str()
-        .is_some_and(|kind| kind.ends_with("Scan"));
-    if !is_scan {
-        return below;
-    }
-    let number = |name: &str| node[name].as_f64().unwrap_or_default();
-    let each =
-        number("Actual Rows") + number("Rows Removed by Filter") + number("Rows Removed by Index Recheck");
-    below + each * number("Actual Loops")
 }
 
 /// Checks a node of a plan and those below it; collects the tables that they read.

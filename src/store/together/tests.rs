@@ -1,3 +1,5 @@
+//! Who goes together with whom, who goes alone, and how long each waits? Without a database.
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::join_all;

@@ -9,7 +9,7 @@ use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::conformance::Subject as _;
 
-use crate::plans::{EXPLAIN, plans, rows_read};
+use crate::explained::{EXPLAIN, plans, rows_read};
 use crate::subject::PgSubject;
 
 /// When the first order was placed; one follows every 86.4 s.

@@ -12,7 +12,7 @@ use vouchsafe_actors::testing::memory_outbox::{bundle, order_id};
 use vouchsafe_actors::testing::outbox::OutboxSubject as _;
 
 use super::PgOutboxSubject;
-use crate::plans::{EXPLAIN, log_to_itself, plans, rows_read};
+use crate::explained::{EXPLAIN, log_to_itself, plans, rows_read};
 
 /// How many there were when it was planned: a page of them, and some.
 const FEW: [i64; 2] = [3, 1_000];
