@@ -14,7 +14,7 @@ use vouchsafe_actors::store::Unavailable;
 use super::observation::{Observation, Seen};
 use super::watch::{Note, Watch, What};
 use crate::service::Service;
-use crate::store::describe;
+use crate::store::unavailable;
 
 /// How often it is looked for what other nodes have written: they see a pause end before it could be broken there.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -88,7 +88,7 @@ async fn write(service: &Service, notes: &[Note]) -> Result<(), Unavailable> {
         return Ok(());
     }
     let written = service.store.write_observations(observations).await;
-    written.map_err(|error| Unavailable(describe(&error)))
+    written.map_err(|error| unavailable(&error))
 }
 
 /// What it says that so many codes of an order were fetched: nothing, unless it was delivered in parts, or will be.

@@ -61,7 +61,7 @@ pub use data_keys::{DataKeys, Wrap};
 pub use deliveries::{
     DeliveryFilter, DeliveryState, Look, MAX_REPLAYED, PgOutbox, ReplayWish, Replayed, ShownDelivery,
 };
-pub(crate) use error::describe;
+pub(crate) use error::{describe, unavailable};
 pub use events::{FEED_DAYS, FeedPage, FeedPlace};
 pub use node::PgNode;
 pub use nodes::{LEASE_S, NodeIdentity};

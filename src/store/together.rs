@@ -6,7 +6,7 @@
 //! it looks again. A desk has a connection of its own.
 //!
 //! Rule: nobody waits for another's trouble. What would hold the others up, and whatever went together with one that failed,
-//! goes on alone; and nobody waits in the line for longer than for a connection.
+//! goes on alone; and who has stood in the line for longer than one waits for a connection is told so, not served.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
