@@ -35,7 +35,6 @@ pub struct Detail {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", code.as_str())]
 pub struct ApiError {
-    /// Which.
     pub code: Code,
     /// For people: what happened and what to do.
     pub message: String,

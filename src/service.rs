@@ -23,19 +23,14 @@ use crate::store::{PgNode, PgStore};
 
 /// One process of the service.
 pub struct Service {
-    /// Sandbox or production.
     pub environment: Environment,
-    /// Who is inside.
     pub gate: Arc<Gate>,
-    /// Decides and commits.
     pub engine: Arc<Engine>,
     /// Buys what orders wait for.
     pub procurement: Procurement,
-    /// Postgres.
     pub store: PgStore,
     /// Postgres, as this node writes to it.
     pub node: PgNode,
-    /// Who may call.
     pub register: Register,
     /// How much they asked for of late.
     pub rate_limits: RateLimits,
@@ -52,9 +47,7 @@ pub struct Service {
     pub operator_token: crate::admin::OperatorToken,
     /// Whether partners see reconciliations.
     pub reconciliation_preview: Preview,
-    /// Time.
     pub clock: Arc<dyn Clock>,
-    /// What operators see.
     pub metrics: Metrics,
     /// What is seen of partners for their certification; in production nothing is.
     pub certification: Option<Arc<Watch>>,

@@ -206,9 +206,7 @@ pub enum SettingsError {
     /// The file of settings.
     #[error("the settings in {path} cannot be used: {reason}")]
     File {
-        /// Which file.
         path: PathBuf,
-        /// Why.
         reason: String,
     },
 }

@@ -150,16 +150,13 @@ fn stand_back(niceness: i32) {
 
 /// Where work runs that is not a listener's.
 struct Threads<'a> {
-    /// The database's.
     database: &'a Runtime,
     /// Connections to partners' endpoints.
     outgoing: &'a Runtime,
     /// Wallets and shelves: those that serve partners. Who asks a wallet or a shelf and who decides are mostly on one thread
     /// then, and nobody has to be woken for a question or its answer.
     actors: Arc<Arbiters>,
-    /// Procurement.
     buyers: ArbiterHandle,
-    /// Deliveries.
     deliveries: ArbiterHandle,
 }
 

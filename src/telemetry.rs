@@ -43,7 +43,6 @@ pub struct Telemetry {
 /// Why nothing is told.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// What is logged.
     #[error("VOUCHSAFE_LOG: {0}")]
     Filter(#[from] ParseError),
     /// Whom spans are sent to.

@@ -25,13 +25,9 @@ pub const DEFAULT_LANES: u16 = 2;
 
 /// What a node's engine is made from.
 pub struct Parts<'a> {
-    /// Storage.
     pub store: Arc<dyn Store>,
-    /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Where actors run.
     pub spawner: Spawner,
-    /// Where lanes run.
     pub spawn: Spawn<'a>,
     /// How many lanes; at least one.
     pub lanes: u16,
@@ -41,9 +37,7 @@ pub struct Parts<'a> {
 
 /// The engine of one node.
 pub struct Engine {
-    /// The wallet actors.
     pub wallets: Wallets,
-    /// The inventory actors.
     pub inventory: Inventory,
     /// Who waits for an order to change; what commits a change says so here.
     pub watch: Arc<Watch>,

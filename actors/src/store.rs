@@ -50,7 +50,6 @@ pub enum CommitError {
 /// What became of the batch whose outcome was unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchFate {
-    /// It committed.
     Committed,
     /// It did not, and never will.
     NotWritten,

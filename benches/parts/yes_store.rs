@@ -23,7 +23,6 @@ pub(crate) enum Claims {
     InFull,
     /// One chunk of so many, and more when it is sold: many SKUs have room side by side.
     ByTheChunk(i64),
-    /// Nothing.
     Nothing,
 }
 

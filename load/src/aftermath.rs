@@ -30,7 +30,6 @@ const AIM_MS: u64 = 1_000;
 /// A time in which Postgres stood still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// When it began.
     pub from: Instant,
     /// When it was over.
     pub until: Instant,
@@ -45,7 +44,6 @@ pub struct Window {
     pub orders: usize,
     /// The 99th percentile of their latency, in microseconds.
     pub p99_us: u64,
-    /// The slowest.
     pub max_us: u64,
 }
 

@@ -79,10 +79,8 @@ pub fn schedule(
 /// Why there are no arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum ArrivalsError {
-    /// Not so often.
     #[error("{0} requests a second is no rate")]
     Rate(f64),
-    /// More than [`MAX_ARRIVALS`].
     #[error("the rate and the length make more than {MAX_ARRIVALS} requests")]
     TooMany,
 }

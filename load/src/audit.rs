@@ -22,9 +22,7 @@ pub use self::stand::{expected_refusals, kept_answers, stock_sold, verified};
 /// One question and its answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
-    /// What was checked.
     pub name: &'static str,
-    /// Whether it holds.
     pub passed: bool,
     /// The numbers behind it, or what broke it.
     pub detail: String,

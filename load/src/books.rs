@@ -13,9 +13,7 @@ use crate::wire::{OrderView, order_number, voucher_number};
 pub struct Unsettled {
     /// Whose it is: an index among the run's partners.
     pub partner: usize,
-    /// Its Idempotency-Key.
     pub key: String,
-    /// Its body.
     pub body: Bytes,
 }
 
@@ -24,7 +22,6 @@ pub struct Unsettled {
 pub struct Sample {
     /// Whose it is: an index among the run's partners.
     pub partner: usize,
-    /// Its Idempotency-Key.
     pub key: String,
     /// The body that was sent.
     pub request: Bytes,

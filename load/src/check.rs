@@ -33,9 +33,7 @@ pub use violation::Violation;
 /// What a clean history contained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Summary {
-    /// All operations.
     pub operations: usize,
-    /// Distinct Idempotency-Keys.
     pub keys: usize,
     /// Order calls whose own outcome stayed unknown and was settled by their key.
     pub settled_by_replay: usize,
@@ -43,9 +41,7 @@ pub struct Summary {
     pub acknowledged_orders: usize,
     /// Reads that found an acknowledged order as it was.
     pub read_backs: usize,
-    /// Distinct vouchers seen.
     pub vouchers: usize,
-    /// Distinct codes seen.
     pub codes: usize,
 }
 

@@ -32,9 +32,7 @@ const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 /// An answer, read to its end.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The HTTP status.
     pub status: StatusCode,
-    /// The headers.
     pub headers: HeaderMap,
     /// The exact bytes of the body.
     pub body: Bytes,

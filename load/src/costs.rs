@@ -30,9 +30,7 @@ const BUSY_SHARE: f64 = 0.2;
 pub enum Who {
     /// The service, or who takes its place in a comparison.
     Service,
-    /// The database's server.
     Postgres,
-    /// The generator.
     Generator,
 }
 
@@ -51,7 +49,6 @@ impl Who {
 /// A task, as it was found: a thread, or a process that has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Whose.
     pub who: Who,
     /// What it is called; tasks of one name are told together.
     pub name: String,
@@ -79,7 +76,6 @@ pub struct Reading {
 /// What tasks of one name cost an order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// Whose they are.
     pub who: Who,
     /// What they are called.
     pub name: String,

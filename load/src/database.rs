@@ -25,9 +25,7 @@ pub struct DatabaseFacts {
 /// One table with its indexes and overflow storage.
 #[derive(Clone, Debug, Serialize, sqlx::FromRow)]
 pub struct TableSize {
-    /// Schema and name.
     pub name: String,
-    /// Size in bytes.
     pub bytes: i64,
 }
 

@@ -82,7 +82,6 @@ pub struct Drive {
     pub timeout: Duration,
     /// Whole orders to keep for the audit, at most.
     pub samples: usize,
-    /// What is remembered.
     pub keeps: Keeps,
 }
 

@@ -32,7 +32,6 @@ pub struct FloorSearch {
     pub batches: Vec<usize>,
     /// Seconds for each size, in each round.
     pub seconds: u64,
-    /// How often.
     pub rounds: usize,
 }
 
@@ -60,13 +59,11 @@ pub struct FloorReport {
     pub points: Vec<FloorPoint>,
     /// The index of the best.
     pub best: Option<usize>,
-    /// The statement.
     pub sql: &'static str,
     /// Whether the rows are there.
     pub rows: Check,
     /// The database, at the end.
     pub database: DatabaseFacts,
-    /// The machine.
     pub machine: Machine,
 }
 

@@ -46,7 +46,6 @@ pub(crate) struct Gate {
 
 #[derive(Debug)]
 enum End {
-    /// At this time.
     At(Instant),
     /// When so many more have been sent.
     After(AtomicU64),

@@ -53,7 +53,6 @@ pub enum GrowthError {
         /// and so many orders.
         orders: u64,
     },
-    /// The database refused.
     #[error("cannot fill the database")]
     Database(#[from] sqlx::Error),
 }

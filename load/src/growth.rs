@@ -23,7 +23,6 @@ pub enum GrowthError {
     /// A directory or a file cannot be read.
     #[error("cannot read `{path}`")]
     File {
-        /// Which.
         path: PathBuf,
         /// What the system says.
         #[source]
@@ -32,7 +31,6 @@ pub enum GrowthError {
     /// A file is not as criterion writes it.
     #[error("`{path}` is not as criterion writes it")]
     Form {
-        /// Which.
         path: PathBuf,
         /// What is wrong with it.
         #[source]
@@ -46,7 +44,6 @@ pub enum GrowthError {
 /// What one size was measured to cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Point {
-    /// The size.
     pub size: f64,
     /// The median of one, in nanoseconds.
     pub ns: f64,

@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 pub enum EventKind {
     /// About to be sent.
     Invoke,
-    /// Answered 2xx.
     Ok,
     /// Definitely refused, or definitely never sent.
     Fail,
@@ -27,11 +26,8 @@ pub enum EventKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
-    /// `POST /orders`.
     Order,
-    /// `GET /orders/{order_id}`.
     GetOrder,
-    /// `GET /orders/{order_id}/vouchers`.
     Codes,
 }
 
@@ -42,7 +38,6 @@ pub struct OrderFacts {
     pub order_status: String,
     /// The total as the digits that were sent.
     pub total_amount: String,
-    /// The currency code.
     pub currency: String,
     /// The voucher ids, in the order of the answer.
     pub vouchers: Vec<String>,
@@ -51,7 +46,6 @@ pub struct OrderFacts {
 /// One voucher's code, as a hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeFact {
-    /// The voucher's id.
     pub voucher_id: String,
     /// SHA-256 over its code and pin, hex.
     pub code_hash: String,
@@ -67,9 +61,7 @@ pub struct Event {
     /// Invocation or kind of completion.
     #[serde(rename = "type")]
     pub kind: EventKind,
-    /// What was called.
     pub f: Call,
-    /// The calling partner.
     pub partner: String,
     /// The Idempotency-Key of an order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,7 +69,6 @@ pub struct Event {
     /// SHA-256 of the request's body, hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub req_hash: Option<String>,
-    /// The HTTP status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The `error.code` of an error answer.

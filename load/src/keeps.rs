@@ -59,6 +59,5 @@ impl SentOrders {
 pub struct Moment {
     /// When its sending began, or should have.
     pub due: Instant,
-    /// What it took.
     pub latency: Duration,
 }

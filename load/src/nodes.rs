@@ -31,7 +31,6 @@ const USD: u64 = 900_000_000;
 /// How it is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
-    /// The service's program.
     pub service: &'a Path,
     /// Connections of the first turn of one node.
     pub few: usize,
@@ -43,7 +42,6 @@ pub struct Plan<'a> {
     pub warm_up_s: u64,
     /// Seconds of each turn that are measured.
     pub seconds: u64,
-    /// How often.
     pub rounds: usize,
     /// Vouchers of the SKU at the start.
     pub stock: u64,
@@ -65,7 +63,6 @@ impl Plan<'_> {
 pub struct Row {
     /// How many nodes served.
     pub nodes: usize,
-    /// Connections of each.
     pub connections: usize,
     /// What came of it.
     pub rounds: Vec<Vec<Turn>>,
@@ -78,9 +75,7 @@ pub struct NodesReport {
     pub rows: [Row; 3],
     /// Whether the invariants hold at the end.
     pub verified: Check,
-    /// The machine.
     pub machine: Machine,
-    /// The database.
     pub database: DatabaseFacts,
 }
 

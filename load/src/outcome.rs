@@ -13,14 +13,11 @@ const MAX_EXAMPLE_BYTES: usize = 300;
 pub enum Outcome {
     /// An answer with this status and, for errors, this code.
     Answered {
-        /// The HTTP status.
         status: u16,
         /// The `error.code`, if the answer has one.
         code: Option<String>,
     },
-    /// Certainly never left.
     NotSent,
-    /// No whole answer.
     Unknown,
 }
 
@@ -41,7 +38,6 @@ impl fmt::Display for Outcome {
 /// How often an outcome was seen.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// How often.
     pub count: u64,
     /// The text of the first error of this kind.
     pub example: Option<String>,

@@ -25,7 +25,6 @@ pub enum PartnerFileError {
 pub struct PartnerFile {
     /// The partner's id, `ptn_…`.
     pub partner_id: String,
-    /// Its credentials.
     pub credentials: Credentials,
 }
 

@@ -16,7 +16,6 @@ use crate::traffic::Kind;
 pub struct Replayed {
     /// Orders that keys were drawn from.
     pub orders: usize,
-    /// The replays.
     pub replays: BesideFigures,
     /// New orders a second, of the same run before the restart.
     pub new_orders_per_s: f64,

@@ -30,7 +30,6 @@ pub use self::html::page;
 pub struct Report {
     /// The scenario, and what it is to show; `None` of a run without one.
     pub scenario: Option<Question>,
-    /// What was measured.
     #[serde(flatten)]
     pub figures: Figures,
     /// What came after the load, or of pauses in it.
@@ -39,7 +38,6 @@ pub struct Report {
     /// What was used meanwhile; nothing of it where the service is not our own.
     #[serde(flatten)]
     pub watched: Watched,
-    /// Whether it counts.
     pub audit: Audit,
     /// Where it was measured.
     pub machine: Machine,
@@ -78,9 +76,7 @@ impl After {
 /// What a scenario is to show.
 #[derive(Clone, Debug, Serialize)]
 pub struct Question {
-    /// Its name.
     pub name: String,
-    /// The question.
     pub question: String,
     /// How long it took to put everything on sale, in seconds.
     pub furnished_s: f64,

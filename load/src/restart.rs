@@ -34,7 +34,6 @@ pub struct Restarts {
     pub first_order_ms: Vec<f64>,
     /// The one in the middle, or the later of the two.
     pub median_ms: f64,
-    /// The longest.
     pub max_ms: f64,
 }
 
@@ -71,7 +70,6 @@ impl fmt::Display for Restarts {
 pub struct Callers<'a> {
     /// The partners of the traffic.
     pub partners: &'a [Credentials],
-    /// What they order.
     pub traffic: &'a Traffic,
     /// What chance begins with.
     pub seed: u64,

@@ -30,7 +30,6 @@ pub struct Plan {
     pub base_url: String,
     /// The partner that orders.
     pub credentials: Credentials,
-    /// What it orders.
     pub workload: Workload,
     /// Connections, spread evenly over the threads.
     pub connections: usize,
@@ -38,7 +37,6 @@ pub struct Plan {
     pub threads: usize,
     /// Time before anything is measured.
     pub warm_up: Duration,
-    /// When to end.
     pub length: Length,
     /// Bound for connecting and for each exchange.
     pub timeout: Duration,

@@ -25,7 +25,6 @@ const MAX_CONNECTIONS: usize = 16_384;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Its name.
     pub name: String,
     /// What it is to show.
     pub question: String,
@@ -38,7 +37,6 @@ pub struct Scenario {
     /// What is asked for besides new orders. Weights.
     #[serde(default)]
     pub requests: Vec<Share>,
-    /// When requests leave.
     pub pace: Pace,
     /// Seconds before anything is measured.
     pub warm_up_s: u64,
@@ -65,7 +63,6 @@ pub struct Scenario {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Skus {
-    /// How many SKUs.
     pub count: usize,
     /// Vouchers of each: a number, or `{ "enough_for": … }` vouchers in all.
     pub vouchers: Vouchers,
@@ -80,9 +77,7 @@ pub struct Skus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Vouchers {
-    /// So many.
     Each(u64),
-    /// By their popularity.
     ByPopularity(ByPopularity),
 }
 
@@ -118,7 +113,6 @@ impl Vouchers {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Popularity {
-    /// All alike.
     Uniform,
     /// The n-th as often as 1/n to this power.
     Zipf(f64),
@@ -152,7 +146,6 @@ pub struct Shape {
     pub weight: f64,
     /// How many different SKUs.
     pub skus: usize,
-    /// Vouchers of each.
     pub quantity: u32,
 }
 
@@ -170,7 +163,6 @@ impl fmt::Display for Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
-    /// What.
     pub kind: Kind,
     /// How often, beside the others.
     pub weight: f64,
@@ -182,7 +174,6 @@ pub struct Share {
 pub enum Pace {
     /// Each connection's next when its last was answered.
     Closed {
-        /// Connections.
         connections: usize,
     },
     /// At times fixed beforehand.
@@ -239,7 +230,6 @@ pub struct Pauses {
 pub struct Replays {
     /// New orders that the load sends after its warm-up, in place of those of its seconds.
     pub orders: u64,
-    /// Seconds of replays.
     pub seconds: u64,
 }
 

@@ -21,11 +21,8 @@ const KEPT_REFUSALS: [&str; 2] = ["INSUFFICIENT_FUNDS", "INSUFFICIENT_INVENTORY"
 /// An order that was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct SentOrder {
-    /// Whose.
     pub(crate) partner: usize,
-    /// Its Idempotency-Key.
     pub(crate) key: Uuid,
-    /// Its body.
     pub(crate) body: Bytes,
     /// What was answered first, of what is kept.
     kept: Option<Kept>,
@@ -46,7 +43,6 @@ struct Kept {
 pub struct Broken {
     /// Answers that were compared.
     pub compared: u64,
-    /// Those that differed.
     pub count: u64,
     /// The first of them.
     pub first: Option<String>,

@@ -40,7 +40,6 @@ pub enum StandError {
     /// The service ended before it was ready, or took too long.
     #[error("the service {what}; its log ends:\n{log}")]
     NotReady {
-        /// What it did.
         what: String,
         /// The last lines that it wrote.
         log: String,
@@ -48,7 +47,6 @@ pub enum StandError {
     /// Told to end, it did not end well.
     #[error("told to end, the service {what}; its log ends:\n{log}")]
     NotEnded {
-        /// What it did.
         what: String,
         /// The last lines that it wrote.
         log: String,
@@ -66,7 +64,6 @@ pub enum StandError {
     File {
         /// What was to be done.
         action: &'static str,
-        /// With which file.
         path: PathBuf,
         /// What the system says.
         #[source]

@@ -45,9 +45,7 @@ pub struct Sent<'a> {
     pub at: Instant,
     /// Its form: an index among those of the traffic.
     pub form: usize,
-    /// Its Idempotency-Key.
     pub key: &'a str,
-    /// Its body.
     pub body: &'a Bytes,
 }
 

@@ -29,7 +29,6 @@ pub enum Kind {
     Read,
     /// The codes of an order that was answered before.
     Codes,
-    /// The balances.
     Wallets,
     /// The next page of the partner's events.
     Feed,
@@ -74,9 +73,7 @@ pub struct Traffic {
 
 #[derive(Clone, Debug)]
 enum Orders {
-    /// Always the same.
     One(Workload),
-    /// Drawn.
     Drawn {
         shapes: Vec<Shape>,
         shares: Weights,

@@ -47,7 +47,6 @@ pub struct Subject {
 pub struct Memory {
     /// The least, in KiB.
     pub min_kib: u64,
-    /// The most.
     pub max_kib: u64,
     /// At the last look.
     pub last_kib: u64,

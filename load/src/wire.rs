@@ -17,7 +17,6 @@ pub struct OrderView<'a> {
     /// The total as the digits that were sent.
     #[serde(borrow)]
     pub total_amount: &'a RawValue,
-    /// The currency code.
     pub currency: &'a str,
     /// The vouchers allocated so far.
     #[serde(borrow)]
@@ -72,7 +71,6 @@ fn number(digits: &str) -> Option<u128> {
 /// The codes of an order, as the separate endpoint hands them out.
 #[derive(Deserialize)]
 pub struct CodesView {
-    /// The order's id.
     pub order_id: String,
     /// One entry a voucher.
     pub data: Vec<VoucherCodes>,
@@ -81,7 +79,6 @@ pub struct CodesView {
 /// One voucher with its secret values. No `Debug`: a code must not reach a test's output.
 #[derive(Deserialize)]
 pub struct VoucherCodes {
-    /// The voucher's id.
     pub voucher_id: String,
     /// Its code, and pin, serial or URL where the product has them.
     pub credentials: Vec<CodePart>,
@@ -93,14 +90,12 @@ pub struct CodePart {
     /// `code`, `pin`, `serial` or `url`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The value.
     pub value: String,
 }
 
 /// What one wallet holds.
 #[derive(Debug, Deserialize)]
 pub struct WalletView<'a> {
-    /// The settlement currency.
     pub currency: &'a str,
     /// What can be spent now, as the digits that were sent.
     #[serde(borrow)]

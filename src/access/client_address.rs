@@ -34,7 +34,6 @@ pub enum ClientAddress {
     Known(IpAddr),
     /// The proxy at this address forwarded what is no address.
     Illegible {
-        /// The proxy.
         proxy: IpAddr,
     },
 }

@@ -118,7 +118,6 @@ impl fmt::Debug for ApiSecret {
 /// A key and its secret at the moment they are made: the only time at which the secret can be shown.
 #[derive(Debug)]
 pub struct Minted {
-    /// Goes into `X-API-Key`.
     pub api_key: ApiKey,
     /// Goes into `X-API-Secret`, and keys the signatures.
     pub api_secret: ApiSecret,
@@ -219,11 +218,8 @@ impl fmt::Debug for ApiSecretHash {
 pub struct Credential {
     /// Its public name, in answers and in the audit trail.
     pub credential_id: CredentialId,
-    /// Whose it is.
     pub partner_id: PartnerId,
-    /// Found by this.
     pub key_hash: ApiKeyHash,
-    /// Proven by this.
     pub secret_hash: ApiSecretHash,
     /// Narrows the partner's list; `None` leaves it as it is.
     pub allowlist: Option<Allowlist>,

@@ -50,7 +50,6 @@ impl Timestamp {
 /// The part of a request that its signature covers besides the time, as it came over the wire.
 #[derive(Clone, Copy)]
 pub struct SignedRequest<'a> {
-    /// The method, `POST`.
     pub method: &'a str,
     /// The path in origin form without a query, `/api/v1/orders`.
     pub path: &'a str,

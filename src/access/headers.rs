@@ -64,15 +64,10 @@ impl fmt::Debug for Once<'_> {
 /// The headers of one request that decide about access.
 #[derive(Debug, Clone, Copy)]
 pub struct Presented<'a> {
-    /// `X-API-Key`.
     pub api_key: Once<'a>,
-    /// `X-API-Secret`.
     pub api_secret: Once<'a>,
-    /// `X-Timestamp`.
     pub timestamp: Once<'a>,
-    /// `X-Signature`.
     pub signature: Once<'a>,
-    /// `Idempotency-Key`.
     pub idempotency_key: Once<'a>,
 }
 

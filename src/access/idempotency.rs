@@ -19,9 +19,7 @@ pub const MAX_KEY_LENGTH: usize = 255;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Endpoint {
-    /// `POST /orders`.
     PlaceOrder = 1,
-    /// `POST /payouts`.
     RequestPayout = 2,
     /// An operator's top-up, by its reference.
     TopUp = 3,

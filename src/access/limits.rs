@@ -22,13 +22,11 @@ pub const MAX_WINDOW_S: u32 = 86_400;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// Placing orders.
     Orders,
     /// Everything without a class of its own.
     General,
     /// Credential endpoints; and, counted by client address, requests that fail to authenticate.
     Auth,
-    /// Retrieving codes.
     Vouchers,
 }
 
@@ -157,13 +155,11 @@ impl Limits {
 /// The limits of the settings: what holds for a partner that was given none of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DefaultLimits {
-    /// Placing orders.
     pub orders: Limit,
     /// Everything without a class of its own.
     pub general: Limit,
     /// Credential endpoints, and failures to authenticate.
     pub auth: Limit,
-    /// Retrieving codes.
     pub vouchers: Limit,
 }
 

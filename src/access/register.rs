@@ -39,7 +39,6 @@ const NO_SECRET: ApiSecretHash = ApiSecretHash::from_bytes([0; 32]);
 /// Whether a partner may call at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It may.
     Active,
     /// An operator has stopped it.
     Suspended,
@@ -48,7 +47,6 @@ pub enum Standing {
 /// What access knows of a partner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartnerAccess {
-    /// Its id.
     pub partner_id: PartnerId,
     /// Its name, for people.
     pub name: String,
@@ -83,7 +81,6 @@ pub enum AccessError {
     /// All is right, and the partner is stopped.
     #[error("the partner is suspended")]
     PartnerSuspended {
-        /// Which one.
         partner_id: PartnerId,
     },
 }

@@ -32,7 +32,6 @@ const MAC_BYTES: usize = 32;
 /// Why a request does not count as signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// No `X-Signature`.
     #[error("X-Signature is missing")]
     Missing,
     /// `X-Signature` is there more than once, or in another form.
@@ -52,7 +51,6 @@ pub enum SignatureError {
 /// What is wrong with the time of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TimestampError {
-    /// No `X-Timestamp`.
     #[error("X-Timestamp is missing")]
     Missing,
     /// `X-Timestamp` is there more than once, or is not ten digits.

@@ -28,7 +28,6 @@ struct Hits {
 #[derive(Debug)]
 pub struct Window {
     limit: Limit,
-    /// Oldest first.
     hits: VecDeque<Hits>,
     /// The sum of their counts.
     held: u32,

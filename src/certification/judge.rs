@@ -50,13 +50,10 @@ impl State {
 /// What is found of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finding {
-    /// Which point.
     pub point: Point,
-    /// How it stands.
     pub state: State,
     /// When that was seen.
     pub at: Option<OffsetDateTime>,
-    /// What was seen.
     pub why: &'static str,
 }
 

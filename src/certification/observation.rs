@@ -39,57 +39,45 @@ impl RequestHash {
 pub enum Seen {
     /// An order was placed, and its answer was lost on purpose.
     AnswerLost {
-        /// Under which key.
         key: Uuid,
-        /// Which order.
         request: RequestHash,
     },
     /// The same order came again under the same key, and was answered.
     AnswerRepeated {
-        /// Under which key.
         key: Uuid,
     },
     /// A request was refused for its signature.
     SignatureRefused {
-        /// Which.
         request: RequestHash,
     },
     /// After such a refusal, a request was signed rightly.
     SignedRight,
     /// The codes of an order that still waits for some were fetched.
     CodesInPart {
-        /// Which.
         order_id: OrderId,
     },
     /// The codes of an order that waited for some were fetched, all of them.
     CodesInFull {
-        /// Which.
         order_id: OrderId,
     },
     /// Such an order was delivered: looked up when it is judged, and never written down.
     OrderDelivered {
-        /// Which.
         order_id: OrderId,
     },
     /// A request was answered 429.
     PauseAsked {
-        /// Of which key.
         credential_id: CredentialId,
-        /// Of which class.
         class: Class,
         /// For how long: the answer's Retry-After.
         pause_s: u32,
     },
     /// Within that time another request came.
     PauseBroken {
-        /// Of which key.
         credential_id: CredentialId,
-        /// Of which class.
         class: Class,
     },
     /// An endpoint was tested with a wrong signature and with the right one.
     WebhookTested {
-        /// Which.
         webhook_id: WebhookId,
         /// The status of its answer to the wrong one; `None` if there was no answer.
         wrong: Option<u16>,
@@ -98,9 +86,7 @@ pub enum Seen {
     },
     /// An event that an endpoint had taken came to it again.
     EventAgain {
-        /// Which endpoint.
         webhook_id: WebhookId,
-        /// Which event.
         event_id: EventId,
         /// The status of its answer; `None` if there was no answer.
         status: Option<u16>,
@@ -136,9 +122,7 @@ impl Seen {
 /// What was seen, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
-    /// When.
     pub at: OffsetDateTime,
-    /// What.
     pub seen: Seen,
 }
 

@@ -20,13 +20,10 @@ pub const TOLD_FOR: Duration = Duration::SECOND;
 /// A delivery that was answered.
 #[derive(Debug, Clone, Copy)]
 pub struct Delivery {
-    /// To which endpoint.
     pub webhook_id: WebhookId,
-    /// Of which event.
     pub event_id: EventId,
     /// The status of the answer; `None` if there was none.
     pub status: Option<u16>,
-    /// When.
     pub at: OffsetDateTime,
 }
 

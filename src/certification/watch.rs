@@ -22,11 +22,8 @@ pub const MAX_WAITING: usize = 1_024;
 /// Something that was seen, as far as the request itself can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// Of whom.
     pub partner_id: PartnerId,
-    /// When.
     pub at: OffsetDateTime,
-    /// What.
     pub what: What,
 }
 
@@ -37,9 +34,7 @@ pub enum What {
     Seen(Seen),
     /// So many codes of an order were fetched; whether these are all is looked up.
     CodesFetched {
-        /// Of which order.
         order_id: OrderId,
-        /// How many.
         vouchers: usize,
     },
 }

@@ -47,7 +47,6 @@ pub(crate) struct SenderParts {
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) grounds: Grounds,
-    /// Where connections live.
     pub(crate) runtime: Handle,
 }
 
@@ -78,9 +77,7 @@ pub(crate) enum Signing {
 /// What is sent in one attempt.
 #[derive(Clone)]
 pub(crate) struct Parcel {
-    /// The event's id.
     pub(crate) id: String,
-    /// The envelope.
     pub(crate) body: Vec<u8>,
     /// Whether it is a test.
     pub(crate) test: bool,

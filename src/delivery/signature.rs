@@ -16,11 +16,8 @@ use sha2::Sha256;
 /// What is sent of a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Signed {
-    /// `webhook-timestamp`.
     pub(super) timestamp: String,
-    /// `webhook-signature`.
     pub(super) standard: String,
-    /// `X-Signature`.
     pub(super) ours: String,
 }
 

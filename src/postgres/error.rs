@@ -25,7 +25,6 @@ pub enum DataDirError {
         doing: &'static str,
         /// To which file or directory.
         path: PathBuf,
-        /// The system's reason.
         source: io::Error,
     },
 }
@@ -66,7 +65,6 @@ pub enum PostgresError {
     /// The cluster's directory is not usable by this process.
     #[error("{} cannot be used for the private Postgres: {reason}", .path.display())]
     Unusable {
-        /// The directory.
         path: PathBuf,
         /// Why not, and what would help.
         reason: String,
@@ -119,7 +117,6 @@ pub enum PostgresError {
         doing: &'static str,
         /// To which file or directory.
         path: PathBuf,
-        /// The system's reason.
         source: io::Error,
     },
 }

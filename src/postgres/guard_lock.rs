@@ -39,7 +39,6 @@ const WORDS: [(Doing, &str); 3] = [
 pub(super) struct Note {
     pub(super) pid: u32,
     pub(super) doing: Doing,
-    /// Of its plan.
     pub(super) fingerprint: String,
 }
 
@@ -74,7 +73,6 @@ impl Note {
 /// What a look at the guard's lock saw.
 #[derive(Debug)]
 pub(super) enum Seen {
-    /// No guard lives.
     Nobody,
     /// One lives; its note, if it has written one.
     Guard(Option<Note>),

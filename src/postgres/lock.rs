@@ -26,7 +26,6 @@ pub(super) struct LockFile {
 /// What a look at somebody else's lock saw.
 #[derive(Debug)]
 pub(super) enum Probe {
-    /// Somebody holds it.
     Held,
     /// Nobody held it; now this value does, until it is dropped.
     Free(LockFile),

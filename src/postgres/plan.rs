@@ -20,7 +20,6 @@ pub(super) struct Plan {
     pub(super) data_dir: PathBuf,
     /// The account that the server runs as.
     pub(super) account: Account,
-    /// The program `postgres`.
     pub(super) program: PathBuf,
     /// The server's data directory.
     pub(super) pgdata: PathBuf,

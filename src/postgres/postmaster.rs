@@ -49,7 +49,6 @@ pub(super) enum Postmaster {
 /// Whose the pid in `postmaster.pid` is.
 #[derive(Debug, PartialEq, Eq)]
 enum Recorded {
-    /// Nobody's.
     Gone,
     /// A server's that runs as planned.
     AsPlanned(u32),

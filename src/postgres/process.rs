@@ -17,7 +17,6 @@ use super::programs::leading_number;
 /// What the system tells about a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Running {
-    /// Whose it is.
     pub(super) uid: u32,
     /// Program and arguments, joined by spaces.
     pub(super) command_line: String,

@@ -14,13 +14,10 @@ use crate::vendor::{BuyRequest, VendorVoucher};
 /// What keeps vouchers from being taken in, for a reason of ours.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Stuck {
-    /// The database.
     #[error("the database did not answer: {0}")]
     Database(#[from] sqlx::Error),
-    /// The keys.
     #[error("no data key can be had: {0}")]
     Locked(#[from] crate::keyring::KeyringError),
-    /// A seal.
     #[error("a code cannot be sealed: {0}")]
     Unsealed(#[from] crate::vault::seal::SealError),
     /// An operator has changed the product meanwhile.

@@ -43,15 +43,12 @@ const OUT_OF_STOCK_BELIEVED: Duration = Duration::from_secs(300);
 
 /// The engine's way to vendors and books.
 pub(crate) struct Purchasing {
-    /// The books.
     store: PgStore,
     /// This node's name, which its claims have.
     node: String,
-    /// What seals codes.
     keyring: Arc<Keyring>,
     /// Which product is bought from whom.
     catalogue: Arc<CurrentCatalogue>,
-    /// Time.
     clock: Arc<dyn Clock>,
     /// What operators see of vendors.
     metrics: VendorMetrics,

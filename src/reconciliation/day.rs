@@ -13,9 +13,7 @@ pub const ALLOWANCE: Duration = Duration::HOUR;
 /// From when on, and before when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// From here on.
     pub from: OffsetDateTime,
-    /// Before here.
     pub to: OffsetDateTime,
 }
 

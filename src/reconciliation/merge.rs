@@ -19,11 +19,9 @@ use super::{Held, Kind, Recorded};
 /// What a step goes past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
-    /// One of ours.
     Ours,
     /// One of the vendor's.
     Theirs,
-    /// One of each.
     Both,
 }
 
@@ -32,7 +30,6 @@ pub enum Takes {
 pub enum Finding {
     /// Both say the same.
     Matched,
-    /// They do not.
     Drift(Kind),
 }
 

@@ -19,7 +19,6 @@ use crate::vendor::{PurchaseKey, VendorRecord, VendorReference};
 pub struct Said {
     /// Under which key it was bought; `None` where the side does not say.
     pub purchase: Option<PurchaseKey>,
-    /// Which product.
     pub product_id: ProductId,
     /// At which face value.
     pub denomination: Money,

@@ -54,7 +54,6 @@ pub struct AuditRow {
     pub audit_id: i64,
     /// When its transaction began.
     pub at: OffsetDateTime,
-    /// Who.
     pub operator: String,
     /// What was done, e.g. `partner.change`.
     pub action: String,
@@ -64,20 +63,15 @@ pub struct AuditRow {
     pub before: Option<String>,
     /// How it is since, as JSON text.
     pub after: Option<String>,
-    /// In which request.
     pub trace_id: Option<String>,
 }
 
 /// Which entries are asked for; `None` is any.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
-    /// Of this operator.
     pub operator: Option<String>,
-    /// This was done.
     pub action: Option<String>,
-    /// To this.
     pub subject: Option<String>,
-    /// In this time.
     pub period: Period,
 }
 
@@ -89,7 +83,6 @@ const NEWEST_CHANGES: i64 = 100;
 pub(super) struct Deed<'a> {
     /// A noun and a verb, e.g. `partner.change`.
     pub action: &'static str,
-    /// An id.
     pub subject: &'a str,
 }
 

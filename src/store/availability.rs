@@ -15,7 +15,6 @@ pub type FreeVouchers = HashMap<Sku, u32>;
 struct Question {
     product_id: String,
     min_validity_days: i32,
-    /// Counting stops here.
     cap: i64,
 }
 

@@ -22,7 +22,6 @@ pub struct Category {
 /// What became of a wish to put something in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PutCategory {
-    /// It is new.
     Created,
     /// It was there, and is as asked for now.
     Replaced,

@@ -18,30 +18,22 @@ use crate::vault::seal::{CodeId, Sealed};
 /// Who reads the codes of which order.
 #[derive(Debug, Clone)]
 pub struct Retrieval {
-    /// Whose order.
     pub partner_id: PartnerId,
-    /// Which.
     pub order_id: OrderId,
-    /// With which credential.
     pub credential_id: CredentialId,
-    /// From which address.
     pub address: String,
-    /// In which request.
     pub trace_id: String,
 }
 
 /// A voucher of the order with its sealed code.
 #[derive(Debug)]
 pub struct SealedVoucher {
-    /// Its public id.
     pub voucher_id: VoucherId,
-    /// What it is.
     pub sku: Sku,
     /// What its face value is counted in.
     pub currency: Currency,
     /// Its last valid day.
     pub expiry: Option<Date>,
-    /// Which code.
     pub code_id: CodeId,
     /// Under which SKU the code was sealed.
     pub sealed: Sealed,
@@ -122,7 +114,6 @@ async fn retrieve(pool: &PgPool, retrievals: &[Retrieval]) -> Result<Outcomes<Re
 
 /// A voucher of a reading; a reading without one has a row without.
 struct RetrievedRow {
-    /// Which, from 1.
     reading: i32,
     /// Whether the partner has such an order.
     known: bool,

@@ -8,7 +8,6 @@ use crate::vault::data_key::{KeyId, Purpose, WrappedKey};
 /// The data keys, and how much the active one has done.
 #[derive(Debug, Clone)]
 pub struct DataKeys {
-    /// All of them.
     pub keys: Vec<WrappedKey>,
     /// At most how many codes the highest key for codes has sealed.
     pub active_seals: u64,

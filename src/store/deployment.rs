@@ -27,7 +27,6 @@ pub enum PrepareError {
     /// Its server may lose what it has acknowledged.
     #[error("the database server has {setting} off: production needs it on")]
     NotDurable {
-        /// Which setting.
         setting: &'static str,
     },
     /// It does not answer, or its schema is not ours.

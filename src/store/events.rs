@@ -68,16 +68,13 @@ pub struct FeedPage {
 pub enum FeedPlace {
     /// The oldest of the time for which it is kept.
     Oldest,
-    /// Behind this event.
     After(EventId),
 }
 
 /// A page of a feed that is asked for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FeedRequest {
-    /// Whose feed.
     pub(super) partner_id: PartnerId,
-    /// From where.
     pub(super) place: FeedPlace,
     /// How many events at most.
     pub(super) limit: usize,

@@ -30,7 +30,6 @@ struct PayoutRow {
 pub struct PayoutFilter {
     /// Of whom; everybody's without it.
     pub partner_id: Option<PartnerId>,
-    /// Where they stand.
     pub status: Option<PayoutStatus>,
 }
 

@@ -9,7 +9,6 @@ use time::OffsetDateTime;
 pub struct Period {
     /// From this moment on.
     pub from: Option<OffsetDateTime>,
-    /// Before this moment.
     pub to: Option<OffsetDateTime>,
 }
 

@@ -20,7 +20,6 @@ use super::audit::{self, By, Deed, rows};
 /// What became of a wish to put a product in its place.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PutProduct {
-    /// It is new.
     Created(Product),
     /// It was there, and is as asked for now.
     Replaced(Product),

@@ -24,16 +24,13 @@ use crate::vendor::{BuyRequest, PurchaseKey};
 pub struct NewPurchase {
     /// For which line, from 0.
     pub line: u16,
-    /// From whom.
     pub vendor: String,
-    /// What.
     pub request: BuyRequest,
 }
 
 /// A purchase as its vendor is asked about it.
 #[derive(Debug, Clone)]
 pub struct Purchase {
-    /// From whom.
     pub vendor: String,
     /// What, under its key.
     pub request: BuyRequest,

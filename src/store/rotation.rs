@@ -29,7 +29,6 @@ pub struct Rotation {
     pub next: Credential,
     /// How long the one that asks goes on.
     pub overlap: Duration,
-    /// When it asks.
     pub now: OffsetDateTime,
 }
 
@@ -49,9 +48,7 @@ pub enum Rotated {
 pub struct Succession {
     /// The one that asked, with its end.
     pub previous: Credential,
-    /// When that is.
     pub previous_ends_at: OffsetDateTime,
-    /// The new one.
     pub next: Credential,
     /// Those it had asked for before and that were taken back.
     pub taken_back: Vec<CredentialId>,

@@ -35,7 +35,6 @@ const STOCK_IDS_TURN: i64 = 0x5653_7374_6f63_6b00;
 /// What a voucher is imported as, and what its sealing rests on.
 #[derive(Debug, Clone)]
 pub struct ImportTarget {
-    /// Of which SKU.
     pub sku: Sku,
     /// The brand that went into the blind indexes.
     pub brand: String,
@@ -59,7 +58,6 @@ pub struct NewVoucher {
     pub code_id: CodeId,
     /// What makes it unique.
     pub blind_index: BlindIndex,
-    /// Its code.
     pub sealed: Sealed,
     /// Its last valid day; `None` is never.
     pub expiry: Option<Date>,
@@ -70,7 +68,6 @@ pub struct NewVoucher {
 /// Vouchers that come in together, in one transaction.
 #[derive(Debug)]
 pub struct StockBatch {
-    /// As what.
     pub target: ImportTarget,
     /// They, and as many stock ids at least.
     pub vouchers: Vec<NewVoucher>,
@@ -89,9 +86,7 @@ pub enum Origin {
     Bought(Uuid),
     /// An operator fulfils an order by hand: they are kept for it as what its purchase brings, and are none of the vendor's.
     ByHand {
-        /// Which order.
         order_id: OrderId,
-        /// Its purchase.
         purchase_id: Uuid,
     },
 }
@@ -117,7 +112,6 @@ impl Origin {
 /// What a batch brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Imported {
-    /// New vouchers.
     pub imported: u64,
     /// Codes that were there before, or twice in the batch.
     pub duplicates: u64,
@@ -128,7 +122,6 @@ pub struct Imported {
 /// What became of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportOutcome {
-    /// It is in.
     Stored(Imported),
     /// Nothing was written: brand or currency of the product are not those of the target any more.
     ProductChanged,

@@ -166,7 +166,6 @@ impl<E: Errand> Line<E> {
 struct Desk<E> {
     /// For those that go on alone.
     store: PgStore,
-    /// The desk's own.
     connection: Connections,
     errand: E,
 }

@@ -16,13 +16,10 @@ use super::PgStore;
 /// A ledger entry. Amounts in minor units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
-    /// Its id.
     pub transaction_id: TransactionId,
-    /// Why money moved.
     pub kind: LedgerKind,
     /// By how much the balance changed; negative for a debit.
     pub amount: Amount,
-    /// In what.
     pub currency: Currency,
     /// What the wallet held after it.
     pub balance_after: Amount,

@@ -36,7 +36,6 @@ pub struct Vendor {
 /// What a vendor is to be.
 #[derive(Debug, Clone)]
 pub struct VendorTerms {
-    /// Which.
     pub vendor_id: String,
     /// What speaks to it.
     pub adapter: AdapterKind,
@@ -51,7 +50,6 @@ pub struct VendorTerms {
 /// What became of a wish to put a vendor in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PutVendor {
-    /// It is new.
     Created(Vendor),
     /// It was there, and is as asked for now.
     Replaced(Vendor),
@@ -62,7 +60,6 @@ pub enum PutVendor {
 /// A vendor with what its adapter shows it.
 #[derive(Debug, Clone)]
 pub struct VendorAccess {
-    /// Who it is.
     pub vendor: Vendor,
     /// Its credential, to be opened for this vendor's id; there for `http`.
     pub credential: Option<Sealed>,

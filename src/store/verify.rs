@@ -29,7 +29,6 @@ const SETTINGS: [&str; 3] = [
 /// Something that always holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Invariant {
-    /// Its name.
     pub name: &'static str,
     /// What holds, as a sentence.
     pub says: &'static str,
@@ -40,11 +39,8 @@ pub struct Invariant {
 /// What was found of one invariant.
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
-    /// Its name.
     pub name: &'static str,
-    /// What should hold.
     pub says: &'static str,
-    /// Whether it does.
     pub holds: bool,
     /// The first rows that break it.
     pub rows: Vec<String>,

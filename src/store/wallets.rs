@@ -11,7 +11,6 @@ use super::together::{Errand, Outcomes, place};
 /// A wallet as its owner sees it. Amounts in minor units.
 #[derive(Debug, Clone)]
 pub struct WalletRow {
-    /// In what.
     pub currency: Currency,
     /// What can be spent.
     pub balance: Amount,

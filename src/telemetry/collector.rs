@@ -11,7 +11,6 @@ pub struct CollectorUrl(Url);
 /// Why a text is not the address of a collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoCollector {
-    /// Not a URL.
     #[error("expected a URL such as http://127.0.0.1:4318")]
     NoUrl,
     /// It has what an address of a collector has not. A password would be in each line that names it.

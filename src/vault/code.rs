@@ -14,7 +14,6 @@ const ENCODING_V1: u8 = 1;
 /// The parts of a code, in the order in which they are encoded and shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// What is redeemed.
     Code,
     /// Asked for beside the code.
     Pin,
@@ -59,7 +58,6 @@ impl fmt::Display for Part {
 /// The texts of a code as an import or a vendor gives them. An empty text is an absent one.
 #[derive(Clone, Copy, Default)]
 pub struct CodeParts<'a> {
-    /// Required.
     pub code: &'a str,
     /// If there is one.
     pub pin: Option<&'a str>,
@@ -78,7 +76,6 @@ pub enum InvalidCode {
     /// A part is longer than it may be.
     #[error("{part} has {bytes} bytes, at most {} are allowed", part.max_bytes())]
     TooLong {
-        /// Which part.
         part: Part,
         /// How many bytes it has.
         bytes: usize,
@@ -86,7 +83,6 @@ pub enum InvalidCode {
     /// A part holds a control character, as a broken import leaves them.
     #[error("{part} holds a control character")]
     Control {
-        /// Which part.
         part: Part,
     },
 }

@@ -65,7 +65,6 @@ impl FromStr for Purpose {
 /// A data key as it is kept: no secret without the master key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WrappedKey {
-    /// Its name.
     pub key_id: KeyId,
     /// What it is for.
     pub purpose: Purpose,
@@ -79,7 +78,6 @@ pub struct WrappedKey {
     "data key {key_id} does not open under this master key: it was wrapped by another one, or its row was altered"
 )]
 pub struct WrongMasterKey {
-    /// Which one.
     pub key_id: KeyId,
 }
 

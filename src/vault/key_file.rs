@@ -32,7 +32,6 @@ pub enum KeyFileError {
     /// It cannot be read or written.
     #[error("cannot read or make the master key file {path}: {source}")]
     Io {
-        /// The file.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
@@ -40,17 +39,13 @@ pub enum KeyFileError {
     /// Others than its owner may read or write it.
     #[error("the master key file {path} is open to others (mode {mode:03o}): chmod 600 it")]
     Exposed {
-        /// The file.
         path: PathBuf,
-        /// Its permission bits.
         mode: u32,
     },
     /// It holds something else.
     #[error("the master key file {path} holds no master key: {source}")]
     Invalid {
-        /// The file.
         path: PathBuf,
-        /// Why not.
         source: InvalidMasterKey,
     },
     /// A new key could not be made.

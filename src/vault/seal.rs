@@ -84,7 +84,6 @@ pub enum SealError {
     /// The active data key has sealed [`MAX_SEALS`] codes.
     #[error("data key {key_id} has sealed all the codes it may: a new one is needed")]
     KeyExhausted {
-        /// Which one.
         key_id: KeyId,
     },
 }
@@ -95,7 +94,6 @@ pub enum OpenError {
     /// Its data key is not loaded.
     #[error("data key {key_id} is not loaded")]
     UnknownKey {
-        /// Which one.
         key_id: KeyId,
     },
     /// It was altered, or belongs to another row or SKU.

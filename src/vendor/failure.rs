@@ -22,7 +22,6 @@ pub enum Failure {
     /// This call bought nothing; buying again under the same key may.
     #[error("nothing was bought for now: {why}")]
     NotNow {
-        /// Why.
         why: Why,
         /// How long to wait at least, where that is known.
         after: Option<Duration>,
@@ -33,7 +32,6 @@ pub enum Failure {
     /// Something may have been sold: poll, and never buy under another key.
     #[error("it is not known what was bought: {why}")]
     Unknown {
-        /// Why.
         why: Why,
         /// How long to wait at least, where that is known.
         after: Option<Duration>,
@@ -103,19 +101,16 @@ pub enum Nonsense {
     TooMany {
         /// How many were asked for.
         asked: u32,
-        /// How many came.
         got: usize,
     },
     /// A voucher of another product, denomination or currency.
     #[error("voucher {index} is of another product or denomination")]
     OtherSku {
-        /// Which.
         index: usize,
     },
     /// A voucher that can no longer be redeemed.
     #[error("voucher {index} expired on {on}")]
     Expired {
-        /// Which.
         index: usize,
         /// Its last valid day.
         on: Date,
@@ -123,33 +118,27 @@ pub enum Nonsense {
     /// A voucher that the vendor would pay for.
     #[error("voucher {index} has a negative price")]
     NegativePrice {
-        /// Which.
         index: usize,
     },
     /// Two vouchers with one reference.
     #[error("voucher {index} repeats the reference of another one")]
     RepeatedReference {
-        /// The second.
         index: usize,
     },
     /// Two vouchers with one code and PIN.
     #[error("voucher {index} repeats the code of another one")]
     RepeatedCode {
-        /// The second.
         index: usize,
     },
     /// A voucher whose code will not do.
     #[error("voucher {index}: {error}")]
     Code {
-        /// Which.
         index: usize,
-        /// Why.
         error: InvalidCode,
     },
     /// A reference is shown to people; a code is not.
     #[error("voucher {index} has its code for a reference")]
     CodeForReference {
-        /// Which.
         index: usize,
     },
     /// More records than a page may have.

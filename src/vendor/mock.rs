@@ -33,7 +33,6 @@ enum Manner {
     After(Duration),
     /// Half, rounded down, after the usual while; never the rest.
     Half,
-    /// Nothing, ever.
     Nothing,
     /// All, after the usual while; but the answer to a purchase is lost.
     Unanswered,

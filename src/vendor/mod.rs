@@ -59,9 +59,7 @@ pub const MAX_CONCURRENCY: u16 = 64;
 pub enum AdapterKind {
     /// The sandbox's: sells fake vouchers.
     Mock,
-    /// The vendor protocol.
     Http,
-    /// An operator fulfils.
     Manual,
 }
 
@@ -96,7 +94,6 @@ impl FromStr for AdapterKind {
 /// What an adapter is told of its vendor.
 #[derive(Debug)]
 pub struct Terms {
-    /// Which adapter.
     pub kind: AdapterKind,
     /// Where the vendor is; there for [`AdapterKind::Http`].
     pub url: Option<VendorUrl>,
@@ -106,11 +103,8 @@ pub struct Terms {
 
 /// What speaks to one vendor. One for all purchases of the vendor: it knows how the vendor has been of late.
 pub enum Adapter {
-    /// The sandbox's.
     Mock(Mock),
-    /// The vendor protocol.
     Http(Box<HttpVendor>),
-    /// An operator fulfils.
     Manual,
 }
 

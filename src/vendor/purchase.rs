@@ -35,9 +35,7 @@ impl fmt::Display for PurchaseKey {
 /// What is to be bought. The same at each asking, so the caller keeps it with the purchase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuyRequest {
-    /// Which purchase.
     pub key: PurchaseKey,
-    /// Of which product.
     pub product_id: ProductId,
     /// At which face value.
     pub denomination: Money,
@@ -98,7 +96,6 @@ pub struct VendorVoucher {
     pub code: VoucherCode,
     /// Its last valid day, of the vendor's or by the product's policy; `None` if it never expires.
     pub expiry: Option<Date>,
-    /// Which product.
     pub product_id: ProductId,
     /// At which face value.
     pub denomination: Money,
@@ -113,7 +110,6 @@ pub enum Rest {
     None,
     /// They may come: poll, and no sooner than after this, where the vendor says so.
     ToCome(Option<Duration>),
-    /// They never will.
     Never,
 }
 
@@ -133,11 +129,9 @@ pub struct VendorRecord {
     pub reference: VendorReference,
     /// Under which key it was sold.
     pub key: PurchaseKey,
-    /// Which product.
     pub product_id: ProductId,
     /// At which face value.
     pub denomination: Money,
-    /// When.
     pub sold_at: OffsetDateTime,
 }
 

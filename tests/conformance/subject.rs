@@ -30,7 +30,6 @@ const POLL: Duration = Duration::from_millis(2);
 /// A database with a proxy in front of it for each node.
 pub(crate) struct PgSubject {
     database: Database,
-    /// Past every proxy.
     pool: PgPool,
     edit: Option<Edit>,
     proxies: Mutex<BTreeMap<String, Arc<Proxy>>>,

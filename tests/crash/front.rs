@@ -38,7 +38,6 @@ pub(crate) struct Taken {
 /// What a client asks.
 #[derive(Debug, Clone)]
 pub(crate) enum Question {
-    /// For an order.
     Order(Wish),
     /// How an order stands.
     Read(Taken),

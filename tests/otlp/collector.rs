@@ -14,7 +14,6 @@ use prost::Message as _;
 /// How it treats who sends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Manner {
-    /// It takes everything.
     Takes,
     /// It says that it cannot.
     Refuses,

@@ -43,15 +43,12 @@ pub type Chance = Arc<dyn Fn() -> f64 + Send + Sync>;
 pub struct Equipment {
     /// Where events and failed deliveries are kept.
     pub outbox: Arc<dyn Outbox>,
-    /// What carries letters.
     pub sender: Arc<dyn Sender>,
     /// The time of day, for what is shown.
     pub clock: Arc<dyn Clock>,
     /// How many are under way at once.
     pub places: Places,
-    /// What spreads attempts.
     pub chance: Chance,
-    /// What is counted.
     pub metrics: DeliveryMetrics,
 }
 

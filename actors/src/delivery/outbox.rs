@@ -22,9 +22,7 @@ pub struct Lease(pub i64);
 /// An endpoint that was taken.
 #[derive(Debug, Clone)]
 pub struct Opened {
-    /// Under which lease.
     pub lease: Lease,
-    /// Where deliveries go.
     pub target: Arc<Target>,
     /// Every event up to this number was seen to.
     pub cursor: i64,
@@ -39,7 +37,6 @@ pub struct Opened {
 /// What an actor writes and asks for at once.
 #[derive(Debug, Clone)]
 pub struct Turn {
-    /// Under which lease.
     pub lease: Lease,
     /// Which turn under this lease it is, from 1: one that is written again counts its attempts once.
     pub number: i64,
@@ -89,9 +86,7 @@ pub enum Then {
 /// A delivery as the store tells of it.
 #[derive(Debug, Clone)]
 pub struct Pending {
-    /// The event.
     pub letter: Letter,
-    /// The event's order.
     pub order_id: OrderId,
     /// Failed attempts so far.
     pub attempts: u32,

@@ -64,7 +64,6 @@ pub fn gap(attempts: u32) -> Duration {
 pub struct Failure {
     /// Failed attempts, this one included.
     pub attempts: u32,
-    /// When it ended.
     pub at: Duration,
     /// How long the receiver asked to wait.
     pub retry_after: Option<Duration>,

@@ -14,9 +14,7 @@ pub struct Fingerprint(pub [u8; 32]);
 /// An answer, ready to be sent.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The HTTP status.
     pub status: u16,
-    /// The body's bytes.
     pub body: Bytes,
 }
 

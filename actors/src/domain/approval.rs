@@ -9,9 +9,7 @@ use super::product::Approval;
 /// What becomes of an order in a currency without a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OtherCurrencies {
-    /// It waits.
     Approve,
-    /// It goes through.
     #[default]
     Pass,
 }

@@ -23,7 +23,6 @@ pub struct RequestedLine {
     pub product_id: String,
     /// At which face value; read once the product's currency is known.
     pub denomination: AmountText,
-    /// How many.
     pub quantity: u32,
 }
 
@@ -54,7 +53,6 @@ pub enum Unpriced {
     /// The product is not sold at this face value.
     #[error("product {product_id} is not sold at this denomination; GET /products/{product_id} lists them")]
     Denomination {
-        /// Which product.
         product_id: ProductId,
         /// Which line, from 0.
         line: usize,
@@ -74,9 +72,7 @@ pub enum Unpriced {
     Currency {
         /// The product that differs.
         product_id: ProductId,
-        /// Its currency.
         found: Currency,
-        /// The order's currency.
         expected: Currency,
     },
     /// The total cannot be counted.

@@ -46,24 +46,17 @@ impl Action {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Standing {
-    /// An order.
     Order {
-        /// In which status.
         status: OrderStatus,
         /// Whether nothing more will be delivered.
         closed: bool,
         /// What was paid back.
         refunded_minor: Amount,
-        /// In what.
         currency: Currency,
     },
-    /// A payout.
     Payout {
-        /// In which status.
         status: PayoutStatus,
-        /// How much.
         amount_minor: Amount,
-        /// In what.
         currency: Currency,
     },
 }
@@ -92,13 +85,10 @@ impl From<&Payout> for Standing {
 /// A decision that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deed {
-    /// Who decided.
     pub by: BookedBy,
-    /// What.
     pub action: Action,
     /// On what: an id.
     pub subject: String,
-    /// Where it stood.
     pub before: Standing,
     /// Where it stands since.
     pub after: Standing,

@@ -20,11 +20,9 @@ pub const MAX_ANSWER_BYTES: usize = 1_024;
 /// The events of one commit as they are delivered: shared by every delivery of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
-    /// To whom.
     pub partner_id: PartnerId,
     /// The partner's number of the first.
     pub number: i64,
-    /// What.
     pub bundle: EventBundle,
     /// When it was committed.
     pub created_at: OffsetDateTime,
@@ -75,7 +73,6 @@ impl Told {
 /// One event of a commit, to be sent.
 #[derive(Debug, Clone)]
 pub struct Letter {
-    /// The commit.
     pub told: Arc<Told>,
     /// Which of its events, by the partner's number.
     pub number: i64,
@@ -94,13 +91,9 @@ impl std::fmt::Debug for SealedSecret {
 /// Where deliveries of an endpoint go, and what signs them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Whose endpoint.
     pub partner_id: PartnerId,
-    /// Which.
     pub webhook_id: WebhookId,
-    /// Where.
     pub url: String,
-    /// What signs.
     pub secret: SealedSecret,
     /// What signs besides until this moment, during a rotation.
     pub previous: Option<(SealedSecret, OffsetDateTime)>,
@@ -200,7 +193,6 @@ impl Answered {
 pub struct Waiting {
     /// The partner's number of the event.
     pub number: i64,
-    /// The event's order.
     pub order_id: OrderId,
     /// Failed attempts so far.
     pub attempts: u32,
@@ -208,7 +200,6 @@ pub struct Waiting {
     pub replays: u32,
     /// Whether it has a row of its own already.
     pub stored: bool,
-    /// Not before.
     pub due: Duration,
     /// Its last attempt is at this moment, or right after it.
     pub ends: Duration,
@@ -242,7 +233,6 @@ impl Waiting {
 pub struct Mark {
     /// The partner's number of the event.
     pub number: i64,
-    /// The event's order.
     pub order_id: OrderId,
     /// Failed attempts so far.
     pub attempts: u32,
@@ -265,7 +255,6 @@ impl Mark {
 /// What has become of a delivery that has, or gets, a row of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It was taken.
     Delivered,
     /// It is tried again at this moment, in monotonic time.
     Again(Duration),

@@ -14,7 +14,6 @@ use super::voucher::{Allocation, Expiry};
 /// One or several events of the same moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
-    /// `order.created`.
     #[serde(rename = "c")]
     Created,
     /// `voucher.issued`, for `count` vouchers of the snapshot from `first` on.
@@ -23,40 +22,32 @@ pub enum Step {
         /// Index of the first.
         #[serde(rename = "f")]
         first: u32,
-        /// How many.
         #[serde(rename = "n")]
         count: u32,
     },
-    /// `order.processing`.
     #[serde(rename = "p")]
     Processing,
     /// `order.partially_delivered`, with how many units are where.
     #[serde(rename = "q")]
     PartiallyDelivered {
-        /// Allocated.
         #[serde(rename = "d")]
         delivered: u32,
-        /// Still to come.
         #[serde(rename = "p")]
         pending: u32,
         /// Never to be had.
         #[serde(rename = "f")]
         failed: u32,
     },
-    /// `order.delivered`.
     #[serde(rename = "d")]
     Delivered,
-    /// `order.cancelled`.
     #[serde(rename = "x")]
     Cancelled {
-        /// By whom.
         #[serde(rename = "b")]
         by: Actor,
         /// Why, where somebody said so.
         #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// `order.refunded`.
     #[serde(rename = "r")]
     Refunded {
         /// The entry of the ledger.
@@ -82,7 +73,6 @@ impl Step {
 /// A voucher as an event tells of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaleVoucher {
-    /// Its public id.
     #[serde(rename = "v")]
     pub voucher_id: VoucherId,
     /// Which line of the snapshot it belongs to.
@@ -105,13 +95,11 @@ pub struct EventBundle {
     /// What happened, in this order.
     #[serde(rename = "s")]
     pub steps: Vec<Step>,
-    /// The order's status.
     #[serde(rename = "o")]
     pub status: OrderStatus,
     /// The order's total, in minor units.
     #[serde(rename = "t")]
     pub total: Amount,
-    /// Its currency.
     #[serde(rename = "c")]
     pub currency: Currency,
     /// Where its vouchers came from.
@@ -123,7 +111,6 @@ pub struct EventBundle {
     /// What its lines are: product and face value in minor units.
     #[serde(rename = "l")]
     pub lines: Vec<(ProductId, Amount)>,
-    /// What it held.
     #[serde(rename = "v", default, skip_serializing_if = "Vec::is_empty")]
     pub vouchers: Vec<TaleVoucher>,
 }

@@ -25,7 +25,6 @@ pub enum EventKind {
     /// Some of its vouchers are.
     #[serde(rename = "order.partially_delivered")]
     OrderPartiallyDelivered,
-    /// It was cancelled.
     #[serde(rename = "order.cancelled")]
     OrderCancelled,
     /// Wallet credit was returned.

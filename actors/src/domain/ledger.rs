@@ -63,20 +63,15 @@ impl LedgerKind {
 /// A wallet: the balance of one partner in one currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WalletKey {
-    /// Whose.
     pub partner_id: PartnerId,
-    /// In what.
     pub currency: Currency,
 }
 
 /// One movement of money, as a flow asks for it; the commit gives it its sequence and the balance after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Movement {
-    /// The entry's id.
     pub transaction_id: TransactionId,
-    /// In which currency.
     pub currency: Currency,
-    /// Why.
     pub kind: LedgerKind,
     /// By how much the balance changes: negative for a debit. Minor units.
     pub amount: Amount,
@@ -93,7 +88,6 @@ pub struct Movement {
 /// What was taken from a wallet and is not settled yet, and by how much that changes. Minor units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PendingShift {
-    /// In which currency.
     pub currency: Currency,
     /// What was debited for vouchers that are not delivered.
     pub orders: Amount,
@@ -104,7 +98,6 @@ pub struct PendingShift {
 /// An operator who moves money or decides, and the request that said so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BookedBy {
-    /// Who.
     pub operator: String,
     /// In which request; `None` outside of one.
     pub trace_id: Option<String>,

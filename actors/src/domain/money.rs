@@ -41,13 +41,11 @@ pub enum InvalidMoney {
     /// No ISO 4217 code that is in use.
     #[error("expected an ISO 4217 currency code in upper case, such as USD")]
     Currency,
-    /// No decimal number.
     #[error("expected a decimal number, such as 25.00")]
     NotANumber,
     /// More decimals than the currency has.
     #[error("{currency} has {exponent} decimals, the amount has more")]
     TooManyDecimals {
-        /// The amount's currency.
         currency: Currency,
         /// How many decimals it has.
         exponent: u32,
@@ -208,7 +206,6 @@ fn parse_decimal(text: &str) -> Result<Decimal, InvalidMoney> {
 pub struct Money {
     /// How much, in minor units.
     pub amount: Amount,
-    /// Of what.
     pub currency: Currency,
 }
 

@@ -45,7 +45,6 @@ impl Milestone {
 /// An order as a flow reads it, to move it on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredOrder {
-    /// The order.
     pub order: Order,
     /// The number of its last event.
     pub last_sequence: u32,
@@ -56,9 +55,7 @@ pub struct StoredOrder {
 /// A line that has a price: known product, allowed denomination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PricedLine {
-    /// What.
     pub sku: Sku,
-    /// How many.
     pub quantity: u32,
     /// What one costs, frozen at acceptance. Minor units.
     pub unit_price: Amount,
@@ -96,7 +93,6 @@ impl PricedOrder {
 /// A line of an order with its progress. Keys are short since it is stored with every order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderLine {
-    /// Which product.
     #[serde(rename = "p")]
     pub product_id: super::product::ProductId,
     /// At which face value, in minor units.
@@ -162,13 +158,9 @@ impl OrderLine {
 /// An order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    /// Its id.
     pub order_id: OrderId,
-    /// Whose it is.
     pub partner_id: PartnerId,
-    /// Where it stands.
     pub status: OrderStatus,
-    /// What it cost.
     pub total: Money,
     /// Where its vouchers came from, once there are any.
     pub fulfilled_from: Option<Source>,

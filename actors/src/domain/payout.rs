@@ -23,7 +23,6 @@ use super::order::Actor;
 pub enum PayoutStatus {
     /// An operator has to pay it.
     Pending,
-    /// It was paid.
     Paid,
     /// It was not tried; the money is back.
     Rejected,
@@ -89,15 +88,10 @@ impl std::fmt::Debug for Destination {
 /// A payout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payout {
-    /// Its id.
     pub payout_id: PayoutId,
-    /// Whose it is.
     pub partner_id: PartnerId,
-    /// Where it stands.
     pub status: PayoutStatus,
-    /// How much.
     pub money: Money,
-    /// Where to.
     pub destination: Destination,
     /// The partner's own reference.
     pub reference: Option<String>,
@@ -112,7 +106,6 @@ pub struct Payout {
 /// How a payout ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PayoutEnd {
-    /// It was paid.
     Paid,
     /// It is not tried.
     Rejected,
@@ -135,7 +128,6 @@ impl From<PayoutEnd> for PayoutStatus {
 pub struct PayoutDecision {
     /// What becomes of it.
     pub end: PayoutEnd,
-    /// Why.
     pub reason: Option<String>,
     /// What the payment is called where it was made.
     pub reference: Option<String>,

@@ -84,7 +84,6 @@ pub fn check_slug(text: &str) -> Result<(), InvalidSlug> {
 /// A product at one denomination: what stock is counted by, and the key of an inventory actor.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Sku {
-    /// Which product.
     pub product_id: ProductId,
     /// At which face value, in minor units of the product's currency.
     pub denomination: Amount,
@@ -127,16 +126,13 @@ pub enum Approval {
     /// When the partner's rule says so.
     #[default]
     Rule,
-    /// Always.
     Always,
 }
 
 /// Face values between two bounds, in equal steps; all in minor units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DenominationRange {
-    /// The least.
     pub min: Amount,
-    /// The most.
     pub max: Amount,
     /// From one to the next, counted from `min`.
     pub step: Amount,
@@ -180,7 +176,6 @@ pub enum ExpiryKind {
     FixedDate,
     /// So many months after it was issued.
     MonthsFromIssue,
-    /// Never.
     None,
 }
 
@@ -200,7 +195,6 @@ pub struct Redemption {
 /// A product of the catalogue, as the operator set it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Product {
-    /// Its id.
     pub product_id: ProductId,
     /// What it is called.
     pub name: String,

@@ -22,7 +22,6 @@ use super::voucher::Allocation;
 /// Who moves an order, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// Who.
     pub by: Actor,
     /// Why, where somebody said so.
     pub reason: Option<String>,
@@ -62,7 +61,6 @@ pub struct Progressed {
     pub movement: Option<Movement>,
     /// By how much less, or more, it waits for; `None` where that stays.
     pub pending: Option<PendingShift>,
-    /// What is told.
     pub events: EventBundle,
 }
 

@@ -10,7 +10,6 @@ pub const CHUNK_VOUCHERS: usize = 500;
 /// What an inventory actor asks for when its shelf runs low.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StockRequest {
-    /// Of which SKU.
     pub sku: Sku,
     /// Chunks that it holds in memory, so that they are not handed out again.
     pub loaded: Vec<ChunkId>,
@@ -23,9 +22,7 @@ pub struct StockRequest {
 /// A chunk that was claimed: the vouchers in it that are free.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedChunk {
-    /// Which chunk.
     pub chunk_id: ChunkId,
-    /// Its free vouchers.
     pub vouchers: Vec<(StockId, Expiry)>,
 }
 
@@ -43,7 +40,6 @@ pub struct ClaimedStock {
 /// Where there are free vouchers of a SKU that a node cannot claim now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Elsewhere {
-    /// Nowhere.
     #[default]
     Nowhere,
     /// Another live node owns them.

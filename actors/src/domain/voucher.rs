@@ -62,7 +62,6 @@ impl fmt::Debug for Expiry {
 pub struct Shelved {
     /// Its last valid day.
     pub expiry: Expiry,
-    /// Its row.
     pub stock_id: StockId,
     /// The chunk it was claimed with.
     pub chunk_id: ChunkId,
@@ -75,7 +74,6 @@ pub struct Allocation {
     pub voucher_id: VoucherId,
     /// For which line of the order, from 0.
     pub line: u16,
-    /// What it is.
     pub sku: Sku,
     /// Which row of stock it is, and until when it is valid.
     pub voucher: Shelved,

@@ -24,9 +24,7 @@ use crate::engine::Engine;
 /// A partner's wish to cancel.
 #[derive(Debug, Clone)]
 pub struct CancelOrder {
-    /// Whose order.
     pub partner_id: PartnerId,
-    /// Which.
     pub order_id: OrderId,
     /// Why, if it was said.
     pub reason: Option<String>,
@@ -37,13 +35,9 @@ pub struct CancelOrder {
 /// An operator's wish to cancel: the window does not bind it, and what was retrieved stays.
 #[derive(Debug, Clone)]
 pub struct RevokeOrder {
-    /// Whose order.
     pub partner_id: PartnerId,
-    /// Which.
     pub order_id: OrderId,
-    /// Why.
     pub reason: String,
-    /// Who says so.
     pub by: BookedBy,
 }
 
@@ -68,7 +62,6 @@ pub enum NotCancelled {
     /// It is over: refunded already, or all that is left of it was retrieved.
     #[error("there is nothing left of the order to cancel")]
     Over,
-    /// Something else.
     #[error(transparent)]
     Unanswered(#[from] Unanswered),
 }

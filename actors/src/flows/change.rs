@@ -74,7 +74,6 @@ impl Step {
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attempted {
-    /// It is durable.
     Done,
     /// Somebody else was faster, or what it rested on is no longer so: read again.
     Again,

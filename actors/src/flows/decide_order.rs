@@ -24,15 +24,11 @@ use crate::supervisor::Patience;
 /// What an operator says of an order.
 #[derive(Debug, Clone)]
 pub struct DecideOrder {
-    /// Whose order.
     pub partner_id: PartnerId,
-    /// Which.
     pub order_id: OrderId,
     /// Whether it goes on.
     pub approved: bool,
-    /// Why.
     pub reason: String,
-    /// Who says so.
     pub by: BookedBy,
 }
 
@@ -45,7 +41,6 @@ pub enum NotDecided {
     /// It does not wait for approval.
     #[error("the order does not wait for approval")]
     NotWaiting,
-    /// Something else.
     #[error(transparent)]
     Unanswered(#[from] Unanswered),
 }

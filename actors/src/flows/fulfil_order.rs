@@ -30,9 +30,7 @@ pub struct Delivery {
     pub kept_id: Uuid,
     /// Whether it was bought for the order, or came into stock while the order waited.
     pub source: Source,
-    /// Whose order.
     pub partner_id: PartnerId,
-    /// Which.
     pub order_id: OrderId,
     /// For which line, from 0.
     pub line: u16,

@@ -57,7 +57,6 @@ pub(super) struct Attempt {
 
 /// Whose turn it is.
 enum Turn {
-    /// This request runs.
     Run(Ticket),
     /// It was answered before.
     Answered(Answer),
@@ -92,7 +91,6 @@ enum Finished {
     Committed(Answer),
     /// With the answer that was given before.
     Replayed(Answer),
-    /// Undecided: decide again.
     Stale(Stale, Ticket),
 }
 

@@ -27,15 +27,11 @@ use crate::wallet::purse::Wish;
 /// A partner's wish for a payout.
 #[derive(Debug, Clone)]
 pub struct RequestPayout {
-    /// Who asks.
     pub partner_id: PartnerId,
-    /// Under which key.
     pub key: KeyHash,
     /// The request that the key belongs to.
     pub fingerprint: Fingerprint,
-    /// How much.
     pub money: Money,
-    /// Where to.
     pub destination: Destination,
     /// The partner's own reference.
     pub reference: Option<String>,
@@ -127,13 +123,10 @@ fn kept(command: &RequestPayout, answer: Answer) -> Record {
 /// What an operator says of a payout.
 #[derive(Debug, Clone)]
 pub struct DecidePayout {
-    /// Whose payout.
     pub partner_id: PartnerId,
-    /// Which.
     pub payout_id: PayoutId,
     /// What becomes of it.
     pub decision: PayoutDecision,
-    /// Who says so.
     pub by: BookedBy,
 }
 
@@ -146,7 +139,6 @@ pub enum PayoutNotDecided {
     /// It was decided before.
     #[error("the payout is {} already", .0.as_str())]
     Over(PayoutStatus),
-    /// Something else.
     #[error(transparent)]
     Unanswered(#[from] Unanswered),
 }

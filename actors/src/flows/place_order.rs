@@ -44,9 +44,7 @@ const SHELVES_DOUBTED_AFTER: u32 = 2;
 /// A partner's wish, ready to be decided.
 #[derive(Debug, Clone)]
 pub struct PlaceOrder {
-    /// Who asks.
     pub partner_id: PartnerId,
-    /// Under which key.
     pub key: KeyHash,
     /// The request that the key belongs to.
     pub fingerprint: Fingerprint,
@@ -72,7 +70,6 @@ pub enum Refusal {
     },
     /// There are fewer vouchers than were asked for, and no more can be had.
     InsufficientInventory {
-        /// Of what.
         sku: Sku,
         /// How many were asked for.
         asked: usize,
@@ -105,7 +102,6 @@ pub enum NotPlaced {
     /// The order has no price. Nothing is kept under the key.
     #[error(transparent)]
     Unpriced(#[from] Unpriced),
-    /// Something else.
     #[error(transparent)]
     Unanswered(#[from] Unanswered),
 }

@@ -24,15 +24,12 @@ use crate::wallet::purse::{MAX_BALANCE, Wish};
 /// What an operator books.
 #[derive(Debug, Clone)]
 pub struct TopUp {
-    /// Into whose wallet.
     pub partner_id: PartnerId,
     /// How much; an adjustment may be negative.
     pub money: Money,
-    /// [`LedgerKind::TopUp`] or [`LedgerKind::Adjustment`].
     pub kind: LedgerKind,
     /// The operator's reference, which is booked once.
     pub reference: String,
-    /// Who says so.
     pub booked_by: BookedBy,
     /// The reference as a key.
     pub key: KeyHash,
@@ -43,7 +40,6 @@ pub struct TopUp {
 /// A ledger entry that is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Booked {
-    /// The entry.
     pub transaction_id: TransactionId,
     /// Whether it was booked before.
     pub replayed: bool,
@@ -58,7 +54,6 @@ pub enum NotBooked {
     /// The wallet would hold more than it may ([`MAX_BALANCE`]), or the amount is more than can be counted.
     #[error("a wallet holds at most {} minor units; book less, or take some out before", MAX_BALANCE.minor())]
     TooLarge,
-    /// Something else.
     #[error(transparent)]
     Unanswered(#[from] Unanswered),
 }

@@ -15,13 +15,11 @@ use crate::domain::voucher::Allocation;
 /// A claim on an idempotency key, with the answer that is kept under it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyClaim {
-    /// The key.
     pub key: KeyHash,
     /// Of the request that is answered.
     pub fingerprint: Fingerprint,
     /// What is answered, once the record is committed.
     pub answer: Answer,
-    /// For how long.
     pub keep: Keep,
 }
 
@@ -43,7 +41,6 @@ pub struct OrderChange {
 pub struct Return {
     /// The voucher as the order held it.
     pub allocation: Allocation,
-    /// Its new row.
     pub stock_id: StockId,
     /// The first row of the new chunk that this one lies in.
     pub chunk_begins: StockId,
@@ -52,7 +49,6 @@ pub struct Return {
 /// What becomes of a payout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PayoutChange {
-    /// It is new.
     Requested(Payout),
     /// It was decided on. The commit finds it pending, or nothing is written.
     Decided(Payout),
@@ -69,11 +65,9 @@ pub struct Record {
     pub order: Option<Order>,
     /// An order that moves on.
     pub change: Option<OrderChange>,
-    /// Money that moves.
     pub movement: Option<Movement>,
     /// What of the wallet's money waits for something else than before.
     pub pending: Option<PendingShift>,
-    /// A payout.
     pub payout: Option<PayoutChange>,
     /// What the partner is told.
     pub events: Option<EventBundle>,

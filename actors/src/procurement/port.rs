@@ -29,7 +29,6 @@ impl fmt::Display for VendorId {
 /// A vendor that may be bought from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Supplier {
-    /// Who.
     pub vendor_id: VendorId,
     /// How many purchases may be under way with it at a time.
     pub concurrency: usize,
@@ -38,9 +37,7 @@ pub struct Supplier {
 /// An order that waits for a vendor, and for which nothing is being bought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitingOrder {
-    /// Whose.
     pub partner_id: PartnerId,
-    /// Which.
     pub order_id: OrderId,
     /// Whether something was bought for it, and nothing more comes of that.
     pub bought: bool,
@@ -49,9 +46,7 @@ pub struct WaitingOrder {
 /// A purchase that may be asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
-    /// Which.
     pub purchase_id: Uuid,
-    /// For which order.
     pub order_id: OrderId,
 }
 
@@ -73,16 +68,13 @@ pub enum Rest {
     ToCome(Option<Duration>),
     /// An operator brings it in: nobody else was ever told of it.
     ByHand,
-    /// Nothing more comes.
     Over,
 }
 
 /// Stock that is kept for orders that wait for it, and not for one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptStock {
-    /// Under which id.
     pub kept_id: Uuid,
-    /// Of what.
     pub sku: Sku,
 }
 

@@ -28,7 +28,6 @@ const FORGOTTEN_PART: usize = 8;
 /// What an actor shares with the incarnations before and after it.
 #[derive(Debug, Clone, Default)]
 pub struct Lineage {
-    /// Its counters.
     pub meter: Arc<ActorMeter>,
     /// The holds that are open on its state.
     pub holds: Arc<OpenHolds>,
@@ -102,11 +101,9 @@ impl Work {
 /// All actors of one kind together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Total {
-    /// How many live.
     pub actors: usize,
     /// How many of them do not know their state.
     pub not_ready: usize,
-    /// Messages that wait.
     pub mailbox_depth: usize,
     /// Messages that wait in the fullest mailbox.
     pub deepest_mailbox: usize,

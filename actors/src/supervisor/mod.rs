@@ -17,7 +17,6 @@ pub use waiting::WaitingLine;
 /// The answer of an actor: at once, or when something has changed.
 #[derive(Debug)]
 pub enum Reply<A> {
-    /// This is it.
     Now(A),
     /// It comes here; a channel that closes says that the actor died.
     Later(tokio::sync::oneshot::Receiver<A>),

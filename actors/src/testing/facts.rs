@@ -10,7 +10,6 @@ use crate::domain::ledger::{Movement, Receipt};
 /// Who has a voucher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holder {
-    /// An order.
     Order(OrderId),
     /// Nobody any more: an operator took it out.
     Void,
@@ -21,7 +20,6 @@ pub enum Holder {
 pub struct Entry {
     /// Its number in the wallet, and what the wallet held after it.
     pub after: Receipt,
-    /// What moved.
     pub movement: Movement,
 }
 
@@ -39,6 +37,5 @@ pub struct Kept {
 pub struct Told {
     /// The first event's number; the bundle takes as many as it has events.
     pub number: i64,
-    /// What happened.
     pub bundle: EventBundle,
 }

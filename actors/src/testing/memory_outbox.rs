@@ -23,9 +23,7 @@ use crate::testing::build;
 /// The outbox of one endpoint, as one process reaches it, and what it has.
 #[derive(Debug, Clone)]
 pub struct MemoryOutbox {
-    /// The endpoint.
     pub webhook_id: WebhookId,
-    /// What it has.
     pub tables: Arc<Mutex<Tables>>,
     life: (String, u32),
 }

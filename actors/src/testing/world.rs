@@ -42,11 +42,9 @@ pub async fn live<T>(test: impl Future<Output = T>) -> T {
 /// A world; its clones are handles of the same one.
 #[derive(Clone)]
 pub struct World {
-    /// The database.
     pub db: MemoryDatabase,
     /// The clock of all nodes.
     pub clock: Arc<TestClock>,
-    /// The vendors.
     pub market: Market,
     catalogue: Rc<RefCell<Arc<Catalogue>>>,
 }

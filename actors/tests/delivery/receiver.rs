@@ -16,7 +16,6 @@ pub(crate) enum Mood {
     Answers(u16, Duration),
     /// 429, and asks to be tried again after so long.
     Later(Duration),
-    /// Nothing, ever.
     Hangs,
     /// The connection is refused.
     Refuses,
@@ -29,7 +28,6 @@ pub(crate) const FAILS: Mood = Mood::Answers(500, Duration::ZERO);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen {
     pub(crate) number: i64,
-    /// When it began.
     pub(crate) began: Instant,
     /// When it was answered with a 2xx.
     pub(crate) taken: Option<Instant>,

@@ -36,15 +36,12 @@ pub(crate) type Doing = Pin<Box<dyn Future<Output = String>>>;
 /// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// Alice cancels.
     Cancel,
     /// Alice reads the codes.
     Read,
     /// An operator takes back what was not read.
     Revoke,
-    /// An operator approves.
     Approve,
-    /// An operator rejects.
     Reject,
     /// The service takes the order up.
     TakeUp,

@@ -6,7 +6,6 @@ pub enum Violation {
     /// A 2xx answer lacks what the contract says it holds.
     #[error("operation {op_id}: a 2xx answer without the fields of the contract")]
     Unreadable {
-        /// The operation.
         op_id: u64,
     },
     /// One key was given two different answers.
@@ -14,9 +13,7 @@ pub enum Violation {
         "partner {partner}, key {key}: operation {first} was given one answer, operation {second} another"
     )]
     AnswersDiffer {
-        /// The partner.
         partner: String,
-        /// Its Idempotency-Key.
         key: String,
         /// The operation with the first kept answer.
         first: u64,
@@ -26,17 +23,13 @@ pub enum Violation {
     /// An outcome stayed unknown to the end.
     #[error("partner {partner}, key {key}: the outcome of operation {op_id} never became definite")]
     Unsettled {
-        /// The partner.
         partner: String,
-        /// Its Idempotency-Key.
         key: String,
-        /// The open operation.
         op_id: u64,
     },
     /// Two keys were answered with one order.
     #[error("order {order_id} was acknowledged to operations {first} and {second} under different keys")]
     OrderUnderTwoKeys {
-        /// The order.
         order_id: String,
         /// An operation of the first key.
         first: u64,
@@ -48,37 +41,27 @@ pub enum Violation {
         "order {order_id} was acknowledged by operation {acknowledged} and not found by operation {read}"
     )]
     Lost {
-        /// The order.
         order_id: String,
-        /// The acknowledging operation.
         acknowledged: u64,
-        /// The reading operation.
         read: u64,
     },
     /// Nobody looked for an acknowledged order afterwards, so the history proves nothing about it.
     #[error("order {order_id}, acknowledged by operation {acknowledged}, was never read back")]
     NotReadBack {
-        /// The order.
         order_id: String,
-        /// The acknowledging operation.
         acknowledged: u64,
     },
     /// An acknowledged order reads differently.
     #[error("order {order_id}: {field} differs between operation {acknowledged} and its read {read}")]
     OrderChanged {
-        /// The order.
         order_id: String,
-        /// Which field.
         field: &'static str,
-        /// The acknowledging operation.
         acknowledged: u64,
-        /// The reading operation.
         read: u64,
     },
     /// A voucher stands in two orders, or twice in one.
     #[error("voucher {voucher_id} is in orders {first} and {second}")]
     VoucherTwice {
-        /// The voucher.
         voucher_id: String,
         /// The order that had it first.
         first: String,
@@ -88,21 +71,17 @@ pub enum Violation {
     /// One code belongs to two vouchers.
     #[error("vouchers {first} and {second} carry the same code")]
     CodeTwice {
-        /// One voucher.
         first: String,
-        /// The other.
         second: String,
     },
     /// One voucher was read with two codes.
     #[error("voucher {voucher_id} was read with two different codes")]
     CodeChanged {
-        /// The voucher.
         voucher_id: String,
     },
     /// The codes handed out are not those of the order's vouchers.
     #[error("operation {read} handed out codes of other vouchers than order {order_id} has")]
     CodesOfOthers {
-        /// The order.
         order_id: String,
         /// The operation that fetched the codes.
         read: u64,

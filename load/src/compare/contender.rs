@@ -17,7 +17,6 @@ use crate::scenario::Pace;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Contender {
-    /// Vouchsafe.
     Service,
     /// One transaction per order, with row locks.
     Peer,
@@ -51,11 +50,9 @@ impl Contender {
 /// What one contender came to at one load, by round.
 #[derive(Clone, Debug, Serialize)]
 pub struct Column {
-    /// Who.
     pub contender: Contender,
     /// How it was loaded.
     pub load: Load,
-    /// Its turns.
     pub turns: Vec<Turn>,
 }
 
@@ -83,7 +80,6 @@ impl Column {
 /// The whole comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct CompareReport {
-    /// Which peer.
     pub variant: Variant,
     /// Among which it was found to be the best; `None`: it was named.
     pub search: Option<SearchReport>,
@@ -93,7 +89,6 @@ pub struct CompareReport {
     pub floors: Vec<FloorReport>,
     /// The service's database, at the end.
     pub service_database: DatabaseFacts,
-    /// The peer's.
     pub peer_database: DatabaseFacts,
     /// The machine, before anything was started and after all of it.
     pub machine: Machine,

@@ -9,9 +9,7 @@ use serde::Serialize;
 pub struct Spread {
     /// The one in the middle, or the mean of the two in the middle.
     pub median: f64,
-    /// The least.
     pub min: f64,
-    /// The greatest.
     pub max: f64,
     /// How many there are.
     pub count: usize,

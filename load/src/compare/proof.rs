@@ -23,11 +23,8 @@ pub enum Proof {
 
 /// What was there before a turn.
 pub enum Opening {
-    /// The balances.
     Wallets(Wallets),
-    /// The rows.
     Rows(FloorRows),
-    /// Nothing.
     Nothing,
 }
 

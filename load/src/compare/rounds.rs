@@ -29,13 +29,10 @@ const USD: u64 = 900_000_000;
 /// What is compared.
 #[derive(Clone, Debug)]
 pub struct Comparison<'a> {
-    /// The service's program.
     pub service: &'a Path,
-    /// The peer's program.
     pub peer: &'a Path,
     /// A directory for credentials.
     pub directory: &'a Path,
-    /// Which peer.
     pub variant: Variant,
     /// Among which it was found to be the best; `None`: it was named.
     pub search: Option<SearchReport>,
@@ -43,7 +40,6 @@ pub struct Comparison<'a> {
     pub loads: Vec<Load>,
     /// How the open loop is, but for its rate: half of what the peer took in the best closed one. `None`: there is none.
     pub open: Option<Load>,
-    /// How often.
     pub rounds: usize,
     /// Vouchers that service and peer have at the start, each.
     pub stock: u64,

@@ -31,11 +31,9 @@ pub struct Search<'a> {
     pub directory: &'a Path,
     /// Shapes, each with every pool.
     pub shapes: &'a [Shape],
-    /// Sizes of pools.
     pub pools: &'a [u32],
     /// How each is loaded, in each round; one entry a column.
     pub loads: &'a [Load],
-    /// How often.
     pub rounds: usize,
     /// Vouchers in each database.
     pub stock: u64,
@@ -46,7 +44,6 @@ pub struct Search<'a> {
 pub struct Variant {
     /// How a transaction is put to the database.
     pub shape: Shape,
-    /// Connections to it.
     pub pool: u32,
 }
 
@@ -59,7 +56,6 @@ impl fmt::Display for Variant {
 /// What a variant came to, over the rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Found {
-    /// Which.
     pub variant: Variant,
     /// Its turns, for each load in each round.
     pub turns: Vec<Vec<Turn>>,
@@ -89,13 +85,11 @@ impl Found {
 pub struct SearchReport {
     /// How each was loaded.
     pub loads: Vec<Load>,
-    /// What was found.
     pub found: Vec<Found>,
     /// The index of the best.
     pub best: Option<usize>,
     /// The database of one of them, at the end.
     pub database: DatabaseFacts,
-    /// The machine.
     pub machine: Machine,
 }
 

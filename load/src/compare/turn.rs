@@ -37,7 +37,6 @@ const SOLD: &str = "201";
 pub struct Target {
     /// Where it serves, with the prefix.
     pub url: String,
-    /// Who buys.
     pub credentials: Credentials,
     /// What it sells, at 25.
     pub product: String,
@@ -79,7 +78,6 @@ pub struct Turn {
     pub costs: Option<Costs>,
     /// Whether it did what it acknowledged.
     pub audit: Audit,
-    /// The machine.
     pub machine: Machine,
 }
 

@@ -58,7 +58,6 @@ impl Used {
 pub struct MachineTime {
     /// For anybody, and what a host above this machine took.
     pub busy: Duration,
-    /// For nobody.
     pub idle: Duration,
 }
 

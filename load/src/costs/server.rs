@@ -54,7 +54,6 @@ pub struct Server {
 pub struct Statistics {
     /// Where its log ends, in bytes.
     pub wal_end: i64,
-    /// Records in it.
     pub wal_records: i64,
     /// Images of whole pages, as the first change of each after a checkpoint leaves.
     pub wal_images: i64,
@@ -71,11 +70,9 @@ pub struct Log {
     pub record_bytes: Option<f64>,
     /// Of those, images of whole pages: what checkpoints cost.
     pub image_bytes: Option<f64>,
-    /// Records.
     pub records: f64,
     /// Images of whole pages.
     pub images: f64,
-    /// Commits.
     pub commits: f64,
 }
 

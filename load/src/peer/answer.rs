@@ -17,17 +17,13 @@ const DATE: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day
 /// A delivered order, but for its vouchers.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivered<'a> {
-    /// Its id.
     pub order_id: Uuid,
-    /// Of all lines.
     pub currency: &'a str,
-    /// In minor units.
     pub total: i64,
     /// The partner's own name for it.
     pub reference: Option<&'a str>,
     /// A JSON object as it was spelled.
     pub metadata: Option<&'a str>,
-    /// What was ordered.
     pub lines: &'a [Line],
     /// When, in UTC and whole microseconds.
     pub at: OffsetDateTime,
@@ -36,7 +32,6 @@ pub struct Delivered<'a> {
 /// A voucher of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sold {
-    /// Its public id.
     pub voucher_id: Uuid,
     /// The line it belongs to, from 0.
     pub line: usize,

@@ -18,7 +18,6 @@ pub enum CredentialsError {
     /// The file can be neither read nor written.
     #[error("cannot use the credentials file {path}")]
     File {
-        /// Which one.
         path: PathBuf,
         /// What the system says.
         #[source]
@@ -27,7 +26,6 @@ pub enum CredentialsError {
     /// The file is of another form.
     #[error("the credentials file {path} is not {{partner_id, api_key, api_secret}}")]
     Form {
-        /// Which one.
         path: PathBuf,
         /// What is wrong with it.
         #[source]

@@ -11,15 +11,11 @@ pub const BATCH_SQL: &str = include_str!("sql/floor_batch.sql");
 /// One order of one voucher, as five rows.
 #[derive(Clone, Debug)]
 pub struct FloorOrder {
-    /// Its id.
     pub order_id: Uuid,
-    /// Its ledger entry's.
     pub transaction_id: Uuid,
-    /// Its voucher's.
     pub voucher_id: Uuid,
     /// Row of stock, sequence of the balance and number of the event.
     pub number: i64,
-    /// In minor units.
     pub total: i64,
     /// Its lines, as JSON.
     pub lines: String,

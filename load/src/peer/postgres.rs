@@ -63,13 +63,11 @@ pub enum ServerError {
     /// Root found nobody to run it as.
     #[error("root cannot run Postgres, and there is no user to run it as")]
     NoAccount,
-    /// `initdb` refused.
     #[error("initdb: {0}")]
     Initdb(String),
     /// It did not answer in time.
     #[error("the server was not ready; its log:\n{0}")]
     NotReady(String),
-    /// The system refused.
     #[error("starting a server")]
     Io(#[from] io::Error),
 }

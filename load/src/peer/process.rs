@@ -41,7 +41,6 @@ pub enum ProcessError {
 /// A peer to be started.
 #[derive(Clone, Debug)]
 pub struct Start<'a> {
-    /// The program.
     pub program: &'a Path,
     /// What it does with an order.
     pub mode: Mode,

@@ -159,9 +159,7 @@ fn pascal_case(code: &str) -> String {
 /// An answer that is kept under a key, given for the first time or again.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// The HTTP status.
     pub status: u16,
-    /// The bytes.
     pub body: Vec<u8>,
     /// Whether it was given before.
     pub replayed: bool,

@@ -21,7 +21,6 @@ const DECIMALS: usize = 2;
 pub struct Sku {
     /// Its number in the database.
     pub sku_id: i32,
-    /// Its settlement currency.
     pub currency: String,
 }
 
@@ -49,13 +48,9 @@ impl Catalogue {
 /// One item of an order, also as the database keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
-    /// The SKU's number.
     pub sku_id: i32,
-    /// The product.
     pub product_id: String,
-    /// In minor units.
     pub denomination: i64,
-    /// How many vouchers.
     pub quantity: i32,
 }
 
@@ -64,9 +59,7 @@ pub struct Line {
 pub struct Wanted {
     /// Sorted by SKU, so that orders that wait for each other's vouchers wait in one direction.
     pub lines: Vec<Line>,
-    /// Of all lines.
     pub currency: String,
-    /// In minor units.
     pub total: i64,
     /// The partner's own name for it.
     pub reference: Option<String>,

@@ -21,9 +21,7 @@ const EXPIRY_DAYS: i32 = 30;
 /// What is put on sale.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForSale {
-    /// The product.
     pub product_id: String,
-    /// In minor units.
     pub denomination: i64,
     /// How many vouchers are added.
     pub vouchers: i64,
@@ -33,9 +31,7 @@ pub struct ForSale {
 /// No `Debug`: it holds a secret.
 #[derive(Clone)]
 pub struct Buyer {
-    /// Its API key.
     pub api_key: String,
-    /// Its API secret.
     pub api_secret: String,
     /// What its wallet holds at the start, in minor units.
     pub balance: i64,
@@ -44,9 +40,7 @@ pub struct Buyer {
 /// What a peer reads once at its start.
 #[derive(Clone, Default)]
 pub struct Known {
-    /// Who may call.
     pub register: Register,
-    /// What is sold.
     pub catalogue: Catalogue,
 }
 

@@ -45,13 +45,11 @@ pub struct Settings {
     pub shape: Shape,
     /// Connections to the database, shared evenly by the workers.
     pub pool: u32,
-    /// Threads that serve.
     pub workers: u32,
     /// Where it listens; port 0 is any free one.
     pub listen: SocketAddr,
     /// Its database; none is needed where nothing is written.
     pub database: Option<PgConnectOptions>,
-    /// Who buys.
     pub buyer: Buyer,
     /// What is put on sale in an empty database.
     pub for_sale: Vec<ForSale>,

@@ -24,24 +24,17 @@ const PREFIX: &str = "/api/v1";
 /// The authentication headers of a request; `None` where one is missing or there twice.
 #[derive(Clone, Copy)]
 pub struct Presented<'a> {
-    /// `X-API-Key`.
     pub api_key: Option<&'a [u8]>,
-    /// `X-API-Secret`.
     pub api_secret: Option<&'a [u8]>,
-    /// `X-Timestamp`.
     pub timestamp: Option<&'a [u8]>,
-    /// `X-Signature`.
     pub signature: Option<&'a [u8]>,
 }
 
 /// What a signature covers beside the time.
 #[derive(Clone, Copy)]
 pub struct Message<'a> {
-    /// In capitals.
     pub method: &'a str,
-    /// As received.
     pub path: &'a str,
-    /// As received.
     pub body: &'a [u8],
 }
 

@@ -23,7 +23,6 @@ pub const SOON_MS: u64 = 50;
 /// How the run was set up.
 #[derive(Clone, Debug, Serialize)]
 pub struct Setup {
-    /// The service.
     pub url: String,
     /// What was asked for.
     pub order: String,
@@ -37,7 +36,6 @@ pub struct Setup {
     pub forms: Vec<String>,
     /// Threads of the generator.
     pub threads: usize,
-    /// Warm-up, in seconds.
     pub warm_up_s: u64,
 }
 
@@ -45,15 +43,10 @@ pub struct Setup {
 /// from when it was due in an open one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Latency {
-    /// Median.
     pub p50: u64,
-    /// 90th percentile.
     pub p90: u64,
-    /// 99th percentile.
     pub p99: u64,
-    /// 99.9th percentile.
     pub p99_9: u64,
-    /// Slowest.
     pub max: u64,
 }
 
@@ -71,7 +64,6 @@ pub struct Percentile {
 pub struct BesideFigures {
     /// Those that succeeded, per second.
     pub per_s: f64,
-    /// Their latency.
     pub latency_us: Latency,
     /// Outcomes by status and error code.
     pub outcomes: BTreeMap<String, u64>,
@@ -86,18 +78,14 @@ pub struct FormFigures {
     pub per_s: f64,
     /// The vouchers in them, per second.
     pub vouchers_per_s: f64,
-    /// Their latency.
     pub latency_us: Latency,
 }
 
 /// How soon refusals of one status came.
 #[derive(Clone, Debug, Serialize)]
 pub struct RefusalFigures {
-    /// How many.
     pub count: u64,
-    /// Those, per second.
     pub per_s: f64,
-    /// Their latency.
     pub latency_us: Latency,
     /// The share of those that came within [`SOON_MS`], from 0 to 1.
     pub soon: f64,
@@ -112,11 +100,9 @@ pub struct Figures {
     pub measured_s: f64,
     /// Acknowledged orders that were sent after the warm-up.
     pub orders: u64,
-    /// Those, per second.
     pub orders_per_s: f64,
     /// The vouchers in them, per second.
     pub vouchers_per_s: f64,
-    /// Their latency.
     pub latency_us: Latency,
     /// The same by form of order; nothing where there is one form alone.
     pub forms: Vec<FormFigures>,

@@ -31,7 +31,6 @@ pub(super) struct Plot {
     pub(super) x_marks: Vec<Mark>,
     /// Lines from left to right.
     pub(super) y_marks: Vec<Mark>,
-    /// The line.
     pub(super) points: Vec<(f64, f64)>,
 }
 

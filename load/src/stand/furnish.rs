@@ -16,7 +16,6 @@ const OPERATORS: usize = 4;
 /// One SKU: a product at [`DENOMINATION`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sku {
-    /// Its product.
     pub product_id: String,
     /// How many vouchers of it are imported.
     pub vouchers: u64,

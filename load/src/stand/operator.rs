@@ -36,7 +36,6 @@ pub enum OperatorError {
     Failed {
         /// What was asked for.
         path: String,
-        /// What happened.
         failure: Failure,
     },
     /// It was answered with something else than success.
@@ -44,9 +43,7 @@ pub enum OperatorError {
     Refused {
         /// What was asked for.
         path: String,
-        /// The HTTP status.
         status: u16,
-        /// The answer.
         answer: String,
     },
     /// The answer is not of the contract's form.
@@ -61,7 +58,6 @@ pub enum OperatorError {
     /// Not everything came into stock.
     #[error("of {wanted} vouchers of {product_id}, {imported} were imported")]
     NotImported {
-        /// Of which product.
         product_id: String,
         /// How many were sent.
         wanted: u64,
@@ -81,7 +77,6 @@ pub enum OperatorError {
 pub struct Buyer {
     /// The partner's id, `ptn_…`.
     pub partner_id: String,
-    /// Its credentials.
     pub credentials: Credentials,
 }
 

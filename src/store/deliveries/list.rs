@@ -21,7 +21,6 @@ use crate::store::audit::rows;
 pub enum DeliveryState {
     /// It is tried again.
     Waiting,
-    /// It was taken.
     Delivered,
     /// Its time is over.
     Failed,
@@ -45,30 +44,21 @@ impl DeliveryState {
 /// Which deliveries are shown.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeliveryFilter {
-    /// Of whom.
     pub partner_id: Option<PartnerId>,
-    /// To which endpoint.
     pub webhook_id: Option<WebhookId>,
     /// Of which order's events.
     pub order_id: Option<OrderId>,
-    /// Where they stand.
     pub state: Option<DeliveryState>,
 }
 
 /// A delivery that has a row.
 #[derive(Debug, Clone)]
 pub struct ShownDelivery {
-    /// Its id.
     pub delivery_id: DeliveryId,
-    /// Whose.
     pub partner_id: PartnerId,
-    /// To which endpoint.
     pub webhook_id: WebhookId,
-    /// Of which event.
     pub event_id: EventId,
-    /// Of which order.
     pub order_id: OrderId,
-    /// Where it stands.
     pub state: DeliveryState,
     /// Failed attempts, since it was begun or replayed.
     pub attempts: i32,

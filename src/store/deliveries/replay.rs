@@ -25,7 +25,6 @@ pub const MAX_REPLAYED: usize = 10_000;
 /// What is to be sent again.
 #[derive(Debug, Clone, Copy)]
 pub enum ReplayWish {
-    /// One event.
     Event(EventId),
     /// Those that were committed from the one moment on and before the other.
     Span(OffsetDateTime, OffsetDateTime),

@@ -29,7 +29,6 @@ pub struct Look {
     pub failing: usize,
     /// The age of the oldest event that an endpoint which is switched on has not seen to.
     pub backlog_age: Duration,
-    /// Nodes that deliver.
     pub nodes: usize,
 }
 

@@ -23,9 +23,7 @@ use crate::store::{Period, PgStore};
 /// Which orders are asked for; `None` is any.
 #[derive(Debug, Clone, Default)]
 pub struct OrderFilter {
-    /// With this id.
     pub order_id: Option<OrderId>,
-    /// That stand here.
     pub status: Option<OrderStatus>,
     /// With this reference of the partner's own.
     pub reference: Option<String>,

@@ -50,9 +50,7 @@ impl From<&ApprovalRule> for approval::ApprovalRule {
     through (`pass`)."
 )]
 pub enum OtherCurrencies {
-    /// It waits.
     Approve,
-    /// It goes through.
     #[default]
     Pass,
 }

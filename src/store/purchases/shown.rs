@@ -45,11 +45,9 @@ impl PurchaseState {
 /// Which purchases a list shows; `None` is any.
 #[derive(Debug, Clone, Default)]
 pub struct PurchaseFilter {
-    /// From this vendor.
     pub vendor: Option<String>,
     /// That stand here. What was refused is open, too.
     pub state: Option<PurchaseState>,
-    /// For this order.
     pub order_id: Option<OrderId>,
 }
 

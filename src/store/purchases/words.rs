@@ -75,9 +75,7 @@ impl LastAnswer {
 /// What was said of a purchase.
 #[derive(Debug, Clone)]
 pub struct Said {
-    /// Of which.
     pub key: PurchaseKey,
-    /// In a word.
     pub answer: LastAnswer,
     /// Why it is not all bought. No code: it never quotes the vendor.
     pub last_word: Option<String>,

@@ -22,9 +22,7 @@ use crate::store::audit::{self, By, Deed, rows};
                    was asked)."
 )]
 pub enum Resolution {
-    /// Nothing yet.
     Pending,
-    /// It is settled.
     Resolved,
     /// The vendor was asked.
     Escalated,
@@ -35,13 +33,11 @@ pub enum Resolution {
 pub struct Drift {
     /// Its id: the same for as long as both sides say the same.
     pub drift_id: DriftId,
-    /// With whom.
     pub vendor: String,
     /// On which day (UTC).
     pub day: Date,
     /// The vendor's name of the voucher.
     pub reference: String,
-    /// How.
     pub kind: Kind,
     /// The order that the voucher was bought for, and whose it is.
     pub order: Option<(PartnerId, OrderId)>,
@@ -55,20 +51,15 @@ pub struct Drift {
     pub detected_at: OffsetDateTime,
     /// What was said of it.
     pub resolution: Resolution,
-    /// Why.
     pub reason: Option<String>,
-    /// When.
     pub resolved_at: Option<OffsetDateTime>,
 }
 
 /// Which drifts are asked for; `None` is any.
 #[derive(Debug, Clone, Default)]
 pub struct DriftFilter {
-    /// Of this day.
     pub day: Option<Date>,
-    /// With this vendor.
     pub vendor: Option<String>,
-    /// Of this kind.
     pub kind: Option<Kind>,
     /// Of which this was said.
     pub resolution: Option<Resolution>,
@@ -77,11 +68,8 @@ pub struct DriftFilter {
 /// What is said of a drift.
 #[derive(Debug, Clone)]
 pub struct Resolved {
-    /// Of which.
     pub drift_id: DriftId,
-    /// What: not [`Resolution::Pending`].
     pub resolution: Resolution,
-    /// Why.
     pub reason: String,
 }
 

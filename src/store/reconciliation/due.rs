@@ -29,9 +29,7 @@ const PAUSE_S: (i32, i32) = (60, 60 * 60);
 /// A day that this node compares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimed {
-    /// With whom.
     pub vendor: String,
-    /// Which day (UTC).
     pub day: Date,
     /// When it was taken.
     pub at: OffsetDateTime,
@@ -40,7 +38,6 @@ pub struct Claimed {
 /// Where a vendor stands.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Standing {
-    /// Who.
     pub vendor: String,
     /// Drifts that are not resolved.
     pub open: i64,

@@ -58,11 +58,9 @@ const DEADLINE: Duration = Duration::from_secs(3_600);
 /// Which books come in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Books {
-    /// Whose.
     pub vendor: String,
     /// Of which day (UTC).
     pub day: Date,
-    /// How they come.
     pub source: Source,
     /// When they were asked for, or before.
     pub begun_at: OffsetDateTime,
@@ -73,7 +71,6 @@ pub struct Books {
 /// A part of the books.
 #[derive(Debug)]
 pub enum Intake {
-    /// Some lines.
     Lines(Vec<Line>),
     /// There are no more. Without it, nothing is compared.
     End,
@@ -82,7 +79,6 @@ pub enum Intake {
 /// What became of books.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reconciled {
-    /// They were compared.
     Done,
     /// Another comparison of the vendor is under way. Nothing was written.
     Busy,

@@ -12,7 +12,6 @@ use crate::store::audit::rows;
 /// A day, as its partner sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartnerDay {
-    /// What was counted.
     pub summary: Summary,
     /// Its drifts, oldest first; the first so many.
     pub drifts: Vec<Drift>,

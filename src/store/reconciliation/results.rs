@@ -20,7 +20,6 @@ use crate::store::PgStore;
 pub enum Source {
     /// By the vendor protocol.
     Http,
-    /// As a file.
     Csv,
 }
 
@@ -56,16 +55,13 @@ pub struct Compared {
     pub generated_at: OffsetDateTime,
     /// How many records the books have.
     pub recorded: i64,
-    /// What was counted.
     pub summary: Summary,
 }
 
 /// A day with a vendor: its result, and what stands in the way of a newer one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconciliation {
-    /// With whom.
     pub vendor: String,
-    /// Which day (UTC).
     pub day: Date,
     /// Whether it is going to be tried again, and not before when.
     pub next_at: Option<OffsetDateTime>,
@@ -73,7 +69,6 @@ pub struct Reconciliation {
     pub attempts: i32,
     /// Why the last attempt failed.
     pub last_word: Option<String>,
-    /// The last result.
     pub compared: Option<Compared>,
 }
 

@@ -41,7 +41,6 @@ pub(super) struct RecordedRow {
 pub(super) struct SaidRow {
     purchase_id: Option<Uuid>,
     product_id: String,
-    /// In minor units.
     denomination: i64,
     currency: String,
 }

@@ -29,7 +29,6 @@ const SWEEP_TURN: i64 = 0x5653_7377_6565_7000;
 /// What a step took out of sale.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Swept {
-    /// How many vouchers.
     pub expired: u64,
     /// Of which SKUs: their shelves in memory hold some of them still.
     pub skus: Vec<Sku>,

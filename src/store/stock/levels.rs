@@ -11,17 +11,14 @@ use super::rows;
 /// The vouchers of a SKU, counted. `loaded` is the sum of the other four.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StockLevel {
-    /// Which SKU.
     pub sku: Sku,
     /// All stock rows; a voucher that came back has another one.
     pub loaded: i64,
-    /// Can be sold.
     pub free: i64,
     /// Belong to an order, or did.
     pub sold: i64,
     /// Were taken out of sale.
     pub void: i64,
-    /// Lapsed unsold.
     pub expired: i64,
     /// When the first free one expires; `None` is never, or that none is free.
     pub next_expiry: Option<Date>,

@@ -32,11 +32,8 @@ const DISORDER: &str = "interval '1 minute'";
 pub struct TransactionFilter {
     /// Booked in this time.
     pub period: Period,
-    /// For this order.
     pub order_id: Option<OrderId>,
-    /// Of this kind.
     pub kind: Option<LedgerKind>,
-    /// In this currency.
     pub currency: Option<Currency>,
 }
 

@@ -13,11 +13,9 @@ use crate::store::audit::{self, By, Deed, NOTHING};
 /// What a partner wants of an endpoint. What is left out stays, or is as it is for a new one.
 #[derive(Debug, Clone)]
 pub struct PutWebhook {
-    /// Whose.
     pub partner_id: PartnerId,
     /// Which; without it the one with this URL, or a new one.
     pub webhook_id: Option<WebhookId>,
-    /// Where it is.
     pub url: String,
     /// What it asks for.
     pub kinds: Option<EventKinds>,
@@ -32,9 +30,7 @@ pub struct PutWebhook {
 /// What became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PutOutcome {
-    /// It is new.
     Created(Webhook),
-    /// It was there.
     Updated(Webhook),
     /// There is none with this id.
     NotFound,
@@ -47,9 +43,7 @@ pub enum PutOutcome {
 /// A new secret for an endpoint.
 #[derive(Debug, Clone)]
 pub struct WebhookRotation {
-    /// Whose.
     pub partner_id: PartnerId,
-    /// Which.
     pub webhook_id: WebhookId,
     /// The new secret, sealed.
     pub secret: Vec<u8>,

@@ -28,7 +28,6 @@ pub const MAX_WEBHOOKS: i64 = 10;
 pub struct WebhookFilter {
     /// Of whom; everybody's without it.
     pub partner_id: Option<PartnerId>,
-    /// How they are.
     pub status: Option<WebhookStatus>,
 }
 

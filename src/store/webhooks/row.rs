@@ -16,7 +16,6 @@ use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
 pub enum DisabledReason {
     /// The partner switched it off.
     Partner,
-    /// It answered 410.
     Gone,
 }
 
@@ -31,7 +30,6 @@ pub enum WebhookStatus {
     Active,
     /// Its last attempt failed.
     Failing,
-    /// It gets nothing.
     Disabled,
 }
 
@@ -53,11 +51,8 @@ impl WebhookStatus {
 /// An endpoint, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// Whose.
     pub partner_id: PartnerId,
-    /// Its id.
     pub webhook_id: WebhookId,
-    /// Where it is.
     pub url: String,
     /// What it asks for.
     pub kinds: EventKinds,
@@ -81,7 +76,6 @@ pub struct Webhook {
     pub behind: i64,
     /// When the oldest of them was committed.
     pub oldest_event_at: Option<OffsetDateTime>,
-    /// Which node delivers.
     pub leased_by: Option<String>,
     /// When it was registered.
     pub created_at: OffsetDateTime,

@@ -19,7 +19,6 @@ pub enum OpenCredentialError {
     /// Its data key is not loaded.
     #[error("data key {key_id} is not loaded")]
     UnknownKey {
-        /// Which one.
         key_id: KeyId,
     },
     /// It was altered, or belongs to another vendor.

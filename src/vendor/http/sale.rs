@@ -32,9 +32,7 @@ struct Sale<'a> {
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Status {
-    /// More may come.
     Pending,
-    /// No more comes.
     Completed,
 }
 

@@ -13,9 +13,7 @@ use crate::vendor::{Failure, Nonsense, Why};
 /// What a call wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
-    /// To buy.
     Buy,
-    /// To be told.
     Ask,
 }
 
@@ -35,7 +33,6 @@ pub(super) enum Word {
     OutOfStock,
     PurchaseNotFound,
     KeyReused,
-    /// Any other.
     Other,
 }
 

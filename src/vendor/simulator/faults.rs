@@ -20,7 +20,6 @@ pub enum Fault {
     Down,
     /// The first call is answered 429, and nothing is sold.
     Busy,
-    /// It sells nothing.
     OutOfStock,
     /// It sells half, rounded down, and never the rest.
     Part,

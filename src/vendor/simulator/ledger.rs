@@ -42,7 +42,6 @@ enum Stage {
     Begun,
     /// No more is sold.
     Done,
-    /// Nothing ever is.
     Refused,
 }
 

@@ -73,7 +73,6 @@ pub(super) struct OrderFacts {
 #[derive(Debug, Clone, Default)]
 pub(super) struct PayoutFacts {
     pub(super) buyer: usize,
-    /// Its last status.
     pub(super) ended: Option<String>,
 }
 

@@ -47,7 +47,6 @@ pub(super) struct Aviary {
     sale: Sale,
     pub(super) seen: Vec<Seen>,
     payout_id: String,
-    /// An endpoint.
     webhook_id: String,
 }
 

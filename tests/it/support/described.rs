@@ -19,9 +19,7 @@ use super::service::shared;
 /// Who is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listener {
-    /// Partners, below `/api/v1`.
     Partner,
-    /// Operators, below `/admin/v1`.
     Operator,
 }
 

@@ -28,9 +28,7 @@ const IMPORT_DEADLINE: Duration = Duration::from_secs(300);
 /// A product that is on sale, at one denomination.
 #[derive(Debug, Clone)]
 pub(crate) struct Sale {
-    /// Its id.
     pub(crate) product_id: String,
-    /// Its face value.
     pub(crate) denomination: &'static str,
 }
 

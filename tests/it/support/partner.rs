@@ -14,7 +14,6 @@ use super::operator::{Sale, unique};
 
 /// A partner at a service.
 pub(crate) struct Partner {
-    /// Its id.
     pub(crate) partner_id: String,
     /// The id of its credential, where it was told.
     pub(crate) credential_id: String,

@@ -20,7 +20,6 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
 /// How it answers.
 #[derive(Debug, Clone)]
 pub(crate) enum Mood {
-    /// With this status.
     Says(u16),
     /// With this status and these header lines.
     Adds(u16, String),
@@ -28,7 +27,6 @@ pub(crate) enum Mood {
     After(Duration),
     /// As it is told, and not before.
     Holds,
-    /// Never.
     Hangs,
     /// By closing the connection.
     Resets,

@@ -28,7 +28,6 @@ const NO_PLACE: Duration = Duration::from_millis(20);
 
 /// What is to be done next.
 pub(super) enum Next {
-    /// This turn.
     Turn(Turn),
     /// Nothing for so long, or until something ends.
     Wait(Option<Duration>),

@@ -5,7 +5,6 @@ use crate::domain::delivery::{Health, Mark, Waiting};
 /// A delivery as it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Read {
-    /// The delivery.
     pub waiting: Waiting,
     /// Whether an earlier one of its order has a row, and waits.
     pub behind: bool,
@@ -16,14 +15,11 @@ pub struct Read {
 pub enum Want {
     /// Rows that are due, and up to so many events past this number; rows that lie among them in their places.
     Due {
-        /// The number.
         after: i64,
-        /// How many.
         most: usize,
     },
     /// The oldest that wait, due or not: rows up to this number, then events and rows past it.
     Oldest {
-        /// The number.
         after: i64,
     },
 }

@@ -112,11 +112,8 @@ impl PendingReason {
     description = "Where vouchers came from: `cache` (all were held), `vendor` (all were bought), `mixed`."
 )]
 pub enum Source {
-    /// All were held.
     Cache,
-    /// All were bought.
     Vendor,
-    /// Some of both.
     Mixed,
 }
 

@@ -32,9 +32,7 @@ pub(in crate::inventory) struct VouchersResolved {
 
 #[derive(Debug, Clone, Copy)]
 pub(in crate::inventory) enum VouchersFate {
-    /// They are sold.
     Settled,
-    /// They came back.
     Released,
     /// The commit refused one of them.
     Refuted,

@@ -77,19 +77,13 @@ impl FaultKind {
 pub enum Fault {
     /// [`FaultKind::Slow`], by so much.
     Slow(Duration),
-    /// [`FaultKind::Busy`].
     Busy,
-    /// [`FaultKind::Contended`].
     Contended,
-    /// [`FaultKind::Poisoned`].
     Poisoned,
-    /// [`FaultKind::AnswerLost`].
     AnswerLost,
-    /// [`FaultKind::NeverSent`].
     NeverSent,
     /// [`FaultKind::Adrift`], beginning so much later.
     Adrift(Duration),
-    /// [`FaultKind::Late`].
     Late,
 }
 

@@ -38,7 +38,6 @@ impl State {
 pub(super) struct Shared {
     state: Mutex<State>,
     pub(super) faults: Mutex<Faults>,
-    /// A transaction ended.
     pub(super) freed: Notify,
     /// A transaction began to wait.
     pub(super) blocked: Notify,

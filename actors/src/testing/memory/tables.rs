@@ -63,7 +63,6 @@ pub(super) struct LaneRow {
 #[derive(Debug, Clone)]
 pub(super) struct KeyRow {
     pub(super) known: KnownAnswer,
-    /// `None` is never.
     pub(super) expires_at: Option<DbTime>,
     /// What it answers for, to check that each order has one key.
     pub(super) order_id: Option<OrderId>,

@@ -22,7 +22,6 @@ pub enum RowState {
     Waiting(Instant),
     /// It waits for an earlier one of its order.
     Behind,
-    /// It was taken.
     Delivered,
     /// Its time is over.
     Failed,
@@ -37,17 +36,12 @@ impl RowState {
 /// A delivery that failed, waits behind one that did, or is replayed.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// Of which order.
     pub order: u32,
-    /// Failed attempts.
     pub attempts: u32,
     /// How often it was replayed.
     pub replays: u32,
-    /// Where it stands.
     pub state: RowState,
-    /// The attempts.
     pub log: Vec<Attempt>,
-    /// Its last attempt.
     pub ends: Instant,
 }
 
@@ -77,7 +71,6 @@ pub struct Tables {
     pub rows: BTreeMap<i64, Row>,
     /// Every event up to here was seen to.
     pub cursor: i64,
-    /// In a row.
     pub failures: u32,
     /// The endpoint gets nothing.
     pub disabled: bool,

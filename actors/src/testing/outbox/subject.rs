@@ -19,7 +19,6 @@ pub enum RowState {
     Waiting,
     /// It waits for an earlier one of its order.
     Behind,
-    /// It was taken.
     Delivered,
     /// Its time is over.
     Failed,
@@ -28,9 +27,7 @@ pub enum RowState {
 /// A delivery that has a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Where it stands.
     pub state: RowState,
-    /// Failed attempts.
     pub attempts: u32,
     /// The attempts that are remembered.
     pub log: Vec<Attempt>,

@@ -13,9 +13,7 @@ use crate::testing::build;
 /// An order under a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
-    /// Who asks.
     pub partner_id: PartnerId,
-    /// Under which key.
     pub key: String,
     /// Product, denomination and quantity of each line.
     pub lines: Vec<(String, String, u32)>,

@@ -29,9 +29,7 @@ use crate::testing::MemoryStore;
 pub struct Node {
     /// Its name, which the next start of it has too.
     pub name: &'static str,
-    /// Its store.
     pub store: MemoryStore,
-    /// Its engine.
     pub engine: Arc<Engine>,
     /// What buys for it, once it [looks](Self::looks).
     pub procurement: Arc<Procurement>,

@@ -31,7 +31,6 @@ pub(in crate::wallet) struct MoneyResolved {
 pub(in crate::wallet) enum MoneyFate {
     /// It was spent; the receipt says what is left.
     Settled(Option<Receipt>),
-    /// It came back.
     Released,
     /// It came back, since the wallet holds less than was thought.
     Refuted,

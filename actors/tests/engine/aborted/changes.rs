@@ -188,9 +188,7 @@ const FATES: [&[Fault]; 13] = [
 /// Who goes away in the middle of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gone {
-    /// Whoever asked.
     Caller,
-    /// The node, killed.
     Node,
 }
 

@@ -21,7 +21,6 @@ pub enum Trouble {
     PartForNow,
     /// It sells a part, and never more.
     PartForEver,
-    /// It has none.
     OutOfStock,
     /// Our own books are out of reach for a moment.
     BooksFail,
