@@ -6,13 +6,13 @@ use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
 
 use super::inventory;
 use super::nodes::NodeIdentity;
-use super::together::{Errand, Outcomes};
+use super::together::{BatchOp, Outcomes};
 
 /// Claims stock for a node.
 #[derive(Debug, Clone)]
 pub(super) struct ClaimStock(pub(super) NodeIdentity);
 
-impl Errand for ClaimStock {
+impl BatchOp for ClaimStock {
     type Request = StockRequest;
     type Answer = ClaimedStock;
 

@@ -11,7 +11,7 @@ use vouchsafe_actors::domain::ids::{CredentialId, OrderId, PartnerId, VoucherId}
 use vouchsafe_actors::domain::money::{Amount, Currency};
 use vouchsafe_actors::domain::product::Sku;
 
-use super::together::{Errand, Outcomes, place};
+use super::together::{BatchOp, Outcomes, place};
 use crate::vault::data_key::KeyId;
 use crate::vault::seal::{CodeId, Sealed};
 
@@ -54,7 +54,7 @@ pub enum Retrieved {
 #[derive(Debug, Clone)]
 pub(super) struct ReadCodes;
 
-impl Errand for ReadCodes {
+impl BatchOp for ReadCodes {
     type Request = Retrieval;
     type Answer = Retrieved;
 

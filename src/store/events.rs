@@ -13,7 +13,7 @@ use vouchsafe_actors::domain::event::EventBundle;
 use vouchsafe_actors::domain::ids::{EventId, OrderId, PartnerId};
 
 use super::audit::rows;
-use super::together::{Errand, Outcomes, place};
+use super::together::{BatchOp, Outcomes, place};
 
 /// For how long events are in the feed, and can be replayed (contract §3). Days.
 pub const FEED_DAYS: i32 = 30;
@@ -84,7 +84,7 @@ pub(super) struct FeedRequest {
 #[derive(Debug, Clone)]
 pub(super) struct ReadFeeds;
 
-impl Errand for ReadFeeds {
+impl BatchOp for ReadFeeds {
     type Request = FeedRequest;
     /// `None` where the event to begin behind is none of the feed.
     type Answer = Option<FeedPage>;

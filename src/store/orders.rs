@@ -16,7 +16,7 @@ use vouchsafe_actors::domain::voucher::{Allocation, Expiry, Shelved};
 
 pub use self::list::OrderFilter;
 use super::PgStore;
-use super::together::{Errand, Outcomes, place};
+use super::together::{BatchOp, Outcomes, place};
 
 /// A row that our own statements could not have written.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +57,7 @@ struct OrderRow {
 #[derive(Debug, Clone)]
 pub(super) struct ReadOrders;
 
-impl Errand for ReadOrders {
+impl BatchOp for ReadOrders {
     /// Whose order, and which.
     type Request = (PartnerId, OrderId);
     /// `None` where this partner has no such order.

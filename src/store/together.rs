@@ -63,7 +63,7 @@ pub(super) enum Kind {
 }
 
 /// What can be done for many at once.
-pub(super) trait Errand: Clone + Send + Sync + 'static {
+pub(super) trait BatchOp: Clone + Send + Sync + 'static {
     /// What is asked for.
     type Request: Clone + Send + 'static;
     /// What comes of it.
@@ -96,7 +96,7 @@ pub(super) fn place(number: i32) -> Result<usize, sqlx::Error> {
 }
 
 /// A request, and whoever waits for its answer.
-struct Asked<E: Errand> {
+struct Asked<E: BatchOp> {
     request: E::Request,
     since: Instant,
     answer: oneshot::Sender<Result<E::Answer, Unavailable>>,
@@ -104,12 +104,12 @@ struct Asked<E: Errand> {
 
 /// Where requests come in. Clones share one line.
 #[derive(Debug)]
-pub(super) struct Line<E: Errand> {
+pub(super) struct Line<E: BatchOp> {
     // Its length is bounded by those who ask: actors and requests, of which there are limits.
     line: mpsc::UnboundedSender<Asked<E>>,
 }
 
-impl<E: Errand> Clone for Line<E> {
+impl<E: BatchOp> Clone for Line<E> {
     fn clone(&self) -> Self {
         Self {
             line: self.line.clone(),
@@ -117,7 +117,7 @@ impl<E: Errand> Clone for Line<E> {
     }
 }
 
-impl<E: Errand> Line<E> {
+impl<E: BatchOp> Line<E> {
     /// A line with its desks; their work ends with its last clone.
     pub(super) fn of(store: &PgStore, errand: &E, kind: Kind) -> Self {
         let (line, asked) = mpsc::unbounded_channel();
@@ -170,7 +170,7 @@ struct Desk<E> {
     errand: E,
 }
 
-impl<E: Errand> Desk<E> {
+impl<E: BatchOp> Desk<E> {
     async fn serve(&self, line: &Mutex<mpsc::UnboundedReceiver<Asked<E>>>) {
         let mut together = Vec::new();
         let mut rest = Duration::ZERO;
@@ -247,7 +247,7 @@ fn rest_after(before: Duration, took: Duration, waiting: usize, most: usize) -> 
     }
 }
 
-impl<E: Errand> Asked<E> {
+impl<E: BatchOp> Asked<E> {
     /// Nobody need be there any more.
     fn answered(self, answer: Result<E::Answer, sqlx::Error>) {
         drop(self.answer.send(answer.map_err(|error| unavailable(&error))));

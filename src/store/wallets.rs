@@ -6,7 +6,7 @@ use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::ledger::Receipt;
 use vouchsafe_actors::domain::money::{Amount, Currency};
 
-use super::together::{Errand, Outcomes, place};
+use super::together::{BatchOp, Outcomes, place};
 
 /// A wallet as its owner sees it. Amounts in minor units.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub struct WalletRow {
 #[derive(Debug, Clone)]
 pub(super) struct ReadWallets;
 
-impl Errand for ReadWallets {
+impl BatchOp for ReadWallets {
     /// Whose.
     type Request = PartnerId;
     type Answer = Vec<WalletRow>;

@@ -48,7 +48,7 @@ impl Echo {
     }
 }
 
-impl Errand for Echo {
+impl BatchOp for Echo {
     type Request = u32;
     type Answer = u32;
 
