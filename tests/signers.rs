@@ -13,9 +13,9 @@
 mod commands;
 #[path = "signers/languages.rs"]
 mod languages;
-#[path = "it/support/patience.rs"]
+#[path = "it/support/wait.rs"]
 #[allow(dead_code, reason = "shared with other suites")]
-mod patience;
+mod wait;
 #[path = "signers/postman.rs"]
 mod postman;
 #[path = "signers/programs.rs"]
@@ -42,7 +42,7 @@ use serde::Deserialize;
 use time::OffsetDateTime;
 use vouchsafe::access::credential::ApiSecret;
 use vouchsafe::access::framing::{API_PREFIX, SignedRequest};
-use vouchsafe::access::headers::{Once, Presented};
+use vouchsafe::access::headers::{UniqueHeader, AuthHeaders};
 use vouchsafe::access::signature;
 
 use crate::languages::languages;
@@ -78,12 +78,12 @@ fn vectors() -> Vec<Vector> {
 fn the_service_accepts_every_vector() {
     for vector in vectors() {
         let secret = ApiSecret::parse(vector.secret.as_bytes()).unwrap();
-        let presented = Presented {
-            api_key: Once::Missing,
-            api_secret: Once::Missing,
-            timestamp: Once::One(vector.timestamp.as_bytes()),
-            signature: Once::One(vector.signature.as_bytes()),
-            idempotency_key: Once::Missing,
+        let presented = AuthHeaders {
+            api_key: UniqueHeader::Missing,
+            api_secret: UniqueHeader::Missing,
+            timestamp: UniqueHeader::Single(vector.timestamp.as_bytes()),
+            signature: UniqueHeader::Single(vector.signature.as_bytes()),
+            idempotency_key: UniqueHeader::Missing,
         };
         let path = match vector.path.strip_prefix(API_PREFIX) {
             Some(_) => vector.path.clone(),
@@ -124,7 +124,7 @@ fn each_language_places_an_order() {
     for language in languages(&place) {
         let headers = language.sign(&place.api_secret(), ["POST", "/api/v1/orders"], None, ORDER);
         let key = format!("Idempotency-Key: order-from-{}", language.name);
-        let read = ["-H", "@-", "-H", "@.vouchsafe/partner.headers"];
+        let read = ["-H", "@-", "-H", "@partner.headers"];
         let given = [
             "-H",
             &key,

@@ -43,16 +43,17 @@ impl Place {
     /// Beside a service, with the headers that the quick start makes of its partner's credentials.
     pub(crate) fn beside(service: &Instance) -> Self {
         let place = Self::new();
-        let data_dir = place.path().join(".vouchsafe");
-        std::fs::create_dir(&data_dir).unwrap();
-        let partner = "sandbox-partner.json";
-        std::fs::copy(service.data_dir().join(partner), data_dir.join(partner)).unwrap();
+        std::fs::copy(
+            service.data_dir().join("sandbox-partner.json"),
+            place.path().join("credentials.json"),
+        )
+        .unwrap();
         let headers = format!(
             "X-API-Key: {}\nX-API-Secret: {}\n",
             place.api_key(),
             place.api_secret()
         );
-        std::fs::write(data_dir.join("partner.headers"), headers).unwrap();
+        std::fs::write(place.path().join("partner.headers"), headers).unwrap();
         place
     }
 
@@ -69,7 +70,7 @@ impl Place {
     }
 
     fn credential(&self, field: &str) -> String {
-        let text = std::fs::read_to_string(self.path().join(".vouchsafe/sandbox-partner.json")).unwrap();
+        let text = std::fs::read_to_string(self.path().join("credentials.json")).unwrap();
         let partner: Value = serde_json::from_str(&text).unwrap();
         partner[field].as_str().unwrap().to_owned()
     }

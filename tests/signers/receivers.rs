@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::patience::{SOON, until};
+use crate::wait::{WAIT_TIMEOUT, wait_until};
 use crate::programs::{DOCS, Place};
 use crate::python::Python;
-use crate::receiver::{Heard, Receiver};
+use crate::receiver::{ReceivedEvent, Receiver};
 use crate::rust_receiver;
 use crate::service;
 
@@ -81,7 +81,7 @@ fn each_receiver_knows_what_is_genuine() {
 }
 
 /// Registers an endpoint at the shared service, has an order placed, and gives the secret and what came.
-fn delivered(place: &Place) -> (String, Vec<Heard>) {
+fn delivered(place: &Place) -> (String, Vec<ReceivedEvent>) {
     let receiver = Receiver::new();
     let call = |path: &str, body: &Value| -> Value {
         let body = body.to_string();
@@ -98,7 +98,7 @@ fn delivered(place: &Place) -> (String, Vec<Heard>) {
             "-H",
             "@-",
             "-H",
-            "@.vouchsafe/partner.headers",
+            "@partner.headers",
             "-H",
             "Content-Type: application/json",
             "-H",
@@ -111,8 +111,8 @@ fn delivered(place: &Place) -> (String, Vec<Heard>) {
     let made = call("/webhooks", &json!({ "url": receiver.url() }));
     let order: Value = serde_json::from_str(crate::ORDER).unwrap();
     assert_eq!(call("/orders", &order)["status"], "DELIVERED");
-    let heard = until("the events of the order", SOON, || {
-        Some(receiver.heard()).filter(|heard| heard.len() >= 3)
+    let heard = wait_until("the events of the order", WAIT_TIMEOUT, || {
+        Some(receiver.received()).filter(|heard| heard.len() >= 3)
     });
     (made["secret"].as_str().unwrap().to_owned(), heard)
 }
@@ -132,17 +132,17 @@ fn the_libraries_of_standard_webhooks_accept_what_is_sent() {
             .into();
         let headers = headers.to_string();
         let variables = [("SECRET", secret.as_str())];
-        let python = Python::get().path_of("python");
+        let python = Python::get().program_path("python");
         let said = place.run_with(
             python.to_str().unwrap(),
             &[&format!("{here}/standard.py"), &headers],
             &variables,
-            &one.text,
+            &one.body_text,
         );
         assert_eq!(said.trim(), one.event_id());
         let script = format!("{here}/standard.mjs");
         let directory = library.to_str().unwrap();
-        let said = place.run_with("node", &[&script, directory, &headers], &variables, &one.text);
+        let said = place.run_with("node", &[&script, directory, &headers], &variables, &one.body_text);
         assert_eq!(said.trim(), one.event_id());
     }
 }

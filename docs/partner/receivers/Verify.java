@@ -6,12 +6,12 @@ import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
 /**
- * Verifies a delivery of Vouchsafe: ends with 0 if it is genuine and fresh. Java 17 or later.
+ * Verifies a Vouchsafe webhook delivery: exits with 0 if it is authentic and recent. Java 17 or later.
  *
  * <p>VOUCHSAFE_WEBHOOK_SECRET=whsec_… java Verify.java WEBHOOK_ID WEBHOOK_TIMESTAMP WEBHOOK_SIGNATURE [NOW] &lt; body
  */
 public class Verify {
-    /** Whether one of the signatures is ours. The body is the bytes as they came. */
+    /** Returns whether one of the signatures is valid. The body is the raw bytes. */
     static boolean verify(String secret, String id, String timestamp, String signatures, byte[] body, long now)
             throws Exception {
         byte[] key = Base64.getDecoder().decode(secret.replaceFirst("^whsec_", ""));
@@ -19,18 +19,18 @@ public class Verify {
         mac.init(new SecretKeySpec(key, "HmacSHA256"));
         mac.update((id + "." + timestamp + ".").getBytes(UTF_8));
         String expected = "v1," + Base64.getEncoder().encodeToString(mac.doFinal(body));
-        boolean genuine = false;
+        boolean authentic = false;
         for (String one : signatures.split(" ")) {
-            genuine |= MessageDigest.isEqual(one.getBytes(UTF_8), expected.getBytes(UTF_8));
+            authentic |= MessageDigest.isEqual(one.getBytes(UTF_8), expected.getBytes(UTF_8));
         }
-        return genuine && Math.abs(now - Long.parseLong(timestamp)) <= 300;
+        return authentic && Math.abs(now - Long.parseLong(timestamp)) <= 300;
     }
 
     public static void main(String[] args) throws Exception {
         long now = args.length > 3 ? Long.parseLong(args[3]) : System.currentTimeMillis() / 1000;
         String secret = System.getenv("VOUCHSAFE_WEBHOOK_SECRET");
         if (!verify(secret, args[0], args[1], args[2], System.in.readAllBytes(), now)) {
-            System.err.println("not genuine, or not fresh");
+            System.err.println("the signature is wrong or the timestamp is not within 300 seconds of now");
             System.exit(1);
         }
     }

@@ -1,6 +1,6 @@
-"""Receives deliveries of Vouchsafe: 401 to what is not genuine, 200 to the rest, and works on each event once.
+"""Example webhook receiver: responds 401 to forged deliveries and 200 to others, and processes each event once.
 
-VOUCHSAFE_WEBHOOK_SECRET=whsec_… python3 -B receive.py [PORT]      beside verify.py; Python 3.9 or later, nothing else
+VOUCHSAFE_WEBHOOK_SECRET=whsec_… python3 -B receive.py [PORT]      needs verify.py in the same directory; Python 3.9 or later
 """
 import json
 import os
@@ -11,23 +11,23 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from verify import verify
 
 SIGNED = ("webhook-id", "webhook-timestamp", "webhook-signature")
-known = set()  # keep yours where the work is kept, in the same transaction
+known = set()  # store yours in a database, in the transaction that processes the event
 
 
 class Receiver(BaseHTTPRequestHandler):
-    """Verifies, answers, and works afterwards."""
+    """Verifies, responds, then processes."""
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         event_id, timestamp, signatures = (self.headers.get(name, "") for name in SIGNED)
         secret = os.environ["VOUCHSAFE_WEBHOOK_SECRET"]
-        genuine = timestamp.isdigit() and verify(secret, event_id, timestamp, signatures, body, time.time())
-        self.send_response(200 if genuine else 401)
+        authentic = timestamp.isdigit() and verify(secret, event_id, timestamp, signatures, body, time.time())
+        self.send_response(200 if authentic else 401)
         self.send_header("Content-Length", "0")
         self.end_headers()
-        if genuine and event_id not in known:
+        if authentic and event_id not in known:
             known.add(event_id)
-            # In one piece, since others print here, too.
+            # One write per line: requests are handled concurrently.
             print(f"new: {json.loads(body)['event']} {event_id}\n", end="", flush=True)
 
 

@@ -1,10 +1,10 @@
-// Verifies a delivery of Vouchsafe: ends with 0 if it is genuine and fresh. Node.js 18 or later, nothing else.
+// Verifies a Vouchsafe webhook delivery: exits with 0 if it is authentic and recent. Node.js 18 or later, nothing else.
 //
 //   VOUCHSAFE_WEBHOOK_SECRET=whsec_… node verify.mjs WEBHOOK_ID WEBHOOK_TIMESTAMP WEBHOOK_SIGNATURE [NOW] < body
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-/** Whether one of the signatures is ours. The body is the bytes as they came. */
+/** Returns whether one of the signatures is valid. The body is the raw bytes. */
 export function verify(secret, id, timestamp, signatures, body, now) {
   const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
   const mac = createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest("base64");
@@ -15,6 +15,6 @@ export function verify(secret, id, timestamp, signatures, body, now) {
 
 const [id, timestamp, signatures, now = Date.now() / 1000] = process.argv.slice(2);
 if (!verify(process.env.VOUCHSAFE_WEBHOOK_SECRET, id, timestamp, signatures, readFileSync(0), Number(now))) {
-  console.error("not genuine, or not fresh");
+  console.error("the signature is wrong or the timestamp is not within 300 seconds of now");
   process.exit(1);
 }

@@ -1,4 +1,4 @@
-"""Verifies a delivery of Vouchsafe: ends with 0 if it is genuine and fresh. Python 3.9 or later, nothing else.
+"""Verifies a Vouchsafe webhook delivery: exits with 0 if it is authentic and recent. Python 3.9 or later, nothing else.
 
 VOUCHSAFE_WEBHOOK_SECRET=whsec_… python3 verify.py WEBHOOK_ID WEBHOOK_TIMESTAMP WEBHOOK_SIGNATURE [NOW] < body
 """
@@ -11,7 +11,7 @@ import time
 
 
 def verify(secret: str, webhook_id: str, timestamp: str, signatures: str, body: bytes, now: float) -> bool:
-    """Whether one of the signatures is ours. The body is the bytes as they came."""
+    """Returns whether one of the signatures is valid. The body is the raw bytes."""
     key = base64.b64decode(secret.removeprefix("whsec_"))
     mac = hmac.new(key, f"{webhook_id}.{timestamp}.".encode() + body, hashlib.sha256).digest()
     expected = "v1," + base64.b64encode(mac).decode()
@@ -23,4 +23,4 @@ if __name__ == "__main__":
     now = float(sys.argv[4]) if len(sys.argv) > 4 else time.time()
     secret = os.environ["VOUCHSAFE_WEBHOOK_SECRET"]
     if not verify(secret, *sys.argv[1:4], sys.stdin.buffer.read(), now):
-        sys.exit("not genuine, or not fresh")
+        sys.exit("the signature is wrong or the timestamp is not within 300 seconds of now")

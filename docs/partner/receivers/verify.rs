@@ -1,4 +1,4 @@
-//! Verifies a delivery of Vouchsafe: ends with 0 if it is genuine and fresh. Crates: base64 0.23, hmac 0.13, sha2 0.11.
+//! Verifies a Vouchsafe webhook delivery: exits with 0 if it is authentic and recent. Crates: base64 0.23, hmac 0.13, sha2 0.11.
 //!
 //! `VOUCHSAFE_WEBHOOK_SECRET=whsec_… verify WEBHOOK_ID WEBHOOK_TIMESTAMP WEBHOOK_SIGNATURE [NOW] < body`
 
@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-/// Whether one of the signatures is ours. The body is the bytes as they came.
+/// Returns whether one of the signatures is valid. The body is the raw bytes.
 pub fn verify(
     secret: &str,
     [id, timestamp, signatures]: [&str; 3],
@@ -23,11 +23,11 @@ pub fn verify(
     let mac = Hmac::<Sha256>::new_from_slice(&key)?
         .chain_update(format!("{id}.{timestamp}."))
         .chain_update(body);
-    let genuine = signatures.split(' ').any(|one| {
+    let authentic = signatures.split(' ').any(|one| {
         let bytes = one.strip_prefix("v1,").map(|text| STANDARD.decode(text));
         matches!(bytes, Some(Ok(bytes)) if mac.clone().verify_slice(&bytes).is_ok())
     });
-    Ok(genuine && (now - timestamp.parse::<i64>()?).abs() <= 300)
+    Ok(authentic && (now - timestamp.parse::<i64>()?).abs() <= 300)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -43,6 +43,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     if verify(&secret, [id, timestamp, signatures], &body, now)? {
         Ok(())
     } else {
-        Err("not genuine, or not fresh".into())
+        Err("the signature is wrong or the timestamp is not within 300 seconds of now".into())
     }
 }

@@ -5,7 +5,7 @@ import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
 /**
- * Signs a request to Vouchsafe: prints the headers X-Timestamp and X-Signature. Java 17 or later.
+ * Signs a Vouchsafe request: prints the headers X-Timestamp and X-Signature. Java 17 or later.
  *
  * <p>VOUCHSAFE_API_SECRET=… java Sign.java METHOD PATH [TIMESTAMP] &lt; body
  */

@@ -1,4 +1,4 @@
-// Signs a request to Vouchsafe: prints the headers X-Timestamp and X-Signature.
+// Signs a Vouchsafe request: prints the headers X-Timestamp and X-Signature.
 //
 //   VOUCHSAFE_API_SECRET=… node sign.mjs METHOD PATH [TIMESTAMP] < body
 import { createHmac } from "node:crypto";

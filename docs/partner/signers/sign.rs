@@ -1,4 +1,4 @@
-//! Signs a request to Vouchsafe: prints the headers X-Timestamp and X-Signature. Crates: hex 0.4, hmac 0.13, sha2 0.11.
+//! Signs a Vouchsafe request: prints the headers X-Timestamp and X-Signature. Crates: hex 0.4, hmac 0.13, sha2 0.11.
 //!
 //! `VOUCHSAFE_API_SECRET=… sign METHOD PATH [TIMESTAMP] < body`
 

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Signs a request to Vouchsafe: prints the headers X-Timestamp and X-Signature.
+# Signs a Vouchsafe request: prints the headers X-Timestamp and X-Signature.
 #
 #   VOUCHSAFE_API_SECRET=… sign.sh METHOD PATH [TIMESTAMP] < body
 #
-# The path begins with /api/v1 and has no query. openssl takes the key as an argument, where other users of the same
-# machine may see it: on a shared machine, take the signer of another language.
+# The path begins with /api/v1 and has no query. openssl receives the key as an argument, which other users of the
+# same machine can see: on a shared machine use the signer of another language.
 set -eu
 
 timestamp=${3:-$(date +%s)}
