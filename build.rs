@@ -1,4 +1,4 @@
-//! Builds again when a migration is added: they are compiled into the program.
+//! Build script: rebuilds when a migration changes, because migrations are compiled into the program.
 
 fn main() {
     println!("cargo:rerun-if-changed=migrations");
