@@ -1,5 +1,5 @@
--- The text of an entry of the trail that its seal is made of: all that it says, in one form whatever the session's settings
--- are. It stays as it is for ever, since seals that were made with it are compared with it.
+-- Canonical text of an audit entry, hashed into audit checkpoints. Independent of session settings. It must never change:
+-- `verify` compares stored hashes with it.
 CREATE OR REPLACE FUNCTION audit_text(p_entry audit_log)
 RETURNS text
 LANGUAGE sql IMMUTABLE

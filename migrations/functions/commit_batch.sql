@@ -1,33 +1,32 @@
--- The commit statement: one call writes a batch of records in one transaction, and says of each what became of it.
+-- The commit statement: one call writes a batch of records in one transaction and returns a verdict per record.
 --
--- Memory has decided; this verifies. Everything that somebody else could have taken meanwhile is claimed first, in the
--- lock order of 0001: keys, orders, payouts, wallets, chunks, vouchers. A record that loses a claim gets its verdict and gives back what it
--- had claimed; what is left is written. An error anywhere undoes the whole batch.
+-- The actors decide in memory; this function verifies. First it claims everything that another writer could have taken, in the
+-- lock order of 0001: keys, orders, payouts, wallets, chunks, vouchers. A record that loses a claim gets its verdict and
+-- releases what it has claimed; the other records are written. An error anywhere rolls back the whole batch.
 --
--- A line that carries a guard says which: tests take each one out and expect another test to turn red.
+-- Lines marked with a guard comment protect an invariant: the conformance suite removes each guard and expects a test to fail.
 --
--- Arrays come in groups, an element a row: r_ the records themselves; m_ money that moves, o_ orders, a_ allocations and e_
--- events, each with the number (from 1) of the record it belongs to. What rows of several records have in common and is locked
--- in order comes once, sorted: w_ wallets, c_ chunks, f_ feeds; the rows name it by number. w_amount and w_entries are what
--- moves in each wallet and how often, where all of it are debits; else they are empty. r_by_key are the records in the order
--- of their keys; allocations come in the order of their vouchers. What few records have comes as JSON, in p_rest, null where
--- none has any: `changes` of orders, vouchers that come back (`returns`), `payouts`, `shifts` of what wallets' money waits
--- for, and the `deeds` of operators.
+-- Arrays form groups with one element per row: r_ records, m_ money movements, o_ orders, a_ allocations, e_ events. Each row of
+-- the last four names its record by number (from 1). Rows that several records share, and that are locked in order, come once
+-- and sorted: w_ wallets, c_ chunks, f_ feeds; other rows name them by number. w_amount and w_entries are the sum and the count
+-- of the movements per wallet if all movements are debits, else empty. r_by_key lists the records in key order; allocations
+-- come in stock id order. p_rest holds the columns that few records have as JSON, or null: `changes` of orders, returned
+-- vouchers (`returns`), `payouts`, `shifts` of the wallets' pending amounts, and operators' decisions (`deeds`).
 --
--- A column that has nothing but nulls comes empty: beyond its end an array is null.
+-- A column without any value comes as an empty array: reading beyond the end of an array yields null.
 --
--- Arrays are read by number. Unnested beside others they would be copied row by row, a third of an insert's time; and the
--- planner takes each for a handful of rows: two of them joined are compared each row with each.
+-- Arrays are read by index. Unnesting several in parallel copies row by row, which costs a third of an insert's time; and the
+-- planner expects few rows from each, so it joins two of them by comparing every pair.
 --
--- Keys and vouchers are inserted as if nobody had them, and debits are taken as if every wallet had enough. Where that is
--- not so, it is undone, and found out where.
+-- Keys and vouchers are inserted without checking first, and debits are applied as if every wallet had enough money. If that
+-- fails, a subtransaction rolls back and the slower path finds the conflicts.
 --
--- Plans must stay index probes, whatever the tables' sizes were when they were first made: the lane's connection says so
--- when it is opened. Said here, it would be said anew with each batch. Arrays that are joined have a limit, which is their
--- length: for a limit that it does not know the planner expects one row, and one row is probed for in any table.
+-- Plans must stay index probes, whatever the table sizes were at plan time. The lane's connection sets the planner options when
+-- it opens; setting them on the function would repeat the work for every batch. Joined arrays have a LIMIT equal to their
+-- length: for a limit that the planner does not know it expects one row, and probes any table for one row.
 --
--- Verdicts: 0 committed, 1 key known, 2 the balance is short, 3 the stock is gone, 4 it has moved on. They come back as one
--- row, an element a record; what is known under keys is null unless some key is.
+-- Verdicts: 0 committed, 1 key known, 2 insufficient balance, 3 stock gone, 4 order, payout or voucher has changed. The result is
+-- one row of arrays with one element per record; the known_ columns are null unless some key was known.
 CREATE OR REPLACE FUNCTION commit_batch(
     p_node text,
     p_incarnation bigint,
@@ -99,24 +98,24 @@ DECLARE
     v_verdict  smallint[] := array_fill(0::smallint, ARRAY[v_count]);
     v_sequence bigint[] := array_fill(NULL::bigint, ARRAY[v_count]);
     v_balance  bigint[] := array_fill(NULL::bigint, ARRAY[v_count]);
-    v_left     bigint[]; -- of each wallet, as the records are gone through
-    v_entry    bigint[]; -- the newest of each wallet, likewise
-    v_written_balance bigint[]; -- the same two as they stand in the tables, where the debits are written already
+    v_left     bigint[]; -- running balance per wallet
+    v_entry    bigint[]; -- running ledger sequence per wallet
+    v_written_balance bigint[]; -- the same two as written to the tables by the fast path for debits
     v_written_entry   bigint[];
-    v_first    bigint[]; -- stock of each chunk, where it is ours
+    v_first    bigint[]; -- stock id range per chunk; null: the chunk is not ours
     v_last     bigint[];
-    v_told     bigint[] := array_fill(0::bigint, ARRAY[cardinality(f_partner)]); -- how many events of each feed
-    v_newest   bigint[] := v_told; -- the number of each feed's last event
-    v_before   bigint[] := array_fill(0::bigint, ARRAY[cardinality(e_record)]); -- of its feed, in this batch
+    v_added     bigint[] := array_fill(0::bigint, ARRAY[cardinality(f_partner)]); -- number of new events per feed
+    v_newest   bigint[] := v_added; -- number of the last event per feed
+    v_before   bigint[] := array_fill(0::bigint, ARRAY[cardinality(e_record)]); -- earlier events of the same feed in this batch
     v_claimed  uuid[];
-    v_taken    bigint; -- vouchers, where nobody else had any
+    v_taken    bigint; -- allocations inserted by the fast path
     v_record   integer;
     v_wallet   integer;
     v_feed     integer;
     v_number   bigint;
     v_row      record;
 BEGIN
-    -- The fence. Also what recovery waits for, and where it reads whether this batch committed.
+    -- The fence. Recovery waits for this row lock and reads from the row whether the batch committed.
     UPDATE lanes AS l
        SET batch = p_batch /* guard: lane-batch */
      WHERE l.node = p_node
@@ -126,15 +125,15 @@ BEGIN
         RAISE EXCEPTION 'lane % of node % was fenced off', p_lane, p_node USING ERRCODE = 'VS001';
     END IF;
 
-    -- Keys. Waits where another transaction has the key and is not over; a key whose time is over is taken again.
+    -- Keys. Waits for a transaction that holds the same key; an expired key is taken again.
     BEGIN
         INSERT INTO idempotency_keys (key, fingerprint, status, body, expires_at)
         SELECT r_key[r.n], r_fingerprint[r.n], r_status[r.n], r_body[r.n],
                CASE WHEN r_forever[r.n] /* guard: key-forever */ THEN 'infinity' ELSE v_now + interval '24 hours' END
           FROM unnest(r_by_key) AS r (n);
     EXCEPTION WHEN unique_violation THEN
-        -- Those that are known are found by reading: an insert that meets a row locks it, which writes to its page and to the
-        -- log. What comes meanwhile, or is over, is for the insert to say.
+        -- Finds known keys by reading: INSERT ON CONFLICT locks the row it meets, which writes to its page and to the WAL. The
+        -- insert below settles keys that were added meanwhile or have expired.
         FOR v_record IN
             SELECT r.n
               FROM (SELECT * FROM unnest(r_by_key) LIMIT v_count) AS r (n)
@@ -167,8 +166,8 @@ BEGIN
         END LOOP;
     END;
 
-    -- Orders that move on, and payouts: each from where it stood when that was decided. A code that was read does not come
-    -- back; its order is locked by whoever reads it, too.
+    -- Order and payout changes: each must still be in the state in which it was decided. A voucher whose code was retrieved
+    -- cannot be returned; retrieve_codes locks the order, too.
     IF p_rest IS NOT NULL THEN
         FOR v_row IN
             SELECT c.record, r_partner[c.record] AS partner_id, c.order_id, c.since
@@ -219,7 +218,7 @@ BEGIN
         END LOOP;
     END IF;
 
-    -- Wallets. Money that comes in opens a wallet where there is none.
+    -- Wallets. A credit creates a missing wallet.
     IF 0 < ANY (m_amount) THEN
         INSERT INTO wallets (partner_id, currency)
         SELECT DISTINCT w_partner[m_wallet[m.n]], w_currency[m_wallet[m.n]]
@@ -229,7 +228,7 @@ BEGIN
         ON CONFLICT (partner_id, currency) DO NOTHING;
     END IF;
     IF cardinality(w_amount) > 0 AND 0 = ALL (v_verdict) THEN
-        -- In one write a wallet. One that would be overdrawn violates its constraint, and one that is missing is not written.
+        -- Fast path: one write per wallet. An overdraft violates the check constraint, and a missing wallet is not written.
         BEGIN
             WITH paid AS (
                 UPDATE wallets AS w
@@ -270,7 +269,7 @@ BEGIN
     END IF;
 
     IF cardinality(a_stock) > 0 THEN
-        -- Chunks. Shared, so that lanes do not wait for each other; a takeover waits for us, or we see that it happened.
+        -- Chunks. FOR SHARE, so that lanes do not wait for each other. A takeover waits for this lock, or is visible here.
         SELECT array_agg(c.first_stock_id ORDER BY n.chunk), array_agg(c.last_stock_id ORDER BY n.chunk)
           INTO v_first, v_last
           FROM unnest(c_chunk) WITH ORDINALITY AS n (chunk_id, chunk)
@@ -284,7 +283,7 @@ BEGIN
            AND c.node = p_node /* guard: chunk-node */
            AND c.incarnation = p_incarnation /* guard: chunk-incarnation */;
 
-        -- Vouchers. The primary key decides, and what lies in none of our chunks is not written.
+        -- Vouchers. The primary key decides; vouchers outside of our chunks are not written.
         BEGIN
             INSERT INTO allocations (stock_id, voucher_id, partner_id, order_id, line)
             SELECT a_stock[a.n], a_voucher[a.n], r_partner[a_record[a.n]], a_order[a.n], a_line[a.n]
@@ -323,7 +322,7 @@ BEGIN
         END IF;
     END IF;
 
-    -- Money. Each debit must find enough after those before it that stand; the wallets stay locked since they were read or written.
+    -- Money. Each debit needs enough balance after the accepted debits before it. The wallet rows are locked already.
     FOR v_n IN 1 .. cardinality(m_record) LOOP
         v_record := m_record[v_n];
         v_wallet := m_wallet[v_n];
@@ -339,7 +338,7 @@ BEGIN
         END IF;
     END LOOP;
 
-    -- What lost a claim gives back the claims it had won. A key that was known is not ours to give.
+    -- Records that lost a claim release the claims they had won. Verdict 1 is left out: a known key belongs to another record.
     IF v_verdict && ARRAY[2, 3, 4]::smallint[] THEN
         DELETE FROM allocations AS x
          USING unnest(a_record, a_stock, a_voucher) AS a (record, stock_id, voucher_id)
@@ -352,7 +351,7 @@ BEGIN
            AND v_verdict[r.record] IN (2, 3, 4); /* guard: give-back-key */
     END IF;
 
-    -- From here on nothing can be lost to anybody. Money: the balances, then an entry each.
+    -- From here on no claim can be lost. Money: the balances, then one ledger entry per movement.
     IF v_written_balance IS DISTINCT FROM v_left OR v_written_entry IS DISTINCT FROM v_entry THEN
         UPDATE wallets AS w
            SET balance = v_left[n.wallet],
@@ -371,7 +370,7 @@ BEGIN
            m_amount[m.n], v_balance[m_record[m.n]], m_order[m.n], m_payout[m.n], m_reference[m.n], v_now
       FROM generate_series(1, cardinality(m_record)) AS m (n)
      WHERE v_verdict[m_record[m.n]] = 0;
-    -- What an operator booked is in the trail with it, or neither is there.
+    -- An operator's booking and its audit entry commit together.
     IF cardinality(array_remove(m_operator, NULL)) > 0 THEN
         INSERT INTO audit_log (operator, action, subject, before, after, trace_id)
         SELECT m_operator[m.n],
@@ -428,8 +427,8 @@ BEGIN
                    updated_at = v_row.updated_at
              WHERE o.partner_id = v_row.partner_id AND o.order_id = v_row.order_id;
         END LOOP;
-        -- A voucher that comes back: its row stays sold, its code gets another one in a chunk that nobody owns. Where
-        -- orders wait for it, the chunk is kept for them, and no shelf claims it.
+        -- A returned voucher: its stock row stays sold, and its code gets a new stock row in a chunk without an owner. If orders
+        -- wait for the SKU, the chunk is reserved for them, so no shelf claims it.
         FOR v_row IN
             SELECT b.stock_id
               FROM jsonb_to_recordset(p_rest -> 'returns') AS b (record integer, stock_id bigint)
@@ -479,7 +478,7 @@ BEGIN
                  WHERE y.partner_id = v_row.partner_id AND y.payout_id = v_row.payout_id;
             END IF;
         END LOOP;
-        -- What an operator decided is in the trail with it, or neither is there.
+        -- An operator's decision and its audit entry commit together.
         INSERT INTO audit_log (operator, action, subject, before, after, trace_id)
         SELECT d.operator, d.action, d.subject, d.before, d.after, d.trace_id
           FROM jsonb_to_recordset(p_rest -> 'deeds')
@@ -488,33 +487,32 @@ BEGIN
          ORDER BY d.record;
     END IF;
 
-    -- Events, numbered in the order of the commits: the counter's row stays locked until this one is over.
+    -- Events, numbered in commit order: the feed's counter row stays locked until this transaction ends.
     FOR v_n IN 1 .. cardinality(e_record) LOOP
         IF v_verdict[e_record[v_n]] = 0 THEN
             v_feed := e_feed[v_n];
-            v_before[v_n] := v_told[v_feed];
-            v_told[v_feed] := v_told[v_feed] + e_count[v_n];
+            v_before[v_n] := v_added[v_feed];
+            v_added[v_feed] := v_added[v_feed] + e_count[v_n];
         END IF;
     END LOOP;
     FOR v_row IN
         UPDATE feeds AS f
-           SET last_number = f.last_number + v_told[n.feed]
+           SET last_number = f.last_number + v_added[n.feed]
           FROM (
                 SELECT * FROM unnest(f_partner) WITH ORDINALITY LIMIT cardinality(f_partner)
                ) AS n (partner_id, feed)
-         WHERE f.partner_id = n.partner_id AND v_told[n.feed] > 0
+         WHERE f.partner_id = n.partner_id AND v_added[n.feed] > 0
         RETURNING n.feed, f.last_number
     LOOP
         v_newest[v_row.feed] := v_row.last_number;
     END LOOP;
     IF 0 = ANY (v_newest) THEN
-        -- A partner's first event, or one whose record lost a claim. A row that is new is locked after those that were there.
-        -- Batches that could cross here have nearly always met at a wallet before; else Postgres ends the deadlock, and the
-        -- batch is sent again.
+        -- A partner's first event, or a feed whose records all lost a claim. New rows are locked after existing ones. Batches
+        -- that could deadlock here have nearly always met at a wallet before; else Postgres aborts one and the lane resends it.
         FOR v_n IN 1 .. cardinality(f_partner) LOOP
-            IF v_told[v_n] > 0 AND v_newest[v_n] = 0 THEN
+            IF v_added[v_n] > 0 AND v_newest[v_n] = 0 THEN
                 INSERT INTO feeds AS f (partner_id, last_number)
-                VALUES (f_partner[v_n], v_told[v_n])
+                VALUES (f_partner[v_n], v_added[v_n])
                 ON CONFLICT (partner_id) DO UPDATE SET last_number = f.last_number + EXCLUDED.last_number
                 RETURNING f.last_number INTO v_number;
                 v_newest[v_n] := v_number;
@@ -523,7 +521,7 @@ BEGIN
     END IF;
     INSERT INTO events (partner_id, number, count, order_id, first_sequence, body, created_at)
     SELECT f_partner[e_feed[e.n]],
-           v_newest[e_feed[e.n]] - v_told[e_feed[e.n]] + v_before[e.n] + 1,
+           v_newest[e_feed[e.n]] - v_added[e_feed[e.n]] + v_before[e.n] + 1,
            e_count[e.n], e_order[e.n], e_sequence[e.n], e_body[e.n], v_now
       FROM generate_series(1, cardinality(e_record)) AS e (n)
      WHERE v_verdict[e_record[e.n]] = 0;

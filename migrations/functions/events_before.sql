@@ -1,5 +1,5 @@
--- The number of a partner's last event before a moment: events are numbered in the order of their commits, so halving
--- finds it. Times may run against the numbers by the length of a commit; who asks allows for that.
+-- Number of a partner's last event before a timestamp. Events are numbered in commit order, so binary search finds it.
+-- created_at can be out of number order by the duration of one commit; callers widen the range accordingly.
 CREATE OR REPLACE FUNCTION events_before(p_partner uuid, p_moment timestamptz)
 RETURNS bigint LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan

@@ -1,9 +1,9 @@
--- Where there is something of a SKU to sell that a node cannot claim now: 'kept' for whoever waits for it, 'owned' by
--- another node; null: nowhere. What is kept for the order of a purchase that goes on is that order's.
+-- Sellable stock of a SKU that a node cannot claim now: 'kept' is reserved for waiting orders, 'owned' belongs to another
+-- node, null means none. Stock reserved for an open purchase belongs to that purchase's order and does not count.
 CREATE OR REPLACE FUNCTION free_elsewhere(p_node text, p_product text, p_denomination bigint, p_valid_on date)
 RETURNS text
 LANGUAGE plpgsql STABLE COST 1000
--- As in take_chunks.
+-- Planner settings as in take_chunks.
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off
@@ -13,7 +13,7 @@ SET enable_mergejoin = off
 SET jit = off
 AS $$
 BEGIN
-    -- The order is that of the SKU's index, so that this one is read and no other.
+    -- ORDER BY matches the SKU's index, so the planner reads that index and no other.
     PERFORM
        FROM chunks AS c
       WHERE c.product_id = p_product

@@ -1,11 +1,11 @@
--- What is free in chunks, of any day: a row for each that has something, in the order of the chunks that were given; the
--- vouchers in the order of their ids.
+-- Free vouchers of chunks, whatever their expiry: one row per chunk that has any, in the order of p_chunks, with the stock ids
+-- ascending.
 --
--- Two arrays a chunk: a row a voucher costs the server and its client more than finding the vouchers does.
+-- Two arrays per chunk: one row per voucher would cost the server and the client more than finding the vouchers.
 CREATE OR REPLACE FUNCTION free_of_chunks(p_chunks bigint[], p_firsts bigint[], p_lasts bigint[])
 RETURNS TABLE (chunk_id bigint, stock_ids bigint[], expiries date[])
 LANGUAGE plpgsql STABLE ROWS 16 COST 10000
--- As in free_stock.
+-- Planner settings as in free_stock.
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off

@@ -1,5 +1,5 @@
--- When the first voucher expires of the chunk that a node would claim next of a SKU: one that could be claimed, is not
--- loaded, and has something to sell. Requests come as they do to take_chunks; one that has no row has no such chunk.
+-- First expiry of the chunk that a node would claim next for a SKU: claimable, not loaded yet, and with free vouchers.
+-- Takes requests in the same arrays as take_chunks; a request without such a chunk returns no row.
 CREATE OR REPLACE FUNCTION next_to_claim(
     p_node text,
     p_products text[],
@@ -10,7 +10,7 @@ CREATE OR REPLACE FUNCTION next_to_claim(
 )
 RETURNS TABLE (request integer, first_expiry date)
 LANGUAGE plpgsql STABLE ROWS 16 COST 1000
--- As in take_chunks: a plan that sorts looks into each chunk of the SKU before it says which is the first.
+-- Planner settings as in take_chunks: a plan that sorts would inspect every chunk of the SKU to find the first one.
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off

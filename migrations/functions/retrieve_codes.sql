@@ -1,14 +1,14 @@
--- The codes of orders, still sealed, for those who read them: first the trail, then what it tells of.
+-- Returns the sealed codes of orders and records the access in the audit log in the same transaction.
 --
--- Each reading is an element of the arrays, in the order of partners and orders: in it lanes lock orders, too. An order may
--- be in them more than once, and is on the trail as often.
+-- Each read is one element of the arrays, sorted by partner and order: lanes lock orders in the same order. An order may occur
+-- more than once and is audited once per read.
 --
--- A row a voucher; a reading that has none has one row without. `known` says whether the partner has such an order. Where
--- several read at once nobody waits, and nobody takes long: `put_off` says that somebody else holds the order, or that the
--- readings before it have enough vouchers. Such a one is read alone.
+-- Returns one row per voucher, or one row without a voucher for a read that has none. `known`: the partner has this order.
+-- `put_off`: run this read alone, because another transaction holds the order or because the reads before it return enough
+-- vouchers already. A call with several reads never waits for a lock.
 --
--- Whoever returns a voucher holds its order. So does this, until the trail is committed: what was returned before is not
--- read, and what is read is not returned after.
+-- Locks each order until the audit entry is committed, as returning a voucher does: a voucher returned earlier is not read, and
+-- a voucher read here is not returned later.
 CREATE OR REPLACE FUNCTION retrieve_codes(
     p_partner uuid[],
     p_order uuid[],
@@ -31,9 +31,8 @@ RETURNS TABLE (
     ciphertext bytea
 )
 LANGUAGE plpgsql
--- Plans must stay index probes, whatever the tables' sizes were when they were first made. Arrays that are joined have a
--- limit, for which the planner expects one row; and what is looked up for each row of another stands behind an OFFSET, or it
--- might be read first, and whole.
+-- Plans must stay index probes, whatever the table sizes were at plan time. Joined arrays have a LIMIT, for which the planner
+-- expects one row. Per-row lookups end in OFFSET 0: without it the planner might read the inner table first and whole.
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off
@@ -42,10 +41,10 @@ SET enable_mergejoin = off
 SET jit = off
 AS $$
 DECLARE
-    c_enough CONSTANT integer := 4096; -- vouchers of one call
-    c_read   CONSTANT text[] := ARRAY['PROCESSING', 'PARTIALLY_DELIVERED', 'DELIVERED']; -- of what codes can be read
-    v_currency text[];    -- of each order that is held here
-    v_vouchers integer[]; -- how many are read of it; null where that would be too many
+    c_enough CONSTANT integer := 4096; -- vouchers per call
+    c_read   CONSTANT text[] := ARRAY['PROCESSING', 'PARTIALLY_DELIVERED', 'DELIVERED']; -- statuses whose codes can be read
+    v_currency text[];    -- per read; null: the order is not locked here
+    v_vouchers integer[]; -- per read; null: deferred, the call has enough vouchers
     v_now      timestamptz;
 BEGIN
     IF cardinality(p_order) = 1 THEN
@@ -120,7 +119,7 @@ BEGIN
          WHERE v_vouchers[n.reading] > 0;
     END IF;
 
-    -- What is none of the orders that are held here may be one that somebody else holds.
+    -- An order that is not locked here may be locked by another transaction: then it is put off.
     RETURN QUERY
     SELECT n.reading::integer, o.status IS NOT NULL,
            n.vouchers IS NULL OR (v_currency[n.reading] IS NULL AND COALESCE(o.status = ANY (c_read), false)),

@@ -1,11 +1,11 @@
--- Takes chunks of SKUs for a start of a node: those that nobody owns, that the node owned before, or whose owner's lease
--- has run out. What expires first is taken first. Chunks that somebody stands on are passed over.
+-- Claims chunks of SKUs for one incarnation of a node: chunks without an owner, chunks of the node's earlier incarnations, and
+-- chunks whose owner's lease has expired. Earliest expiry first. Skips chunks that another transaction has locked.
 --
--- Each request is an element of the arrays, and `request` says by its number (from 1) whom a chunk was taken for. What each
--- has loaded stands in p_loaded one after the other, and p_loaded_to says where that of each ends.
+-- Each request is one element of the arrays; `request` returns its number (from 1). p_loaded concatenates the chunks that each
+-- request has loaded already; p_loaded_to holds the end of each request's part.
 --
--- What is free in them is read by a statement after this one: only that sees what an owner before us committed until its
--- chunk was taken.
+-- Read the free vouchers of the chunks in a later statement: only that one sees what the previous owner committed before it
+-- lost the chunk.
 CREATE OR REPLACE FUNCTION take_chunks(
     p_node text,
     p_incarnation bigint,
@@ -18,7 +18,7 @@ CREATE OR REPLACE FUNCTION take_chunks(
 )
 RETURNS TABLE (request integer, chunk_id bigint, first_stock_id bigint, last_stock_id bigint)
 LANGUAGE plpgsql ROWS 16 COST 1000
--- Chunks are read in the order of their index and no further than the limit, whatever the sizes were when this was planned.
+-- Reads chunks in index order up to the limit, whatever the table sizes were at plan time.
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off
@@ -59,7 +59,7 @@ BEGIN
              LIMIT v_limit
                FOR NO KEY UPDATE OF c SKIP LOCKED
         LOOP
-            -- One by one: a join of those that are locked with the table can be planned as a walk through the table.
+            -- One UPDATE per chunk: the planner may turn a join with the locked rows into a scan of the table.
             UPDATE chunks AS c
                SET node = p_node, incarnation = p_incarnation
              WHERE c.chunk_id = take_chunks.chunk_id;

@@ -1,11 +1,11 @@
--- The orders that wait for vouchers of a SKU, oldest first, of those after one: stock that comes in goes to them before it
--- goes to the shelf.
+-- Orders that wait for vouchers of a SKU, oldest first, after p_after. Incoming stock is reserved for them before it goes on
+-- sale.
 --
--- Whoever asks for the first one reads no further than that: the index has the orders that wait, in their order.
+-- The partial index on waiting orders is in this order, so p_limit = 1 stops at the first match.
 CREATE OR REPLACE FUNCTION waiting_for(p_product text, p_denomination bigint, p_after uuid, p_limit integer)
 RETURNS TABLE (partner_id uuid, order_id uuid)
 LANGUAGE plpgsql STABLE ROWS 1 COST 1000
--- Plans must stay index probes, whatever the tables' sizes were when they were first made.
+-- Plans must stay index probes, whatever the table sizes were at plan time.
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_sort = off
