@@ -24,12 +24,12 @@ use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use rustix::process::{Signal, kill_process};
 use vouchsafe::access::allowlist::Allowlist;
 use vouchsafe::access::client_address::ClientAddress;
-use vouchsafe::access::credential::{ApiSecret, Minted, mint};
+use vouchsafe::access::credential::{ApiSecret, ApiKeyPair, generate_key_pair};
 use vouchsafe::access::environment::Environment;
-use vouchsafe::access::framing::{Framed, SignedRequest, Timestamp};
-use vouchsafe::access::headers::{Once, Presented};
+use vouchsafe::access::framing::{CanonicalRequest, SignedRequest, Timestamp};
+use vouchsafe::access::headers::{UniqueHeader, AuthHeaders};
 use vouchsafe::access::limits::Limits;
-use vouchsafe::access::register::{PartnerAccess, Register, Standing};
+use vouchsafe::access::registry::{PartnerAccess, AccessRegistry, PartnerStatus};
 use vouchsafe::access::signature;
 use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
 use vouchsafe_actors::domain::ids::PartnerId;
@@ -158,22 +158,22 @@ fn wrong_first_and_last(signature: &str) -> [String; 2] {
 fn in_process() -> Timings {
     let (clock, register, partner_id) = (
         SystemClock::new(),
-        Register::new(Environment::Sandbox),
+        AccessRegistry::new(Environment::Sandbox),
         PartnerId::generate(),
     );
-    register.replace_partner(PartnerAccess {
+    register.upsert_partner(PartnerAccess {
         partner_id,
         name: String::new(),
         allowlist: Allowlist::parse(&["127.0.0.1"]).unwrap(),
-        standing: Standing::Active,
+        status: PartnerStatus::Active,
         limits: Limits::default(),
         cancel_window_s: 86_400,
         approval_rule: None,
         scope: None,
     });
-    let minted = mint(Environment::Sandbox, getrandom::fill).unwrap();
-    register.put_credential(minted.kept(partner_id, clock.now()));
-    let Minted { api_key, api_secret } = minted;
+    let minted = generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap();
+    register.upsert_credential(minted.to_credential(partner_id, clock.now()));
+    let ApiKeyPair { api_key, api_secret } = minted;
     let wrong_secret = spoiled(api_secret.expose(), 10);
     let key = api_key.to_string();
     let request = SignedRequest {
@@ -182,7 +182,7 @@ fn in_process() -> Timings {
         body: BODY.as_bytes(),
     };
     let timestamp = Timestamp::from_unix_s(clock.now().unix_timestamp()).unwrap();
-    let signature = signature::sign(&api_secret, timestamp, &Framed::new(timestamp, request).unwrap());
+    let signature = signature::sign(&api_secret, timestamp, &CanonicalRequest::new(timestamp, request).unwrap());
     let [first, last] = wrong_first_and_last(&signature);
     let address = ClientAddress::Known([127, 0, 0, 1].into());
     let mut timings = Timings::default();
@@ -194,12 +194,12 @@ fn in_process() -> Timings {
             Kind::FirstByte => (key.as_str(), api_secret.expose(), &first),
             Kind::LastByte => (key.as_str(), api_secret.expose(), &last),
         };
-        let presented = Presented {
-            api_key: Once::One(key.as_bytes()),
-            api_secret: Once::One(secret.as_bytes()),
-            timestamp: Once::One(timestamp.digits()),
-            signature: Once::One(signature.as_bytes()),
-            idempotency_key: Once::Missing,
+        let presented = AuthHeaders {
+            api_key: UniqueHeader::Single(key.as_bytes()),
+            api_secret: UniqueHeader::Single(secret.as_bytes()),
+            timestamp: UniqueHeader::Single(timestamp.digits()),
+            signature: UniqueHeader::Single(signature.as_bytes()),
+            idempotency_key: UniqueHeader::Missing,
         };
         let now = clock.now();
         let begun = Instant::now();
@@ -214,7 +214,7 @@ fn in_process() -> Timings {
 
 fn verify(
     secret: &ApiSecret,
-    presented: &Presented<'_>,
+    presented: &AuthHeaders<'_>,
     request: SignedRequest<'_>,
     now: time::OffsetDateTime,
 ) -> bool {
@@ -284,7 +284,7 @@ async fn over_loopback() -> Timings {
         let kind = draw(&timings);
         let headers = headers(&client, kind);
         let begun = Instant::now();
-        let answer = client.raw(Method::POST, PATH, headers, BODY).await.unwrap();
+        let answer = client.send_raw(Method::POST, PATH, headers, BODY).await.unwrap();
         timings.add(kind, begun.elapsed());
         assert_eq!(answer.status, 401, "{:?}", answer.body);
     }
@@ -296,7 +296,7 @@ fn headers(client: &PartnerClient, kind: Kind) -> HeaderMap {
     client
         .credentials()
         .sign("POST", PATH, BODY.as_bytes(), unix_seconds())
-        .apply(&mut headers);
+        .apply_to(&mut headers);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let text = |name| headers[&name].to_str().unwrap().to_owned();
     let [first, last] = wrong_first_and_last(&text(SIGNATURE));

@@ -121,7 +121,7 @@ fn serve(stream: TcpStream, arrivals: &Arrivals, hangs: bool) -> std::io::Result
 
 async fn listen(partner: &mut Partner, address: SocketAddr, n: usize) {
     let body = json!({ "url": format!("http://{address}/{n}") }).to_string();
-    let answer = partner.signed(Method::POST, "/webhooks", &body).await;
+    let answer = partner.send_signed(Method::POST, "/webhooks", &body).await;
     assert_eq!(answer.status, 201, "{:?}", answer.body);
 }
 
@@ -148,14 +148,14 @@ async fn order_on(
 async fn run(endpoints: usize, (hanging, others): (usize, Others), rate: usize, span: Duration) {
     let service = Instance::start();
     let mut operator = Operator::of(&service);
-    let sale = operator.sale(0).await;
+    let sale = operator.add_stocked_product(0).await;
     let arrivals = Arrivals::default();
     let takes = receiver(Arc::clone(&arrivals), false);
     let hangs = receiver(Arc::default(), true);
     let mut partners: Vec<Partner> = Vec::new();
     let mut listening = Vec::new();
     for first in (0..endpoints).step_by(PER_PARTNER) {
-        let mut partner = operator.partner("100000000").await;
+        let mut partner = operator.add_partner("100000000").await;
         let own = PER_PARTNER.min(endpoints - first);
         for n in first..first + own {
             match others {

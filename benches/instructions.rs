@@ -26,16 +26,16 @@ use std::hint::black_box;
 use std::process::{Command, ExitCode};
 
 use tokio::task::LocalSet;
-use vouchsafe::access::credential::{Minted, mint};
+use vouchsafe::access::credential::{ApiKeyPair, generate_key_pair};
 use vouchsafe::access::environment::Environment;
-use vouchsafe::access::framing::{Framed, SignedRequest, Timestamp};
-use vouchsafe::access::headers::{Once, Presented};
+use vouchsafe::access::framing::{CanonicalRequest, SignedRequest, Timestamp};
+use vouchsafe::access::headers::{UniqueHeader, AuthHeaders};
 use vouchsafe::access::signature;
 use vouchsafe::http::orders::request;
-use vouchsafe_actors::domain::ledger::Receipt;
+use vouchsafe_actors::domain::ledger::WalletState;
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::testing::build::NOW;
-use vouchsafe_actors::wallet::purse::{Purse, PurseDecision, Wish};
+use vouchsafe_actors::wallet::purse::{Purse, PurseDecision, ReserveRequest};
 
 use crate::world::{TOGETHER, World};
 use crate::yes_store::Claims;
@@ -81,25 +81,25 @@ fn parsed(times: u64) {
 }
 
 fn signed(times: u64) {
-    let Minted { api_secret, .. } = mint(Environment::Sandbox, getrandom::fill).unwrap();
+    let ApiKeyPair { api_secret, .. } = generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap();
     let timestamp = Timestamp::from_unix_s(NOW.unix_timestamp()).unwrap();
     for _ in 0..times {
-        let framed = Framed::new(timestamp, order(black_box(BODY))).unwrap();
+        let framed = CanonicalRequest::new(timestamp, order(black_box(BODY))).unwrap();
         black_box(signature::sign(&api_secret, timestamp, &framed));
     }
 }
 
 fn verified(times: u64) {
-    let Minted { api_secret, .. } = mint(Environment::Sandbox, getrandom::fill).unwrap();
+    let ApiKeyPair { api_secret, .. } = generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap();
     let timestamp = Timestamp::from_unix_s(NOW.unix_timestamp()).unwrap();
-    let framed = Framed::new(timestamp, order(BODY)).unwrap();
+    let framed = CanonicalRequest::new(timestamp, order(BODY)).unwrap();
     let signature = signature::sign(&api_secret, timestamp, &framed);
-    let presented = Presented {
-        api_key: Once::Missing,
-        api_secret: Once::Missing,
-        timestamp: Once::One(timestamp.digits()),
-        signature: Once::One(signature.as_bytes()),
-        idempotency_key: Once::Missing,
+    let presented = AuthHeaders {
+        api_key: UniqueHeader::Missing,
+        api_secret: UniqueHeader::Missing,
+        timestamp: UniqueHeader::Single(timestamp.digits()),
+        signature: UniqueHeader::Single(signature.as_bytes()),
+        idempotency_key: UniqueHeader::Missing,
     };
     for _ in 0..times {
         signature::verify(&api_secret, &presented, order(black_box(BODY)), NOW).unwrap();
@@ -117,13 +117,13 @@ const fn order(body: &[u8]) -> SignedRequest<'_> {
 /// A hold that is settled with the receipt of its commit.
 fn settled(times: u64) {
     let price = Amount::from_minor(2_500);
-    let mut newest = Receipt {
+    let mut newest = WalletState {
         sequence: 1,
         balance: Amount::from_minor(i64::MAX),
     };
     let mut purse = Purse::new(newest);
     for _ in 0..times {
-        assert_eq!(purse.hold(black_box(Wish::Take(price))), PurseDecision::Held);
+        assert_eq!(purse.hold(black_box(ReserveRequest::Debit(price))), PurseDecision::Held);
         newest.sequence += 1;
         purse.settle(price, black_box(Some(newest)));
     }

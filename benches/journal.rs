@@ -35,14 +35,14 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::sync::Semaphore;
 use vouchsafe::postgres::Durability;
 use vouchsafe::store::{PgNode, PgStore};
-use vouchsafe_actors::delivery::bell::Bell;
+use vouchsafe_actors::delivery::commit_notifier::CommitNotifier;
 use vouchsafe_actors::domain::clock::SystemClock;
 use vouchsafe_actors::domain::ids::{ChunkId, PartnerId};
 use vouchsafe_actors::domain::stock::StockRequest;
-use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
+use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_actors::engine::{DEFAULT_LANES, MAX_ADMITTED};
-use vouchsafe_actors::journal::{Journal, JournalMetrics, Outcome, Record, Ticket};
-use vouchsafe_actors::keys::{Begun, Keys};
+use vouchsafe_actors::journal::{Journal, JournalMetrics, RecordOutcome, Record, Ticket};
+use vouchsafe_actors::idempotency::{KeyStatus, IdempotencyKeys};
 use vouchsafe_actors::store::Store;
 use vouchsafe_actors::testing::build;
 
@@ -66,13 +66,13 @@ const FIRST_ROWS: &str = "
 /// A journal, and what its records are made of.
 struct Desk {
     journal: Journal,
-    keys: Arc<Keys>,
+    keys: Arc<IdempotencyKeys>,
     admission: Arc<Semaphore>,
     store: Arc<dyn Store>,
     /// Where stock is imported, if it has to be.
     pool: Option<PgPool>,
     chunks: Vec<ChunkId>,
-    vouchers: VecDeque<Shelved>,
+    vouchers: VecDeque<StockVoucher>,
     made: u64,
 }
 
@@ -82,10 +82,10 @@ impl Desk {
         for lane in 0..DEFAULT_LANES {
             lanes.push(store.open_lane(lane).await.unwrap());
         }
-        let (metrics, bell) = (JournalMetrics::default(), Arc::<Bell>::default());
+        let (metrics, bell) = (JournalMetrics::default(), Arc::<CommitNotifier>::default());
         Self {
             journal: Journal::start(lanes, metrics, bell, &|lane| drop(tokio::spawn(lane))),
-            keys: Keys::new(Arc::new(SystemClock::new())),
+            keys: IdempotencyKeys::new(Arc::new(SystemClock::new())),
             admission: Arc::new(Semaphore::new(MAX_ADMITTED as usize)),
             store,
             pool,
@@ -107,7 +107,7 @@ impl Desk {
                 .execute(&pool)
                 .await
                 .unwrap();
-            rows::top_up(&pool, build::usd_of(partner_id), build::minor(1_000_000_000_000)).await;
+            rows::top_up(&pool, build::usd_wallet(partner_id), build::minor(1_000_000_000_000)).await;
         }
         let store = PgStore::open(database.options(), Handle::current());
         let node = PgNode::start(store, "bench".to_owned()).await.unwrap();
@@ -128,8 +128,8 @@ impl Desk {
             }
             let request = StockRequest {
                 sku: sku.clone(),
-                loaded: self.chunks.clone(),
-                enough: CHUNK,
+                loaded_chunks: self.chunks.clone(),
+                target_quantity: CHUNK,
                 not_before: Expiry::PAST,
             };
             let claimed = self.store.claim_stock(request).await.unwrap();
@@ -137,7 +137,7 @@ impl Desk {
                 let chunk_id = chunk.chunk_id;
                 self.chunks.push(chunk_id);
                 self.vouchers
-                    .extend(chunk.vouchers.iter().map(|(stock_id, expiry)| Shelved {
+                    .extend(chunk.vouchers.iter().map(|(stock_id, expiry)| StockVoucher {
                         expiry: *expiry,
                         stock_id: *stock_id,
                         chunk_id,
@@ -151,11 +151,11 @@ impl Desk {
         self.made += 1;
         let partner_id: PartnerId = build::partner(self.made % PARTNERS + 1);
         let sku = build::sku("hot", 2_500);
-        build::delivered(partner_id, &format!("order {}", self.made), &[(&sku, &[voucher])])
+        build::delivered_order(partner_id, &format!("order {}", self.made), &[(&sku, &[voucher])])
     }
 
     fn ticket(&self, record: &Record) -> Ticket {
-        let Begun::First(key) = self.keys.begin(record.claim.key) else {
+        let KeyStatus::First(key) = self.keys.begin(record.claim.key) else {
             unreachable!("each record has a key of its own");
         };
         let admission = Arc::clone(&self.admission).try_acquire_owned().unwrap();
@@ -174,7 +174,7 @@ impl Desk {
                 self.journal.submit(record, Vec::new(), ticket)
             });
             for outcome in join_all(submitted.collect::<Vec<_>>()).await {
-                assert!(matches!(outcome, Ok(Outcome::Committed(_))), "{outcome:?}");
+                assert!(matches!(outcome, Ok(RecordOutcome::Committed(_))), "{outcome:?}");
             }
             took += begun.elapsed();
         }

@@ -24,14 +24,14 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tokio::task::LocalSet;
 use vouchsafe_actors::domain::ids::{ChunkId, StockId};
 use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, Elsewhere};
+use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, UnclaimableStock};
 use vouchsafe_actors::domain::voucher::Expiry;
 use vouchsafe_actors::inventory::shelf::Shelf;
 use vouchsafe_actors::inventory::{Inventory, Supply};
-use vouchsafe_actors::supervisor::{Patience, Spawner};
+use vouchsafe_actors::supervisor::{DecisionDeadline, Spawner};
 use vouchsafe_actors::testing::build::{day, partner, sku, usd};
 use vouchsafe_actors::wallet::Wallets;
-use vouchsafe_actors::wallet::purse::Wish;
+use vouchsafe_actors::wallet::purse::ReserveRequest;
 
 use crate::yes_store::{Claims, YesStore};
 
@@ -85,11 +85,11 @@ fn shelved(vouchers: u32, expiry: fn(i64) -> Expiry) -> Shelf {
         };
         let claimed = ClaimedStock {
             chunks: vec![chunk],
-            next: None,
-            elsewhere: Elsewhere::Nowhere,
+            next_expiry: None,
+            unclaimable: UnclaimableStock::None,
         };
-        shelf.claim_begins();
-        shelf.shelve(&claimed, Expiry::PAST);
+        shelf.start_claim();
+        shelf.add_claimed(&claimed, Expiry::PAST);
     }
     assert_eq!(shelf.free(), usize::try_from(vouchers).unwrap());
     shelf
@@ -118,14 +118,14 @@ fn actors() {
     let store = || Arc::new(YesStore::new(Claims::Nothing));
     let local = LocalSet::new();
     let wallets = count("wallet actor, idle", ACTORS, ACTOR_MARK, || {
-        let wallets = Wallets::new(Spawner::Here, store());
+        let wallets = Wallets::new(Spawner::CurrentThread, store());
         local.block_on(&runtime, async {
             for number in 1..=ACTORS {
-                let (wish, patience) = (Wish::Take(Amount::from_minor(1)), Patience::begin());
+                let (wish, patience) = (ReserveRequest::Debit(Amount::from_minor(1)), DecisionDeadline::start());
                 let partner_id = partner(number.into());
                 drop(
                     wallets
-                        .set_aside(partner_id, usd(), wish, &patience)
+                        .hold(partner_id, usd(), wish, &patience)
                         .await
                         .unwrap(),
                 );
@@ -133,19 +133,19 @@ fn actors() {
         });
         wallets
     });
-    assert_eq!(wallets.total().actors, usize::try_from(ACTORS).unwrap());
+    assert_eq!(wallets.totals().actors, usize::try_from(ACTORS).unwrap());
     let inventory = count("inventory actor, empty and idle", ACTORS, ACTOR_MARK, || {
-        let inventory = Inventory::new(Spawner::Here, store());
+        let inventory = Inventory::new(Spawner::CurrentThread, store());
         local.block_on(&runtime, async {
             for number in 1..=ACTORS {
-                let (sku, patience) = (sku(&format!("p-{number}"), 2_500), Patience::begin());
-                let supply = inventory.set_aside(&sku, 1, Expiry::PAST, &patience).await;
+                let (sku, patience) = (sku(&format!("p-{number}"), 2_500), DecisionDeadline::start());
+                let supply = inventory.hold(&sku, 1, Expiry::PAST, &patience).await;
                 assert!(matches!(supply, Ok(Supply::SoldOut(0))), "{supply:?}");
             }
         });
         inventory
     });
-    assert_eq!(inventory.total().actors, usize::try_from(ACTORS).unwrap());
+    assert_eq!(inventory.totals().actors, usize::try_from(ACTORS).unwrap());
 }
 
 fn main() {

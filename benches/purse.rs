@@ -5,20 +5,20 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use vouchsafe_actors::domain::ledger::Receipt;
+use vouchsafe_actors::domain::ledger::WalletState;
 use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::wallet::purse::{Purse, PurseDecision, Wish};
+use vouchsafe_actors::wallet::purse::{Purse, PurseDecision, ReserveRequest};
 
 /// What an order costs.
 const PRICE: Amount = Amount::from_minor(2_500);
 
 fn held(purse: &mut Purse) {
-    let decision = purse.hold(black_box(Wish::Take(PRICE)));
+    let decision = purse.hold(black_box(ReserveRequest::Debit(PRICE)));
     assert_eq!(decision, PurseDecision::Held);
 }
 
 fn purse(criterion: &mut Criterion) {
-    let mut newest = Receipt {
+    let mut newest = WalletState {
         sequence: 1,
         balance: Amount::from_minor(i64::MAX),
     };

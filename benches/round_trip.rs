@@ -23,9 +23,9 @@ use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::voucher::Expiry;
 use vouchsafe_actors::inventory::{Inventory, Supply};
-use vouchsafe_actors::supervisor::{Patience, Spawner};
+use vouchsafe_actors::supervisor::{DecisionDeadline, Spawner};
 use vouchsafe_actors::testing::build::{partner, sku, usd};
-use vouchsafe_actors::wallet::purse::Wish;
+use vouchsafe_actors::wallet::purse::ReserveRequest;
 use vouchsafe_actors::wallet::{Funds, Wallets};
 
 use crate::growth::DECADES;
@@ -57,9 +57,9 @@ impl Rich {
 
 impl Crowd for Rich {
     async fn ask(&self, index: usize) {
-        let (wish, patience) = (Wish::Take(Amount::from_minor(1)), Patience::begin());
+        let (wish, patience) = (ReserveRequest::Debit(Amount::from_minor(1)), DecisionDeadline::start());
         let partner_id = self.partners[index % self.partners.len()];
-        match self.wallets.set_aside(partner_id, usd(), wish, &patience).await {
+        match self.wallets.hold(partner_id, usd(), wish, &patience).await {
             Ok(Funds::Held(hold)) => drop(black_box(hold)),
             other => panic!("{other:?}"),
         }
@@ -85,8 +85,8 @@ impl Stocked {
 
 impl Crowd for Stocked {
     async fn ask(&self, index: usize) {
-        let (sku, patience) = (&self.skus[index % self.skus.len()], Patience::begin());
-        match self.inventory.set_aside(sku, 1, Expiry::PAST, &patience).await {
+        let (sku, patience) = (&self.skus[index % self.skus.len()], DecisionDeadline::start());
+        match self.inventory.hold(sku, 1, Expiry::PAST, &patience).await {
             Ok(Supply::Held(hold)) => drop(black_box(hold)),
             other => panic!("{other:?}"),
         }
@@ -108,7 +108,7 @@ fn here<C: Crowd>(criterion: &mut Criterion, name: &str, make: fn(Spawner, u32) 
     let mut group = growth::group(criterion, name);
     group.throughput(Throughput::Elements(1));
     for size in DECADES {
-        let (local, crowd, mut next) = (LocalSet::new(), make(Spawner::Here, size), 0);
+        let (local, crowd, mut next) = (LocalSet::new(), make(Spawner::CurrentThread, size), 0);
         local.block_on(&runtime, asked(&crowd, &mut next, size.into()));
         group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
             bencher.iter_custom(|rounds| local.block_on(&runtime, asked(&crowd, &mut next, rounds)));
@@ -123,7 +123,7 @@ fn across(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(1));
     for size in DECADES {
         let arbiter = Arbiter::new();
-        let (crowd, mut next) = (Rich::new(Spawner::on(arbiter.handle()), size), 0);
+        let (crowd, mut next) = (Rich::new(Spawner::on_arbiter(arbiter.handle()), size), 0);
         system.block_on(asked(&crowd, &mut next, size.into()));
         group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
             bencher.iter_custom(|rounds| system.block_on(asked(&crowd, &mut next, rounds)));

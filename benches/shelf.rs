@@ -17,8 +17,8 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use vouchsafe_actors::domain::ids::{ChunkId, StockId};
-use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, Elsewhere};
-use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
+use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, UnclaimableStock};
+use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_actors::inventory::shelf::{Shelf, ShelfDecision};
 use vouchsafe_actors::testing::build::day;
 
@@ -68,14 +68,14 @@ impl Stocked {
         };
         let claimed = ClaimedStock {
             chunks: vec![chunk],
-            next: None,
-            elsewhere: Elsewhere::Nowhere,
+            next_expiry: None,
+            unclaimable: UnclaimableStock::None,
         };
-        self.shelf.claim_begins();
-        self.shelf.shelve(&claimed, Expiry::PAST);
+        self.shelf.start_claim();
+        self.shelf.add_claimed(&claimed, Expiry::PAST);
     }
 
-    fn hold(&mut self) -> Vec<Shelved> {
+    fn hold(&mut self) -> Vec<StockVoucher> {
         match self.shelf.hold(1, Expiry::PAST, true) {
             ShelfDecision::Held(vouchers) => vouchers,
             other => panic!("{other:?}"),

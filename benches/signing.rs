@@ -10,10 +10,10 @@ mod growth;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use vouchsafe::access::credential::{Minted, mint};
+use vouchsafe::access::credential::{ApiKeyPair, generate_key_pair};
 use vouchsafe::access::environment::Environment;
-use vouchsafe::access::framing::{Framed, SignedRequest, Timestamp};
-use vouchsafe::access::headers::{Once, Presented};
+use vouchsafe::access::framing::{CanonicalRequest, SignedRequest, Timestamp};
+use vouchsafe::access::headers::{UniqueHeader, AuthHeaders};
 use vouchsafe::access::signature;
 use vouchsafe_actors::testing::build::NOW;
 
@@ -37,7 +37,7 @@ const fn request<'a>(path: &'a str, body: &'a [u8]) -> SignedRequest<'a> {
 }
 
 fn signing(criterion: &mut Criterion) {
-    let Minted { api_secret, .. } = mint(Environment::Sandbox, getrandom::fill).unwrap();
+    let ApiKeyPair { api_secret, .. } = generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap();
     let timestamp = Timestamp::from_unix_s(NOW.unix_timestamp()).unwrap();
     for verified in [false, true] {
         let name = if verified { "verify" } else { "sign" };
@@ -45,14 +45,14 @@ fn signing(criterion: &mut Criterion) {
         for bytes in BODIES {
             let body = body(bytes);
             group.throughput(Throughput::Bytes(bytes as u64));
-            let framed = Framed::new(timestamp, request(PATH, &body)).unwrap();
+            let framed = CanonicalRequest::new(timestamp, request(PATH, &body)).unwrap();
             let signature = signature::sign(&api_secret, timestamp, &framed);
-            let presented = Presented {
-                api_key: Once::Missing,
-                api_secret: Once::Missing,
-                timestamp: Once::One(timestamp.digits()),
-                signature: Once::One(signature.as_bytes()),
-                idempotency_key: Once::Missing,
+            let presented = AuthHeaders {
+                api_key: UniqueHeader::Missing,
+                api_secret: UniqueHeader::Missing,
+                timestamp: UniqueHeader::Single(timestamp.digits()),
+                signature: UniqueHeader::Single(signature.as_bytes()),
+                idempotency_key: UniqueHeader::Missing,
             };
             group.bench_function(BenchmarkId::from_parameter(bytes), |bencher| {
                 bencher.iter(|| {
@@ -60,7 +60,7 @@ fn signing(criterion: &mut Criterion) {
                     if verified {
                         signature::verify(&api_secret, &presented, request, NOW).unwrap();
                     } else {
-                        let framed = Framed::new(timestamp, request).unwrap();
+                        let framed = CanonicalRequest::new(timestamp, request).unwrap();
                         black_box(signature::sign(&api_secret, timestamp, &framed));
                     }
                 });

@@ -1,4 +1,4 @@
-//! The bytes of a request's body: read as they came, and never larger, slower or more wrapped than they may be.
+//! Reader of request bodies: size limit, deadline, and content type checks.
 
 use std::time::Duration;
 
@@ -9,60 +9,60 @@ use futures_util::StreamExt as _;
 
 use crate::errors::{ApiError, Code};
 
-/// Largest body (contract §2). Bytes.
+/// Maximum size of a body (contract §2).
 const MAX_BODY_BYTES: usize = 256 * 1024;
 
-/// How long a whole body may take (contract §2). Seconds.
+/// Maximum time to receive a body (contract §2).
 const BODY_DEADLINE_S: u64 = 10;
 
-/// Refuses what is compressed: a small request is not to become a large one, and a signature is over plain bytes.
+/// Rejects a compressed body: it could expand beyond the size limit, and the signature covers the plain bytes.
 ///
 /// # Errors
 /// `UNSUPPORTED_MEDIA_TYPE`.
-pub(crate) fn check_plain(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn check_not_compressed(headers: &HeaderMap) -> Result<(), ApiError> {
     if headers.contains_key(CONTENT_ENCODING) {
-        let message = "Content-Encoding is not supported; send the plain bytes";
+        let message = "Content-Encoding is not supported; send the body uncompressed";
         return Err(ApiError::new(Code::UnsupportedMediaType, message));
     }
     Ok(())
 }
 
-/// Refuses a body that says it is something else than JSON.
+/// Rejects a body with another content type than JSON. A missing `Content-Type` is accepted.
 ///
 /// # Errors
 /// `UNSUPPORTED_MEDIA_TYPE`.
-pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn check_json_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     match essence(headers) {
         Some(essence) if !essence.eq_ignore_ascii_case("application/json") => Err(ApiError::new(
             Code::UnsupportedMediaType,
-            "send Content-Type: application/json",
+            "unsupported Content-Type; send application/json",
         )),
         _ => Ok(()),
     }
 }
 
-/// The media type without its parameters, in lower case; `None` where none is given.
+/// The media type without parameters, in lower case; `None` without a `Content-Type`.
 #[must_use]
 pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
     essence(headers).map(str::to_ascii_lowercase)
 }
 
-/// The media type without its parameters, as it was sent.
+/// The media type without parameters, as sent.
 fn essence(headers: &HeaderMap) -> Option<&str> {
     let text = headers.get(CONTENT_TYPE)?.to_str().unwrap_or_default();
     text.split(';').next().map(str::trim)
 }
 
-/// Whether the head of a request says that no body follows.
+/// Whether the headers announce no body.
 #[must_use]
 pub(crate) fn is_absent(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0") && !headers.contains_key(TRANSFER_ENCODING)
 }
 
-/// Reads the whole body.
+/// Reads the whole body into memory.
 ///
 /// # Errors
-/// `PAYLOAD_TOO_LARGE`, `REQUEST_TIMEOUT`, and `MALFORMED_REQUEST` for one that breaks off.
+/// `PAYLOAD_TOO_LARGE`, `REQUEST_TIMEOUT`, and `MALFORMED_REQUEST` for a truncated body.
 pub(crate) async fn read(headers: &HeaderMap, payload: Payload) -> Result<Bytes, ApiError> {
     let length = headers
         .get(CONTENT_LENGTH)
@@ -74,18 +74,18 @@ pub(crate) async fn read(headers: &HeaderMap, payload: Payload) -> Result<Bytes,
     match tokio::time::timeout(deadline, collect(payload, length.unwrap_or(0))).await {
         Ok(body) => body,
         Err(_) => {
-            let message = format!("the body did not arrive within {BODY_DEADLINE_S} seconds");
+            let message = format!("the body did not arrive within {BODY_DEADLINE_S} seconds; retry the same request");
             Err(ApiError::new(Code::RequestTimeout, message))
         }
     }
 }
 
-/// Most bodies come in one part, which is then not copied.
+/// Collects the parts of a body. Most bodies arrive in one part, which is not copied.
 async fn collect(mut payload: Payload, expected: usize) -> Result<Bytes, ApiError> {
     let mut whole = Bytes::new();
     let mut joined = BytesMut::new();
     while let Some(part) = payload.next().await {
-        let part = part.map_err(|_| broken())?;
+        let part = part.map_err(|_| incomplete())?;
         if whole.len() + joined.len() + part.len() > MAX_BODY_BYTES {
             return Err(too_large());
         }
@@ -102,13 +102,13 @@ async fn collect(mut payload: Payload, expected: usize) -> Result<Bytes, ApiErro
     Ok(if joined.is_empty() { whole } else { joined.freeze() })
 }
 
-/// The client went away, or what it sent is no HTTP.
+/// The client disconnected, or the transfer encoding is invalid.
 #[must_use]
-pub(crate) fn broken() -> ApiError {
-    ApiError::new(Code::MalformedRequest, "the body broke off")
+pub(crate) fn incomplete() -> ApiError {
+    ApiError::new(Code::MalformedRequest, "the body is incomplete; send the whole body")
 }
 
 fn too_large() -> ApiError {
-    let message = format!("a body has at most {MAX_BODY_BYTES} bytes");
+    let message = format!("the body exceeds {MAX_BODY_BYTES} bytes; send less");
     ApiError::new(Code::PayloadTooLarge, message)
 }

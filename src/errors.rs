@@ -1,7 +1,7 @@
-//! How is an error answered? By a code of the one table (`code.rs`), and in the one body they all have.
+//! API errors: the error type, its JSON body, and the conversion of database errors.
 //!
-//! `{"error":{"name","code","message","details"?,"retryable","trace_id"}}` (spec part 7, contract §7). `name` is `code` in
-//! PascalCase. A message says what to do; it never holds internals, codes or secrets.
+//! Body: `{"error":{"name","code","message","details"?,"retryable","trace_id"}}` (spec part 7, contract §7). `name` is `code`
+//! in PascalCase. A message says what happened and what to do; it never contains internals, voucher codes or secrets.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::Object;
 use vouchsafe_actors::store::Unavailable;
 
-use crate::openapi::open_words;
+use crate::openapi::extensible_enum;
 use crate::trace;
 
 mod code;
@@ -21,31 +21,29 @@ mod page;
 
 pub use self::code::Code;
 
-/// What is wrong with one field.
+/// An invalid field of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = ErrorDetail)]
-pub struct Detail {
-    /// Where: a path such as `items[0].quantity`.
+pub struct FieldError {
+    /// Path of the field, such as `items[0].quantity`.
     pub field: String,
-    /// What, and what is expected.
+    /// What is wrong, and what is expected.
     pub message: String,
 }
 
-/// An error, ready to be answered.
+/// An error response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", code.as_str())]
 pub struct ApiError {
     pub code: Code,
-    /// For people: what happened and what to do.
+    /// For humans: what happened and what to do.
     pub message: String,
-    /// Which fields are wrong.
-    pub details: Vec<Detail>,
-    /// After how many seconds to try again.
+    pub details: Vec<FieldError>,
+    /// Value of `Retry-After` in seconds.
     pub retry_after_s: Option<u32>,
 }
 
 impl ApiError {
-    /// An error with a message.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let retry_after_s =
@@ -58,18 +56,18 @@ impl ApiError {
         }
     }
 
-    /// One field is wrong.
+    /// `VALIDATION_FAILED` for one field.
     #[must_use]
-    pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::invalid_fields(vec![Detail {
+    pub fn invalid_field(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::invalid_fields(vec![FieldError {
             field: field.into(),
             message: message.into(),
         }])
     }
 
-    /// These fields are wrong.
+    /// `VALIDATION_FAILED` for several fields.
     #[must_use]
-    pub fn invalid_fields(details: Vec<Detail>) -> Self {
+    pub fn invalid_fields(details: Vec<FieldError>) -> Self {
         let first = details
             .first()
             .map(|d| format!("{}: {}", d.field, d.message))
@@ -80,16 +78,16 @@ impl ApiError {
         }
     }
 
-    /// The service cannot do it now; nothing was done.
+    /// `SERVICE_UNAVAILABLE`, for a request without effects.
     #[must_use]
     pub fn unavailable() -> Self {
         Self::new(
             Code::ServiceUnavailable,
-            "the service cannot do this now; send the same request again",
+            "the service is temporarily unavailable; retry the same request",
         )
     }
 
-    /// The body's bytes, with the trace id of the request that is being answered.
+    /// The JSON body, with the trace id of the current request.
     #[must_use]
     pub fn body(&self) -> Bytes {
         let body = ErrorBody {
@@ -99,76 +97,76 @@ impl ApiError {
                 message: &self.message,
                 details: &self.details,
                 retryable: self.code.retryable(),
-                trace_id: trace::current(),
+                trace_id: trace::current_trace_id(),
             },
         };
         serde_json::to_vec(&body).unwrap_or_default().into()
     }
 }
 
-/// The one form of an error.
+/// The body of every error response.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Error)]
 pub(crate) struct ErrorBody<'a> {
-    /// What went wrong.
+    /// The error.
     error: ErrorFields<'a>,
 }
 
-/// What went wrong, for programs and for people.
+/// An error, for programs and for humans.
 #[derive(Serialize, ToSchema)]
 struct ErrorFields<'a> {
     #[schema(schema_with = name_schema)]
     name: &'static str,
     #[schema(schema_with = code_schema)]
     code: &'static str,
-    /// For people: what happened, and what to do. Its words may change.
+    /// For humans: what happened and what to do. The wording may change.
     message: &'a str,
-    /// Which fields are wrong; with `VALIDATION_FAILED` alone.
-    #[serde(skip_serializing_if = "<[Detail]>::is_empty")]
-    details: &'a [Detail],
-    /// Whether the same request with the same Idempotency-Key may succeed later.
+    /// The invalid fields. Only with `VALIDATION_FAILED`.
+    #[serde(skip_serializing_if = "<[FieldError]>::is_empty")]
+    details: &'a [FieldError],
+    /// Whether the same request with the same `Idempotency-Key` may succeed later.
     retryable: bool,
-    /// The trace id of the request that was refused so; quote it when you ask for help.
+    /// Trace id of the failed request. Quote it when you contact support.
     trace_id: String,
 }
 
 fn name_schema() -> Object {
     let names = Code::ALL.iter().map(|code| code.name());
-    open_words("The code in PascalCase.", names)
+    extensible_enum("The `code` in PascalCase.", names)
 }
 
 fn code_schema() -> Object {
     let codes = Code::ALL.iter().map(|code| code.as_str());
-    open_words(
-        "What went wrong, for programs. A status says less: branch on the code.",
+    extensible_enum(
+        "Identifies the error for programs. Branch on it: several errors share an HTTP status.",
         codes,
     )
 }
 
-/// SQLSTATE of a text that Postgres cannot hold.
-const NOT_A_TEXT: &str = "22021";
+/// SQLSTATE of text that Postgres cannot store.
+const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
 
-/// The database did not answer, or answered that it cannot: the one line about it is logged here.
+/// A failed statement. Logged here and nowhere else.
 impl From<sqlx::Error> for ApiError {
     fn from(error: sqlx::Error) -> Self {
         let code = error
             .as_database_error()
             .and_then(sqlx::error::DatabaseError::code);
-        if code.as_deref() == Some(NOT_A_TEXT) {
-            return Self::invalid(
+        if code.as_deref() == Some(CHARACTER_NOT_IN_REPERTOIRE) {
+            return Self::invalid_field(
                 "request",
-                "a text in it holds the character NUL, which cannot be stored",
+                "a text contains the character NUL, which cannot be stored; remove it",
             );
         }
-        tracing::error!(error = %crate::store::describe(&error), "the database failed a request");
+        tracing::error!(error.message = %crate::store::describe(&error), "database statement of a request failed");
         Self::unavailable()
     }
 }
 
-/// The same, of what the engine's port said.
+/// A failed statement behind the engine's store port.
 impl From<Unavailable> for ApiError {
     fn from(error: Unavailable) -> Self {
-        tracing::error!(error = %error.0, "the database failed a request");
+        tracing::error!(error.message = %error.0, "database statement of a request failed");
         Self::unavailable()
     }
 }
@@ -194,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_is_the_code_in_pascal_case() {
+    fn error_name_is_the_code_in_pascal_case() {
         for code in Code::ALL {
             let pascal: String = code
                 .as_str()
@@ -206,8 +204,8 @@ mod tests {
     }
 
     #[test]
-    fn the_body_has_the_specs_shape() {
-        let body = ApiError::invalid("items[0].quantity", "expected 1 to 1000").body();
+    fn error_body_matches_the_spec() {
+        let body = ApiError::invalid_field("items[0].quantity", "expected 1 to 1000").body();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["error"]["name"], "ValidationFailed");
         assert_eq!(body["error"]["code"], "VALIDATION_FAILED");

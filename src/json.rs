@@ -1,4 +1,4 @@
-//! Strict JSON: what is no JSON is malformed, what is JSON and not what was asked for names the field that is wrong.
+//! Strict JSON parsing of request bodies: malformed JSON is rejected as such, an invalid field is named.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,20 +10,20 @@ use serde_json::error::Category;
 
 use crate::errors::{ApiError, Code};
 
-/// Deepest nesting of a body (contract §2). Far below where a parser would be in trouble.
+/// Maximum nesting of a body (contract §2), far below the depth that could overflow the parser's stack.
 const MAX_DEPTH: usize = 32;
 
-/// How much of the path to a wrong field is told, in characters: its names may be the client's.
-const MAX_FIELD: usize = 100;
+/// Maximum characters of a field path in an error: the client chose the names.
+const MAX_FIELD_CHARS: usize = 100;
 
-/// How much is told of what is wrong with it, in characters.
-const MAX_REASON: usize = 200;
+/// Maximum characters of the reason in an error.
+const MAX_REASON_CHARS: usize = 200;
 
-/// What must be written as a JSON object. A derived reader takes a list of the fields' values as well.
+/// A struct that must be a JSON object. Derived deserializers also accept an array of the field values.
 #[derive(Debug)]
-pub struct Object<T>(pub T);
+pub struct JsonObject<T>(pub T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(ObjectVisitor(PhantomData))
     }
@@ -32,22 +32,22 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 struct ObjectVisitor<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-    type Value = Object<T>;
+    type Value = JsonObject<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<JsonObject<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(JsonObject)
     }
 }
 
-/// A text that may be a code. What is no text is refused without being quoted.
+/// A text that may contain a voucher code. Errors about it never quote the input.
 pub struct SecretText(zeroize::Zeroizing<String>);
 
 impl SecretText {
-    /// The text.
+    /// Exposes the text.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -73,7 +73,7 @@ impl Visitor<'_> for SecretVisitor {
         Ok(SecretText(text.to_owned().into()))
     }
 
-    // A number is quoted by who says what else was expected.
+    // The default methods would quote the number in the error.
     fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<SecretText, E> {
         Err(E::custom("expected a string"))
     }
@@ -87,11 +87,11 @@ impl Visitor<'_> for SecretVisitor {
     }
 }
 
-/// Reads one of several words. A derived reader takes an object as well, whose only key is the word.
+/// Deserializes an enum from a text. Derived deserializers also accept an object with the variant as its only key.
 ///
 /// # Errors
-/// What is no text, or none of the words.
-pub fn word<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+/// Returns an error for any other type or value.
+pub fn enum_value<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: DeserializeOwned,
     D: Deserializer<'de>,
@@ -100,11 +100,11 @@ where
     T::deserialize(text.into_deserializer())
 }
 
-/// Like [`word`], where `null` is no word.
+/// Like [`enum_value`], with `null` as `None`.
 ///
 /// # Errors
-/// What is neither a text nor `null`, or none of the words.
-pub fn word_or_null<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+/// Returns an error for any other type or value.
+pub fn optional_enum_value<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     T: DeserializeOwned,
     D: Deserializer<'de>,
@@ -114,54 +114,54 @@ where
         .transpose()
 }
 
-/// Reads a body.
+/// Parses a request body.
 ///
 /// # Errors
-/// `MALFORMED_REQUEST` for what is no JSON or nested too deeply, `VALIDATION_FAILED` for unknown, missing or repeated
-/// fields, wrong types and numbers out of range.
+/// `MALFORMED_REQUEST` for invalid or too deeply nested JSON; `VALIDATION_FAILED` for unknown, missing or repeated fields,
+/// wrong types and numbers out of range.
 pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    if depth(body) > MAX_DEPTH {
-        let message = format!("the body is nested more than {MAX_DEPTH} deep");
+    if nesting_depth(body) > MAX_DEPTH {
+        let message = format!("the body is nested more than {MAX_DEPTH} levels deep");
         return Err(ApiError::new(Code::MalformedRequest, message));
     }
-    // Where a field stands is found out for those alone who sent a wrong one.
+    // Tracking field paths is slow, so only an invalid body is parsed a second time with it.
     if let Ok(value) = serde_json::from_slice(body) {
         return Ok(value);
     }
     let mut json = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let field = error.path().to_string();
-        refused(body, &field, error.inner())
+        parse_error(body, &field, error.inner())
     })?;
-    json.end().map_err(|error| refused(body, "body", &error))?;
+    json.end().map_err(|error| parse_error(body, "body", &error))?;
     Ok(value)
 }
 
-fn refused(body: &[u8], field: &str, error: &serde_json::Error) -> ApiError {
-    if let Err(malformed) = check(body) {
+fn parse_error(body: &[u8], field: &str, error: &serde_json::Error) -> ApiError {
+    if let Err(malformed) = check_syntax(body) {
         let message = format!("the body is not valid JSON: {malformed}");
         return ApiError::new(Code::MalformedRequest, message);
     }
-    let reason = reason(error);
-    let field = match (field, absent(&reason)) {
+    let reason = describe_error(error);
+    let field = match (field, field_named_in(&reason)) {
         (".", None) => "body".to_owned(),
         (".", Some(name)) => name.to_owned(),
         (path, None) => path.to_owned(),
         (path, Some(name)) => format!("{path}.{name}"),
     };
-    ApiError::invalid(cut(&field, MAX_FIELD), reason)
+    ApiError::invalid_field(truncate(&field, MAX_FIELD_CHARS), reason)
 }
 
-/// The field that is missing, or there twice: its name is ours.
-fn absent(reason: &str) -> Option<&str> {
+/// The missing or repeated field. It is safe to show: the name comes from our types.
+fn field_named_in(reason: &str) -> Option<&str> {
     let name = reason
         .strip_prefix("missing field `")
         .or_else(|| reason.strip_prefix("duplicate field `"))?;
     name.strip_suffix('`')
 }
 
-/// Whether a body that could not be read is JSON at all; a reader stops at the first thing that it did not ask for.
-fn check(body: &[u8]) -> Result<(), serde_json::Error> {
+/// Checks the syntax of the whole body, because the typed parser stops at the first invalid field.
+fn check_syntax(body: &[u8]) -> Result<(), serde_json::Error> {
     serde_json::from_slice::<IgnoredAny>(body)?;
     match serde_json::from_slice::<serde_json::Value>(body) {
         Err(error) if !is_out_of_range(&error) => Err(error),
@@ -169,13 +169,13 @@ fn check(body: &[u8]) -> Result<(), serde_json::Error> {
     }
 }
 
-/// A number that no float can hold is JSON all the same.
+/// A number beyond the range of a float is still valid JSON.
 fn is_out_of_range(error: &serde_json::Error) -> bool {
     error.to_string().starts_with("number out of range")
 }
 
-/// What was expected. The parser's own words quote what the client sent, which may be a code or a secret.
-fn reason(error: &serde_json::Error) -> String {
+/// Describes what was expected. The parser's own message would quote the input, which may be a code or a secret.
+fn describe_error(error: &serde_json::Error) -> String {
     if is_out_of_range(error) {
         return "is out of range".to_owned();
     }
@@ -194,16 +194,16 @@ fn reason(error: &serde_json::Error) -> String {
             } else {
                 "is out of range"
             };
-            format!("{fault}; expected {}", in_words(expected))
+            format!("{fault}; expected {}", client_type_name(expected))
         }
-        (Some(("unknown", _)), Some(expected)) => format!("is not known; expected {expected}"),
-        (Some(("unknown", _)), None) => "is not known".to_owned(),
-        _ => cut(text, MAX_REASON),
+        (Some(("unknown", _)), Some(expected)) => format!("is unknown; expected {expected}"),
+        (Some(("unknown", _)), None) => "is unknown".to_owned(),
+        _ => truncate(text, MAX_REASON_CHARS),
     }
 }
 
-/// A type of the program, as a client would name it.
-fn in_words(expected: &str) -> &str {
+/// The name of a Rust type for clients.
+fn client_type_name(expected: &str) -> &str {
     let is_integer = matches!(
         expected,
         "u8" | "u16" | "u32" | "u64" | "usize" | "i8" | "i16" | "i32" | "i64"
@@ -218,13 +218,13 @@ fn in_words(expected: &str) -> &str {
     }
 }
 
-/// At most so many characters of a text that a client may have made.
-fn cut(text: &str, characters: usize) -> String {
+/// Shortens a text that a client may have chosen.
+fn truncate(text: &str, characters: usize) -> String {
     text.chars().take(characters).collect()
 }
 
-/// How deep brackets nest outside of strings.
-fn depth(body: &[u8]) -> usize {
+/// Maximum nesting of brackets outside of strings.
+fn nesting_depth(body: &[u8]) -> usize {
     let (mut open, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in body {
         match byte {
@@ -252,8 +252,8 @@ mod tests {
     #[serde(deny_unknown_fields)]
     #[allow(dead_code)]
     struct Outer {
-        items: Vec<Object<Inner>>,
-        #[serde(default, deserialize_with = "word")]
+        items: Vec<JsonObject<Inner>>,
+        #[serde(default, deserialize_with = "enum_value")]
         colour: Colour,
     }
 
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_read_exactly() {
+    fn amount_beyond_float_precision_is_parsed_exactly() {
         let outer: Outer = parse(br#"{"items":[{"quantity":1,"amount":90071992547409.93}]}"#).unwrap();
         let amount = outer.items[0]
             .0
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_malformed() {
+    fn invalid_json_is_malformed() {
         let deep = format!("{}{}", "[".repeat(33), "]".repeat(33));
         for body in [
             "",
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_json_but_wrong_names_the_field() {
+    fn invalid_field_is_named_in_the_error() {
         for (body, field) in [
             (r#"{"items":[{"quantity":1.0}]}"#, "items[0].quantity"),
             (r#"{"items":[{"quantity":-1}]}"#, "items[0].quantity"),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_is_expected_and_quotes_nothing() {
+    fn error_names_the_expected_type_and_quotes_no_input() {
         let secret = "CANARY".repeat(50);
         for (body, expected) in [
             (
@@ -354,22 +354,22 @@ mod tests {
                 r#"{"items":[{"quantity":-1}]}"#,
                 "is out of range; expected a whole number",
             ),
-            (r#"{"items":[],"colour":"?"}"#, "is not known; expected `RED`"),
+            (r#"{"items":[],"colour":"?"}"#, "is unknown; expected `RED`"),
             (r#"{"items":[{}]}"#, "missing field `quantity`"),
             (
                 r#"{"items":[],"?":1}"#,
-                "is not known; expected `items` or `colour`",
+                "is unknown; expected `items` or `colour`",
             ),
         ] {
             let error = parse::<Outer>(body.replace('?', &secret).as_bytes()).unwrap_err();
             assert_eq!(error.details[0].message, expected, "{body}");
-            assert!(error.details[0].field.len() <= MAX_FIELD, "{body}");
+            assert!(error.details[0].field.len() <= MAX_FIELD_CHARS, "{body}");
         }
     }
 
     #[test]
-    fn brackets_in_strings_do_not_nest() {
-        assert_eq!(depth(br#"{"a":"[[[\"[["}"#), 1);
-        assert_eq!(depth(br#"{"a":[{"b":[]}]}"#), 4);
+    fn brackets_in_strings_do_not_count_as_nesting() {
+        assert_eq!(nesting_depth(br#"{"a":"[[[\"[["}"#), 1);
+        assert_eq!(nesting_depth(br#"{"a":[{"b":[]}]}"#), 4);
     }
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::store::{DataKeys, PgStore, Wrap};
+use crate::store::{DataKeys, PgStore, KeyWrapper};
 use crate::vault::data_key::DataKey;
 use crate::vault::master_key::MasterKey;
 use crate::vault::seal::{UnlockError, Vault};
@@ -53,7 +53,7 @@ impl Keyring {
     ///
     /// # Errors
     /// [`KeyringError`] when a new key was due and could not be had.
-    pub async fn sealing(&self) -> Result<Arc<Vault>, KeyringError> {
+    pub async fn sealing_vault(&self) -> Result<Arc<Vault>, KeyringError> {
         let vault = self.vault();
         if !vault.needs_rotation() {
             return Ok(vault);
@@ -62,7 +62,7 @@ impl Keyring {
             .store
             .next_codes_key(vault.active_key(), wrap_with(&self.master))
             .await?;
-        self.take_over(&keys)
+        self.replace_vault(&keys)
     }
 
     /// Reads the keys again: another node may have sealed under a new one.
@@ -71,10 +71,10 @@ impl Keyring {
     /// [`KeyringError`].
     pub async fn reload(&self) -> Result<Arc<Vault>, KeyringError> {
         let keys = self.store.ensure_data_keys(wrap_with(&self.master)).await?;
-        self.take_over(&keys)
+        self.replace_vault(&keys)
     }
 
-    fn take_over(&self, keys: &DataKeys) -> Result<Arc<Vault>, KeyringError> {
+    fn replace_vault(&self, keys: &DataKeys) -> Result<Arc<Vault>, KeyringError> {
         let vault = unlock(&self.master, keys)?;
         let mut current = self.vault.write().unwrap_or_else(PoisonError::into_inner);
         // Whoever read earlier may come here later.
@@ -96,7 +96,7 @@ fn unlock(master: &MasterKey, keys: &DataKeys) -> Result<Arc<Vault>, UnlockError
     Vault::unlock(master, &keys.keys, keys.active_seals).map(Arc::new)
 }
 
-fn wrap_with(master: &Arc<MasterKey>) -> Wrap {
+fn wrap_with(master: &Arc<MasterKey>) -> KeyWrapper {
     let master = Arc::clone(master);
     Box::new(move |key_id, purpose| {
         let key = DataKey::generate(key_id, purpose).and_then(|key| key.wrap(&master));

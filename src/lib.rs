@@ -1,15 +1,15 @@
 //! Vouchsafe: a service from which partners order vouchers over a signed REST API.
 //!
-//! The way of an order is always downward: `http` (route, wire) → the engine's flows → purse, shelf → journal, lane →
-//! `store` (the commit statement).
+//! An order passes through the layers from top to bottom: `http` (routes, wire format) → the engine's flows → purse and
+//! shelf → journal and lane → `store` (the commit statement).
 
 pub mod access;
 pub mod admin;
 mod body;
 pub mod certification;
-mod change;
+mod config_change;
 pub mod cli;
-mod day;
+mod iso_date;
 mod delivery;
 pub mod errors;
 pub mod housekeeping;
@@ -18,9 +18,9 @@ pub mod json;
 pub mod keyring;
 pub mod metrics;
 mod openapi;
-mod outgoing;
+mod http_client;
 pub mod postgres;
-mod procurement;
+pub mod procurement;
 pub mod reconciliation;
 pub mod sandbox;
 pub mod secrets;
@@ -32,4 +32,3 @@ pub mod telemetry;
 mod tls;
 pub mod trace;
 pub mod vault;
-pub mod vendor;

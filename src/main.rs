@@ -1,15 +1,15 @@
-//! The program: reads its settings, then serves, or speaks to a service that runs.
+//! Entry point: runs the service or a client command.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use vouchsafe::cli::{Exit, Nearby};
+use vouchsafe::cli::{ExitStatus, LocalService};
 use vouchsafe::postgres::{GUARD_SUBCOMMAND, run_guard};
 use vouchsafe::settings::{Cli, Command, SettingsError};
-use vouchsafe::vendor::simulator;
+use vouchsafe::procurement::simulator;
 use vouchsafe::{cli, startup, telemetry};
 
-/// A fifth less work for an order on its way from the socket to the lane than with the system's (docs/performance.md).
+/// Saves a fifth of an order's CPU time compared with the system allocator (docs/decisions/0007-mimalloc.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -21,9 +21,9 @@ fn main() -> ExitCode {
     let settings = match Cli::read(&arguments) {
         Ok(settings) => settings,
         Err(SettingsError::Arguments(error)) => error.exit(),
-        Err(error) => return complain(&error, Exit::Misused),
+        Err(error) => return complain(&error, ExitStatus::Usage),
     };
-    let nearby = Nearby::of(&settings.data_dir, settings.serve_settings());
+    let nearby = LocalService::of(&settings.data_dir, settings.serve_settings());
     match settings.command {
         Some(Command::Client(command)) => cli::run(command, &nearby),
         Some(Command::VendorSimulator(args)) => simulator::run(args),
@@ -35,14 +35,14 @@ fn main() -> ExitCode {
                     telemetry.finish();
                     ended
                 }
-                Err(error) => complain(&error, Exit::Misused),
+                Err(error) => complain(&error, ExitStatus::Usage),
             }
         }
     }
 }
 
-#[allow(clippy::print_stderr)] // nothing logs yet
-fn complain(error: &dyn std::error::Error, exit: Exit) -> ExitCode {
+#[allow(clippy::print_stderr)] // logging is not set up yet
+fn complain(error: &dyn std::error::Error, exit: ExitStatus) -> ExitCode {
     eprintln!("vouchsafe: {error}");
     exit.into()
 }

@@ -1,4 +1,4 @@
-//! What operators see under `/metrics`: the journal, the actors, the requests.
+//! Prometheus metrics of the service, served under `/metrics`.
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
@@ -14,97 +14,91 @@ use vouchsafe_actors::delivery::{Deliveries, DeliveryMetrics};
 use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::journal::JournalMetrics;
 use vouchsafe_actors::procurement::Procurement;
-use vouchsafe_actors::supervisor::Total;
+use vouchsafe_actors::supervisor::ActorTotals;
 
-use crate::access::limits::Class;
-use crate::access::rate_limits::RateLimits;
+use crate::access::limits::RequestClass;
+use crate::access::rate_limiter::RateLimiter;
 use crate::errors::Code;
-use crate::store::Look;
+use crate::store::DueEndpoints;
 use crate::telemetry::Telemetry;
 
-/// Which actors a figure is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ActorLabels {
     kind: &'static str,
 }
 
-/// Which answers a figure is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AnswerLabels {
+struct ResponseLabels {
     listener: &'static str,
     method: &'static str,
     status: u16,
 }
 
-/// Which class of requests a figure is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ClassLabels {
     class: &'static str,
 }
 
-/// Which error a figure is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CodeLabels {
     code: &'static str,
 }
 
-/// Which listener a figure is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ListenerLabels {
     listener: &'static str,
 }
 
-/// Which vendor a figure is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct VendorLabels {
     vendor: String,
 }
 
-/// What is counted of vendors.
+/// Metrics of vendors.
 #[derive(Debug, Clone, Default)]
 pub struct VendorMetrics {
-    refused: Family<VendorLabels, Counter>,
+    rejected_responses: Family<VendorLabels, Counter>,
 }
 
 impl VendorMetrics {
-    /// A vendor's answer was refused.
-    pub fn refused(&self, vendor: &str) {
+    /// Counts a vendor response that was rejected as invalid.
+    pub fn record_rejected_response(&self, vendor: &str) {
         let vendor = vendor.to_owned();
-        self.refused.get_or_create(&VendorLabels { vendor }).inc();
+        self.rejected_responses.get_or_create(&VendorLabels { vendor }).inc();
     }
 }
 
-type Figures = Family<ActorLabels, Gauge>;
+type ActorGauges = Family<ActorLabels, Gauge>;
 
-/// All figures of the process.
+/// All metrics of the process.
 pub struct Metrics {
     registry: Registry,
     journal: JournalMetrics,
     vendors: VendorMetrics,
-    actors: Figures,
-    mailbox_depth: Figures,
-    deepest_mailbox: Figures,
-    not_ready: Figures,
+    actors: ActorGauges,
+    mailbox_depth: ActorGauges,
+    deepest_mailbox: ActorGauges,
+    not_ready: ActorGauges,
     handled: Family<ActorLabels, Counter<u64, AtomicU64>>,
     restarts: Family<ActorLabels, Counter<u64, AtomicU64>>,
-    under_way: Gauge,
-    answers: Family<AnswerLabels, Counter>,
-    seconds: Family<ListenerLabels, Histogram>,
-    windows: Gauge,
+    records_in_flight: Gauge,
+    http_responses: Family<ResponseLabels, Counter>,
+    http_response_seconds: Family<ListenerLabels, Histogram>,
+    rate_limit_windows: Gauge,
     failing_addresses: Gauge,
     rate_limited: Family<ClassLabels, Counter>,
-    unauthenticated: Family<CodeLabels, Counter>,
-    drifts_open: Family<VendorLabels, Gauge>,
+    authentication_failures: Family<CodeLabels, Counter>,
+    open_drifts: Family<VendorLabels, Gauge>,
     reconciled_day: Family<VendorLabels, Gauge>,
-    unreconciled: Family<VendorLabels, Counter>,
+    failed_reconciliations: Family<VendorLabels, Counter>,
     deliveries: DeliveryMetrics,
-    endpoints: Gauge,
-    failing_endpoints: Gauge,
-    backlog_seconds: Gauge,
+    webhook_endpoints: Gauge,
+    failing_webhook_endpoints: Gauge,
+    webhook_backlog_seconds: Gauge,
 }
 
 impl Metrics {
-    /// All figures at zero; those of spans among them if spans are exported.
+    /// Registers all metrics, including those of span export if it is enabled.
     #[must_use]
     pub fn new(telemetry: &Telemetry) -> Self {
         let mut metrics = Self {
@@ -117,20 +111,20 @@ impl Metrics {
             not_ready: Family::default(),
             handled: Family::default(),
             restarts: Family::default(),
-            under_way: Gauge::default(),
-            answers: Family::default(),
-            seconds: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.000_25, 2.0, 16))),
-            windows: Gauge::default(),
+            records_in_flight: Gauge::default(),
+            http_responses: Family::default(),
+            http_response_seconds: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.000_25, 2.0, 16))),
+            rate_limit_windows: Gauge::default(),
             failing_addresses: Gauge::default(),
             rate_limited: Family::default(),
-            unauthenticated: Family::default(),
-            drifts_open: Family::default(),
+            authentication_failures: Family::default(),
+            open_drifts: Family::default(),
             reconciled_day: Family::default(),
-            unreconciled: Family::default(),
+            failed_reconciliations: Family::default(),
             deliveries: DeliveryMetrics::default(),
-            endpoints: Gauge::default(),
-            failing_endpoints: Gauge::default(),
-            backlog_seconds: Gauge::default(),
+            webhook_endpoints: Gauge::default(),
+            failing_webhook_endpoints: Gauge::default(),
+            webhook_backlog_seconds: Gauge::default(),
         };
         metrics.register();
         telemetry.register(&mut metrics.registry);
@@ -140,42 +134,42 @@ impl Metrics {
     fn register(&mut self) {
         let registry = &mut self.registry;
         self.journal.register(registry);
-        registry.register("actors", "Live actors", self.actors.clone());
+        registry.register("actors", "Running actors", self.actors.clone());
         registry.register(
             "actor_mailbox_depth",
-            "Messages that wait, all actors of a kind",
+            "Queued messages, by actor kind",
             self.mailbox_depth.clone(),
         );
         registry.register(
             "actor_mailbox_deepest",
-            "Messages that wait in the fullest mailbox",
+            "Queued messages in the fullest mailbox, by actor kind",
             self.deepest_mailbox.clone(),
         );
         registry.register(
             "actors_not_ready",
-            "Actors that load their state or have ended",
+            "Actors that are loading their state or have stopped",
             self.not_ready.clone(),
         );
-        registry.register("actor_messages_handled", "Messages handled", self.handled.clone());
+        registry.register("actor_messages_handled", "Messages handled, by actor kind", self.handled.clone());
         registry.register(
             "actor_restarts",
             "Actors rebuilt from the store after a panic",
             self.restarts.clone(),
         );
         registry.register(
-            "records_under_way",
-            "Records between decision and verdict",
-            self.under_way.clone(),
+            "records_in_flight",
+            "Journal records between decision and verdict",
+            self.records_in_flight.clone(),
         );
         registry.register(
-            "http_answers",
-            "Answers by listener, method and status",
-            self.answers.clone(),
+            "http_responses",
+            "HTTP responses, by listener, method and status",
+            self.http_responses.clone(),
         );
-        let seconds = "Time from the request's head to its answer";
-        registry.register_with_unit("http_answer", seconds, Unit::Seconds, self.seconds.clone());
-        let refused = "Answers of vendors that were refused, and nothing of them taken";
-        registry.register("vendor_answers_refused", refused, self.vendors.refused.clone());
+        let seconds = "Time from request headers to response, by listener";
+        registry.register_with_unit("http_response", seconds, Unit::Seconds, self.http_response_seconds.clone());
+        let rejected = "Vendor responses rejected as invalid, by vendor";
+        registry.register("vendor_responses_rejected", rejected, self.vendors.rejected_responses.clone());
         self.register_limits();
         self.register_reconciliation();
         self.register_deliveries();
@@ -185,15 +179,15 @@ impl Metrics {
         let registry = &mut self.registry;
         registry.register(
             "drifts_open",
-            "Places where a vendor's books and ours differ that are not resolved",
-            self.drifts_open.clone(),
+            "Unresolved drifts between the vendor's records and ours, by vendor",
+            self.open_drifts.clone(),
         );
-        let day = "When the last whole day began that was reconciled with a vendor, in Unix time";
+        let day = "Start of the last day that was fully reconciled, by vendor, in Unix time";
         registry.register_with_unit("reconciled_day", day, Unit::Seconds, self.reconciled_day.clone());
         registry.register(
             "reconciliations_failed",
-            "Attempts to reconcile a day that failed",
-            self.unreconciled.clone(),
+            "Failed attempts to reconcile a day, by vendor",
+            self.failed_reconciliations.clone(),
         );
     }
 
@@ -202,19 +196,19 @@ impl Metrics {
         self.deliveries.register(registry);
         registry.register(
             "webhook_endpoints",
-            "Endpoints that are switched on",
-            self.endpoints.clone(),
+            "Enabled webhook endpoints",
+            self.webhook_endpoints.clone(),
         );
         registry.register(
             "webhook_endpoints_failing",
-            "Endpoints of which only the oldest delivery is tried",
-            self.failing_endpoints.clone(),
+            "Enabled webhook endpoints in failure mode, where only the oldest delivery is retried",
+            self.failing_webhook_endpoints.clone(),
         );
         registry.register_with_unit(
             "webhook_backlog_age",
-            "Age of the oldest event that an endpoint which is switched on has not seen to",
+            "Age of the oldest undelivered event of any enabled webhook endpoint",
             Unit::Seconds,
-            self.backlog_seconds.clone(),
+            self.webhook_backlog_seconds.clone(),
         );
     }
 
@@ -222,114 +216,114 @@ impl Metrics {
         let registry = &mut self.registry;
         registry.register(
             "rate_limit_windows",
-            "Windows of API keys and classes in memory",
-            self.windows.clone(),
+            "Rate-limit windows in memory, one per API key and class",
+            self.rate_limit_windows.clone(),
         );
         registry.register(
             "failing_addresses",
-            "Client addresses whose failures to authenticate are remembered",
+            "Client addresses with recent authentication failures",
             self.failing_addresses.clone(),
         );
         registry.register(
             "rate_limited",
-            "Requests answered 429, by class; auth also for failures of an address",
+            "Requests rejected with 429, by class; class auth includes addresses with too many failures",
             self.rate_limited.clone(),
         );
         registry.register(
             "failed_authentications",
-            "Requests that failed to authenticate, by why; those answered 429 too",
-            self.unauthenticated.clone(),
+            "Requests that failed authentication, by error code, including those rejected with 429",
+            self.authentication_failures.clone(),
         );
     }
 
-    /// Where a vendor stands: drifts that are not resolved, and when the last whole day began that was compared.
-    pub fn reconciled(&self, vendor: &str, open: i64, last_day_s: Option<i64>) {
+    /// Sets the number of unresolved drifts of a vendor and the start of its last reconciled day (Unix time).
+    pub fn set_reconciliation(&self, vendor: &str, open: i64, last_day_s: Option<i64>) {
         let labels = VendorLabels {
             vendor: vendor.to_owned(),
         };
-        self.drifts_open.get_or_create(&labels).set(open);
+        self.open_drifts.get_or_create(&labels).set(open);
         if let Some(last_day_s) = last_day_s {
             self.reconciled_day.get_or_create(&labels).set(last_day_s);
         }
     }
 
-    /// A day could not be compared with a vendor.
-    pub fn reconciliation_failed(&self, vendor: &str) {
+    /// Counts a failed attempt to reconcile a day with a vendor.
+    pub fn record_failed_reconciliation(&self, vendor: &str) {
         let labels = VendorLabels {
             vendor: vendor.to_owned(),
         };
-        self.unreconciled.get_or_create(&labels).inc();
+        self.failed_reconciliations.get_or_create(&labels).inc();
     }
 
-    /// What the engine counts into.
+    /// The metrics of the journal, for the engine.
     #[must_use]
     pub fn journal(&self) -> JournalMetrics {
         self.journal.clone()
     }
 
-    /// What is counted of vendors.
+    /// The metrics of vendors.
     #[must_use]
     pub fn vendors(&self) -> VendorMetrics {
         self.vendors.clone()
     }
 
-    /// What deliveries count into.
+    /// The metrics of webhook deliveries.
     #[must_use]
     pub fn deliveries(&self) -> DeliveryMetrics {
         self.deliveries.clone()
     }
 
-    /// How endpoints stand, at a look.
-    pub fn saw_deliveries(&self, look: &Look) {
+    /// Updates the endpoint gauges from a poll of due endpoints.
+    pub fn set_endpoints(&self, due: &DueEndpoints) {
         let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        self.endpoints.set(gauge(look.enabled));
-        self.failing_endpoints.set(gauge(look.failing));
-        let age = look.backlog_age.as_secs();
-        self.backlog_seconds.set(i64::try_from(age).unwrap_or(i64::MAX));
+        self.webhook_endpoints.set(gauge(due.enabled));
+        self.failing_webhook_endpoints.set(gauge(due.failing));
+        let age = due.backlog_age.as_secs();
+        self.webhook_backlog_seconds.set(i64::try_from(age).unwrap_or(i64::MAX));
     }
 
-    /// An answer was given.
-    pub fn answered(&self, listener: &'static str, method: &'static str, status: u16, seconds: f64) {
-        self.answers
-            .get_or_create(&AnswerLabels {
+    /// Counts a response and its duration.
+    pub fn record_response(&self, listener: &'static str, method: &'static str, status: u16, seconds: f64) {
+        self.http_responses
+            .get_or_create(&ResponseLabels {
                 listener,
                 method,
                 status,
             })
             .inc();
-        self.seconds
+        self.http_response_seconds
             .get_or_create(&ListenerLabels { listener })
             .observe(seconds);
     }
 
-    /// A request was answered 429.
-    pub fn rate_limited(&self, class: Class) {
+    /// Counts a request that was rejected with 429.
+    pub fn record_rate_limited(&self, class: RequestClass) {
         let class = class.as_str();
         self.rate_limited.get_or_create(&ClassLabels { class }).inc();
     }
 
-    /// A request failed to authenticate.
-    pub fn unauthenticated(&self, code: Code) {
+    /// Counts a request that failed authentication.
+    pub fn record_authentication_failure(&self, code: Code) {
         let code = code.as_str();
-        self.unauthenticated.get_or_create(&CodeLabels { code }).inc();
+        self.authentication_failures.get_or_create(&CodeLabels { code }).inc();
     }
 
-    /// The text that a Prometheus server reads.
+    /// Renders all metrics in the Prometheus text format.
     #[must_use]
     pub fn render(
         &self,
         engine: &Engine,
         procurement: &Procurement,
         deliveries: &Deliveries,
-        rate_limits: &RateLimits,
+        rate_limits: &RateLimiter,
     ) -> String {
-        self.read_limits(rate_limits);
-        self.read_actors("wallet", engine.wallets.total());
-        self.read_actors("inventory", engine.inventory.total());
-        self.read_actors("procurement", procurement.total());
-        self.read_actors("delivery", deliveries.total());
-        self.under_way
-            .set(i64::try_from(engine.under_way()).unwrap_or(i64::MAX));
+        self.refresh_rate_limits(rate_limits);
+        self.refresh_actors("wallet", engine.wallets.totals());
+        self.refresh_actors("inventory", engine.inventory.totals());
+        self.refresh_actors("procurement", procurement.totals());
+        self.refresh_actors("delivery", deliveries.totals());
+        self.records_in_flight
+            .set(i64::try_from(engine.in_flight()).unwrap_or(i64::MAX));
         let mut text = String::new();
         if encode(&mut text, &self.registry).is_err() {
             // Writing into a string fails only out of memory.
@@ -339,14 +333,14 @@ impl Metrics {
         text
     }
 
-    fn read_limits(&self, rate_limits: &RateLimits) {
-        let (windows, addresses) = rate_limits.counts();
-        self.windows.set(i64::try_from(windows).unwrap_or(i64::MAX));
+    fn refresh_rate_limits(&self, rate_limits: &RateLimiter) {
+        let (windows, addresses) = rate_limits.window_counts();
+        self.rate_limit_windows.set(i64::try_from(windows).unwrap_or(i64::MAX));
         self.failing_addresses
             .set(i64::try_from(addresses).unwrap_or(i64::MAX));
     }
 
-    fn read_actors(&self, kind: &'static str, total: Total) {
+    fn refresh_actors(&self, kind: &'static str, total: ActorTotals) {
         let labels = ActorLabels { kind };
         for (figures, value) in [
             (&self.actors, total.actors),
@@ -357,17 +351,17 @@ impl Metrics {
             let value = i64::try_from(value).unwrap_or(i64::MAX);
             figures.get_or_create(&labels).set(value);
         }
-        set(&self.handled.get_or_create(&labels), total.handled);
-        set(&self.restarts.get_or_create(&labels), total.restarts);
+        set_counter(&self.handled.get_or_create(&labels), total.handled);
+        set_counter(&self.restarts.get_or_create(&labels), total.restarts);
     }
 }
 
-/// The actors count for themselves; the figure follows them.
-fn set(counter: &Counter<u64, AtomicU64>, value: u64) {
+/// Sets a counter to the total that the actors maintain.
+fn set_counter(counter: &Counter<u64, AtomicU64>, value: u64) {
     counter.inner().store(value, std::sync::atomic::Ordering::Relaxed);
 }
 
-/// The process's resident memory, where the system tells; before the closing line of the text.
+/// Inserts the resident memory before the closing `# EOF`, on systems with `/proc`.
 fn resident_memory(text: &mut String) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kib = status.lines().find_map(|line| {

@@ -1,7 +1,7 @@
-//! The sandbox: what its first start puts into an empty database, and how it greets who started it.
+//! Sandbox seed data and the banner printed at startup.
 //!
-//! Each step may be repeated: a start that is cut off half-way is simply followed by another. The partner comes last, so
-//! that a database with a partner in it is one that has been filled.
+//! Each step is idempotent, so an interrupted seeding is repeated at the next start. The partner is created last: a database
+//! with a partner is completely seeded.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -14,40 +14,40 @@ use vouchsafe_actors::domain::money::{Amount, Currency};
 use vouchsafe_actors::flows::{TopUp, top_up};
 
 use crate::access::allowlist::Allowlist;
-use crate::access::credential::{Minted, mint};
+use crate::access::credential::{ApiKeyPair, generate_key_pair};
 use crate::access::environment::Environment;
-use crate::access::idempotency::{Endpoint, fingerprint, scoped_hash};
+use crate::access::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
 use crate::secrets;
 use crate::service::Service;
 use crate::settings::ServeSettings;
-use crate::store::{By, Partner};
+use crate::store::{AuditActor, Partner};
 
 mod catalogue;
 
-/// Where the credentials of the seeded partner are kept, readable by their owner alone.
+/// File with the seeded partner's credentials, readable by its owner only.
 pub const PARTNER_FILE: &str = "sandbox-partner.json";
 
-/// Who may use them: this machine.
+/// Allowlist of the seeded partner.
 const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1/128"];
 
-/// What the seeded partner begins with: currency and amount.
-const WALLETS: [(&str, &str); 4] = [
+/// Opening balances of the seeded partner: currency and amount.
+const OPENING_BALANCES: [(&str, &str); 4] = [
     ("USD", "100000.00"),
     ("EUR", "50000.00"),
     ("JPY", "5000000"),
     ("KWD", "10000.000"),
 ];
 
-/// What the file of the seeded partner says; the secrets are left to who needs them.
+/// The part of the credentials file that seeding needs.
 #[derive(Debug, Deserialize)]
 struct SeededPartner {
     partner_id: PartnerId,
 }
 
-/// Fills an empty database; a filled one is left as it is.
+/// Seeds an empty database; leaves any other unchanged.
 ///
 /// # Errors
-/// When the database does not answer, or the partner's file cannot be written or read.
+/// If the database fails, or the partner's file cannot be written or read.
 pub async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::Result<()> {
     let file = data_dir.join(PARTNER_FILE);
     if service.store.list_partners(None, 1).await?.is_empty() {
@@ -57,21 +57,21 @@ pub async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::Result<(
     if let Ok(text) = std::fs::read_to_string(&file) {
         let seeded: SeededPartner =
             serde_json::from_str(&text).with_context(|| format!("read {}", file.display()))?;
-        // A data directory may have been used with another database before.
+        // The data directory may have been used with another database.
         if service.store.find_partner(seeded.partner_id).await?.is_some() {
-            fill_wallets(service, seeded.partner_id).await?;
+            credit_wallets(service, seeded.partner_id).await?;
         }
     }
     Ok(())
 }
 
-/// The file is written first: credentials that nobody can read would be of no use.
+/// Writes the file before the row: credentials without a file would be lost.
 async fn seed_partner(service: &Service, file: &Path) -> anyhow::Result<()> {
     let now = service.clock.now();
     let partner = Partner::new("Sandbox partner".to_owned(), Allowlist::parse(&LOOPBACK)?, now);
-    let minted = mint(service.environment, getrandom::fill).context("draw credentials")?;
-    let credential = minted.kept(partner.partner_id, now);
-    let Minted { api_key, api_secret } = minted;
+    let minted = generate_key_pair(service.environment, getrandom::fill).context("generate credentials")?;
+    let credential = minted.to_credential(partner.partner_id, now);
+    let ApiKeyPair { api_key, api_secret } = minted;
     let text = serde_json::json!({
         "partner_id": partner.partner_id,
         "api_key": api_key.to_string(),
@@ -80,38 +80,38 @@ async fn seed_partner(service: &Service, file: &Path) -> anyhow::Result<()> {
     secrets::write_private(file, &format!("{text:#}\n"))?;
     service
         .store
-        .create_partner(partner.clone(), Some(credential.clone()), By::service())
+        .create_partner(partner.clone(), Some(credential.clone()), AuditActor::service())
         .await?;
-    service.register.replace_partner(partner.access());
-    service.register.put_credential(credential);
+    service.register.upsert_partner(partner.access());
+    service.register.upsert_credential(credential);
     Ok(())
 }
 
-/// Booked under a reference, so once.
-async fn fill_wallets(service: &Service, partner_id: PartnerId) -> anyhow::Result<()> {
-    for (currency, amount) in WALLETS {
+/// The reference makes each top-up idempotent.
+async fn credit_wallets(service: &Service, partner_id: PartnerId) -> anyhow::Result<()> {
+    for (currency, amount) in OPENING_BALANCES {
         let currency: Currency = currency.parse()?;
         let reference = "sandbox-seed".to_owned();
         let command = TopUp {
             partner_id,
             money: Amount::parse(amount, currency)?.of(currency),
             kind: LedgerKind::TopUp,
-            key: scoped_hash(partner_id, Endpoint::TopUp, &format!("{currency}:{reference}")),
+            key: scoped_hash(partner_id, IdempotencyScope::TopUp, &format!("{currency}:{reference}")),
             fingerprint: fingerprint("seed", currency.as_str(), amount.as_bytes()),
             reference,
-            booked_by: By::service().into(),
+            operator: AuditActor::service().into(),
         };
         if let Err(error) = top_up(&service.engine, command).await {
-            // An operator may have used the reference for something else; the sandbox serves all the same.
-            tracing::warn!(%error, %currency, "the sandbox partner's wallet is not filled");
+            // An operator may have used the reference otherwise; the sandbox works without the money.
+            tracing::warn!(%error, %currency, "cannot top up the sandbox partner's wallet");
         }
     }
     Ok(())
 }
 
-/// Tells who started the sandbox where it is, and how an order is placed by whoever has the seeded credentials.
-#[allow(clippy::print_stdout)] // this is what the terminal is for
-pub fn greet(settings: &ServeSettings, data_dir: &Path) {
+/// Prints the addresses and, in the sandbox, a command that places an order.
+#[allow(clippy::print_stdout)] // the banner is for the terminal
+pub fn print_banner(settings: &ServeSettings, data_dir: &Path) {
     let base_url = format!("http://{}/api/v1", settings.http_addr);
     let mut lines = vec![
         format!("Vouchsafe {} is ready.", settings.environment),
@@ -127,26 +127,26 @@ pub fn greet(settings: &ServeSettings, data_dir: &Path) {
         lines.extend([
             String::new(),
             "Place an order:".to_owned(),
-            format!("  {}", first_order(&base_url, data_dir)),
+            format!("  {}", example_order_command(&base_url, data_dir)),
             String::new(),
         ]);
     }
-    // Nobody may be reading any more; the service serves all the same.
+    // Standard output may be closed.
     drop(writeln!(std::io::stdout(), "{}", lines.join("\n")));
 }
 
-/// A command that can be pasted into any shell of this machine.
-fn first_order(base_url: &str, data_dir: &Path) -> String {
-    let program = std::env::current_exe().map_or_else(|_| "vouchsafe".to_owned(), |path| typed(&path));
+/// A command to paste into any shell on this machine.
+fn example_order_command(base_url: &str, data_dir: &Path) -> String {
+    let program = std::env::current_exe().map_or_else(|_| "vouchsafe".to_owned(), |path| shell_quote_path(&path));
     let order = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
     format!(
         "{program} --data-dir {} call --url {base_url} POST /orders '{order}'",
-        typed(data_dir)
+        shell_quote_path(data_dir)
     )
 }
 
-/// A path as it can be typed anywhere on this machine.
-fn typed(path: &Path) -> String {
+/// An absolute path, quoted for the shell.
+fn shell_quote_path(path: &Path) -> String {
     let text = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let text = text.display().to_string();
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-".contains(&b);
@@ -162,19 +162,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_can_be_pasted() {
+    fn path_is_quoted_for_the_shell() {
         for (path, expected) in [
             ("/opt/vouchsafe", "/opt/vouchsafe"),
             ("/opt/my data", "'/opt/my data'"),
             ("/opt/o'clock", r"'/opt/o'\''clock'"),
         ] {
-            assert_eq!(typed(Path::new(path)), expected);
+            assert_eq!(shell_quote_path(Path::new(path)), expected);
         }
         let here = std::env::current_dir().unwrap();
         assert_eq!(
-            typed(Path::new("data")),
-            typed(&here.join("data")),
-            "from anywhere"
+            shell_quote_path(Path::new("data")),
+            shell_quote_path(&here.join("data")),
+            "absolute"
         );
     }
 }

@@ -26,7 +26,7 @@ const MASTER_KEY_FILE: &str = "master-key";
 const NODE_FILE: &str = "node";
 
 /// Shortest token that is accepted. Characters.
-const MIN_TOKEN: usize = 32;
+const MIN_TOKEN_LENGTH: usize = 32;
 
 /// Random bytes of a token that is made here.
 const TOKEN_BYTES: usize = 32;
@@ -57,10 +57,10 @@ pub fn master_key(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<M
 pub fn operator_token(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<OperatorToken> {
     let token = match &settings.operator_token {
         Some(token) => expose(token).to_owned(),
-        None => kept(&data_dir.join(OPERATOR_TOKEN_FILE), || random_hex(TOKEN_BYTES))?,
+        None => read_or_create(&data_dir.join(OPERATOR_TOKEN_FILE), || random_hex(TOKEN_BYTES))?,
     };
-    if token.len() < MIN_TOKEN {
-        bail!("the operator's token has at least {MIN_TOKEN} characters");
+    if token.len() < MIN_TOKEN_LENGTH {
+        bail!("the operator's token has at least {MIN_TOKEN_LENGTH} characters");
     }
     Ok(OperatorToken::new(&token))
 }
@@ -70,13 +70,13 @@ pub fn operator_token(settings: &ServeSettings, data_dir: &Path) -> anyhow::Resu
 /// # Errors
 /// When its file cannot be read or made.
 pub fn node_name(data_dir: &Path) -> anyhow::Result<String> {
-    kept(&data_dir.join(NODE_FILE), || {
+    read_or_create(&data_dir.join(NODE_FILE), || {
         Ok(format!("node-{}", random_hex(4)?))
     })
 }
 
 /// What the file holds; made by `make` where there is none.
-fn kept(path: &Path, make: impl FnOnce() -> anyhow::Result<String>) -> anyhow::Result<String> {
+fn read_or_create(path: &Path, make: impl FnOnce() -> anyhow::Result<String>) -> anyhow::Result<String> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(text.trim().to_owned()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

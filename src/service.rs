@@ -1,4 +1,4 @@
-//! What every route is given: the engine, the store, and the little that is kept in memory beside them.
+//! Application state shared by all routes: engine, store and in-memory registries.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -11,63 +11,59 @@ use vouchsafe_actors::procurement::Procurement;
 
 use crate::access::client_address::TrustedProxies;
 use crate::access::environment::Environment;
-use crate::access::rate_limits::RateLimits;
-use crate::access::register::{PartnerAccess, Register};
-use crate::certification::Watch;
+use crate::access::rate_limiter::RateLimiter;
+use crate::access::registry::{PartnerAccess, AccessRegistry};
+use crate::certification::Observer;
 use crate::delivery::HttpSender;
-use crate::http::Gate;
+use crate::http::ReadinessGate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
 use crate::settings::Preview;
 use crate::store::{PgNode, PgStore};
 
-/// One process of the service.
+/// The state of one service process.
 pub struct Service {
     pub environment: Environment,
-    pub gate: Arc<Gate>,
+    pub gate: Arc<ReadinessGate>,
     pub engine: Arc<Engine>,
-    /// Buys what orders wait for.
+    /// Buys vouchers for pending orders from vendors.
     pub procurement: Procurement,
     pub store: PgStore,
-    /// Postgres, as this node writes to it.
+    /// The store with this node's lanes and batched lookups.
     pub node: PgNode,
-    pub register: Register,
-    /// How much they asked for of late.
-    pub rate_limits: RateLimits,
-    /// Whom to believe where a request comes from.
+    pub register: AccessRegistry,
+    pub rate_limits: RateLimiter,
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: TrustedProxies,
-    /// What can be ordered.
     pub catalogue: Arc<CurrentCatalogue>,
-    /// Seals and opens codes.
+    /// Keys that encrypt voucher codes.
     pub keyring: Arc<Keyring>,
-    /// Tells partners of their events.
+    /// Delivers webhooks.
     pub deliveries: Deliveries,
     pub(crate) sender: HttpSender,
-    /// The SHA-256 of the operator's token.
     pub operator_token: crate::admin::OperatorToken,
-    /// Whether partners see reconciliations.
     pub reconciliation_preview: Preview,
     pub clock: Arc<dyn Clock>,
     pub metrics: Metrics,
-    /// What is seen of partners for their certification; in production nothing is.
-    pub certification: Option<Arc<Watch>>,
+    /// Observes partners for certification; `None` in production.
+    pub certification: Option<Arc<Observer>>,
 }
 
-/// The products as they are now; a change replaces the whole.
+/// The current catalogue. A change replaces it as a whole.
 #[derive(Debug, Default)]
 pub struct CurrentCatalogue(RwLock<Arc<Catalogue>>);
 
 impl CurrentCatalogue {
-    /// The products of this moment.
+    /// A snapshot of all products.
     #[must_use]
-    pub fn now(&self) -> Arc<Catalogue> {
+    pub fn current(&self) -> Arc<Catalogue> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What this partner may order at this moment.
+    /// A snapshot of the products that a partner can order.
     #[must_use]
-    pub fn of(&self, partner: &PartnerAccess) -> Assortment {
-        Assortment::new(self.now(), partner.scope.clone())
+    pub fn assortment_for(&self, partner: &PartnerAccess) -> Assortment {
+        Assortment::new(self.current(), partner.scope.clone())
     }
 
     /// Replaces all products.
@@ -78,6 +74,6 @@ impl CurrentCatalogue {
     /// Adds or replaces one product.
     pub fn put(&self, product: Product) {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        *current = Arc::new(current.with(product));
+        *current = Arc::new(current.with_product(product));
     }
 }

@@ -1,4 +1,4 @@
-//! Every setting: by flag, by environment, by file, in that order; what is set nowhere has a default that works.
+//! Settings from flags, environment variables, a settings file and defaults, in this order of precedence.
 
 mod limits;
 mod preview;
@@ -17,20 +17,20 @@ pub use self::preview::Preview;
 use crate::access::client_address::TrustedProxies;
 use crate::access::environment::Environment;
 use crate::cli::examples::examples;
-use crate::cli::{self, closing_words};
+use crate::cli;
 use crate::secrets::expose;
 use crate::startup::listeners::default_workers;
-use crate::vendor::simulator::SimulatorArgs;
+use crate::procurement::simulator::SimulatorArgs;
 
 /// Vouchsafe: partners order vouchers over a signed REST API.
 #[derive(Debug, Parser)]
-#[command(name = "vouchsafe", version, about, max_term_width = 110, after_help = closing_words())]
+#[command(name = "vouchsafe", version, about, max_term_width = 110, after_help = cli::after_help())]
 pub struct Cli {
-    /// A file of settings, one NAME=value a line, named as the environment variables are.
+    /// Settings file with one NAME=value per line; names are those of the environment variables.
     #[arg(long, global = true, env = "VOUCHSAFE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Where the service keeps what it needs: its own Postgres, keys, tokens.
+    /// Data directory of the service: private Postgres, keys, tokens.
     #[arg(
         long,
         global = true,
@@ -43,31 +43,31 @@ pub struct Cli {
     #[command(flatten)]
     serve: ServeSettings,
 
-    /// What to do; nothing said, `serve`.
+    /// Command; default `serve`.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
 
-/// What the program can do.
+/// Commands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve partners and operators.
+    /// Run the service.
     #[command(after_help = examples![
         "vouchsafe serve",
         "vouchsafe serve --http-addr 127.0.0.1:9080 --admin-addr 127.0.0.1:9081 --log-format json",
     ])]
     Serve(Box<ServeSettings>),
-    /// A vendor to try the vendor protocol on, with faults on demand; not a part of the service.
+    /// Run a vendor simulator: a separate server that implements the vendor protocol, with faults on demand.
     VendorSimulator(SimulatorArgs),
-    /// A client of the running service.
+    /// Client commands.
     #[command(flatten)]
     Client(cli::Command),
 }
 
-/// The settings of the service.
+/// Settings of the service.
 #[derive(Debug, Clone, Args)]
 pub struct ServeSettings {
-    /// Where partners are served.
+    /// Address of the partner listener.
     #[arg(
         long,
         env = "VOUCHSAFE_HTTP_ADDR",
@@ -76,7 +76,7 @@ pub struct ServeSettings {
     )]
     pub http_addr: SocketAddr,
 
-    /// Where operators are served: admin API and metrics.
+    /// Address of the operator listener: admin API and metrics.
     #[arg(
         long,
         env = "VOUCHSAFE_ADMIN_ADDR",
@@ -85,7 +85,7 @@ pub struct ServeSettings {
     )]
     pub admin_addr: SocketAddr,
 
-    /// Sandbox or production; a database belongs to one of them for ever.
+    /// Environment. A database belongs to one environment permanently.
     #[arg(
         long,
         env = "VOUCHSAFE_ENVIRONMENT",
@@ -94,12 +94,12 @@ pub struct ServeSettings {
     )]
     pub environment: Environment,
 
-    /// The Postgres to use. Unset: one of its own in the data directory.
+    /// URL of the Postgres database [default: a private Postgres in the data directory].
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     database_url: Option<SecretString>,
 
-    /// The key that wraps all data keys: 64 hex digits or base64 of 32 bytes. Unset in the sandbox: made and kept in the
-    /// data directory.
+    /// Master key that encrypts all data keys: 64 hex digits or base64 of 32 bytes [default in the sandbox: generated in
+    /// the data directory].
     #[arg(
         long,
         env = "VOUCHSAFE_MASTER_KEY",
@@ -108,7 +108,7 @@ pub struct ServeSettings {
     )]
     pub master_key: Option<SecretString>,
 
-    /// The operator's token, at least 32 characters. Unset in the sandbox: made and kept in the data directory.
+    /// Operator token, at least 32 characters [default in the sandbox: generated in the data directory].
     #[arg(
         long,
         env = "VOUCHSAFE_OPERATOR_TOKEN",
@@ -117,8 +117,8 @@ pub struct ServeSettings {
     )]
     pub operator_token: Option<SecretString>,
 
-    /// The proxies in front of partners, whose X-Forwarded-For is believed: addresses and networks with commas between
-    /// them. None: the peer is the client.
+    /// Addresses and networks of trusted proxies, comma-separated: their X-Forwarded-For determines the client address
+    /// [default: none, the TCP peer is the client].
     #[arg(
         long,
         env = "VOUCHSAFE_TRUSTED_PROXIES",
@@ -128,11 +128,11 @@ pub struct ServeSettings {
     )]
     pub trusted_proxies: TrustedProxies,
 
-    /// How many requests of a key pass.
+    /// Default rate limits.
     #[command(flatten)]
     pub limits: LimitSettings,
 
-    /// Whether partners may see the reconciliation of their orders, which is planned and may change: on or off.
+    /// Preview of the partners' reconciliation route, which may change: on or off.
     #[arg(
         long,
         env = "VOUCHSAFE_RECONCILIATION_PREVIEW",
@@ -141,19 +141,19 @@ pub struct ServeSettings {
     )]
     pub reconciliation_preview: Preview,
 
-    /// How many lanes write to the database.
+    /// Number of lanes that write to the database.
     #[arg(long, env = "VOUCHSAFE_LANES", default_value_t = DEFAULT_LANES, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub lanes: u16,
 
-    /// How many threads serve partners and decide their orders; where nothing is said, one for two cores.
+    /// Number of threads that serve partners and decide their orders; default: one per two cores.
     #[arg(long, env = "VOUCHSAFE_HTTP_WORKERS", default_value_t = default_workers(), value_parser = clap::value_parser!(u16).range(1..=256))]
     pub http_workers: u16,
 
-    /// What is logged: a level, or a filter such as `info,vouchsafe=debug`.
+    /// Log level, or a filter such as `info,vouchsafe=debug`.
     #[arg(long, env = "VOUCHSAFE_LOG", default_value = "info", value_name = "FILTER")]
     pub log: String,
 
-    /// How it is logged.
+    /// Log format.
     #[arg(
         long,
         env = "VOUCHSAFE_LOG_FORMAT",
@@ -162,9 +162,9 @@ pub struct ServeSettings {
     )]
     pub log_format: LogFormat,
 
-    /// The collector that the spans of each request are sent to by OTLP over HTTP, such as http://127.0.0.1:4318. Needs a
-    /// program that was built with the feature otlp.
-    // Read later, and not here, whose errors quote what they cannot read: it may be a URL with a password.
+    /// URL of the collector that receives the spans of each request (OTLP over HTTP), e.g. http://127.0.0.1:4318. Requires
+    /// a program built with the feature otlp.
+    // Parsed later: clap's errors quote the value, which may be a URL with a password.
     #[arg(
         long,
         env = "VOUCHSAFE_OTLP_ENDPOINT",
@@ -175,36 +175,35 @@ pub struct ServeSettings {
 }
 
 impl ServeSettings {
-    /// The Postgres to use; an empty variable names none.
+    /// An empty variable counts as unset.
     #[must_use]
     pub fn database_url(&self) -> Option<&SecretString> {
         self.database_url.as_ref().filter(|url| !expose(url).is_empty())
     }
 
-    /// The collector of spans; an empty variable names none.
+    /// An empty variable counts as unset.
     #[must_use]
     pub fn otlp_endpoint(&self) -> Option<&SecretString> {
         self.otlp_endpoint.as_ref().filter(|url| !expose(url).is_empty())
     }
 }
 
-/// How log lines look.
+/// Log format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Readable text.
     Terminal,
-    /// A JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Why the settings cannot be used.
+/// Invalid settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// Wrong arguments; also `--help` and `--version`.
+    /// Invalid arguments; also `--help` and `--version`.
     #[error(transparent)]
     Arguments(#[from] clap::Error),
-    /// The file of settings.
-    #[error("the settings in {path} cannot be used: {reason}")]
+    #[error("invalid settings file {path}: {reason}")]
     File {
         path: PathBuf,
         reason: String,
@@ -212,10 +211,9 @@ pub enum SettingsError {
 }
 
 impl Cli {
-    /// Reads all settings.
     ///
     /// # Errors
-    /// [`SettingsError`].
+    /// [`SettingsError`] for invalid arguments, environment variables and files.
     pub fn read(arguments: &[OsString]) -> Result<Self, SettingsError> {
         let first = Self::command().ignore_errors(true).get_matches_from(arguments);
         let file = first
@@ -226,61 +224,61 @@ impl Cli {
         let matches = command.clone().try_get_matches_from(arguments)?;
         let mut settings = Self::from_arg_matches(&matches)?;
         if matches.subcommand_name() == Some("serve") {
-            let whole = without_serve(&command, arguments)?;
+            let whole = parse_without_serve(&command, arguments)?;
             settings.command = None;
             settings.serve.update_from_arg_matches(&whole)?;
         }
         Ok(settings)
     }
 
-    /// The settings of the service; commands that speak to one take its addresses from them.
+    /// Settings of the service; client commands take its addresses from them.
     #[must_use]
     pub const fn serve_settings(&self) -> &ServeSettings {
         &self.serve
     }
 }
 
-/// A setting counts before `serve` as well as behind it: the word is taken out, and all is read as one.
-fn without_serve(command: &clap::Command, arguments: &[OsString]) -> Result<clap::ArgMatches, clap::Error> {
-    let places = arguments.iter().enumerate().filter(|(_, word)| *word == "serve");
-    // Another `serve` may be a value, such as a directory's name; without the wrong one there is still a subcommand.
-    let readings = places.map(|(place, _)| {
-        let rest = [&arguments[..place], &arguments[place + 1..]].concat();
+/// Removes the word `serve` and parses the rest, so that settings are valid before and after it.
+fn parse_without_serve(command: &clap::Command, arguments: &[OsString]) -> Result<clap::ArgMatches, clap::Error> {
+    let positions = arguments.iter().enumerate().filter(|(_, word)| *word == "serve");
+    // Another `serve` may be a value, such as a directory. Removing that one leaves the subcommand.
+    let parsed = positions.map(|(position, _)| {
+        let rest = [&arguments[..position], &arguments[position + 1..]].concat();
         command.clone().try_get_matches_from(rest)
     });
-    let mut refused = None;
-    for reading in readings {
-        match reading {
+    let mut last_error = None;
+    for result in parsed {
+        match result {
             Ok(matches) if matches.subcommand_name().is_none() => return Ok(matches),
             Ok(_) => {}
-            Err(error) => refused = Some(error),
+            Err(error) => last_error = Some(error),
         }
     }
-    Err(refused.unwrap_or_else(|| clap::Error::new(clap::error::ErrorKind::InvalidSubcommand)))
+    Err(last_error.unwrap_or_else(|| clap::Error::new(clap::error::ErrorKind::InvalidSubcommand)))
 }
 
-/// `NAME=value` lines; blank lines and those that begin with `#` are passed over.
+/// Parses `NAME=value` lines; ignores blank lines and lines that begin with `#`.
 fn read_file(path: &Path) -> Result<Vec<(String, String)>, SettingsError> {
-    let refused = |reason: String| SettingsError::File {
+    let file_error = |reason: String| SettingsError::File {
         path: path.to_owned(),
         reason,
     };
-    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let text = std::fs::read_to_string(path).map_err(|error| file_error(error.to_string()))?;
     let lines = text
         .lines()
         .map(str::trim)
         .zip(1..)
         .filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
-    let known = names(&Cli::command());
+    let known = environment_variables(&Cli::command());
     lines
         .map(|(line, number)| {
             let (name, value) = line
                 .split_once('=')
-                .ok_or_else(|| refused(format!("line {number} is not NAME=value")))?;
+                .ok_or_else(|| file_error(format!("line {number} is not NAME=value")))?;
             let name = name.trim().to_owned();
             if !known.contains(&name) {
-                return Err(refused(format!(
-                    "line {number}: there is no setting {name}; see vouchsafe --help"
+                return Err(file_error(format!(
+                    "line {number}: unknown setting {name}; see vouchsafe --help"
                 )));
             }
             Ok((name, value.trim().to_owned()))
@@ -288,14 +286,14 @@ fn read_file(path: &Path) -> Result<Vec<(String, String)>, SettingsError> {
         .collect()
 }
 
-/// The environment variables of a command and of those below it.
-fn names(command: &clap::Command) -> BTreeSet<String> {
+/// Environment variables of a command and its subcommands.
+fn environment_variables(command: &clap::Command) -> BTreeSet<String> {
     let own = command.get_arguments().filter_map(clap::Arg::get_env);
     let own = own.filter_map(|name| Some(name.to_str()?.to_owned()));
-    own.chain(command.get_subcommands().flat_map(names)).collect()
+    own.chain(command.get_subcommands().flat_map(environment_variables)).collect()
 }
 
-/// Makes what the file says the default of the argument with that environment variable.
+/// Sets the values of the file as defaults of the arguments with these environment variables.
 fn with_defaults(command: clap::Command, file: &[(String, String)]) -> clap::Command {
     let command = command.mut_args(|argument| {
         let name = argument
@@ -327,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_serves_the_sandbox_on_loopback() {
+    fn defaults_serve_the_sandbox_on_loopback() {
         let cli = read(&[]).unwrap();
         let settings = cli.serve_settings();
         assert_eq!(settings.environment, Environment::Sandbox);
@@ -336,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_goes_before_the_file_and_the_file_before_the_default() {
+    fn flag_overrides_file_and_file_overrides_default() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         writeln!(
             file,
@@ -350,12 +348,12 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_counts_before_and_behind_serve() {
+    fn settings_before_and_after_serve_are_equivalent() {
         let before = ["--environment", "production", "--lanes", "7", "serve"];
-        let behind = ["serve", "--environment", "production", "--lanes", "7"];
+        let after = ["serve", "--environment", "production", "--lanes", "7"];
         let both = ["--environment", "production", "serve", "--lanes", "7"];
         let alone = ["--environment", "production", "--lanes", "7"];
-        for arguments in [&before[..], &behind, &both, &alone] {
+        for arguments in [&before[..], &after, &both, &alone] {
             let cli = read(arguments).unwrap();
             let settings = cli.serve_settings();
             assert_eq!(
@@ -369,24 +367,24 @@ mod tests {
         assert_eq!(named.serve_settings().lanes, 7);
         assert!(
             read(&["--lanes", "7", "serve", "--lanes", "8"]).is_err(),
-            "said twice"
+            "given twice"
         );
     }
 
     #[test]
-    fn a_file_with_an_unknown_name_is_an_error() {
+    fn unknown_name_in_file_is_rejected() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         writeln!(file, "VOUCHSAFE_HTTP_ADRR=127.0.0.1:9000").unwrap();
         let read = read(&["--config", file.path().to_str().unwrap()]);
         assert!(
             read.unwrap_err()
                 .to_string()
-                .contains("line 1: there is no setting VOUCHSAFE_HTTP_ADRR")
+                .contains("line 1: unknown setting VOUCHSAFE_HTTP_ADRR")
         );
     }
 
     #[test]
-    fn a_file_that_is_none_is_an_error() {
+    fn missing_file_is_rejected() {
         assert!(matches!(
             read(&["--config", "/nowhere/at/all"]),
             Err(SettingsError::File { .. })

@@ -1,19 +1,19 @@
-//! From settings to a running service, and back to nothing.
+//! Startup and graceful shutdown of the service.
 //!
-//! | step | what is there after it |
+//! | step | state after it |
 //! |---|---|
-//! | the data directory is locked | no second service on it |
-//! | Postgres answers | the schema is up to date, this start has its incarnation |
-//! | keys are unlocked | codes can be sealed and opened |
-//! | the engine starts | what a predecessor left under way is shut out |
-//! | the listeners are bound | wallets and shelves have threads; who comes is told to come again |
-//! | the gate opens | partners and operators are served |
-//! | a signal: the gate closes, the journal empties | every answer was given, every record has its verdict |
-//! | Postgres stops | nothing of ours runs |
+//! | lock the data directory | no second service can use it |
+//! | connect to Postgres | the schema is migrated, this start has its incarnation |
+//! | unlock the data keys | codes can be encrypted and decrypted |
+//! | start the engine | records in flight of an earlier start are fenced off |
+//! | bind the listeners | wallets and shelves have threads; requests get 503 |
+//! | open the readiness gate | partners and operators are served |
+//! | on a signal: close the gate, drain the journal | every request has its response, every record its verdict |
+//! | stop the private Postgres | no process is left |
 
 pub(crate) mod listeners;
 mod production;
-mod stop;
+mod signals;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -30,58 +30,57 @@ use tracing::{error, info, warn};
 use vouchsafe_actors::delivery::Deliveries;
 use vouchsafe_actors::domain::catalogue::Catalogue;
 use vouchsafe_actors::domain::clock::{Clock, SystemClock};
-use vouchsafe_actors::engine::{Engine, Parts};
+use vouchsafe_actors::engine::{Engine, EngineParts};
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_actors::supervisor::{Arbiters, Spawner};
 
 use crate::access::environment::Environment;
-use crate::access::rate_limits::RateLimits;
-use crate::access::register::Register;
-use crate::certification::{Watch, keeper};
-use crate::cli::Exit;
-use crate::delivery::{Grounds, HttpSender, SenderParts, equip, keep_delivering};
-use crate::housekeeping::{keep_house, keep_lease};
-use crate::http::Gate;
+use crate::access::rate_limiter::RateLimiter;
+use crate::access::registry::AccessRegistry;
+use crate::certification::{Observer, recorder};
+use crate::cli::ExitStatus;
+use crate::delivery::{UrlPolicy, HttpSender, SenderConfig, build_context, run_poller};
+use crate::housekeeping::{run_housekeeping, renew_lease};
+use crate::http::ReadinessGate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
 use crate::postgres::{DataDir, Durability, PrivatePostgres};
-use crate::procurement::Purchasing;
-use crate::reconciliation::job::keep_reconciling;
+use crate::procurement::ProcurementService;
+use crate::reconciliation::job::run_reconciliation;
 use crate::service::{CurrentCatalogue, Service};
 use crate::settings::ServeSettings;
 use crate::store::{PgNode, PgStore};
 use crate::telemetry::Telemetry;
 use crate::{sandbox, secrets};
 
-/// How long a shutdown may take before what is open is left to the next start (contract §11).
+/// After this time the next start settles the records in flight (contract §11).
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 
-/// How long a start waits for a database that is starting, too.
-const DATABASE_PATIENCE: Duration = Duration::from_secs(60);
+/// The database may be starting at the same time.
+const DATABASE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long the threads that serve partners may take to start.
-const LISTENERS_PATIENCE: Duration = Duration::from_secs(10);
+/// For the threads that serve partners to start.
+const LISTENERS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The pause between two attempts.
-const DATABASE_PAUSE: Duration = Duration::from_secs(1);
+const DATABASE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Threads of the runtime that the database's work lives on: the lanes wait more than they work.
+/// Threads of the database runtime: lanes mostly wait.
 const DATABASE_THREADS: usize = 2;
 
-/// Threads that speak to receivers of webhooks: signing and sending, some 100 µs each.
+/// Threads that sign and send webhooks, about 100 µs each.
 const OUTGOING_THREADS: usize = 2;
 
-/// By how much the threads of deliveries are nicer than the process: where a core is wanted by others, too, orders are answered
-/// first, and a delivery thread still has a quarter of the time of a serving one. Only a machine that is busy to the brim shows it.
-const DELIVERIES_STAND_BACK: i32 = 6;
+/// Niceness of the webhook threads, relative to the process: on a saturated machine orders go first, and a webhook thread
+/// still gets a quarter of the CPU time of a serving thread.
+const WEBHOOK_NICENESS: i32 = 6;
 
-/// Serves until it is told to stop.
+/// Runs the service until a signal stops it.
 pub fn serve(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> ExitCode {
     match run(settings, data_dir, telemetry) {
         Ok(code) => code,
         Err(error) => {
-            error!("the service cannot run: {error:#}");
-            Exit::of(&error).into()
+            error!("service failed: {error:#}");
+            ExitStatus::of(&error).into()
         }
     }
 }
@@ -89,16 +88,16 @@ pub fn serve(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -
 fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyhow::Result<ExitCode> {
     production::check(settings)?;
     let directory = DataDir::open(data_dir)?;
-    let (options, private) = database(settings, &directory)?;
+    let (options, private) = open_database(settings, &directory)?;
     let database = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(DATABASE_THREADS)
         .thread_name("database")
         .enable_all()
         .build()
-        .context("start the database's runtime")?;
+        .context("start the database runtime")?;
     let metrics = Metrics::new(telemetry);
     let niceness = rustix::process::getpriority_process(None).context("read the process's own niceness")?;
-    let stand_back = move || stand_back(niceness + DELIVERIES_STAND_BACK);
+    let stand_back = move || lower_thread_priority(niceness + WEBHOOK_NICENESS);
     let outgoing = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(OUTGOING_THREADS)
         .thread_name("webhooks")
@@ -107,8 +106,7 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
         .build()
         .context("start the runtime of outgoing connections")?;
     let system = actix_web::rt::System::new();
-    // Vendors' answers take their time to be read and sealed, and deliveries are many: what decides orders does not stand in
-    // line with them.
+    // Separate threads: encrypting purchased codes and sending webhooks must not delay the actors that decide orders.
     let arbiters = [(); 2].map(|()| actix_rt::Arbiter::new());
     let [buyers, deliveries] = arbiters.each_ref().map(actix_rt::Arbiter::handle);
     deliveries.spawn_fn(stand_back);
@@ -116,23 +114,23 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
         database: &database,
         outgoing: &outgoing,
         actors: Arc::default(),
-        buyers,
+        procurement: buyers,
         deliveries,
     };
-    let served = system.block_on(serve_on(settings, &directory, options, threads, metrics));
-    // Actors end before the database's runtime, so that none of them asks a store that is gone.
+    let served = system.block_on(run_service(settings, &directory, options, threads, metrics));
+    // Actors stop before the database runtime, because they use the store.
     for arbiter in arbiters {
         arbiter.stop();
         arbiter
             .join()
-            .map_err(|_| anyhow::anyhow!("an actors' thread panicked"))?;
+            .map_err(|_| anyhow::anyhow!("an actor thread panicked"))?;
     }
     outgoing.shutdown_timeout(Duration::from_secs(1));
     database.shutdown_timeout(Duration::from_secs(1));
     match (served?, private) {
-        // Its guard ends it as soon as this process has gone.
-        (Ended::WithOpenEnds, _) => Ok(ExitCode::FAILURE),
-        (Ended::Drained, private) => {
+        // The guard stops the private Postgres when this process exits.
+        (ShutdownOutcome::Incomplete, _) => Ok(ExitCode::FAILURE),
+        (ShutdownOutcome::Drained, private) => {
             if let Some(private) = private {
                 private.stop().context("stop the private Postgres")?;
             }
@@ -141,35 +139,32 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
     }
 }
 
-/// Lets the calling thread stand back: in Linux a thread has a niceness of its own, and those that it starts begin with it.
-fn stand_back(niceness: i32) {
+/// Sets the niceness of the calling thread. On Linux niceness is per thread and inherited by new threads.
+fn lower_thread_priority(niceness: i32) {
     if let Err(error) = rustix::process::setpriority_process(None, niceness) {
-        warn!(%error, "deliveries take their time from orders: their threads cannot stand back");
+        warn!(%error, "cannot lower the priority of the webhook threads; deliveries compete with orders for CPU");
     }
 }
 
-/// Where work runs that is not a listener's.
+/// Threads of work outside the listeners.
 struct Threads<'a> {
     database: &'a Runtime,
-    /// Connections to partners' endpoints.
     outgoing: &'a Runtime,
-    /// Wallets and shelves: those that serve partners. Who asks a wallet or a shelf and who decides are mostly on one thread
-    /// then, and nobody has to be woken for a question or its answer.
+    /// Wallets and shelves live on the threads that serve partners: a request and the actor that decides it mostly share a
+    /// thread, which saves a wakeup per message.
     actors: Arc<Arbiters>,
-    buyers: ArbiterHandle,
+    procurement: ArbiterHandle,
     deliveries: ArbiterHandle,
 }
 
-/// How serving ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
-    /// Every record has its verdict.
+enum ShutdownOutcome {
     Drained,
-    /// What is open is settled at the next start.
-    WithOpenEnds,
+    /// The next start settles the records in flight.
+    Incomplete,
 }
 
-fn database(
+fn open_database(
     settings: &ServeSettings,
     directory: &DataDir,
 ) -> anyhow::Result<(PgConnectOptions, Option<PrivatePostgres>)> {
@@ -177,88 +172,88 @@ fn database(
         // The reason is left out: it may quote the URL with its password.
         let options = secrets::expose(url)
             .parse()
-            .map_err(|_| anyhow::anyhow!("DATABASE_URL is no Postgres URL"))?;
+            .map_err(|_| anyhow::anyhow!("DATABASE_URL is not a Postgres URL"))?;
         return Ok((options, None));
     }
-    let executable = std::env::current_exe().context("find this program's own file")?;
+    let executable = std::env::current_exe().context("find the path of this program")?;
     let private = PrivatePostgres::start(directory, &executable, Durability::Durable)?;
     Ok((private.connect_options(), Some(private)))
 }
 
-async fn serve_on(
+async fn run_service(
     settings: &ServeSettings,
     directory: &DataDir,
     options: PgConnectOptions,
     threads: Threads<'_>,
     metrics: Metrics,
-) -> anyhow::Result<Ended> {
-    let service = assemble(settings, directory, options, &threads, metrics).await?;
+) -> anyhow::Result<ShutdownOutcome> {
+    let service = build_service(settings, directory, options, &threads, metrics).await?;
     let service = web::Data::new(service);
     let listeners = [
-        listeners::partners(settings, &service, &threads.actors)?,
-        listeners::operators(settings, &service)?,
+        listeners::start_partner_listener(settings, &service, &threads.actors)?,
+        listeners::start_operator_listener(settings, &service)?,
     ];
-    let serving = threads.actors.until(usize::from(settings.http_workers));
-    let serving = tokio::time::timeout(LISTENERS_PATIENCE, serving).await;
+    let serving = threads.actors.wait_for(usize::from(settings.http_workers));
+    let serving = tokio::time::timeout(LISTENERS_TIMEOUT, serving).await;
     serving.context("start the threads that serve partners")?;
     if settings.environment == Environment::Sandbox {
         sandbox::seed_if_new(&service, directory.path())
             .await
-            .context("fill the sandbox")?;
+            .context("seed the sandbox")?;
     }
     service.gate.open();
-    sandbox::greet(settings, directory.path());
+    sandbox::print_banner(settings, directory.path());
     let superseded = tokio::select! {
-        name = stop::told_to_stop() => {
-            info!(signal = name?, "going down: no new requests, open ones finish");
+        name = signals::wait_for_signal() => {
+            info!(signal = name?, "shutting down: rejecting new requests, finishing those in flight");
             false
         }
-        () = service.engine.superseded() => true,
-        () = keep_lease(&service) => true,
-        () = keep_house(&service) => true,
-        () = service.procurement.keep_looking() => true,
-        () = keep_reconciling(&service) => true,
-        () = keep_delivering(&service) => true,
+        () = service.engine.wait_until_superseded() => true,
+        () = renew_lease(&service) => true,
+        () = run_housekeeping(&service) => true,
+        () = service.procurement.run() => true,
+        () = run_reconciliation(&service) => true,
+        () = run_poller(&service) => true,
     };
     if superseded {
-        error!("a later start of this node has taken over; this process ends");
-        return Ok(Ended::WithOpenEnds);
+        error!("a later start of this node has taken over; exiting");
+        return Ok(ShutdownOutcome::Incomplete);
     }
     let drained = tokio::select! {
         drained = tokio::time::timeout(DRAIN_DEADLINE, drain(&service, &listeners)) => drained.is_ok(),
-        () = keep_lease(&service) => false,
+        () = renew_lease(&service) => false,
     };
     if !drained {
         warn!(
-            "not everything finished within {} s; what is open is settled at the next start",
+            "shutdown incomplete after {} s; the next start settles the records in flight",
             DRAIN_DEADLINE.as_secs()
         );
     }
     Ok(if drained {
-        Ended::Drained
+        ShutdownOutcome::Drained
     } else {
-        Ended::WithOpenEnds
+        ShutdownOutcome::Incomplete
     })
 }
 
-async fn assemble(
+async fn build_service(
     settings: &ServeSettings,
     directory: &DataDir,
     options: PgConnectOptions,
     threads: &Threads<'_>,
     metrics: Metrics,
 ) -> anyhow::Result<Service> {
-    // What is wrong with a setting is said before a database is waited for.
+    // Invalid settings fail before the wait for the database.
     let master_key = secrets::master_key(settings, directory.path())?;
     let operator_token = secrets::operator_token(settings, directory.path())?;
     let name = secrets::node_name(directory.path())?;
     let store = PgStore::open(options, threads.database.handle().clone());
-    prepare(&store, settings.environment).await?;
+    prepare_database(&store, settings.environment).await?;
     let keyring = Keyring::open(store.clone(), master_key)
         .await
         .context("unlock the data keys")?;
     let keyring = Arc::new(keyring);
-    // From here on a process that still runs under this name is shut out: only who can take its place gets here.
+    // Fences off a process that still runs under this name. All checks that could fail come before.
     let node = PgNode::start(store.clone(), name)
         .await
         .context("take the node's next incarnation")?;
@@ -266,37 +261,37 @@ async fn assemble(
     let engine = start_engine(settings, &node, &clock, &metrics, threads).await?;
     let engine = Arc::new(engine);
     let catalogue = Arc::new(load_catalogue(&store).await?);
-    let purchasing = Purchasing::new(
+    let purchasing = ProcurementService::new(
         &node,
         Arc::clone(&keyring),
         Arc::clone(&catalogue),
         Arc::clone(&clock),
         metrics.vendors(),
     );
-    let buyers = Spawner::on(threads.buyers.clone());
-    let sender = HttpSender::new(SenderParts {
+    let buyers = Spawner::on_arbiter(threads.procurement.clone());
+    let sender = HttpSender::new(SenderConfig {
         keyring: Arc::clone(&keyring),
         clock: Arc::clone(&clock),
-        grounds: Grounds::new(settings.environment, &[settings.http_addr, settings.admin_addr]),
+        policy: UrlPolicy::new(settings.environment, &[settings.http_addr, settings.admin_addr]),
         runtime: threads.outgoing.handle().clone(),
     });
-    let sender = sender.context("make what delivers webhooks")?;
-    let certification = (settings.environment == Environment::Sandbox).then(Arc::<Watch>::default);
-    let equipment = equip(
+    let sender = sender.context("create the webhook sender")?;
+    let certification = (settings.environment == Environment::Sandbox).then(Arc::<Observer>::default);
+    let equipment = build_context(
         &node,
         &sender,
         &clock,
         metrics.deliveries(),
         certification.as_ref(),
     );
-    let deliveries = Spawner::on(threads.deliveries.clone());
+    let deliveries = Spawner::on_arbiter(threads.deliveries.clone());
     Ok(Service {
         procurement: Procurement::new(buyers, Arc::clone(&engine), Arc::new(purchasing)),
         environment: settings.environment,
-        gate: Arc::new(Gate::default()),
+        gate: Arc::new(ReadinessGate::default()),
         engine,
         register: load_register(settings.environment, &store).await?,
-        rate_limits: RateLimits::new(settings.limits.defaults()),
+        rate_limits: RateLimiter::new(settings.limits.defaults()),
         trusted_proxies: settings.trusted_proxies.clone(),
         catalogue,
         keyring,
@@ -312,14 +307,14 @@ async fn assemble(
     })
 }
 
-/// Waits for the database, and makes it ready.
-async fn prepare(store: &PgStore, environment: Environment) -> anyhow::Result<()> {
+/// Waits for the database and migrates it.
+async fn prepare_database(store: &PgStore, environment: Environment) -> anyhow::Result<()> {
     let since = Instant::now();
     loop {
         match store.prepare(environment).await {
-            Err(error) if error.may_pass() && since.elapsed() < DATABASE_PATIENCE => {
+            Err(error) if error.is_transient() && since.elapsed() < DATABASE_TIMEOUT => {
                 warn!(%error, "waiting for the database");
-                tokio::time::sleep(DATABASE_PAUSE).await;
+                tokio::time::sleep(DATABASE_RETRY_DELAY).await;
             }
             prepared => return prepared.context("open the database"),
         }
@@ -334,9 +329,9 @@ async fn start_engine(
     threads: &Threads<'_>,
 ) -> anyhow::Result<Engine> {
     let handle = threads.database.handle().clone();
-    #[allow(clippy::disallowed_methods)] // lanes live on the database's runtime
+    #[allow(clippy::disallowed_methods)] // lanes run on the database runtime
     let spawn = move |lane| drop(handle.spawn(lane));
-    let parts = Parts {
+    let parts = EngineParts {
         store: Arc::new(node.clone()),
         clock: Arc::clone(clock),
         spawner: Spawner::Arbiters(Arc::clone(&threads.actors)),
@@ -347,15 +342,15 @@ async fn start_engine(
     Engine::start(parts).await.context("open the lanes")
 }
 
-async fn load_register(environment: Environment, store: &PgStore) -> anyhow::Result<Register> {
-    let register = Register::new(environment);
+async fn load_register(environment: Environment, store: &PgStore) -> anyhow::Result<AccessRegistry> {
+    let register = AccessRegistry::new(environment);
     let (partners, credentials) = store.load_access().await?;
     partners
         .into_iter()
-        .for_each(|partner| register.replace_partner(partner));
+        .for_each(|partner| register.upsert_partner(partner));
     credentials
         .into_iter()
-        .for_each(|credential| register.put_credential(credential));
+        .for_each(|credential| register.upsert_credential(credential));
     Ok(register)
 }
 
@@ -365,18 +360,17 @@ async fn load_catalogue(store: &PgStore) -> anyhow::Result<CurrentCatalogue> {
     Ok(catalogue)
 }
 
-/// Who waits for an order to change is answered at once, and nothing more is bought. The gate turns new requests away, open
-/// ones finish, the journal empties. The listeners stay up meanwhile, so that who comes is told to come again instead of
-/// being reset.
+/// Ends long polls and purchasing, closes the gate, and waits for open requests, the journal and deliveries. The listeners
+/// stay up until then, so that new requests get 503 instead of a connection reset.
 async fn drain(service: &Service, listeners: &[ServerHandle; 2]) {
-    service.engine.watch.close();
-    service.procurement.rest();
+    service.engine.long_polls.close();
+    service.procurement.pause();
     service.gate.drain().await;
     service.engine.drain().await;
     service.deliveries.drain().await;
-    // Deliveries are seen up to the last.
+    // After the deliveries, so that the last ones are recorded.
     if let Some(watch) = &service.certification {
-        keeper::write_down(service, watch).await;
+        recorder::flush(service, watch).await;
     }
     for listener in listeners {
         listener.stop(true).await;

@@ -1,84 +1,80 @@
-//! What the process tells of its work: log lines, for people on a terminal or in JSON, and the spans of each request, for a
-//! collector.
+//! Logging to standard error (text or JSON) and OpenTelemetry span export.
 //!
-//! Rule: a line has a message for people and dotted fields for queries; never a code, a secret or a body, nor has a span. In
-//! JSON the fields of the request stand beside those of the line, so that `trace.id` is asked for in one place.
+//! A log event has a short message and dotted fields. Neither events nor spans contain voucher codes, secrets or bodies. JSON
+//! lines have the span's fields at the top level, so that a query finds `trace.id` in one place.
 
 mod collector;
 #[cfg(feature = "otlp")]
 mod export;
 mod fields;
 #[cfg(any(test, not(feature = "otlp")))]
-mod no_export;
+mod export_disabled;
 
 use std::io::{IsTerminal as _, stderr};
 
-use prometheus_client::registry::Registry as Figures;
+use prometheus_client::registry::Registry as MetricsRegistry;
 use tracing::Span;
 use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Registry};
 
-pub use self::collector::{CollectorUrl, NoCollector};
-use self::export::Export;
+pub use self::collector::{CollectorUrl, InvalidCollectorUrl};
+use self::export::SpanExport;
 use self::fields::PlainFields;
 #[cfg(not(feature = "otlp"))]
-use self::no_export as export;
+use self::export_disabled as export;
 use crate::secrets::expose;
 use crate::settings::{LogFormat, ServeSettings};
 use crate::trace::Traceparent;
 
-/// What is no HTTP is answered and not logged: anybody could fill a disk with it. A filter that names this target has the
-/// last word.
-const GARBAGE: &str = "actix_http::h1::dispatcher=off";
+/// Malformed HTTP gets a response but no log line, because anyone could fill the disk with it. `VOUCHSAFE_LOG` can override
+/// this by naming the target.
+const MUTED_TARGETS: &str = "actix_http::h1::dispatcher=off";
 
-type Tells = Box<dyn Layer<Registry> + Send + Sync>;
+type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// What was started and must be ended.
+/// The running telemetry, to be finished at shutdown.
 pub struct Telemetry {
-    export: Option<Export>,
+    export: Option<SpanExport>,
 }
 
-/// Why nothing is told.
+/// Why telemetry cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     #[error("VOUCHSAFE_LOG: {0}")]
     Filter(#[from] ParseError),
-    /// Whom spans are sent to.
     #[error("VOUCHSAFE_OTLP_ENDPOINT: {0}")]
-    Collector(#[from] NoCollector),
-    /// Spans are to be exported, and nothing that could is part of this program.
+    Collector(#[from] InvalidCollectorUrl),
     #[error(
-        "VOUCHSAFE_OTLP_ENDPOINT is set, and this program was built without the feature otlp: leave the setting out, or \
+        "VOUCHSAFE_OTLP_ENDPOINT is set, but this program was built without the feature otlp; remove the setting, or \
          build with cargo build --release --features otlp"
     )]
-    BuiltWithout,
-    /// Spans are to be exported, and what sends them cannot be had.
-    #[error("VOUCHSAFE_OTLP_ENDPOINT: no client for the collector can be made: {0}")]
-    NoClient(String),
+    FeatureDisabled,
+    #[error("VOUCHSAFE_OTLP_ENDPOINT: cannot create an HTTP client for the collector: {0}")]
+    Client(String),
 }
 
-/// Starts logging to standard error, and exporting spans where a collector is named.
+/// Starts logging, and span export if a collector is configured.
 ///
 /// # Errors
-/// [`TelemetryError`].
+/// [`TelemetryError`] for an invalid filter or collector URL, or if the exporter cannot start.
 pub fn start(settings: &ServeSettings) -> Result<Telemetry, TelemetryError> {
-    let filter: EnvFilter = format!("{GARBAGE},{}", settings.log).parse()?;
+    let filter: EnvFilter = format!("{MUTED_TARGETS},{}", settings.log).parse()?;
     let export = settings.otlp_endpoint().map(|text| {
         let collector: CollectorUrl = expose(text).parse()?;
-        Export::to(&collector, settings.environment)
+        SpanExport::start(&collector, settings.environment)
     });
     let export = export.transpose()?;
-    // The filter is that of the lines alone: what is exported is another question than what is logged.
-    let lines = lines(settings.log_format).with_filter(filter).boxed();
-    let spans = export.as_ref().map(Export::layer);
-    let tells: Vec<Tells> = [lines].into_iter().chain(spans).collect();
-    tracing_subscriber::registry().with(tells).init();
+    // The log filter must not drop exported spans, so it applies to the log layer only.
+    let log = log_layer(settings.log_format).with_filter(filter).boxed();
+    let spans = export.as_ref().map(SpanExport::layer);
+    let layers: Vec<BoxedLayer> = [log].into_iter().chain(spans).collect();
+    tracing_subscriber::registry().with(layers).init();
     Ok(Telemetry { export })
 }
 
-fn lines(format: LogFormat) -> Tells {
+fn log_layer(format: LogFormat) -> BoxedLayer {
     match format {
         LogFormat::Terminal => {
             let text = tracing_subscriber::fmt::layer().with_writer(stderr);
@@ -98,21 +94,21 @@ fn lines(format: LogFormat) -> Tells {
     }
 }
 
-/// The span of a request begins, as part of this trace: as a child of the span of who calls, if it said one. Without an
-/// exporter this is nothing.
-pub fn begin(span: &Span, trace_id: &str, parent: Option<Traceparent<'_>>) {
-    export::begin(span, trace_id, parent);
+/// Starts a request's span in the given trace, as a child of the caller's span if there is one. Does nothing without an
+/// exporter.
+pub fn start_span(span: &Span, trace_id: &str, parent: Option<Traceparent<'_>>) {
+    export::start_span(span, trace_id, parent);
 }
 
 impl Telemetry {
-    /// Shows how many spans were exported and how many were lost, if any are to be exported.
-    pub(crate) fn register(&self, figures: &mut Figures) {
+    /// Registers the metrics of exported and dropped spans, if export is enabled.
+    pub(crate) fn register(&self, metrics: &mut MetricsRegistry) {
         if let Some(export) = &self.export {
-            export.register(figures);
+            export.register(metrics);
         }
     }
 
-    /// Sends what was not sent yet. Takes a few seconds at most, also where nobody takes it.
+    /// Sends the queued spans. Takes a few seconds at most, even if the collector does not respond.
     pub fn finish(self) {
         if let Some(export) = self.export {
             export.finish();

@@ -1,21 +1,21 @@
-//! TLS of the connections that this program opens: rustls with ring, for whoever makes an HTTP client.
+//! TLS of outgoing connections: rustls with ring.
 
 use std::sync::Arc;
 
 use rustls::crypto::ring::default_provider;
 use rustls::{ClientConfig, RootCertStore};
 
-/// Makes ring the provider of this process. Before the first HTTP client is built.
-pub(crate) fn provide() {
-    // An error says that there is one already, which is as good.
+/// Installs ring as the crypto provider of the process. Call it before building an HTTP client.
+pub(crate) fn install_crypto_provider() {
+    // An error means that a provider is already installed.
     drop(default_provider().install_default());
 }
 
-/// For a client that speaks no TLS: a machine without certificates will do.
+/// A TLS configuration without root certificates, for clients that use plain HTTP only.
 ///
 /// # Errors
-/// ring does not offer what TLS needs.
-pub(crate) fn trusting_nobody() -> Result<ClientConfig, rustls::Error> {
+/// [`rustls::Error`] if ring does not support the required protocol versions.
+pub(crate) fn config_without_roots() -> Result<ClientConfig, rustls::Error> {
     let config = ClientConfig::builder_with_provider(Arc::new(default_provider()));
     let config = config.with_safe_default_protocol_versions()?;
     Ok(config

@@ -1,8 +1,7 @@
-//! Trace ids: every request has one, every answer and every log line about it carries it.
+//! Trace ids of requests (W3C Trace Context): in every response as `X-Trace-ID` and in every log line.
 //!
-//! A W3C `traceparent` that comes with the request is continued; otherwise a random id is made. Lines that are logged while
-//! a request is answered have the fields of its span, wherever they come from. Rule: a span names the route, never what was
-//! sent: no header, no query, no body.
+//! A request with a valid `traceparent` continues that trace; others get a random id. A request's span names the method and the
+//! route, never headers, query or body.
 
 use actix_web::HttpResponse;
 use actix_web::body::MessageBody;
@@ -13,7 +12,7 @@ use actix_web::middleware::Next;
 use tracing::{Instrument as _, Span, error_span};
 use vouchsafe_actors::SPANS;
 
-use crate::http::method_word;
+use crate::http::method_label;
 use crate::telemetry;
 
 /// The response header with the trace id (spec part 7).
@@ -23,56 +22,55 @@ tokio::task_local! {
     static TRACE_ID: String;
 }
 
-/// What a well-formed `traceparent` says, in its own hexadecimal digits.
+/// The parts of a well-formed `traceparent`, as hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traceparent<'a> {
-    /// The trace that is continued: 32 digits.
+    /// Trace id, 32 digits.
     pub trace_id: &'a str,
-    /// The span of who calls: 16 digits.
+    /// Span id of the caller, 16 digits.
     pub span_id: &'a str,
-    /// What is done with the trace: two digits, of which the last bit says that it is recorded.
+    /// Trace flags, two digits. The lowest bit means sampled.
     pub flags: &'a str,
 }
 
-/// The trace id of the request that is being answered; empty outside of one.
+/// The trace id of the current request; empty outside of a request.
 #[must_use]
-pub fn current() -> String {
+pub fn current_trace_id() -> String {
     TRACE_ID.try_with(Clone::clone).unwrap_or_default()
 }
 
-/// Middleware: gives the request its trace id, and the response the header; also the one that an inner middleware
-/// refuses with, which is written while the id is known.
+/// Middleware: assigns the trace id, opens the span and sets `X-Trace-ID`, also on error responses of inner middleware.
 ///
 /// # Errors
-/// Those of the routes.
-pub async fn traced(
+/// Returns the errors of the inner service.
+pub async fn trace_request(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    let parent = incoming(request.headers());
-    let trace_id = parent.map_or_else(random, |parent| parent.trace_id.to_owned());
+    let parent = parse_traceparent(request.headers());
+    let trace_id = parent.map_or_else(random_trace_id, |parent| parent.trace_id.to_owned());
     let header = HeaderValue::from_str(&trace_id);
-    let span = span(&request, &trace_id);
-    telemetry::begin(&span, &trace_id, parent);
-    let answered = async {
+    let span = request_span(&request, &trace_id);
+    telemetry::start_span(&span, &trace_id, parent);
+    let result = async {
         next.call(request)
             .await
             .map_err(|error| (error.error_response(), error))
     };
-    let mut answered = TRACE_ID.scope(trace_id, answered).instrument(span).await;
+    let mut result = TRACE_ID.scope(trace_id, result).instrument(span).await;
     if let Ok(value) = header {
-        let headers = match &mut answered {
+        let headers = match &mut result {
             Ok(response) => response.headers_mut(),
             Err((response, _)) => response.headers_mut(),
         };
         headers.insert(X_TRACE_ID.clone(), value);
     }
-    answered.map_err(|(response, error)| InternalError::from_response(error, response).into())
+    result.map_err(|(response, error)| InternalError::from_response(error, response).into())
 }
 
-/// The answer to a request that nothing else is done for: with a trace id as every other, and without a span.
-pub fn alone(headers: &HeaderMap, answer: impl FnOnce() -> HttpResponse) -> HttpResponse {
-    let trace_id = incoming(headers).map_or_else(random, |parent| parent.trace_id.to_owned());
+/// Creates a response with a trace id but without a span, for requests that are rejected early.
+pub fn respond_without_span(headers: &HeaderMap, answer: impl FnOnce() -> HttpResponse) -> HttpResponse {
+    let trace_id = parse_traceparent(headers).map_or_else(random_trace_id, |parent| parent.trace_id.to_owned());
     let header = HeaderValue::from_str(&trace_id);
     let mut response = TRACE_ID.sync_scope(trace_id, answer);
     if let Ok(value) = header {
@@ -81,21 +79,20 @@ pub fn alone(headers: &HeaderMap, answer: impl FnOnce() -> HttpResponse) -> Http
     response
 }
 
-/// What every line about the request says of it. Of the level of errors, so that a filter that lets only those through
-/// does not take the trace id from them.
-fn span(request: &ServiceRequest, trace_id: &str) -> Span {
+/// The span of a request. Its level is ERROR, so that a filter for errors only still keeps the trace id on them.
+fn request_span(request: &ServiceRequest, trace_id: &str) -> Span {
     error_span!(
         target: SPANS,
         "request",
         trace.id = trace_id,
-        http.method = method_word(request.method()),
+        http.method = method_label(request.method()),
         http.route = request.match_pattern(),
     )
 }
 
-/// A well-formed `traceparent`: `00-<32 hex>-<16 hex>-<2 hex>`, neither id all zeros.
-fn incoming(headers: &HeaderMap) -> Option<Traceparent<'_>> {
-    // Of two nobody knows which one is meant.
+/// Parses `traceparent`: `00-<32 hex>-<16 hex>-<2 hex>`, neither id all zeros.
+fn parse_traceparent(headers: &HeaderMap) -> Option<Traceparent<'_>> {
+    // Two values are ambiguous, so both are ignored.
     let mut values = headers.get_all("traceparent");
     let (Some(only), None) = (values.next(), values.next()) else {
         return None;
@@ -112,15 +109,15 @@ fn incoming(headers: &HeaderMap) -> Option<Traceparent<'_>> {
     let id = |part: &str, length: usize| hex(part, length) && part.bytes().any(|b| b != b'0');
     let well_formed =
         hex(version, 2) && version != "ff" && id(trace_id, 32) && id(span_id, 16) && hex(flags, 2);
-    let known = version != "00" || parts.next().is_none();
-    (well_formed && known).then_some(Traceparent {
+    let is_supported = version != "00" || parts.next().is_none();
+    (well_formed && is_supported).then_some(Traceparent {
         trace_id,
         span_id,
         flags,
     })
 }
 
-fn random() -> String {
+fn random_trace_id() -> String {
     uuid::Uuid::now_v7().simple().to_string()
 }
 
@@ -128,7 +125,7 @@ fn random() -> String {
 mod tests {
     use super::*;
 
-    fn with(text: &str) -> HeaderMap {
+    fn headers_with(text: &str) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(
             HeaderName::from_static("traceparent"),
@@ -138,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_traceparents_none_is_continued() {
+    fn repeated_traceparent_is_ignored() {
         let mut headers = HeaderMap::new();
         for trace in [
             "4bf92f3577b34da6a3ce929d0e0e4736",
@@ -147,21 +144,21 @@ mod tests {
             let value = HeaderValue::from_str(&format!("00-{trace}-00f067aa0ba902b7-01")).unwrap();
             headers.append(HeaderName::from_static("traceparent"), value);
         }
-        assert!(incoming(&headers).is_none());
+        assert!(parse_traceparent(&headers).is_none());
     }
 
     #[test]
-    fn a_traceparent_is_continued() {
+    fn well_formed_traceparent_is_parsed() {
         let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
         let (span, flags) = ("00f067aa0ba902b7", "01");
-        let said = Traceparent {
+        let expected = Traceparent {
             trace_id: trace,
             span_id: span,
             flags,
         };
         for version in ["00", "cc"] {
-            let headers = with(&format!("{version}-{trace}-{span}-{flags}"));
-            assert_eq!(incoming(&headers), Some(said), "{version}");
+            let headers = headers_with(&format!("{version}-{trace}-{span}-{flags}"));
+            assert_eq!(parse_traceparent(&headers), Some(expected), "{version}");
         }
         for broken in [
             format!("00-{trace}-00f067aa0ba902b7"),
@@ -172,7 +169,7 @@ mod tests {
             format!("00-{trace}-00f067aa0ba902b7-01-more"),
             "hello".to_owned(),
         ] {
-            assert_eq!(incoming(&with(&broken)), None, "{broken}");
+            assert_eq!(parse_traceparent(&headers_with(&broken)), None, "{broken}");
         }
     }
 }

@@ -15,8 +15,8 @@ use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 use tokio::runtime::Handle;
 use uuid::Uuid;
-use vouchsafe::access::limits::Class;
-use vouchsafe::certification::{Observation, Point, Seen, State, judge};
+use vouchsafe::access::limits::RequestClass;
+use vouchsafe::certification::{Observation, Check, ObservationKind, CheckState, evaluate};
 use vouchsafe::store::PgStore;
 use vouchsafe_actors::domain::ids::{CredentialId, EventId, PartnerId, WebhookId};
 
@@ -24,10 +24,10 @@ use crate::database::Database;
 
 const NOON: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
 
-fn repeated(number: u128) -> Observation {
+fn repeated_response(number: u128) -> Observation {
     Observation {
         at: NOON + Duration::seconds(i64::try_from(number).unwrap()),
-        seen: Seen::AnswerRepeated {
+        kind: ObservationKind::AnswerRepeated {
             key: Uuid::from_u128(number),
         },
     }
@@ -40,29 +40,29 @@ async fn the_newest_of_each_partner_and_point_are_kept() {
     let [many, few] = [PartnerId::generate(), PartnerId::generate()];
     let pause = Observation {
         at: NOON,
-        seen: Seen::PauseAsked {
+        kind: ObservationKind::PauseAsked {
             credential_id: CredentialId::generate(),
-            class: Class::Vouchers,
+            class: RequestClass::Vouchers,
             pause_s: 30,
         },
     };
     store
-        .write_observations(vec![(many, pause.clone()), (few, repeated(0))])
+        .write_observations(vec![(many, pause.clone()), (few, repeated_response(0))])
         .await
         .unwrap();
     for batch in 0..3 {
-        let some = (0..100).map(|number| (many, repeated(batch * 100 + number)));
+        let some = (0..100).map(|number| (many, repeated_response(batch * 100 + number)));
         store.write_observations(some.collect()).await.unwrap();
     }
-    let kept = store.observations_of(many).await.unwrap();
-    let expected: Vec<_> = std::iter::once(pause).chain((100..300).map(repeated)).collect();
+    let kept = store.list_observations(many).await.unwrap();
+    let expected: Vec<_> = std::iter::once(pause).chain((100..300).map(repeated_response)).collect();
     assert_eq!(kept, expected);
-    assert_eq!(store.observations_of(few).await.unwrap(), [repeated(0)]);
+    assert_eq!(store.list_observations(few).await.unwrap(), [repeated_response(0)]);
     let newest = store
-        .observations_since(NOON + Duration::seconds(297))
+        .list_observations_since(NOON + Duration::seconds(297))
         .await
         .unwrap();
-    assert_eq!(newest, [(many, repeated(298)), (many, repeated(299))]);
+    assert_eq!(newest, [(many, repeated_response(298)), (many, repeated_response(299))]);
     database.remove().await;
 }
 
@@ -73,7 +73,7 @@ async fn what_receivers_showed_is_read_back_and_judged() {
     let (partner, webhook_id) = (PartnerId::generate(), WebhookId::generate());
     let tested = |second, wrong, right| Observation {
         at: NOON + Duration::seconds(second),
-        seen: Seen::WebhookTested {
+        kind: ObservationKind::WebhookTested {
             webhook_id,
             wrong,
             right,
@@ -81,36 +81,36 @@ async fn what_receivers_showed_is_read_back_and_judged() {
     };
     let again = |second, status| Observation {
         at: NOON + Duration::seconds(second),
-        seen: Seen::EventAgain {
+        kind: ObservationKind::EventAgain {
             webhook_id,
             event_id: EventId::generate(),
             status,
         },
     };
     let states = async || {
-        let findings = judge(
-            &store.observations_of(partner).await.unwrap(),
+        let findings = evaluate(
+            &store.list_observations(partner).await.unwrap(),
             NOON + Duration::DAY,
         );
         let of = |point| {
             findings
                 .iter()
-                .find(|finding| finding.point == point)
+                .find(|finding| finding.check == point)
                 .unwrap()
                 .state
         };
-        [Point::WebhookSignature, Point::DuplicateEvent].map(of)
+        [Check::WebhookSignature, Check::DuplicateEvent].map(of)
     };
-    assert_eq!(states().await, [State::NotSeen, State::NotSeen]);
+    assert_eq!(states().await, [CheckState::NotSeen, CheckState::NotSeen]);
     let bad = vec![tested(0, None, Some(500)), again(1, None)];
     let good = vec![tested(2, Some(401), Some(204)), again(3, Some(200))];
-    for (some, expected) in [(&bad, State::Failed), (&good, State::Passed)] {
+    for (some, expected) in [(&bad, CheckState::Failed), (&good, CheckState::Passed)] {
         let some = some.iter().map(|one| (partner, one.clone()));
         store.write_observations(some.collect()).await.unwrap();
         assert_eq!(states().await, [expected, expected]);
     }
     assert_eq!(
-        store.observations_of(partner).await.unwrap(),
+        store.list_observations(partner).await.unwrap(),
         [bad, good].concat()
     );
     database.remove().await;
@@ -121,11 +121,11 @@ async fn what_was_written_twice_is_read_once_and_writers_do_not_stop_each_other(
     let database = Database::create().await;
     let store = PgStore::open(database.options(), Handle::current());
     let partner = PartnerId::generate();
-    let write = || store.write_observations((0..250).map(|number| (partner, repeated(number))).collect());
+    let write = || store.write_observations((0..250).map(|number| (partner, repeated_response(number))).collect());
     for written in futures_util::future::join_all((0..4).map(|_| write())).await {
         written.unwrap();
     }
-    let kept = store.observations_of(partner).await.unwrap();
-    assert_eq!(kept, (50..250).map(repeated).collect::<Vec<_>>());
+    let kept = store.list_observations(partner).await.unwrap();
+    assert_eq!(kept, (50..250).map(repeated_response).collect::<Vec<_>>());
     database.remove().await;
 }

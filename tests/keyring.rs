@@ -31,7 +31,7 @@ fn master(byte: &str) -> MasterKey {
     MasterKey::parse(&byte.repeat(32)).unwrap()
 }
 
-async fn count(database: &Database) -> (i64, i64) {
+async fn count_keys(database: &Database) -> (i64, i64) {
     let mut connection = database.connect().await;
     let sql =
         "SELECT count(*) FILTER (WHERE purpose = 'codes'), count(*) FILTER (WHERE purpose = 'blind_index')
@@ -65,7 +65,7 @@ async fn many_starts_at_once_make_one_key_for_each_purpose() {
         .map(|keyring| keyring.as_ref().unwrap().vault().active_key())
         .collect();
     assert!(active.iter().all(|key| *key == active[0]), "{active:?}");
-    assert_eq!(count(&database).await, (1, 1));
+    assert_eq!(count_keys(&database).await, (1, 1));
     database.remove().await;
 }
 
@@ -79,7 +79,7 @@ async fn a_later_start_opens_what_an_earlier_one_sealed() {
     let opened = again.open(CodeId(7), &sku(), &sealed).unwrap();
     assert_eq!(
         opened
-            .credentials()
+            .parts()
             .map(|(_, text)| text.to_owned())
             .collect::<Vec<_>>(),
         ["CNRY-1"]
@@ -102,7 +102,7 @@ async fn another_master_key_is_refused_and_makes_no_key() {
         "{error}"
     );
     assert!(error.to_string().contains("master key"), "{error}");
-    assert_eq!(count(&database).await, (1, 1));
+    assert_eq!(count_keys(&database).await, (1, 1));
     database.remove().await;
 }
 
@@ -113,7 +113,7 @@ async fn a_key_that_has_done_its_part_is_followed_by_the_next_and_still_opens() 
     let first = Keyring::open(store.clone(), master("ab")).await.unwrap();
     let sealed = first.vault().seal(CodeId(1), &sku(), &code("CNRY-1")).unwrap();
     assert_eq!(
-        first.sealing().await.unwrap().active_key(),
+        first.sealing_vault().await.unwrap().active_key(),
         first.vault().active_key(),
         "not yet"
     );
@@ -126,10 +126,10 @@ async fn a_key_that_has_done_its_part_is_followed_by_the_next_and_still_opens() 
         Keyring::open(store.clone(), master("ab")),
     );
     let (one, other) = (one.await.unwrap(), other.await.unwrap());
-    let (next, same) = tokio::join!(one.sealing(), other.sealing());
+    let (next, same) = tokio::join!(one.sealing_vault(), other.sealing_vault());
     let (next, same) = (next.unwrap(), same.unwrap());
     assert!(next.active_key() > first.vault().active_key() && next.active_key() == same.active_key());
-    assert_eq!(count(&database).await, (2, 1));
+    assert_eq!(count_keys(&database).await, (2, 1));
     assert!(
         next.open(CodeId(1), &sku(), &sealed).is_ok(),
         "the old key stays loaded"

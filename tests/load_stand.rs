@@ -11,16 +11,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use sqlx::{Connection, PgConnection};
-use vouchsafe_load::audit::{audit, wallets};
+use vouchsafe_load::audit::{audit, read_wallets};
 use vouchsafe_load::client::DEFAULT_TIMEOUT;
-use vouchsafe_load::drive::Signing;
-use vouchsafe_load::nodes::{Plan as NodesPlan, measure};
+use vouchsafe_load::load_run::SigningTime;
+use vouchsafe_load::nodes::{NodesPlan as NodesPlan, measure_nodes};
 use vouchsafe_load::partner::PartnerClient;
-use vouchsafe_load::play::{Options, play};
-use vouchsafe_load::run::{Length, Plan, run};
+use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
+use vouchsafe_load::run::{RunLength, SinglePartnerRun, run_single_partner};
 use vouchsafe_load::scenario::Scenario;
-use vouchsafe_load::stand::Stand;
-use vouchsafe_load::stand::furnish::{Furnishing, furnish, product_id};
+use vouchsafe_load::deployment::TestDeployment;
+use vouchsafe_load::deployment::seed::{SeedData, seed, product_id};
 use vouchsafe_load::workload::Workload;
 
 /// Orders of the run: enough to fill batches, few enough for a debug build.
@@ -33,31 +33,31 @@ fn a_stand_is_loaded_audited_and_leaves_nothing() {
         .build()
         .unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_vouchsafe"));
-    let mut stand = runtime.block_on(Stand::start(program)).unwrap();
+    let mut stand = runtime.block_on(TestDeployment::start(program)).unwrap();
     let data_dir = stand.data_dir();
-    let furnishing = Furnishing::even(1, ORDERS, 1, 25 * ORDERS);
-    let buyers = runtime.block_on(furnish(stand.operator(), &furnishing)).unwrap();
+    let furnishing = SeedData::even(1, ORDERS, 1, 25 * ORDERS);
+    let buyers = runtime.block_on(seed(stand.operator(), &furnishing)).unwrap();
 
     let mut auditor = PartnerClient::new(&stand.base_url(), buyers[0].credentials.clone()).unwrap();
-    let opening = runtime.block_on(wallets(&mut auditor)).unwrap();
-    let ran = run(Plan {
+    let opening = runtime.block_on(read_wallets(&mut auditor)).unwrap();
+    let ran = run_single_partner(SinglePartnerRun {
         base_url: stand.base_url(),
         credentials: buyers[0].credentials.clone(),
         workload: Workload::one_sku(&product_id(0), "25", 1).unwrap(),
         connections: 16,
         threads: 1,
         warm_up: Duration::ZERO,
-        length: Length::Orders(ORDERS),
+        length: RunLength::Orders(ORDERS),
         timeout: DEFAULT_TIMEOUT,
         samples: 10,
     })
     .unwrap();
     assert_eq!(ran.tally.latency_us.len(), ORDERS, "{:?}", ran.tally.measured);
-    let audit = runtime.block_on(audit(&mut auditor, ran.tally.books, Some(opening)));
-    assert!(audit.passed(), "{audit}");
+    let audit = runtime.block_on(audit(&mut auditor, ran.tally.acknowledgements, Some(opening)));
+    assert!(audit.has_passed(), "{audit}");
 
     let postgres = stand.postgres().unwrap();
-    for options in [postgres.service(), postgres.superuser()] {
+    for options in [postgres.service_options(), postgres.superuser_options()] {
         let connection = runtime.block_on(PgConnection::connect_with(&options)).unwrap();
         runtime.block_on(connection.close()).unwrap();
     }
@@ -67,7 +67,7 @@ fn a_stand_is_loaded_audited_and_leaves_nothing() {
 
 /// Something of everything: several partners and SKUs, some of which run out, orders of several items, duplicates, all kinds
 /// of reads, and a Postgres that stands still now and then.
-const EVERYTHING: &str = r#"{
+const FULL_SCENARIO: &str = r#"{
     "name": "everything", "question": "Does the harness work?", "partners": 3,
     "skus": { "count": 4, "vouchers": 300, "popularity": { "zipf": 1.0 }, "scarce": { "every": 4, "vouchers": 2 } },
     "orders": [{ "weight": 3, "skus": 1, "quantity": 1 }, { "weight": 1, "skus": 2, "quantity": 3 }],
@@ -89,16 +89,16 @@ fn a_scenario_is_played_and_audited_on_every_side() {
         .build()
         .unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_vouchsafe"));
-    let mut stand = runtime.block_on(Stand::start(program)).unwrap();
-    let options = Options {
-        signing: Signing::Beforehand,
+    let mut stand = runtime.block_on(TestDeployment::start(program)).unwrap();
+    let options = GeneratorOptions {
+        signing: SigningTime::Presigned,
         seed: 1,
         threads: 2,
         samples: 20,
     };
-    let scenario = Scenario::parse(EVERYTHING.as_bytes()).unwrap();
-    let report = play(&scenario, &mut stand, options).unwrap();
-    assert!(report.audit.passed(), "{report}");
+    let scenario = Scenario::parse(FULL_SCENARIO.as_bytes()).unwrap();
+    let report = run_scenario(&scenario, &mut stand, options).unwrap();
+    assert!(report.audit.has_passed(), "{report}");
     let checks: Vec<_> = report.audit.checks.iter().map(|check| check.name).collect();
     let expected = [
         "unknown outcomes settled",
@@ -139,9 +139,9 @@ fn two_nodes_share_a_database_and_every_figure_counts() {
     };
     let mut said = Vec::new();
     let report = runtime
-        .block_on(measure(&plan, &mut |line| said.push(line.to_owned())))
+        .block_on(measure_nodes(&plan, &mut |line| said.push(line.to_owned())))
         .unwrap();
-    assert!(report.passed(), "{report}");
+    assert!(report.has_passed(), "{report}");
     assert_eq!(said.len(), 3, "a line for each turn: {said:?}");
     let [few, many, two] = &report.rows;
     for (row, nodes, connections) in [(few, 1, 2), (many, 1, 16), (two, 2, 8)] {

@@ -12,8 +12,8 @@
 
 #[path = "private_postgres/kills.rs"]
 mod kills;
-#[path = "private_postgres/place.rs"]
-mod place;
+#[path = "private_postgres/harness.rs"]
+mod harness;
 
 use std::fs;
 use std::path::Path;
@@ -24,14 +24,14 @@ use std::time::{Duration, Instant};
 use sqlx::{Connection, Executor, PgConnection};
 use vouchsafe::postgres::{self, DataDir, DataDirError, Durability, PostgresError, PrivatePostgres};
 
-use crate::place::{
-    END_WITHIN, EXECUTABLE, HOLD, Holder, Place, SOON, answers, ask, processes_of, start, until,
+use crate::harness::{
+    EXIT_TIMEOUT, EXECUTABLE, HOLDER_VARIABLE, Holder, TestDataDir, WAIT_TIMEOUT, is_answering, query_text, processes_of, start, wait_until,
 };
 
 /// No test of its own: what a [`Holder`] runs.
 #[test]
 fn holder() {
-    let Some(path) = std::env::var_os(HOLD) else {
+    let Some(path) = std::env::var_os(HOLDER_VARIABLE) else {
         return;
     };
     let data_dir = DataDir::open(Path::new(&path)).unwrap();
@@ -44,10 +44,10 @@ fn holder() {
 
 #[test]
 fn it_starts_in_seconds_and_is_durable_and_silent() {
-    let place = Place::new();
+    let place = TestDataDir::new();
     let begin = Instant::now();
     let postgres = start(&place.open(), Durability::Durable);
-    assert!(begin.elapsed() < SOON, "first start took {:?}", begin.elapsed());
+    assert!(begin.elapsed() < WAIT_TIMEOUT, "first start took {:?}", begin.elapsed());
     let settings = [
         ("SELECT current_setting('fsync')", "on"),
         ("SELECT current_setting('synchronous_commit')", "on"),
@@ -68,12 +68,12 @@ fn it_starts_in_seconds_and_is_durable_and_silent() {
     ];
     for (question, answer) in settings {
         assert_eq!(
-            ask(&postgres.connect_options(), question).unwrap(),
+            query_text(&postgres.connect_options(), question).unwrap(),
             answer,
             "{question}"
         );
     }
-    fail_with_a_value(&postgres, "geheim");
+    violate_unique_constraint(&postgres, "geheim");
     let log = place.log();
     assert!(log.contains("duplicate key") && !log.contains("geheim"), "{log}");
     postgres.stop().unwrap();
@@ -81,7 +81,7 @@ fn it_starts_in_seconds_and_is_durable_and_silent() {
     let begin = Instant::now();
     let again = start(&place.open(), Durability::Durable);
     assert!(
-        begin.elapsed() < END_WITHIN,
+        begin.elapsed() < EXIT_TIMEOUT,
         "second start took {:?}",
         begin.elapsed()
     );
@@ -94,7 +94,7 @@ fn it_starts_in_seconds_and_is_durable_and_silent() {
 }
 
 /// A unique violation, whose detail would name the value, in a statement whose parameter it is.
-fn fail_with_a_value(postgres: &PrivatePostgres, value: &str) {
+fn violate_unique_constraint(postgres: &PrivatePostgres, value: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -112,49 +112,49 @@ fn fail_with_a_value(postgres: &PrivatePostgres, value: &str) {
 
 #[test]
 fn nobody_comes_in_without_the_password() {
-    let place = Place::new();
+    let place = TestDataDir::new();
     let postgres = place.start();
     let wrong = postgres.connect_options().password("wrong");
-    let error = ask(&wrong, "SELECT 'in'").unwrap_err();
+    let error = query_text(&wrong, "SELECT 'in'").unwrap_err();
     assert_eq!(error.as_database_error().unwrap().code().unwrap(), "28P01");
     postgres.stop().unwrap();
 
     fs::write(place.path().join("postgres-password"), "").unwrap();
     let lost = PrivatePostgres::start(&place.open(), Path::new(EXECUTABLE), Durability::ForTests);
-    assert!(matches!(lost.err(), Some(PostgresError::PasswordLost(_))));
+    assert!(matches!(lost.err(), Some(PostgresError::PasswordMissing(_))));
 }
 
 #[test]
 fn stop_leaves_no_process() {
-    let place = Place::new();
+    let place = TestDataDir::new();
     let postgres = place.start();
     assert!(!processes_of(&place).is_empty());
     postgres.stop().unwrap();
     assert_eq!(processes_of(&place), Vec::<String>::new());
     assert!(matches!(
-        postgres::running(&place.path()),
+        postgres::find_running(&place.path()),
         Err(PostgresError::NotRunning(_))
     ));
 }
 
 #[test]
 fn a_second_service_is_refused_and_told_who_the_first_is() {
-    let place = Place::new();
+    let place = TestDataDir::new();
     let holder = Holder::start(&place);
     let DataDirError::InUse { pid, .. } = DataDir::open(&place.path()).unwrap_err() else {
         panic!("it is in use")
     };
     assert_eq!(pid, holder.0.id().to_string());
     // A command beside the running service needs no lock.
-    let beside = postgres::running(&place.path()).unwrap();
-    assert_eq!(ask(&beside, "SELECT 'beside'").unwrap(), "beside");
+    let beside = postgres::find_running(&place.path()).unwrap();
+    assert_eq!(query_text(&beside, "SELECT 'beside'").unwrap(), "beside");
     holder.kill();
     place.start().stop().unwrap();
 }
 
 #[test]
 fn a_look_by_the_guard_never_refuses_a_start() {
-    let place = Place::new();
+    let place = TestDataDir::new();
     place.start().stop().unwrap();
     let holder = Holder::start(&place);
     holder.kill();
@@ -168,7 +168,7 @@ fn a_look_by_the_guard_never_refuses_a_start() {
 
 #[test]
 fn a_pid_that_belongs_to_somebody_else_now_stops_nothing() {
-    let place = Place::new();
+    let place = TestDataDir::new();
     place.start().stop().unwrap();
     let pid_file = place.path().join("postgres/data/postmaster.pid");
     // As after a restart of the machine: the last server's pid is that of a program of the same user.
@@ -186,7 +186,7 @@ fn a_pid_that_belongs_to_somebody_else_now_stops_nothing() {
     )
     .unwrap();
     let postgres = place.start();
-    assert!(answers(&postgres));
+    assert!(is_answering(&postgres));
     postgres.stop().unwrap();
     assert!(
         stranger.try_wait().unwrap().is_none(),
@@ -198,14 +198,14 @@ fn a_pid_that_belongs_to_somebody_else_now_stops_nothing() {
 
 #[test]
 fn a_server_that_cannot_start_says_where_to_read_why() {
-    let place = Place::new();
+    let place = TestDataDir::new();
     place.start().stop().unwrap();
     let control = place.path().join("postgres/data/global/pg_control");
     fs::write(&control, "broken").unwrap();
     let error = PrivatePostgres::start(&place.open(), Path::new(EXECUTABLE), Durability::ForTests)
         .err()
         .unwrap();
-    let PostgresError::DoesNotStart { log } = &error else {
+    let PostgresError::StartFailed { log } = &error else {
         panic!("{error}")
     };
     assert!(
@@ -213,21 +213,21 @@ fn a_server_that_cannot_start_says_where_to_read_why() {
         "{}",
         place.log()
     );
-    until("nothing is left", END_WITHIN, || processes_of(&place).is_empty());
+    wait_until("nothing is left", EXIT_TIMEOUT, || processes_of(&place).is_empty());
 }
 
 #[test]
 fn tests_get_databases_of_their_own() {
-    let place = Place::new();
+    let place = TestDataDir::new();
     let postgres = place.start();
     postgres.create_database("template_of_tests", None).unwrap();
     let template = postgres.connect_options().database("template_of_tests");
-    ask(&template, "WITH made AS (SELECT 1) SELECT 'x' FROM made").unwrap();
+    query_text(&template, "WITH made AS (SELECT 1) SELECT 'x' FROM made").unwrap();
     postgres
         .create_database("test_1", Some("template_of_tests"))
         .unwrap();
     let mine = postgres.connect_options().database("test_1");
-    assert_eq!(ask(&mine, "SELECT current_database()::text").unwrap(), "test_1");
+    assert_eq!(query_text(&mine, "SELECT current_database()::text").unwrap(), "test_1");
     assert!(matches!(
         postgres.create_database("test_1", None),
         Err(PostgresError::Sql(_))
@@ -247,9 +247,9 @@ fn a_deep_data_directory_works() {
         "a-directory-with-a-name-of-fifty-bytes-or-not-far-off/",
         "data"
     );
-    let place = Place::at(DEEP, 0o755);
+    let place = TestDataDir::with_mode(DEEP, 0o755);
     let postgres = place.start();
-    assert!(answers(&postgres));
+    assert!(is_answering(&postgres));
     let socket = postgres.connect_options().get_socket().unwrap().clone();
     assert!(!socket.starts_with(place.path()), "{socket:?}");
     postgres.stop().unwrap();
@@ -258,14 +258,14 @@ fn a_deep_data_directory_works() {
 
 #[test]
 fn root_may_keep_its_data_where_the_user_of_postgres_cannot_go() {
-    let place = Place::at("data", 0o700);
+    let place = TestDataDir::with_mode("data", 0o700);
     let postgres = place.start();
-    assert!(answers(&postgres));
+    assert!(is_answering(&postgres));
     let home = fs::canonicalize(place.path().join("postgres")).unwrap();
     postgres.stop().unwrap();
     // The second start finds the same cluster.
     let again = place.start();
-    assert!(answers(&again));
+    assert!(is_answering(&again));
     again.stop().unwrap();
     assert_eq!(fs::canonicalize(place.path().join("postgres")).unwrap(), home);
     if rustix::process::geteuid().is_root() {

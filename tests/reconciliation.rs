@@ -11,15 +11,15 @@
 #[path = "support/database.rs"]
 #[allow(dead_code, reason = "shared with other suites")]
 mod database;
-#[path = "reconciliation/days.rs"]
-mod days;
-#[path = "reconciliation/due.rs"]
-mod due;
-#[path = "reconciliation/found.rs"]
-mod found;
-#[path = "reconciliation/large.rs"]
-mod large;
-#[path = "reconciliation/shop.rs"]
-mod shop;
-#[path = "reconciliation/turns.rs"]
-mod turns;
+#[path = "reconciliation/midnight.rs"]
+mod midnight;
+#[path = "reconciliation/due_days.rs"]
+mod due_days;
+#[path = "reconciliation/drifts.rs"]
+mod drifts;
+#[path = "reconciliation/memory.rs"]
+mod memory;
+#[path = "reconciliation/test_shop.rs"]
+mod test_shop;
+#[path = "reconciliation/exclusivity.rs"]
+mod exclusivity;

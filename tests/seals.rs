@@ -16,21 +16,21 @@ use std::time::Duration;
 use sqlx::{Executor as _, PgConnection};
 use tokio::runtime::Handle;
 use vouchsafe::store::verify;
-use vouchsafe::store::{By, Category, PgStore};
+use vouchsafe::store::{AuditActor, Category, PgStore};
 
 use crate::database::Database;
 
-const WRITE: &str =
+const INSERT_ENTRY: &str =
     "INSERT INTO audit_log (operator, action, subject) VALUES ('somebody', 'stock.void', 'x')";
 
-async fn named(connection: &mut PgConnection) -> Vec<Vec<i64>> {
+async fn checkpoint_entries(connection: &mut PgConnection) -> Vec<Vec<i64>> {
     sqlx::query_scalar("SELECT entries FROM audit_seals ORDER BY seal")
         .fetch_all(connection)
         .await
         .unwrap()
 }
 
-async fn assert_sealed(connection: &mut PgConnection) {
+async fn assert_checkpoints_hold(connection: &mut PgConnection) {
     let findings = verify::check(connection).await.unwrap();
     let found = findings
         .iter()
@@ -44,27 +44,27 @@ async fn an_entry_that_commits_late_is_in_a_later_seal() {
     let database = Database::create().await;
     let store = PgStore::open(database.options(), Handle::current());
     assert_eq!(
-        store.seal_trail().await.unwrap(),
+        store.write_audit_checkpoint().await.unwrap(),
         None,
         "there is nothing to seal"
     );
     let [mut slow, mut quick] = [database.connect().await, database.connect().await];
     slow.execute("BEGIN").await.unwrap();
-    slow.execute(WRITE).await.unwrap();
-    quick.execute(WRITE).await.unwrap();
-    let first = store.seal_trail().await.unwrap().unwrap();
+    slow.execute(INSERT_ENTRY).await.unwrap();
+    quick.execute(INSERT_ENTRY).await.unwrap();
+    let first = store.write_audit_checkpoint().await.unwrap().unwrap();
     assert_eq!((first.seal, first.entries, first.is_full()), (1, 1, false));
     slow.execute("COMMIT").await.unwrap();
-    let second = store.seal_trail().await.unwrap().unwrap();
+    let second = store.write_audit_checkpoint().await.unwrap().unwrap();
     assert_eq!((second.seal, second.entries), (2, 1));
     assert!(first.hash.len() == 64 && first.hash != second.hash);
-    assert_eq!(store.seal_trail().await.unwrap(), None);
-    let named = named(&mut quick).await;
+    assert_eq!(store.write_audit_checkpoint().await.unwrap(), None);
+    let named = checkpoint_entries(&mut quick).await;
     assert!(
         named[0][0] > named[1][0],
         "the later seal has the earlier number: {named:?}"
     );
-    assert_sealed(&mut quick).await;
+    assert_checkpoints_hold(&mut quick).await;
     database.remove().await;
 }
 
@@ -77,13 +77,13 @@ async fn a_long_trail_is_sealed_a_thousand_entries_at_a_time() {
                   FROM generate_series(1, 2500) AS i";
     connection.execute(many).await.unwrap();
     let mut sealed = Vec::new();
-    while let Some(seal) = store.seal_trail().await.unwrap() {
+    while let Some(seal) = store.write_audit_checkpoint().await.unwrap() {
         sealed.push((seal.entries, seal.is_full()));
     }
     assert_eq!(sealed, [(1_000, true), (1_000, true), (500, false)]);
     // The form of the text does not depend on how a session shows times.
     connection.execute("SET TimeZone = 'Asia/Tokyo'").await.unwrap();
-    assert_sealed(&mut connection).await;
+    assert_checkpoints_hold(&mut connection).await;
     database.remove().await;
 }
 
@@ -97,7 +97,7 @@ async fn whoever_writes_waits_for_no_seal_and_nothing_is_sealed_twice() {
     let turn = "SELECT pg_advisory_xact_lock(x'56537365616c0000'::bigint)";
     connection.execute(turn).await.unwrap();
     assert_eq!(
-        stores[0].seal_trail().await.unwrap(),
+        stores[0].write_audit_checkpoint().await.unwrap(),
         None,
         "another one is at it"
     );
@@ -107,7 +107,7 @@ async fn whoever_writes_waits_for_no_seal_and_nothing_is_sealed_twice() {
             name: "Games".to_owned(),
             parent_id: None,
         };
-        stores[number % 3].put_category(category, By::service())
+        stores[number % 3].put_category(category, AuditActor::service())
     };
     let writing = futures_util::future::join_all((0..100).map(write));
     let written = tokio::time::timeout(Duration::from_secs(30), writing)
@@ -117,21 +117,21 @@ async fn whoever_writes_waits_for_no_seal_and_nothing_is_sealed_twice() {
     connection.execute("COMMIT").await.unwrap();
     let seal = async |store: &PgStore| {
         for _ in 0..20 {
-            store.seal_trail().await.unwrap();
+            store.write_audit_checkpoint().await.unwrap();
         }
     };
     let writing = futures_util::future::join_all((100..300).map(write));
     let (_, _, written) = tokio::join!(seal(&stores[0]), seal(&stores[1]), writing);
     assert!(written.iter().all(Result::is_ok));
-    while stores[0].seal_trail().await.unwrap().is_some() {}
-    let mut all: Vec<i64> = named(&mut connection).await.concat();
+    while stores[0].write_audit_checkpoint().await.unwrap().is_some() {}
+    let mut all: Vec<i64> = checkpoint_entries(&mut connection).await.concat();
     all.sort_unstable();
     let entries: Vec<i64> = sqlx::query_scalar("SELECT audit_id FROM audit_log ORDER BY audit_id")
         .fetch_all(&mut connection)
         .await
         .unwrap();
     assert_eq!((entries.len(), &all), (300, &entries));
-    assert_sealed(&mut connection).await;
+    assert_checkpoints_hold(&mut connection).await;
     database.remove().await;
 }
 
@@ -140,8 +140,8 @@ async fn seals_only_grow() {
     let database = Database::create().await;
     let store = PgStore::open(database.options(), Handle::current());
     let mut connection = database.connect().await;
-    connection.execute(WRITE).await.unwrap();
-    store.seal_trail().await.unwrap().unwrap();
+    connection.execute(INSERT_ENTRY).await.unwrap();
+    store.write_audit_checkpoint().await.unwrap().unwrap();
     for change in [
         "UPDATE audit_seals SET hash = sha256('x')",
         "DELETE FROM audit_seals",

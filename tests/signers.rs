@@ -46,7 +46,7 @@ use vouchsafe::access::headers::{UniqueHeader, AuthHeaders};
 use vouchsafe::access::signature;
 
 use crate::languages::languages;
-use crate::programs::{DOCS, Place};
+use crate::programs::{DOCS, DocsWorkspace};
 
 /// What the tests run beside the documentation's own programs.
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/signers");
@@ -102,7 +102,7 @@ fn the_service_accepts_every_vector() {
 
 #[test]
 fn each_language_signs_every_vector() {
-    let place = Place::new();
+    let place = DocsWorkspace::new();
     for language in languages(&place) {
         for vector in vectors() {
             let request = [vector.method.as_str(), &vector.path];
@@ -119,7 +119,7 @@ fn each_language_signs_every_vector() {
 #[test]
 fn each_language_places_an_order() {
     let service = service::shared();
-    let place = Place::beside(service);
+    let place = DocsWorkspace::with_service(service);
     let url = format!("{}/orders", service.base_url());
     for language in languages(&place) {
         let headers = language.sign(&place.api_secret(), ["POST", "/api/v1/orders"], None, ORDER);

@@ -17,27 +17,27 @@ use tokio::runtime::Handle;
 use vouchsafe::keyring::Keyring;
 use vouchsafe::store::verify;
 use vouchsafe::store::{
-    By, Category, ImportOutcome, ImportTarget, Imported, NewVoucher, Origin, PgStore, PutProduct, StockBatch,
-    Swept, VendorTerms,
+    AuditActor, Category, ImportOutcome, ImportTarget, ImportSummary, NewVoucher, StockOrigin, PgStore, PutProductOutcome, StockBatch,
+    ExpiryBatch, VendorConfig,
 };
 use vouchsafe::vault::code::{CodeParts, VoucherCode};
 use vouchsafe::vault::master_key::MasterKey;
-use vouchsafe::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
+use vouchsafe::procurement::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::{
-    Approval, ExpiryKind, ExpiryPolicy, Product, Redemption, Route, Sku,
+    ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, SupplyRoute, Sku,
 };
 use vouchsafe_actors::domain::voucher::Expiry;
 
 use crate::database::Database;
 
-struct Shop {
+struct TestShop {
     store: PgStore,
     keyring: Keyring,
     target: ImportTarget,
 }
 
-impl Shop {
+impl TestShop {
     async fn open(database: &Database) -> Self {
         let store = PgStore::open(database.options(), Handle::current());
         let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
@@ -47,21 +47,21 @@ impl Shop {
             name: "Games".to_owned(),
             parent_id: None,
         };
-        store.put_category(category, By::service()).await.unwrap();
-        let vendor = VendorTerms {
+        store.put_category(category, AuditActor::service()).await.unwrap();
+        let vendor = VendorConfig {
             vendor_id: "mock".to_owned(),
             adapter: AdapterKind::Mock,
             url: None,
             credential: None,
             concurrency: DEFAULT_CONCURRENCY,
         };
-        store.put_vendor(vendor, By::service()).await.unwrap();
+        store.put_vendor(vendor, AuditActor::service()).await.unwrap();
         let sku = Sku {
             product_id: "acme-us".parse().unwrap(),
             denomination: Amount::from_minor(2_500),
         };
         store
-            .put_product(product(&sku, "Acme"), By::service())
+            .put_product(product(&sku, "Acme"), AuditActor::service())
             .await
             .unwrap();
         let target = ImportTarget {
@@ -77,9 +77,9 @@ impl Shop {
     }
 
     /// Vouchers with these codes, the first of them to expire last.
-    async fn import(&self, codes: std::ops::Range<usize>) -> ImportOutcome {
-        let vault = self.keyring.sealing().await.unwrap();
-        let ids = self.store.take_stock_ids(codes.len()).await.unwrap();
+    async fn import_codes(&self, codes: std::ops::Range<usize>) -> ImportOutcome {
+        let vault = self.keyring.sealing_vault().await.unwrap();
+        let ids = self.store.generate_stock_ids(codes.len()).await.unwrap();
         let last = codes.end;
         let voucher = |(number, &code_id): (usize, _)| {
             let text = format!("CODE-{number}");
@@ -102,9 +102,9 @@ impl Shop {
             target: self.target.clone(),
             vouchers,
             stock_ids: ids.stock,
-            origin: Origin::Import,
+            origin: StockOrigin::Import,
         };
-        self.store.import_stock(batch, By::service()).await.unwrap()
+        self.store.import_stock(batch, AuditActor::service()).await.unwrap()
     }
 }
 
@@ -124,8 +124,8 @@ fn product(sku: &Sku, brand: &str) -> Product {
             value: None,
         },
         redemption: Redemption::default(),
-        route: Route::Stock,
-        approval: Approval::Rule,
+        route: SupplyRoute::Stock,
+        approval: ApprovalPolicy::Rule,
         returnable: false,
         min_validity_days: 0,
         low_stock_at: 0,
@@ -137,8 +137,8 @@ fn product(sku: &Sku, brand: &str) -> Product {
 #[tokio::test(flavor = "multi_thread")]
 async fn ids_that_are_taken_at_the_same_time_are_neighbours_all_the_same() {
     let database = Database::create().await;
-    let shop = Shop::open(&database).await;
-    let takes = (0..8).map(|_| shop.store.take_stock_ids(3_000));
+    let shop = TestShop::open(&database).await;
+    let takes = (0..8).map(|_| shop.store.generate_stock_ids(3_000));
     let mut all = Vec::new();
     for ids in futures_util::future::join_all(takes).await {
         let ids = ids.unwrap();
@@ -155,12 +155,12 @@ async fn ids_that_are_taken_at_the_same_time_are_neighbours_all_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn chunks_hold_500_neighbours_by_expiry_and_verify_agrees() {
     let database = Database::create().await;
-    let shop = Shop::open(&database).await;
-    let outcome = shop.import(0..1_200).await;
+    let shop = TestShop::open(&database).await;
+    let outcome = shop.import_codes(0..1_200).await;
     let earliest = Some(Expiry::on(date!(2090 - 01 - 02)));
     assert_eq!(
         outcome,
-        ImportOutcome::Stored(Imported {
+        ImportOutcome::Stored(ImportSummary {
             imported: 1_200,
             duplicates: 0,
             earliest
@@ -193,8 +193,8 @@ async fn chunks_hold_500_neighbours_by_expiry_and_verify_agrees() {
 #[tokio::test(flavor = "multi_thread")]
 async fn overlapping_imports_at_once_bring_each_code_once() {
     let database = Database::create().await;
-    let shop = Shop::open(&database).await;
-    let imports = (0..4).map(|n| shop.import(n * 500..n * 500 + 2_000));
+    let shop = TestShop::open(&database).await;
+    let imports = (0..4).map(|n| shop.import_codes(n * 500..n * 500 + 2_000));
     let outcomes = futures_util::future::join_all(imports).await;
     let (mut imported, mut duplicates) = (0, 0);
     for outcome in outcomes {
@@ -219,31 +219,31 @@ async fn overlapping_imports_at_once_bring_each_code_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_import_for_what_the_product_was_writes_nothing() {
     let database = Database::create().await;
-    let shop = Shop::open(&database).await;
+    let shop = TestShop::open(&database).await;
     let renamed = shop
         .store
-        .put_product(product(&shop.target.sku, "Other"), By::service())
+        .put_product(product(&shop.target.sku, "Other"), AuditActor::service())
         .await
         .unwrap();
-    assert!(matches!(renamed, PutProduct::Replaced(_)));
-    assert_eq!(shop.import(0..10).await, ImportOutcome::ProductChanged);
+    assert!(matches!(renamed, PutProductOutcome::Replaced(_)));
+    assert_eq!(shop.import_codes(0..10).await, ImportOutcome::ProductChanged);
     assert!(shop.store.stock_levels(None, None, 10).await.unwrap().is_empty());
     shop.store
-        .put_product(product(&shop.target.sku, "Acme"), By::service())
+        .put_product(product(&shop.target.sku, "Acme"), AuditActor::service())
         .await
         .unwrap();
-    assert!(matches!(shop.import(0..10).await, ImportOutcome::Stored(_)));
+    assert!(matches!(shop.import_codes(0..10).await, ImportOutcome::Stored(_)));
     let fixed = shop
         .store
-        .put_product(product(&shop.target.sku, "Other"), By::service())
+        .put_product(product(&shop.target.sku, "Other"), AuditActor::service())
         .await
         .unwrap();
-    assert_eq!(fixed, PutProduct::BrandFixed);
+    assert_eq!(fixed, PutProductOutcome::BrandFixed);
     database.remove().await;
 }
 
 /// How many rows of stock are out of sale because they expired.
-async fn expired_rows(connection: &mut PgConnection) -> i64 {
+async fn count_expired(connection: &mut PgConnection) -> i64 {
     sqlx::query_scalar("SELECT count(*) FROM allocations WHERE taken_out = 'expired'")
         .fetch_one(connection)
         .await
@@ -253,8 +253,8 @@ async fn expired_rows(connection: &mut PgConnection) -> i64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_expired_goes_out_of_sale_step_by_step_and_what_is_valid_today_stays() {
     let database = Database::create().await;
-    let shop = Shop::open(&database).await;
-    shop.import(0..6_000).await;
+    let shop = TestShop::open(&database).await;
+    shop.import_codes(0..6_000).await;
     let mut connection = database.connect().await;
     // Of the dated ones, 1 is valid today for the last time; those before it have expired: 11 chunks and a part of one.
     let ago = "UPDATE stock
@@ -271,13 +271,13 @@ async fn what_has_expired_goes_out_of_sale_step_by_step_and_what_is_valid_today_
     let level = shop.store.stock_levels(None, None, 1).await.unwrap().remove(0);
     let expired = u64::try_from(level.expired).unwrap();
     assert!(expired > 5_000 && level.free > 60, "{level:?}");
-    let first = shop.store.sweep_expired().await.unwrap();
-    assert_eq!((first.expired, first.more), (5_000, true), "ten chunks a step");
+    let first = shop.store.expire_vouchers().await.unwrap();
+    assert_eq!((first.expired, first.has_more), (5_000, true), "ten chunks a step");
     assert_eq!(first.skus, std::slice::from_ref(&shop.target.sku));
-    let second = shop.store.sweep_expired().await.unwrap();
-    assert_eq!((second.expired, second.more), (expired - 5_000, false));
-    assert_eq!(shop.store.sweep_expired().await.unwrap(), Swept::default());
-    assert_eq!(expired_rows(&mut connection).await.unsigned_abs(), expired);
+    let second = shop.store.expire_vouchers().await.unwrap();
+    assert_eq!((second.expired, second.has_more), (expired - 5_000, false));
+    assert_eq!(shop.store.expire_vouchers().await.unwrap(), ExpiryBatch::default());
+    assert_eq!(count_expired(&mut connection).await.unsigned_abs(), expired);
     let after = shop.store.stock_levels(None, None, 1).await.unwrap().remove(0);
     assert_eq!(after, level, "it was counted as expired before");
     let findings = verify::check(&mut connection).await.unwrap();
@@ -297,8 +297,8 @@ async fn what_has_expired_goes_out_of_sale_step_by_step_and_what_is_valid_today_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_whose_turn_it_is_not_sweeps_nothing() {
     let database = Database::create().await;
-    let shop = Shop::open(&database).await;
-    shop.import(0..10).await;
+    let shop = TestShop::open(&database).await;
+    shop.import_codes(0..10).await;
     let mut connection = database.connect().await;
     let ago = "UPDATE stock SET expiry = '2020-02-29'; UPDATE chunks SET first_expiry = '2020-02-29', last_expiry = '2020-02-29'";
     connection.execute(sqlx::raw_sql(ago)).await.unwrap();
@@ -307,8 +307,8 @@ async fn a_node_whose_turn_it_is_not_sweeps_nothing() {
         .execute("SELECT pg_advisory_xact_lock(x'5653737765657000'::bigint)")
         .await
         .unwrap();
-    assert_eq!(shop.store.sweep_expired().await.unwrap(), Swept::default());
+    assert_eq!(shop.store.expire_vouchers().await.unwrap(), ExpiryBatch::default());
     connection.execute("COMMIT").await.unwrap();
-    assert_eq!(shop.store.sweep_expired().await.unwrap().expired, 10);
+    assert_eq!(shop.store.expire_vouchers().await.unwrap().expired, 10);
     database.remove().await;
 }

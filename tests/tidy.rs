@@ -9,8 +9,8 @@
     reason = "a test ends where it cannot go on"
 )]
 
-#[path = "tidy/proofs.rs"]
-mod proofs;
+#[path = "tidy/named_tests.rs"]
+mod named_tests;
 #[path = "tidy/rules.rs"]
 mod rules;
 #[path = "tidy/text.rs"]
@@ -19,7 +19,7 @@ mod text;
 use std::fs;
 use std::path::Path;
 
-use crate::rules::{MAX_LINES, NOWHERE, breaches};
+use crate::rules::{MAX_LINES, FORBIDDEN_WORDS, violations};
 
 #[test]
 fn the_sources_keep_the_rules() {
@@ -27,7 +27,7 @@ fn the_sources_keep_the_rules() {
     let mut seen = 0;
     for_each_file(Path::new(env!("CARGO_MANIFEST_DIR")), "", &mut |path, text| {
         seen += 1;
-        found.extend(breaches(path, text));
+        found.extend(violations(path, text));
     });
     assert!(
         seen > 20,
@@ -45,11 +45,11 @@ fn the_sources_keep_the_rules() {
 fn every_test_that_proves_something_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("docs/reliability.md")).unwrap();
-    let mut missing = proofs::named(&page);
+    let mut missing = named_tests::named_tests(&page);
     assert!(missing.len() > 50, "only {} tests are named", missing.len());
     missing.push(("cancellation", "a_test_that_nobody_wrote"));
     for_each_file(root, "", &mut |path, text| {
-        missing.retain(|test| !proofs::has(path, text, *test));
+        missing.retain(|test| !named_tests::is_defined_in(path, text, *test));
     });
     assert_eq!(missing, [("cancellation", "a_test_that_nobody_wrote")]);
 }
@@ -57,7 +57,7 @@ fn every_test_that_proves_something_is_there() {
 #[test]
 fn every_rule_fires() {
     let long = format!("//! Doc.\n{}", "fn f() {}\n".repeat(MAX_LINES));
-    let nowhere = format!("//! {}{} later", NOWHERE[0].0, NOWHERE[0].1);
+    let nowhere = format!("//! {}{} later", FORBIDDEN_WORDS[0].0, FORBIDDEN_WORDS[0].1);
     let broken = [
         (
             "actors/src/flows/place_order.rs",
@@ -136,7 +136,7 @@ fn every_rule_fires() {
             "access decides",
         ),
         (
-            "src/vendor/http/mod.rs",
+            "src/procurement/http/mod.rs",
             "use crate::store::PgStore;",
             "an adapter knows its vendor",
         ),
@@ -172,13 +172,13 @@ fn every_rule_fires() {
         } else {
             text.to_owned()
         };
-        let found = breaches(path, &text);
+        let found = violations(path, &text);
         assert!(
             found.iter().any(|breach| breach.contains(expected)),
             "{path}: {text:.80} gave {found:?}"
         );
     }
-    assert!(breaches("src/config.rs", "use std::fs;\n")[0].contains("does not begin with //!"));
+    assert!(violations("src/config.rs", "use std::fs;\n")[0].contains("does not begin with //!"));
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn what_is_allowed_stays_silent() {
             "src/http/mod.rs",
             "use std::net::SocketAddr;\nuse actix_web::web;",
         ),
-        ("src/vendor/simulator/routes.rs", "use actix_web::web;"),
+        ("src/procurement/simulator/routes.rs", "use actix_web::web;"),
         ("load/src/main.rs", "use vouchsafe_load::signer;"),
         (
             "load/Cargo.toml",
@@ -222,7 +222,7 @@ fn what_is_allowed_stays_silent() {
         } else {
             text.to_owned()
         };
-        assert_eq!(breaches(path, &text), Vec::<String>::new(), "{path}: {text}");
+        assert_eq!(violations(path, &text), Vec::<String>::new(), "{path}: {text}");
     }
 }
 

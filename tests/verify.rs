@@ -9,26 +9,26 @@
     reason = "a test ends where it cannot go on"
 )]
 
-#[path = "verify/breaks.rs"]
-mod breaks;
-#[path = "verify/breaks_of_deliveries.rs"]
-mod breaks_of_deliveries;
+#[path = "verify/breakages.rs"]
+mod breakages;
+#[path = "verify/delivery_breakages.rs"]
+mod delivery_breakages;
 #[path = "support/database.rs"]
 #[allow(dead_code, reason = "shared with other suites")]
 mod database;
-#[path = "verify/world.rs"]
-mod world;
+#[path = "verify/seeded_database.rs"]
+mod seeded_database;
 
 use std::collections::BTreeSet;
 
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use vouchsafe::store::verify::{self, Finding};
 
-use crate::breaks::BREAKS;
-use crate::breaks_of_deliveries as of_deliveries;
-use crate::world::World;
+use crate::breakages::BREAKAGES;
+use crate::delivery_breakages as of_deliveries;
+use crate::seeded_database::SeededDatabase;
 
-fn broken(findings: &[Finding]) -> BTreeSet<&'static str> {
+fn broken_names(findings: &[Finding]) -> BTreeSet<&'static str> {
     findings
         .iter()
         .filter(|finding| !finding.holds)
@@ -38,22 +38,22 @@ fn broken(findings: &[Finding]) -> BTreeSet<&'static str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lively_database_keeps_all_of_them() {
-    let world = World::create().await;
+    let world = SeededDatabase::create().await;
     let findings = verify::verify(&world.options()).await.unwrap();
     let rows: Vec<_> = findings.iter().flat_map(|finding| &finding.rows).collect();
-    assert!(broken(&findings).is_empty(), "{rows:?}");
+    assert!(broken_names(&findings).is_empty(), "{rows:?}");
     assert_eq!(findings.len(), verify::invariants().count());
     world.remove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_one_that_is_broken_is_seen() {
-    let world = World::create().await;
+    let world = SeededDatabase::create().await;
     let mut connection = PgConnection::connect_with(&world.superuser_options())
         .await
         .unwrap();
-    for (name, statements) in BREAKS {
-        let seen = seen_after(&mut connection, name, statements).await;
+    for (name, statements) in BREAKAGES {
+        let seen = broken_after(&mut connection, name, statements).await;
         assert!(
             seen.contains(name),
             "{name} is broken and was not seen; seen: {seen:?}"
@@ -65,12 +65,12 @@ async fn each_one_that_is_broken_is_seen() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_broken_of_endpoints_and_deliveries_is_seen_as_that_and_as_nothing_else() {
-    let world = World::create().await;
+    let world = SeededDatabase::create().await;
     let mut connection = PgConnection::connect_with(&world.superuser_options())
         .await
         .unwrap();
-    for (name, statements) in of_deliveries::BREAKS {
-        let seen = seen_after(&mut connection, name, statements).await;
+    for (name, statements) in of_deliveries::BREAKAGES {
+        let seen = broken_after(&mut connection, name, statements).await;
         assert_eq!(seen, BTreeSet::from([*name]), "after {statements:?}");
     }
     connection.close().await.unwrap();
@@ -78,7 +78,7 @@ async fn what_is_broken_of_endpoints_and_deliveries_is_seen_as_that_and_as_nothi
 }
 
 /// What is seen to be broken after these statements, which are undone.
-async fn seen_after(
+async fn broken_after(
     connection: &mut PgConnection,
     name: &str,
     statements: &[&'static str],
@@ -95,15 +95,15 @@ async fn seen_after(
     }
     let findings = verify::check(&mut transaction).await.unwrap();
     transaction.rollback().await.unwrap();
-    broken(&findings)
+    broken_names(&findings)
 }
 
 #[test]
 fn there_is_a_break_for_each_of_them() {
     let all: BTreeSet<_> = verify::invariants().map(|invariant| invariant.name).collect();
-    let broken: BTreeSet<_> = BREAKS
+    let broken: BTreeSet<_> = BREAKAGES
         .iter()
-        .chain(of_deliveries::BREAKS)
+        .chain(of_deliveries::BREAKAGES)
         .map(|(name, _)| *name)
         .collect();
     assert_eq!(broken, all);
@@ -116,7 +116,7 @@ fn there_is_a_break_for_each_of_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_none_of_ours_is_an_error() {
-    let world = World::create().await;
+    let world = SeededDatabase::create().await;
     let elsewhere = world.superuser_options().database("postgres");
     assert!(verify::verify(&elsewhere).await.is_err());
     world.remove().await;
@@ -124,7 +124,7 @@ async fn a_database_that_is_none_of_ours_is_an_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_first_rows_are_shown() {
-    let world = World::create().await;
+    let world = SeededDatabase::create().await;
     let mut connection = PgConnection::connect_with(&world.superuser_options())
         .await
         .unwrap();
@@ -150,6 +150,6 @@ fn the_page_on_reliability_lists_those_of_endpoints_and_deliveries() {
         .map(|(name, _)| name)
         .filter(|name| name.starts_with("webhook.") || name.starts_with("delivery."))
         .collect();
-    let checked: BTreeSet<_> = of_deliveries::BREAKS.iter().map(|(name, _)| *name).collect();
+    let checked: BTreeSet<_> = of_deliveries::BREAKAGES.iter().map(|(name, _)| *name).collect();
     assert_eq!(listed, checked);
 }

@@ -1,4 +1,4 @@
-//! The engine of Vouchsafe: it decides orders in memory and makes them durable in group commits.
+//! Vouchsafe's order engine: decides orders in memory and makes them durable by group commit.
 
 pub mod delivery;
 pub mod domain;
@@ -6,15 +6,15 @@ pub mod engine;
 pub mod flows;
 pub mod inventory;
 pub mod journal;
-pub mod keys;
+pub mod idempotency;
 pub mod procurement;
 pub mod store;
 pub mod supervisor;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod wallet;
-pub mod watch;
+pub mod long_poll;
 
-/// The target of all spans, those of requests too: what is exported of a trace, and no log line. Those of the engine are of
-/// the level of debugging, so that they cost nothing where nobody follows them.
+/// Tracing target of every exported span, the request spans of the service included. The engine's spans have level DEBUG,
+/// so they cost nothing while no subscriber enables them. Log output filters this target out.
 pub const SPANS: &str = "vouchsafe::trace";

@@ -1,79 +1,79 @@
-//! The one narrow port to storage: what the engine asks of Postgres, and nothing more.
+//! Storage port of the engine; the service implements it with Postgres.
 //!
-//! Rule: every failure says whether the write may have happened. A write that was refused by the server for certain is
-//! *aborted*; whatever cannot be told is *unknown*, and only the lane's fence settles it.
+//! Every failure states whether the write may have happened. A write that the server certainly rejected is *aborted*;
+//! anything else is *unknown*, and only the lane's fence resolves it.
 
 use std::future::Future;
 use std::pin::Pin;
 
 use uuid::Uuid;
 
-use crate::domain::answer::{KeyHash, KnownAnswer};
+use crate::domain::idempotency::{KeyHash, StoredResponse};
 use crate::domain::ids::{OrderId, PartnerId, PayoutId, StockId};
-use crate::domain::ledger::Receipt;
+use crate::domain::ledger::WalletState;
 use crate::domain::money::Currency;
 use crate::domain::order::StoredOrder;
 use crate::domain::payout::Payout;
 use crate::domain::stock::{ClaimedStock, StockRequest};
-use crate::domain::voucher::Shelved;
+use crate::domain::voucher::StockVoucher;
 use crate::journal::{Record, Verdict};
 
-/// A future of the store, boxed so that the engine does not depend on which store it is.
+/// A boxed future, so that the engine does not depend on a store implementation.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The store cannot answer now; nothing is known to have changed. Ask again later.
+/// The store is unavailable; as far as the caller knows nothing has changed. Retry later.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the store cannot answer: {0}")]
+#[error("the store is unavailable: {0}; try again")]
 pub struct Unavailable(pub String);
 
 /// Why a batch has no verdicts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
-    /// Certainly not written, because of what is in it: writing it again fails again.
-    #[error("the batch was refused: {0}")]
+    /// Not written because of its content: writing it again fails again.
+    #[error("the batch was rejected: {0}")]
     Poisoned(String),
-    /// Certainly not written, because something in it waited too long for somebody else, or ran into them. The rest of it
-    /// may be written without that.
-    #[error("the batch collided with somebody else: {0}")]
+    /// Not written because a record in it waited too long for a lock, or ran into a deadlock or serialization failure. The
+    /// other records may be written without it.
+    #[error("the batch conflicted with another transaction: {0}")]
     Contended(String),
-    /// Certainly not written, because of the moment: no room, a server that is standing by. Writing it again may succeed.
+    /// Not written because of a transient condition (out of resources, a standby server). Writing it again may succeed.
     #[error("the batch could not be written now: {0}")]
     Busy(String),
-    /// Certainly not written: the lane's generation is no longer this one.
+    /// Not written: the lane has a newer generation.
     #[error("the lane was fenced off")]
     Fenced,
-    /// Nobody can say yet.
-    #[error("the outcome of the batch is not known: {0}")]
+    /// The outcome is not known yet.
+    #[error("the outcome of the batch is unknown: {0}")]
     Unknown(String),
 }
 
-/// What became of the batch whose outcome was unknown.
+/// The resolved outcome of a batch whose outcome was unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BatchFate {
+pub enum BatchOutcome {
     Committed,
-    /// It did not, and never will.
+    /// Not written, and it can no longer be written.
     NotWritten,
 }
 
-/// Why a lane could not be taken up again.
+/// Why a lane could not be recovered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecoverError {
-    /// The store cannot answer; try again.
+    /// The store is unavailable; try again.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// A later start of this node has taken over. This process must end.
+    /// A later start of this node has taken over; this process must end.
     #[error("a later start of this node has taken over")]
     Superseded,
 }
 
-/// A lane's own way to the store: one connection, one batch at a time.
+/// A lane's connection to the store; it writes one batch at a time.
 pub trait LaneStore: Send + 'static {
-    /// Writes a batch in one transaction and returns a verdict for each record, in their order.
+    /// Writes a batch in one transaction and returns the verdict of each record, in order.
     ///
-    /// `batch` grows by one with every call, whatever became of the last one.
+    /// `batch` grows by one with every call, whatever the outcome of the last one.
     ///
     /// # Errors
-    /// [`CommitError`], which says what is known about the write. After [`CommitError::Unknown`] and
+    /// [`CommitError`], which states what is known about the write. After [`CommitError::Unknown`] and
     /// [`CommitError::Fenced`] the lane must [`recover`](Self::recover) before the next batch.
     fn commit<'a>(
         &'a mut self,
@@ -81,46 +81,46 @@ pub trait LaneStore: Send + 'static {
         records: &'a [Record],
     ) -> StoreFuture<'a, Result<Vec<Verdict>, CommitError>>;
 
-    /// Shuts out whatever may still arrive from before, on a new connection, and says what became of `batch`.
+    /// Fences off earlier writes of this lane on a new connection and resolves the outcome of `batch`.
     ///
     /// # Errors
-    /// [`RecoverError`]: try again later, or give up for good.
-    fn recover(&mut self, batch: i64) -> StoreFuture<'_, Result<BatchFate, RecoverError>>;
+    /// [`RecoverError`]: retry later if the store is unavailable; end the process if it was superseded.
+    fn recover(&mut self, batch: i64) -> StoreFuture<'_, Result<BatchOutcome, RecoverError>>;
 
-    /// The verdicts of a batch that is known to have committed, by plain reads.
+    /// Reads the verdicts of a batch that is known to have committed.
     ///
     /// # Errors
-    /// [`Unavailable`]: try again later.
-    fn verdicts<'a>(
+    /// [`Unavailable`]: retry later.
+    fn load_verdicts<'a>(
         &'a mut self,
         records: &'a [Record],
     ) -> StoreFuture<'a, Result<Vec<Verdict>, Unavailable>>;
 }
 
-/// Storage, as the engine sees it.
+/// Storage as the engine needs it.
 pub trait Store: Send + Sync + 'static {
-    /// Opens a lane of this node: whatever was under way in it is shut out first.
+    /// Opens a lane of this node and fences off its earlier writes.
     ///
     /// # Errors
     /// [`RecoverError`], as for [`LaneStore::recover`].
     fn open_lane(&self, lane: u16) -> StoreFuture<'_, Result<Box<dyn LaneStore>, RecoverError>>;
 
-    /// Claims chunks of a SKU for this node, earliest expiry first. Asking again is harmless.
+    /// Claims chunks of a SKU for this node, earliest expiry first. Idempotent.
     ///
     /// # Errors
-    /// [`Unavailable`]: nothing was learned; chunks that were claimed all the same come with the next request.
+    /// [`Unavailable`]: chunks that were claimed nevertheless are returned by the next request.
     fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>>;
 
-    /// The newest state of each wallet of a partner.
+    /// Reads the newest state of each wallet of a partner.
     ///
     /// # Errors
     /// [`Unavailable`].
     fn load_wallets(
         &self,
         partner_id: PartnerId,
-    ) -> StoreFuture<'_, Result<Vec<(Currency, Receipt)>, Unavailable>>;
+    ) -> StoreFuture<'_, Result<Vec<(Currency, WalletState)>, Unavailable>>;
 
-    /// An order of this partner, to be moved on.
+    /// Reads an order of this partner; `None` if there is none.
     ///
     /// # Errors
     /// [`Unavailable`].
@@ -130,7 +130,7 @@ pub trait Store: Send + Sync + 'static {
         order_id: OrderId,
     ) -> StoreFuture<'_, Result<Option<StoredOrder>, Unavailable>>;
 
-    /// A payout of this partner, to be decided on.
+    /// Reads a payout of this partner; `None` if there is none.
     ///
     /// # Errors
     /// [`Unavailable`].
@@ -140,23 +140,21 @@ pub trait Store: Send + Sync + 'static {
         payout_id: PayoutId,
     ) -> StoreFuture<'_, Result<Option<Payout>, Unavailable>>;
 
-    /// The vouchers that were bought under a purchase and are kept for its order, for this node, first to expire first.
-    /// Asking again is harmless.
+    /// Claims for this node the vouchers reserved under a purchase's id, earliest expiry first. Idempotent.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn claim_bought(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Vec<Shelved>, Unavailable>>;
+    fn claim_reserved(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Vec<StockVoucher>, Unavailable>>;
 
-    /// Numbers for rows of stock that are about to be written, ascending. Those that are not used are lost, which costs
-    /// nothing.
+    /// Allocates ascending ids for new stock rows. Unused ids are lost, which is harmless.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn number_stock(&self, count: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>>;
+    fn allocate_stock_ids(&self, count: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>>;
 
-    /// The answer kept under a key, unless its time is over.
+    /// Reads the response stored under a key, unless its retention has ended.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn find_answer(&self, key: KeyHash) -> StoreFuture<'_, Result<Option<KnownAnswer>, Unavailable>>;
+    fn find_response(&self, key: KeyHash) -> StoreFuture<'_, Result<Option<StoredResponse>, Unavailable>>;
 }

@@ -1,4 +1,4 @@
-//! The store in memory passes every case of the conformance suite; and each case can fail.
+//! Conformance suite over the in-memory store, and a check that each guard's case fails without it.
 
 use std::panic::AssertUnwindSafe;
 
@@ -7,7 +7,7 @@ use vouchsafe_actors::conformance_cases;
 use vouchsafe_actors::testing::conformance::{self, CASES, GUARDS};
 use vouchsafe_actors::testing::{Guard, MemoryDatabase};
 
-/// Each case is a test, on paused time in one thread: a wait costs nothing, and all happens in the same order every time.
+/// Each case is a test on paused time in one thread: waits take no time and runs are reproducible.
 macro_rules! in_memory {
     ($($case:ident)*) => {
         $(
@@ -20,8 +20,8 @@ macro_rules! in_memory {
 }
 conformance_cases!(in_memory);
 
-/// What the case panics with on a store without the guard; `None` when it does not notice.
-async fn complaint(guard: Guard, case: &str) -> Option<String> {
+/// Panic message of the case on a store without the guard; `None` if it passes.
+async fn failure_without_guard(guard: Guard, case: &str) -> Option<String> {
     let subject = MemoryDatabase::without(guard);
     let panic = AssertUnwindSafe(conformance::run(case, &subject))
         .catch_unwind()
@@ -32,23 +32,23 @@ async fn complaint(guard: Guard, case: &str) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_guard_its_case_fails() {
+async fn guard_removed_fails_its_case() {
     for (guard, case) in GUARDS {
         let removed = Guard::from_name(guard).unwrap();
-        let complaint = complaint(removed, case).await;
+        let complaint = failure_without_guard(removed, case).await;
         assert!(
             complaint.is_some(),
-            "{case} does not notice that the guard {guard} is gone"
+            "{case} passes without the guard {guard}"
         );
     }
 }
 
 #[test]
-fn every_guard_has_a_case_and_every_name_is_known() {
+fn guards_and_cases_match() {
     for guard in Guard::ALL {
         assert!(
             GUARDS.iter().any(|(name, _)| *name == guard.as_str()),
-            "no case watches {guard:?}"
+            "no case tests {guard:?}"
         );
     }
     for (guard, case) in GUARDS {

@@ -1,10 +1,9 @@
-//! The outbox in memory passes every case of its conformance suite.
+//! Conformance suite over the in-memory outbox.
 
 use vouchsafe_actors::outbox_cases;
 use vouchsafe_actors::testing::memory_outbox::MemoryOutbox;
 use vouchsafe_actors::testing::outbox;
 
-/// Each case is a test, on paused time.
 macro_rules! in_memory {
     ($($case:ident)*) => {
         $(

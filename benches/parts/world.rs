@@ -5,15 +5,15 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use vouchsafe_actors::domain::answer::{Answer, Fingerprint, KeyHash};
+use vouchsafe_actors::domain::idempotency::{Response, Fingerprint, KeyHash};
 use vouchsafe_actors::domain::catalogue::{Assortment, Catalogue, RequestedLine, RequestedOrder};
 use vouchsafe_actors::domain::clock::SystemClock;
 use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::order::{Fulfilment, Order};
-use vouchsafe_actors::domain::product::{Approval, ExpiryKind, ExpiryPolicy, Product, Redemption, Route};
-use vouchsafe_actors::engine::{Engine, Parts};
-use vouchsafe_actors::flows::{PlaceOrder, Placed, Refusal, Wording, place_order};
+use vouchsafe_actors::domain::product::{ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, SupplyRoute};
+use vouchsafe_actors::engine::{Engine, EngineParts};
+use vouchsafe_actors::flows::{PlaceOrder, IdempotentResponse, OrderRefusal, OrderResponseEncoder, place_order};
 use vouchsafe_actors::journal::JournalMetrics;
 use vouchsafe_actors::supervisor::Spawner;
 use vouchsafe_actors::testing::build::{partner, usd};
@@ -25,16 +25,16 @@ pub(crate) const TOGETHER: usize = 64;
 
 struct Plain;
 
-impl Wording for Plain {
-    fn accepted(&self, order: &Order) -> Answer {
-        Answer {
+impl OrderResponseEncoder for Plain {
+    fn accepted(&self, order: &Order) -> Response {
+        Response {
             status: 201,
             body: order.order_id.to_string().into(),
         }
     }
 
-    fn refused(&self, refusal: &Refusal) -> Answer {
-        Answer {
+    fn refused(&self, refusal: &OrderRefusal) -> Response {
+        Response {
             status: 409,
             body: format!("{refusal:?}").into(),
         }
@@ -61,8 +61,8 @@ fn product(sku: usize) -> Product {
             value: None,
         },
         redemption: Redemption::default(),
-        route: Route::Stock,
-        approval: Approval::Rule,
+        route: SupplyRoute::Stock,
+        approval: ApprovalPolicy::Rule,
         returnable: false,
         min_validity_days: 0,
         low_stock_at: 0,
@@ -82,10 +82,10 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new(claims: Claims, skus: u32, partners: u32) -> Self {
-        let parts = Parts {
+        let parts = EngineParts {
             store: Arc::new(YesStore::new(claims)),
             clock: Arc::new(SystemClock::new()),
-            spawner: Spawner::Here,
+            spawner: Spawner::CurrentThread,
             spawn: &|lane| drop(tokio::task::spawn_local(lane)),
             lanes: 1,
             metrics: JournalMetrics::default(),
@@ -135,7 +135,7 @@ impl World {
         for _ in 0..rounds {
             let orders = (0..at_once).map(|_| place_order(&self.engine, self.command(), &Plain));
             for placed in futures_util::future::join_all(orders).await {
-                assert!(matches!(black_box(placed), Ok(Placed::Fresh(_))));
+                assert!(matches!(black_box(placed), Ok(IdempotentResponse::Fresh(_))));
             }
         }
         begun.elapsed()

@@ -2,17 +2,17 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use vouchsafe_actors::domain::answer::{KeyHash, KnownAnswer};
+use vouchsafe_actors::domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
-use vouchsafe_actors::domain::ledger::Receipt;
+use vouchsafe_actors::domain::ledger::WalletState;
 use vouchsafe_actors::domain::money::{Amount, Currency};
 use vouchsafe_actors::domain::order::StoredOrder;
 use vouchsafe_actors::domain::payout::Payout;
-use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, Elsewhere, StockRequest};
-use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
+use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, UnclaimableStock, StockRequest};
+use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_actors::journal::{Record, Verdict};
 use vouchsafe_actors::store::{
-    BatchFate, CommitError, LaneStore, RecoverError, Store, StoreFuture, Unavailable,
+    BatchOutcome, CommitError, LaneStore, RecoverError, Store, StoreFuture, Unavailable,
 };
 use vouchsafe_actors::testing::build::usd;
 
@@ -57,11 +57,11 @@ impl LaneStore for YesLane {
         Box::pin(async move { Ok(vec![Verdict::Committed(None); records.len()]) })
     }
 
-    fn recover(&mut self, _: i64) -> StoreFuture<'_, Result<BatchFate, RecoverError>> {
-        Box::pin(async { Ok(BatchFate::Committed) })
+    fn recover(&mut self, _: i64) -> StoreFuture<'_, Result<BatchOutcome, RecoverError>> {
+        Box::pin(async { Ok(BatchOutcome::Committed) })
     }
 
-    fn verdicts<'a>(
+    fn load_verdicts<'a>(
         &'a mut self,
         records: &'a [Record],
     ) -> StoreFuture<'a, Result<Vec<Verdict>, Unavailable>> {
@@ -77,7 +77,7 @@ impl Store for YesStore {
     fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
         let (chunks, size, next) = match self.claims {
             Claims::InFull => {
-                let enough = i64::try_from(request.enough).unwrap();
+                let enough = i64::try_from(request.target_quantity).unwrap();
                 (enough.div_euclid(CHUNK) + 1, CHUNK, Some(Expiry::NEVER))
             }
             // Nothing more is in sight, so that nothing is claimed ahead of need.
@@ -95,14 +95,14 @@ impl Store for YesStore {
         Box::pin(async move {
             Ok(ClaimedStock {
                 chunks,
-                next,
-                elsewhere: Elsewhere::Nowhere,
+                next_expiry: next,
+                unclaimable: UnclaimableStock::None,
             })
         })
     }
 
-    fn load_wallets(&self, _: PartnerId) -> StoreFuture<'_, Result<Vec<(Currency, Receipt)>, Unavailable>> {
-        let rich = Receipt {
+    fn load_wallets(&self, _: PartnerId) -> StoreFuture<'_, Result<Vec<(Currency, WalletState)>, Unavailable>> {
+        let rich = WalletState {
             sequence: 1,
             balance: Amount::from_minor(i64::MAX),
         };
@@ -121,15 +121,15 @@ impl Store for YesStore {
         Box::pin(async { Ok(None) })
     }
 
-    fn claim_bought(&self, _: uuid::Uuid) -> StoreFuture<'_, Result<Vec<Shelved>, Unavailable>> {
+    fn claim_reserved(&self, _: uuid::Uuid) -> StoreFuture<'_, Result<Vec<StockVoucher>, Unavailable>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn number_stock(&self, _: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>> {
+    fn allocate_stock_ids(&self, _: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn find_answer(&self, _: KeyHash) -> StoreFuture<'_, Result<Option<KnownAnswer>, Unavailable>> {
+    fn find_response(&self, _: KeyHash) -> StoreFuture<'_, Result<Option<StoredResponse>, Unavailable>> {
         Box::pin(async { Ok(None) })
     }
 }

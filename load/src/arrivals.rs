@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 
-use crate::run::Length;
+use crate::run::RunLength;
 
 /// Most arrivals of one run: at 16 bytes each they take 800 MB, and no run on one machine comes near.
 pub const MAX_ARRIVALS: u64 = 50_000_000;
@@ -40,15 +40,15 @@ pub fn schedule(
     per_second: f64,
     spacing: Spacing,
     warm_up: Duration,
-    length: Length,
+    length: RunLength,
     seed: u64,
 ) -> Result<Vec<Duration>, ArrivalsError> {
     if !(per_second.is_finite() && per_second > 0.0) {
         return Err(ArrivalsError::Rate(per_second));
     }
     let measured_s = match length {
-        Length::Time(time) => time.as_secs_f64(),
-        Length::Orders(orders) => orders as f64 / per_second,
+        RunLength::Time(time) => time.as_secs_f64(),
+        RunLength::Orders(orders) => orders as f64 / per_second,
     };
     let expected = (warm_up.as_secs_f64() + measured_s) * per_second;
     if expected > MAX_ARRIVALS as f64 {
@@ -59,8 +59,8 @@ pub fn schedule(
     loop {
         let time = Duration::from_secs_f64(at);
         let ends = match length {
-            Length::Time(length) => time >= warm_up + length,
-            Length::Orders(orders) => measured == orders,
+            RunLength::Time(length) => time >= warm_up + length,
+            RunLength::Orders(orders) => measured == orders,
         };
         if ends {
             break;
@@ -95,14 +95,14 @@ mod tests {
 
     #[test]
     fn a_constant_rate_is_even() {
-        let times = schedule(4.0, Spacing::Constant, seconds(1), Length::Time(seconds(1)), 0).unwrap();
+        let times = schedule(4.0, Spacing::Constant, seconds(1), RunLength::Time(seconds(1)), 0).unwrap();
         let expected: Vec<_> = (0..8).map(|number| Duration::from_millis(250 * number)).collect();
         assert_eq!(times, expected);
     }
 
     #[test]
     fn so_many_orders_are_those_after_the_warm_up() {
-        let times = schedule(10.0, Spacing::Constant, seconds(1), Length::Orders(5), 0).unwrap();
+        let times = schedule(10.0, Spacing::Constant, seconds(1), RunLength::Orders(5), 0).unwrap();
         assert_eq!(times.len(), 10 + 5);
         assert_eq!(times.iter().filter(|time| **time >= seconds(1)).count(), 5);
     }
@@ -114,7 +114,7 @@ mod tests {
                 1_000.0,
                 Spacing::Poisson,
                 Duration::ZERO,
-                Length::Time(seconds(20)),
+                RunLength::Time(seconds(20)),
                 seed,
             )
             .unwrap()
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_is_no_rate_is_refused() {
-        let with = |rate| schedule(rate, Spacing::Constant, seconds(0), Length::Time(seconds(1)), 0);
+        let with = |rate| schedule(rate, Spacing::Constant, seconds(0), RunLength::Time(seconds(1)), 0);
         for rate in [0.0, -1.0, f64::INFINITY] {
             assert_eq!(with(rate), Err(ArrivalsError::Rate(rate)));
         }

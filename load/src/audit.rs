@@ -7,17 +7,17 @@
 mod account;
 mod samples;
 mod settle;
-mod stand;
+mod scenario_checks;
 
 use std::fmt;
 
 use serde::Serialize;
 
-use crate::books::Books;
+use crate::acknowledgements::Acknowledgements;
 use crate::partner::PartnerClient;
 
-pub use self::account::{Account, Wallets, wallets};
-pub use self::stand::{expected_refusals, kept_answers, stock_sold, verified};
+pub use self::account::{AuditedPartner, WalletBalances, read_wallets};
+pub use self::scenario_checks::{check_refusals, check_stable_responses, check_stock_sold, check_invariants};
 
 /// One question and its answer.
 #[derive(Clone, Debug, Serialize)]
@@ -46,7 +46,7 @@ pub struct Audit {
 impl Audit {
     /// Whether every check holds.
     #[must_use]
-    pub fn passed(&self) -> bool {
+    pub fn has_passed(&self) -> bool {
         self.checks.iter().all(|check| check.passed)
     }
 }
@@ -63,39 +63,39 @@ impl fmt::Display for Audit {
 
 /// Audits a run of one partner. `opening` are the balances from before its first order; `None` if others spend from the
 /// same wallets, so that their fall proves nothing.
-pub async fn audit(client: &mut PartnerClient, books: Books, opening: Option<Wallets>) -> Audit {
-    audit_all(&mut [Account::with(client.another(), opening)], books)
+pub async fn audit(client: &mut PartnerClient, books: Acknowledgements, opening: Option<WalletBalances>) -> Audit {
+    audit_all(&mut [AuditedPartner::without_order_check(client.new_connection(), opening)], books)
         .await
         .0
 }
 
 /// Audits a run of several partners, in the order in which the run had them; gives the books back, in which all is settled.
-pub async fn audit_all(accounts: &mut [Account], mut books: Books) -> (Audit, Books) {
-    accounts.iter_mut().for_each(Account::reconnect);
+pub async fn audit_all(accounts: &mut [AuditedPartner], mut books: Acknowledgements) -> (Audit, Acknowledgements) {
+    accounts.iter_mut().for_each(AuditedPartner::reconnect);
     let settled = settle::settle(accounts, &mut books).await;
     let mut checks = vec![
         Check::new("unknown outcomes settled", settled),
         Check::new("orders acknowledged", well_formed(&books)),
         Check::new("no voucher twice", vouchers_unique(&mut books.vouchers)),
-        Check::new("read back", samples::read_back(accounts, books.samples()).await),
-        Check::new("replayed", samples::replay(accounts, books.samples()).await),
+        Check::new("read back", samples::check_read_back(accounts, books.samples()).await),
+        Check::new("replayed", samples::check_replay(accounts, books.samples()).await),
     ];
-    if accounts.iter().any(Account::alone) {
+    if accounts.iter().any(AuditedPartner::has_exclusive_wallets) {
         checks.push(Check::new(
             "wallet",
-            account::wallets_fell(accounts, &books.partners).await,
+            account::check_wallets_debited(accounts, &books.partners).await,
         ));
     }
-    if accounts.iter().any(Account::lists) {
+    if accounts.iter().any(AuditedPartner::has_order_baseline) {
         checks.push(Check::new(
             "listed",
-            account::all_listed(accounts, &mut books.partners).await,
+            account::check_orders_listed(accounts, &mut books.partners).await,
         ));
     }
     (Audit { checks }, books)
 }
 
-fn well_formed(books: &Books) -> Result<String, String> {
+fn well_formed(books: &Acknowledgements) -> Result<String, String> {
     if let Some(first) = &books.first_malformed {
         let first = String::from_utf8_lossy(first);
         return Err(format!(

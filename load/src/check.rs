@@ -16,13 +16,13 @@
 //! Kept answers are 2xx and the two refusals that the service makes durable (funds, inventory). 409 otherwise, 429
 //! and 5xx may stand before, between and after them: they say "not now".
 
-mod answers;
+mod responses;
 mod orders;
 mod violation;
 mod vouchers;
 
 #[cfg(test)]
-mod story;
+mod history_builder;
 #[cfg(test)]
 mod tests;
 
@@ -32,7 +32,7 @@ pub use violation::Violation;
 
 /// What a clean history contained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Summary {
+pub struct HistorySummary {
     pub operations: usize,
     pub keys: usize,
     /// Order calls whose own outcome stayed unknown and was settled by their key.
@@ -49,14 +49,14 @@ pub struct Summary {
 ///
 /// # Errors
 /// The first broken rule, with the operations that show it.
-pub fn check(history: &History) -> Result<Summary, Violation> {
+pub fn check(history: &History) -> Result<HistorySummary, Violation> {
     readable(history)?;
-    let keys = answers::by_key(history);
-    let settled_by_replay = answers::check(&keys)?;
-    let acknowledged = orders::acknowledged(&keys)?;
+    let keys = responses::group_by_key(history);
+    let settled_by_replay = responses::check(&keys)?;
+    let acknowledged = orders::collect_acknowledged(&keys)?;
     let (vouchers, codes) = vouchers::check(history, &acknowledged)?;
     let read_backs = orders::check_read_backs(history, &acknowledged)?;
-    Ok(Summary {
+    Ok(HistorySummary {
         operations: history.ops().count(),
         keys: keys.len(),
         settled_by_replay,
@@ -75,7 +75,7 @@ fn readable(history: &History) -> Result<(), Violation> {
         })
     };
     match history.ops().find(|op| !has_facts(op)) {
-        Some(op) => Err(Violation::Unreadable {
+        Some(op) => Err(Violation::MalformedResponse {
             op_id: op.invoke.op_id,
         }),
         None => Ok(()),

@@ -27,18 +27,18 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Longest answer that is read, in bytes: an order of 1,000 vouchers is below 1 MiB, and a runaway answer must
 /// not take the memory.
-const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 
 /// An answer, read to its end.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct ApiResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     /// The exact bytes of the body.
     pub body: Bytes,
 }
 
-impl Answer {
+impl ApiResponse {
     /// A header as text, if it is there and is text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -62,7 +62,7 @@ impl Answer {
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum RequestFailure {
     /// Certain: no byte of the request left this process.
     #[error("not sent: {0}")]
     NotSent(String),
@@ -89,7 +89,7 @@ pub struct Client {
 
 /// A request that did not come back as an answer.
 struct Broken {
-    failure: Failure,
+    failure: RequestFailure,
     /// The request, if it certainly never left.
     unsent: Option<Request<Full<Bytes>>>,
 }
@@ -129,10 +129,10 @@ impl Client {
         path: &str,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ApiResponse, RequestFailure> {
         let uri: Uri = path
             .parse()
-            .map_err(|error| Failure::NotSent(format!("path `{path}`: {error}")))?;
+            .map_err(|error| RequestFailure::NotSent(format!("path `{path}`: {error}")))?;
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = uri;
@@ -147,7 +147,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Failure::NotSent`] if certainly no byte left, else [`Failure::Unknown`].
-    pub async fn send(&mut self, mut request: Request<Full<Bytes>>) -> Result<Answer, Failure> {
+    pub async fn send(&mut self, mut request: Request<Full<Bytes>>) -> Result<ApiResponse, RequestFailure> {
         if !request.headers().contains_key(HOST) {
             request
                 .headers_mut()
@@ -173,8 +173,8 @@ impl Client {
             .map_err(|broken| broken.failure)
     }
 
-    async fn connect(&self) -> Result<Box<Open>, Failure> {
-        let not_sent = |error: &dyn std::fmt::Display| Failure::NotSent(format!("connecting: {error}"));
+    async fn connect(&self) -> Result<Box<Open>, RequestFailure> {
+        let not_sent = |error: &dyn std::fmt::Display| RequestFailure::NotSent(format!("connecting: {error}"));
         let connecting = TcpStream::connect(self.origin.address());
         let stream = match tokio::time::timeout(self.timeout, connecting).await {
             Ok(connected) => connected.map_err(|error| not_sent(&error))?,
@@ -193,7 +193,7 @@ impl Client {
         &mut self,
         mut open: Box<Open>,
         request: Request<Full<Bytes>>,
-    ) -> Result<Answer, Broken> {
+    ) -> Result<ApiResponse, Broken> {
         let Open { sender, wire } = open.as_mut();
         let exchange = drive(wire, ask(sender, request));
         let outcome = match tokio::time::timeout(self.timeout, exchange).await {
@@ -207,10 +207,10 @@ impl Client {
     }
 }
 
-async fn ask(sender: &mut SendRequest<Full<Bytes>>, request: Request<Full<Bytes>>) -> Result<Answer, Broken> {
+async fn ask(sender: &mut SendRequest<Full<Bytes>>, request: Request<Full<Bytes>>) -> Result<ApiResponse, Broken> {
     if let Err(error) = sender.ready().await {
         return Err(Broken {
-            failure: Failure::NotSent(error.to_string()),
+            failure: RequestFailure::NotSent(error.to_string()),
             unsent: Some(request),
         });
     }
@@ -221,19 +221,19 @@ async fn ask(sender: &mut SendRequest<Full<Bytes>>, request: Request<Full<Bytes>
             let unsent = error.take_message();
             let text = describe(error.error());
             let failure = if unsent.is_some() {
-                Failure::NotSent(text)
+                RequestFailure::NotSent(text)
             } else {
-                Failure::Unknown(text)
+                RequestFailure::Unknown(text)
             };
             return Err(Broken { failure, unsent });
         }
     };
     let (head, body) = response.into_parts();
-    let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
+    let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await;
     let body = body
         .map_err(|error| unknown(&describe(error.as_ref())))?
         .to_bytes();
-    Ok(Answer {
+    Ok(ApiResponse {
         status: head.status,
         headers: head.headers,
         body,
@@ -263,7 +263,7 @@ async fn drive<T>(wire: &mut Option<Wire>, exchange: impl Future<Output = T>) ->
 
 fn unknown(reason: &str) -> Broken {
     Broken {
-        failure: Failure::Unknown(reason.to_owned()),
+        failure: RequestFailure::Unknown(reason.to_owned()),
         unsent: None,
     }
 }

@@ -4,10 +4,10 @@
 //! Rule: a figure counts only if its audit passed and every order of its turn was sold. Ratios are taken within a round.
 
 pub mod contender;
-pub mod numbers;
-pub mod proof;
+pub mod statistics;
+pub mod audit_method;
 pub mod report;
 pub mod rounds;
 pub mod search;
 pub mod turn;
-pub(crate) mod upkeep;
+pub(crate) mod maintenance;

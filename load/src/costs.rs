@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use self::proc::{MachineTime, Used};
-use self::server::{Log, Statistics};
+use self::proc::{MachineCpuTime, CpuUsage};
+use self::server::{WalCost, ServerCounters};
 
-pub use self::batches::Batches;
-pub use self::table::{Row, figure, rows};
+pub use self::batches::JournalBatchCounters;
+pub use self::table::{CostRow, format_value, cost_rows};
 
 /// Of the clients that share a name, who has at least this share of their time stands apart: lanes do most of the work, and
 /// the rest of a pool next to none.
@@ -27,14 +27,14 @@ const BUSY_SHARE: f64 = 0.2;
 /// Whose time it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Who {
+pub enum Component {
     /// The service, or who takes its place in a comparison.
     Service,
     Postgres,
     Generator,
 }
 
-impl Who {
+impl Component {
     /// As a table names it.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -48,35 +48,35 @@ impl Who {
 
 /// A task, as it was found: a thread, or a process that has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task {
-    pub who: Who,
+pub struct ThreadSample {
+    pub component: Component,
     /// What it is called; tasks of one name are told together.
     pub name: String,
     /// What it used so far.
-    pub used: Used,
+    pub usage: CpuUsage,
 }
 
 /// All that was read at one moment.
 #[derive(Clone, Debug, Default)]
-pub struct Reading {
+pub struct UsageSnapshot {
     /// Orders acknowledged so far.
     pub orders: u64,
     /// The tasks by their ids; `None` where there is no `/proc`.
-    pub tasks: Option<BTreeMap<u32, Task>>,
+    pub threads: Option<BTreeMap<u32, ThreadSample>>,
     /// What backends used that have ended since, as their server counts it.
-    pub ended: Duration,
+    pub ended_backends: Duration,
     /// The cores; `None` where there is no `/proc`.
-    pub machine: Option<MachineTime>,
+    pub machine: Option<MachineCpuTime>,
     /// What the server counts; `None` if it was not asked or did not say.
-    pub server: Option<Statistics>,
+    pub server: Option<ServerCounters>,
     /// What the service counts of its batches.
-    pub batches: Option<Batches>,
+    pub batches: Option<JournalBatchCounters>,
 }
 
 /// What tasks of one name cost an order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Part {
-    pub who: Who,
+pub struct ThreadCost {
+    pub who: Component,
     /// What they are called.
     pub name: String,
     /// How many there were.
@@ -91,33 +91,33 @@ pub struct Part {
 
 /// What an order cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Costs {
+pub struct OrderCosts {
     /// Orders that were acknowledged while it was measured.
     pub orders: u64,
     /// How long that was, in seconds.
     pub seconds: f64,
     /// By whom; `None`: not measured.
-    pub parts: Option<Vec<Part>>,
+    pub parts: Option<Vec<ThreadCost>>,
     /// Time of the cores that somebody else on the machine had, in microseconds.
     pub others_us: Option<f64>,
     /// Time of the cores that nobody had.
     pub idle_us: Option<f64>,
     /// The log and the commits; `None`: not measured.
-    pub log: Option<Log>,
+    pub log: Option<WalCost>,
     /// Records of one commit; `None` if nobody says.
     pub records_per_batch: Option<f64>,
 }
 
-impl Costs {
+impl OrderCosts {
     /// Of what was used between two readings; `None` if no order was acknowledged.
     #[must_use]
-    pub fn between(before: &Reading, after: &Reading, time: Duration) -> Option<Self> {
+    pub fn between(before: &UsageSnapshot, after: &UsageSnapshot, time: Duration) -> Option<Self> {
         let orders = after
             .orders
             .checked_sub(before.orders)
             .filter(|orders| *orders > 0)?;
         let each = 1.0 / orders as f64;
-        let parts = match (&before.tasks, &after.tasks) {
+        let parts = match (&before.threads, &after.threads) {
             (Some(before_tasks), Some(after_tasks)) => {
                 let mut parts = parts(before_tasks, after_tasks, each);
                 parts.extend(ended(before, after, each));
@@ -151,7 +151,7 @@ impl Costs {
 
     /// Time of the cores of all that somebody has, in microseconds; `None`: not measured.
     #[must_use]
-    pub fn cpu_us(&self, who: Who) -> Option<f64> {
+    pub fn cpu_us(&self, who: Component) -> Option<f64> {
         let parts = self.parts.as_ref()?;
         let his = parts.iter().filter(|part| part.who == who);
         Some(his.map(|part| part.cpu_us).sum())
@@ -159,7 +159,7 @@ impl Costs {
 
     /// Time of the cores of the busiest tasks that somebody has, those of one name together; `None`: not measured.
     #[must_use]
-    pub fn busiest_us(&self, who: Who) -> Option<f64> {
+    pub fn busiest_us(&self, who: Component) -> Option<f64> {
         let parts = self.parts.as_ref()?;
         let his = parts.iter().filter(|part| part.who == who);
         his.map(|part| part.cpu_us).max_by(f64::total_cmp)
@@ -171,22 +171,22 @@ fn micros(time: Duration) -> f64 {
 }
 
 /// What each task used, by whose it is and its name.
-fn parts(before: &BTreeMap<u32, Task>, after: &BTreeMap<u32, Task>, each: f64) -> Vec<Part> {
-    let mut named: BTreeMap<(Who, &str), Vec<Used>> = BTreeMap::new();
+fn parts(before: &BTreeMap<u32, ThreadSample>, after: &BTreeMap<u32, ThreadSample>, each: f64) -> Vec<ThreadCost> {
+    let mut named: BTreeMap<(Component, &str), Vec<CpuUsage>> = BTreeMap::new();
     for (id, task) in after {
         // One that is new has used all of it since.
-        let then = before.get(id).map(|task| task.used).unwrap_or_default();
+        let then = before.get(id).map(|task| task.usage).unwrap_or_default();
         named
-            .entry((task.who, &task.name))
+            .entry((task.component, &task.name))
             .or_default()
-            .push(task.used.since(then));
+            .push(task.usage.since(then));
     }
     let mut parts = Vec::new();
     for ((who, name), mut used) in named {
         used.sort_by_key(|used| std::cmp::Reverse(used.cpu));
         let whole: Duration = used.iter().map(|used| used.cpu).sum();
         let busy = used.partition_point(|used| used.cpu.as_secs_f64() >= whole.as_secs_f64() * BUSY_SHARE);
-        if who == Who::Postgres && busy > 0 && busy < used.len() {
+        if who == Component::Postgres && busy > 0 && busy < used.len() {
             let (busy, rest) = used.split_at(busy);
             parts.push(part(who, format!("{name}, the busiest"), busy, each));
             parts.push(part(who, format!("{name}, the others"), rest, each));
@@ -198,18 +198,18 @@ fn parts(before: &BTreeMap<u32, Task>, after: &BTreeMap<u32, Task>, each: f64) -
 }
 
 /// What those used that were there before and have gone, and those that came and went.
-fn ended(before: &Reading, after: &Reading, each: f64) -> Option<Part> {
-    let (tasks, left) = (before.tasks.as_ref()?, after.tasks.as_ref()?);
+fn ended(before: &UsageSnapshot, after: &UsageSnapshot, each: f64) -> Option<ThreadCost> {
+    let (tasks, left) = (before.threads.as_ref()?, after.threads.as_ref()?);
     let gone = tasks
         .iter()
-        .filter(|(id, task)| task.who == Who::Postgres && !left.contains_key(id))
-        .map(|(_, task)| task.used.cpu);
+        .filter(|(id, task)| task.component == Component::Postgres && !left.contains_key(id))
+        .map(|(_, task)| task.usage.cpu);
     let cpu = after
-        .ended
-        .saturating_sub(before.ended)
+        .ended_backends
+        .saturating_sub(before.ended_backends)
         .saturating_sub(gone.sum());
-    (!cpu.is_zero()).then(|| Part {
-        who: Who::Postgres,
+    (!cpu.is_zero()).then(|| ThreadCost {
+        who: Component::Postgres,
         name: "backends that ended".to_owned(),
         tasks: 0,
         cpu_us: micros(cpu) * each,
@@ -218,9 +218,9 @@ fn ended(before: &Reading, after: &Reading, each: f64) -> Option<Part> {
     })
 }
 
-fn part(who: Who, name: String, used: &[Used], each: f64) -> Part {
-    let sum = used.iter().copied().fold(Used::default(), Used::and);
-    Part {
+fn part(who: Component, name: String, used: &[CpuUsage], each: f64) -> ThreadCost {
+    let sum = used.iter().copied().fold(CpuUsage::default(), CpuUsage::plus);
+    ThreadCost {
         who,
         name,
         tasks: used.len(),

@@ -9,7 +9,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
 /// A connection beside the service's own, for reading alone.
-pub struct Database(PgConnection);
+pub struct DatabaseInspector(PgConnection);
 
 /// What makes a figure comparable.
 #[derive(Clone, Debug, Serialize)]
@@ -29,7 +29,7 @@ pub struct TableSize {
     pub bytes: i64,
 }
 
-impl Database {
+impl DatabaseInspector {
     /// Connects, before a run, so that a wrong URL does not cost one.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Database {
     ///
     /// # Errors
     /// When the query fails.
-    pub async fn backends(&mut self, database: &str) -> sqlx::Result<Vec<i32>> {
+    pub async fn list_backend_pids(&mut self, database: &str) -> sqlx::Result<Vec<i32>> {
         sqlx::query_scalar(
             "SELECT pid
              FROM pg_stat_activity
@@ -67,7 +67,7 @@ impl Database {
     ///
     /// # Errors
     /// When a query fails.
-    pub async fn facts(&mut self) -> sqlx::Result<DatabaseFacts> {
+    pub async fn read_facts(&mut self) -> sqlx::Result<DatabaseFacts> {
         let fsync = sqlx::query_scalar("SHOW fsync").fetch_one(&mut self.0).await?;
         let synchronous_commit = sqlx::query_scalar("SHOW synchronous_commit")
             .fetch_one(&mut self.0)

@@ -2,12 +2,12 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::client::Answer;
+use crate::client::ApiResponse;
 use crate::history::{Call, CodeFact, Event, EventKind, OrderFacts};
 use crate::wire::{CodesView, OrderView};
 
 /// Makes an invocation the completion that an answer is.
-pub(crate) fn enter(event: &mut Event, answer: &Answer) {
+pub(crate) fn complete_event(event: &mut Event, answer: &ApiResponse) {
     event.kind = match answer.status.as_u16() {
         200..=299 => EventKind::Ok,
         300..=499 => EventKind::Fail,

@@ -10,13 +10,13 @@ use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use crate::audit::Check;
-use crate::compare::numbers::{Spread, best};
-use crate::compare::proof::{floor_rows, rows_grew};
-use crate::database::{Database, DatabaseFacts};
+use crate::compare::statistics::{Spread, index_of_max};
+use crate::compare::audit_method::{count_floor_rows, check_row_growth};
+use crate::database::{DatabaseInspector, DatabaseFacts};
 use crate::machine::Machine;
 use crate::peer::clock;
-use crate::peer::schema::make;
-use crate::peer::{BATCH_SQL, FloorBatch, FloorOrder, Mode};
+use crate::peer::schema::create_tables;
+use crate::peer::{BATCH_SQL, FloorBatch, FloorOrder, PeerMode};
 
 /// Connections that write at once: as many as the service has lanes.
 pub const CONNECTIONS: usize = 2;
@@ -27,7 +27,7 @@ const LINES: &str = r#"[{"sku_id":1,"product_id":"load-0000","denomination":2500
 
 /// What is searched.
 #[derive(Clone, Debug)]
-pub struct FloorSearch {
+pub struct FloorPlan {
     /// Orders of a batch.
     pub batches: Vec<usize>,
     /// Seconds for each size, in each round.
@@ -46,7 +46,7 @@ pub struct FloorPoint {
 
 impl FloorPoint {
     fn spread(&self) -> Option<Spread> {
-        Spread::of(self.orders_per_s.iter().copied())
+        Spread::from_values(self.orders_per_s.iter().copied())
     }
 }
 
@@ -80,14 +80,14 @@ impl FloorReport {
 ///
 /// # Errors
 /// When the database refuses.
-pub async fn floor(
+pub async fn run_floor_benchmark(
     database: &PgConnectOptions,
-    search: &FloorSearch,
+    search: &FloorPlan,
     say: &mut impl FnMut(&str),
 ) -> sqlx::Result<FloorReport> {
-    let machine = Machine::before();
-    make(database, Mode::Floor).await?;
-    let before = floor_rows(database).await?;
+    let machine = Machine::observe_before();
+    create_tables(database, PeerMode::Floor).await?;
+    let before = count_floor_rows(database).await?;
     let mut writers = Writers::connect(database).await?;
     let mut points: Vec<FloorPoint> = search
         .batches
@@ -117,12 +117,12 @@ pub async fn floor(
         .collect();
     Ok(FloorReport {
         connections: CONNECTIONS,
-        best: best(&medians),
+        best: index_of_max(&medians),
         points,
         sql: BATCH_SQL,
-        rows: Check::new("rows", rows_grew(before, floor_rows(database).await?, written)),
-        database: Database::connect_with(database).await?.facts().await?,
-        machine: machine.after(),
+        rows: Check::new("rows", check_row_growth(before, count_floor_rows(database).await?, written)),
+        database: DatabaseInspector::connect_with(database).await?.read_facts().await?,
+        machine: machine.observe_after(),
     })
 }
 

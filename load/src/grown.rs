@@ -7,19 +7,19 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::costs::Who;
-use crate::grow::{Growth, grow};
-use crate::play::{Options, play};
+use crate::costs::Component;
+use crate::prefill::{PrefillSizes, prefill_database};
+use crate::scenario_run::{GeneratorOptions, run_scenario};
 use crate::report::Report;
 use crate::scenario::Scenario;
-use crate::stand::Stand;
-use crate::stand::postgres::SERVICE;
+use crate::deployment::TestDeployment;
+use crate::deployment::postgres::SERVICE_DATABASE;
 
 /// Both runs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Grown {
+pub struct GrownReport {
     /// What was put there.
-    pub growth: Growth,
+    pub growth: PrefillSizes,
     /// How long that took, in seconds.
     pub grown_in_s: f64,
     /// On an empty database.
@@ -43,11 +43,11 @@ pub struct Ratio {
     pub ratio: f64,
 }
 
-impl Grown {
+impl GrownReport {
     /// Whether both audits passed.
     #[must_use]
-    pub fn passed(&self) -> bool {
-        self.empty.audit.passed() && self.grown.audit.passed()
+    pub fn has_passed(&self) -> bool {
+        self.empty.audit.has_passed() && self.grown.audit.has_passed()
     }
 }
 
@@ -55,35 +55,35 @@ impl Grown {
 ///
 /// # Errors
 /// When a stand could not be started, filled or played on.
-pub fn compare(
+pub fn compare_empty_and_grown(
     program: &Path,
     scenario: &Scenario,
-    growth: Growth,
-    options: Options,
+    growth: PrefillSizes,
+    options: GeneratorOptions,
     say: &mut impl FnMut(&str),
-) -> anyhow::Result<Grown> {
+) -> anyhow::Result<GrownReport> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     say("on an empty database");
-    let mut stand = runtime.block_on(Stand::start(program))?;
-    let empty = play(scenario, &mut stand, options)?;
+    let mut stand = runtime.block_on(TestDeployment::start(program))?;
+    let empty = run_scenario(scenario, &mut stand, options)?;
     stand.stop()?;
 
     say(&format!("putting there {growth}"));
-    let mut stand = runtime.block_on(Stand::start(program))?;
+    let mut stand = runtime.block_on(TestDeployment::start(program))?;
     let began = Instant::now();
-    let superuser = stand.postgres()?.superuser().database(SERVICE);
-    runtime.block_on(grow(&superuser, &growth))?;
+    let superuser = stand.postgres()?.superuser_options().database(SERVICE_DATABASE);
+    runtime.block_on(prefill_database(&superuser, &growth))?;
     let grown_in_s = began.elapsed().as_secs_f64();
     // A start knows of what was put there.
-    stand.pause()?;
-    stand.start_again()?;
+    stand.shut_down()?;
+    stand.restart()?;
     runtime.block_on(stand.wait_until_ready())?;
     say("on the grown one");
-    let grown = play(scenario, &mut stand, options)?;
+    let grown = run_scenario(scenario, &mut stand, options)?;
     stand.stop()?;
-    Ok(Grown {
+    Ok(GrownReport {
         growth,
         grown_in_s,
         ratios: ratios(&empty, &grown),
@@ -97,29 +97,29 @@ type Figure = fn(&Report) -> Option<f64>;
 
 /// What is compared.
 const FIGURES: [(&str, Figure); 10] = [
-    ("orders/s", |report| Some(report.figures.orders_per_s)),
-    ("p50, µs", |report| Some(report.figures.latency_us.p50 as f64)),
-    ("p99, µs", |report| Some(report.figures.latency_us.p99 as f64)),
+    ("orders/s", |report| Some(report.metrics.orders_per_s)),
+    ("p50, µs", |report| Some(report.metrics.latency_us.p50 as f64)),
+    ("p99, µs", |report| Some(report.metrics.latency_us.p99 as f64)),
     ("p99.9, µs", |report| {
-        Some(report.figures.latency_us.p99_9 as f64)
+        Some(report.metrics.latency_us.p99_9 as f64)
     }),
     ("CPU of the service, µs an order", |report| {
-        report.watched.costs.as_ref()?.cpu_us(Who::Service)
+        report.usage.costs.as_ref()?.cpu_us(Component::Service)
     }),
     ("CPU of Postgres, µs an order", |report| {
-        report.watched.costs.as_ref()?.cpu_us(Who::Postgres)
+        report.usage.costs.as_ref()?.cpu_us(Component::Postgres)
     }),
     ("log, bytes an order", |report| {
-        Some(report.watched.costs.as_ref()?.log?.bytes)
+        Some(report.usage.costs.as_ref()?.log?.bytes)
     }),
     ("memory, most, KiB", |report| {
-        Some(report.watched.memory?.max_kib as f64)
+        Some(report.usage.memory?.max_kib as f64)
     }),
     ("replays/s after a restart", |report| {
-        Some(report.after.replayed.as_ref()?.replays.per_s)
+        Some(report.follow_up.replayed.as_ref()?.replays.per_s)
     }),
     ("restart until the first order, median, ms", |report| {
-        Some(report.after.restarts.as_ref()?.median_ms)
+        Some(report.follow_up.restarts.as_ref()?.median_ms)
     }),
 ];
 
@@ -136,7 +136,7 @@ fn ratios(empty: &Report, grown: &Report) -> Vec<Ratio> {
     FIGURES.into_iter().filter_map(ratio).collect()
 }
 
-impl fmt::Display for Grown {
+impl fmt::Display for GrownReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,

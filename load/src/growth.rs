@@ -2,7 +2,7 @@
 //!
 //! What is measured of many together is told for one; of bytes it is told for all of them.
 
-mod drawing;
+mod svg;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use self::drawing::drawing;
+pub use self::svg::render_svg;
 
 /// Below each case of a bench, what its last run measured.
 const LAST_RUN: &str = "new";
 
 /// Why nothing can be told.
 #[derive(Debug, thiserror::Error)]
-pub enum GrowthError {
+pub enum BenchCostsError {
     /// A directory or a file cannot be read.
     #[error("cannot read `{path}`")]
     File {
@@ -43,7 +43,7 @@ pub enum GrowthError {
 
 /// What one size was measured to cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Point {
+pub struct BenchPoint {
     pub size: f64,
     /// The median of one, in nanoseconds.
     pub ns: f64,
@@ -53,16 +53,16 @@ pub struct Point {
 
 /// What a group of benches was measured to cost, by size.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Group {
+pub struct BenchGroup {
     /// As the bench calls it.
     pub name: String,
     /// From the least size to the greatest.
-    pub points: Vec<Point>,
+    pub points: Vec<BenchPoint>,
 }
 
 /// All that was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Growth(pub Vec<Group>);
+pub struct BenchCosts(pub Vec<BenchGroup>);
 
 #[derive(Deserialize)]
 struct Benchmark {
@@ -88,13 +88,13 @@ struct Interval {
     upper_bound: f64,
 }
 
-impl Growth {
+impl BenchCosts {
     /// What criterion left in this directory: of these groups in their order, or of all that were measured by size.
     ///
     /// # Errors
     /// [`GrowthError`].
-    pub fn read(directory: &Path, groups: &[String]) -> Result<Self, GrowthError> {
-        let mut found = BTreeMap::<String, Vec<Point>>::new();
+    pub fn read(directory: &Path, groups: &[String]) -> Result<Self, BenchCostsError> {
+        let mut found = BTreeMap::<String, Vec<BenchPoint>>::new();
         for group in directories(directory)? {
             for case in directories(&group)? {
                 if let Some((name, point)) = case_of(&case.join(LAST_RUN))? {
@@ -105,7 +105,7 @@ impl Growth {
         for points in found.values_mut() {
             points.sort_by(|one, other| one.size.total_cmp(&other.size));
         }
-        let group = |(name, points)| Group { name, points };
+        let group = |(name, points)| BenchGroup { name, points };
         if groups.is_empty() {
             return Ok(Self(found.into_iter().map(group).collect()));
         }
@@ -113,14 +113,14 @@ impl Growth {
             let points = found.remove(name);
             points
                 .map(|points| group((name.clone(), points)))
-                .ok_or_else(|| GrowthError::Missing(name.clone()))
+                .ok_or_else(|| BenchCostsError::Missing(name.clone()))
         });
         asked.collect::<Result<_, _>>().map(Self)
     }
 }
 
 /// A case and its group; `None` for what was not measured by size, or not at all.
-fn case_of(directory: &Path) -> Result<Option<(String, Point)>, GrowthError> {
+fn case_of(directory: &Path) -> Result<Option<(String, BenchPoint)>, BenchCostsError> {
     let what = directory.join("benchmark.json");
     if !what.exists() {
         return Ok(None);
@@ -136,7 +136,7 @@ fn case_of(directory: &Path) -> Result<Option<(String, Point)>, GrowthError> {
         .and_then(|throughput| throughput.get("Elements").copied());
     let one = |ns: f64| ns / together.unwrap_or(1.0);
     let interval = median.confidence_interval;
-    let point = Point {
+    let point = BenchPoint {
         size,
         ns: one(median.point_estimate),
         interval_ns: (one(interval.lower_bound), one(interval.upper_bound)),
@@ -144,31 +144,31 @@ fn case_of(directory: &Path) -> Result<Option<(String, Point)>, GrowthError> {
     Ok(Some((benchmark.group_id, point)))
 }
 
-fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, GrowthError> {
+fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, BenchCostsError> {
     let text = fs::read(path).map_err(file(path))?;
-    serde_json::from_slice(&text).map_err(|source| GrowthError::Form {
+    serde_json::from_slice(&text).map_err(|source| BenchCostsError::Form {
         path: path.to_owned(),
         source,
     })
 }
 
-fn directories(path: &Path) -> Result<Vec<PathBuf>, GrowthError> {
+fn directories(path: &Path) -> Result<Vec<PathBuf>, BenchCostsError> {
     let entries = fs::read_dir(path).map_err(file(path))?;
     let paths = entries.map(|entry| Ok(entry.map_err(file(path))?.path()));
     let paths: Result<Vec<_>, _> = paths.collect();
     Ok(paths?.into_iter().filter(|path| path.is_dir()).collect())
 }
 
-fn file(path: &Path) -> impl FnOnce(io::Error) -> GrowthError {
+fn file(path: &Path) -> impl FnOnce(io::Error) -> BenchCostsError {
     let path = path.to_owned();
-    move |source| GrowthError::File { path, source }
+    move |source| BenchCostsError::File { path, source }
 }
 
-impl fmt::Display for Growth {
+impl fmt::Display for BenchCosts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Group { name, points } in &self.0 {
+        for BenchGroup { name, points } in &self.0 {
             writeln!(f, "{name}")?;
-            for Point {
+            for BenchPoint {
                 size,
                 ns,
                 interval_ns: (low, high),
@@ -206,8 +206,8 @@ mod tests {
         fs::write(case.join("estimates.json"), estimates).unwrap();
     }
 
-    fn figures(growth: &Growth) -> Vec<(&str, Vec<(f64, f64)>)> {
-        let points = |group: &Group| group.points.iter().map(|point| (point.size, point.ns)).collect();
+    fn figures(growth: &BenchCosts) -> Vec<(&str, Vec<(f64, f64)>)> {
+        let points = |group: &BenchGroup| group.points.iter().map(|point| (point.size, point.ns)).collect();
         growth
             .0
             .iter()
@@ -224,13 +224,13 @@ mod tests {
         case(at, "bytes", "96", r#"{"Bytes":96}"#, 500);
         case(at, "purse", "settled", "null", 9);
         fs::create_dir_all(at.join("report")).unwrap();
-        let all = Growth::read(at, &[]).unwrap();
+        let all = BenchCosts::read(at, &[]).unwrap();
         let expected = vec![
             ("bytes", vec![(96.0, 500.0)]),
             ("together", vec![(4.0, 25.0), (16.0, 20.0)]),
         ];
         assert_eq!(figures(&all), expected);
-        let asked = Growth::read(at, &["together".to_owned()]).unwrap();
+        let asked = BenchCosts::read(at, &["together".to_owned()]).unwrap();
         assert_eq!(figures(&asked), expected[1..]);
         assert!(
             asked.to_string().contains("        16          20.0 ns"),
@@ -241,9 +241,9 @@ mod tests {
     #[test]
     fn a_group_that_was_not_measured_is_missed() {
         let directory = tempfile::tempdir().unwrap();
-        let missing = Growth::read(directory.path(), &["shelf".to_owned()]);
-        assert!(matches!(missing, Err(GrowthError::Missing(name)) if name == "shelf"));
-        let nowhere = Growth::read(&directory.path().join("nowhere"), &[]);
-        assert!(matches!(nowhere, Err(GrowthError::File { .. })));
+        let missing = BenchCosts::read(directory.path(), &["shelf".to_owned()]);
+        assert!(matches!(missing, Err(BenchCostsError::Missing(name)) if name == "shelf"));
+        let nowhere = BenchCosts::read(&directory.path().join("nowhere"), &[]);
+        assert!(matches!(nowhere, Err(BenchCostsError::File { .. })));
     }
 }

@@ -22,7 +22,7 @@ pub struct Machine {
 impl Machine {
     /// Looks before a run.
     #[must_use]
-    pub fn before() -> Self {
+    pub fn observe_before() -> Self {
         Self {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             load_before: load_average(),
@@ -32,7 +32,7 @@ impl Machine {
 
     /// Looks again after it.
     #[must_use]
-    pub fn after(self) -> Self {
+    pub fn observe_after(self) -> Self {
         Self {
             load_after: load_average(),
             ..self

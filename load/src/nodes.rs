@@ -11,26 +11,26 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::Serialize;
 
-pub use self::model::{Bounds, Model, Predicted, Seen, Stations};
-use crate::audit::{Check, verified};
-use crate::compare::numbers::Spread;
-use crate::compare::proof::Proof;
-use crate::compare::turn::{Load, Target, Turn, at_once, turn};
-use crate::compare::upkeep;
-use crate::costs::{Costs, Who};
-use crate::database::{Database, DatabaseFacts};
+pub use self::model::{Bounds, ThroughputModel, Prediction, NodeObservation, StationCosts};
+use crate::audit::{Check, check_invariants};
+use crate::compare::statistics::Spread;
+use crate::compare::audit_method::AuditMethod;
+use crate::compare::turn::{LoadSettings, Target, Turn, run_concurrent_turns, run_turn};
+use crate::compare::maintenance;
+use crate::costs::{OrderCosts, Component};
+use crate::database::{DatabaseInspector, DatabaseFacts};
 use crate::machine::Machine;
 use crate::scenario::Pace;
-use crate::stand::Stand;
-use crate::stand::furnish::{Furnishing, furnish, product_id};
-use crate::stand::postgres::SERVICE;
+use crate::deployment::TestDeployment;
+use crate::deployment::seed::{SeedData, seed, product_id};
+use crate::deployment::postgres::SERVICE_DATABASE;
 
 /// What each partner has to spend. USD.
 const USD: u64 = 900_000_000;
 
 /// How it is measured.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan<'a> {
+pub struct NodesPlan<'a> {
     pub service: &'a Path,
     /// Connections of the first turn of one node.
     pub few: usize,
@@ -47,9 +47,9 @@ pub struct Plan<'a> {
     pub stock: u64,
 }
 
-impl Plan<'_> {
-    fn load(&self, connections: usize) -> Load {
-        Load {
+impl NodesPlan<'_> {
+    fn load(&self, connections: usize) -> LoadSettings {
+        LoadSettings {
             pace: Pace::Closed { connections },
             threads: self.threads,
             warm_up_s: self.warm_up_s,
@@ -60,7 +60,7 @@ impl Plan<'_> {
 
 /// One kind of turn, round by round; a round has a turn for each node.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct NodeRow {
     /// How many nodes served.
     pub nodes: usize,
     pub connections: usize,
@@ -72,7 +72,7 @@ pub struct Row {
 #[derive(Clone, Debug, Serialize)]
 pub struct NodesReport {
     /// One node with few connections, with many, and two nodes.
-    pub rows: [Row; 3],
+    pub rows: [NodeRow; 3],
     /// Whether the invariants hold at the end.
     pub verified: Check,
     pub machine: Machine,
@@ -82,27 +82,27 @@ pub struct NodesReport {
 impl NodesReport {
     /// Whether every figure counts.
     #[must_use]
-    pub fn passed(&self) -> bool {
+    pub fn has_passed(&self) -> bool {
         let mut turns = self.rows.iter().flat_map(|row| row.rounds.iter().flatten());
-        self.verified.passed && turns.all(|turn| turn.counted().is_some())
+        self.verified.passed && turns.all(|turn| turn.counted_rate().is_some())
     }
 
     /// The model of one node's medians; `None` where they were not measured.
     #[must_use]
-    pub fn model(&self) -> Option<Model> {
+    pub fn model(&self) -> Option<ThroughputModel> {
         let [few, many, _] = &self.rows;
-        Model::through(few.seen()?, many.seen()?)
+        ThroughputModel::fit(few.seen()?, many.seen()?)
     }
 
     /// What one node does with many connections, by kinds of threads.
     #[must_use]
-    pub fn stations(&self) -> Option<Stations> {
+    pub fn stations(&self) -> Option<StationCosts> {
         let [_, many, _] = &self.rows;
         many.stations()
     }
 }
 
-impl Row {
+impl NodeRow {
     /// Orders a second of all nodes, in each round.
     fn orders_per_s(&self) -> impl Iterator<Item = f64> {
         self.rounds
@@ -111,36 +111,36 @@ impl Row {
     }
 
     /// What one thread of each kind does for an order.
-    fn stations(&self) -> Option<Stations> {
+    fn stations(&self) -> Option<StationCosts> {
         let busiest = |who| self.cost(|costs| costs.busiest_us(who));
         let of = |who| self.cost(|costs| costs.cpu_us(who));
         let seen = self.seen()?;
-        Some(Stations {
-            serving_us: busiest(Who::Service)?,
-            lane_us: busiest(Who::Postgres)?,
-            all_us: of(Who::Service)? + of(Who::Postgres)?,
-            busy: seen.busy(),
+        Some(StationCosts {
+            serving_us: busiest(Component::Service)?,
+            lane_us: busiest(Component::Postgres)?,
+            all_us: of(Component::Service)? + of(Component::Postgres)?,
+            busy: seen.utilization(),
         })
     }
 
     /// A figure of what orders cost, in the median.
-    fn cost(&self, figure: impl Fn(&Costs) -> Option<f64>) -> Option<f64> {
+    fn cost(&self, figure: impl Fn(&OrderCosts) -> Option<f64>) -> Option<f64> {
         let costs = self
             .rounds
             .iter()
             .filter_map(|turns| turns.first()?.costs.as_ref());
         let figures = costs.filter_map(figure);
-        Spread::of(figures).map(|spread| spread.median)
+        Spread::from_values(figures).map(|spread| spread.median)
     }
 
-    fn seen(&self) -> Option<Seen> {
-        let generator_us = self.cost(|costs| costs.cpu_us(Who::Generator))?;
+    fn seen(&self) -> Option<NodeObservation> {
+        let generator_us = self.cost(|costs| costs.cpu_us(Component::Generator))?;
         // By the generator in each round, so that what the machine did in it falls out.
-        let at_its_speed = |figure: fn(&Costs) -> Option<f64>| {
-            let share = self.cost(|costs| Some(figure(costs)? / costs.cpu_us(Who::Generator)?));
+        let at_its_speed = |figure: fn(&OrderCosts) -> Option<f64>| {
+            let share = self.cost(|costs| Some(figure(costs)? / costs.cpu_us(Component::Generator)?));
             share.map(|share| share * generator_us)
         };
-        Some(Seen {
+        Some(NodeObservation {
             connections: self.connections as f64,
             batch: self.cost(|costs| costs.records_per_batch)?,
             busy_us: at_its_speed(busy_us)?,
@@ -151,8 +151,8 @@ impl Row {
 }
 
 /// Time of the cores that somebody had.
-fn busy_us(costs: &Costs) -> Option<f64> {
-    let known = [Who::Service, Who::Postgres, Who::Generator].map(|who| costs.cpu_us(who));
+fn busy_us(costs: &OrderCosts) -> Option<f64> {
+    let known = [Component::Service, Component::Postgres, Component::Generator].map(|who| costs.cpu_us(who));
     let known: Option<Vec<f64>> = known.into_iter().collect();
     Some(known?.into_iter().sum::<f64>() + costs.others_us.unwrap_or_default())
 }
@@ -161,17 +161,17 @@ fn busy_us(costs: &Costs) -> Option<f64> {
 ///
 /// # Errors
 /// When a node could not be started, loaded or audited at all.
-pub async fn measure(plan: &Plan<'_>, say: &mut impl FnMut(&str)) -> anyhow::Result<NodesReport> {
-    let machine = Machine::before();
-    let mut stand = Stand::start(plan.service).await?;
-    let furnishing = Furnishing::even(1, plan.stock, 2, USD);
-    let buyers = furnish(stand.operator(), &furnishing).await?;
-    let superuser = stand.postgres()?.superuser();
-    upkeep::by_hand(&superuser).await?;
-    let database = superuser.database(SERVICE);
+pub async fn measure_nodes(plan: &NodesPlan<'_>, say: &mut impl FnMut(&str)) -> anyhow::Result<NodesReport> {
+    let machine = Machine::observe_before();
+    let mut stand = TestDeployment::start(plan.service).await?;
+    let furnishing = SeedData::even(1, plan.stock, 2, USD);
+    let buyers = seed(stand.operator(), &furnishing).await?;
+    let superuser = stand.postgres()?.superuser_options();
+    maintenance::disable_autovacuum(&superuser).await?;
+    let database = superuser.database(SERVICE_DATABASE);
     // It knows the partners that were there before it.
-    let neighbour = stand.neighbour().await?;
-    let subject = stand.subject()?;
+    let neighbour = stand.start_second_node().await?;
+    let subject = stand.monitor_target()?;
     let urls = [stand.base_url(), neighbour.base_url()];
     let targets: Vec<_> = urls
         .into_iter()
@@ -180,13 +180,13 @@ pub async fn measure(plan: &Plan<'_>, say: &mut impl FnMut(&str)) -> anyhow::Res
             url,
             credentials: buyer.credentials,
             product: product_id(0),
-            proof: Proof::Wire,
-            subject: subject.clone(),
+            audit_method: AuditMethod::Api,
+            monitored: subject.clone(),
         })
         .collect();
     let mut both = subject;
     both.pids.push(neighbour.pid());
-    let row = |nodes, connections| Row {
+    let row = |nodes, connections| NodeRow {
         nodes,
         connections,
         rounds: Vec::with_capacity(plan.rounds),
@@ -195,10 +195,10 @@ pub async fn measure(plan: &Plan<'_>, say: &mut impl FnMut(&str)) -> anyhow::Res
     for round in 1..=plan.rounds {
         for row in &mut rows {
             let load = plan.load(row.connections);
-            upkeep::before_a_turn(&database).await?;
+            maintenance::vacuum_and_checkpoint(&database).await?;
             let turns = match row.nodes {
-                1 => vec![turn(targets.first().context("no node")?, load).await?],
-                _ => at_once(&targets, both.clone(), load).await?,
+                1 => vec![run_turn(targets.first().context("no node")?, load).await?],
+                _ => run_concurrent_turns(&targets, both.clone(), load).await?,
             };
             let orders_per_s: f64 = turns.iter().map(|turn| turn.orders_per_s).sum();
             let (nodes, pace) = (row.nodes, load.pace);
@@ -208,14 +208,14 @@ pub async fn measure(plan: &Plan<'_>, say: &mut impl FnMut(&str)) -> anyhow::Res
             row.rounds.push(turns);
         }
     }
-    let database = Database::connect_with(&stand.postgres()?.service())
+    let database = DatabaseInspector::connect_with(&stand.postgres()?.service_options())
         .await?
-        .facts()
+        .read_facts()
         .await?;
     let report = NodesReport {
         rows,
-        verified: verified(stand.program(), &stand.data_dir()),
-        machine: machine.after(),
+        verified: check_invariants(stand.program(), &stand.data_dir()),
+        machine: machine.observe_after(),
         database,
     };
     neighbour.stop().context("ending the second node")?;

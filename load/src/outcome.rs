@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::client::{Answer, Failure};
+use crate::client::{ApiResponse, RequestFailure};
 
 /// Bytes of an error body that are shown as an example.
 const MAX_EXAMPLE_BYTES: usize = 300;
@@ -12,7 +12,7 @@ const MAX_EXAMPLE_BYTES: usize = 300;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// An answer with this status and, for errors, this code.
-    Answered {
+    Response {
         status: u16,
         /// The `error.code`, if the answer has one.
         code: Option<String>,
@@ -24,11 +24,11 @@ pub enum Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Answered {
+            Self::Response {
                 status,
                 code: Some(code),
             } => write!(f, "{status} {code}"),
-            Self::Answered { status, code: None } => write!(f, "{status}"),
+            Self::Response { status, code: None } => write!(f, "{status}"),
             Self::NotSent => f.write_str("not sent"),
             Self::Unknown => f.write_str("outcome unknown"),
         }
@@ -37,31 +37,31 @@ impl fmt::Display for Outcome {
 
 /// How often an outcome was seen.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct OutcomeCount {
     pub count: u64,
     /// The text of the first error of this kind.
     pub example: Option<String>,
 }
 
 /// Outcomes with their counts.
-pub type Outcomes = BTreeMap<Outcome, Seen>;
+pub type Outcomes = BTreeMap<Outcome, OutcomeCount>;
 
 /// Enters one.
-pub(crate) fn count(outcomes: &mut Outcomes, outcome: &Result<Answer, Failure>) {
+pub(crate) fn record_outcome(outcomes: &mut Outcomes, outcome: &Result<ApiResponse, RequestFailure>) {
     let (kind, example) = match outcome {
         Ok(answer) => {
             let error = !answer.status.is_success();
             let code = error.then(|| answer.error_code()).flatten();
             (
-                Outcome::Answered {
+                Outcome::Response {
                     status: answer.status.as_u16(),
                     code,
                 },
                 error.then(|| excerpt(answer)),
             )
         }
-        Err(failure @ Failure::NotSent(_)) => (Outcome::NotSent, Some(failure.to_string())),
-        Err(failure @ Failure::Unknown(_)) => (Outcome::Unknown, Some(failure.to_string())),
+        Err(failure @ RequestFailure::NotSent(_)) => (Outcome::NotSent, Some(failure.to_string())),
+        Err(failure @ RequestFailure::Unknown(_)) => (Outcome::Unknown, Some(failure.to_string())),
     };
     let seen = outcomes.entry(kind).or_default();
     seen.count += 1;
@@ -77,6 +77,6 @@ pub(crate) fn merge_outcomes(mine: &mut Outcomes, theirs: Outcomes) {
     }
 }
 
-fn excerpt(answer: &Answer) -> String {
+fn excerpt(answer: &ApiResponse) -> String {
     String::from_utf8_lossy(&answer.body[..answer.body.len().min(MAX_EXAMPLE_BYTES)]).into_owned()
 }

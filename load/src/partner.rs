@@ -8,7 +8,7 @@ use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Uri};
 
-use crate::client::{Answer, Client, Failure};
+use crate::client::{ApiResponse, Client, RequestFailure};
 use crate::origin::{Origin, UrlError};
 use crate::signer::Credentials;
 
@@ -53,7 +53,7 @@ impl PartnerClient {
 
     /// The same partner on a connection of its own, with the ordinary timeout.
     #[must_use]
-    pub fn another(&self) -> Self {
+    pub fn new_connection(&self) -> Self {
         Self {
             client: Client::new(self.client.origin().clone()),
             credentials: self.credentials.clone(),
@@ -62,7 +62,7 @@ impl PartnerClient {
     }
 
     /// Signs and identifies with these from now on: partners that share a connection.
-    pub fn speak_for(&mut self, credentials: Credentials) {
+    pub fn set_credentials(&mut self, credentials: Credentials) {
         self.credentials = credentials;
     }
 
@@ -76,8 +76,8 @@ impl PartnerClient {
     ///
     /// # Errors
     /// [`Failure`] if no whole answer came; an error answer is an `Ok` with its status.
-    pub async fn order(&mut self, key: &str, body: impl Into<Bytes>) -> Result<Answer, Failure> {
-        let request = self.order_request(key, body.into())?;
+    pub async fn order(&mut self, key: &str, body: impl Into<Bytes>) -> Result<ApiResponse, RequestFailure> {
+        let request = self.sign_order(key, body.into())?;
         self.send(request).await
     }
 
@@ -85,9 +85,9 @@ impl PartnerClient {
     ///
     /// # Errors
     /// [`Failure::NotSent`] if the key cannot stand in a header.
-    pub fn order_request(&self, key: &str, body: Bytes) -> Result<SignedRequest, Failure> {
+    pub fn sign_order(&self, key: &str, body: Bytes) -> Result<SignedRequest, RequestFailure> {
         let key = HeaderValue::from_str(key)
-            .map_err(|_| Failure::NotSent("the idempotency key is no header value".to_owned()))?;
+            .map_err(|_| RequestFailure::NotSent("the idempotency key is no header value".to_owned()))?;
         let signed = self
             .credentials
             .sign("POST", self.orders.path(), &body, unix_seconds());
@@ -96,7 +96,7 @@ impl PartnerClient {
         *request.uri_mut() = self.orders.clone();
         // Four for the signature, the two here, Host, and the slack a header map wants.
         let mut headers = HeaderMap::with_capacity(8);
-        signed.apply(&mut headers);
+        signed.apply_to(&mut headers);
         headers.insert(IDEMPOTENCY_KEY, key);
         headers.insert(CONTENT_TYPE, JSON);
         *request.headers_mut() = headers;
@@ -107,7 +107,7 @@ impl PartnerClient {
     ///
     /// # Errors
     /// [`Failure`] if no whole answer came.
-    pub async fn send(&mut self, request: SignedRequest) -> Result<Answer, Failure> {
+    pub async fn send(&mut self, request: SignedRequest) -> Result<ApiResponse, RequestFailure> {
         self.client.send(request.0).await
     }
 
@@ -116,9 +116,9 @@ impl PartnerClient {
     ///
     /// # Errors
     /// [`Failure`] if no whole answer came.
-    pub async fn get(&mut self, path: &str) -> Result<Answer, Failure> {
+    pub async fn get(&mut self, path: &str) -> Result<ApiResponse, RequestFailure> {
         let mut headers = HeaderMap::new();
-        self.credentials.identify(&mut headers);
+        self.credentials.insert_api_headers(&mut headers);
         let path = self.client.origin().path(path);
         self.client.call(Method::GET, &path, headers, Bytes::new()).await
     }
@@ -127,8 +127,8 @@ impl PartnerClient {
     ///
     /// # Errors
     /// [`Failure`] if no whole answer came.
-    pub async fn codes(&mut self, order_id: &str) -> Result<Answer, Failure> {
-        self.signed(
+    pub async fn get_codes(&mut self, order_id: &str) -> Result<ApiResponse, RequestFailure> {
+        self.send_signed(
             Method::GET,
             &format!("/orders/{order_id}/vouchers"),
             Bytes::new(),
@@ -141,17 +141,17 @@ impl PartnerClient {
     ///
     /// # Errors
     /// [`Failure`] if no whole answer came.
-    pub async fn signed(
+    pub async fn send_signed(
         &mut self,
         method: Method,
         path: &str,
         body: impl Into<Bytes>,
         mut headers: HeaderMap,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ApiResponse, RequestFailure> {
         let (path, body) = (self.client.origin().path(path), body.into());
         self.credentials
             .sign(method.as_str(), &path, &body, unix_seconds())
-            .apply(&mut headers);
+            .apply_to(&mut headers);
         if !body.is_empty() && !headers.contains_key(CONTENT_TYPE) {
             headers.insert(CONTENT_TYPE, JSON);
         }
@@ -163,13 +163,13 @@ impl PartnerClient {
     ///
     /// # Errors
     /// [`Failure`] if no whole answer came.
-    pub async fn raw(
+    pub async fn send_raw(
         &mut self,
         method: Method,
         path: &str,
         headers: HeaderMap,
         body: impl Into<Bytes>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ApiResponse, RequestFailure> {
         self.client.call(method, path, headers, body.into()).await
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::signer::{Credentials, NotAHeaderValue};
+use crate::signer::{Credentials, CredentialEncodingError};
 
 /// Why a partner cannot be read from a file.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum PartnerFileError {
     Parse(#[source] serde_json::Error),
     /// The key or the secret cannot stand in a header.
     #[error(transparent)]
-    Credentials(#[from] NotAHeaderValue),
+    Credentials(#[from] CredentialEncodingError),
 }
 
 /// A partner as the service's `sandbox-partner.json` names it.

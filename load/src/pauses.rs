@@ -11,12 +11,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Runtime;
 
-use crate::aftermath::Pause;
-use crate::database::Database;
+use crate::pause_recovery::Pause;
+use crate::database::DatabaseInspector;
 use crate::scenario;
 
 /// Pauses that go on until they are ended.
-pub struct Pauses {
+pub struct PostgresPauser {
     ends: Option<Sender<()>>,
     thread: Option<JoinHandle<Result<Vec<Pause>, PauseError>>>,
 }
@@ -35,20 +35,20 @@ pub enum PauseError {
     NoBackend,
 }
 
-impl Pauses {
+impl PostgresPauser {
     /// Begins, with the first pause after `every_ms`. `options` are the superuser's, `database` is whose backends stop.
     ///
     /// # Errors
     /// [`PauseError`] if the server cannot be reached.
-    pub fn begin(
-        plan: scenario::Pauses,
+    pub fn start(
+        plan: scenario::PauseSchedule,
         options: &PgConnectOptions,
         database: &'static str,
     ) -> Result<Self, PauseError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let mut server = runtime.block_on(Database::connect_with(options))?;
+        let mut server = runtime.block_on(DatabaseInspector::connect_with(options))?;
         let (ends, ended) = channel();
         let thread = std::thread::spawn(move || {
             let (every, length) = (
@@ -77,7 +77,7 @@ impl Pauses {
     ///
     /// # Errors
     /// [`PauseError`] if one of them could not be made.
-    pub fn end(mut self) -> Result<Vec<Pause>, PauseError> {
+    pub fn stop(mut self) -> Result<Vec<Pause>, PauseError> {
         drop(self.ends.take());
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(pauses)) => pauses,
@@ -87,7 +87,7 @@ impl Pauses {
     }
 }
 
-impl Drop for Pauses {
+impl Drop for PostgresPauser {
     fn drop(&mut self) {
         drop(self.ends.take());
         if let Some(thread) = self.thread.take() {
@@ -101,8 +101,8 @@ impl Drop for Pauses {
 struct Stopped(Vec<Pid>);
 
 impl Stopped {
-    fn those_of(runtime: &Runtime, server: &mut Database, database: &str) -> Result<Self, PauseError> {
-        let pids = runtime.block_on(server.backends(database))?;
+    fn those_of(runtime: &Runtime, server: &mut DatabaseInspector, database: &str) -> Result<Self, PauseError> {
+        let pids = runtime.block_on(server.list_backend_pids(database))?;
         let mut stopped = Self(Vec::new());
         for pid in pids.into_iter().filter_map(Pid::from_raw) {
             match kill_process(pid, Signal::STOP) {

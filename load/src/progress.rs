@@ -23,50 +23,50 @@ struct Counts {
 
 impl Progress {
     /// One request more has ended.
-    pub(crate) fn ended(&self) {
+    pub(crate) fn request_completed(&self) {
         self.0.ended.fetch_add(1, Ordering::Relaxed);
     }
 
     /// One order more was acknowledged.
-    pub(crate) fn acknowledged(&self) {
+    pub(crate) fn order_acknowledged(&self) {
         self.0.orders.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The run has begun, and is measured from this time on.
-    pub(crate) fn measures_from(&self, from: Instant) {
+    pub(crate) fn set_measurement_start(&self, from: Instant) {
         // A progress is of one run; of a second one, nobody asks when it was measured.
         let _ = self.0.measured_from.set(from);
     }
 
     /// How many requests have ended.
     #[must_use]
-    pub fn count(&self) -> u64 {
+    pub fn completed_requests(&self) -> u64 {
         self.0.ended.load(Ordering::Relaxed)
     }
 
     /// How many new orders were acknowledged.
     #[must_use]
-    pub fn orders(&self) -> u64 {
+    pub fn acknowledged_orders(&self) -> u64 {
         self.0.orders.load(Ordering::Relaxed)
     }
 
     /// When the warm-up is over; `None` before the run has begun.
     #[must_use]
-    pub fn measured_from(&self) -> Option<Instant> {
+    pub fn measurement_start(&self) -> Option<Instant> {
         self.0.measured_from.get().copied()
     }
 }
 
 /// A bar that is drawn while it lives, on a terminal alone.
-pub struct Bar {
+pub struct RunProgressBar {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Bar {
+impl RunProgressBar {
     /// Draws a run that is to take so long.
     #[must_use]
-    pub fn of(progress: &Progress, length: Duration) -> Self {
+    pub fn show(progress: &Progress, length: Duration) -> Self {
         let bar = ProgressBar::new(u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
         if let Ok(style) = ProgressStyle::with_template("{elapsed:>4} [{bar:40}] {msg}") {
             bar.set_style(style);
@@ -81,7 +81,7 @@ impl Bar {
     }
 }
 
-impl Drop for Bar {
+impl Drop for RunProgressBar {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -96,7 +96,7 @@ fn draw(bar: &ProgressBar, progress: &Progress, ends: &AtomicBool) {
     let (began, mut seen, mut looked) = (Instant::now(), 0, Instant::now());
     while !ends.load(Ordering::Relaxed) {
         std::thread::park_timeout(REDRAW);
-        let (count, now) = (progress.count(), Instant::now());
+        let (count, now) = (progress.completed_requests(), Instant::now());
         let rate = (count - seen) as f64 / (now - looked).as_secs_f64().max(f64::MIN_POSITIVE);
         (seen, looked) = (count, now);
         bar.set_position(u64::try_from((now - began).as_millis()).unwrap_or(u64::MAX));

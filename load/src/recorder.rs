@@ -10,13 +10,13 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::client::{Answer, Failure};
+use crate::client::{ApiResponse, RequestFailure};
 use crate::facts;
 use crate::history::{Call, Event, EventKind, History};
 
 /// When a line must be on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
+pub enum SyncPolicy {
     /// Handed to the operating system: survives the end of this process.
     Written,
     /// The invocation is synced before it is sent: survives the end of the machine.
@@ -74,13 +74,13 @@ impl<'a> Intent<'a> {
 /// An operation that was announced and not completed yet. Dropped, it stays open in the history.
 #[must_use]
 #[derive(Debug)]
-pub struct Pending(Event);
+pub struct PendingOperation(Event);
 
 /// Writes a history; shared by all clients of a test.
 #[derive(Debug)]
 pub struct Recorder {
     began: Instant,
-    durability: Durability,
+    durability: SyncPolicy,
     log: Mutex<Log>,
 }
 
@@ -94,18 +94,18 @@ impl Recorder {
     /// Records in memory alone.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self::over(None, Durability::Written)
+        Self::over(None, SyncPolicy::Written)
     }
 
     /// Records in memory and into a new file.
     ///
     /// # Errors
     /// When the file exists already or cannot be made.
-    pub fn create(path: &Path, durability: Durability) -> io::Result<Self> {
+    pub fn create(path: &Path, durability: SyncPolicy) -> io::Result<Self> {
         Ok(Self::over(Some(File::create_new(path)?), durability))
     }
 
-    fn over(file: Option<File>, durability: Durability) -> Self {
+    fn over(file: Option<File>, durability: SyncPolicy) -> Self {
         Self {
             began: Instant::now(),
             durability,
@@ -120,7 +120,7 @@ impl Recorder {
     ///
     /// # Errors
     /// When the file cannot be written or synced.
-    pub fn invoke(&self, intent: Intent<'_>) -> io::Result<Pending> {
+    pub fn invoke(&self, intent: Intent<'_>) -> io::Result<PendingOperation> {
         let mut log = self.log();
         let event = Event {
             op_id: log.events.len() as u64,
@@ -139,25 +139,25 @@ impl Recorder {
             t_ns: self.now_ns(),
         };
         log.write(event.clone())?;
-        if let (Durability::SyncInvoke, Some(file)) = (self.durability, &log.file) {
+        if let (SyncPolicy::SyncInvoke, Some(file)) = (self.durability, &log.file) {
             file.sync_data()?;
         }
-        Ok(Pending(event))
+        Ok(PendingOperation(event))
     }
 
     /// Writes down what came back.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn complete(&self, pending: Pending, outcome: &Result<Answer, Failure>) -> io::Result<()> {
+    pub fn complete(&self, pending: PendingOperation, outcome: &Result<ApiResponse, RequestFailure>) -> io::Result<()> {
         let mut event = Event {
             t_ns: self.now_ns(),
             ..pending.0
         };
         match outcome {
-            Ok(answer) => facts::enter(&mut event, answer),
-            Err(Failure::NotSent(_)) => event.kind = EventKind::Fail,
-            Err(Failure::Unknown(_)) => event.kind = EventKind::Info,
+            Ok(answer) => facts::complete_event(&mut event, answer),
+            Err(RequestFailure::NotSent(_)) => event.kind = EventKind::Fail,
+            Err(RequestFailure::Unknown(_)) => event.kind = EventKind::Info,
         }
         self.log().write(event)
     }
@@ -200,16 +200,16 @@ mod tests {
     use bytes::Bytes;
     use hyper::{HeaderMap, StatusCode};
 
-    fn answer(status: u16, body: &'static str) -> Result<Answer, Failure> {
+    fn answer(status: u16, body: &'static str) -> Result<ApiResponse, RequestFailure> {
         let status = StatusCode::from_u16(status).unwrap();
-        Ok(Answer {
+        Ok(ApiResponse {
             status,
             headers: HeaderMap::new(),
             body: Bytes::from_static(body.as_bytes()),
         })
     }
 
-    fn recorded(intent: Intent<'_>, outcome: &Result<Answer, Failure>) -> Event {
+    fn recorded(intent: Intent<'_>, outcome: &Result<ApiResponse, RequestFailure>) -> Event {
         let recorder = Recorder::in_memory();
         let pending = recorder.invoke(intent).unwrap();
         recorder.complete(pending, outcome).unwrap();
@@ -231,8 +231,8 @@ mod tests {
             (answer(409, "{}"), EventKind::Fail),
             (answer(429, "{}"), EventKind::Fail),
             (answer(503, "{}"), EventKind::Info),
-            (Err(Failure::NotSent("refused".into())), EventKind::Fail),
-            (Err(Failure::Unknown("reset".into())), EventKind::Info),
+            (Err(RequestFailure::NotSent("refused".into())), EventKind::Fail),
+            (Err(RequestFailure::Unknown("reset".into())), EventKind::Info),
         ] {
             assert_eq!(recorded(intent, &outcome).kind, kind);
         }
@@ -262,7 +262,7 @@ mod tests {
     fn the_file_reads_back_as_what_was_recorded() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("history.jsonl");
-        let recorder = Recorder::create(&path, Durability::SyncInvoke).unwrap();
+        let recorder = Recorder::create(&path, SyncPolicy::SyncInvoke).unwrap();
         let first = recorder.invoke(Intent::order(1, "p", "k", b"{}")).unwrap();
         let open = recorder.invoke(Intent::get_order(2, "p", "ord_1")).unwrap();
         recorder
@@ -272,7 +272,7 @@ mod tests {
         let read = History::read(&path).unwrap();
         assert!(read.ops().eq(recorder.history().ops()));
         assert!(
-            Recorder::create(&path, Durability::Written).is_err(),
+            Recorder::create(&path, SyncPolicy::Written).is_err(),
             "a history is never overwritten"
         );
     }

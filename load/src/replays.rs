@@ -6,35 +6,35 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::audit::Check;
-use crate::report::{BesideFigures, beside_figures};
-use crate::run::Ran;
+use crate::report::{RequestMetrics, request_metrics};
+use crate::run::RunResult;
 use crate::tally::Tally;
-use crate::traffic::Kind;
+use crate::traffic::RequestKind;
 
 /// What replays came to.
 #[derive(Clone, Debug, Serialize)]
-pub struct Replayed {
+pub struct ReplayReport {
     /// Orders that keys were drawn from.
     pub orders: usize,
-    pub replays: BesideFigures,
+    pub replays: RequestMetrics,
     /// New orders a second, of the same run before the restart.
     pub new_orders_per_s: f64,
 }
 
-impl Replayed {
+impl ReplayReport {
     /// Of a run that asked for nothing else; `None` if there were none.
     #[must_use]
-    pub fn of(ran: &Ran, orders: usize, new_orders_per_s: f64) -> Option<Self> {
-        let replays = ran.tally.beside.get(&Kind::Duplicate)?;
+    pub fn from_run(ran: &RunResult, orders: usize, new_orders_per_s: f64) -> Option<Self> {
+        let replays = ran.tally.background.get(&RequestKind::Duplicate)?;
         Some(Self {
             orders,
-            replays: beside_figures(replays, ran.lasted),
+            replays: request_metrics(replays, ran.lasted),
             new_orders_per_s,
         })
     }
 }
 
-impl fmt::Display for Replayed {
+impl fmt::Display for ReplayReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (replays, new) = (self.replays.per_s, self.new_orders_per_s);
         write!(
@@ -50,12 +50,12 @@ impl fmt::Display for Replayed {
 
 /// Whether every replay was answered as its order, byte for byte.
 #[must_use]
-pub fn check(tally: &Tally) -> Check {
+pub fn check_replays(tally: &Tally) -> Check {
     let answered = tally
-        .beside
-        .get(&Kind::Duplicate)
+        .background
+        .get(&RequestKind::Duplicate)
         .map_or(0, |replays| replays.latency_us.len());
-    let broken = &tally.broken;
+    let broken = &tally.mismatches;
     let result = match &broken.first {
         Some(first) => Err(format!(
             "{} of {answered} differ, the first {first}",

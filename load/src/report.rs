@@ -1,7 +1,7 @@
 //! What does a run say about the service? Figures, outcomes, audit, machine and database, as text and as JSON;
 //! `html.rs` makes a page of them.
 
-mod figures;
+mod metrics;
 mod html;
 mod plot;
 
@@ -11,33 +11,33 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::aftermath::Aftermath;
+use crate::pause_recovery::PauseRecovery;
 use crate::audit::Audit;
 use crate::database::DatabaseFacts;
 use crate::machine::Machine;
-use crate::receiver::Delivered;
-use crate::replays::Replayed;
-use crate::restart::Restarts;
-use crate::watch::Watched;
+use crate::webhook_receiver::WebhookSummary;
+use crate::replays::ReplayReport;
+use crate::restart::RestartTimes;
+use crate::resource_monitor::ResourceUsage;
 
-pub use self::figures::{
-    BesideFigures, Figures, FormFigures, Latency, Percentile, RefusalFigures, SOON_MS, Setup, beside_figures,
+pub use self::metrics::{
+    RequestMetrics, RunMetrics, FormMetrics, Latency, Percentile, RefusalMetrics, PROMPT_REFUSAL_MS, Setup, request_metrics,
 };
-pub use self::html::page;
+pub use self::html::render_html;
 
 /// The report of one run: figures do not leave without their audit.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The scenario, and what it is to show; `None` of a run without one.
-    pub scenario: Option<Question>,
+    pub scenario: Option<ScenarioInfo>,
     #[serde(flatten)]
-    pub figures: Figures,
+    pub metrics: RunMetrics,
     /// What came after the load, or of pauses in it.
     #[serde(flatten)]
-    pub after: After,
+    pub follow_up: FollowUp,
     /// What was used meanwhile; nothing of it where the service is not our own.
     #[serde(flatten)]
-    pub watched: Watched,
+    pub usage: ResourceUsage,
     pub audit: Audit,
     /// Where it was measured.
     pub machine: Machine,
@@ -47,18 +47,18 @@ pub struct Report {
 
 /// What a scenario does besides loading.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct After {
+pub struct FollowUp {
     /// How soon everything was as before, after Postgres stood still.
-    pub aftermath: Option<Aftermath>,
+    pub aftermath: Option<PauseRecovery>,
     /// How long a killed service was away.
-    pub restarts: Option<Restarts>,
+    pub restarts: Option<RestartTimes>,
     /// What replays came to after that.
-    pub replayed: Option<Replayed>,
+    pub replayed: Option<ReplayReport>,
     /// What became of its events, where partners have endpoints.
-    pub delivered: Option<Delivered>,
+    pub delivered: Option<WebhookSummary>,
 }
 
-impl After {
+impl FollowUp {
     /// As a report says it: a text for each thing that was done.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
@@ -75,7 +75,7 @@ impl After {
 
 /// What a scenario is to show.
 #[derive(Clone, Debug, Serialize)]
-pub struct Question {
+pub struct ScenarioInfo {
     pub name: String,
     pub question: String,
     /// How long it took to put everything on sale, in seconds.
@@ -94,7 +94,7 @@ impl Report {
             std::fs::write(path, serde_json::to_vec_pretty(self)?)?;
         }
         if let Some(path) = html {
-            std::fs::write(path, page(self))?;
+            std::fs::write(path, render_html(self))?;
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ impl fmt::Display for Setup {
     }
 }
 
-impl fmt::Display for Figures {
+impl fmt::Display for RunMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (orders, seconds) = (self.orders, self.measured_s);
         writeln!(
@@ -149,7 +149,7 @@ impl fmt::Display for Figures {
             let soon = refused.soon * 100.0;
             writeln!(
                 f,
-                "refused with {status}: {:.0}/s, {soon:.2} % of them within {SOON_MS} ms, latency µs  {}",
+                "refused with {status}: {:.0}/s, {soon:.2} % of them within {PROMPT_REFUSAL_MS} ms, latency µs  {}",
                 refused.per_s, refused.latency_us
             )?;
         }
@@ -178,9 +178,9 @@ impl fmt::Display for Report {
                 writeln!(f, "Postgres was paused {pauses} times")?;
             }
         }
-        let verdict = if self.audit.passed() { "passed" } else { "FAILED" };
+        let verdict = if self.audit.has_passed() { "passed" } else { "FAILED" };
         let after: String = self
-            .after
+            .follow_up
             .lines()
             .iter()
             .map(|line| format!("{}\n", line.trim_end()))
@@ -188,7 +188,7 @@ impl fmt::Display for Report {
         write!(
             f,
             "{}{}{}\naudit: {verdict}\n{}\nmachine\n  {}\n",
-            self.figures, after, self.watched, self.audit, self.machine
+            self.metrics, after, self.usage, self.audit, self.machine
         )?;
         match &self.database {
             Some(facts) => write!(f, "\ndatabase\n{facts}"),

@@ -11,12 +11,12 @@ use rand::rngs::StdRng;
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::books::{Books, Unsettled};
-use crate::client::Failure;
+use crate::acknowledgements::{Acknowledgements, Unsettled};
+use crate::client::RequestFailure;
 use crate::partner::PartnerClient;
 use crate::signer::Credentials;
-use crate::stand::{Stand, StandError};
-use crate::traffic::{Ask, Traffic};
+use crate::deployment::{TestDeployment, DeploymentError};
+use crate::traffic::{RequestSpec, Traffic};
 
 /// Pause between two tries: what is measured is hundreds of times as long.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -29,7 +29,7 @@ const TRY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What restarts took.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Restarts {
+pub struct RestartTimes {
     /// From the start of each process to its first acknowledged order, in milliseconds, in their order.
     pub first_order_ms: Vec<f64>,
     /// The one in the middle, or the later of the two.
@@ -37,10 +37,10 @@ pub struct Restarts {
     pub max_ms: f64,
 }
 
-impl Restarts {
+impl RestartTimes {
     /// Of these times; `None` if there are none.
     #[must_use]
-    pub fn of(times: &[Duration]) -> Option<Self> {
+    pub fn from_durations(times: &[Duration]) -> Option<Self> {
         let first_order_ms: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1_000.0).collect();
         let mut sorted = first_order_ms.clone();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -52,7 +52,7 @@ impl Restarts {
     }
 }
 
-impl fmt::Display for Restarts {
+impl fmt::Display for RestartTimes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let times: Vec<_> = self.first_order_ms.iter().map(|ms| format!("{ms:.0}")).collect();
         write!(
@@ -67,7 +67,7 @@ impl fmt::Display for Restarts {
 }
 
 /// Who orders, and what.
-pub struct Callers<'a> {
+pub struct OrderSource<'a> {
     /// The partners of the traffic.
     pub partners: &'a [Credentials],
     pub traffic: &'a Traffic,
@@ -79,21 +79,21 @@ pub struct Callers<'a> {
 ///
 /// # Errors
 /// [`StandError`] if it did not come back.
-pub async fn restart(
-    stand: &mut Stand,
+pub async fn measure_restarts(
+    stand: &mut TestDeployment,
     times: u64,
-    callers: &Callers<'_>,
-    books: &mut Books,
-) -> Result<Vec<Duration>, StandError> {
+    callers: &OrderSource<'_>,
+    books: &mut Acknowledgements,
+) -> Result<Vec<Duration>, DeploymentError> {
     let mut chance = StdRng::seed_from_u64(callers.seed);
     let mut took = Vec::new();
     for _ in 0..times {
         stand.kill()?;
         let began = Instant::now();
-        stand.start_again()?;
+        stand.restart()?;
         while !acknowledged(&stand.base_url(), callers, &mut chance, books).await? {
             if began.elapsed() >= WITHIN {
-                return Err(stand.never_ready(format!("took no order within {WITHIN:?}")));
+                return Err(stand.not_ready_error(format!("took no order within {WITHIN:?}")));
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -107,12 +107,12 @@ pub async fn restart(
 /// Tries one order; says whether it was acknowledged.
 async fn acknowledged(
     url: &str,
-    callers: &Callers<'_>,
+    callers: &OrderSource<'_>,
     chance: &mut StdRng,
-    books: &mut Books,
-) -> Result<bool, StandError> {
+    books: &mut Acknowledgements,
+) -> Result<bool, DeploymentError> {
     let (partner, body) = loop {
-        if let Ask::Order { partner, body, .. } = callers.traffic.draw(chance) {
+        if let RequestSpec::Order { partner, body, .. } = callers.traffic.draw(chance) {
             break (partner, body);
         }
     };
@@ -121,12 +121,12 @@ async fn acknowledged(
     let key = Uuid::new_v4().to_string();
     match client.order(&key, body.clone()).await {
         Ok(answer) if answer.status.is_success() => {
-            books.acknowledge(partner, &key, &body, answer.status.as_u16(), &answer.body);
+            books.record(partner, &key, &body, answer.status.as_u16(), &answer.body);
             return Ok(true);
         }
         Ok(answer) if !answer.status.is_server_error() => {}
-        Err(Failure::NotSent(_)) => {}
-        Ok(_) | Err(Failure::Unknown(_)) => books.unsettled.push(Unsettled { partner, key, body }),
+        Err(RequestFailure::NotSent(_)) => {}
+        Ok(_) | Err(RequestFailure::Unknown(_)) => books.unsettled.push(Unsettled { partner, key, body }),
     }
     Ok(false)
 }
@@ -138,12 +138,12 @@ mod tests {
     #[test]
     fn restarts_are_told_by_their_median_and_the_longest() {
         let ms = Duration::from_millis;
-        let restarts = Restarts::of(&[ms(500), ms(900), ms(400)]).unwrap();
+        let restarts = RestartTimes::from_durations(&[ms(500), ms(900), ms(400)]).unwrap();
         assert_eq!((restarts.median_ms, restarts.max_ms), (500.0, 900.0));
         assert!(
             restarts.to_string().ends_with("of 3: 500, 900, 400"),
             "{restarts}"
         );
-        assert_eq!(Restarts::of(&[]), None);
+        assert_eq!(RestartTimes::from_durations(&[]), None);
     }
 }

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::arrivals::ArrivalsError;
-use crate::drive::{Drive, Signing, drive};
-use crate::keeps::{Keeps, SentOrders};
+use crate::load_run::{LoadPlan, SigningTime, run_load};
+use crate::run_history::{RunHistory, SentOrders};
 use crate::origin::UrlError;
 use crate::progress::Progress;
 use crate::scenario::Pace;
@@ -16,7 +16,7 @@ use crate::workload::Workload;
 
 /// When a run ends; the warm-up counts for neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
+pub enum RunLength {
     /// After this many orders were sent.
     Orders(u64),
     /// After this time; what is open then is still awaited.
@@ -25,7 +25,7 @@ pub enum Length {
 
 /// A run of one partner, decided beforehand.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct SinglePartnerRun {
     /// The service, such as `http://127.0.0.1:8080/api/v1`.
     pub base_url: String,
     /// The partner that orders.
@@ -37,23 +37,23 @@ pub struct Plan {
     pub threads: usize,
     /// Time before anything is measured.
     pub warm_up: Duration,
-    pub length: Length,
+    pub length: RunLength,
     /// Bound for connecting and for each exchange.
     pub timeout: Duration,
     /// Whole orders to keep for the audit, at most.
     pub samples: usize,
 }
 
-impl From<Plan> for Drive {
-    fn from(plan: Plan) -> Self {
+impl From<SinglePartnerRun> for LoadPlan {
+    fn from(plan: SinglePartnerRun) -> Self {
         Self {
             base_url: plan.base_url,
             partners: vec![plan.credentials],
-            traffic: Traffic::one(plan.workload),
+            traffic: Traffic::single(plan.workload),
             pace: Pace::Closed {
                 connections: plan.connections,
             },
-            signing: Signing::OnTheFly,
+            signing: SigningTime::OnDemand,
             // Nothing is drawn: one partner orders one thing.
             seed: 0,
             threads: plan.threads,
@@ -61,14 +61,14 @@ impl From<Plan> for Drive {
             length: plan.length,
             timeout: plan.timeout,
             samples: plan.samples,
-            keeps: Keeps::default(),
+            history: RunHistory::default(),
         }
     }
 }
 
 /// What a run saw, and when its measured part began.
 #[derive(Debug)]
-pub struct Ran {
+pub struct RunResult {
     /// What all clients saw.
     pub tally: Tally,
     /// From the end of the warm-up to the end of the last order.
@@ -100,6 +100,6 @@ pub enum RunError {
 ///
 /// # Errors
 /// [`RunError`] if it could not start; what the service does wrong is in the tally.
-pub fn run(plan: Plan) -> Result<Ran, RunError> {
-    drive(plan.into(), &Progress::default())
+pub fn run_single_partner(plan: SinglePartnerRun) -> Result<RunResult, RunError> {
+    run_load(plan.into(), &Progress::default())
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals::Spacing;
-use crate::stand::furnish::{Furnishing, Sku, product_id};
-use crate::traffic::Kind;
+use crate::deployment::seed::{SeedData, SeedSku, product_id};
+use crate::traffic::RequestKind;
 use crate::weights::Weights;
 
 /// Most vouchers of one order (contract §3).
@@ -33,10 +33,10 @@ pub struct Scenario {
     /// What is for sale.
     pub skus: Skus,
     /// What orders look like, and how often.
-    pub orders: Vec<Shape>,
+    pub orders: Vec<OrderForm>,
     /// What is asked for besides new orders. Weights.
     #[serde(default)]
-    pub requests: Vec<Share>,
+    pub requests: Vec<RequestShare>,
     pub pace: Pace,
     /// Seconds before anything is measured.
     pub warm_up_s: u64,
@@ -47,13 +47,13 @@ pub struct Scenario {
     pub webhooks: bool,
     /// What holds up Postgres, if anything.
     #[serde(default)]
-    pub pauses: Option<Pauses>,
+    pub pauses: Option<PauseSchedule>,
     /// How often the service is killed and started again when the load is over.
     #[serde(default)]
     pub restarts: u64,
     /// What is asked of it after that, if anything.
     #[serde(default)]
-    pub replays: Option<Replays>,
+    pub replays: Option<ReplayPhase>,
     /// Outcomes that belong to it beside 2xx, such as `409 INSUFFICIENT_INVENTORY`: any other fails the audit.
     #[serde(default)]
     pub refusals: Vec<String>,
@@ -65,18 +65,18 @@ pub struct Scenario {
 pub struct Skus {
     pub count: usize,
     /// Vouchers of each: a number, or `{ "enough_for": … }` vouchers in all.
-    pub vouchers: Vouchers,
+    pub vouchers: VoucherSupply,
     /// How orders choose among them.
     pub popularity: Popularity,
     /// Of which there is less.
     #[serde(default)]
-    pub scarce: Option<Scarce>,
+    pub scarce: Option<ScarceSkus>,
 }
 
 /// How many vouchers there are of each SKU that is not scarce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Vouchers {
+pub enum VoucherSupply {
     Each(u64),
     ByPopularity(ByPopularity),
 }
@@ -89,7 +89,7 @@ pub struct ByPopularity {
     pub enough_for: u64,
 }
 
-impl Vouchers {
+impl VoucherSupply {
     /// Of a SKU which has this share of the popularity. What is drawn of it is spread like a Poisson variable: its mean, six
     /// times the root of it and ten more are not exceeded once in a hundred million times.
     fn of(self, share: f64) -> u64 {
@@ -131,7 +131,7 @@ impl Popularity {
 /// Every so manieth SKU has fewer vouchers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scarce {
+pub struct ScarceSkus {
     /// Which: 4 is every fourth.
     pub every: usize,
     /// Vouchers of each of these.
@@ -141,7 +141,7 @@ pub struct Scarce {
 /// One form of order.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shape {
+pub struct OrderForm {
     /// How often, beside the others.
     pub weight: f64,
     /// How many different SKUs.
@@ -149,7 +149,7 @@ pub struct Shape {
     pub quantity: u32,
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for OrderForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let vouchers = if self.quantity == 1 { "voucher" } else { "vouchers" };
         match self.skus {
@@ -162,8 +162,8 @@ impl fmt::Display for Shape {
 /// How often something is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Share {
-    pub kind: Kind,
+pub struct RequestShare {
+    pub kind: RequestKind,
     /// How often, beside the others.
     pub weight: f64,
 }
@@ -216,7 +216,7 @@ impl fmt::Display for Pace {
 /// Postgres stops for a while, again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Pauses {
+pub struct PauseSchedule {
     /// From the end of one to the beginning of the next, in milliseconds.
     pub every_ms: u64,
     /// How long each lasts, in milliseconds.
@@ -227,7 +227,7 @@ pub struct Pauses {
 /// started again, and then the keys of that load are drawn evenly, in a closed loop over as many connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Replays {
+pub struct ReplayPhase {
     /// New orders that the load sends after its warm-up, in place of those of its seconds.
     pub orders: u64,
     pub seconds: u64,
@@ -244,7 +244,7 @@ pub enum ScenarioError {
     Parse(#[source] serde_json::Error),
     /// Its parts do not go together.
     #[error("the scenario cannot be played: {0}")]
-    Senseless(&'static str),
+    Invalid(&'static str),
 }
 
 impl Scenario {
@@ -262,7 +262,7 @@ impl Scenario {
     /// [`ScenarioError`].
     pub fn parse(text: &[u8]) -> Result<Self, ScenarioError> {
         let scenario: Self = serde_json::from_slice(text).map_err(ScenarioError::Parse)?;
-        scenario.sensible()?;
+        scenario.validate()?;
         Ok(scenario)
     }
 
@@ -270,8 +270,8 @@ impl Scenario {
     ///
     /// # Errors
     /// [`ScenarioError::Senseless`] with the first that cannot.
-    pub fn sensible(&self) -> Result<(), ScenarioError> {
-        let fits = |shape: &Shape| {
+    pub fn validate(&self) -> Result<(), ScenarioError> {
+        let fits = |shape: &OrderForm| {
             let vouchers = u64::from(shape.quantity) * shape.skus as u64;
             shape.skus <= MAX_ITEMS && shape.skus <= self.skus.count && (1..=MAX_VOUCHERS).contains(&vouchers)
         };
@@ -304,14 +304,14 @@ impl Scenario {
             ),
         ];
         match rules.iter().find(|(holds, _)| !holds) {
-            Some((_, why)) => Err(ScenarioError::Senseless(why)),
+            Some((_, why)) => Err(ScenarioError::Invalid(why)),
             None => Ok(()),
         }
     }
 
     /// What a service must hold for it.
     #[must_use]
-    pub fn furnishing(&self) -> Furnishing {
+    pub fn seed_data(&self) -> SeedData {
         let Skus {
             count,
             vouchers,
@@ -319,14 +319,14 @@ impl Scenario {
             scarce,
         } = self.skus;
         let shares = popularity.weights(count);
-        let sku = |number| Sku {
+        let sku = |number| SeedSku {
             product_id: product_id(number),
             vouchers: match scarce {
                 Some(scarce) if (number + 1) % scarce.every == 0 => scarce.vouchers,
                 _ => vouchers.of(shares.as_ref().map_or(0.0, |shares| shares.share(number))),
             },
         };
-        Furnishing {
+        SeedData {
             skus: (0..count).map(sku).collect(),
             partners: self.partners,
             usd_each: USD_EACH,

@@ -34,16 +34,16 @@ pub struct Credentials {
 /// The key or the secret holds a character that no HTTP header can carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the API key or secret cannot be sent in a header")]
-pub struct NotAHeaderValue;
+pub struct CredentialEncodingError;
 
 impl Credentials {
     /// Takes an API key and its secret.
     ///
     /// # Errors
     /// [`NotAHeaderValue`] if one of them cannot stand in a header.
-    pub fn new(api_key: &str, api_secret: &str) -> Result<Self, NotAHeaderValue> {
-        let key = HeaderValue::from_str(api_key).map_err(|_| NotAHeaderValue)?;
-        let mut secret = HeaderValue::from_str(api_secret).map_err(|_| NotAHeaderValue)?;
+    pub fn new(api_key: &str, api_secret: &str) -> Result<Self, CredentialEncodingError> {
+        let key = HeaderValue::from_str(api_key).map_err(|_| CredentialEncodingError)?;
+        let mut secret = HeaderValue::from_str(api_secret).map_err(|_| CredentialEncodingError)?;
         secret.set_sensitive(true);
         let Ok(keyed) = Hmac::new_from_slice(api_secret.as_bytes()) else {
             unreachable!("HMAC takes a key of any length")
@@ -85,7 +85,7 @@ impl Credentials {
     }
 
     /// Adds the two headers that every request carries, signed or not.
-    pub fn identify(&self, headers: &mut HeaderMap) {
+    pub fn insert_api_headers(&self, headers: &mut HeaderMap) {
         headers.insert(API_KEY, self.api_key.clone());
         headers.insert(API_SECRET, self.api_secret.clone());
     }
@@ -121,7 +121,7 @@ pub struct SignedHeaders {
 
 impl SignedHeaders {
     /// Sets the four headers, replacing what was there.
-    pub fn apply(self, headers: &mut HeaderMap) {
+    pub fn apply_to(self, headers: &mut HeaderMap) {
         headers.insert(API_KEY, self.api_key);
         headers.insert(API_SECRET, self.api_secret);
         headers.insert(TIMESTAMP, self.timestamp);
@@ -229,7 +229,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         credentials
             .sign("POST", "/api/v1/orders", ORDER, 1_767_225_600)
-            .apply(&mut headers);
+            .apply_to(&mut headers);
         assert_eq!(headers.len(), 4);
         assert_eq!(headers[API_KEY], "vs_sandbox_key");
         assert_eq!(headers[API_SECRET], "the-secret");

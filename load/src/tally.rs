@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hdrhistogram::Histogram;
 
-use crate::apart::Apart;
-use crate::books::{Books, Unsettled};
-use crate::client::{Answer, Failure};
-use crate::keeps::Moment;
-use crate::outcome::{count, merge_outcomes};
-use crate::sent::Broken;
+use crate::latency_breakdown::LatencyBreakdown;
+use crate::acknowledgements::{Acknowledgements, Unsettled};
+use crate::client::{ApiResponse, RequestFailure};
+use crate::run_history::LatencySample;
+use crate::outcome::{record_outcome, merge_outcomes};
+use crate::sent_orders::ResponseMismatches;
 use crate::timeline::Timeline;
-use crate::traffic::Kind;
+use crate::traffic::RequestKind;
 
-pub use crate::outcome::{Outcome, Outcomes, Seen};
+pub use crate::outcome::{Outcome, Outcomes, OutcomeCount};
 
 /// Slowest latency told apart, in microseconds: twice the client's timeout, so nothing measured is cut.
 const MAX_LATENCY_US: u64 = 60_000_000;
@@ -36,7 +36,7 @@ pub enum Phase {
 
 /// An order as it was sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Sent<'a> {
+pub struct OrderAttempt<'a> {
     /// In which part of the run.
     pub phase: Phase,
     /// Whose it is: an index among the run's partners.
@@ -51,7 +51,7 @@ pub struct Sent<'a> {
 
 /// What was seen of requests other than new orders.
 #[derive(Debug)]
-pub struct Beside {
+pub struct BackgroundStats {
     /// Latency of measured 2xx answers, in microseconds.
     pub latency_us: Histogram<u64>,
     /// Outcomes of measured requests.
@@ -64,13 +64,13 @@ pub struct Tally {
     /// Latency of measured 2xx answers, in microseconds.
     pub latency_us: Histogram<u64>,
     /// Latencies of measured orders by form, and of refusals.
-    pub apart: Apart,
+    pub breakdown: LatencyBreakdown,
     /// Outcomes of measured orders.
     pub measured: Outcomes,
     /// Outcomes of the warm-up.
     pub warm_up: Outcomes,
     /// What was acknowledged, warm-up included.
-    pub books: Books,
+    pub acknowledgements: Acknowledgements,
     /// When the last measured order came to an end.
     pub last_end: Option<Instant>,
     /// How late measured requests of an open loop left, in microseconds: the generator's share of their latency.
@@ -78,11 +78,11 @@ pub struct Tally {
     /// The measured part, second by second.
     pub timeline: Timeline,
     /// What was asked for besides new orders.
-    pub beside: BTreeMap<Kind, Beside>,
+    pub background: BTreeMap<RequestKind, BackgroundStats>,
     /// What was answered otherwise than before.
-    pub broken: Broken,
+    pub mismatches: ResponseMismatches,
     /// When each acknowledged order was due; `None` if nobody asks.
-    pub moments: Option<Vec<Moment>>,
+    pub latency_samples: Option<Vec<LatencySample>>,
 }
 
 impl Tally {
@@ -90,32 +90,32 @@ impl Tally {
     #[must_use]
     pub fn new(samples: usize) -> Self {
         Self {
-            latency_us: histogram(),
-            apart: Apart::default(),
+            latency_us: new_histogram(),
+            breakdown: LatencyBreakdown::default(),
             measured: Outcomes::new(),
             warm_up: Outcomes::new(),
-            books: Books::new(samples),
+            acknowledgements: Acknowledgements::new(samples),
             last_end: None,
-            late_us: histogram(),
+            late_us: new_histogram(),
             timeline: Timeline::default(),
-            beside: BTreeMap::new(),
-            broken: Broken::default(),
-            moments: None,
+            background: BTreeMap::new(),
+            mismatches: ResponseMismatches::default(),
+            latency_samples: None,
         }
     }
 
     /// Tells its seconds apart from this time on, which is the end of the warm-up.
     #[must_use]
-    pub fn measuring_from(mut self, from: Instant) -> Self {
-        self.timeline = Timeline::from(from);
+    pub fn with_measurement_start(mut self, from: Instant) -> Self {
+        self.timeline = Timeline::starting_at(from);
         self
     }
 
     /// Enters one order that ended at `end`.
-    pub fn record(&mut self, sent: Sent<'_>, end: Instant, outcome: &Result<Answer, Failure>) {
+    pub fn record(&mut self, sent: OrderAttempt<'_>, end: Instant, outcome: &Result<ApiResponse, RequestFailure>) {
         match sent.phase {
-            Phase::WarmUp => count(&mut self.warm_up, outcome),
-            Phase::Measured => count(&mut self.measured, outcome),
+            Phase::WarmUp => record_outcome(&mut self.warm_up, outcome),
+            Phase::Measured => record_outcome(&mut self.measured, outcome),
         }
         let vouchers = self.book(&sent, outcome);
         if sent.phase == Phase::Measured {
@@ -126,9 +126,9 @@ impl Tally {
     /// Enters its latency where it belongs; `vouchers` are those of an order that was acknowledged.
     fn measure(
         &mut self,
-        sent: &Sent<'_>,
+        sent: &OrderAttempt<'_>,
         end: Instant,
-        outcome: &Result<Answer, Failure>,
+        outcome: &Result<ApiResponse, RequestFailure>,
         vouchers: Option<u64>,
     ) {
         self.last_end = self.last_end.max(Some(end));
@@ -137,24 +137,24 @@ impl Tally {
         match (vouchers, outcome) {
             (Some(vouchers), _) => {
                 self.latency_us.saturating_record(micros(latency));
-                self.apart.sold(sent.form, latency, vouchers);
-                if let Some(moments) = &mut self.moments {
-                    moments.push(Moment {
+                self.breakdown.record_acknowledged(sent.form, latency, vouchers);
+                if let Some(moments) = &mut self.latency_samples {
+                    moments.push(LatencySample {
                         due: sent.at,
                         latency,
                     });
                 }
             }
-            (None, Ok(answer)) => self.apart.refused(answer.status.as_u16(), latency),
+            (None, Ok(answer)) => self.breakdown.record_refusal(answer.status.as_u16(), latency),
             (None, Err(_)) => {}
         }
     }
 
     /// Enters what the audit needs; the number of vouchers of an order that was acknowledged.
-    fn book(&mut self, sent: &Sent<'_>, outcome: &Result<Answer, Failure>) -> Option<u64> {
+    fn book(&mut self, sent: &OrderAttempt<'_>, outcome: &Result<ApiResponse, RequestFailure>) -> Option<u64> {
         match outcome {
             Ok(answer) if answer.status.is_success() => {
-                return Some(self.books.acknowledge(
+                return Some(self.acknowledgements.record(
                     sent.partner,
                     sent.key,
                     sent.body,
@@ -163,9 +163,9 @@ impl Tally {
                 ));
             }
             Ok(answer) if !answer.status.is_server_error() => {}
-            Err(Failure::NotSent(_)) => {}
-            Ok(_) | Err(Failure::Unknown(_)) => {
-                self.books.unsettled.push(Unsettled {
+            Err(RequestFailure::NotSent(_)) => {}
+            Ok(_) | Err(RequestFailure::Unknown(_)) => {
+                self.acknowledgements.unsettled.push(Unsettled {
                     partner: sent.partner,
                     key: sent.key.to_owned(),
                     body: sent.body.clone(),
@@ -176,58 +176,58 @@ impl Tally {
     }
 
     /// Enters a measured request other than a new order, which took so long.
-    pub fn record_beside(&mut self, kind: Kind, latency: Duration, outcome: &Result<Answer, Failure>) {
-        let beside = self.beside.entry(kind).or_insert_with(|| Beside {
-            latency_us: histogram(),
+    pub fn record_background(&mut self, kind: RequestKind, latency: Duration, outcome: &Result<ApiResponse, RequestFailure>) {
+        let beside = self.background.entry(kind).or_insert_with(|| BackgroundStats {
+            latency_us: new_histogram(),
             measured: Outcomes::new(),
         });
         if outcome.as_ref().is_ok_and(|answer| answer.status.is_success()) {
             beside.latency_us.saturating_record(micros(latency));
         }
-        count(&mut beside.measured, outcome);
+        record_outcome(&mut beside.measured, outcome);
     }
 
     /// Enters how late a measured request left.
-    pub fn record_late(&mut self, late: Duration) {
+    pub fn record_lateness(&mut self, late: Duration) {
         self.late_us.saturating_record(micros(late));
     }
 
     /// Enters what another thread saw.
     pub fn merge(&mut self, other: Self) {
-        add(&mut self.latency_us, &other.latency_us);
-        add(&mut self.late_us, &other.late_us);
-        self.apart.merge(other.apart);
+        merge_histogram(&mut self.latency_us, &other.latency_us);
+        merge_histogram(&mut self.late_us, &other.late_us);
+        self.breakdown.merge(other.breakdown);
         merge_outcomes(&mut self.measured, other.measured);
         merge_outcomes(&mut self.warm_up, other.warm_up);
-        for (kind, theirs) in other.beside {
-            match self.beside.get_mut(&kind) {
+        for (kind, theirs) in other.background {
+            match self.background.get_mut(&kind) {
                 Some(mine) => {
-                    add(&mut mine.latency_us, &theirs.latency_us);
+                    merge_histogram(&mut mine.latency_us, &theirs.latency_us);
                     merge_outcomes(&mut mine.measured, theirs.measured);
                 }
                 None => {
-                    self.beside.insert(kind, theirs);
+                    self.background.insert(kind, theirs);
                 }
             }
         }
         self.timeline.merge(&other.timeline);
-        self.broken.merge(other.broken);
-        if let Some(theirs) = other.moments {
-            self.moments.get_or_insert_default().extend(theirs);
+        self.mismatches.merge(other.mismatches);
+        if let Some(theirs) = other.latency_samples {
+            self.latency_samples.get_or_insert_default().extend(theirs);
         }
-        self.books.merge(other.books);
+        self.acknowledgements.merge(other.acknowledgements);
         self.last_end = self.last_end.max(other.last_end);
     }
 }
 
-pub(crate) fn histogram() -> Histogram<u64> {
+pub(crate) fn new_histogram() -> Histogram<u64> {
     let Ok(histogram) = Histogram::new_with_bounds(1, MAX_LATENCY_US, LATENCY_DIGITS) else {
         unreachable!("the bounds are constants that a histogram takes")
     };
     histogram
 }
 
-pub(crate) fn add(mine: &mut Histogram<u64>, theirs: &Histogram<u64>) {
+pub(crate) fn merge_histogram(mine: &mut Histogram<u64>, theirs: &Histogram<u64>) {
     let Ok(()) = mine.add(theirs) else {
         unreachable!("all histograms of a run have the same bounds")
     };
@@ -242,18 +242,18 @@ mod tests {
     use super::*;
     use hyper::{HeaderMap, StatusCode};
 
-    fn answer(status: u16, body: &'static str) -> Result<Answer, Failure> {
+    fn answer(status: u16, body: &'static str) -> Result<ApiResponse, RequestFailure> {
         let status = StatusCode::from_u16(status).unwrap();
-        Ok(Answer {
+        Ok(ApiResponse {
             status,
             headers: HeaderMap::new(),
             body: Bytes::from_static(body.as_bytes()),
         })
     }
 
-    fn record(tally: &mut Tally, phase: Phase, took_ms: u64, outcome: &Result<Answer, Failure>) {
+    fn record(tally: &mut Tally, phase: Phase, took_ms: u64, outcome: &Result<ApiResponse, RequestFailure>) {
         let at = Instant::now();
-        let sent = Sent {
+        let sent = OrderAttempt {
             phase,
             partner: 0,
             at,
@@ -275,9 +275,9 @@ mod tests {
         record(&mut tally, Phase::Measured, 20, &answer(202, ORDER));
         assert_eq!(tally.latency_us.len(), 1);
         assert!((19_900..=20_100).contains(&tally.latency_us.max()));
-        assert_eq!(tally.books.orders, 2, "the warm-up is audited too");
-        assert_eq!(tally.apart.refusals[&503].len(), 1);
-        assert_eq!(tally.apart.forms[&0].latency_us.len(), 1);
+        assert_eq!(tally.acknowledgements.orders, 2, "the warm-up is audited too");
+        assert_eq!(tally.breakdown.refusals[&503].len(), 1);
+        assert_eq!(tally.breakdown.forms[&0].latency_us.len(), 1);
         assert!(tally.last_end.is_some());
     }
 
@@ -286,13 +286,13 @@ mod tests {
         let mut tally = Tally::new(0);
         for outcome in [
             answer(409, r#"{"error":{"code":"INSUFFICIENT_INVENTORY"}}"#),
-            Err(Failure::NotSent("refused".into())),
+            Err(RequestFailure::NotSent("refused".into())),
             answer(500, ""),
-            Err(Failure::Unknown("reset".into())),
+            Err(RequestFailure::Unknown("reset".into())),
         ] {
             record(&mut tally, Phase::Measured, 1, &outcome);
         }
-        assert_eq!(tally.books.unsettled.len(), 2);
+        assert_eq!(tally.acknowledgements.unsettled.len(), 2);
         let shown: Vec<String> = tally.measured.keys().map(ToString::to_string).collect();
         assert_eq!(
             shown,
@@ -307,7 +307,7 @@ mod tests {
         record(&mut two, Phase::Measured, 1, &answer(429, "second"));
         record(&mut two, Phase::Measured, 1, &answer(202, ORDER));
         one.merge(two);
-        let kind = Outcome::Answered {
+        let kind = Outcome::Response {
             status: 429,
             code: None,
         };
@@ -322,17 +322,17 @@ mod tests {
     fn other_requests_stand_beside_the_orders() {
         let (mut one, mut two) = (Tally::new(0), Tally::new(0));
         let ms = Duration::from_millis;
-        one.record_beside(Kind::Duplicate, ms(3), &answer(201, ORDER));
-        two.record_beside(Kind::Duplicate, ms(3), &answer(409, "{}"));
-        two.record_beside(Kind::Feed, ms(3), &answer(200, "{}"));
-        two.record_late(ms(2));
+        one.record_background(RequestKind::Duplicate, ms(3), &answer(201, ORDER));
+        two.record_background(RequestKind::Duplicate, ms(3), &answer(409, "{}"));
+        two.record_background(RequestKind::Feed, ms(3), &answer(200, "{}"));
+        two.record_lateness(ms(2));
         one.merge(two);
         let counts: Vec<_> = one
-            .beside
+            .background
             .iter()
             .map(|(kind, beside)| (*kind, beside.latency_us.len(), beside.measured.len()))
             .collect();
-        assert_eq!(counts, [(Kind::Duplicate, 1, 2), (Kind::Feed, 1, 1)]);
+        assert_eq!(counts, [(RequestKind::Duplicate, 1, 2), (RequestKind::Feed, 1, 1)]);
         assert!(one.latency_us.is_empty() && one.measured.is_empty());
         assert_eq!(one.late_us.len(), 1);
     }

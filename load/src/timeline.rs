@@ -9,7 +9,7 @@ const MAX_SECONDS: usize = 86_400;
 
 /// One second of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Second {
+pub struct TimelineSecond {
     /// Orders acknowledged in it.
     pub orders: u64,
     /// New orders that were answered otherwise in it, or not at all.
@@ -22,13 +22,13 @@ pub struct Second {
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     from: Option<Instant>,
-    seconds: Vec<Second>,
+    seconds: Vec<TimelineSecond>,
 }
 
 impl Timeline {
     /// Begins at this time.
     #[must_use]
-    pub fn from(from: Instant) -> Self {
+    pub fn starting_at(from: Instant) -> Self {
         Self {
             from: Some(from),
             seconds: Vec::new(),
@@ -41,7 +41,7 @@ impl Timeline {
         let since = end.saturating_duration_since(from).as_secs();
         let index = usize::try_from(since).unwrap_or(MAX_SECONDS).min(MAX_SECONDS - 1);
         if self.seconds.len() <= index {
-            self.seconds.resize(index + 1, Second::default());
+            self.seconds.resize(index + 1, TimelineSecond::default());
         }
         let second = &mut self.seconds[index];
         match latency {
@@ -58,7 +58,7 @@ impl Timeline {
     pub(crate) fn merge(&mut self, other: &Self) {
         self.from = self.from.or(other.from);
         if self.seconds.len() < other.seconds.len() {
-            self.seconds.resize(other.seconds.len(), Second::default());
+            self.seconds.resize(other.seconds.len(), TimelineSecond::default());
         }
         for (mine, theirs) in self.seconds.iter_mut().zip(&other.seconds) {
             mine.orders += theirs.orders;
@@ -69,7 +69,7 @@ impl Timeline {
 
     /// The seconds, in their order.
     #[must_use]
-    pub fn seconds(&self) -> &[Second] {
+    pub fn seconds(&self) -> &[TimelineSecond] {
         &self.seconds
     }
 }
@@ -83,7 +83,7 @@ mod tests {
         let from = Instant::now();
         let at = |ms| from + Duration::from_millis(ms);
         let ms = Duration::from_millis;
-        let (mut one, mut two) = (Timeline::from(from), Timeline::from(from));
+        let (mut one, mut two) = (Timeline::starting_at(from), Timeline::starting_at(from));
         one.enter(at(10), Some(ms(4)));
         one.enter(at(2_500), Some(ms(1)));
         two.enter(at(999), Some(ms(7)));

@@ -9,8 +9,8 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::{Scenario, ScenarioError, Shape};
-use crate::stand::furnish::{DENOMINATION, product_id};
+use crate::scenario::{Scenario, ScenarioError, OrderForm};
+use crate::deployment::seed::{DENOMINATION, product_id};
 use crate::weights::Weights;
 use crate::workload::{Item, Workload};
 
@@ -20,7 +20,7 @@ const REDRAWS: usize = 8;
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum RequestKind {
     /// A new order, under a key of its own.
     Order,
     /// An order that was sent before, under its key, drawn evenly from all that were sent.
@@ -34,7 +34,7 @@ pub enum Kind {
     Feed,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for RequestKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Order => "order",
@@ -49,7 +49,7 @@ impl fmt::Display for Kind {
 
 /// One request, as far as it can be said beforehand.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Ask {
+pub(crate) enum RequestSpec {
     /// A new order of the partner with this index, of the form with that one.
     Order {
         partner: usize,
@@ -57,16 +57,16 @@ pub(crate) enum Ask {
         body: Bytes,
     },
     /// An order from before: which one, as a share of those there are.
-    Earlier { kind: Kind, at: f64 },
+    PastOrder { kind: RequestKind, at: f64 },
     /// What the partner with this index has.
-    Of { kind: Kind, partner: usize },
+    PartnerRead { kind: RequestKind, partner: usize },
 }
 
 /// What is asked for, and how often.
 #[derive(Clone, Debug)]
 pub struct Traffic {
     partners: usize,
-    kinds: Vec<Kind>,
+    kinds: Vec<RequestKind>,
     shares: Weights,
     orders: Orders,
 }
@@ -75,7 +75,7 @@ pub struct Traffic {
 enum Orders {
     One(Workload),
     Drawn {
-        shapes: Vec<Shape>,
+        shapes: Vec<OrderForm>,
         shares: Weights,
         popularity: Weights,
         skus: Vec<String>,
@@ -85,13 +85,13 @@ enum Orders {
 impl Traffic {
     /// One partner that orders the same again and again.
     #[must_use]
-    pub fn one(workload: Workload) -> Self {
+    pub fn single(workload: Workload) -> Self {
         let Some(shares) = Weights::uniform(1) else {
             unreachable!("one is more than none")
         };
         Self {
             partners: 1,
-            kinds: vec![Kind::Order],
+            kinds: vec![RequestKind::Order],
             shares,
             orders: Orders::One(workload),
         }
@@ -99,9 +99,9 @@ impl Traffic {
 
     /// Nothing but orders from before, under their keys.
     #[must_use]
-    pub fn replays(mut self) -> Self {
+    pub fn into_replays(mut self) -> Self {
         if let Some(shares) = Weights::uniform(1) {
-            (self.kinds, self.shares) = (vec![Kind::Duplicate], shares);
+            (self.kinds, self.shares) = (vec![RequestKind::Duplicate], shares);
         }
         self
     }
@@ -110,11 +110,11 @@ impl Traffic {
     ///
     /// # Errors
     /// [`ScenarioError::Senseless`] if its weights are none.
-    pub fn of(scenario: &Scenario) -> Result<Self, ScenarioError> {
+    pub fn from_scenario(scenario: &Scenario) -> Result<Self, ScenarioError> {
         let count = scenario.skus.count;
         let popularity = scenario.skus.popularity.weights(count);
-        let popularity = popularity.ok_or(ScenarioError::Senseless("the popularity is no number"))?;
-        let none = ScenarioError::Senseless("the weights are below zero, or all zero");
+        let popularity = popularity.ok_or(ScenarioError::Invalid("the popularity is no number"))?;
+        let none = ScenarioError::Invalid("the weights are below zero, or all zero");
         let shares = Weights::new(scenario.orders.iter().map(|shape| shape.weight));
         let Some(shares) = shares else { return Err(none) };
         let orders = Orders::Drawn {
@@ -124,7 +124,7 @@ impl Traffic {
             skus: (0..count).map(product_id).collect(),
         };
         let (kinds, shares) = match scenario.requests.as_slice() {
-            [] => (vec![Kind::Order], Weights::uniform(1)),
+            [] => (vec![RequestKind::Order], Weights::uniform(1)),
             requests => (
                 requests.iter().map(|share| share.kind).collect(),
                 Weights::new(requests.iter().map(|share| share.weight)),
@@ -149,25 +149,25 @@ impl Traffic {
     }
 
     /// Whether orders from before are asked for, so that they must be remembered.
-    pub(crate) fn looks_back(&self) -> bool {
-        let looks = |kind: &Kind| matches!(kind, Kind::Duplicate | Kind::Read | Kind::Codes);
+    pub(crate) fn needs_past_orders(&self) -> bool {
+        let looks = |kind: &RequestKind| matches!(kind, RequestKind::Duplicate | RequestKind::Read | RequestKind::Codes);
         self.kinds.iter().any(looks)
     }
 
     /// The next request.
-    pub(crate) fn draw(&self, chance: &mut StdRng) -> Ask {
+    pub(crate) fn draw(&self, chance: &mut StdRng) -> RequestSpec {
         let kind = self.kinds[self.shares.draw(chance)];
         let partner = chance.random_range(0..self.partners);
         match kind {
-            Kind::Order => {
+            RequestKind::Order => {
                 let (form, body) = self.orders.draw(chance);
-                Ask::Order { partner, form, body }
+                RequestSpec::Order { partner, form, body }
             }
-            Kind::Duplicate | Kind::Read | Kind::Codes => Ask::Earlier {
+            RequestKind::Duplicate | RequestKind::Read | RequestKind::Codes => RequestSpec::PastOrder {
                 kind,
                 at: chance.random(),
             },
-            Kind::Wallets | Kind::Feed => Ask::Of { kind, partner },
+            RequestKind::Wallets | RequestKind::Feed => RequestSpec::PartnerRead { kind, partner },
         }
     }
 }
@@ -228,16 +228,16 @@ mod tests {
         Scenario::parse(text.as_bytes()).unwrap()
     }
 
-    fn drawn(traffic: &Traffic, count: usize) -> Vec<Ask> {
+    fn drawn(traffic: &Traffic, count: usize) -> Vec<RequestSpec> {
         let mut chance = StdRng::seed_from_u64(3);
         (0..count).map(|_| traffic.draw(&mut chance)).collect()
     }
 
     #[test]
     fn an_order_names_each_sku_once() {
-        let traffic = Traffic::of(&scenario("[]")).unwrap();
+        let traffic = Traffic::from_scenario(&scenario("[]")).unwrap();
         for ask in drawn(&traffic, 50) {
-            let Ask::Order { partner, body, .. } = ask else {
+            let RequestSpec::Order { partner, body, .. } = ask else {
                 panic!("{ask:?} is no order")
             };
             assert!(partner < 3);
@@ -257,25 +257,25 @@ mod tests {
             skus.sort();
             assert_eq!(skus, (0..5).map(product_id).collect::<Vec<_>>());
         }
-        assert!(!traffic.looks_back());
+        assert!(!traffic.needs_past_orders());
     }
 
     #[test]
     fn kinds_come_by_their_shares_and_the_seed() {
         let requests = r#"[{ "kind": "order", "weight": 3 }, { "kind": "duplicate", "weight": 1 },
             { "kind": "feed", "weight": 0 }]"#;
-        let traffic = Traffic::of(&scenario(requests)).unwrap();
-        assert!(traffic.looks_back());
+        let traffic = Traffic::from_scenario(&scenario(requests)).unwrap();
+        assert!(traffic.needs_past_orders());
         let asks = drawn(&traffic, 1_000);
         assert_eq!(asks, drawn(&traffic, 1_000));
-        let orders = asks.iter().filter(|ask| matches!(ask, Ask::Order { .. })).count();
+        let orders = asks.iter().filter(|ask| matches!(ask, RequestSpec::Order { .. })).count();
         assert!((700..800).contains(&orders), "{orders}");
-        assert!(asks.iter().all(|ask| !matches!(ask, Ask::Of { .. })));
+        assert!(asks.iter().all(|ask| !matches!(ask, RequestSpec::PartnerRead { .. })));
     }
 
     #[test]
     fn weights_that_are_none_are_refused() {
         let none = scenario(r#"[{ "kind": "order", "weight": 0 }]"#);
-        assert!(matches!(Traffic::of(&none), Err(ScenarioError::Senseless(_))));
+        assert!(matches!(Traffic::from_scenario(&none), Err(ScenarioError::Invalid(_))));
     }
 }

@@ -59,7 +59,7 @@ impl Allowlist {
 
     /// Whether a call from this address is welcome.
     #[must_use]
-    pub fn admits(&self, address: IpAddr) -> bool {
+    pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.networks.iter().any(|network| network.contains(&address))
     }
@@ -106,11 +106,11 @@ fn parse_network(text: &str) -> Option<IpNet> {
         Ok(address) => IpNet::from(address),
         Err(_) => text.parse::<IpNet>().ok()?,
     };
-    Some(unmapped(network.trunc()))
+    Some(unmap_ipv4(network.trunc()))
 }
 
 /// A network that lies wholly within the mapped addresses, as the IPv4 network it stands for.
-fn unmapped(network: IpNet) -> IpNet {
+fn unmap_ipv4(network: IpNet) -> IpNet {
     match network {
         IpNet::V4(_) => network,
         IpNet::V6(v6) => mapped_v4(v6).map_or(network, IpNet::V4),
@@ -146,7 +146,7 @@ mod tests {
         ] {
             let list = Allowlist::parse(networks).unwrap();
             assert_eq!(
-                list.admits(address.parse().unwrap()),
+                list.contains(address.parse().unwrap()),
                 admitted,
                 "{networks:?} {address}"
             );
@@ -171,7 +171,7 @@ mod tests {
         ] {
             let list = Allowlist::parse(&[network]).unwrap();
             assert_eq!(
-                list.admits(address.parse().unwrap()),
+                list.contains(address.parse().unwrap()),
                 admitted,
                 "{network} {address}"
             );

@@ -33,7 +33,7 @@ pub enum ClientAddress {
     /// From here, in canonical form.
     Known(IpAddr),
     /// The proxy at this address forwarded what is no address.
-    Illegible {
+    Unreadable {
         proxy: IpAddr,
     },
 }
@@ -41,18 +41,18 @@ pub enum ClientAddress {
 impl ClientAddress {
     /// The address, where there is one to put on a list.
     #[must_use]
-    pub const fn known(self) -> Option<IpAddr> {
+    pub const fn known_ip(self) -> Option<IpAddr> {
         match self {
             Self::Known(address) => Some(address),
-            Self::Illegible { .. } => None,
+            Self::Unreadable { .. } => None,
         }
     }
 
     /// The address that answers for the request: the proxy's, where the client's cannot be read.
     #[must_use]
-    pub const fn answerable(self) -> IpAddr {
+    pub const fn accountable_ip(self) -> IpAddr {
         match self {
-            Self::Known(address) | Self::Illegible { proxy: address } => address,
+            Self::Known(address) | Self::Unreadable { proxy: address } => address,
         }
     }
 }
@@ -61,7 +61,7 @@ impl fmt::Display for ClientAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Known(address) => address.fmt(f),
-            Self::Illegible { .. } => f.write_str("(unreadable in X-Forwarded-For)"),
+            Self::Unreadable { .. } => f.write_str("(unreadable in X-Forwarded-For)"),
         }
     }
 }
@@ -74,9 +74,9 @@ impl TrustedProxies {
     }
 
     /// Finds the client behind a peer; `forwarded` are the values of `X-Forwarded-For` in the order of the wire.
-    pub fn client<'a>(&self, peer: IpAddr, forwarded: impl IntoIterator<Item = &'a [u8]>) -> ClientAddress {
+    pub fn resolve_client<'a>(&self, peer: IpAddr, forwarded: impl IntoIterator<Item = &'a [u8]>) -> ClientAddress {
         let peer = peer.to_canonical();
-        if !self.0.admits(peer) {
+        if !self.0.contains(peer) {
             return ClientAddress::Known(peer);
         }
         let hops: Vec<&[u8]> = forwarded
@@ -85,8 +85,8 @@ impl TrustedProxies {
             .collect();
         for hop in hops.into_iter().rev() {
             match parse_hop(hop) {
-                None => return ClientAddress::Illegible { proxy: peer },
-                Some(address) if self.0.admits(address) => {}
+                None => return ClientAddress::Unreadable { proxy: peer },
+                Some(address) if self.0.contains(address) => {}
                 Some(address) => return ClientAddress::Known(address),
             }
         }
@@ -131,7 +131,7 @@ mod tests {
     fn found(proxies: &str, peer: &str, forwarded: &[&str]) -> String {
         let proxies: TrustedProxies = proxies.parse().unwrap();
         let forwarded = forwarded.iter().map(|value| value.as_bytes());
-        proxies.client(peer.parse().unwrap(), forwarded).to_string()
+        proxies.resolve_client(peer.parse().unwrap(), forwarded).to_string()
     }
 
     #[test]
@@ -207,9 +207,9 @@ mod tests {
     fn bytes_that_are_no_text_are_no_address() {
         let proxies: TrustedProxies = PROXIES.parse().unwrap();
         let peer = "10.0.0.1".parse().unwrap();
-        let address = proxies.client(peer, [&b"\xff\xfe"[..]]);
-        assert_eq!(address, ClientAddress::Illegible { proxy: peer });
-        assert_eq!((address.known(), address.answerable()), (None, peer));
+        let address = proxies.resolve_client(peer, [&b"\xff\xfe"[..]]);
+        assert_eq!(address, ClientAddress::Unreadable { proxy: peer });
+        assert_eq!((address.known_ip(), address.accountable_ip()), (None, peer));
     }
 
     #[test]
@@ -253,12 +253,12 @@ mod tests {
         fn any_bytes_give_the_peer_a_named_hop_or_nobody(value in prop::collection::vec(any::<u8>(), 0..60)) {
             let proxies: TrustedProxies = PROXIES.parse().unwrap();
             let peer: IpAddr = "10.0.0.1".parse().unwrap();
-            match proxies.client(peer, [&value[..]]) {
+            match proxies.resolve_client(peer, [&value[..]]) {
                 ClientAddress::Known(address) => {
                     let last = String::from_utf8_lossy(&value);
                     prop_assert!(address == peer || last.contains('.') || last.contains(':'));
                 }
-                ClientAddress::Illegible { proxy } => prop_assert_eq!(proxy, peer),
+                ClientAddress::Unreadable { proxy } => prop_assert_eq!(proxy, peer),
             }
         }
     }

@@ -117,16 +117,16 @@ impl fmt::Debug for ApiSecret {
 
 /// A key and its secret at the moment they are made: the only time at which the secret can be shown.
 #[derive(Debug)]
-pub struct Minted {
+pub struct ApiKeyPair {
     pub api_key: ApiKey,
     /// Goes into `X-API-Secret`, and keys the signatures.
     pub api_secret: ApiSecret,
 }
 
-impl Minted {
+impl ApiKeyPair {
     /// What is kept of it: a new credential of this partner, in force from `now` on.
     #[must_use]
-    pub fn kept(&self, partner_id: PartnerId, now: OffsetDateTime) -> Credential {
+    pub fn to_credential(&self, partner_id: PartnerId, now: OffsetDateTime) -> Credential {
         Credential {
             credential_id: CredentialId::generate(),
             partner_id,
@@ -147,10 +147,10 @@ impl Minted {
 ///
 /// # Errors
 /// Those of `fill`.
-pub fn mint<E>(
+pub fn generate_key_pair<E>(
     environment: Environment,
     mut fill: impl FnMut(&mut [u8]) -> Result<(), E>,
-) -> Result<Minted, E> {
+) -> Result<ApiKeyPair, E> {
     let mut key = [0; KEY_BYTES];
     let mut secret = Zeroizing::new([0; SECRET_BYTES]);
     fill(&mut key)?;
@@ -159,7 +159,7 @@ pub fn mint<E>(
     let digits = Zeroizing::new(hex::encode(secret.as_slice()));
     let secret_text = Zeroizing::new([SECRET_PREFIX, &digits].concat());
     let api_secret = ApiSecret(SecretString::from(secret_text.as_str()));
-    Ok(Minted {
+    Ok(ApiKeyPair {
         api_key: ApiKey { environment, text },
         api_secret,
     })
@@ -241,7 +241,7 @@ impl Credential {
     /// Whether its first use is still to be written down: until then the one that asked for it may ask again, and this
     /// one is taken back.
     #[must_use]
-    pub const fn awaits_first_use(&self) -> bool {
+    pub const fn is_awaiting_first_use(&self) -> bool {
         self.rotated_from.is_some() && self.first_used_at.is_none()
     }
 

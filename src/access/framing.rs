@@ -75,13 +75,13 @@ pub enum FramingError {
 
 /// A request and its time whose message has exactly one reading.
 #[derive(Clone, Copy)]
-pub struct Framed<'a> {
+pub struct CanonicalRequest<'a> {
     timestamp: Timestamp,
     request: SignedRequest<'a>,
     short_path: &'a str,
 }
 
-impl<'a> Framed<'a> {
+impl<'a> CanonicalRequest<'a> {
     /// Checks the parts.
     ///
     /// # Errors

@@ -7,10 +7,10 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
-use vouchsafe_actors::domain::answer::{Fingerprint, KeyHash};
+use vouchsafe_actors::domain::idempotency::{Fingerprint, KeyHash};
 use vouchsafe_actors::domain::ids::PartnerId;
 
-use super::headers::Once;
+use super::headers::UniqueHeader;
 
 /// Longest key in characters (contract: 1 to 255 visible ASCII characters).
 pub const MAX_KEY_LENGTH: usize = 255;
@@ -18,7 +18,7 @@ pub const MAX_KEY_LENGTH: usize = 255;
 /// What a key is given for. The bytes are part of what is stored: a byte is never given to another endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Endpoint {
+pub enum IdempotencyScope {
     PlaceOrder = 1,
     RequestPayout = 2,
     /// An operator's top-up, by its reference.
@@ -47,11 +47,11 @@ impl IdempotencyKey {
     ///
     /// # Errors
     /// [`KeyError::Missing`] without a value, [`KeyError::Malformed`] for one that cannot be used.
-    pub fn parse(header: Once<'_>) -> Result<Self, KeyError> {
+    pub fn parse(header: UniqueHeader<'_>) -> Result<Self, KeyError> {
         let text = match header {
-            Once::Missing | Once::One([]) => return Err(KeyError::Missing),
-            Once::Repeated => return Err(KeyError::Malformed),
-            Once::One(text) => text,
+            UniqueHeader::Missing | UniqueHeader::Single([]) => return Err(KeyError::Missing),
+            UniqueHeader::Repeated => return Err(KeyError::Malformed),
+            UniqueHeader::Single(text) => text,
         };
         if text.len() > MAX_KEY_LENGTH || !text.iter().all(u8::is_ascii_graphic) {
             return Err(KeyError::Malformed);
@@ -61,7 +61,7 @@ impl IdempotencyKey {
 
     /// What the answer is kept under.
     #[must_use]
-    pub fn scoped(&self, partner_id: PartnerId, endpoint: Endpoint) -> KeyHash {
+    pub fn hash_for(&self, partner_id: PartnerId, endpoint: IdempotencyScope) -> KeyHash {
         scoped_hash(partner_id, endpoint, &self.0)
     }
 }
@@ -76,7 +76,7 @@ impl fmt::Debug for IdempotencyKey {
 /// (1 byte) and text. The parts before the text have a fixed length, so none can run into the next. The reference of a
 /// wallet's booking is given with its currency before it, `USD:…`, as each wallet counts its own.
 #[must_use]
-pub fn scoped_hash(partner_id: PartnerId, endpoint: Endpoint, text: &str) -> KeyHash {
+pub fn scoped_hash(partner_id: PartnerId, endpoint: IdempotencyScope, text: &str) -> KeyHash {
     let digest: [u8; 32] = Sha256::new()
         .chain_update(partner_id.as_uuid().as_bytes())
         .chain_update([endpoint as u8])
@@ -93,16 +93,16 @@ pub fn scoped_hash(partner_id: PartnerId, endpoint: Endpoint, text: &str) -> Key
 #[must_use]
 pub fn fingerprint(method: &str, path: &str, body: &[u8]) -> Fingerprint {
     let digest = Sha256::new()
-        .chain_update(length_of(method))
+        .chain_update(length_prefix(method))
         .chain_update(method)
-        .chain_update(length_of(path))
+        .chain_update(length_prefix(path))
         .chain_update(path)
         .chain_update(body)
         .finalize();
     Fingerprint(digest.into())
 }
 
-fn length_of(text: &str) -> [u8; 8] {
+fn length_prefix(text: &str) -> [u8; 8] {
     (text.len() as u64).to_be_bytes()
 }
 
@@ -136,22 +136,22 @@ mod tests {
             ("clé", Err(KeyError::Malformed)),
         ] {
             assert_eq!(
-                IdempotencyKey::parse(Once::One(text.as_bytes())).map(|_| ()),
+                IdempotencyKey::parse(UniqueHeader::Single(text.as_bytes())).map(|_| ()),
                 expected,
                 "{text:?}"
             );
         }
-        assert_eq!(IdempotencyKey::parse(Once::Missing), Err(KeyError::Missing));
-        assert_eq!(IdempotencyKey::parse(Once::Repeated), Err(KeyError::Malformed));
+        assert_eq!(IdempotencyKey::parse(UniqueHeader::Missing), Err(KeyError::Missing));
+        assert_eq!(IdempotencyKey::parse(UniqueHeader::Repeated), Err(KeyError::Malformed));
         assert_eq!(
-            IdempotencyKey::parse(Once::One(&[b'k'; 10 << 20])),
+            IdempotencyKey::parse(UniqueHeader::Single(&[b'k'; 10 << 20])),
             Err(KeyError::Malformed)
         );
     }
 
     #[test]
     fn a_key_counts_for_one_partner_at_one_endpoint() {
-        use Endpoint::{Adjustment, PlaceOrder, RequestPayout, TopUp};
+        use IdempotencyScope::{Adjustment, PlaceOrder, RequestPayout, TopUp};
         let mut seen = HashSet::new();
         for text in ["k", "K", "kk", "\u{1}k"] {
             for endpoint in [PlaceOrder, RequestPayout, TopUp, Adjustment] {
@@ -163,13 +163,13 @@ mod tests {
                 }
             }
         }
-        let key = IdempotencyKey::parse(Once::One(b"k")).unwrap();
-        assert!(seen.contains(&key.scoped(partner(1), PlaceOrder)));
+        let key = IdempotencyKey::parse(UniqueHeader::Single(b"k")).unwrap();
+        assert!(seen.contains(&key.hash_for(partner(1), PlaceOrder)));
     }
 
     #[test]
     fn what_is_stored_stays_the_same_from_build_to_build() {
-        let key = scoped_hash(partner(7), Endpoint::PlaceOrder, "order-1");
+        let key = scoped_hash(partner(7), IdempotencyScope::PlaceOrder, "order-1");
         let message = [&[7; 16][..], &[1], b"order-1"].concat();
         assert_eq!(key.0.as_bytes()[..], Sha256::digest(message)[..16]);
 
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn debug_text_never_shows_the_key() {
-        let key = IdempotencyKey::parse(Once::One(b"canary")).unwrap();
+        let key = IdempotencyKey::parse(UniqueHeader::Single(b"canary")).unwrap();
         assert_eq!(format!("{key:?}"), "IdempotencyKey(***)");
     }
 
@@ -197,7 +197,7 @@ mod tests {
         #[test]
         fn no_header_makes_it_panic(text in prop::collection::vec(any::<u8>(), 0..300)) {
             let plain = (1..=255).contains(&text.len()) && text.iter().all(|b| (0x21..=0x7e).contains(b));
-            prop_assert_eq!(IdempotencyKey::parse(Once::One(&text)).is_ok(), plain);
+            prop_assert_eq!(IdempotencyKey::parse(UniqueHeader::Single(&text)).is_ok(), plain);
         }
 
         #[test]

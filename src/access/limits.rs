@@ -21,7 +21,7 @@ pub const MAX_WINDOW_S: u32 = 86_400;
 /// What a request is counted as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Class {
+pub enum RequestClass {
     Orders,
     /// Everything without a class of its own.
     General,
@@ -30,7 +30,7 @@ pub enum Class {
     Vouchers,
 }
 
-impl Class {
+impl RequestClass {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Orders, Self::General, Self::Auth, Self::Vouchers];
 
@@ -135,20 +135,20 @@ pub struct Limits {
 impl Limits {
     /// That of a class; `None` leaves it to the settings.
     #[must_use]
-    pub const fn of(&self, class: Class) -> Option<Limit> {
+    pub const fn get(&self, class: RequestClass) -> Option<Limit> {
         match class {
-            Class::Orders => self.orders,
-            Class::General => self.general,
-            Class::Auth => self.auth,
-            Class::Vouchers => self.vouchers,
+            RequestClass::Orders => self.orders,
+            RequestClass::General => self.general,
+            RequestClass::Auth => self.auth,
+            RequestClass::Vouchers => self.vouchers,
         }
     }
 
     /// The first class whose limit is out of range.
     #[must_use]
-    pub fn out_of_range(&self) -> Option<&'static str> {
-        let wrong = |class: &Class| self.of(*class).is_some_and(|limit| !limit.is_in_range());
-        Class::ALL.into_iter().find(wrong).map(Class::as_str)
+    pub fn first_out_of_range(&self) -> Option<&'static str> {
+        let wrong = |class: &RequestClass| self.get(*class).is_some_and(|limit| !limit.is_in_range());
+        RequestClass::ALL.into_iter().find(wrong).map(RequestClass::as_str)
     }
 }
 
@@ -166,19 +166,19 @@ pub struct DefaultLimits {
 impl DefaultLimits {
     /// That of a class.
     #[must_use]
-    pub const fn of(&self, class: Class) -> Limit {
+    pub const fn get(&self, class: RequestClass) -> Limit {
         match class {
-            Class::Orders => self.orders,
-            Class::General => self.general,
-            Class::Auth => self.auth,
-            Class::Vouchers => self.vouchers,
+            RequestClass::Orders => self.orders,
+            RequestClass::General => self.general,
+            RequestClass::Auth => self.auth,
+            RequestClass::Vouchers => self.vouchers,
         }
     }
 
     /// What holds for a partner with these limits of its own.
     #[must_use]
-    pub fn with(&self, own: &Limits, class: Class) -> Limit {
-        own.of(class).unwrap_or(self.of(class))
+    pub fn effective_limit(&self, own: &Limits, class: RequestClass) -> Limit {
+        own.get(class).unwrap_or(self.get(class))
     }
 }
 
@@ -233,7 +233,7 @@ mod tests {
             (u32::MAX, 1, Some("vouchers")),
         ] {
             assert_eq!(
-                limits(quota, window_s).out_of_range(),
+                limits(quota, window_s).first_out_of_range(),
                 wrong,
                 "{quota}/{window_s}"
             );
@@ -251,17 +251,17 @@ mod tests {
         };
         let own: Limits = serde_json::from_str(r#"{"general":{"quota":7,"window_s":9}}"#).unwrap();
         for (class, of_settings, of_partner) in [
-            (Class::Orders, "100/60", "100/60"),
-            (Class::General, "1000/3600", "7/9"),
-            (Class::Auth, "5/60", "5/60"),
-            (Class::Vouchers, "101/60", "101/60"),
+            (RequestClass::Orders, "100/60", "100/60"),
+            (RequestClass::General, "1000/3600", "7/9"),
+            (RequestClass::Auth, "5/60", "5/60"),
+            (RequestClass::Vouchers, "101/60", "101/60"),
         ] {
-            assert_eq!(defaults.of(class).to_string(), of_settings);
-            assert_eq!(defaults.with(&own, class).to_string(), of_partner);
+            assert_eq!(defaults.get(class).to_string(), of_settings);
+            assert_eq!(defaults.effective_limit(&own, class).to_string(), of_partner);
             let name = serde_json::to_value(own).unwrap().get(class.as_str()).is_some();
             assert_eq!(
                 name,
-                own.of(class).is_some(),
+                own.get(class).is_some(),
                 "the name of a class is its field's"
             );
         }

@@ -20,8 +20,8 @@ use sha2::Sha256;
 use time::OffsetDateTime;
 
 use super::credential::ApiSecret;
-use super::framing::{Framed, FramingError, SignedRequest, Timestamp};
-use super::headers::{Once, Presented};
+use super::framing::{CanonicalRequest, FramingError, SignedRequest, Timestamp};
+use super::headers::{UniqueHeader, AuthHeaders};
 
 /// How far a timestamp may be off the server's clock, in seconds, either way, inclusive.
 pub const MAX_SKEW_S: u64 = 300;
@@ -58,7 +58,7 @@ pub enum TimestampError {
     Malformed,
     /// `t=` is another text than `X-Timestamp`.
     #[error("t in X-Signature differs from X-Timestamp")]
-    Differs,
+    Mismatch,
     /// It is too early or too late.
     #[error(
         "X-Timestamp is {} s {} the server's clock; at most {MAX_SKEW_S} s either way are allowed",
@@ -77,27 +77,27 @@ pub enum TimestampError {
 /// [`SignatureError`], in the order of the table above.
 pub fn verify(
     secret: &ApiSecret,
-    presented: &Presented<'_>,
+    presented: &AuthHeaders<'_>,
     request: SignedRequest<'_>,
     now: OffsetDateTime,
 ) -> Result<(), SignatureError> {
-    if presented.signature == Once::Missing {
+    if presented.signature == UniqueHeader::Missing {
         return Err(SignatureError::Missing);
     }
-    let timestamp = timestamp_of(presented.timestamp)?;
+    let timestamp = parse_timestamp(presented.timestamp)?;
     let signature = presented
         .signature
-        .one()
+        .value()
         .and_then(Signature::parse)
         .ok_or(SignatureError::Malformed)?;
     if signature.t != timestamp.digits() {
-        return Err(TimestampError::Differs.into());
+        return Err(TimestampError::Mismatch.into());
     }
     check_skew(timestamp, now)?;
-    let framed = Framed::new(timestamp, request)?;
+    let framed = CanonicalRequest::new(timestamp, request)?;
     let signed = [framed.as_received(), framed.without_prefix()]
         .into_iter()
-        .any(|message| signature.is_of(secret, message));
+        .any(|message| signature.matches(secret, message));
     if signed {
         Ok(())
     } else {
@@ -107,17 +107,17 @@ pub fn verify(
 
 /// The value of `X-Signature` for a message, as a partner makes it; `vouchsafe call` is one.
 #[must_use]
-pub fn sign(secret: &ApiSecret, timestamp: Timestamp, framed: &Framed<'_>) -> String {
+pub fn sign(secret: &ApiSecret, timestamp: Timestamp, framed: &CanonicalRequest<'_>) -> String {
     let digits: String = timestamp.digits().iter().copied().map(char::from).collect();
-    let mac = keyed(secret, framed.as_received()).finalize().into_bytes();
+    let mac = compute_hmac(secret, framed.as_received()).finalize().into_bytes();
     format!("t={digits},v1={}", hex::encode(mac))
 }
 
-fn timestamp_of(header: Once<'_>) -> Result<Timestamp, TimestampError> {
+fn parse_timestamp(header: UniqueHeader<'_>) -> Result<Timestamp, TimestampError> {
     match header {
-        Once::Missing => Err(TimestampError::Missing),
-        Once::Repeated => Err(TimestampError::Malformed),
-        Once::One(text) => Timestamp::parse(text).ok_or(TimestampError::Malformed),
+        UniqueHeader::Missing => Err(TimestampError::Missing),
+        UniqueHeader::Repeated => Err(TimestampError::Malformed),
+        UniqueHeader::Single(text) => Timestamp::parse(text).ok_or(TimestampError::Malformed),
     }
 }
 
@@ -148,12 +148,12 @@ impl<'a> Signature<'a> {
     }
 
     /// Compared in constant time.
-    fn is_of(&self, secret: &ApiSecret, message: [&[u8]; 4]) -> bool {
-        keyed(secret, message).verify_slice(&self.v1).is_ok()
+    fn matches(&self, secret: &ApiSecret, message: [&[u8]; 4]) -> bool {
+        compute_hmac(secret, message).verify_slice(&self.v1).is_ok()
     }
 }
 
-fn keyed(secret: &ApiSecret, message: [&[u8]; 4]) -> Hmac<Sha256> {
+fn compute_hmac(secret: &ApiSecret, message: [&[u8]; 4]) -> Hmac<Sha256> {
     let Ok(mac) = Hmac::new_from_slice(secret.expose().as_bytes()) else {
         unreachable!("HMAC takes a key of any length");
     };

@@ -1,121 +1,118 @@
-//! `/actors`: every live actor, how busy it is and how often it was rebuilt.
+//! `GET /actors`: live actors with mailbox depth and restarts.
 
 use std::cmp::Reverse;
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
-use vouchsafe_actors::supervisor::{ActorState, Reading};
+use vouchsafe_actors::supervisor::{ActorState, ActorStats};
 
 use super::operator::Operator;
 use crate::errors::ApiError;
 use crate::service::Service;
 
-/// How many are shown unless `limit` says otherwise.
-pub(super) const DEFAULT_SHOWN: usize = 100;
+pub(super) const DEFAULT_LIMIT: usize = 100;
 
-/// Most that are shown: all of a busy node, and still a page of a megabyte.
-pub(super) const MAX_SHOWN: usize = 10_000;
+/// More than a busy node has; such a response takes about 1 MB.
+pub(super) const MAX_LIMIT: usize = 10_000;
 
-/// The kinds of actors.
 pub(super) const KINDS: [&str; 4] = ["wallet", "inventory", "procurement", "delivery"];
 
-/// The live actors.
+/// Live actors.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LiveActors)]
-pub(super) struct Answer {
-    /// All of a kind together, for each kind.
-    sums: Vec<Sum>,
-    /// The busiest first.
-    data: Vec<Shown>,
-    /// Whether there are more than are shown.
+pub(super) struct ActorList {
+    /// Totals per kind.
+    sums: Vec<ActorKindSummary>,
+    /// The busiest actors first: fullest mailbox, then most messages handled.
+    data: Vec<LiveActor>,
+    /// Whether there are more actors than `limit`.
     has_more: bool,
 }
 
-/// All actors of a kind together.
+/// Totals of one kind of actor.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ActorSum)]
-struct Sum {
+struct ActorKindSummary {
     /// `wallet`, `inventory`, `procurement` or `delivery`.
     kind: &'static str,
-    /// How many there are.
+    /// Number of live actors.
     actors: usize,
-    /// How many of them do not decide now.
+    /// Actors that are loading their state or have stopped.
     not_ready: usize,
-    /// Messages that wait.
+    /// Messages in the mailboxes.
     mailbox_depth: usize,
-    /// Messages handled since the process began.
+    /// Messages handled since the process started.
     handled: u64,
-    /// How often one was rebuilt.
+    /// Restarts after a panic.
     restarts: u64,
 }
 
 /// A live actor.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LiveActor)]
-struct Shown {
+struct LiveActor {
     /// `wallet`, `inventory`, `procurement` or `delivery`.
     kind: &'static str,
-    /// Whose it is: a partner, a SKU as product and denomination, a vendor, or an endpoint.
+    /// Partner ID, SKU (product and denomination), vendor ID or endpoint ID.
     key: String,
     #[serde(flatten)]
-    reading: Reading,
+    stats: ActorStats,
 }
 
-/// `GET /actors`: sums of each kind, and the busiest first. `limit` 1 to 10,000, `kind` one of [`KINDS`].
 pub(super) async fn list(
     service: web::Data<Service>,
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let (limit, kind) = read_query(&request)?;
-    let wallets = service.engine.wallets.readings();
-    let shelves = service.engine.inventory.readings();
+    let (limit, kind) = parse_query(&request)?;
+    let wallets = service.engine.wallets.stats();
+    let shelves = service.engine.inventory.stats();
     let wallets = wallets
         .into_iter()
         .map(|(key, reading)| ("wallet", key.to_string(), reading));
     let shelves = shelves
         .into_iter()
         .map(|(key, reading)| ("inventory", key.to_string(), reading));
-    let vendors = service.procurement.readings().into_iter();
+    let vendors = service.procurement.stats().into_iter();
     let vendors = vendors.map(|(key, reading)| ("procurement", key.to_string(), reading));
-    let deliveries = service.deliveries.readings().into_iter();
+    let deliveries = service.deliveries.stats().into_iter();
     let deliveries = deliveries.map(|(key, reading)| ("delivery", key.to_string(), reading));
     let all = wallets
         .chain(shelves)
         .chain(vendors)
         .chain(deliveries)
-        .map(|(kind, key, reading)| Shown { kind, key, reading });
-    let all: Vec<Shown> = all
+        .map(|(kind, key, reading)| LiveActor { kind, key, stats: reading });
+    let all: Vec<LiveActor> = all
         .filter(|actor| kind.as_ref().is_none_or(|kind| actor.kind == kind))
         .collect();
-    Ok(HttpResponse::Ok().json(answer(all, limit)))
+    Ok(HttpResponse::Ok().json(actor_list(all, limit)))
 }
 
-fn answer(mut all: Vec<Shown>, limit: usize) -> Answer {
-    let sums = KINDS.map(|kind| sum(kind, &all)).into_iter().collect();
-    all.sort_by(|a, b| order_of(a).cmp(&order_of(b)));
+fn actor_list(mut all: Vec<LiveActor>, limit: usize) -> ActorList {
+    let sums = KINDS.map(|kind| summarize(kind, &all)).into_iter().collect();
+    all.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
     let has_more = all.len() > limit;
     all.truncate(limit);
-    Answer {
+    ActorList {
         sums,
         data: all,
         has_more,
     }
 }
 
-/// The fullest mailbox first, then the one with most work done; equal ones by name, so that the order is the same again.
-fn order_of(actor: &Shown) -> (Reverse<usize>, Reverse<u64>, &str) {
-    let Reading {
+/// The key makes the order stable.
+fn sort_key(actor: &LiveActor) -> (Reverse<usize>, Reverse<u64>, &str) {
+    let ActorStats {
         mailbox_depth,
         handled,
         ..
-    } = actor.reading;
+    } = actor.stats;
     (Reverse(mailbox_depth), Reverse(handled), &actor.key)
 }
 
-fn sum(kind: &'static str, all: &[Shown]) -> Sum {
-    let mut sum = Sum {
+fn summarize(kind: &'static str, all: &[LiveActor]) -> ActorKindSummary {
+    let mut sum = ActorKindSummary {
         kind,
         actors: 0,
         not_ready: 0,
@@ -123,7 +120,7 @@ fn sum(kind: &'static str, all: &[Shown]) -> Sum {
         handled: 0,
         restarts: 0,
     };
-    for Reading {
+    for ActorStats {
         mailbox_depth,
         handled,
         restarts,
@@ -131,7 +128,7 @@ fn sum(kind: &'static str, all: &[Shown]) -> Sum {
     } in all
         .iter()
         .filter(|actor| actor.kind == kind)
-        .map(|actor| actor.reading)
+        .map(|actor| actor.stats)
     {
         sum.actors += 1;
         sum.not_ready += usize::from(state != ActorState::Ready);
@@ -142,26 +139,26 @@ fn sum(kind: &'static str, all: &[Shown]) -> Sum {
     sum
 }
 
-fn read_query(request: &HttpRequest) -> Result<(usize, Option<String>), ApiError> {
+fn parse_query(request: &HttpRequest) -> Result<(usize, Option<String>), ApiError> {
     let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
-    let pairs = pairs.map_err(|_| ApiError::invalid("query", "expected name=value pairs"))?;
-    let (mut limit, mut kind) = (DEFAULT_SHOWN, None);
+    let pairs = pairs.map_err(|_| ApiError::invalid_field("query", "expected name=value pairs"))?;
+    let (mut limit, mut kind) = (DEFAULT_LIMIT, None);
     for (name, value) in pairs.into_inner() {
         match (name.as_str(), value.as_str()) {
             ("limit", text) => {
                 let number = text
                     .parse()
                     .ok()
-                    .filter(|number| (1..=MAX_SHOWN).contains(number));
+                    .filter(|number| (1..=MAX_LIMIT).contains(number));
                 limit =
-                    number.ok_or_else(|| ApiError::invalid("limit", format!("expected 1 to {MAX_SHOWN}")))?;
+                    number.ok_or_else(|| ApiError::invalid_field("limit", format!("expected 1 to {MAX_LIMIT}")))?;
             }
-            ("kind", word) if KINDS.contains(&word) => kind = Some(value),
+            ("kind", kind_name) if KINDS.contains(&kind_name) => kind = Some(value),
             ("kind", _) => {
                 let message = format!("expected one of {}", KINDS.join(", "));
-                return Err(ApiError::invalid("kind", message));
+                return Err(ApiError::invalid_field("kind", message));
             }
-            _ => return Err(ApiError::invalid(name, "this list has no such parameter")),
+            _ => return Err(ApiError::invalid_field(name, "unknown parameter")),
         }
     }
     Ok((limit, kind))
@@ -171,29 +168,29 @@ fn read_query(request: &HttpRequest) -> Result<(usize, Option<String>), ApiError
 mod tests {
     use super::*;
 
-    fn shown(kind: &'static str, key: &str, mailbox_depth: usize, handled: u64) -> Shown {
-        let reading = Reading {
+    fn shown(kind: &'static str, key: &str, mailbox_depth: usize, handled: u64) -> LiveActor {
+        let reading = ActorStats {
             mailbox_depth,
             handled,
             restarts: 1,
             state: ActorState::Ready,
         };
-        Shown {
+        LiveActor {
             kind,
             key: key.to_owned(),
-            reading,
+            stats: reading,
         }
     }
 
     #[test]
-    fn the_busiest_come_first_and_sums_count_all() {
+    fn limited_list_sorts_by_load_and_totals_count_all() {
         let all = vec![
             shown("wallet", "b", 0, 5),
             shown("inventory", "a", 0, 5),
             shown("inventory", "c", 0, 9),
             shown("wallet", "d", 2, 0),
         ];
-        let answer = answer(all, 3);
+        let answer = actor_list(all, 3);
         let keys: Vec<_> = answer.data.iter().map(|actor| actor.key.as_str()).collect();
         assert_eq!((keys, answer.has_more), (vec!["d", "c", "a"], true));
         let sums: Vec<_> = answer

@@ -1,4 +1,4 @@
-//! `/audit`: the operators' trail, newest first.
+//! `GET /audit`: the audit trail, newest entries first.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -8,37 +8,36 @@ use utoipa::ToSchema;
 
 use super::operator::Operator;
 use crate::errors::ApiError;
-use crate::http::{Page, period};
+use crate::http::{PageRequest, period};
 use crate::service::Service;
 use crate::store::{AuditFilter, AuditRow};
 
-/// What an operator did.
+/// An entry of the audit trail.
 #[derive(Serialize, ToSchema)]
 #[schema(as = AuditEntry)]
-pub(super) struct EntryBody {
-    /// Its number.
+pub(super) struct AuditEntryBody {
+    /// Sequence number.
     audit_id: i64,
-    /// When.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// Time of the action.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     at: OffsetDateTime,
-    /// Who.
+    /// Name of the operator, or ID of the partner.
     operator: String,
-    /// What, such as `partner.change`.
+    /// Action, such as `partner.change`.
     action: String,
-    /// To what.
+    /// ID of the changed object.
     subject: String,
-    /// What it was before.
+    /// State before the action.
     #[schema(required, value_type = Value)]
     before: Option<Box<RawValue>>,
-    /// What it was after.
+    /// State after the action.
     #[schema(required, value_type = Value)]
     after: Option<Box<RawValue>>,
-    /// The trace id of the request.
+    /// Trace ID of the request.
     #[schema(required)]
     trace_id: Option<String>,
 }
 
-/// What the trail is filtered by.
 const FILTERS: [&str; 5] = ["operator", "action", "subject", "from", "to"];
 
 /// `GET /audit`; filters: `operator`, `action`, `subject`, `from`, `to`.
@@ -47,25 +46,25 @@ pub(super) async fn list(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &FILTERS)?;
+    let page = PageRequest::read(&request, &FILTERS)?;
     let filter = |name| page.filter(name).map(ToOwned::to_owned);
     let filter = AuditFilter {
         operator: filter("operator"),
         action: filter("action"),
         subject: filter("subject"),
-        period: period::of(&page)?,
+        period: period::from_page(&page)?,
     };
     let rows = service
         .store
-        .list_audit(filter, page.after()?, page.fetch())
+        .list_audit(filter, page.after()?, page.fetch_limit())
         .await?;
-    let bodies = rows.into_iter().map(EntryBody::from).collect();
-    Ok(page.answer(bodies, |entry: &EntryBody| entry.audit_id.to_string()))
+    let bodies = rows.into_iter().map(AuditEntryBody::from).collect();
+    Ok(page.response(bodies, |entry: &AuditEntryBody| entry.audit_id.to_string()))
 }
 
-impl From<AuditRow> for EntryBody {
-    /// What the database keeps as JSON is JSON.
+impl From<AuditRow> for AuditEntryBody {
     fn from(row: AuditRow) -> Self {
+        // The columns are `json`, so parsing cannot fail.
         let raw = |text: Option<String>| text.and_then(|text| RawValue::from_string(text).ok());
         Self {
             audit_id: row.audit_id,

@@ -1,4 +1,4 @@
-//! What does an operator's request say? JSON, whole, bounded in size and time, and nothing beside what is asked for.
+//! JSON body extractors of the operator API: bounded in size and time, unknown fields rejected.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,12 +10,11 @@ use serde::{Deserialize, Deserializer};
 
 use crate::body;
 use crate::errors::ApiError;
-use crate::json::{self, Object};
+use crate::json::{self, JsonObject};
 
-/// Longest name of anything, in characters.
+/// In characters.
 const MAX_NAME: usize = 200;
 
-/// A JSON body.
 pub(super) struct Json<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequest for Json<T> {
@@ -26,22 +25,22 @@ impl<T: DeserializeOwned> FromRequest for Json<T> {
         let (request, payload) = (request.clone(), payload.take());
         Box::pin(async move {
             let headers = request.headers();
-            body::check_plain(headers)?;
-            body::check_json(headers)?;
+            body::check_not_compressed(headers)?;
+            body::check_json_content_type(headers)?;
             let body = body::read(headers, payload).await?;
-            // A list of the fields' values would be read as an object, too.
+            // A derived `Deserialize` also accepts an array of the field values.
             if body.trim_ascii_start().starts_with(b"[") {
-                return Err(ApiError::invalid("body", "expected an object"));
+                return Err(ApiError::invalid_field("body", "expected an object"));
             }
             json::parse(&body).map(Self)
         })
     }
 }
 
-/// A JSON body that may be left out.
-pub(super) struct JsonOrNothing<T>(pub(super) T);
+/// An optional JSON body; absent means the default.
+pub(super) struct OptionalJson<T>(pub(super) T);
 
-impl<T: DeserializeOwned + Default + 'static> FromRequest for JsonOrNothing<T> {
+impl<T: DeserializeOwned + Default + 'static> FromRequest for OptionalJson<T> {
     type Error = ApiError;
     type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
 
@@ -54,8 +53,8 @@ impl<T: DeserializeOwned + Default + 'static> FromRequest for JsonOrNothing<T> {
     }
 }
 
-/// A field that may be left out. Where it is given, `null` is its type's affair.
-pub(super) fn given<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+/// Distinguishes an absent field (`None`) from `null`, which `T` accepts or rejects.
+pub(super) fn deserialize_some<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     T: Deserialize<'de>,
     D: Deserializer<'de>,
@@ -63,38 +62,38 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-/// Like [`given`], for what must be written as an object. A derived reader takes a list of the fields' values as well.
-pub(super) fn given_object<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+/// Like [`deserialize_some`], for objects only: a derived `Deserialize` also accepts an array of the field values.
+pub(super) fn deserialize_some_object<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     T: Deserialize<'de>,
     D: Deserializer<'de>,
 {
-    Object::deserialize(deserializer).map(|Object(value)| Some(value))
+    JsonObject::deserialize(deserializer).map(|JsonObject(value)| Some(value))
 }
 
-/// Like [`given_object`], where `null` is given, too.
-pub(super) fn given_object_or_null<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+/// Like [`deserialize_some_object`], but accepts `null`.
+pub(super) fn deserialize_nullable_object<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     T: Deserialize<'de>,
     D: Deserializer<'de>,
 {
-    let value = Option::<Object<T>>::deserialize(deserializer)?;
-    Ok(Some(value.map(|Object(value)| value)))
+    let value = Option::<JsonObject<T>>::deserialize(deserializer)?;
+    Ok(Some(value.map(|JsonObject(value)| value)))
 }
 
-/// A text for people, trimmed: 1 to 200 characters, none of them a control character.
-pub(super) fn name(field: &str, text: &str) -> Result<String, ApiError> {
-    bounded(field, text, MAX_NAME)
+/// Trims a display name and checks it: 1 to 200 characters, no control characters.
+pub(super) fn validate_name(field: &str, text: &str) -> Result<String, ApiError> {
+    validate_text(field, text, MAX_NAME)
 }
 
-/// A text of 1 to `max` characters, trimmed, none of them a control character.
-pub(super) fn bounded(field: &str, text: &str, max: usize) -> Result<String, ApiError> {
+/// Trims a text and checks it: 1 to `max` characters, no control characters.
+pub(super) fn validate_text(field: &str, text: &str, max: usize) -> Result<String, ApiError> {
     let text = text.trim();
     if (1..=max).contains(&text.chars().count()) && !text.contains(char::is_control) {
         return Ok(text.to_owned());
     }
     let message = format!("expected 1 to {max} characters, without control characters");
-    Err(ApiError::invalid(field, message))
+    Err(ApiError::invalid_field(field, message))
 }
 
 #[cfg(test)]
@@ -103,11 +102,11 @@ mod tests {
     use crate::errors::Code;
 
     #[test]
-    fn a_name_is_trimmed_bounded_and_printable() {
-        assert_eq!(name("name", " Acme & Söhne ").unwrap(), "Acme & Söhne");
-        assert!(name("name", &"ß".repeat(200)).is_ok());
+    fn name_is_trimmed_and_checked_for_length_and_control_characters() {
+        assert_eq!(validate_name("name", " Acme & Söhne ").unwrap(), "Acme & Söhne");
+        assert!(validate_name("name", &"ß".repeat(200)).is_ok());
         for text in ["", "  ", "a\nb", "a\u{0}b", &"ß".repeat(201)] {
-            let error = name("name", text).unwrap_err();
+            let error = validate_name("name", text).unwrap_err();
             assert_eq!(
                 (error.code, error.details[0].field.as_str()),
                 (Code::ValidationFailed, "name"),
@@ -117,12 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn null_is_not_the_same_as_nothing() {
+    fn null_differs_from_absent_field() {
         #[derive(Debug, PartialEq, Deserialize)]
         struct Patch {
-            #[serde(default, deserialize_with = "given")]
+            #[serde(default, deserialize_with = "deserialize_some")]
             clears: Option<Option<u32>>,
-            #[serde(default, deserialize_with = "given")]
+            #[serde(default, deserialize_with = "deserialize_some")]
             stays: Option<bool>,
         }
         let patch = |text| serde_json::from_str::<Patch>(text);

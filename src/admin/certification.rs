@@ -1,11 +1,11 @@
-//! `/partners/{partner_id}/certification`: the checklist that the sandbox keeps of a partner, and a new beginning of it.
+//! `/partners/{partner_id}/certification`: a partner's certification checks in the sandbox; reading and resetting them.
 
 use actix_web::{HttpResponse, web};
 
 use super::operator::{Operator, Role};
 use super::partners;
 use crate::errors::ApiError;
-use crate::http::certification::{CertificationBody, in_sandbox};
+use crate::http::certification::{CertificationBody, require_sandbox};
 use crate::service::Service;
 
 /// `GET /partners/{partner_id}/certification`.
@@ -14,7 +14,7 @@ pub(super) async fn get(
     _operator: Operator,
     partner_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    in_sandbox(&service)?;
+    require_sandbox(&service)?;
     let partner_id = partners::parse_id(&partner_id)?;
     if service.store.find_partner(partner_id).await?.is_none() {
         return Err(partners::not_found());
@@ -22,16 +22,16 @@ pub(super) async fn get(
     Ok(HttpResponse::Ok().json(CertificationBody::of(&service, partner_id).await?))
 }
 
-/// `DELETE /partners/{partner_id}/certification`: what was seen is forgotten, and every point is open again.
-pub(super) async fn start_over(
+/// `DELETE /partners/{partner_id}/certification`: deletes the observations, so that every check is open again.
+pub(super) async fn restart(
     service: web::Data<Service>,
     operator: Operator,
     partner_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Operator)?;
-    in_sandbox(&service)?;
+    let by = operator.authorize(Role::Operator)?;
+    require_sandbox(&service)?;
     let partner_id = partners::parse_id(&partner_id)?;
-    if service.store.forget_observations(partner_id, by).await? {
+    if service.store.delete_observations(partner_id, by).await? {
         Ok(HttpResponse::NoContent().finish())
     } else {
         Err(partners::not_found())

@@ -1,6 +1,6 @@
-//! `/partners/{partner_id}/credentials` and `/credentials`: handing access out, looking at it, and taking it back.
+//! `/partners/{partner_id}/credentials` and `/credentials`: issue, list and revoke credentials.
 //!
-//! Rule: the secret is in the one answer that makes it and nowhere else; what is kept and audited are hashes and names.
+//! Only the response that creates a credential contains the secret; the database and the audit trail have its hash and ID.
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -9,58 +9,58 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 
-use super::body::JsonOrNothing;
-use super::change;
+use super::body::OptionalJson;
+use super::config_change;
 use super::operator::{Operator, Role};
 use super::partners;
 use crate::access::allowlist::Allowlist;
 use crate::access::credential::{self, ApiSecret, Credential};
 use crate::access::environment::Environment;
 use crate::errors::{ApiError, Code};
-use crate::http::Page;
+use crate::http::PageRequest;
 use crate::service::Service;
-use crate::store::{CredentialSummary, Issued, MAX_LIVE_CREDENTIALS, Papers};
+use crate::store::{CredentialSummary, IssueOutcome, MAX_LIVE_CREDENTIALS, CertificationPolicy};
 
-/// What a new credential is to be.
+/// Request for a credential.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NewCredential {
-    /// Narrows the partner's list; nothing leaves it as it is.
+pub(super) struct IssueCredentialRequest {
+    /// Networks to which the credential is restricted, in addition to the partner's allowlist.
     #[serde(default)]
     allowlist: Option<Allowlist>,
 }
 
-/// A credential as its owner is told of it, once.
+/// A new credential with its secret, which is shown once.
 #[derive(Serialize, ToSchema)]
 pub(super) struct IssuedCredential {
-    /// Its public name.
+    /// Public ID.
     credential_id: CredentialId,
-    /// Sent as `X-API-Key`.
+    /// Value of the header `X-API-Key`.
     api_key: String,
-    /// Sent as `X-API-Secret`, and the key of signatures. Shown once.
-    #[serde(serialize_with = "expose")]
+    /// Value of the header `X-API-Secret` and key of the signatures. Shown once.
+    #[serde(serialize_with = "serialize_secret")]
     #[schema(value_type = String)]
     api_secret: ApiSecret,
 }
 
-/// The one answer that shows a secret.
-fn expose<S: Serializer>(secret: &ApiSecret, serializer: S) -> Result<S::Ok, S::Error> {
+/// Only for the response that creates the credential.
+fn serialize_secret<S: Serializer>(secret: &ApiSecret, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(secret.expose())
 }
 
-/// Makes a credential: what is kept of it, and what its owner is told.
-pub(super) fn mint(
+/// Generates a credential: the row to store, and the response with the secret.
+pub(super) fn mint_credential(
     service: &Service,
     partner_id: PartnerId,
     allowlist: Option<Allowlist>,
 ) -> Result<(Credential, IssuedCredential), ApiError> {
-    let minted = credential::mint(service.environment, getrandom::fill).map_err(|error| {
-        tracing::error!(%error, "the operating system gives no random bytes");
+    let minted = credential::generate_key_pair(service.environment, getrandom::fill).map_err(|error| {
+        tracing::error!(%error, "cannot read random bytes from the operating system");
         ApiError::unavailable()
     })?;
     let kept = Credential {
         allowlist,
-        ..minted.kept(partner_id, service.clock.now())
+        ..minted.to_credential(partner_id, service.clock.now())
     };
     let issued = IssuedCredential {
         credential_id: kept.credential_id,
@@ -75,51 +75,51 @@ pub(super) async fn issue(
     service: web::Data<Service>,
     operator: Operator,
     partner_id: web::Path<String>,
-    JsonOrNothing(request): JsonOrNothing<NewCredential>,
+    OptionalJson(request): OptionalJson<IssueCredentialRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Admin)?;
+    let by = operator.authorize(Role::Admin)?;
     let partner_id = partners::parse_id(&partner_id)?;
-    let (kept, issued) = mint(&service, partner_id, request.allowlist)?;
+    let (kept, issued) = mint_credential(&service, partner_id, request.allowlist)?;
     let papers = match service.environment {
-        Environment::Sandbox => Papers::NotRequired,
-        Environment::Production => Papers::Required,
+        Environment::Sandbox => CertificationPolicy::NotRequired,
+        Environment::Production => CertificationPolicy::Required,
     };
-    let outcome = change::make(&service, |service| async move {
+    let outcome = config_change::apply(&service, |service| async move {
         let outcome = service.store.insert_credential(kept.clone(), papers, by).await?;
-        if outcome == Issued::Issued {
-            service.register.put_credential(kept);
+        if outcome == IssueOutcome::Issued {
+            service.register.upsert_credential(kept);
         }
         Ok(outcome)
     });
     match outcome.await? {
-        Issued::Issued => Ok(HttpResponse::Created()
+        IssueOutcome::Issued => Ok(HttpResponse::Created()
             .insert_header((CACHE_CONTROL, "no-store"))
             .json(issued)),
-        Issued::PartnerNotFound => Err(partners::not_found()),
-        Issued::Uncertified => Err(ApiError::new(
+        IssueOutcome::PartnerNotFound => Err(partners::not_found()),
+        IssueOutcome::Uncertified => Err(ApiError::new(
             Code::CertificationRequired,
-            "put certified_at and agreement_signed_at on record first (PATCH the partner)",
+            "record certified_at and agreement_signed_at first (PATCH the partner)",
         )),
-        Issued::TooMany => Err(too_many()),
+        IssueOutcome::TooMany => Err(limit_reached()),
     }
 }
 
-fn too_many() -> ApiError {
+fn limit_reached() -> ApiError {
     let message =
-        format!("the partner has {MAX_LIVE_CREDENTIALS} live credentials, the most there may be; revoke one");
+        format!("the partner has {MAX_LIVE_CREDENTIALS} valid credentials, which is the limit; revoke one");
     ApiError::new(Code::CredentialLimitReached, message)
 }
 
-/// A credential as operators see it.
+/// A credential without key and secret.
 #[derive(Serialize, ToSchema)]
-pub(super) struct ShownCredential {
+pub(super) struct CredentialBody {
     #[serde(flatten)]
     summary: CredentialSummary,
-    /// Whether it opens anything now, its partner's standing aside.
+    /// Whether the credential is in force now. Ignores a suspension of the partner.
     live: bool,
 }
 
-impl ShownCredential {
+impl CredentialBody {
     pub(super) fn of(credential: &Credential, now: OffsetDateTime) -> Self {
         Self {
             summary: CredentialSummary::from(credential),
@@ -128,19 +128,19 @@ impl ShownCredential {
     }
 }
 
-/// `GET /partners/{partner_id}/credentials`: newest first, those out of force too.
+/// `GET /partners/{partner_id}/credentials`: newest first, including revoked and ended ones.
 pub(super) async fn list(
     service: web::Data<Service>,
     _operator: Operator,
     partner_id: web::Path<String>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &[])?;
+    let page = PageRequest::read(&request, &[])?;
     let partner_id = partners::parse_id(&partner_id)?;
     let before = page.after()?;
     let found = service
         .store
-        .list_credentials(partner_id, before, page.fetch())
+        .list_credentials(partner_id, before, page.fetch_limit())
         .await?;
     if found.is_empty() && service.store.find_partner(partner_id).await?.is_none() {
         return Err(partners::not_found());
@@ -148,19 +148,19 @@ pub(super) async fn list(
     let now = service.clock.now();
     let shown = found
         .iter()
-        .map(|credential| ShownCredential::of(credential, now));
-    Ok(page.answer(shown.collect(), |shown| shown.summary.credential_id.to_string()))
+        .map(|credential| CredentialBody::of(credential, now));
+    Ok(page.response(shown.collect(), |shown| shown.summary.credential_id.to_string()))
 }
 
-/// `DELETE /credentials/{credential_id}`: 204, also when it was revoked before.
+/// `DELETE /credentials/{credential_id}`: 204, also if it is revoked already.
 pub(super) async fn revoke(
     service: web::Data<Service>,
     operator: Operator,
     credential_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Admin)?;
+    let by = operator.authorize(Role::Admin)?;
     let credential_id: CredentialId = credential_id.parse().map_err(|_| not_found())?;
-    let revoked = change::make(&service, |service| async move {
+    let revoked = config_change::apply(&service, |service| async move {
         let revoked = service.store.revoke_credential(credential_id, by).await?;
         if revoked.is_some() {
             service.register.revoke(credential_id, service.clock.now());
@@ -176,6 +176,6 @@ pub(super) async fn revoke(
 fn not_found() -> ApiError {
     ApiError::new(
         Code::CredentialNotFound,
-        "there is no such credential; GET /admin/v1/partners/{partner_id}/credentials lists those of a partner",
+        "no such credential; GET /admin/v1/partners/{partner_id}/credentials lists those of a partner",
     )
 }

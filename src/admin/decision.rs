@@ -1,52 +1,49 @@
-//! What do operators' decisions have in common? Words of bounded length, and what is answered where one was not made.
+//! Request parts and errors shared by operators' decisions on orders, payouts and purchases.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
-use vouchsafe_actors::flows::Unanswered;
+use vouchsafe_actors::flows::FlowError;
 
-use super::body::bounded;
+use super::body::validate_text;
 use crate::errors::{ApiError, Code};
-use crate::http::unanswered_error;
+use crate::http::keyed_request_error;
 
-/// Longest reason, in characters: some sentences. It is kept in a timeline that every reading shows.
+/// In characters. Every response with the timeline contains the reason.
 const MAX_REASON: usize = 500;
 
-/// Longest reference of a payment, in characters: as for an order.
+/// In characters, as for an order.
 const MAX_REFERENCE: usize = 128;
 
-/// Why an operator decides so.
+/// Reason for a decision.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Because {
-    /// Why: the partner reads it in the timeline.
+pub(super) struct ReasonRequest {
+    /// Reason, shown to the partner in the timeline.
     #[schema(min_length = 1, max_length = 500)]
     reason: String,
 }
 
-impl Because {
-    /// The reason.
-    pub(super) fn reason(&self) -> Result<String, ApiError> {
-        reason(&self.reason)
+impl ReasonRequest {
+    pub(super) fn validated(&self) -> Result<String, ApiError> {
+        validate_reason(&self.reason)
     }
 }
 
-/// A reason, trimmed.
-pub(super) fn reason(text: &str) -> Result<String, ApiError> {
-    bounded("reason", text, MAX_REASON)
+pub(super) fn validate_reason(text: &str) -> Result<String, ApiError> {
+    validate_text("reason", text, MAX_REASON)
 }
 
-/// What a payment is called, trimmed.
-pub(super) fn reference(text: &str) -> Result<String, ApiError> {
-    bounded("reference", text, MAX_REFERENCE)
+pub(super) fn validate_reference(text: &str) -> Result<String, ApiError> {
+    validate_text("reference", text, MAX_REFERENCE)
 }
 
-/// Why a decision was not made, or is not known to be.
-pub(super) fn undecided(error: &Unanswered) -> ApiError {
+/// Maps an engine error. After `IdempotencyInProgress` the decision may have been made.
+pub(super) fn decision_error(error: &FlowError) -> ApiError {
     match error {
-        Unanswered::KeyBusy | Unanswered::OutcomeUnknown => ApiError::new(
+        FlowError::KeyInFlight | FlowError::OutcomeUnknown => ApiError::new(
             Code::IdempotencyInProgress,
-            "a decision on it is under way; look at it again before you repeat yours",
+            "a decision is in progress; check the current state before you repeat yours",
         ),
-        other => unanswered_error(other),
+        other => keyed_request_error(other),
     }
 }

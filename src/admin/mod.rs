@@ -1,6 +1,6 @@
-//! The operator's listener: every route of `/admin/v1` on one screen, and what the machine asks beside it.
+//! Routes of the operator listener: `/admin/v1`, health, metrics and documentation.
 //!
-//! Rule: nothing below `/admin/v1` is reached without an operator's token; and every write takes a
+//! Every route under `/admin/v1` requires an operator token. Every write takes an
 //! [`By`](crate::store::By), which is had from [`Operator::may`] alone, and leaves an entry in the trail.
 
 mod actors;
@@ -30,28 +30,26 @@ use actix_web::{HttpResponse, web};
 
 pub use operator::{Operator, OperatorToken, Role};
 
-use crate::change;
-use crate::http::pages::Book;
+use crate::config_change;
+use crate::http::pages::DocsSite;
 use crate::http::{self, resource};
-use crate::openapi::value_of;
+use crate::openapi::to_value;
 use crate::service::Service;
 
-/// The documentation on the operator's listener.
-static BOOK: LazyLock<Book> = LazyLock::new(|| Book::new(Some(&value_of(&openapi::document()))));
+static DOCUMENTATION: LazyLock<DocsSite> = LazyLock::new(|| DocsSite::new(Some(&to_value(&openapi::document()))));
 
-/// Everything on the operator's listener. A route of the partners' is 404 here.
-pub fn listener(config: &mut web::ServiceConfig) {
+/// Partner routes are 404 on this listener.
+pub fn configure_listener(config: &mut web::ServiceConfig) {
     config
         .configure(http::health_routes)
         .service(resource("/openapi.json", "GET").route(web::get().to(openapi::get)))
         .service(resource("/metrics", "GET").route(web::get().to(metrics)))
-        .configure(|config| http::pages::routes(config, &BOOK))
-        .configure(routes)
-        .default_service(web::to(http::no_route));
+        .configure(|config| http::pages::routes(config, &DOCUMENTATION))
+        .configure(configure_routes)
+        .default_service(web::to(http::route_not_found));
 }
 
-/// The routes of `/admin/v1`.
-pub fn routes(config: &mut web::ServiceConfig) {
+pub fn configure_routes(config: &mut web::ServiceConfig) {
     let (get, post, put) = (web::get, web::post, web::put);
     let scope = web::scope("/admin/v1")
         .service(
@@ -72,7 +70,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(
             resource("/partners/{partner_id}/certification", "DELETE, GET")
                 .route(get().to(certification::get))
-                .route(web::delete().to(certification::start_over)),
+                .route(web::delete().to(certification::restart)),
         )
         .service(
             resource("/partners/{partner_id}/wallets/{currency}/top-ups", "POST")
@@ -97,7 +95,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(resource("/vendors/{vendor_id}", "PUT").route(put().to(vendors::put)))
         .service(
             resource("/stock", "GET, POST")
-                .route(get().to(stock::levels))
+                .route(get().to(stock::list_levels))
                 .route(post().to(stock::import)),
         )
         .service(resource("/stock/void", "POST").route(post().to(stock::void)))
@@ -121,14 +119,14 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(
             resource("/drifts/{drift_id}/resolve", "POST").route(post().to(reconciliation::drifts::resolve)),
         )
-        .service(resource("/webhooks", "GET").route(get().to(webhooks::list)))
+        .service(resource("/webhooks", "GET").route(get().to(webhooks::list_webhooks)))
         .service(resource("/webhooks/{webhook_id}/enable", "POST").route(post().to(webhooks::enable)))
-        .service(resource("/deliveries", "GET").route(get().to(webhooks::deliveries)))
+        .service(resource("/deliveries", "GET").route(get().to(webhooks::list_deliveries)))
         .service(resource("/deliveries/{delivery_id}/replay", "POST").route(post().to(webhooks::replay)))
         .service(resource("/actors", "GET").route(get().to(actors::list)))
         .service(resource("/audit", "GET").route(get().to(audit::list)))
-        .default_service(web::to(http::no_route));
-    config.service(scope.wrap(from_fn(operator::authorized)));
+        .default_service(web::to(http::route_not_found));
+    config.service(scope.wrap(from_fn(operator::authenticate)));
 }
 
 /// `GET /metrics`.

@@ -1,7 +1,7 @@
-//! Which operator is it, and what may it do?
+//! Operator authentication (bearer token) and authorization (roles).
 //!
-//! Rule: the token is kept as a hash and compared in constant time; a missing, repeated, malformed and wrong one look
-//! alike. There is one token yet, and its role is [`Role::Admin`].
+//! The token is stored as a hash and compared in constant time. A missing, repeated, malformed or wrong token gets the same
+//! response. There is a single token, with the role [`Role::Admin`].
 
 use std::fmt;
 use std::future::{Ready, ready};
@@ -18,26 +18,25 @@ use subtle::ConstantTimeEq as _;
 
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
-use crate::store::By;
+use crate::store::AuditActor;
 use crate::trace;
 
-/// The name of the operator behind the one token, in the trail.
-const ONLY_OPERATOR: &str = "admin";
+/// Operator name of the single token, in the audit trail.
+const OPERATOR_NAME: &str = "admin";
 
-/// SHA-256 of the operator's token. It has no `==`, and its `Debug` text is `***`.
+/// SHA-256 of the operator token. It has no `==`, and `Debug` prints `***`.
 #[derive(Clone)]
 pub struct OperatorToken([u8; 32]);
 
 impl OperatorToken {
-    /// The token with this text.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(Sha256::digest(text.as_bytes()).into())
     }
 
-    /// Whether these bytes are the token, in constant time.
+    /// Compares in constant time.
     #[must_use]
-    pub fn is(&self, presented: &[u8]) -> bool {
+    pub fn matches(&self, presented: &[u8]) -> bool {
         let presented: [u8; 32] = Sha256::digest(presented).into();
         self.0.ct_eq(&presented).into()
     }
@@ -49,19 +48,19 @@ impl fmt::Debug for OperatorToken {
     }
 }
 
-/// What an operator may do; each role may do what those before it may.
+/// Permissions of an operator; each role includes the roles before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Look.
+    /// Read-only.
     Viewer,
-    /// Run the business: partners, catalogue, stock, money, orders.
+    /// Manages the catalogue, stock, money and orders.
     Operator,
-    /// Hand out access as well.
+    /// Manages partners, credentials and vendors as well.
     Admin,
 }
 
-/// The operator behind a request.
+/// The authenticated operator of a request.
 #[derive(Debug, Clone)]
 pub struct Operator {
     name: String,
@@ -69,17 +68,17 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// The right to write, for an operator of at least this role.
+    /// Authorizes a write for an operator with at least this role.
     ///
     /// # Errors
-    /// `FORBIDDEN` for a lesser one.
-    pub fn may(&self, needed: Role) -> Result<By, ApiError> {
+    /// `FORBIDDEN` for a lower role.
+    pub fn authorize(&self, needed: Role) -> Result<AuditActor, ApiError> {
         if self.role < needed {
-            return Err(ApiError::new(Code::Forbidden, "your role does not allow this"));
+            return Err(ApiError::new(Code::Forbidden, "your role does not permit this"));
         }
-        Ok(By {
+        Ok(AuditActor {
             operator: self.name.clone(),
-            trace_id: Some(trace::current()).filter(|id| !id.is_empty()),
+            trace_id: Some(trace::current_trace_id()).filter(|id| !id.is_empty()),
         })
     }
 }
@@ -89,34 +88,34 @@ impl FromRequest for Operator {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(request.extensions().get::<Self>().cloned().ok_or_else(refused))
+        ready(request.extensions().get::<Self>().cloned().ok_or_else(unauthorized))
     }
 }
 
-/// Middleware: lets operators through.
-pub(super) async fn authorized(
+/// Middleware that rejects requests without a valid operator token.
+pub(super) async fn authenticate(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
     let service = request
         .app_data::<web::Data<Service>>()
         .ok_or_else(ApiError::unavailable)?;
-    if !bearer(request.headers()).is_some_and(|token| service.operator_token.is(token)) {
-        let mut response = refused().error_response();
+    if !bearer_token(request.headers()).is_some_and(|token| service.operator_token.matches(token)) {
+        let mut response = unauthorized().error_response();
         let scheme = HeaderValue::from_static("Bearer");
         response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
-        return Err(InternalError::from_response(refused(), response).into());
+        return Err(InternalError::from_response(unauthorized(), response).into());
     }
     let operator = Operator {
-        name: ONLY_OPERATOR.to_owned(),
+        name: OPERATOR_NAME.to_owned(),
         role: Role::Admin,
     };
     request.extensions_mut().insert(operator);
     next.call(request).await
 }
 
-/// The token of an `Authorization` header that is there once and says `Bearer`.
-fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+/// The token, if there is exactly one `Authorization` header with the scheme `Bearer`.
+fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(AUTHORIZATION);
     let (first, None) = (values.next()?, values.next()) else {
         return None;
@@ -125,10 +124,10 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     (scheme.eq_ignore_ascii_case(b"Bearer ") && !token.is_empty()).then_some(token)
 }
 
-fn refused() -> ApiError {
+fn unauthorized() -> ApiError {
     ApiError::new(
         Code::InvalidCredentials,
-        "send Authorization: Bearer with an operator's token",
+        "send an operator token: Authorization: Bearer TOKEN",
     )
 }
 
@@ -143,11 +142,11 @@ mod tests {
         for value in values {
             headers.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
         }
-        bearer(&headers).map(<[u8]>::to_vec)
+        bearer_token(&headers).map(<[u8]>::to_vec)
     }
 
     #[test]
-    fn a_bearer_stands_once() {
+    fn bearer_token_must_occur_once() {
         assert_eq!(presented(&["Bearer abc"]).as_deref(), Some(&b"abc"[..]));
         assert_eq!(presented(&["bearer abc"]).as_deref(), Some(&b"abc"[..]));
         for values in [
@@ -163,34 +162,34 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_itself_alone() {
+    fn token_matches_only_itself() {
         let token = OperatorToken::new("the token of the operator");
-        assert!(token.is(b"the token of the operator"));
+        assert!(token.matches(b"the token of the operator"));
         for wrong in [
             "",
             "the token of the operato",
             "the token of the operator ",
             "THE TOKEN OF THE OPERATOR",
         ] {
-            assert!(!token.is(wrong.as_bytes()), "{wrong}");
+            assert!(!token.matches(wrong.as_bytes()), "{wrong}");
         }
         assert_eq!(format!("{token:?}"), "OperatorToken(***)");
     }
 
     #[test]
-    fn a_role_may_what_lesser_ones_may() {
+    fn role_includes_lower_roles() {
         let operator = |role| Operator {
             name: "o".to_owned(),
             role,
         };
-        assert!(operator(Role::Admin).may(Role::Operator).is_ok());
-        assert!(operator(Role::Operator).may(Role::Operator).is_ok());
+        assert!(operator(Role::Admin).authorize(Role::Operator).is_ok());
+        assert!(operator(Role::Operator).authorize(Role::Operator).is_ok());
         assert_eq!(
-            operator(Role::Viewer).may(Role::Operator).unwrap_err().code,
+            operator(Role::Viewer).authorize(Role::Operator).unwrap_err().code,
             Code::Forbidden
         );
         assert_eq!(
-            operator(Role::Operator).may(Role::Admin).unwrap_err().code,
+            operator(Role::Operator).authorize(Role::Admin).unwrap_err().code,
             Code::Forbidden
         );
     }

@@ -1,4 +1,4 @@
-//! `/orders`: every partner's orders, as their partners see them. Never a code.
+//! `/orders`: orders of all partners, with the fields that the partner sees and without codes.
 
 mod decide;
 mod fulfil;
@@ -10,18 +10,17 @@ use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::order::Order;
 
 pub(super) use self::decide::{approve, cancel, reject};
-pub(super) use self::fulfil::{FulfilRequest, Fulfilled, fulfil};
+pub(super) use self::fulfil::{FulfilRequest, FulfilReport, fulfil};
 use super::operator::Operator;
 use crate::errors::{ApiError, Code};
-use crate::http::orders::{filter, not_found, parse_id};
-use crate::http::{OrderBody, Page};
+use crate::http::orders::{parse_filter, not_found, parse_id};
+use crate::http::{OrderBody, PageRequest};
 use crate::service::Service;
 use crate::store::OrderFilter;
 
-/// What orders are searched by.
 const FILTERS: [&str; 6] = ["partner_id", "order_id", "status", "reference", "from", "to"];
 
-/// An order, and whose it is.
+/// An order and its partner.
 #[derive(Serialize, ToSchema)]
 pub(super) struct OrderOfPartner<'a> {
     partner_id: PartnerId,
@@ -32,8 +31,8 @@ pub(super) struct OrderOfPartner<'a> {
 impl<'a> OrderOfPartner<'a> {
     fn of(order: &'a Order) -> Result<Self, ApiError> {
         let body = OrderBody::of(order).map_err(|_| {
-            tracing::error!(order.id = %order.order_id, "an order's metadata is no JSON");
-            ApiError::new(Code::InternalError, "an order could not be written")
+            tracing::error!(order.id = %order.order_id, "invalid JSON in order metadata");
+            ApiError::new(Code::InternalError, "cannot serialize the order")
         })?;
         Ok(Self {
             partner_id: order.partner_id,
@@ -48,13 +47,13 @@ pub(super) async fn list(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &FILTERS)?;
+    let page = PageRequest::read(&request, &FILTERS)?;
     let wanted = OrderFilter {
-        order_id: page.parsed("order_id")?,
-        ..filter(&page)?
+        order_id: page.parsed_filter("order_id")?,
+        ..parse_filter(&page)?
     };
-    let (before, limit) = (page.after()?, page.fetch());
-    let orders = match page.parsed::<PartnerId>("partner_id")? {
+    let (before, limit) = (page.after()?, page.fetch_limit());
+    let orders = match page.parsed_filter::<PartnerId>("partner_id")? {
         Some(partner_id) => {
             service
                 .store
@@ -64,7 +63,7 @@ pub(super) async fn list(
         None => service.store.search_orders(wanted, before, limit).await?,
     };
     let bodies = orders.iter().map(OrderOfPartner::of).collect::<Result<_, _>>()?;
-    Ok(page.answer(bodies, |body| body.order.order_id().to_string()))
+    Ok(page.response(bodies, |body| body.order.order_id().to_string()))
 }
 
 /// `GET /orders/{order_id}`.
@@ -77,7 +76,6 @@ pub(super) async fn get(
     Ok(HttpResponse::Ok().json(OrderOfPartner::of(&order)?))
 }
 
-/// The order with this id, whosever it is.
 async fn find(service: &Service, order_id: &str) -> Result<Order, ApiError> {
     let order_id = parse_id(order_id)?;
     let wanted = OrderFilter {

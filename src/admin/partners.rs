@@ -1,4 +1,4 @@
-//! `/partners`: who may call, from where, and on which terms.
+//! `/partners`: partners, their allowlists and terms.
 
 mod patch;
 
@@ -8,54 +8,54 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::PartnerId;
 
-pub(super) use self::patch::Patch;
-use self::patch::{LimitsPatch, in_range};
-use super::body::{Json, given_object, name};
-use super::change;
-use super::credentials::{IssuedCredential, ShownCredential, mint};
+pub(super) use self::patch::PartnerPatch;
+use self::patch::{LimitsPatch, validate_limits};
+use super::body::{Json, deserialize_some_object, validate_name};
+use super::config_change;
+use super::credentials::{IssuedCredential, CredentialBody, mint_credential};
 use super::operator::{Operator, Role};
 use crate::access::allowlist::Allowlist;
 use crate::access::environment::Environment;
 use crate::errors::{ApiError, Code};
-use crate::http::Page;
+use crate::http::PageRequest;
 use crate::service::Service;
 use crate::store::Partner;
 
-/// Who is to be taken in.
+/// A partner to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewPartner {
-    /// Its name, for people.
+    /// Display name.
     #[schema(min_length = 1, max_length = 200)]
     name: String,
-    /// The networks it calls from; an empty list admits nobody.
+    /// Networks from which the partner may call; an empty list denies all.
     allowlist: Allowlist,
-    /// Limits that differ from the settings.
-    #[serde(default, deserialize_with = "given_object")]
+    /// Rate limits that differ from the settings.
+    #[serde(default, deserialize_with = "deserialize_some_object")]
     #[schema(nullable = false)]
     limits: Option<LimitsPatch>,
 }
 
-/// A partner with its first credential; `null` where it may not have one yet.
+/// A new partner with its first credential; `null` in production.
 #[derive(Serialize, ToSchema)]
 #[schema(as = CreatedPartner)]
-pub(super) struct Created<'a> {
+pub(super) struct CreatedPartner<'a> {
     #[serde(flatten)]
     partner: &'a Partner,
     #[schema(required)]
     credential: Option<&'a IssuedCredential>,
 }
 
-/// How many credentials are shown with a partner, the newest ones; a list of their own has them all.
-const SHOWN_CREDENTIALS: usize = 25;
+/// `GET /partners/{partner_id}/credentials` lists the others.
+const MAX_EMBEDDED_CREDENTIALS: usize = 25;
 
-/// A partner with its credentials, of which neither key nor secret is known any more.
+/// A partner with its newest credentials, without keys and secrets.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PartnerWithCredentials)]
-pub(super) struct WithCredentials<'a> {
+pub(super) struct PartnerWithCredentials<'a> {
     #[serde(flatten)]
     partner: &'a Partner,
-    credentials: Vec<ShownCredential>,
+    credentials: Vec<CredentialBody>,
 }
 
 /// `POST /partners`.
@@ -64,30 +64,30 @@ pub(super) async fn create(
     operator: Operator,
     Json(request): Json<NewPartner>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Admin)?;
+    let by = operator.authorize(Role::Admin)?;
     let now = service.clock.now();
-    let mut partner = Partner::new(name("name", &request.name)?, request.allowlist, now);
+    let mut partner = Partner::new(validate_name("name", &request.name)?, request.allowlist, now);
     request.limits.unwrap_or_default().apply(&mut partner.limits);
-    partner.limits = in_range(partner.limits)?;
+    partner.limits = validate_limits(partner.limits)?;
     let minted = match service.environment {
-        Environment::Sandbox => Some(mint(&service, partner.partner_id, None)?),
+        Environment::Sandbox => Some(mint_credential(&service, partner.partner_id, None)?),
         Environment::Production => None,
     };
     let (kept, issued) = minted.unzip();
     let created = partner.clone();
-    change::make(&service, |service| async move {
+    config_change::apply(&service, |service| async move {
         service
             .store
             .create_partner(created.clone(), kept.clone(), by)
             .await?;
-        service.register.replace_partner(created.access());
+        service.register.upsert_partner(created.access());
         if let Some(kept) = kept {
-            service.register.put_credential(kept);
+            service.register.upsert_credential(kept);
         }
         Ok(())
     })
     .await?;
-    let body = Created {
+    let body = CreatedPartner {
         partner: &partner,
         credential: issued.as_ref(),
     };
@@ -103,9 +103,9 @@ pub(super) async fn list(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &[])?;
-    let partners = service.store.list_partners(page.after()?, page.fetch()).await?;
-    Ok(page.answer(partners, |partner| partner.partner_id.to_string()))
+    let page = PageRequest::read(&request, &[])?;
+    let partners = service.store.list_partners(page.after()?, page.fetch_limit()).await?;
+    Ok(page.response(partners, |partner| partner.partner_id.to_string()))
 }
 
 /// `GET /partners/{partner_id}`.
@@ -122,13 +122,13 @@ pub(super) async fn get(
         .ok_or_else(not_found)?;
     let credentials = service
         .store
-        .list_credentials(partner_id, None, SHOWN_CREDENTIALS)
+        .list_credentials(partner_id, None, MAX_EMBEDDED_CREDENTIALS)
         .await?;
     let now = service.clock.now();
     let shown = credentials
         .iter()
-        .map(|credential| ShownCredential::of(credential, now));
-    Ok(HttpResponse::Ok().json(WithCredentials {
+        .map(|credential| CredentialBody::of(credential, now));
+    Ok(HttpResponse::Ok().json(PartnerWithCredentials {
         partner: &partner,
         credentials: shown.collect(),
     }))
@@ -139,16 +139,16 @@ pub(super) async fn change(
     service: web::Data<Service>,
     operator: Operator,
     partner_id: web::Path<String>,
-    Json(patch): Json<Patch>,
+    Json(patch): Json<PartnerPatch>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Admin)?;
+    let by = operator.authorize(Role::Admin)?;
     let partner_id = parse_id(&partner_id)?;
     patch.check(service.clock.now())?;
-    let changed = change::make(&service, |service| async move {
+    let changed = config_change::apply(&service, |service| async move {
         let change = Box::new(|partner: &mut Partner| patch.apply(partner));
         let changed = service.store.change_partner(partner_id, change, by).await?;
         if let Some(partner) = &changed {
-            service.register.replace_partner(partner.access());
+            service.register.upsert_partner(partner.access());
         }
         Ok(changed)
     })
@@ -156,7 +156,7 @@ pub(super) async fn change(
     Ok(HttpResponse::Ok().json(changed.ok_or_else(not_found)?))
 }
 
-/// What is no id belongs to nobody.
+/// An invalid ID is reported as not found.
 pub(super) fn parse_id(text: &str) -> Result<PartnerId, ApiError> {
     text.parse().map_err(|_| not_found())
 }
@@ -164,6 +164,6 @@ pub(super) fn parse_id(text: &str) -> Result<PartnerId, ApiError> {
 pub(super) fn not_found() -> ApiError {
     ApiError::new(
         Code::PartnerNotFound,
-        "there is no such partner; GET /admin/v1/partners lists them",
+        "no such partner; GET /admin/v1/partners lists all",
     )
 }

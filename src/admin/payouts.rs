@@ -1,7 +1,6 @@
-//! `/payouts`: money that partners have sent out of their wallets, and what operators say became of it.
+//! `/payouts`: payouts of all partners, and operators' decisions on them.
 //!
-//! Rule: a payout is decided once, by whoever comes first; the trail tells of it in the same commit. Where the money goes
-//! is masked in every list.
+//! The first decision on a payout is final; its audit entry is written in the same commit. Lists mask the destination.
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -11,53 +10,52 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::{PartnerId, PayoutId};
 use vouchsafe_actors::domain::money::{Currency, Money};
-use vouchsafe_actors::domain::payout::{Payout, PayoutDecision, PayoutEnd, PayoutMilestone, PayoutStatus};
-use vouchsafe_actors::flows::{DecidePayout, PayoutNotDecided, decide_payout};
+use vouchsafe_actors::domain::payout::{Payout, PayoutDecision, PayoutOutcome, PayoutMilestone, PayoutStatus};
+use vouchsafe_actors::flows::{DecidePayout, DecidePayoutError, decide_payout};
 
-use super::body::JsonOrNothing;
-use super::decision::{reason, reference, undecided};
+use super::body::OptionalJson;
+use super::decision::{validate_reason, validate_reference, decision_error};
 use super::operator::{Operator, Role};
 use crate::errors::{ApiError, Code};
-use crate::http::Page;
+use crate::http::PageRequest;
 use crate::service::Service;
 use crate::store::PayoutFilter;
 
-/// What payouts are listed by.
 const FILTERS: [&str; 2] = ["partner_id", "status"];
 
-/// A payout, and whose it is.
+/// A payout and its partner.
 #[derive(Serialize, ToSchema)]
 pub(super) struct PayoutOfPartner {
     partner_id: PartnerId,
-    /// Its id.
+    /// Payout ID.
     payout_id: PayoutId,
-    /// Where it stands.
+    /// Status.
     status: PayoutStatus,
-    /// How much.
+    /// Amount in `currency`.
     amount: Money,
-    /// Of what.
+    /// Currency of `amount`.
     currency: Currency,
-    /// Where the money goes, with its numbers masked.
+    /// Destination of the money, with masked numbers.
     #[schema(value_type = BTreeMap<String, String>)]
     destination: Box<RawValue>,
-    /// What the partner calls it.
+    /// The partner's reference.
     #[schema(required)]
     reference: Option<String>,
-    /// How it came here, oldest first.
+    /// Status changes, oldest first.
     timeline: Vec<PayoutMilestone>,
-    /// When it was accepted.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// Time at which it was accepted.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     created_at: OffsetDateTime,
-    /// When something about it last changed.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// Time of the last change.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     updated_at: OffsetDateTime,
 }
 
 impl PayoutOfPartner {
     fn of(payout: Payout) -> Result<Self, ApiError> {
-        let destination = RawValue::from_string(payout.destination.shown.to_string()).map_err(|_| {
-            tracing::error!(payout.id = %payout.payout_id, "a payout's destination is no JSON");
-            ApiError::new(Code::InternalError, "a payout could not be written")
+        let destination = RawValue::from_string(payout.destination.masked.to_string()).map_err(|_| {
+            tracing::error!(payout.id = %payout.payout_id, "invalid JSON in payout destination");
+            ApiError::new(Code::InternalError, "cannot serialize the payout")
         })?;
         Ok(Self {
             partner_id: payout.partner_id,
@@ -74,26 +72,26 @@ impl PayoutOfPartner {
     }
 }
 
-/// What an operator says of a payout. All of it may be left out.
+/// Details of a payout decision, all optional.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PayoutWord {
-    /// Why: the partner reads it in the timeline.
+pub(super) struct PayoutDecisionRequest {
+    /// Reason, shown to the partner in the timeline.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 500)]
     reason: Option<String>,
-    /// What the payment is called where it was made.
+    /// Reference of the payment at the bank.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 128)]
     reference: Option<String>,
 }
 
-impl PayoutWord {
-    fn decision(&self, end: PayoutEnd) -> Result<PayoutDecision, ApiError> {
+impl PayoutDecisionRequest {
+    fn decision(&self, end: PayoutOutcome) -> Result<PayoutDecision, ApiError> {
         Ok(PayoutDecision {
-            end,
-            reason: self.reason.as_deref().map(reason).transpose()?,
-            reference: self.reference.as_deref().map(reference).transpose()?,
+            outcome: end,
+            reason: self.reason.as_deref().map(validate_reason).transpose()?,
+            reference: self.reference.as_deref().map(validate_reference).transpose()?,
         })
     }
 }
@@ -104,23 +102,23 @@ pub(super) async fn list(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &FILTERS)?;
+    let page = PageRequest::read(&request, &FILTERS)?;
     let wanted = PayoutFilter {
-        partner_id: page.parsed("partner_id")?,
-        status: page.one_of("status", &PayoutStatus::ALL, PayoutStatus::as_str)?,
+        partner_id: page.parsed_filter("partner_id")?,
+        status: page.enum_filter("status", &PayoutStatus::ALL, PayoutStatus::as_str)?,
     };
     let found = service
         .store
-        .list_payouts(wanted, page.after()?, page.fetch())
+        .list_payouts(wanted, page.after()?, page.fetch_limit())
         .await?;
     let bodies = found
         .into_iter()
         .map(PayoutOfPartner::of)
         .collect::<Result<_, _>>()?;
-    Ok(page.answer(bodies, |body| body.payout_id.to_string()))
+    Ok(page.response(bodies, |body| body.payout_id.to_string()))
 }
 
-/// `GET /payouts/{payout_id}`: with the whole destination for who may pay it. That is in the trail before the answer leaves.
+/// `GET /payouts/{payout_id}`: with the unmasked destination, audited before the response is sent, for operators who may pay.
 pub(super) async fn get(
     service: web::Data<Service>,
     operator: Operator,
@@ -129,18 +127,18 @@ pub(super) async fn get(
     let (partner_id, payout_id) = find(&service, &payout_id).await?;
     let payout = service.store.find_payout(partner_id, payout_id).await?;
     let mut payout = payout.ok_or_else(not_found)?;
-    if let Ok(by) = operator.may(Role::Operator) {
+    if let Ok(by) = operator.authorize(Role::Operator) {
         let vault = service.keyring.vault();
         let opened = vault.open_destination(partner_id.as_uuid(), &payout.destination.sealed);
         let opened = opened.map_err(|error| {
-            tracing::error!(%error, payout.id = %payout_id, "a destination cannot be opened");
+            tracing::error!(%error, payout.id = %payout_id, "cannot decrypt payout destination");
             ApiError::new(
                 Code::InternalError,
-                "the destination cannot be opened; see the service's log",
+                "cannot decrypt the destination; see the service log",
             )
         })?;
-        service.store.note_destination_read(payout_id, by).await?;
-        payout.destination.shown = opened.as_str().into();
+        service.store.audit_destination_read(payout_id, by).await?;
+        payout.destination.masked = opened.as_str().into();
     }
     let body = PayoutOfPartner::of(payout)?;
     Ok(HttpResponse::Ok()
@@ -153,9 +151,9 @@ pub(super) async fn pay(
     service: web::Data<Service>,
     operator: Operator,
     payout_id: web::Path<String>,
-    word: JsonOrNothing<PayoutWord>,
+    word: OptionalJson<PayoutDecisionRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    decide(&service, &operator, &payout_id, word, PayoutEnd::Paid).await
+    decide(&service, &operator, &payout_id, word, PayoutOutcome::Paid).await
 }
 
 /// `POST /payouts/{payout_id}/reject`.
@@ -163,9 +161,9 @@ pub(super) async fn reject(
     service: web::Data<Service>,
     operator: Operator,
     payout_id: web::Path<String>,
-    word: JsonOrNothing<PayoutWord>,
+    word: OptionalJson<PayoutDecisionRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    decide(&service, &operator, &payout_id, word, PayoutEnd::Rejected).await
+    decide(&service, &operator, &payout_id, word, PayoutOutcome::Rejected).await
 }
 
 /// `POST /payouts/{payout_id}/fail`.
@@ -173,33 +171,32 @@ pub(super) async fn fail(
     service: web::Data<Service>,
     operator: Operator,
     payout_id: web::Path<String>,
-    word: JsonOrNothing<PayoutWord>,
+    word: OptionalJson<PayoutDecisionRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    decide(&service, &operator, &payout_id, word, PayoutEnd::Failed).await
+    decide(&service, &operator, &payout_id, word, PayoutOutcome::Failed).await
 }
 
 async fn decide(
     service: &Service,
     operator: &Operator,
     payout_id: &str,
-    JsonOrNothing(word): JsonOrNothing<PayoutWord>,
-    end: PayoutEnd,
+    OptionalJson(word): OptionalJson<PayoutDecisionRequest>,
+    end: PayoutOutcome,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Operator)?.into();
+    let by = operator.authorize(Role::Operator)?.into();
     let decision = word.decision(end)?;
     let (partner_id, payout_id) = find(service, payout_id).await?;
     let command = DecidePayout {
         partner_id,
         payout_id,
         decision,
-        by,
+        operator: by,
     };
     let decided = decide_payout(&service.engine, command).await;
-    let payout = decided.map_err(|error| not_decided(&error))?;
+    let payout = decided.map_err(|error| decide_payout_error(&error))?;
     Ok(HttpResponse::Ok().json(PayoutOfPartner::of(payout)?))
 }
 
-/// The payout with this id, and whose it is.
 async fn find(service: &Service, payout_id: &str) -> Result<(PartnerId, PayoutId), ApiError> {
     let payout_id = payout_id.parse().map_err(|_| not_found())?;
     let owner = service.store.find_payout_owner(payout_id).await?;
@@ -207,13 +204,13 @@ async fn find(service: &Service, payout_id: &str) -> Result<(PartnerId, PayoutId
 }
 
 fn not_found() -> ApiError {
-    ApiError::new(Code::PayoutNotFound, "there is no such payout")
+    ApiError::new(Code::PayoutNotFound, "no such payout")
 }
 
-fn not_decided(error: &PayoutNotDecided) -> ApiError {
+fn decide_payout_error(error: &DecidePayoutError) -> ApiError {
     match error {
-        PayoutNotDecided::NotFound => not_found(),
-        PayoutNotDecided::Over(_) => ApiError::new(Code::PayoutNotPending, error.to_string()),
-        PayoutNotDecided::Unanswered(unanswered) => undecided(unanswered),
+        DecidePayoutError::NotFound => not_found(),
+        DecidePayoutError::AlreadyDecided(_) => ApiError::new(Code::PayoutNotPending, error.to_string()),
+        DecidePayoutError::Flow(unanswered) => decision_error(unanswered),
     }
 }

@@ -1,154 +1,152 @@
-//! From what an operator says of a product to a product: every field checked, all faults told at once.
+//! Validation of a product definition; reports the errors of all fields at once.
 
 use serde::Deserialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::{Amount, AmountText, Currency};
 use vouchsafe_actors::domain::product::{
-    Approval, DenominationRange, ExpiryKind, ExpiryPolicy, Product, ProductId, Redemption, Route, check_slug,
+    ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute, check_slug,
 };
 use vouchsafe_actors::domain::schema::expiry_value;
 
 use super::body;
-use crate::day;
-use crate::errors::{ApiError, Detail};
-use crate::json::{self, Object};
+use crate::iso_date;
+use crate::errors::{ApiError, FieldError};
+use crate::json::{self, JsonObject};
 
-/// Most listed face values of a product: a page that people choose from. More lie on a range.
+/// Listed face values; use a range for more.
 const MAX_DENOMINATIONS: usize = 200;
 
-/// Most countries of a product: more than there are.
+/// More than there are countries.
 const MAX_COUNTRIES: usize = 300;
 
-/// Longest brand, in characters.
+/// In characters.
 const MAX_BRAND: usize = 100;
 
-/// Longest instructions and terms, in characters: a few printed pages.
-const MAX_PROSE: usize = 20_000;
+/// In characters: a few printed pages.
+const MAX_REDEMPTION_TEXT: usize = 20_000;
 
-/// Longest validity that is believed. Months: a century.
+/// A century; longer is a mistake.
 const MAX_MONTHS: u64 = 1_200;
 
-/// Most days that may have to be left: ten years.
+/// Ten years.
 const MAX_VALIDITY_DAYS: u16 = 3_650;
 
-/// Below how many vouchers the availability reads `LOW_STOCK`, unless the operator says so.
 const DEFAULT_LOW_STOCK_AT: u32 = 20;
 
-/// Largest `low_stock_at`: availability counts up to it.
+/// Availability counts up to this number.
 const MAX_LOW_STOCK_AT: u32 = 100_000;
 
-/// Largest face value, in minor units: 1,000 vouchers of it, the most in an order, are far from what can be counted.
+/// In minor units: 1,000 vouchers of it, the most in an order, do not overflow.
 const MAX_DENOMINATION: i64 = 1_000_000_000_000;
 
-/// What a product is to be.
+/// Definition of a product.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ProductRequest)]
-pub(super) struct PutRequest {
-    /// What it is called.
+pub(super) struct ProductRequest {
+    /// Display name.
     #[schema(min_length = 1, max_length = 200)]
     name: String,
-    /// Whose voucher it is; codes are unique within a brand.
+    /// Brand; codes are unique within a brand.
     #[schema(min_length = 1, max_length = 100)]
     brand: String,
-    /// The category it is in, which must be there.
+    /// ID of an existing category.
     category_id: String,
-    /// The vendor it is bought from, which must be there.
+    /// ID of an existing vendor.
     vendor: String,
-    /// What its denominations are counted in.
+    /// Currency of the denominations.
     currency: Currency,
-    /// ISO 3166 codes of where it can be redeemed, two capital letters each; empty is everywhere.
+    /// ISO 3166 codes (two capital letters) of the countries where it can be redeemed; empty: everywhere.
     #[schema(max_items = 300)]
     countries: Vec<String>,
-    /// Listed face values; none where there is a range.
+    /// Face values; may be empty if there is a range.
     #[schema(max_items = 200)]
     denominations: Vec<AmountText>,
-    /// Face values beside the listed ones.
+    /// Range of further face values.
     #[serde(default)]
-    #[schema(value_type = Option<RangeRequest>)]
-    denomination_range: Option<Object<RangeRequest>>,
-    /// How long a voucher is good for.
-    #[schema(value_type = PolicyRequest)]
-    expiry_policy: Object<PolicyRequest>,
-    /// What the holder of a voucher is told.
+    #[schema(value_type = Option<DenominationRangeRequest>)]
+    denomination_range: Option<JsonObject<DenominationRangeRequest>>,
+    /// Expiry policy of the vouchers.
+    #[schema(value_type = ExpiryPolicyRequest)]
+    expiry_policy: JsonObject<ExpiryPolicyRequest>,
+    /// Information for the holder of a voucher.
     #[schema(value_type = RedemptionRequest)]
-    redemption: Object<RedemptionRequest>,
-    /// Where vouchers come from when the shelf is short.
-    #[serde(deserialize_with = "json::word")]
-    route: Route,
-    /// When an order of it waits for an operator; `rule` where nothing is said.
-    #[serde(default, deserialize_with = "json::word")]
-    approval: Approval,
-    /// Whether the vendor takes vouchers back.
+    redemption: JsonObject<RedemptionRequest>,
+    /// Source of vouchers when stock is short.
+    #[serde(deserialize_with = "json::enum_value")]
+    route: SupplyRoute,
+    /// Which orders wait for approval; default `rule`.
+    #[serde(default, deserialize_with = "json::enum_value")]
+    approval: ApprovalPolicy,
+    /// Whether the vendor accepts returned vouchers.
     #[serde(default)]
     returnable: bool,
-    /// Fewest days that a voucher must have left to be allocated.
+    /// Days for which a voucher must still be valid when it is allocated.
     #[serde(default)]
     #[schema(maximum = 3_650)]
     min_validity_days: u16,
-    /// Below how many vouchers its availability reads `LOW_STOCK`.
+    /// Stock level below which availability is `LOW_STOCK`; default 20.
     #[serde(default)]
     #[schema(maximum = 100_000)]
     low_stock_at: Option<u32>,
-    /// Whether it is no longer sold.
+    /// Whether sales have ended.
     #[serde(default)]
     discontinued: bool,
 }
 
-/// Face values between two bounds, in equal steps.
+/// Range of face values in equal steps.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = DenominationRangeRequest)]
-struct RangeRequest {
-    /// The least.
+struct DenominationRangeRequest {
+    /// Lowest face value.
     min: AmountText,
-    /// The most; it lies on a step from `min`.
+    /// Highest face value: `min` plus a multiple of `step`.
     max: AmountText,
-    /// From one to the next, counted from `min`.
+    /// Difference between two consecutive face values.
     step: AmountText,
 }
 
-/// How long a voucher is good for.
+/// Expiry policy of the vouchers.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ExpiryPolicyRequest)]
-struct PolicyRequest {
-    /// What `value` means.
-    #[serde(rename = "type", deserialize_with = "json::word")]
+struct ExpiryPolicyRequest {
+    /// Kind of policy; decides the meaning of `value`.
+    #[serde(rename = "type", deserialize_with = "json::enum_value")]
     kind: ExpiryKind,
     #[serde(default)]
     #[schema(schema_with = expiry_value)]
     value: Option<serde_json::Value>,
 }
 
-/// What the holder of a voucher is told.
+/// Information for the holder of a voucher.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct RedemptionRequest {
-    /// How to redeem it.
+    /// How to redeem the voucher.
     #[serde(default)]
     #[schema(max_length = 20_000)]
     instructions: String,
-    /// Under which terms.
+    /// Terms of redemption.
     #[serde(default)]
     #[schema(max_length = 20_000)]
     terms: String,
 }
 
-/// What was found wrong so far.
 #[derive(Default)]
-struct Faults(Vec<Detail>);
+struct FieldErrors(Vec<FieldError>);
 
-impl Faults {
+impl FieldErrors {
     fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        self.0.push(Detail {
+        self.0.push(FieldError {
             field: field.into(),
             message: message.into(),
         });
     }
 
-    /// The value, or its fault and something in its place.
+    /// Returns the default in place of an invalid value, after recording its error.
     fn or_default<T: Default>(&mut self, checked: Result<T, ApiError>) -> T {
         checked.unwrap_or_else(|error| {
             self.0.extend(error.details);
@@ -161,30 +159,30 @@ impl Faults {
     }
 }
 
-impl PutRequest {
-    /// The product, or everything that is wrong with it.
+impl ProductRequest {
+    /// Returns the product, or the errors of all fields.
     pub(super) fn into_product(
         self,
         product_id: ProductId,
         now: OffsetDateTime,
     ) -> Result<Product, ApiError> {
-        let mut faults = Faults::default();
-        let name = faults.or_default(body::name("name", &self.name));
-        let brand = faults.or_default(body::bounded("brand", &self.brand, MAX_BRAND));
+        let mut faults = FieldErrors::default();
+        let name = faults.or_default(body::validate_name("name", &self.name));
+        let brand = faults.or_default(body::validate_text("brand", &self.brand, MAX_BRAND));
         for (field, id) in [("category_id", &self.category_id), ("vendor", &self.vendor)] {
             faults.or_none(field, check_slug(id).map_err(|error| error.to_string()));
         }
         let countries = check_countries(self.countries, &mut faults);
-        let denominations = read_denominations(&self.denominations, self.currency, &mut faults);
+        let denominations = parse_denominations(&self.denominations, self.currency, &mut faults);
         let range = self.denomination_range.as_ref();
         let range =
-            range.and_then(|Object(range)| faults.or_none("denomination_range", range.read(self.currency)));
+            range.and_then(|JsonObject(range)| faults.or_none("denomination_range", range.parse(self.currency)));
         if self.denominations.is_empty() && self.denomination_range.is_none() {
             faults.add("denominations", "expected at least one, or a denomination_range");
         }
-        let policy = faults.or_none("expiry_policy.value", self.expiry_policy.0.check());
-        let Object(redemption) = self.redemption;
-        check_prose(&redemption, &mut faults);
+        let policy = faults.or_none("expiry_policy.value", self.expiry_policy.0.parse());
+        let JsonObject(redemption) = self.redemption;
+        check_redemption_texts(&redemption, &mut faults);
         let low_stock_at = self.low_stock_at.unwrap_or(DEFAULT_LOW_STOCK_AT);
         if low_stock_at > MAX_LOW_STOCK_AT {
             faults.add("low_stock_at", format!("expected at most {MAX_LOW_STOCK_AT}"));
@@ -224,7 +222,7 @@ impl PutRequest {
     }
 }
 
-fn check_countries(mut countries: Vec<String>, faults: &mut Faults) -> Vec<String> {
+fn check_countries(mut countries: Vec<String>, faults: &mut FieldErrors) -> Vec<String> {
     let code = |text: &String| text.len() == 2 && text.bytes().all(|b| b.is_ascii_uppercase());
     if countries.len() > MAX_COUNTRIES || !countries.iter().all(code) {
         faults.add(
@@ -237,19 +235,19 @@ fn check_countries(mut countries: Vec<String>, faults: &mut Faults) -> Vec<Strin
     countries
 }
 
-/// Face values in ascending order, each once.
-fn read_denominations(texts: &[AmountText], currency: Currency, faults: &mut Faults) -> Vec<Amount> {
+/// Sorts the face values and rejects repetitions.
+fn parse_denominations(texts: &[AmountText], currency: Currency, faults: &mut FieldErrors) -> Vec<Amount> {
     if texts.len() > MAX_DENOMINATIONS {
         faults.add(
             "denominations",
-            format!("expected at most {MAX_DENOMINATIONS}; more lie on a range"),
+            format!("expected at most {MAX_DENOMINATIONS}; use denomination_range for more"),
         );
         return Vec::new();
     }
     let mut found = Vec::with_capacity(texts.len());
     for (index, text) in texts.iter().enumerate() {
         let field = format!("denominations[{index}]");
-        match read_face_value(text, currency) {
+        match parse_face_value(text, currency) {
             Ok(amount) if found.contains(&amount) => faults.add(field, "is listed more than once"),
             Ok(amount) => found.push(amount),
             Err(message) => faults.add(field, message),
@@ -259,7 +257,7 @@ fn read_denominations(texts: &[AmountText], currency: Currency, faults: &mut Fau
     found
 }
 
-fn read_face_value(text: &AmountText, currency: Currency) -> Result<Amount, String> {
+fn parse_face_value(text: &AmountText, currency: Currency) -> Result<Amount, String> {
     let amount = text.parse(currency).map_err(|error| error.to_string())?;
     match amount.minor() {
         1..=MAX_DENOMINATION => Ok(amount),
@@ -268,9 +266,9 @@ fn read_face_value(text: &AmountText, currency: Currency) -> Result<Amount, Stri
     }
 }
 
-impl RangeRequest {
-    fn read(&self, currency: Currency) -> Result<DenominationRange, String> {
-        let read = |text| read_face_value(text, currency);
+impl DenominationRangeRequest {
+    fn parse(&self, currency: Currency) -> Result<DenominationRange, String> {
+        let read = |text| parse_face_value(text, currency);
         let range = DenominationRange {
             min: read(&self.min)?,
             max: read(&self.max)?,
@@ -280,18 +278,18 @@ impl RangeRequest {
             return Err("min is more than max".to_owned());
         }
         if !range.contains(range.max) {
-            return Err("max does not lie on a step from min".to_owned());
+            return Err("max is not min plus a multiple of step".to_owned());
         }
         Ok(range)
     }
 }
 
-impl PolicyRequest {
-    fn check(self) -> Result<ExpiryPolicy, String> {
+impl ExpiryPolicyRequest {
+    fn parse(self) -> Result<ExpiryPolicy, String> {
         let value = self.value.filter(|value| !value.is_null());
         let right = match (self.kind, &value) {
             (ExpiryKind::None, value) => value.is_none(),
-            (ExpiryKind::FixedDate, value) => value.as_ref().and_then(|v| day::parse(v.as_str()?)).is_some(),
+            (ExpiryKind::FixedDate, value) => value.as_ref().and_then(|v| iso_date::parse_date(v.as_str()?)).is_some(),
             (ExpiryKind::MonthsFromIssue, value) => {
                 let months = value.as_ref().and_then(serde_json::Value::as_u64);
                 months.is_some_and(|months| (1..=MAX_MONTHS).contains(&months))
@@ -304,22 +302,22 @@ impl PolicyRequest {
             });
         }
         Err(match self.kind {
-            ExpiryKind::None => "expected nothing, as the voucher never expires".to_owned(),
+            ExpiryKind::None => "expected no value, because these vouchers never expire".to_owned(),
             ExpiryKind::FixedDate => "expected a date as YYYY-MM-DD".to_owned(),
             ExpiryKind::MonthsFromIssue => format!("expected a number of months, 1 to {MAX_MONTHS}"),
         })
     }
 }
 
-fn check_prose(redemption: &RedemptionRequest, faults: &mut Faults) {
+fn check_redemption_texts(redemption: &RedemptionRequest, faults: &mut FieldErrors) {
     for (field, text) in [
         ("instructions", &redemption.instructions),
         ("terms", &redemption.terms),
     ] {
-        if text.chars().count() > MAX_PROSE {
+        if text.chars().count() > MAX_REDEMPTION_TEXT {
             faults.add(
                 format!("redemption.{field}"),
-                format!("expected at most {MAX_PROSE} characters"),
+                format!("expected at most {MAX_REDEMPTION_TEXT} characters"),
             );
         }
     }

@@ -1,43 +1,39 @@
-//! `/partners/{partner_id}/wallets/{currency}`: money that operators book.
+//! `/partners/{partner_id}/wallets/{currency}`: top-ups and adjustments by operators.
 //!
-//! | step | on disk after it |
-//! |---|---|
-//! | the reference was booked before | nothing new: the entry of then is answered |
-//! | otherwise the engine books it | the ledger entry under its reference, and what the trail says of it |
-//!
-//! Rule: a reference of one wallet is booked once, ever. The same one for something else is refused.
+//! The reference is the idempotency key: a repeated request returns the original ledger entry; the same reference with
+//! another amount is rejected. The ledger entry and its audit entry are written in one commit.
 
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::answer::Fingerprint;
+use vouchsafe_actors::domain::idempotency::Fingerprint;
 use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::money::{Amount, AmountText, Currency, Money};
-use vouchsafe_actors::flows::{NotBooked, TopUp, Unanswered};
+use vouchsafe_actors::flows::{TopUpError, TopUp, FlowError};
 
-use super::body::{Json, bounded};
+use super::body::{Json, validate_text};
 use super::operator::{Operator, Role};
 use super::partners;
-use crate::access::idempotency::{Endpoint, fingerprint, scoped_hash};
+use crate::access::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
 use crate::errors::{ApiError, Code};
-use crate::http::{TransactionBody, unanswered_error};
+use crate::http::{TransactionBody, keyed_request_error};
 use crate::service::Service;
-use crate::store::By;
+use crate::store::AuditActor;
 
-/// Longest reference, in characters: as for an order.
+/// In characters, as for an order.
 const MAX_REFERENCE: usize = 128;
 
-/// Most that one booking moves, in minor units: thousands of them can be added up.
+/// In minor units: thousands of postings do not overflow a balance.
 const MAX_AMOUNT: i64 = 1_000_000_000_000_000;
 
-/// Money to be booked.
+/// Amount to post to a wallet.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct BookingRequest {
-    /// How much; an adjustment below zero takes money away.
+pub(super) struct PostingRequest {
+    /// Amount; a negative adjustment takes money away.
     amount: AmountText,
-    /// The name of the booking: it is made once.
+    /// Your reference; the amount is posted once per reference.
     #[schema(min_length = 1, max_length = 128)]
     reference: String,
 }
@@ -47,17 +43,17 @@ pub(super) async fn top_up(
     service: web::Data<Service>,
     operator: Operator,
     wallet: web::Path<(String, String)>,
-    Json(request): Json<BookingRequest>,
+    Json(request): Json<PostingRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Operator)?;
-    let command = command(&service, &wallet, &request, LedgerKind::TopUp, by)?;
+    let by = operator.authorize(Role::Operator)?;
+    let command = parse_posting(&service, &wallet, &request, LedgerKind::TopUp, by)?;
     if command.money.amount < Amount::ZERO {
-        return Err(ApiError::invalid(
+        return Err(ApiError::invalid_field(
             "amount",
-            "expected more than zero; an adjustment takes money away",
+            "expected more than zero; use an adjustment to take money away",
         ));
     }
-    book(&service, command).await
+    post_entry(&service, command).await
 }
 
 /// `POST /partners/{partner_id}/wallets/{currency}/adjustments`.
@@ -65,77 +61,77 @@ pub(super) async fn adjust(
     service: web::Data<Service>,
     operator: Operator,
     wallet: web::Path<(String, String)>,
-    Json(request): Json<BookingRequest>,
+    Json(request): Json<PostingRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Operator)?;
-    let command = command(&service, &wallet, &request, LedgerKind::Adjustment, by)?;
-    book(&service, command).await
+    let by = operator.authorize(Role::Operator)?;
+    let command = parse_posting(&service, &wallet, &request, LedgerKind::Adjustment, by)?;
+    post_entry(&service, command).await
 }
 
-fn command(
+fn parse_posting(
     service: &Service,
     (partner_id, currency): &(String, String),
-    request: &BookingRequest,
+    request: &PostingRequest,
     kind: LedgerKind,
-    by: By,
+    by: AuditActor,
 ) -> Result<TopUp, ApiError> {
     let partner_id = partners::parse_id(partner_id)?;
     service
         .register
-        .partner(partner_id)
+        .find_partner(partner_id)
         .ok_or_else(partners::not_found)?;
     let currency: Currency =
         currency
             .parse()
             .map_err(|error: vouchsafe_actors::domain::money::InvalidMoney| {
-                ApiError::invalid("currency", error.to_string())
+                ApiError::invalid_field("currency", error.to_string())
             })?;
-    let reference = bounded("reference", &request.reference, MAX_REFERENCE)?;
+    let reference = validate_text("reference", &request.reference, MAX_REFERENCE)?;
     let amount = request.amount.parse(currency);
-    let amount = amount.map_err(|error| ApiError::invalid("amount", error.to_string()))?;
+    let amount = amount.map_err(|error| ApiError::invalid_field("amount", error.to_string()))?;
     if amount == Amount::ZERO || amount.minor().unsigned_abs() > MAX_AMOUNT.unsigned_abs() {
-        return Err(ApiError::invalid(
+        return Err(ApiError::invalid_field(
             "amount",
-            "expected something other than zero, and no more than can be counted",
+            "expected a non-zero amount of at most 10^15 minor units",
         ));
     }
-    Ok(booking(partner_id, amount.of(currency), kind, reference, by))
+    Ok(build_posting(partner_id, amount.of(currency), kind, reference, by))
 }
 
-/// A booking under its reference. Each wallet and each kind counts its own references.
-fn booking(partner_id: PartnerId, money: Money, kind: LedgerKind, reference: String, by: By) -> TopUp {
+/// References are unique per wallet and kind.
+fn build_posting(partner_id: PartnerId, money: Money, kind: LedgerKind, reference: String, by: AuditActor) -> TopUp {
     let endpoint = match kind {
-        LedgerKind::TopUp => Endpoint::TopUp,
-        _ => Endpoint::Adjustment,
+        LedgerKind::TopUp => IdempotencyScope::TopUp,
+        _ => IdempotencyScope::Adjustment,
     };
     TopUp {
         partner_id,
         money,
         kind,
         key: scoped_hash(partner_id, endpoint, &format!("{}:{reference}", money.currency)),
-        fingerprint: print_of(money, kind, &reference),
+        fingerprint: posting_fingerprint(money, kind, &reference),
         reference,
-        booked_by: by.into(),
+        operator: by.into(),
     }
 }
 
-fn print_of(money: Money, kind: LedgerKind, reference: &str) -> Fingerprint {
+fn posting_fingerprint(money: Money, kind: LedgerKind, reference: &str) -> Fingerprint {
     let amount = format!("{} {}", money.currency, money.amount.minor());
     fingerprint(kind.as_str(), &amount, reference.as_bytes())
 }
 
-async fn book(service: &Service, command: TopUp) -> Result<HttpResponse, ApiError> {
+async fn post_entry(service: &Service, command: TopUp) -> Result<HttpResponse, ApiError> {
     let partner_id = command.partner_id;
     let booked = vouchsafe_actors::flows::top_up(&service.engine, command)
         .await
-        .map_err(refused)?;
+        .map_err(posting_error)?;
     let entry = service
         .store
         .find_transaction(partner_id, booked.transaction_id)
         .await?;
     let entry = entry.ok_or_else(|| {
-        tracing::error!(transaction.id = %booked.transaction_id, "a booking is under its reference and not in the ledger");
-        ApiError::new(Code::InternalError, "the booking cannot be found")
+        tracing::error!(transaction.id = %booked.transaction_id, "ledger entry of a stored reference not found");
+        ApiError::new(Code::InternalError, "ledger entry not found")
     })?;
     let mut answer = HttpResponse::Created();
     if booked.replayed {
@@ -144,22 +140,22 @@ async fn book(service: &Service, command: TopUp) -> Result<HttpResponse, ApiErro
     Ok(answer.json(TransactionBody::from(entry)))
 }
 
-fn refused(error: NotBooked) -> ApiError {
+fn posting_error(error: TopUpError) -> ApiError {
     match error {
-        NotBooked::Short(_) => ApiError::new(
+        TopUpError::InsufficientBalance(_) => ApiError::new(
             Code::InsufficientFunds,
-            "the wallet holds less than would be taken",
+            "the balance is lower than the amount to take away",
         ),
-        NotBooked::TooLarge => ApiError::invalid("amount", error.to_string()),
-        NotBooked::Unanswered(Unanswered::KeyReused) => ApiError::new(
+        TopUpError::TooLarge => ApiError::invalid_field("amount", error.to_string()),
+        TopUpError::Flow(FlowError::KeyReused) => ApiError::new(
             Code::IdempotencyKeyReused,
-            "this reference was booked with another amount; use a new reference for a new booking",
+            "this reference was used with another amount; use a new reference for a new posting",
         ),
-        NotBooked::Unanswered(Unanswered::KeyBusy | Unanswered::OutcomeUnknown) => ApiError::new(
+        TopUpError::Flow(FlowError::KeyInFlight | FlowError::OutcomeUnknown) => ApiError::new(
             Code::IdempotencyInProgress,
-            "a booking with this reference is under way; send the same request again",
+            "a posting with this reference is in progress; send the same request again",
         ),
-        NotBooked::Unanswered(other) => unanswered_error(&other),
+        TopUpError::Flow(other) => keyed_request_error(&other),
     }
 }
 
@@ -169,23 +165,23 @@ mod tests {
 
     fn of(minor: i64, currency: &str, kind: LedgerKind, reference: &str) -> TopUp {
         let partner_id = PartnerId::from_uuid(uuid::Uuid::from_bytes([7; 16]));
-        booking(
+        build_posting(
             partner_id,
             Amount::from_minor(minor).of(currency.parse().unwrap()),
             kind,
             reference.to_owned(),
-            By::service(),
+            AuditActor::service(),
         )
     }
 
     #[test]
-    fn a_reference_is_one_key_a_wallet_and_kind() {
+    fn key_depends_on_wallet_kind_and_reference_only() {
         let first = of(100, "USD", LedgerKind::TopUp, "r1");
         assert_eq!(of(100, "USD", LedgerKind::TopUp, "r1").key, first.key);
         assert_eq!(
             of(999, "USD", LedgerKind::TopUp, "r1").key,
             first.key,
-            "another amount finds the first"
+            "same key for another amount"
         );
         assert_ne!(of(100, "EUR", LedgerKind::TopUp, "r1").key, first.key);
         assert_ne!(of(100, "USD", LedgerKind::Adjustment, "r1").key, first.key);
@@ -193,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fingerprint_tells_amounts_apart() {
+    fn fingerprint_depends_on_amount() {
         let first = of(100, "USD", LedgerKind::TopUp, "r1");
         assert_eq!(
             of(100, "USD", LedgerKind::TopUp, "r1").fingerprint,

@@ -1,83 +1,81 @@
-//! `/webhooks` and `/deliveries`: how partners' endpoints are doing, what failed and why, and sending it again.
+//! `/webhooks` and `/deliveries`: state of partners' endpoints, failed deliveries, and replay.
 //!
-//! Rule: an answer of a receiver is shown as far as it was kept; what was sent to it is not shown at all.
+//! Responses of receivers are shown as far as they are stored; request bodies are never shown.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::delivery::Attempt;
+use vouchsafe_actors::domain::delivery::DeliveryAttempt;
 use vouchsafe_actors::domain::event_kind::EventKind;
 use vouchsafe_actors::domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
 
 use super::operator::{Operator, Role};
 use crate::errors::{ApiError, Code};
-use crate::http::{Page, webhooks};
+use crate::http::{PageRequest, webhooks};
 use crate::service::Service;
 use crate::store::{
-    DeliveryFilter, DeliveryState, DisabledReason, ShownDelivery, Webhook, WebhookFilter, WebhookStatus,
+    DeliveryFilter, DeliveryState, DisabledReason, DeliveryView, Webhook, WebhookFilter, WebhookStatus,
 };
 
-/// What endpoints are listed by.
 const WEBHOOK_FILTERS: [&str; 2] = ["partner_id", "status"];
 
-/// What deliveries are listed by.
 const DELIVERY_FILTERS: [&str; 4] = ["partner_id", "webhook_id", "order_id", "status"];
 
-/// An endpoint, whose it is, and how it is doing.
+/// A webhook endpoint, its partner and state.
 #[derive(Serialize, ToSchema)]
 pub(super) struct WebhookOfPartner {
-    /// Whose.
+    /// Partner ID.
     partner_id: PartnerId,
-    /// Its id.
+    /// Endpoint ID.
     webhook_id: WebhookId,
-    /// Where it is.
+    /// URL.
     url: String,
-    /// What it is told of.
+    /// Subscribed events.
     events: Vec<EventKind>,
-    /// What the partner calls it.
+    /// The partner's description.
     #[schema(required)]
     description: Option<String>,
-    /// How it is.
+    /// Status.
     status: WebhookStatus,
-    /// Why it is told nothing; null while it is.
+    /// Reason why deliveries are disabled; null if they are not.
     #[schema(required)]
     disabled_reason: Option<DisabledReason>,
-    /// Since when it is told nothing.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// Time at which deliveries were disabled.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     disabled_at: Option<OffsetDateTime>,
-    /// Failed attempts since the last that was taken.
+    /// Failed attempts since the last success.
     failures: i64,
-    /// Since when every attempt has failed.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// Time since which every attempt has failed.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     failing_since: Option<OffsetDateTime>,
-    /// When what failed is tried next.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// Time of the next retry.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     next_attempt_at: Option<OffsetDateTime>,
-    /// Attempts that were taken, ever.
+    /// Successful attempts, ever.
     delivered: i64,
-    /// Attempts that were not.
+    /// Failed attempts, ever.
     refused: i64,
-    /// The part of all attempts that was taken, from 0 to 1; null before the first.
+    /// Share of successful attempts, from 0 to 1; null before the first.
     #[schema(required)]
     success_rate: Option<f64>,
-    /// How many events it has not seen to.
+    /// Number of undelivered events.
     behind: i64,
-    /// When the oldest of them was committed.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// Commit time of the oldest undelivered event.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     oldest_event_at: Option<OffsetDateTime>,
-    /// Which node delivered last.
+    /// Node that delivered last.
     #[schema(required)]
     node: Option<String>,
-    /// When it was registered.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// Time of registration.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     created_at: OffsetDateTime,
-    /// When it was last changed.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// Time of the last change.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     updated_at: OffsetDateTime,
 }
 
@@ -86,7 +84,7 @@ impl From<Webhook> for WebhookOfPartner {
         Self {
             status: webhook.status(),
             events: webhook.kinds.iter().collect(),
-            success_rate: rate(webhook.delivered, webhook.refused),
+            success_rate: success_ratio(webhook.delivered, webhook.refused),
             partner_id: webhook.partner_id,
             webhook_id: webhook.webhook_id,
             url: webhook.url,
@@ -107,46 +105,46 @@ impl From<Webhook> for WebhookOfPartner {
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // a part, to be looked at
-fn rate(delivered: i64, refused: i64) -> Option<f64> {
+#[allow(clippy::cast_precision_loss)] // for display only
+fn success_ratio(delivered: i64, refused: i64) -> Option<f64> {
     let all = delivered.checked_add(refused).filter(|all| *all > 0)?;
     Some(delivered as f64 / all as f64)
 }
 
-/// A delivery that failed, waits behind one that did, or is replayed. What is taken at once has none.
+/// A delivery that failed, waits behind a failed one, or is replayed. A delivery without failures has no entry.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Delivery)]
 pub(super) struct DeliveryBody {
-    /// Its id.
+    /// Delivery ID.
     delivery_id: DeliveryId,
-    /// Whose.
+    /// Partner ID.
     partner_id: PartnerId,
-    /// To which endpoint.
+    /// Endpoint ID.
     webhook_id: WebhookId,
-    /// Of which event.
+    /// Event ID.
     event_id: EventId,
-    /// Of which order.
+    /// Order ID.
     order_id: OrderId,
-    /// Where it stands.
+    /// Status.
     status: DeliveryState,
-    /// Failed attempts, since it was begun or replayed.
+    /// Failed attempts since the first attempt or the replay.
     failed_attempts: i32,
-    /// When it is tried next; null where it waits for an earlier one of its order, or is over.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// Time of the next attempt; null if it waits for an earlier delivery of its order, or has ended.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     next_attempt_at: Option<OffsetDateTime>,
-    /// The attempts, oldest first.
-    attempts: Vec<Attempt>,
-    /// When the event was committed.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// Attempts, oldest first.
+    attempts: Vec<DeliveryAttempt>,
+    /// Commit time of the event.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     event_at: OffsetDateTime,
-    /// When something about it last changed.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// Time of the last change.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     updated_at: OffsetDateTime,
 }
 
-impl From<ShownDelivery> for DeliveryBody {
-    fn from(shown: ShownDelivery) -> Self {
+impl From<DeliveryView> for DeliveryBody {
+    fn from(shown: DeliveryView) -> Self {
         Self {
             delivery_id: shown.delivery_id,
             partner_id: shown.partner_id,
@@ -164,67 +162,67 @@ impl From<ShownDelivery> for DeliveryBody {
 }
 
 /// `GET /webhooks`; filters: `partner_id`, `status`.
-pub(super) async fn list(
+pub(super) async fn list_webhooks(
     service: web::Data<Service>,
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &WEBHOOK_FILTERS)?;
+    let page = PageRequest::read(&request, &WEBHOOK_FILTERS)?;
     let filter = WebhookFilter {
-        partner_id: page.parsed("partner_id")?,
-        status: page.one_of("status", &WebhookStatus::ALL, WebhookStatus::as_str)?,
+        partner_id: page.parsed_filter("partner_id")?,
+        status: page.enum_filter("status", &WebhookStatus::ALL, WebhookStatus::as_str)?,
     };
     let found = service
         .store
-        .list_webhooks(filter, page.after()?, page.fetch())
+        .list_webhooks(filter, page.after()?, page.fetch_limit())
         .await?;
     let bodies = found.into_iter().map(WebhookOfPartner::from).collect();
-    Ok(page.answer(bodies, |body: &WebhookOfPartner| body.webhook_id.to_string()))
+    Ok(page.response(bodies, |body: &WebhookOfPartner| body.webhook_id.to_string()))
 }
 
-/// `POST /webhooks/{webhook_id}/enable`: whoever switched it off; and what waits is tried at once.
+/// `POST /webhooks/{webhook_id}/enable`: enables the endpoint and retries its waiting deliveries at once.
 pub(super) async fn enable(
     service: web::Data<Service>,
     operator: Operator,
     webhook_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Operator)?;
+    let by = operator.authorize(Role::Operator)?;
     let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
     let enabled = service.store.enable_webhook(webhook_id, by).await?;
     let enabled = enabled.ok_or_else(webhooks::not_found)?;
-    service.deliveries.rest(webhook_id).await;
+    service.deliveries.release(webhook_id).await;
     Ok(HttpResponse::Ok().json(WebhookOfPartner::from(enabled)))
 }
 
 /// `GET /deliveries`; filters: `partner_id`, `webhook_id`, `order_id`, `status`.
-pub(super) async fn deliveries(
+pub(super) async fn list_deliveries(
     service: web::Data<Service>,
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &DELIVERY_FILTERS)?;
+    let page = PageRequest::read(&request, &DELIVERY_FILTERS)?;
     let filter = DeliveryFilter {
-        partner_id: page.parsed("partner_id")?,
-        webhook_id: page.parsed("webhook_id")?,
-        order_id: page.parsed("order_id")?,
-        state: page.one_of("status", &DeliveryState::ALL, DeliveryState::as_str)?,
+        partner_id: page.parsed_filter("partner_id")?,
+        webhook_id: page.parsed_filter("webhook_id")?,
+        order_id: page.parsed_filter("order_id")?,
+        state: page.enum_filter("status", &DeliveryState::ALL, DeliveryState::as_str)?,
     };
     let found = service
         .store
-        .list_deliveries(filter, page.after()?, page.fetch())
+        .list_deliveries(filter, page.after()?, page.fetch_limit())
         .await?;
     let bodies = found.into_iter().map(DeliveryBody::from).collect();
-    Ok(page.answer(bodies, |body: &DeliveryBody| body.delivery_id.to_string()))
+    Ok(page.response(bodies, |body: &DeliveryBody| body.delivery_id.to_string()))
 }
 
-/// `POST /deliveries/{delivery_id}/replay`: with 24 hours of its own.
+/// `POST /deliveries/{delivery_id}/replay`: sends the delivery again, with a new retry window of 24 hours.
 pub(super) async fn replay(
     service: web::Data<Service>,
     operator: Operator,
     delivery_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Operator)?;
-    let not_found = || ApiError::new(Code::DeliveryNotFound, "there is no such delivery");
+    let by = operator.authorize(Role::Operator)?;
+    let not_found = || ApiError::new(Code::DeliveryNotFound, "no such delivery");
     let delivery_id = delivery_id.parse().map_err(|_| not_found())?;
     let replayed = service.store.replay_delivery(delivery_id, by).await?;
     let replayed = replayed.ok_or_else(not_found)?;

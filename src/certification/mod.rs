@@ -9,15 +9,15 @@
 //! Rule: seeing never delays a request and never fails one; production sees nothing. What is kept are
 //! ids, hashes and statuses.
 
-pub mod judge;
-pub(crate) mod keeper;
+pub mod evaluation;
+pub(crate) mod recorder;
 pub mod observation;
-pub mod open;
-pub mod point;
-pub mod taken;
-pub mod watch;
+pub mod session;
+pub mod check;
+pub mod delivered;
+pub mod observer;
 
-pub use judge::{Finding, State, judge};
-pub use observation::{Observation, RequestHash, Seen};
-pub use point::Point;
-pub use watch::Watch;
+pub use evaluation::{CheckResult, CheckState, evaluate};
+pub use observation::{Observation, RequestHash, ObservationKind};
+pub use check::Check;
+pub use observer::Observer;

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::answer::{Fingerprint, KeyHash};
+use vouchsafe_actors::domain::idempotency::{Fingerprint, KeyHash};
 use vouchsafe_actors::domain::ids::{CredentialId, EventId, OrderId, WebhookId};
 
-use super::point::Point;
-use crate::access::limits::Class;
+use super::check::Check;
+use crate::access::limits::RequestClass;
 
 /// Tells one request from another: the hexadecimal digits of a SHA-256 over what must not come again unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -18,13 +18,13 @@ pub struct RequestHash(String);
 impl RequestHash {
     /// Of an order: method, path and body.
     #[must_use]
-    pub fn of_order(fingerprint: Fingerprint) -> Self {
+    pub fn from_fingerprint(fingerprint: Fingerprint) -> Self {
         Self(hex::encode(fingerprint.0))
     }
 
     /// Of a request that was signed wrongly: its signature headers, as many as came, and its body.
     #[must_use]
-    pub fn of_signed<'a>(signatures: impl Iterator<Item = &'a [u8]>, body: &[u8]) -> Self {
+    pub fn from_signed_request<'a>(signatures: impl Iterator<Item = &'a [u8]>, body: &[u8]) -> Self {
         let mut hash = Sha256::new();
         for signature in signatures {
             hash = hash.chain_update(signature).chain_update(b"\n");
@@ -36,7 +36,7 @@ impl RequestHash {
 /// What was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
-pub enum Seen {
+pub enum ObservationKind {
     /// An order was placed, and its answer was lost on purpose.
     AnswerLost {
         key: Uuid,
@@ -67,14 +67,14 @@ pub enum Seen {
     /// A request was answered 429.
     PauseAsked {
         credential_id: CredentialId,
-        class: Class,
+        class: RequestClass,
         /// For how long: the answer's Retry-After.
         pause_s: u32,
     },
     /// Within that time another request came.
     PauseBroken {
         credential_id: CredentialId,
-        class: Class,
+        class: RequestClass,
     },
     /// An endpoint was tested with a wrong signature and with the right one.
     WebhookTested {
@@ -93,28 +93,28 @@ pub enum Seen {
     },
 }
 
-impl Seen {
+impl ObservationKind {
     /// An order whose answer was lost.
     #[must_use]
     pub fn answer_lost(key: KeyHash, fingerprint: Fingerprint) -> Self {
         Self::AnswerLost {
             key: key.0,
-            request: RequestHash::of_order(fingerprint),
+            request: RequestHash::from_fingerprint(fingerprint),
         }
     }
 
     /// Of which point it tells.
     #[must_use]
-    pub const fn point(&self) -> Point {
+    pub const fn check(&self) -> Check {
         match self {
-            Self::AnswerLost { .. } | Self::AnswerRepeated { .. } => Point::LostAnswer,
-            Self::SignatureRefused { .. } | Self::SignedRight => Point::WrongSignature,
+            Self::AnswerLost { .. } | Self::AnswerRepeated { .. } => Check::LostAnswer,
+            Self::SignatureRefused { .. } | Self::SignedRight => Check::WrongSignature,
             Self::CodesInPart { .. } | Self::CodesInFull { .. } | Self::OrderDelivered { .. } => {
-                Point::PartialCodes
+                Check::PartialCodes
             }
-            Self::PauseAsked { .. } | Self::PauseBroken { .. } => Point::RateLimit,
-            Self::WebhookTested { .. } => Point::WebhookSignature,
-            Self::EventAgain { .. } => Point::DuplicateEvent,
+            Self::PauseAsked { .. } | Self::PauseBroken { .. } => Check::RateLimit,
+            Self::WebhookTested { .. } => Check::WebhookSignature,
+            Self::EventAgain { .. } => Check::DuplicateEvent,
         }
     }
 }
@@ -123,7 +123,7 @@ impl Seen {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     pub at: OffsetDateTime,
-    pub seen: Seen,
+    pub kind: ObservationKind,
 }
 
 #[cfg(test)]
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_request_is_the_same_if_its_signature_and_its_body_are() {
         let hash =
-            |signatures: &[&[u8]], body: &[u8]| RequestHash::of_signed(signatures.iter().copied(), body);
+            |signatures: &[&[u8]], body: &[u8]| RequestHash::from_signed_request(signatures.iter().copied(), body);
         let one = hash(&[b"t=1,v1=a"], b"{}");
         assert_eq!(one, hash(&[b"t=1,v1=a"], b"{}"));
         for other in [
@@ -148,8 +148,8 @@ mod tests {
 
     #[test]
     fn what_is_written_down_reads_back_and_holds_no_text_of_a_request() {
-        let seen = Seen::SignatureRefused {
-            request: RequestHash::of_signed([&b"t=1,v1=secret"[..]].into_iter(), b"{\"a\":1}"),
+        let seen = ObservationKind::SignatureRefused {
+            request: RequestHash::from_signed_request([&b"t=1,v1=secret"[..]].into_iter(), b"{\"a\":1}"),
         };
         let text = serde_json::to_string(&seen).unwrap();
         assert!(
@@ -157,6 +157,6 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("secret"), "{text}");
-        assert_eq!(serde_json::from_str::<Seen>(&text).unwrap(), seen);
+        assert_eq!(serde_json::from_str::<ObservationKind>(&text).unwrap(), seen);
     }
 }

@@ -1,4 +1,4 @@
-//! The way to the admin API: its address, the operator's token, and how answers are shown.
+//! Client of the admin API: address, operator token, and output of responses.
 
 use std::path::Path;
 
@@ -8,19 +8,19 @@ use reqwest::{Body, Client, Method};
 use secrecy::SecretString;
 use serde::Serialize;
 
-use super::client::{Refusal, client, read_url, send};
-use super::show::{self, Column};
-use super::{Nearby, Outcome};
+use super::client::{ErrorResponse, build_client, parse_url, send};
+use super::output::{self, Column};
+use super::{LocalService, CommandOutput};
 use crate::secrets::{OPERATOR_TOKEN_FILE, expose};
 
-/// Options of every operator's command.
+/// Options of all operator commands.
 #[derive(Debug, Args)]
 pub(super) struct AdminOptions {
-    /// Where operators are served. Unset: at VOUCHSAFE_ADMIN_ADDR.
+    /// URL of the admin API [default: from VOUCHSAFE_ADMIN_ADDR].
     #[arg(long, global = true, env = "VOUCHSAFE_ADMIN_URL", value_name = "URL")]
     admin_url: Option<String>,
 
-    /// The operator's token. Unset: the one in the data directory.
+    /// Operator token [default: from the data directory].
     #[arg(
         long,
         global = true,
@@ -30,59 +30,57 @@ pub(super) struct AdminOptions {
     )]
     operator_token: Option<SecretString>,
 
-    /// Show the answer as it came.
+    /// Print the response as JSON.
     #[arg(long, global = true)]
     json: bool,
 }
 
-/// Options of every list.
+/// Options of all lists.
 #[derive(Debug, Args)]
 pub(super) struct PageOptions {
-    /// How many, 1 to 100.
+    /// Maximum number of entries, 1 to 100.
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     limit: u32,
 
-    /// Where the last page ended.
+    /// Cursor of the next page, from the output of the previous one.
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
 }
 
-/// A parameter of a query.
-pub(super) type Parameter = (&'static str, String);
+pub(super) type QueryParameter = (&'static str, String);
 
-/// The admin API.
-pub(super) struct Admin {
+pub(super) struct AdminClient {
     client: Client,
     url: String,
     token: SecretString,
     json: bool,
 }
 
-impl Admin {
+impl AdminClient {
     /// # Errors
-    /// When the URL is none, and when there is no token.
-    pub(super) fn new(options: AdminOptions, nearby: &Nearby) -> anyhow::Result<Self> {
+    /// If the URL is invalid or there is no token.
+    pub(super) fn new(options: AdminOptions, nearby: &LocalService) -> anyhow::Result<Self> {
         let AdminOptions {
             admin_url,
             operator_token,
             json,
         } = options;
         let url = admin_url.as_deref().unwrap_or(&nearby.admin_url);
-        read_url(url, "--admin-url")?;
+        parse_url(url, "--admin-url")?;
         let url = url.trim_end_matches('/').to_owned();
         let token = match operator_token {
             Some(token) => token,
-            None => kept_token(&nearby.data_dir)?,
+            None => read_stored_token(&nearby.data_dir)?,
         };
         Ok(Self {
-            client: client(&url)?,
+            client: build_client(&url)?,
             url,
             token,
             json,
         })
     }
 
-    /// An answer, or why there is none.
+    /// Sends a request and returns the body of a successful response.
     pub(super) async fn call(
         &self,
         method: Method,
@@ -90,124 +88,122 @@ impl Admin {
         body: Option<&(impl Serialize + Sync)>,
     ) -> anyhow::Result<String> {
         let request = self.request(method, path, &[]);
-        self.answer(match body {
+        self.execute(match body {
             Some(body) => request.json(body),
             None => request,
         })
         .await
     }
 
-    /// Sends a stream of another type than JSON.
-    pub(super) async fn stream(
+    /// Posts a stream of another content type than JSON.
+    pub(super) async fn post_stream(
         &self,
         path: &str,
-        query: &[Parameter],
+        query: &[QueryParameter],
         content_type: &str,
         body: Body,
     ) -> anyhow::Result<String> {
         let request = self.request(Method::POST, path, query);
-        self.answer(request.header("Content-Type", content_type).body(body))
+        self.execute(request.header("Content-Type", content_type).body(body))
             .await
     }
 
-    /// Does something to an object, and shows it as it is afterwards.
+    /// Sends a change and prints the resulting object.
     pub(super) async fn change(
         &self,
         method: Method,
         path: &str,
         body: Option<&(impl Serialize + Sync)>,
-    ) -> anyhow::Result<Outcome> {
+    ) -> anyhow::Result<CommandOutput> {
         let answer = self.call(method, path, body).await?;
-        self.show(answer, show::object)
+        self.show(answer, output::format_object)
     }
 
-    /// Shows an object.
-    pub(super) async fn object(&self, path: &str) -> anyhow::Result<Outcome> {
+    /// Prints an object.
+    pub(super) async fn show_object(&self, path: &str) -> anyhow::Result<CommandOutput> {
         self.change(Method::GET, path, NO_BODY).await
     }
 
-    /// Shows a list as a table.
-    pub(super) async fn list(
+    /// Prints a list as a table.
+    pub(super) async fn show_list(
         &self,
         path: &str,
-        query: &[Parameter],
+        query: &[QueryParameter],
         columns: &[Column],
-    ) -> anyhow::Result<Outcome> {
-        let answer = self.answer(self.request(Method::GET, path, query)).await?;
-        self.show(answer, |answer| show::table(answer, columns))
+    ) -> anyhow::Result<CommandOutput> {
+        let answer = self.execute(self.request(Method::GET, path, query)).await?;
+        self.show(answer, |answer| output::format_list(answer, columns))
     }
 
-    /// Whether answers are shown as they come.
-    pub(super) const fn shows_json(&self) -> bool {
+    pub(super) const fn is_json_output(&self) -> bool {
         self.json
     }
 
-    /// The answer as it came, or for people.
+    /// Prints the response as JSON or formatted.
     pub(super) fn show(
         &self,
         answer: String,
         for_people: impl FnOnce(&str) -> anyhow::Result<String>,
-    ) -> anyhow::Result<Outcome> {
+    ) -> anyhow::Result<CommandOutput> {
         if self.json {
             return Ok(answer.into());
         }
         for_people(&answer)
-            .map(Outcome::from)
-            .context("the answer is of another form than expected")
+            .map(CommandOutput::from)
+            .context("unexpected response format")
     }
 
-    fn request(&self, method: Method, path: &str, query: &[Parameter]) -> reqwest::RequestBuilder {
-        let url = format!("{}/admin/v1{path}{}", self.url, query_text(query));
+    fn request(&self, method: Method, path: &str, query: &[QueryParameter]) -> reqwest::RequestBuilder {
+        let url = format!("{}/admin/v1{path}{}", self.url, query_string(query));
         self.client.request(method, url).bearer_auth(expose(&self.token))
     }
 
-    async fn answer(&self, request: reqwest::RequestBuilder) -> anyhow::Result<String> {
+    async fn execute(&self, request: reqwest::RequestBuilder) -> anyhow::Result<String> {
         let answer = send(request, &self.url, "--admin-url").await?;
         if answer.status.is_success() {
             if answer.replayed {
-                super::complain("done before: this is the answer of then");
+                super::print_error("already booked; showing the original result");
             }
             return Ok(answer.body);
         }
-        Err(Refusal::new(answer.status, answer.body, self.json).into())
+        Err(ErrorResponse::new(answer.status, answer.body, self.json).into())
     }
 }
 
-/// For a request without a body.
+/// Body of a request without one.
 pub(super) const NO_BODY: Option<&()> = None;
 
 impl PageOptions {
-    /// As a query.
-    pub(super) fn query(&self) -> Vec<Parameter> {
+    pub(super) fn query(&self) -> Vec<QueryParameter> {
         let limit = ("limit", self.limit.to_string());
         let cursor = self.cursor.clone().map(|cursor| ("cursor", cursor));
         [limit].into_iter().chain(cursor).collect()
     }
 }
 
-/// The filters that are given, as a query.
-pub(super) fn filters<const N: usize>(
+/// Query parameters of the filters that are set.
+pub(super) fn given_filters<const N: usize>(
     given: [(&'static str, &Option<String>); N],
-) -> impl Iterator<Item = Parameter> {
+) -> impl Iterator<Item = QueryParameter> {
     given
         .into_iter()
         .filter_map(|(name, value)| Some((name, value.clone()?)))
 }
 
-fn kept_token(data_dir: &Path) -> anyhow::Result<SecretString> {
+fn read_stored_token(data_dir: &Path) -> anyhow::Result<SecretString> {
     let path = data_dir.join(OPERATOR_TOKEN_FILE);
     let text = std::fs::read_to_string(&path).with_context(|| {
         let path = path.display();
-        format!("there is no operator's token: set VOUCHSAFE_OPERATOR_TOKEN, or name the data directory of a sandbox \
-                 with --data-dir ({path} cannot be read)")
+        format!("no operator token: set VOUCHSAFE_OPERATOR_TOKEN, or name the data directory of a sandbox with --data-dir \
+                 (cannot read {path})")
     })?;
     Ok(text.trim().into())
 }
 
-fn query_text(query: &[Parameter]) -> String {
+fn query_string(query: &[QueryParameter]) -> String {
     let pairs: Vec<String> = query
         .iter()
-        .map(|(name, value)| format!("{name}={}", escaped(value)))
+        .map(|(name, value)| format!("{name}={}", percent_encode(value)))
         .collect();
     if pairs.is_empty() {
         String::new()
@@ -216,8 +212,8 @@ fn query_text(query: &[Parameter]) -> String {
     }
 }
 
-/// A text as a part of a URL.
-pub(super) fn escaped(text: &str) -> String {
+/// Percent-encodes a part of a URL.
+pub(super) fn percent_encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes()
         .map(|byte| {
@@ -235,10 +231,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_is_escaped() {
-        assert_eq!(query_text(&[]), "");
+    fn query_is_percent_encoded() {
+        assert_eq!(query_string(&[]), "");
         assert_eq!(
-            query_text(&[("a", "x y".to_owned()), ("b", "1&2/ß".to_owned())]),
+            query_string(&[("a", "x y".to_owned()), ("b", "1&2/ß".to_owned())]),
             "?a=x%20y&b=1%262%2F%C3%9F"
         );
     }

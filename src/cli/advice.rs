@@ -1,17 +1,17 @@
-//! What does somebody do next whose command was refused? The service says what is wrong, this which command helps.
+//! Hints for failed commands: the command that helps, by error code or field.
 
 use super::id::{CREDENTIALS, DELIVERIES, DRIFTS, ORDERS, PARTNERS, PAYOUTS, WEBHOOKS};
 use crate::errors::Code;
 
-const PRODUCTS: &str = "`vouchsafe product list` shows every product with its id";
+const PRODUCTS: &str = "`vouchsafe product list` lists all products";
 
-const CATEGORIES: &str = "`vouchsafe category list` shows every category with its id";
+const CATEGORIES: &str = "`vouchsafe category list` lists all categories";
 
-const VENDORS: &str = "`vouchsafe vendor list` shows every vendor, and how it is spoken to";
+const VENDORS: &str = "`vouchsafe vendor list` lists all vendors with their adapters";
 
-const ORDER: &str = "`vouchsafe order show ORDER_ID` shows where it stands, and how it came there";
+const ORDER: &str = "`vouchsafe order show ORDER_ID` shows its status and timeline";
 
-const BY_CODE: [(Code, &str); 16] = [
+const ADVICE_BY_CODE: [(Code, &str); 16] = [
     (Code::PartnerNotFound, PARTNERS),
     (Code::CredentialNotFound, CREDENTIALS),
     (Code::OrderNotFound, ORDERS),
@@ -22,13 +22,13 @@ const BY_CODE: [(Code, &str); 16] = [
     (Code::DriftNotFound, DRIFTS),
     (
         Code::ReconciliationNotFound,
-        "`vouchsafe reconciliation run DATE` has it done now; `vouchsafe reconciliation upload` brings books as a file",
+        "`vouchsafe reconciliation run DATE` compares the day; `vouchsafe reconciliation upload` uploads records",
     ),
     (Code::OrderNotAwaitingApproval, ORDER),
     (Code::OrderNotCancellable, ORDER),
     (
         Code::PayoutNotPending,
-        "`vouchsafe payout show PAYOUT_ID` shows where it stands",
+        "`vouchsafe payout show PAYOUT_ID` shows its status",
     ),
     (
         Code::DenominationNotAllowed,
@@ -36,32 +36,32 @@ const BY_CODE: [(Code, &str); 16] = [
     ),
     (
         Code::InvalidCredentials,
-        "name the token of this service with --operator-token or VOUCHSAFE_OPERATOR_TOKEN; a sandbox keeps it in its \
-         data directory, see --data-dir",
+        "set the operator token with --operator-token or VOUCHSAFE_OPERATOR_TOKEN; a sandbox stores it in its data \
+         directory, see --data-dir",
     ),
     (
         Code::CertificationRequired,
-        "`vouchsafe partner set PARTNER_ID --certified-at TIME --agreement-signed-at TIME` puts both on record",
+        "`vouchsafe partner set PARTNER_ID --certified-at TIME --agreement-signed-at TIME` records both",
     ),
     (
         Code::CredentialLimitReached,
-        "`vouchsafe credential revoke CREDENTIAL_ID` ends one; `vouchsafe credential list PARTNER_ID` shows them",
+        "`vouchsafe credential revoke CREDENTIAL_ID` revokes one; `vouchsafe credential list PARTNER_ID` lists them",
     ),
 ];
 
-/// Fields that hold an id of something.
-const BY_FIELD: [(&str, &str); 4] = [
+/// Fields that contain an ID.
+const ADVICE_BY_FIELD: [(&str, &str); 4] = [
     ("vendor", VENDORS),
     ("category_id", CATEGORIES),
     ("parent_id", CATEGORIES),
     ("partner_id", PARTNERS),
 ];
 
-/// What helps an operator against this code, about these fields.
-pub(super) fn advice<'a>(code: &str, mut fields: impl Iterator<Item = &'a str>) -> Option<&'static str> {
-    let of_code = BY_CODE.iter().find(|(known, _)| known.as_str() == code);
+/// The hint for an error code, or for one of the invalid fields.
+pub(super) fn find_advice<'a>(code: &str, mut fields: impl Iterator<Item = &'a str>) -> Option<&'static str> {
+    let of_code = ADVICE_BY_CODE.iter().find(|(known, _)| known.as_str() == code);
     of_code.map(|(_, advice)| *advice).or_else(|| {
-        let of_field = fields.find_map(|field| BY_FIELD.iter().find(|(known, _)| *known == field));
+        let of_field = fields.find_map(|field| ADVICE_BY_FIELD.iter().find(|(known, _)| *known == field));
         of_field.map(|(_, advice)| *advice)
     })
 }

@@ -1,4 +1,4 @@
-//! `vouchsafe call`: a partner's request, signed as a partner signs it.
+//! `vouchsafe call`: sends a signed partner request.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -10,69 +10,67 @@ use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
 
-use super::client::{client, read_url};
-use super::complain;
+use super::client::{build_client, parse_url};
+use super::print_error;
 use super::examples::examples;
-use super::exit::Misuse;
-use super::{Nearby, Outcome};
+use super::exit::UsageError;
+use super::{LocalService, CommandOutput};
 use crate::access::credential::ApiSecret;
-use crate::access::framing::{API_PREFIX, Framed, SignedRequest, Timestamp};
+use crate::access::framing::{API_PREFIX, CanonicalRequest, SignedRequest, Timestamp};
 use crate::access::signature::sign;
 use crate::sandbox::PARTNER_FILE;
 use crate::secrets::expose;
 
-/// Headers of the answer that are told beside its status.
-const TOLD: [&str; 4] = ["location", "idempotent-replayed", "retry-after", "x-trace-id"];
+/// Response headers printed with the status.
+const SHOWN_HEADERS: [&str; 4] = ["location", "idempotent-replayed", "retry-after", "x-trace-id"];
 
-/// Arguments of `vouchsafe call`.
 #[derive(Debug, Args)]
 #[command(after_help = examples![
     "vouchsafe call GET '/products?currency=EUR'",
     r#"vouchsafe call POST /orders '{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}'"#,
 ])]
 pub struct CallArgs {
-    /// What to do with it, in upper or lower case.
+    /// HTTP method, in upper or lower case.
     #[arg(ignore_case = true, value_parser = ["GET", "POST", "PUT", "DELETE"])]
     method: String,
 
-    /// The path below the base URL, e.g. /orders.
+    /// Path under the base URL, e.g. /orders.
     path: String,
 
-    /// The body: JSON, @FILE, or - for the standard input.
+    /// Request body: JSON, @FILE, or - for standard input.
     body: Option<String>,
 
-    /// Where partners are served. Unset: at VOUCHSAFE_HTTP_ADDR.
+    /// Base URL of the partner API [default: from VOUCHSAFE_HTTP_ADDR].
     #[arg(long, env = "VOUCHSAFE_URL", value_name = "URL")]
     url: Option<String>,
 
-    /// A file with `api_key` and `api_secret`. Unset: the sandbox partner's in the data directory.
+    /// File with `api_key` and `api_secret` [default: the sandbox partner's, in the data directory].
     #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
 
-    /// The Idempotency-Key of a POST. Unset: a new one.
+    /// Idempotency-Key of a POST [default: a new one].
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
-    /// Show the answer's body alone, without its status and headers.
+    /// Print the response body only, without status and headers.
     #[arg(long)]
     json: bool,
 }
 
-/// What the file of credentials says. It has no `Debug` text.
+/// Content of the credentials file. Has no `Debug`, so that it cannot be logged.
 #[derive(Deserialize)]
 struct Credentials {
-    #[serde(deserialize_with = "secret")]
+    #[serde(deserialize_with = "deserialize_secret")]
     api_key: SecretString,
-    #[serde(deserialize_with = "secret")]
+    #[serde(deserialize_with = "deserialize_secret")]
     api_secret: SecretString,
 }
 
-fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretString, D::Error> {
+fn deserialize_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretString, D::Error> {
     String::deserialize(deserializer).map(SecretString::from)
 }
 
-/// Runs `vouchsafe call`.
-pub(super) async fn run(args: CallArgs, nearby: &Nearby) -> anyhow::Result<Outcome> {
+pub(super) async fn run(args: CallArgs, nearby: &LocalService) -> anyhow::Result<CommandOutput> {
     let credentials = read_credentials(
         args.credentials
             .unwrap_or_else(|| nearby.data_dir.join(PARTNER_FILE))
@@ -86,13 +84,13 @@ pub(super) async fn run(args: CallArgs, nearby: &Nearby) -> anyhow::Result<Outco
         .transpose()?
         .unwrap_or_default();
     let base_url = args.url.as_deref().unwrap_or(&nearby.base_url);
-    let url = url_of(base_url, &args.path)?;
-    let mut request = client(url.as_str())?.request(method.clone(), url.clone());
+    let url = resolve_url(base_url, &args.path)?;
+    let mut request = build_client(url.as_str())?.request(method.clone(), url.clone());
     request = request.header("X-API-Key", expose(&credentials.api_key));
     request = request.header("X-API-Secret", expose(&credentials.api_secret));
-    // A query is not covered by the signature; what has one is read without.
+    // The signature does not cover a query string; such requests are sent without one.
     if url.query().is_none() {
-        let (timestamp, signature) = signed(
+        let (timestamp, signature) = sign_request(
             &credentials.api_secret,
             method.as_str(),
             url.path(),
@@ -104,53 +102,53 @@ pub(super) async fn run(args: CallArgs, nearby: &Nearby) -> anyhow::Result<Outco
     }
     if method == Method::POST {
         let key = args.key.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
-        complain(&format!("Idempotency-Key: {key}"));
+        print_error(&format!("Idempotency-Key: {key}"));
         request = request.header("Idempotency-Key", key);
     }
     if !body.is_empty() {
         request = request.header("Content-Type", "application/json").body(body);
     }
-    tell(request, base_url, args.json).await
+    send_and_print(request, base_url, args.json).await
 }
 
-/// The status and some headers to the standard error, the body to the standard output.
-async fn tell(request: reqwest::RequestBuilder, url: &str, body_alone: bool) -> anyhow::Result<Outcome> {
+/// Prints status and headers to standard error, the body to standard output.
+async fn send_and_print(request: reqwest::RequestBuilder, url: &str, body_alone: bool) -> anyhow::Result<CommandOutput> {
     let response = request
         .send()
         .await
-        .map_err(|error| super::client::unreachable(&error, url, "--url"))?;
+        .map_err(|error| super::client::unreachable_error(&error, url, "--url"))?;
     let status = response.status();
     if !body_alone {
-        complain(&status.to_string());
-        for name in TOLD {
+        print_error(&status.to_string());
+        for name in SHOWN_HEADERS {
             if let Some(value) = response.headers().get(name).and_then(|value| value.to_str().ok()) {
-                complain(&format!("{name}: {value}"));
+                print_error(&format!("{name}: {value}"));
             }
         }
     }
     let text = response
         .text()
         .await
-        .map_err(|error| super::client::unreachable(&error, url, "--url"))?;
-    Ok(Outcome {
+        .map_err(|error| super::client::unreachable_error(&error, url, "--url"))?;
+    Ok(CommandOutput {
         text,
-        done: status.as_u16() < 400,
+        succeeded: status.as_u16() < 400,
     })
 }
 
 fn read_credentials(path: &Path) -> anyhow::Result<Credentials> {
     let text = std::fs::read_to_string(path).with_context(|| {
-        format!("cannot read credentials from {}; the first start of a sandbox makes them, or name others with --credentials", path.display())
+        format!("cannot read credentials from {}; start a sandbox to create them, or name others with --credentials", path.display())
     })?;
-    // The parser's words may quote a secret.
+    // The parser's error may quote a secret.
     serde_json::from_str(&text)
         .ok()
-        .with_context(|| format!("{} holds no api_key and api_secret", path.display()))
+        .with_context(|| format!("{} does not contain api_key and api_secret", path.display()))
 }
 
-/// A path below the base URL, with or without the base's own path before it. A base without a path has that of the API.
-fn url_of(base: &str, path: &str) -> anyhow::Result<reqwest::Url> {
-    let base = read_url(base, "--url")?;
+/// Joins a path to the base URL. The path may repeat the base's own path, which defaults to the API prefix.
+fn resolve_url(base: &str, path: &str) -> anyhow::Result<reqwest::Url> {
+    let base = parse_url(base, "--url")?;
     let own = base.path().trim_matches('/');
     let prefix = if own.is_empty() {
         API_PREFIX.trim_matches('/')
@@ -162,18 +160,17 @@ fn url_of(base: &str, path: &str) -> anyhow::Result<reqwest::Url> {
         .strip_prefix(prefix)
         .map_or(path, |below| below.trim_start_matches('/'));
     let url = base.join(&format!("/{prefix}/{below}"));
-    Ok(url.map_err(|_| Misuse(format!("{path}: expected a path such as /orders")))?)
+    Ok(url.map_err(|_| UsageError(format!("{path}: expected a path such as /orders")))?)
 }
 
-/// `X-Timestamp` and `X-Signature`.
-fn signed(secret: &SecretString, method: &str, path: &str, body: &[u8]) -> anyhow::Result<(String, String)> {
+fn sign_request(secret: &SecretString, method: &str, path: &str, body: &[u8]) -> anyhow::Result<(String, String)> {
     let secret = ApiSecret::parse(expose(secret).as_bytes()).context("api_secret")?;
     let timestamp =
-        Timestamp::from_unix_s(SystemClock::new().now().unix_timestamp()).context("this machine's clock")?;
-    let framed = Framed::new(timestamp, SignedRequest { method, path, body });
+        Timestamp::from_unix_s(SystemClock::new().now().unix_timestamp()).context("read the system clock")?;
+    let framed = CanonicalRequest::new(timestamp, SignedRequest { method, path, body });
     let framed = framed.map_err(|_| {
-        Misuse(
-            "the request cannot be signed: a body is empty or a JSON object, a path has no special characters"
+        UsageError(
+            "cannot sign the request: the body must be empty or a JSON object, and the path without special characters"
                 .to_owned(),
         )
     })?;
@@ -181,20 +178,20 @@ fn signed(secret: &SecretString, method: &str, path: &str, body: &[u8]) -> anyho
     Ok((digits, sign(&secret, timestamp, &framed)))
 }
 
-/// A text as it was given, or that of @FILE, or of the standard input for `-`.
+/// Returns the argument itself, the content of @FILE, or standard input for `-`.
 pub(super) fn read_text(argument: &str) -> anyhow::Result<String> {
     if argument == "-" {
         let mut text = String::new();
         std::io::stdin()
             .read_to_string(&mut text)
-            .context("read the standard input")?;
+            .context("read standard input")?;
         return Ok(text);
     }
     let Some(path) = argument.strip_prefix('@') else {
         return Ok(argument.to_owned());
     };
     if path.is_empty() {
-        bail!("@ names a file: @order.json");
+        bail!("expected a file name after @, such as @order.json");
     }
     std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))
 }
@@ -204,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_taken_with_and_without_the_prefix() {
+    fn path_resolves_with_and_without_prefix() {
         let base = "http://127.0.0.1:8080/api/v1";
         for (path, expected) in [
             ("/orders", "http://127.0.0.1:8080/api/v1/orders"),
@@ -215,25 +212,25 @@ mod tests {
                 "http://127.0.0.1:8080/api/v1/products?currency=USD",
             ),
         ] {
-            assert_eq!(url_of(base, path).unwrap().as_str(), expected, "{path}");
+            assert_eq!(resolve_url(base, path).unwrap().as_str(), expected, "{path}");
             assert_eq!(
-                url_of(&format!("{base}/"), path).unwrap().as_str(),
+                resolve_url(&format!("{base}/"), path).unwrap().as_str(),
                 expected,
                 "{path}"
             );
         }
         assert_eq!(
-            url_of("http://h:1", "/orders").unwrap().as_str(),
+            resolve_url("http://h:1", "/orders").unwrap().as_str(),
             "http://h:1/api/v1/orders"
         );
-        assert!(url_of("nowhere", "/orders").is_err());
+        assert!(resolve_url("nowhere", "/orders").is_err());
     }
 
     #[test]
-    fn a_signature_names_its_timestamp() {
+    fn signature_contains_timestamp() {
         let secret = SecretString::from(format!("vss_{}", "ab".repeat(32)));
-        let (timestamp, signature) = signed(&secret, "POST", "/api/v1/orders", b"{}").unwrap();
+        let (timestamp, signature) = sign_request(&secret, "POST", "/api/v1/orders", b"{}").unwrap();
         assert!(signature.starts_with(&format!("t={timestamp},v1=")) && signature.len() == 2 + 10 + 4 + 64);
-        assert!(signed(&secret, "POST", "/api/v1/orders", b"no object").is_err());
+        assert!(sign_request(&secret, "POST", "/api/v1/orders", b"no object").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! `vouchsafe category` and `vouchsafe product`: what can be ordered at all.
+//! `vouchsafe category` and `vouchsafe product`: the catalogue.
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -6,11 +6,11 @@ use reqwest::Method;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Outcome;
-use super::admin::{Admin, AdminOptions, PageOptions, escaped};
+use super::CommandOutput;
+use super::admin::{AdminClient, AdminOptions, PageOptions, percent_encode};
 use super::call::read_text;
 use super::examples::examples;
-use super::show::Column;
+use super::output::Column;
 
 const CATEGORY_COLUMNS: [Column; 3] = [
     ("CATEGORY", "category_id"),
@@ -29,7 +29,6 @@ const PRODUCT_COLUMNS: [Column; 8] = [
     ("DISCONTINUED", "discontinued"),
 ];
 
-/// Arguments of `vouchsafe category`.
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe category list"])]
 pub struct CategoryArgs {
@@ -39,27 +38,25 @@ pub struct CategoryArgs {
     pub(super) action: CategoryAction,
 }
 
-/// What can be done to categories.
 #[derive(Debug, Subcommand)]
 pub(super) enum CategoryAction {
-    /// Put a category in, or in the place of the one with its id.
+    /// Create or replace a category.
     #[command(after_help = examples!["vouchsafe category put books --name Books"])]
     Put {
-        /// Its id.
+        /// Category ID.
         category_id: String,
-        /// What it is called.
+        /// Display name.
         #[arg(long)]
         name: String,
-        /// What it is a part of.
+        /// ID of the parent category.
         #[arg(long, value_name = "CATEGORY")]
         parent: Option<String>,
     },
-    /// List the categories.
+    /// List categories.
     #[command(after_help = examples!["vouchsafe category list --json"])]
     List(PageOptions),
 }
 
-/// Arguments of `vouchsafe product`.
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe product list"])]
 pub struct ProductArgs {
@@ -69,92 +66,89 @@ pub struct ProductArgs {
     pub(super) action: ProductAction,
 }
 
-/// What can be done to products.
 #[derive(Debug, Subcommand)]
 pub(super) enum ProductAction {
-    /// Put a product in, or in the place of the one with its id.
-    Put(Box<PutArgs>),
-    /// List the products.
+    /// Create or replace a product.
+    Put(Box<PutProductArgs>),
+    /// List products.
     #[command(after_help = examples!["vouchsafe product list --limit 20"])]
     List(PageOptions),
     /// Show a product.
     #[command(after_help = examples!["vouchsafe product show sbx-instant"])]
     Show {
-        /// Its id.
+        /// Product ID.
         product_id: String,
     },
 }
 
-/// A product, by flags or as JSON.
 #[derive(Debug, Args)]
 #[command(after_help = examples![
     "vouchsafe product put books-usd --name Books --brand books --category books --currency USD --denomination 25",
     "vouchsafe product put books-usd --from @product.json",
 ])]
-pub(super) struct PutArgs {
-    /// Its id.
+pub(super) struct PutProductArgs {
+    /// Product ID.
     product_id: String,
-    /// All of it as JSON: the text, @FILE, or - for the standard input. Instead of the flags.
+    /// The product as JSON, instead of the other options: text, @FILE, or - for standard input.
     #[arg(long, value_name = "JSON", conflicts_with_all = ["name", "brand", "category", "currency"])]
     from: Option<String>,
-    /// What it is called.
+    /// Display name.
     #[arg(long, required_unless_present = "from")]
     name: Option<String>,
-    /// Whose voucher it is; codes are unique within a brand.
+    /// Brand; codes are unique within a brand.
     #[arg(long, required_unless_present = "from")]
     brand: Option<String>,
-    /// The category it is in.
+    /// Category ID.
     #[arg(long, required_unless_present = "from")]
     category: Option<String>,
-    /// What it is counted in.
+    /// Currency of the denominations.
     #[arg(long, required_unless_present = "from")]
     currency: Option<String>,
-    /// The vendor it is bought from.
+    /// Vendor ID.
     #[arg(long, default_value = "mock")]
     vendor: String,
-    /// Where it can be redeemed; none is everywhere. May be repeated.
+    /// Country where it can be redeemed; without any, everywhere. Can be repeated.
     #[arg(long = "country", value_name = "CODE")]
     countries: Vec<String>,
-    /// A face value. May be repeated.
+    /// Face value. Can be repeated.
     #[arg(long = "denomination", value_name = "AMOUNT")]
     denominations: Vec<String>,
-    /// Face values in steps.
+    /// Range of face values.
     #[arg(long, value_name = "MIN:MAX:STEP", value_parser = read_range)]
     range: Option<Value>,
-    /// Where vouchers come from when the shelf is short.
+    /// Source of vouchers when stock is short.
     #[arg(long, default_value = "stock", value_parser = ["stock", "vendor"])]
     route: String,
-    /// `always` if every order of it waits for an operator.
+    /// `always` if every order waits for approval.
     #[arg(long, default_value = "rule", value_parser = ["rule", "always"])]
     approval: String,
-    /// The last valid day of every voucher, as YYYY-MM-DD.
+    /// Last valid day of all vouchers, as YYYY-MM-DD.
     #[arg(long, value_name = "DATE", conflicts_with = "valid_months")]
     expires_on: Option<String>,
-    /// For how many months a voucher is good.
+    /// Validity of a voucher, in months.
     #[arg(long, value_name = "MONTHS")]
     valid_months: Option<u32>,
-    /// How to redeem it.
+    /// Redemption instructions.
     #[arg(long, default_value = "")]
     instructions: String,
-    /// Under which terms.
+    /// Redemption terms.
     #[arg(long, default_value = "")]
     terms: String,
-    /// Fewest days that a voucher must have left to be sold.
+    /// Days for which a voucher must still be valid when it is sold.
     #[arg(long, default_value_t = 0, value_name = "DAYS")]
     min_validity_days: u32,
-    /// Below how many vouchers it is low on stock.
+    /// Stock level below which availability is LOW_STOCK.
     #[arg(long, value_name = "N")]
     low_stock_at: Option<u32>,
-    /// The vendor takes vouchers back.
+    /// Mark vouchers as returnable to the vendor.
     #[arg(long)]
     returnable: bool,
-    /// Out of sale for good; still readable.
+    /// End sales; the product stays readable.
     #[arg(long)]
     discontinued: bool,
 }
 
-/// Runs `vouchsafe category`.
-pub(super) async fn category(action: CategoryAction, admin: &Admin) -> anyhow::Result<Outcome> {
+pub(super) async fn category(action: CategoryAction, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         CategoryAction::Put {
             category_id,
@@ -162,36 +156,35 @@ pub(super) async fn category(action: CategoryAction, admin: &Admin) -> anyhow::R
             parent,
         } => {
             let body = json!({ "name": name, "parent_id": parent });
-            let path = format!("/categories/{}", escaped(&category_id));
+            let path = format!("/categories/{}", percent_encode(&category_id));
             admin.change(Method::PUT, &path, Some(&body)).await
         }
-        CategoryAction::List(page) => admin.list("/categories", &page.query(), &CATEGORY_COLUMNS).await,
+        CategoryAction::List(page) => admin.show_list("/categories", &page.query(), &CATEGORY_COLUMNS).await,
     }
 }
 
-/// Runs `vouchsafe product`.
-pub(super) async fn product(action: ProductAction, admin: &Admin) -> anyhow::Result<Outcome> {
+pub(super) async fn product(action: ProductAction, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         ProductAction::Put(args) => {
-            let path = format!("/products/{}", escaped(&args.product_id));
+            let path = format!("/products/{}", percent_encode(&args.product_id));
             match &args.from {
-                // As it is: a value in memory would turn amounts into floats.
+                // Unparsed: `Value` would turn amounts into floats.
                 Some(from) => {
                     let text = read_text(from)?;
                     let body: Box<RawValue> = serde_json::from_str(&text).context("--from: expected JSON")?;
                     admin.change(Method::PUT, &path, Some(&body)).await
                 }
-                None => admin.change(Method::PUT, &path, Some(&body_of(&args))).await,
+                None => admin.change(Method::PUT, &path, Some(&product_body(&args))).await,
             }
         }
-        ProductAction::List(page) => admin.list("/products", &page.query(), &PRODUCT_COLUMNS).await,
+        ProductAction::List(page) => admin.show_list("/products", &page.query(), &PRODUCT_COLUMNS).await,
         ProductAction::Show { product_id } => {
-            admin.object(&format!("/products/{}", escaped(&product_id))).await
+            admin.show_object(&format!("/products/{}", percent_encode(&product_id))).await
         }
     }
 }
 
-fn body_of(args: &PutArgs) -> Value {
+fn product_body(args: &PutProductArgs) -> Value {
     let policy = match (&args.expires_on, args.valid_months) {
         (Some(day), _) => json!({ "type": "FIXED_DATE", "value": day }),
         (None, Some(months)) => json!({ "type": "MONTHS_FROM_ISSUE", "value": months }),

@@ -1,4 +1,4 @@
-//! How do commands send, and what do they say when nothing or nothing good comes back?
+//! HTTP client of the commands: timeouts, and messages for unreachable services and error responses.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,64 +7,63 @@ use anyhow::Context as _;
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
 
-use super::advice::advice;
-use super::exit::{Misuse, Unreachable};
-use crate::outgoing;
+use super::advice::find_advice;
+use super::exit::{UsageError, UnreachableError};
+use crate::http_client;
 
-/// How long a connection may take to stand: the service is near, or it is not there.
+/// The service is on the same machine or network.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long an answer may pause. An import answers after its last commit, so this is not for the whole.
+/// Longest pause of a response: an import responds after its last commit.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// A client for this URL.
-pub(super) fn client(url: &str) -> anyhow::Result<Client> {
-    let builder = outgoing::client_for(url)?
+/// Builds a client for this URL.
+pub(super) fn build_client(url: &str) -> anyhow::Result<Client> {
+    let builder = http_client::client_builder(url)?
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(IDLE_TIMEOUT);
-    builder.build().context("make an HTTP client")
+    builder.build().context("build the HTTP client")
 }
 
-/// The URL that an option names.
-pub(super) fn read_url(text: &str, option: &str) -> Result<Url, Misuse> {
+/// Parses the URL of an option.
+pub(super) fn parse_url(text: &str, option: &str) -> Result<Url, UsageError> {
     let url = Url::parse(text).ok().filter(|url| url.has_host());
     url.ok_or_else(|| {
-        Misuse(format!(
+        UsageError(format!(
             "{option} {text}: expected a URL such as http://127.0.0.1:8081"
         ))
     })
 }
 
-/// An answer, whole.
-pub(super) struct Answer {
+/// A complete response.
+pub(super) struct ApiResponse {
     pub(super) status: StatusCode,
     pub(super) replayed: bool,
     pub(super) body: String,
 }
 
-/// Sends and reads the answer.
-pub(super) async fn send(request: RequestBuilder, url: &str, option: &str) -> anyhow::Result<Answer> {
+pub(super) async fn send(request: RequestBuilder, url: &str, option: &str) -> anyhow::Result<ApiResponse> {
     let response = request
         .send()
         .await
-        .map_err(|error| unreachable(&error, url, option))?;
+        .map_err(|error| unreachable_error(&error, url, option))?;
     let status = response.status();
     let replayed = response.headers().contains_key("idempotent-replayed");
     let body = response
         .text()
         .await
-        .map_err(|error| unreachable(&error, url, option))?;
-    Ok(Answer {
+        .map_err(|error| unreachable_error(&error, url, option))?;
+    Ok(ApiResponse {
         status,
         replayed,
         body,
     })
 }
 
-pub(super) fn unreachable(error: &reqwest::Error, url: &str, option: &str) -> Unreachable {
+pub(super) fn unreachable_error(error: &reqwest::Error, url: &str, option: &str) -> UnreachableError {
     if error.is_connect() {
-        return Unreachable(format!(
-            "nothing answers at {url}. Is the service running? `vouchsafe serve` starts it; {option} names another place"
+        return UnreachableError(format!(
+            "cannot connect to {url}. Is the service running? Start it with `vouchsafe serve`, or name another URL with {option}"
         ));
     }
     let mut reasons = Vec::new();
@@ -73,15 +72,15 @@ pub(super) fn unreachable(error: &reqwest::Error, url: &str, option: &str) -> Un
         reasons.push(reason.to_string());
         source = reason.source();
     }
-    Unreachable(format!(
-        "the request to {url} got no answer, and may have been carried out: {}",
+    UnreachableError(format!(
+        "no response from {url}; the request may have been carried out: {}",
         reasons.last().cloned().unwrap_or_else(|| error.to_string())
     ))
 }
 
-/// An answer that says no.
+/// An error response of the service.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct ErrorResponse {
     status: StatusCode,
     body: String,
     json: bool,
@@ -106,75 +105,75 @@ struct ErrorDetail {
     message: String,
 }
 
-impl Refusal {
+impl ErrorResponse {
     pub(super) const fn new(status: StatusCode, body: String, json: bool) -> Self {
         Self { status, body, json }
     }
 
-    /// The answer as it came, where that was asked for.
-    pub(super) fn raw(&self) -> Option<&str> {
+    /// The body, if `--json` was given.
+    pub(super) fn raw_body(&self) -> Option<&str> {
         self.json.then_some(self.body.as_str())
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ErrorResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Ok(ErrorBody { error }) = serde_json::from_str(&self.body) else {
-            return write!(f, "the answer was {}", self.status);
+            return write!(f, "unexpected response: {}", self.status);
         };
         write!(f, "{} ({})", error.message, error.code)?;
-        // One fault is the message already.
+        // A single detail repeats the message.
         if error.details.len() > 1 {
             for detail in &error.details {
                 write!(f, "\n  {}: {}", detail.field, detail.message)?;
             }
         }
         let fields = error.details.iter().map(|detail| detail.field.as_str());
-        match advice(&error.code, fields) {
+        match find_advice(&error.code, fields) {
             Some(advice) => write!(f, "\n{advice}"),
             None => Ok(()),
         }
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for ErrorResponse {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_tells_its_faults() {
+    fn error_response_shows_details_and_hint() {
         let body = r#"{"error":{"name":"ValidationFailed","code":"VALIDATION_FAILED","message":"name: x","retryable":false,
             "details":[{"field":"name","message":"x"},{"field":"brand","message":"y"}],"trace_id":"t"}}"#;
-        let refusal = Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, body.to_owned(), false);
+        let refusal = ErrorResponse::new(StatusCode::UNPROCESSABLE_ENTITY, body.to_owned(), false);
         assert_eq!(
             refusal.to_string(),
             "name: x (VALIDATION_FAILED)\n  name: x\n  brand: y"
         );
-        assert_eq!(refusal.raw(), None);
+        assert_eq!(refusal.raw_body(), None);
         for (body, expected) in [
             (
                 r#"{"error":{"code":"PARTNER_NOT_FOUND","message":"there is none"}}"#,
-                "there is none (PARTNER_NOT_FOUND)\n`vouchsafe partner list` shows",
+                "there is none (PARTNER_NOT_FOUND)\n`vouchsafe partner list` lists",
             ),
             (
                 r#"{"error":{"code":"VALIDATION_FAILED","message":"m","details":[{"field":"category_id","message":"m"}]}}"#,
-                "m (VALIDATION_FAILED)\n`vouchsafe category list` shows",
+                "m (VALIDATION_FAILED)\n`vouchsafe category list` lists",
             ),
         ] {
-            let said = Refusal::new(StatusCode::NOT_FOUND, body.to_owned(), false).to_string();
+            let said = ErrorResponse::new(StatusCode::NOT_FOUND, body.to_owned(), false).to_string();
             assert!(said.starts_with(expected), "{said}");
         }
-        let other = Refusal::new(StatusCode::BAD_GATEWAY, "<html>".to_owned(), true);
+        let other = ErrorResponse::new(StatusCode::BAD_GATEWAY, "<html>".to_owned(), true);
         assert_eq!(
-            (other.to_string().as_str(), other.raw()),
-            ("the answer was 502 Bad Gateway", Some("<html>"))
+            (other.to_string().as_str(), other.raw_body()),
+            ("unexpected response: 502 Bad Gateway", Some("<html>"))
         );
     }
 
     #[test]
-    fn a_client_for_plain_http_needs_no_certificates() {
-        assert!(client("http://127.0.0.1:8081").is_ok());
+    fn plain_http_client_needs_no_certificates() {
+        assert!(build_client("http://127.0.0.1:8081").is_ok());
     }
 }

@@ -1,25 +1,23 @@
-//! `vouchsafe completions`: the words that a shell completes.
+//! `vouchsafe completions`: shell completion scripts.
 
 use clap::{Args, CommandFactory as _};
 use clap_complete::{Shell, generate};
 
-use super::Outcome;
+use super::CommandOutput;
 use super::examples::examples;
 use crate::settings::Cli;
 
-/// Arguments of `vouchsafe completions`.
 #[derive(Debug, Args)]
 #[command(after_help = examples![
     r#"eval "$(vouchsafe completions bash)""#,
     "vouchsafe completions zsh > _vouchsafe",
 ])]
 pub struct CompletionsArgs {
-    /// For which shell.
+    /// Shell.
     shell: Shell,
 }
 
-/// Runs `vouchsafe completions`.
-pub(super) fn run(args: &CompletionsArgs) -> anyhow::Result<Outcome> {
+pub(super) fn run(args: &CompletionsArgs) -> anyhow::Result<CommandOutput> {
     let mut script = Vec::new();
     generate(args.shell, &mut Cli::command(), "vouchsafe", &mut script);
     Ok(String::from_utf8(script)?.into())

@@ -1,15 +1,15 @@
-//! `vouchsafe credential`: handing access out, looking at it, and taking it back.
+//! `vouchsafe credential`: issue, list and revoke credentials.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::json;
 
-use super::Outcome;
-use super::admin::{Admin, AdminOptions, NO_BODY, PageOptions, escaped};
+use super::CommandOutput;
+use super::admin::{AdminClient, AdminOptions, NO_BODY, PageOptions, percent_encode};
 use super::examples::examples;
 use super::id;
-use super::partner::path_of;
-use super::show::Column;
+use super::partner::partner_path;
+use super::output::Column;
 
 const COLUMNS: [Column; 6] = [
     ("CREDENTIAL", "credential_id"),
@@ -20,7 +20,6 @@ const COLUMNS: [Column; 6] = [
     ("ROTATED", "rotated_at"),
 ];
 
-/// Arguments of `vouchsafe credential`.
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe credential list PARTNER_ID"])]
 pub struct CredentialArgs {
@@ -30,39 +29,37 @@ pub struct CredentialArgs {
     pub(super) action: Action,
 }
 
-/// What can be done to credentials.
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// Issue a credential. Its secret is shown once.
+    /// Issue a credential; its secret is shown once.
     #[command(after_help = examples!["vouchsafe credential issue PARTNER_ID --allow 203.0.113.7"])]
     Issue {
-        /// Whose.
+        /// Partner ID.
         #[arg(value_parser = id::partner)]
         partner_id: String,
-        /// Narrows the partner's allowlist. May be repeated.
+        /// Network or address to which the credential is restricted. Can be repeated.
         #[arg(long = "allow", value_name = "CIDR")]
         allow: Vec<String>,
     },
-    /// List the credentials of a partner, newest first, those out of force too.
+    /// List the credentials of a partner, newest first, including revoked ones.
     #[command(after_help = examples!["vouchsafe credential list PARTNER_ID"])]
     List {
-        /// Whose.
+        /// Partner ID.
         #[arg(value_parser = id::partner)]
         partner_id: String,
         #[command(flatten)]
         page: PageOptions,
     },
-    /// Take a credential out of force, at once.
+    /// Revoke a credential, effective at once.
     #[command(after_help = examples!["vouchsafe credential revoke CREDENTIAL_ID"])]
     Revoke {
-        /// Its id.
+        /// Credential ID.
         #[arg(value_parser = id::credential)]
         credential_id: String,
     },
 }
 
-/// Runs `vouchsafe credential`.
-pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome> {
+pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         Action::Issue { partner_id, allow } => {
             let body = if allow.is_empty() {
@@ -70,15 +67,15 @@ pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome
             } else {
                 json!({ "allowlist": allow })
             };
-            let path = format!("{}/credentials", path_of(&partner_id));
+            let path = format!("{}/credentials", partner_path(&partner_id));
             admin.change(Method::POST, &path, Some(&body)).await
         }
         Action::List { partner_id, page } => {
-            let path = format!("{}/credentials", path_of(&partner_id));
-            admin.list(&path, &page.query(), &COLUMNS).await
+            let path = format!("{}/credentials", partner_path(&partner_id));
+            admin.show_list(&path, &page.query(), &COLUMNS).await
         }
         Action::Revoke { credential_id } => {
-            let path = format!("/credentials/{}", escaped(&credential_id));
+            let path = format!("/credentials/{}", percent_encode(&credential_id));
             let answer = admin.call(Method::DELETE, &path, NO_BODY).await?;
             admin.show(answer, |_| Ok(format!("{credential_id} is revoked")))
         }

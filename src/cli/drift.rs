@@ -1,17 +1,17 @@
-//! `vouchsafe drift`: where a vendor's books and ours differ, and saying something of it.
+//! `vouchsafe drift`: list and resolve differences between vendor records and purchases.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::json;
 
-use super::Outcome;
-use super::admin::{Admin, AdminOptions, PageOptions, escaped, filters};
+use super::CommandOutput;
+use super::admin::{AdminClient, AdminOptions, PageOptions, percent_encode, given_filters};
 use super::examples::examples;
 use super::id;
-use super::show::Column;
-use crate::reconciliation::Kind;
-use crate::store::Resolution;
+use super::output::Column;
+use crate::reconciliation::DriftKind;
+use crate::store::DriftResolution;
 
 const COLUMNS: [Column; 8] = [
     ("DRIFT", "drift_id"),
@@ -24,7 +24,6 @@ const COLUMNS: [Column; 8] = [
     ("RESOLUTION", "resolution"),
 ];
 
-/// Arguments of `vouchsafe drift`.
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe drift list --resolution pending"])]
 pub struct DriftArgs {
@@ -34,73 +33,70 @@ pub struct DriftArgs {
     pub(super) action: Action,
 }
 
-/// What can be asked about drifts, and said of them.
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// Search the drifts, newest first.
-    List(Search),
-    /// Say that a drift is settled, or that the vendor was asked about it.
+    /// List drifts, newest first.
+    List(DriftFilters),
+    /// Mark a drift as resolved, or as escalated to the vendor.
     #[command(after_help = examples![
-        "vouchsafe drift resolve DRIFT_ID --reason 'the vendor has corrected its books'",
+        "vouchsafe drift resolve DRIFT_ID --reason 'the vendor has corrected its records'",
         "vouchsafe drift resolve DRIFT_ID --as escalated --reason 'asked the vendor, ticket 4711'",
     ])]
     Resolve {
-        /// Its id.
+        /// Drift ID.
         #[arg(value_parser = id::drift)]
         drift_id: String,
-        /// What is said of it.
+        /// New resolution.
         #[arg(long = "as", default_value = "resolved", value_parser = ["resolved", "escalated"])]
         resolution: String,
-        /// Why; kept in the trail.
+        /// Reason, written to the audit trail.
         #[arg(long)]
         reason: String,
     },
 }
 
-/// Which drifts.
 #[derive(Debug, Args)]
 #[command(after_help = examples![
     "vouchsafe drift list --resolution pending",
     "vouchsafe drift list --date 2026-11-20 --vendor acme-cards --kind MISSING --json",
 ])]
-pub(super) struct Search {
-    /// Of this day, in UTC.
+pub(super) struct DriftFilters {
+    /// Filter by day, in UTC.
     #[arg(long)]
     date: Option<String>,
-    /// With this vendor.
+    /// Filter by vendor.
     #[arg(long)]
     vendor: Option<String>,
-    /// Of this kind.
-    #[arg(long, value_parser = PossibleValuesParser::new(Kind::ALL.map(Kind::as_str)))]
+    /// Filter by kind.
+    #[arg(long, value_parser = PossibleValuesParser::new(DriftKind::ALL.map(DriftKind::as_str)))]
     kind: Option<String>,
-    /// Of which this was said.
-    #[arg(long, value_parser = PossibleValuesParser::new(Resolution::ALL.map(Resolution::as_str)))]
+    /// Filter by resolution.
+    #[arg(long, value_parser = PossibleValuesParser::new(DriftResolution::ALL.map(DriftResolution::as_str)))]
     resolution: Option<String>,
     #[command(flatten)]
     page: PageOptions,
 }
 
-/// Runs `vouchsafe drift`.
-pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome> {
+pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         Action::List(search) => {
             let mut query = search.page.query();
-            query.extend(filters([
+            query.extend(given_filters([
                 ("date", &search.date),
                 ("vendor", &search.vendor),
                 ("kind", &search.kind),
                 ("resolution", &search.resolution),
             ]));
-            admin.list("/drifts", &query, &COLUMNS).await
+            admin.show_list("/drifts", &query, &COLUMNS).await
         }
         Action::Resolve {
             drift_id,
             resolution,
             reason,
         } => {
-            let path = format!("/drifts/{}/resolve", escaped(&drift_id));
-            let said = json!({ "resolution": resolution, "reason": reason });
-            admin.change(Method::POST, &path, Some(&said)).await
+            let path = format!("/drifts/{}/resolve", percent_encode(&drift_id));
+            let body = json!({ "resolution": resolution, "reason": reason });
+            admin.change(Method::POST, &path, Some(&body)).await
         }
     }
 }

@@ -1,7 +1,6 @@
-//! What do examples look like at the end of a command's help?
+//! Examples at the end of a command's help.
 
-/// The examples of a command, each as it is typed. Tests read every one, and run those of
-/// operators.
+/// Builds the examples of a command. Tests parse all of them and run those of operator commands.
 macro_rules! examples {
     ($($line:literal),+ $(,)?) => {
         concat!("Examples:", $("\n  ", $line),+)

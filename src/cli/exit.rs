@@ -1,99 +1,97 @@
-//! How does the program end? The one table of exit codes, and which of them an error is.
+//! Exit codes, and their mapping from errors.
 //!
-//! Rule: a script can tell "no" from "could not ask". What is not certain to be one of the other two is a refusal.
+//! Scripts can distinguish an error response from an unreachable service. Every error that is not certainly a usage error or
+//! an unreachable service is a failure.
 
 use std::process::ExitCode;
 
-/// SQLSTATEs, by how they begin, of a server that lets nobody in: no connection, no such login, no such database, too
-/// many connections, going up or down.
-const NO_CONNECTION: [&str; 5] = ["08", "28", "3D", "53300", "57P"];
+/// Prefixes of SQLSTATEs that mean "cannot connect": connection failure, invalid login, no such database, too many
+/// connections, starting up or shutting down.
+const CONNECTION_SQLSTATES: [&str; 5] = ["08", "28", "3D", "53300", "57P"];
 
-/// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// What was asked for was done.
-    Done,
-    /// It was refused, or it failed.
-    Refused,
-    /// The words of the command are wrong.
-    Misused,
-    /// Nobody answered who could have done it.
+pub enum ExitStatus {
+    /// The command succeeded.
+    Success,
+    /// The service rejected the command, or it failed.
+    Failure,
+    /// An argument or a setting is invalid.
+    Usage,
+    /// The service or its database is unreachable.
     Unreachable,
 }
 
-impl Exit {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Done, Self::Refused, Self::Misused, Self::Unreachable];
+impl ExitStatus {
+    pub const ALL: [Self; 4] = [Self::Success, Self::Failure, Self::Usage, Self::Unreachable];
 
-    /// The code that the system is given.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
-            Self::Done => 0,
-            Self::Refused => 1,
-            // What clap ends with.
-            Self::Misused => 2,
+            Self::Success => 0,
+            Self::Failure => 1,
+            // The same as clap's.
+            Self::Usage => 2,
             Self::Unreachable => 3,
         }
     }
 
-    /// What it means, for people.
+    /// Description for help and documentation.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Done => "done",
-            Self::Refused => "refused or failed",
-            Self::Misused => "wrong usage: an argument or a setting",
+            Self::Success => "done",
+            Self::Failure => "refused or failed",
+            Self::Usage => "wrong usage: an argument or a setting",
             Self::Unreachable => "the service or its database cannot be reached",
         }
     }
 
-    /// How a program ends that stopped at this error.
+    /// The status for an error.
     #[must_use]
     pub fn of(error: &anyhow::Error) -> Self {
-        let is_misuse = |cause: &(dyn std::error::Error + 'static)| cause.is::<Misuse>();
+        let is_misuse = |cause: &(dyn std::error::Error + 'static)| cause.is::<UsageError>();
         if error.chain().any(is_misuse) {
-            Self::Misused
+            Self::Usage
         } else if error.chain().any(is_unreachable) {
             Self::Unreachable
         } else {
-            Self::Refused
+            Self::Failure
         }
     }
 
-    /// The table as `--help` shows it.
-    pub(super) fn table() -> String {
+    /// The table in `--help`.
+    pub(super) fn help_table() -> String {
         let lines = Self::ALL.map(|exit| format!("\n  {}  {}", exit.code(), exit.meaning()));
         format!("Exit codes:{}", lines.concat())
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<ExitStatus> for ExitCode {
+    fn from(exit: ExitStatus) -> Self {
         exit.code().into()
     }
 }
 
-/// An argument that only a second look shows to be wrong.
+/// An invalid argument that clap cannot detect.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Misuse(pub(super) String);
+pub(super) struct UsageError(pub(super) String);
 
-/// Nobody answered; the text says what to do.
+/// The service or its database is unreachable; the text says what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Unreachable(pub(super) String);
+pub(super) struct UnreachableError(pub(super) String);
 
 fn is_unreachable(cause: &(dyn std::error::Error + 'static)) -> bool {
-    cause.is::<Unreachable>() || cause.downcast_ref().is_some_and(is_no_connection)
+    cause.is::<UnreachableError>() || cause.downcast_ref().is_some_and(is_connection_error)
 }
 
-fn is_no_connection(error: &sqlx::Error) -> bool {
+fn is_connection_error(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut => true,
         sqlx::Error::Database(refused) => refused
             .code()
-            .is_some_and(|code| NO_CONNECTION.iter().any(|beginning| code.starts_with(beginning))),
+            .is_some_and(|code| CONNECTION_SQLSTATES.iter().any(|prefix| code.starts_with(prefix))),
         _ => false,
     }
 }
@@ -105,26 +103,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_what_lies_at_its_bottom() {
-        let silent = || sqlx::Error::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
+    fn exit_status_follows_root_cause() {
+        let connection_refused = || sqlx::Error::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
         for (error, expected) in [
-            (anyhow!("no"), Exit::Refused),
-            (sqlx::Error::RowNotFound.into(), Exit::Refused),
-            (Misuse("x".to_owned()).into(), Exit::Misused),
-            (Unreachable("x".to_owned()).into(), Exit::Unreachable),
-            (silent().into(), Exit::Unreachable),
+            (anyhow!("no"), ExitStatus::Failure),
+            (sqlx::Error::RowNotFound.into(), ExitStatus::Failure),
+            (UsageError("x".to_owned()).into(), ExitStatus::Usage),
+            (UnreachableError("x".to_owned()).into(), ExitStatus::Unreachable),
+            (connection_refused().into(), ExitStatus::Unreachable),
             (
-                Err::<(), _>(silent()).context("check").unwrap_err(),
-                Exit::Unreachable,
+                Err::<(), _>(connection_refused()).context("check").unwrap_err(),
+                ExitStatus::Unreachable,
             ),
         ] {
-            assert_eq!(Exit::of(&error), expected, "{error:#}");
+            assert_eq!(ExitStatus::of(&error), expected, "{error:#}");
         }
     }
 
     #[test]
-    fn usage_ends_as_the_parser_ends_it() {
+    fn usage_status_equals_clap_exit_code() {
         let error = clap::Error::new(clap::error::ErrorKind::UnknownArgument);
-        assert_eq!(error.exit_code(), i32::from(Exit::Misused.code()));
+        assert_eq!(error.exit_code(), i32::from(ExitStatus::Usage.code()));
     }
 }

@@ -1,7 +1,6 @@
-//! Is an id one of what was asked for? A slip is told before anything is sent, with what to list.
+//! Validation of ID arguments before a request is sent.
 //!
-//! Rule: only what is certain is refused here, an id of another kind or a broken one. What else there is not, the
-//! service says.
+//! Rejects IDs of another kind and malformed IDs, with a hint which command lists the right ones. The service checks the rest.
 
 use std::str::FromStr;
 
@@ -10,8 +9,8 @@ use vouchsafe_actors::domain::ids::{
     WebhookId,
 };
 
-/// What ids begin with, and what they then name.
-const KINDS: [(&str, &str); 10] = [
+/// ID prefixes and the kinds of their objects.
+const ID_PREFIXES: [(&str, &str); 10] = [
     (PartnerId::PREFIX, "a partner"),
     (CredentialId::PREFIX, "a credential"),
     (OrderId::PREFIX, "an order"),
@@ -24,71 +23,58 @@ const KINDS: [(&str, &str); 10] = [
     (DeliveryId::PREFIX, "a delivery"),
 ];
 
-/// Where partners are found.
-pub(super) const PARTNERS: &str = "`vouchsafe partner list` shows every partner with its id";
+pub(super) const PARTNERS: &str = "`vouchsafe partner list` lists all partners";
 
-/// Where credentials are found.
-pub(super) const CREDENTIALS: &str = "`vouchsafe credential list PARTNER_ID` shows those of a partner";
+pub(super) const CREDENTIALS: &str = "`vouchsafe credential list PARTNER_ID` lists those of a partner";
 
-/// Where orders are found.
-pub(super) const ORDERS: &str = "`vouchsafe order list` shows the latest orders, and searches them";
+pub(super) const ORDERS: &str = "`vouchsafe order list` lists and filters orders";
 
-/// Where payouts are found.
-pub(super) const PAYOUTS: &str = "`vouchsafe payout list` shows the latest payouts, and searches them";
+pub(super) const PAYOUTS: &str = "`vouchsafe payout list` lists and filters payouts";
 
-/// Where drifts are found.
-pub(super) const DRIFTS: &str = "`vouchsafe drift list` shows the latest drifts, and searches them";
-/// Where endpoints are found.
-pub(super) const WEBHOOKS: &str = "`vouchsafe webhook list` shows the latest endpoints, and searches them";
+pub(super) const DRIFTS: &str = "`vouchsafe drift list` lists and filters drifts";
 
-/// Where deliveries are found.
+pub(super) const WEBHOOKS: &str = "`vouchsafe webhook list` lists and filters endpoints";
+
 pub(super) const DELIVERIES: &str =
-    "`vouchsafe webhook deliveries` shows what failed or waits, and searches it";
+    "`vouchsafe webhook deliveries` lists deliveries that failed or wait";
 
-/// A partner's id.
 pub(super) fn partner(text: &str) -> Result<String, String> {
-    checked::<PartnerId>(text, PartnerId::PREFIX, PARTNERS)
+    check_id::<PartnerId>(text, PartnerId::PREFIX, PARTNERS)
 }
 
-/// A credential's id.
 pub(super) fn credential(text: &str) -> Result<String, String> {
-    checked::<CredentialId>(text, CredentialId::PREFIX, CREDENTIALS)
+    check_id::<CredentialId>(text, CredentialId::PREFIX, CREDENTIALS)
 }
 
-/// An order's id.
 pub(super) fn order(text: &str) -> Result<String, String> {
-    checked::<OrderId>(text, OrderId::PREFIX, ORDERS)
+    check_id::<OrderId>(text, OrderId::PREFIX, ORDERS)
 }
 
-/// A payout's id.
 pub(super) fn payout(text: &str) -> Result<String, String> {
-    checked::<PayoutId>(text, PayoutId::PREFIX, PAYOUTS)
+    check_id::<PayoutId>(text, PayoutId::PREFIX, PAYOUTS)
 }
 
-/// A drift's id.
 pub(super) fn drift(text: &str) -> Result<String, String> {
-    checked::<DriftId>(text, DriftId::PREFIX, DRIFTS)
+    check_id::<DriftId>(text, DriftId::PREFIX, DRIFTS)
 }
 
-/// An endpoint's id.
 pub(super) fn webhook(text: &str) -> Result<String, String> {
-    checked::<WebhookId>(text, WebhookId::PREFIX, WEBHOOKS)
+    check_id::<WebhookId>(text, WebhookId::PREFIX, WEBHOOKS)
 }
 
-/// A delivery's id.
 pub(super) fn delivery(text: &str) -> Result<String, String> {
-    checked::<DeliveryId>(text, DeliveryId::PREFIX, DELIVERIES)
+    check_id::<DeliveryId>(text, DeliveryId::PREFIX, DELIVERIES)
 }
 
-fn checked<Id: FromStr>(text: &str, prefix: &str, look: &str) -> Result<String, String>
+fn check_id<Id: FromStr>(text: &str, prefix: &str, hint: &str) -> Result<String, String>
 where
     Id::Err: ToString,
 {
-    match KINDS.iter().find(|(begin, _)| text.starts_with(begin)) {
-        Some((begin, kind)) if *begin != prefix => Err(format!("this is the id of {kind}; {look}")),
+    match ID_PREFIXES.iter().find(|(begin, _)| text.starts_with(begin)) {
+        Some((begin, kind)) if *begin != prefix => Err(format!("this is the ID of {kind}; {hint}")),
         Some(_) => match text.parse::<Id>() {
             Ok(_) => Ok(text.to_owned()),
-            Err(error) => Err(format!("{}; {look}", error.to_string())),
+            Err(error) => Err(format!("{}; {hint}", error.to_string())),
         },
         None => Ok(text.to_owned()),
     }
@@ -99,16 +85,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_told_with_what_to_list() {
+    fn id_of_other_kind_or_malformed_is_rejected_with_hint() {
         let id = PartnerId::generate().to_string();
         let cut = &id[..id.len() - 1];
         assert_eq!(partner(&id).as_ref(), Ok(&id));
         assert_eq!(partner("nobody"), Ok("nobody".to_owned()));
-        for (refused, expected) in [
-            (order(&id), "this is the id of a partner; `vouchsafe order list`"),
+        for (result, expected) in [
+            (order(&id), "this is the ID of a partner; `vouchsafe order list`"),
             (
                 partner("ord_0"),
-                "this is the id of an order; `vouchsafe partner list`",
+                "this is the ID of an order; `vouchsafe partner list`",
             ),
             (
                 partner(cut),
@@ -119,8 +105,8 @@ mod tests {
                 "expected cred_ followed by 32 lower-case hex digits; `vouchsafe credential list",
             ),
         ] {
-            let said = refused.unwrap_err();
-            assert!(said.starts_with(expected), "{said}");
+            let message = result.unwrap_err();
+            assert!(message.starts_with(expected), "{message}");
         }
     }
 }

@@ -14,13 +14,13 @@ mod drift;
 pub(crate) mod examples;
 mod exit;
 mod id;
-mod look;
+mod monitoring;
 mod order;
 mod partner;
 mod payout;
 mod purchase;
 mod reconciliation;
-mod show;
+mod output;
 mod stock;
 mod upload;
 mod vendor;
@@ -36,103 +36,100 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-pub use self::exit::Exit;
+pub use self::exit::ExitStatus;
 
-use self::admin::Admin;
-use self::client::Refusal;
+use self::admin::AdminClient;
+use self::client::ErrorResponse;
 use self::examples::examples;
 use crate::access::framing::API_PREFIX;
 use crate::settings::ServeSettings;
 
-/// What a client can ask for.
+/// Client commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Sign and send a partner's request.
+    /// Send a signed partner request.
     Call(call::CallArgs),
-    /// Partners: take them in, look at them, change their terms.
+    /// Manage partners and their terms.
     Partner(partner::PartnerArgs),
-    /// Credentials: issue, list and revoke them.
+    /// Issue, list and revoke credentials.
     Credential(credential::CredentialArgs),
-    /// Categories of the catalogue.
+    /// Manage the categories of the catalogue.
     Category(catalogue::CategoryArgs),
-    /// Products of the catalogue.
+    /// Manage the products of the catalogue.
     Product(catalogue::ProductArgs),
-    /// Vendors: who vouchers are bought from.
+    /// Manage vendors.
     Vendor(vendor::VendorArgs),
-    /// Stock: import vouchers, see the levels, take some out of sale.
+    /// Import vouchers, show stock levels, void vouchers.
     Stock(stock::StockArgs),
-    /// Wallets: add money, correct a balance.
+    /// Top up and adjust wallets.
     Wallet(wallet::WalletArgs),
-    /// Purchases: what is bought from vendors, and what they said.
+    /// List and end purchases from vendors.
     Purchase(purchase::PurchaseArgs),
-    /// Orders: look for them, whosever they are; approve, reject, cancel, fulfil by hand.
+    /// Search, approve, reject, cancel and fulfil orders of all partners.
     Order(order::OrderArgs),
-    /// Payouts: look for them; say that they were paid, or were not.
+    /// List and decide payouts of all partners.
     Payout(payout::PayoutArgs),
-    /// Reconciliation: compare the vendors' books with ours, see what came of it, bring books as a file.
+    /// Compare vendor records with purchases.
     Reconciliation(reconciliation::ReconciliationArgs),
-    /// Drifts: where a vendor's books and ours differ, and what is said of it.
+    /// List and resolve differences between vendor records and purchases.
     Drift(drift::DriftArgs),
-    /// Webhooks: how partners' endpoints are doing, what failed, sending it again.
+    /// List webhook endpoints and deliveries; enable and replay them.
     Webhook(webhook::WebhookArgs),
-    /// The live actors, the busiest first.
-    Actors(look::ActorsArgs),
-    /// The operators' trail, newest first.
-    Audit(look::AuditArgs),
-    /// Check every invariant on the database, with the service up or down.
+    /// List live actors, the busiest first.
+    Actors(monitoring::ActorsArgs),
+    /// List audit entries, newest first.
+    Audit(monitoring::AuditArgs),
+    /// Check every invariant in the database, with the service running or stopped.
     Verify(verify::VerifyArgs),
-    /// Print what a shell needs to complete commands.
+    /// Print a shell completion script.
     Completions(completions::CompletionsArgs),
 }
 
-/// The end of the program's own help.
+/// Examples and exit codes at the end of `vouchsafe --help`.
 #[must_use]
-pub fn closing_words() -> String {
+pub fn after_help() -> String {
     const EXAMPLES: &str = examples![
         "vouchsafe --http-addr 127.0.0.1:9080 --admin-addr 127.0.0.1:9081",
         "vouchsafe call GET /products",
     ];
-    format!("{EXAMPLES}\n\n{}", Exit::table())
+    format!("{EXAMPLES}\n\n{}", ExitStatus::help_table())
 }
 
-/// What a command has to show, and whether it did what was asked for.
+/// Text to print, and whether the command succeeded.
 #[derive(Debug)]
-struct Outcome {
+struct CommandOutput {
     text: String,
-    done: bool,
+    succeeded: bool,
 }
 
-impl From<String> for Outcome {
+impl From<String> for CommandOutput {
     fn from(text: String) -> Self {
-        Self { text, done: true }
+        Self { text, succeeded: true }
     }
 }
 
-/// The service that a command speaks to unless it is told of another: the one with the same settings.
+/// Default service of the commands: the one with the same settings.
 #[derive(Debug)]
-pub struct Nearby {
-    /// Where it keeps keys, tokens and credentials.
+pub struct LocalService {
+    /// Contains keys, tokens and credentials.
     data_dir: PathBuf,
-    /// Where it serves partners.
     base_url: String,
-    /// Where it serves operators.
     admin_url: String,
 }
 
-impl Nearby {
-    /// The service with these settings.
+impl LocalService {
     #[must_use]
     pub fn of(data_dir: &Path, settings: &ServeSettings) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
-            base_url: format!("http://{}{API_PREFIX}", reachable(settings.http_addr)),
-            admin_url: format!("http://{}", reachable(settings.admin_addr)),
+            base_url: format!("http://{}{API_PREFIX}", connectable_address(settings.http_addr)),
+            admin_url: format!("http://{}", connectable_address(settings.admin_addr)),
         }
     }
 }
 
-/// Who listens on every address is reached on loopback.
-fn reachable(address: SocketAddr) -> SocketAddr {
+/// A service that listens on all addresses is reachable on loopback.
+fn connectable_address(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -141,31 +138,30 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Runs a command against the service that is meant.
 #[must_use]
-pub fn run(command: Command, nearby: &Nearby) -> ExitCode {
+pub fn run(command: Command, nearby: &LocalService) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let outcome = match runtime {
         Ok(runtime) => runtime.block_on(dispatch(command, nearby)),
         Err(error) => Err(error.into()),
     };
     match outcome {
-        Ok(Outcome { text, done }) => {
-            print(&text);
-            if done { Exit::Done } else { Exit::Refused }.into()
+        Ok(CommandOutput { text, succeeded: done }) => {
+            print_output(&text);
+            if done { ExitStatus::Success } else { ExitStatus::Failure }.into()
         }
         Err(error) => {
-            if let Some(raw) = error.downcast_ref::<Refusal>().and_then(Refusal::raw) {
-                print(raw);
+            if let Some(raw) = error.downcast_ref::<ErrorResponse>().and_then(ErrorResponse::raw_body) {
+                print_output(raw);
             }
-            complain(&format!("vouchsafe: {error:#}"));
-            Exit::of(&error).into()
+            print_error(&format!("vouchsafe: {error:#}"));
+            ExitStatus::of(&error).into()
         }
     }
 }
 
-async fn dispatch(command: Command, nearby: &Nearby) -> anyhow::Result<Outcome> {
-    let admin = |options| Admin::new(options, nearby);
+async fn dispatch(command: Command, nearby: &LocalService) -> anyhow::Result<CommandOutput> {
+    let admin = |options| AdminClient::new(options, nearby);
     match command {
         Command::Call(args) => call::run(args, nearby).await,
         Command::Partner(args) => partner::run(args.action, &admin(args.options)?).await,
@@ -181,22 +177,21 @@ async fn dispatch(command: Command, nearby: &Nearby) -> anyhow::Result<Outcome> 
         Command::Reconciliation(args) => reconciliation::run(args.action, &admin(args.options)?).await,
         Command::Drift(args) => drift::run(args.action, &admin(args.options)?).await,
         Command::Webhook(args) => webhook::run(args.action, &admin(args.options)?).await,
-        Command::Actors(args) => look::actors(&args.query, &admin(args.options)?).await,
-        Command::Audit(args) => look::audit(&args.query, &admin(args.options)?).await,
+        Command::Actors(args) => monitoring::actors(&args.query, &admin(args.options)?).await,
+        Command::Audit(args) => monitoring::audit(&args.query, &admin(args.options)?).await,
         Command::Verify(args) => verify::run(args, &nearby.data_dir).await,
         Command::Completions(args) => completions::run(&args),
     }
 }
 
-/// To the standard output. Nobody may be reading any more, which is no failure of ours.
-fn print(text: &str) {
+/// Ignores a closed standard output: the reader of a pipe may have exited.
+fn print_output(text: &str) {
     if !text.is_empty() {
         let end = if text.ends_with('\n') { "" } else { "\n" };
         drop(write!(std::io::stdout(), "{text}{end}"));
     }
 }
 
-/// To the standard error.
-fn complain(text: &str) {
+fn print_error(text: &str) {
     drop(writeln!(std::io::stderr(), "{text}"));
 }

@@ -1,4 +1,4 @@
-//! `vouchsafe order`: looking for orders, whosever they are, and deciding on them.
+//! `vouchsafe order`: search orders of all partners, decide and fulfil them.
 
 use std::path::PathBuf;
 
@@ -8,11 +8,11 @@ use reqwest::Method;
 use serde_json::json;
 use vouchsafe_actors::domain::order::OrderStatus;
 
-use super::Outcome;
-use super::admin::{Admin, AdminOptions, PageOptions, escaped, filters};
+use super::CommandOutput;
+use super::admin::{AdminClient, AdminOptions, PageOptions, percent_encode, given_filters};
 use super::examples::examples;
 use super::id;
-use super::show::Column;
+use super::output::Column;
 use super::vouchers;
 
 const COLUMNS: [Column; 7] = [
@@ -25,7 +25,6 @@ const COLUMNS: [Column; 7] = [
     ("CREATED", "created_at"),
 ];
 
-/// Arguments of `vouchsafe order`.
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe order list"])]
 pub struct OrderArgs {
@@ -35,131 +34,126 @@ pub struct OrderArgs {
     pub(super) action: Action,
 }
 
-/// What can be asked about orders, and said of them.
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// Search the orders of all partners, newest first.
-    List(Box<Search>),
-    /// Show an order with its vouchers; never a code.
+    /// List orders of all partners, newest first.
+    List(Box<OrderFilters>),
+    /// Show an order with its vouchers, without codes.
     #[command(after_help = examples!["vouchsafe order show ORDER_ID"])]
     Show {
-        /// Its id.
+        /// Order ID.
         #[arg(value_parser = id::order)]
         order_id: String,
     },
-    /// Let an order go on that waits for approval.
+    /// Approve an order that waits for approval.
     #[command(after_help = examples!["vouchsafe order approve ORDER_ID --reason 'agreed by telephone'"])]
-    Approve(Word),
-    /// End an order that waits for approval; all of it is paid back.
+    Approve(DecisionArgs),
+    /// Reject an order that waits for approval; it is refunded completely.
     #[command(after_help = examples!["vouchsafe order reject ORDER_ID --reason 'the buyer is not known'"])]
-    Reject(Word),
-    /// Take back what of an order was not retrieved, and pay it back.
+    Reject(DecisionArgs),
+    /// Cancel an order; vouchers whose codes were not retrieved are refunded.
     #[command(after_help = examples!["vouchsafe order cancel ORDER_ID --reason 'ordered twice'"])]
-    Cancel(Word),
-    /// Bring in vouchers that an order waits for. May be repeated: nothing comes in twice.
-    Fulfil(Vouchers),
+    Cancel(DecisionArgs),
+    /// Fulfil an order with vouchers from a file. Can be repeated: no voucher is stored twice.
+    Fulfil(FulfilArgs),
 }
 
-/// Which order, and what it waits for.
 #[derive(Debug, Args)]
 #[command(after_help = examples![
     "vouchsafe order fulfil ORDER_ID vouchers.csv",
     "vouchsafe order fulfil ORDER_ID vouchers.ndjson --product game-us --denomination 25",
 ])]
-pub(super) struct Vouchers {
-    /// Its id.
+pub(super) struct FulfilArgs {
+    /// Order ID.
     #[arg(value_parser = id::order)]
     order_id: String,
-    /// CSV with a header (code,pin,serial,url,expiry), or NDJSON if its name ends in .ndjson or .jsonl; - is CSV on the
-    /// standard input.
+    /// CSV file with a header (code,pin,serial,url,expiry), or NDJSON file (.ndjson, .jsonl); - reads CSV from standard
+    /// input.
     file: PathBuf,
-    /// Of which product; needed where the order waits for several.
+    /// Product ID; required if the order needs several products.
     #[arg(long, value_name = "PRODUCT", requires = "denomination")]
     product: Option<String>,
-    /// At which face value.
+    /// Face value.
     #[arg(long, value_name = "AMOUNT", requires = "product")]
     denomination: Option<String>,
 }
 
-/// On which order, and why.
 #[derive(Debug, Args)]
-pub(super) struct Word {
-    /// Its id.
+pub(super) struct DecisionArgs {
+    /// Order ID.
     #[arg(value_parser = id::order)]
     order_id: String,
-    /// Why; its partner reads it.
+    /// Reason, shown to the partner.
     #[arg(long)]
     reason: String,
 }
 
-/// Which orders.
 #[derive(Debug, Args)]
 #[command(after_help = examples![
     "vouchsafe order list --status PENDING --from 2026-11-20",
     "vouchsafe order list --partner PARTNER_ID --reference PO-4711 --json",
 ])]
-pub(super) struct Search {
-    /// Of this partner.
+pub(super) struct OrderFilters {
+    /// Filter by partner.
     #[arg(long, value_name = "PARTNER_ID", value_parser = id::partner)]
     partner: Option<String>,
-    /// That stand here.
+    /// Filter by status.
     #[arg(long, value_parser = PossibleValuesParser::new(OrderStatus::ALL.map(OrderStatus::as_str)))]
     status: Option<String>,
-    /// With the partner's own reference.
+    /// Filter by the partner's reference.
     #[arg(long)]
     reference: Option<String>,
-    /// Accepted from then on: a date or an RFC 3339 time.
+    /// Start of the acceptance period, inclusive: a date or an RFC 3339 time.
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// Accepted before then.
+    /// End of the acceptance period, exclusive.
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
-    /// With this id.
+    /// Filter by order ID.
     #[arg(long, value_name = "ORDER_ID", value_parser = id::order)]
     order: Option<String>,
     #[command(flatten)]
     page: PageOptions,
 }
 
-/// Runs `vouchsafe order`.
-pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome> {
+pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(search) => {
-            let mut query = search.page.query();
-            query.extend(filters([
-                ("partner_id", &search.partner),
-                ("status", &search.status),
-                ("reference", &search.reference),
-                ("from", &search.from),
-                ("to", &search.to),
-                ("order_id", &search.order),
+        Action::List(filters) => {
+            let mut query = filters.page.query();
+            query.extend(given_filters([
+                ("partner_id", &filters.partner),
+                ("status", &filters.status),
+                ("reference", &filters.reference),
+                ("from", &filters.from),
+                ("to", &filters.to),
+                ("order_id", &filters.order),
             ]));
-            admin.list("/orders", &query, &COLUMNS).await
+            admin.show_list("/orders", &query, &COLUMNS).await
         }
-        Action::Show { order_id } => admin.object(&path_of(&order_id)).await,
-        Action::Approve(word) => decide(admin, "approve", &word).await,
-        Action::Reject(word) => decide(admin, "reject", &word).await,
-        Action::Cancel(word) => decide(admin, "cancel", &word).await,
-        Action::Fulfil(vouchers) => fulfil(admin, &vouchers).await,
+        Action::Show { order_id } => admin.show_object(&path_of(&order_id)).await,
+        Action::Approve(args) => decide(admin, "approve", &args).await,
+        Action::Reject(args) => decide(admin, "reject", &args).await,
+        Action::Cancel(args) => decide(admin, "cancel", &args).await,
+        Action::Fulfil(args) => fulfil(admin, &args).await,
     }
 }
 
 fn path_of(order_id: &str) -> String {
-    format!("/orders/{}", escaped(order_id))
+    format!("/orders/{}", percent_encode(order_id))
 }
 
-async fn decide(admin: &Admin, decision: &str, word: &Word) -> anyhow::Result<Outcome> {
-    let path = format!("{}/{decision}", path_of(&word.order_id));
-    let body = json!({ "reason": word.reason });
+async fn decide(admin: &AdminClient, decision: &str, args: &DecisionArgs) -> anyhow::Result<CommandOutput> {
+    let path = format!("{}/{decision}", path_of(&args.order_id));
+    let body = json!({ "reason": args.reason });
     admin.change(Method::POST, &path, Some(&body)).await
 }
 
-async fn fulfil(admin: &Admin, given: &Vouchers) -> anyhow::Result<Outcome> {
-    let mut body = json!({ "vouchers": vouchers::read(&given.file)? });
-    if let (Some(product), Some(denomination)) = (&given.product, &given.denomination) {
+async fn fulfil(admin: &AdminClient, args: &FulfilArgs) -> anyhow::Result<CommandOutput> {
+    let mut body = json!({ "vouchers": vouchers::read_vouchers(&args.file)? });
+    if let (Some(product), Some(denomination)) = (&args.product, &args.denomination) {
         body["product_id"] = json!(product);
         body["denomination"] = json!(denomination);
     }
-    let path = format!("{}/fulfil", path_of(&given.order_id));
+    let path = format!("{}/fulfil", path_of(&args.order_id));
     admin.change(Method::POST, &path, Some(&body)).await
 }

@@ -1,4 +1,4 @@
-//! `vouchsafe partner`: taking partners in, and changing their terms.
+//! `vouchsafe partner`: partners, their terms and certification.
 
 use std::convert::Infallible;
 
@@ -6,11 +6,11 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::admin::{Admin, AdminOptions, NO_BODY, PageOptions, escaped};
+use super::admin::{AdminClient, AdminOptions, NO_BODY, PageOptions, percent_encode};
 use super::examples::examples;
-use super::show::{self, Column};
-use super::{Outcome, id};
-use crate::access::limits::{Class, InvalidLimit, Limit};
+use super::output::{self, Column};
+use super::{CommandOutput, id};
+use crate::access::limits::{RequestClass, InvalidLimit, Limit};
 
 const COLUMNS: [Column; 5] = [
     ("PARTNER", "partner_id"),
@@ -20,7 +20,7 @@ const COLUMNS: [Column; 5] = [
     ("CREATED", "created_at"),
 ];
 
-const CHECKLIST: [Column; 5] = [
+const CERTIFICATION_COLUMNS: [Column; 5] = [
     ("POINT", "point"),
     ("STATE", "state"),
     ("WHEN", "at"),
@@ -28,7 +28,6 @@ const CHECKLIST: [Column; 5] = [
     ("WHAT TO DO", "advice"),
 ];
 
-/// Arguments of `vouchsafe partner`.
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe partner list"])]
 pub struct PartnerArgs {
@@ -38,157 +37,152 @@ pub struct PartnerArgs {
     pub(super) action: Action,
 }
 
-/// What can be done to partners.
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// Take a partner in. Its first secret is shown once.
+    /// Create a partner; its first secret is shown once.
     #[command(after_help = examples![
         "vouchsafe partner create --name 'Example Ltd' --allow 203.0.113.0/24",
         "vouchsafe partner create --name 'Example Ltd' --allow 203.0.113.7 --limit orders=500/60 --json",
     ])]
     Create {
-        /// What it is called.
+        /// Display name.
         #[arg(long)]
         name: String,
-        /// A network or an address that it calls from. May be repeated; none admits nobody.
+        /// Network or address from which it may call; without any, all are denied. Can be repeated.
         #[arg(long = "allow", value_name = "CIDR")]
         allow: Vec<String>,
-        /// A limit of its own, e.g. orders=500/60 (per 60 seconds). May be repeated.
+        /// Rate limit, e.g. orders=500/60 (500 in 60 seconds). Can be repeated.
         #[arg(long = "limit", value_name = "CLASS=QUOTA/SECONDS", value_parser = read_limit)]
         limits: Vec<ClassLimit>,
     },
-    /// List the partners, newest first.
+    /// List partners, newest first.
     #[command(after_help = examples!["vouchsafe partner list --limit 20"])]
     List(PageOptions),
     /// Show a partner with its credentials.
     #[command(after_help = examples!["vouchsafe partner show PARTNER_ID"])]
     Show {
-        /// Its id.
+        /// Partner ID.
         #[arg(value_parser = id::partner)]
         partner_id: String,
     },
-    /// Change terms; in force at once.
+    /// Change the terms of a partner, effective at once.
     Set(Box<SetArgs>),
-    /// Show the checklist that the sandbox keeps of a partner's client.
+    /// Show the certification checks of a partner in the sandbox.
     #[command(after_help = examples![
         "vouchsafe partner certification PARTNER_ID --json > certification.json",
         "vouchsafe partner certification PARTNER_ID --start-over",
     ])]
     Certification {
-        /// Its id.
+        /// Partner ID.
         #[arg(value_parser = id::partner)]
         partner_id: String,
-        /// Forget what was seen: every point is open again.
+        /// Delete the observations, so that every check is open again.
         #[arg(long)]
         start_over: bool,
     },
-    /// Stop a partner: its calls are refused from now on.
+    /// Suspend a partner: its requests are rejected.
     #[command(after_help = examples!["vouchsafe partner suspend PARTNER_ID"])]
     Suspend {
-        /// Its id.
+        /// Partner ID.
         #[arg(value_parser = id::partner)]
         partner_id: String,
     },
-    /// Let a partner call again.
+    /// Resume a suspended partner.
     #[command(after_help = examples!["vouchsafe partner resume PARTNER_ID"])]
     Resume {
-        /// Its id.
+        /// Partner ID.
         #[arg(value_parser = id::partner)]
         partner_id: String,
     },
 }
 
-/// Whose terms to change.
 #[derive(Debug, Args)]
 #[command(after_help = examples![
     "vouchsafe partner set PARTNER_ID --limit orders=500/60 --limit general=default",
     r#"vouchsafe partner set PARTNER_ID --approval-rule '{"amount_over":{"USD":500}}' --cancel-window 3600"#,
 ])]
 pub(super) struct SetArgs {
-    /// Its id.
+    /// Partner ID.
     #[arg(value_parser = id::partner)]
     partner_id: String,
     #[command(flatten)]
-    terms: Terms,
+    terms: TermsArgs,
 }
 
-/// Terms to change, one at least; what is not named stays.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
-struct Terms {
-    /// Replaces the allowlist. May be repeated.
+struct TermsArgs {
+    /// Network or address of the new allowlist. Can be repeated.
     #[arg(long = "allow", value_name = "CIDR")]
     allow: Vec<String>,
-    /// A limit of its own, or `orders=default`. May be repeated.
+    /// Rate limit, e.g. orders=500/60 or orders=default. Can be repeated.
     #[arg(long = "limit", value_name = "CLASS=QUOTA/SECONDS", value_parser = read_limit)]
     limits: Vec<ClassLimit>,
-    /// For how many seconds orders can be cancelled, or `default`.
+    /// Seconds in which orders can be cancelled, or `default`.
     #[arg(long, value_name = "SECONDS", value_parser = read_window)]
     cancel_window: Option<Value>,
-    /// When it passed the certification, e.g. 2026-11-20T12:00:00Z, or `none`.
+    /// Time of the passed certification, e.g. 2026-11-20T12:00:00Z, or `none`.
     #[arg(long, value_name = "TIME", value_parser = read_moment)]
     certified_at: Option<Value>,
-    /// When it signed the agreement, or `none`.
+    /// Time of the signed agreement, or `none`.
     #[arg(long, value_name = "TIME", value_parser = read_moment)]
     agreement_signed_at: Option<Value>,
-    /// When its orders wait for an operator, as JSON, or `none`.
+    /// Rule for orders that wait for approval, as JSON, or `none`.
     #[arg(long, value_name = "JSON", value_parser = read_terms)]
     approval_rule: Option<Value>,
-    /// What it may order, as JSON {"categories":[…],"products":[…]}, or `none` for everything.
+    /// Products that it may order, as JSON {"categories":[…],"products":[…]}, or `none` for all.
     #[arg(long, value_name = "JSON", value_parser = read_terms)]
     catalogue: Option<Value>,
 }
 
-/// Runs `vouchsafe partner`.
-pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome> {
+pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         Action::Create { name, allow, limits } => {
-            let body = json!({ "name": name, "allowlist": allow, "limits": by_class(&limits) });
+            let body = json!({ "name": name, "allowlist": allow, "limits": limits_body(&limits) });
             admin.change(Method::POST, "/partners", Some(&body)).await
         }
-        Action::List(page) => admin.list("/partners", &page.query(), &COLUMNS).await,
-        Action::Show { partner_id } => admin.object(&path_of(&partner_id)).await,
+        Action::List(page) => admin.show_list("/partners", &page.query(), &COLUMNS).await,
+        Action::Show { partner_id } => admin.show_object(&partner_path(&partner_id)).await,
         Action::Set(args) => {
-            let body = patch(&args.terms);
+            let body = terms_body(&args.terms);
             admin
-                .change(Method::PATCH, &path_of(&args.partner_id), Some(&body))
+                .change(Method::PATCH, &partner_path(&args.partner_id), Some(&body))
                 .await
         }
         Action::Certification {
             partner_id,
             start_over,
         } => {
-            let path = format!("{}/certification", path_of(&partner_id));
+            let path = format!("{}/certification", partner_path(&partner_id));
             if start_over {
                 admin.change(Method::DELETE, &path, NO_BODY).await
             } else {
                 let answer = admin.call(Method::GET, &path, NO_BODY).await?;
-                admin.show(answer, |answer| show::table_of(answer, "points", &CHECKLIST))
+                admin.show(answer, |answer| output::format_field_table(answer, "points", &CERTIFICATION_COLUMNS))
             }
         }
-        Action::Suspend { partner_id } => suspend(admin, &partner_id, true).await,
-        Action::Resume { partner_id } => suspend(admin, &partner_id, false).await,
+        Action::Suspend { partner_id } => set_suspended(admin, &partner_id, true).await,
+        Action::Resume { partner_id } => set_suspended(admin, &partner_id, false).await,
     }
 }
 
-/// The path of a partner.
-pub(super) fn path_of(partner_id: &str) -> String {
-    format!("/partners/{}", escaped(partner_id))
+pub(super) fn partner_path(partner_id: &str) -> String {
+    format!("/partners/{}", percent_encode(partner_id))
 }
 
-async fn suspend(admin: &Admin, partner_id: &str, suspended: bool) -> anyhow::Result<Outcome> {
+async fn set_suspended(admin: &AdminClient, partner_id: &str, suspended: bool) -> anyhow::Result<CommandOutput> {
     admin
         .change(
             Method::PATCH,
-            &path_of(partner_id),
+            &partner_path(partner_id),
             Some(&json!({ "suspended": suspended })),
         )
         .await
 }
 
-fn patch(terms: &Terms) -> Value {
+fn terms_body(terms: &TermsArgs) -> Value {
     let allowlist = (!terms.allow.is_empty()).then(|| json!(terms.allow));
-    let limits = (!terms.limits.is_empty()).then(|| by_class(&terms.limits));
+    let limits = (!terms.limits.is_empty()).then(|| limits_body(&terms.limits));
     let given = [
         ("allowlist", &allowlist),
         ("limits", &limits),
@@ -204,28 +198,27 @@ fn patch(terms: &Terms) -> Value {
     Value::Object(named.collect())
 }
 
-fn by_class(limits: &[ClassLimit]) -> Value {
+fn limits_body(limits: &[ClassLimit]) -> Value {
     let limits = limits
         .iter()
         .map(|ClassLimit { class, limit }| (class.as_str().to_owned(), json!(limit)));
     Value::Object(limits.collect())
 }
 
-/// A limit of one class; none is the service's own.
+/// Rate limit of one class; `None` resets it to the service's default.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ClassLimit {
-    class: Class,
+    class: RequestClass,
     limit: Option<Limit>,
 }
 
-/// `orders=100/60` and `orders=default`.
 fn read_limit(text: &str) -> Result<ClassLimit, String> {
     let (class, limit) = text
         .split_once('=')
         .ok_or("expected CLASS=QUOTA/SECONDS or CLASS=default")?;
-    let known = Class::ALL.into_iter().find(|known| known.as_str() == class);
+    let known = RequestClass::ALL.into_iter().find(|known| known.as_str() == class);
     let class =
-        known.ok_or_else(|| format!("the classes are {}", Class::ALL.map(Class::as_str).join(", ")))?;
+        known.ok_or_else(|| format!("the classes are {}", RequestClass::ALL.map(RequestClass::as_str).join(", ")))?;
     let limit = match limit {
         "default" => None,
         limit => Some(limit.parse().map_err(|error: InvalidLimit| error.to_string())?),
@@ -243,11 +236,11 @@ fn read_window(text: &str) -> Result<Value, &'static str> {
     }
 }
 
-/// What a moment is, the service says.
+/// The service validates the time.
 fn read_moment(text: &str) -> Result<Value, Infallible> {
     Ok(match text {
         "none" => Value::Null,
-        moment => json!(moment),
+        time => json!(time),
     })
 }
 
@@ -263,10 +256,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_read_by_class() {
+    fn limits_are_parsed_by_class() {
         let read = ["orders=500/60", "general=default"].map(|text| read_limit(text).unwrap());
         assert_eq!(
-            by_class(&read),
+            limits_body(&read),
             json!({ "orders": { "quota": 500, "window_s": 60 }, "general": null })
         );
         for text in [

@@ -1,4 +1,4 @@
-//! `vouchsafe payout`: money that partners have sent out, and saying what became of it.
+//! `vouchsafe payout`: list payouts of all partners and record their outcome.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
@@ -6,11 +6,11 @@ use reqwest::Method;
 use serde::Serialize;
 use vouchsafe_actors::domain::payout::PayoutStatus;
 
-use super::Outcome;
-use super::admin::{Admin, AdminOptions, PageOptions, escaped, filters};
+use super::CommandOutput;
+use super::admin::{AdminClient, AdminOptions, PageOptions, percent_encode, given_filters};
 use super::examples::examples;
 use super::id;
-use super::show::Column;
+use super::output::Column;
 
 const COLUMNS: [Column; 7] = [
     ("PAYOUT", "payout_id"),
@@ -22,7 +22,6 @@ const COLUMNS: [Column; 7] = [
     ("CREATED", "created_at"),
 ];
 
-/// Arguments of `vouchsafe payout`.
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe payout list --status PENDING"])]
 pub struct PayoutArgs {
@@ -32,86 +31,82 @@ pub struct PayoutArgs {
     pub(super) action: Action,
 }
 
-/// What can be asked about payouts, and said of them.
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// Search the payouts of all partners, newest first.
-    List(Search),
-    /// Show a payout.
+    /// List payouts of all partners, newest first.
+    List(PayoutFilters),
+    /// Show a payout with its destination.
     #[command(after_help = examples!["vouchsafe payout show PAYOUT_ID"])]
     Show {
-        /// Its id.
+        /// Payout ID.
         #[arg(value_parser = id::payout)]
         payout_id: String,
     },
-    /// Say that a payout was paid.
+    /// Record a payout as paid.
     #[command(after_help = examples!["vouchsafe payout pay PAYOUT_ID --reference bank-4711"])]
-    Pay(Word),
-    /// Say that a payout is not tried; the money goes back to the wallet.
+    Pay(DecisionArgs),
+    /// Reject a payout; the money returns to the wallet.
     #[command(after_help = examples!["vouchsafe payout reject PAYOUT_ID --reason 'no such account'"])]
-    Reject(Word),
-    /// Say that a payout was tried and did not succeed; the money goes back to the wallet.
+    Reject(DecisionArgs),
+    /// Record a payout as failed; the money returns to the wallet.
     #[command(after_help = examples!["vouchsafe payout fail PAYOUT_ID --reason 'the bank sent it back' --reference bank-4711"])]
-    Fail(Word),
+    Fail(DecisionArgs),
 }
 
-/// Which payouts.
 #[derive(Debug, Args)]
 #[command(after_help = examples![
     "vouchsafe payout list --status PENDING",
     "vouchsafe payout list --partner PARTNER_ID --json",
 ])]
-pub(super) struct Search {
-    /// Of this partner.
+pub(super) struct PayoutFilters {
+    /// Filter by partner.
     #[arg(long, value_name = "PARTNER_ID", value_parser = id::partner)]
     partner: Option<String>,
-    /// That stand here.
+    /// Filter by status.
     #[arg(long, value_parser = PossibleValuesParser::new(PayoutStatus::ALL.map(PayoutStatus::as_str)))]
     status: Option<String>,
     #[command(flatten)]
     page: PageOptions,
 }
 
-/// On which payout, and what is said of it.
 #[derive(Debug, Args, Serialize)]
-pub(super) struct Word {
-    /// Its id.
+pub(super) struct DecisionArgs {
+    /// Payout ID.
     #[arg(value_parser = id::payout)]
     #[serde(skip)]
     payout_id: String,
-    /// Why; its partner reads it.
+    /// Reason, shown to the partner.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// What the payment is called where it was made, e.g. the number of a bank statement.
+    /// Reference of the payment at the bank, e.g. the number of a statement.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     reference: Option<String>,
 }
 
-/// Runs `vouchsafe payout`.
-pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome> {
+pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(search) => {
-            let mut query = search.page.query();
-            query.extend(filters([
-                ("partner_id", &search.partner),
-                ("status", &search.status),
+        Action::List(filters) => {
+            let mut query = filters.page.query();
+            query.extend(given_filters([
+                ("partner_id", &filters.partner),
+                ("status", &filters.status),
             ]));
-            admin.list("/payouts", &query, &COLUMNS).await
+            admin.show_list("/payouts", &query, &COLUMNS).await
         }
-        Action::Show { payout_id } => admin.object(&path_of(&payout_id)).await,
-        Action::Pay(word) => decide(admin, "pay", &word).await,
-        Action::Reject(word) => decide(admin, "reject", &word).await,
-        Action::Fail(word) => decide(admin, "fail", &word).await,
+        Action::Show { payout_id } => admin.show_object(&path_of(&payout_id)).await,
+        Action::Pay(args) => decide(admin, "pay", &args).await,
+        Action::Reject(args) => decide(admin, "reject", &args).await,
+        Action::Fail(args) => decide(admin, "fail", &args).await,
     }
 }
 
 fn path_of(payout_id: &str) -> String {
-    format!("/payouts/{}", escaped(payout_id))
+    format!("/payouts/{}", percent_encode(payout_id))
 }
 
-async fn decide(admin: &Admin, decision: &str, word: &Word) -> anyhow::Result<Outcome> {
-    let path = format!("{}/{decision}", path_of(&word.payout_id));
-    admin.change(Method::POST, &path, Some(word)).await
+async fn decide(admin: &AdminClient, decision: &str, args: &DecisionArgs) -> anyhow::Result<CommandOutput> {
+    let path = format!("{}/{decision}", path_of(&args.payout_id));
+    admin.change(Method::POST, &path, Some(args)).await
 }

@@ -1,14 +1,14 @@
-//! `vouchsafe purchase`: what is bought from vendors, and saying that nothing more comes of it.
+//! `vouchsafe purchase`: list and end purchases from vendors.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::json;
 
-use super::Outcome;
-use super::admin::{Admin, AdminOptions, PageOptions, escaped, filters};
+use super::CommandOutput;
+use super::admin::{AdminClient, AdminOptions, PageOptions, percent_encode, given_filters};
 use super::examples::examples;
 use super::id;
-use super::show::Column;
+use super::output::Column;
 
 const COLUMNS: [Column; 9] = [
     ("PURCHASE", "purchase_id"),
@@ -22,7 +22,6 @@ const COLUMNS: [Column; 9] = [
     ("LAST WORD", "last_word"),
 ];
 
-/// Arguments of `vouchsafe purchase`.
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe purchase list --state refused"])]
 pub struct PurchaseArgs {
@@ -32,56 +31,53 @@ pub struct PurchaseArgs {
     pub(super) action: Action,
 }
 
-/// What can be asked about purchases, and said of them.
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// List what is bought from vendors, newest first, with what they said last.
-    List(Search),
-    /// Say that nothing more comes of a purchase; what its order lacks is paid back.
+    /// List purchases, newest first, with the last vendor response.
+    List(PurchaseFilters),
+    /// End a purchase; the missing vouchers of its order are refunded.
     #[command(after_help = examples!["vouchsafe purchase end PURCHASE_ID --reason 'the vendor has closed'"])]
     End {
-        /// Its id.
+        /// Purchase ID.
         purchase_id: String,
-        /// Why; kept with it and in the trail.
+        /// Reason, stored with the purchase and in the audit trail.
         #[arg(long)]
         reason: String,
     },
 }
 
-/// Which purchases.
 #[derive(Debug, Args)]
 #[command(after_help = examples![
     "vouchsafe purchase list --vendor acme-cards --state open",
     "vouchsafe purchase list --order ORDER_ID --json",
 ])]
-pub(super) struct Search {
-    /// From this vendor.
+pub(super) struct PurchaseFilters {
+    /// Filter by vendor.
     #[arg(long, value_name = "VENDOR_ID")]
     vendor: Option<String>,
-    /// That stand here.
+    /// Filter by state.
     #[arg(long, value_parser = ["open", "refused", "ended"])]
     state: Option<String>,
-    /// For this order.
+    /// Filter by order.
     #[arg(long, value_name = "ORDER_ID", value_parser = id::order)]
     order: Option<String>,
     #[command(flatten)]
     page: PageOptions,
 }
 
-/// Runs `vouchsafe purchase`.
-pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome> {
+pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(search) => {
-            let mut query = search.page.query();
-            query.extend(filters([
-                ("vendor", &search.vendor),
-                ("state", &search.state),
-                ("order_id", &search.order),
+        Action::List(filters) => {
+            let mut query = filters.page.query();
+            query.extend(given_filters([
+                ("vendor", &filters.vendor),
+                ("state", &filters.state),
+                ("order_id", &filters.order),
             ]));
-            admin.list("/purchases", &query, &COLUMNS).await
+            admin.show_list("/purchases", &query, &COLUMNS).await
         }
         Action::End { purchase_id, reason } => {
-            let path = format!("/purchases/{}/end", escaped(&purchase_id));
+            let path = format!("/purchases/{}/end", percent_encode(&purchase_id));
             admin
                 .change(Method::POST, &path, Some(&json!({ "reason": reason })))
                 .await

@@ -1,4 +1,4 @@
-//! `vouchsafe reconciliation`: are the vendors' books and ours the same?
+//! `vouchsafe reconciliation`: comparison of vendor records with purchases.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,12 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::json;
 
-use super::Outcome;
-use super::admin::{Admin, AdminOptions, escaped};
+use super::CommandOutput;
+use super::admin::{AdminClient, AdminOptions, percent_encode};
 use super::examples::examples;
-use super::show;
-use super::upload::{self, Source};
+use super::output;
+use super::upload::{self, UploadSource};
 
-/// Arguments of `vouchsafe reconciliation`.
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe reconciliation show 2026-11-20"])]
 pub struct ReconciliationArgs {
@@ -22,64 +21,62 @@ pub struct ReconciliationArgs {
     pub(super) action: Action,
 }
 
-/// What can be done about a day.
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// Compare a day as soon as may be; `show` tells what came of it.
+    /// Queue the comparison of a day; `show` prints the result.
     #[command(after_help = examples![
         "vouchsafe reconciliation run 2026-11-20",
         "vouchsafe reconciliation run 2026-11-20 --vendor acme-cards",
     ])]
     Run {
-        /// Which day, in UTC.
+        /// Day in UTC.
         #[arg(value_name = "DATE")]
         date: String,
-        /// With this vendor alone. Left out: with all that are asked over HTTP.
+        /// Vendor ID [default: all vendors with the adapter http].
         #[arg(long)]
         vendor: Option<String>,
     },
-    /// Show what came of a day, by vendor.
+    /// Show the result of a day, by vendor.
     #[command(after_help = examples!["vouchsafe reconciliation show 2026-11-20 --json"])]
     Show {
-        /// Which day, in UTC.
+        /// Day in UTC.
         #[arg(value_name = "DATE")]
         date: String,
     },
-    /// Bring a vendor's books of a day as a file, and compare them. May be repeated.
+    /// Upload a vendor's records of a day and compare them. Can be repeated.
     #[command(after_help = examples![
         "vouchsafe reconciliation upload records.csv --date 2026-11-20 --vendor by-hand",
         "vouchsafe reconciliation upload - --date 2026-11-20 --vendor by-hand < records.csv",
     ])]
     Upload {
-        /// CSV with a header (reference,product_id,denomination,currency,sold_at and at will purchase_id); - is the standard
-        /// input.
+        /// CSV file with a header (reference,product_id,denomination,currency,sold_at and optionally purchase_id); - reads
+        /// standard input.
         file: PathBuf,
-        /// Which day, in UTC.
+        /// Day in UTC.
         #[arg(long)]
         date: String,
-        /// Whose books.
+        /// Vendor ID.
         #[arg(long)]
         vendor: String,
     },
 }
 
-/// Runs `vouchsafe reconciliation`.
-pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome> {
+pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         Action::Run { date, vendor } => {
             let body = vendor.map(|vendor| json!({ "vendor": vendor }));
             let path = format!("{}/run", path_of(&date));
             admin.change(Method::POST, &path, body.as_ref()).await
         }
-        Action::Show { date } => admin.object(&path_of(&date)).await,
+        Action::Show { date } => admin.show_object(&path_of(&date)).await,
         Action::Upload { file, date, vendor } => {
-            let (source, path) = (Source::open(&file)?, format!("{}/records", path_of(&date)));
+            let (source, path) = (UploadSource::open(&file)?, format!("{}/records", path_of(&date)));
             let answer = upload::send(source, &path, &[("vendor", vendor)], "text/csv", admin).await?;
-            admin.show(answer, show::object)
+            admin.show(answer, output::format_object)
         }
     }
 }
 
 fn path_of(date: &str) -> String {
-    format!("/reconciliation/{}", escaped(date))
+    format!("/reconciliation/{}", percent_encode(date))
 }

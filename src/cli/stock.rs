@@ -1,4 +1,4 @@
-//! `vouchsafe stock`: vouchers coming in, what became of them, and taking them out of sale.
+//! `vouchsafe stock`: import vouchers, show levels, void vouchers.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Outcome;
-use super::admin::{Admin, AdminOptions, PageOptions};
+use super::CommandOutput;
+use super::admin::{AdminClient, AdminOptions, PageOptions};
 use super::examples::examples;
-use super::show::Column;
-use super::upload::{self, Source};
+use super::output::Column;
+use super::upload::{self, UploadSource};
 
 const COLUMNS: [Column; 8] = [
     ("PRODUCT", "product_id"),
@@ -27,7 +27,6 @@ const COLUMNS: [Column; 8] = [
     ("NEXT EXPIRY", "next_expiry"),
 ];
 
-/// Arguments of `vouchsafe stock`.
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe stock levels"])]
 pub struct StockArgs {
@@ -37,46 +36,45 @@ pub struct StockArgs {
     pub(super) action: Action,
 }
 
-/// What can be done to stock.
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// Import vouchers. May be repeated: nothing comes in twice.
+    /// Import vouchers. Can be repeated: no voucher is imported twice.
     #[command(after_help = examples![
         "vouchsafe stock import vouchers.csv --product sbx-instant --denomination 25",
         "vouchsafe stock import - --format ndjson --product sbx-instant --denomination 25 < vouchers.ndjson",
     ])]
     Import {
-        /// CSV with a header (code,pin,serial,url,expiry) or NDJSON; - is the standard input.
+        /// CSV file with a header (code,pin,serial,url,expiry) or NDJSON file; - reads standard input.
         file: PathBuf,
-        /// Of which product.
+        /// Product ID.
         #[arg(long, value_name = "PRODUCT")]
         product: String,
-        /// At which face value.
+        /// Face value.
         #[arg(long, value_name = "AMOUNT")]
         denomination: String,
-        /// What the file is. Unset: NDJSON if its name ends in .ndjson or .jsonl, else CSV.
+        /// Format of the file [default: ndjson for .ndjson and .jsonl, else csv].
         #[arg(long)]
         format: Option<Format>,
     },
-    /// Show the level of each SKU.
+    /// List stock levels by SKU.
     #[command(after_help = examples!["vouchsafe stock levels --product sbx-instant"])]
     Levels {
-        /// Of this product.
+        /// Filter by product.
         #[arg(long, value_name = "PRODUCT")]
         product: Option<String>,
         #[command(flatten)]
         page: PageOptions,
     },
-    /// Take vouchers out of sale. What is sold stays sold.
+    /// Take vouchers out of sale; sold vouchers stay sold.
     #[command(after_help = examples![
         "vouchsafe stock void --product sbx-instant --denomination 25 --reason 'recalled by the brand'",
         "vouchsafe stock void --product sbx-instant --codes codes.csv --reason 'sent by mistake'",
     ])]
     Void {
-        /// Of which product.
+        /// Product ID.
         #[arg(long, value_name = "PRODUCT")]
         product: String,
-        /// Everything that is free at this face value.
+        /// Face value of which all available vouchers are voided.
         #[arg(
             long,
             value_name = "AMOUNT",
@@ -84,26 +82,25 @@ pub(super) enum Action {
             conflicts_with = "codes"
         )]
         denomination: Option<String>,
-        /// A file with a code a line, its PIN behind a comma; - is the standard input.
+        /// File with one code per line, optionally with a comma and its PIN; - reads standard input.
         #[arg(long, value_name = "FILE")]
         codes: Option<PathBuf>,
-        /// Why; kept in the trail.
+        /// Reason, written to the audit trail.
         #[arg(long)]
         reason: String,
     },
 }
 
-/// The formats of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// Comma-separated, with a header.
+    /// Comma-separated values with a header.
     Csv,
-    /// A JSON object a line.
+    /// One JSON object per line.
     Ndjson,
 }
 
 #[derive(Deserialize)]
-struct Report {
+struct ImportReport {
     imported: u64,
     duplicates: u64,
     rejected_count: u64,
@@ -117,19 +114,18 @@ struct Rejection {
 }
 
 #[derive(Deserialize)]
-struct Voided {
+struct VoidReport {
     voided: u64,
-    refused: Vec<Refused>,
+    refused: Vec<RefusedCode>,
 }
 
 #[derive(Deserialize)]
-struct Refused {
+struct RefusedCode {
     index: usize,
     reason: String,
 }
 
-/// Runs `vouchsafe stock`.
-pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome> {
+pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         Action::Import {
             file,
@@ -138,18 +134,18 @@ pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome
             format,
         } => {
             let query = [("product_id", product), ("denomination", denomination)];
-            let content_type = match format.unwrap_or_else(|| format_of(&file)) {
+            let content_type = match format.unwrap_or_else(|| detect_format(&file)) {
                 Format::Csv => "text/csv",
                 Format::Ndjson => "application/x-ndjson",
             };
-            let source = Source::open(&file)?;
+            let source = UploadSource::open(&file)?;
             let answer = upload::send(source, "/stock", &query, content_type, admin).await?;
-            admin.show(answer, |answer| Ok(report(&serde_json::from_str(answer)?)))
+            admin.show(answer, |answer| Ok(format_import_report(&serde_json::from_str(answer)?)))
         }
         Action::Levels { product, page } => {
             let mut query = page.query();
             query.extend(product.map(|product| ("product_id", product)));
-            admin.list("/stock", &query, &COLUMNS).await
+            admin.show_list("/stock", &query, &COLUMNS).await
         }
         Action::Void {
             product,
@@ -162,12 +158,12 @@ pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome
                 None => json!({ "product_id": product, "denomination": denomination, "reason": reason }),
             };
             let answer = admin.call(Method::POST, "/stock/void", Some(&body)).await?;
-            admin.show(answer, |answer| Ok(voided(&serde_json::from_str(answer)?)))
+            admin.show(answer, |answer| Ok(format_void_report(&serde_json::from_str(answer)?)))
         }
     }
 }
 
-pub(super) fn format_of(file: &Path) -> Format {
+pub(super) fn detect_format(file: &Path) -> Format {
     let extension = file
         .extension()
         .and_then(|extension| extension.to_str())
@@ -179,8 +175,8 @@ pub(super) fn format_of(file: &Path) -> Format {
     }
 }
 
-fn report(report: &Report) -> String {
-    let Report {
+fn format_import_report(report: &ImportReport) -> String {
+    let ImportReport {
         imported,
         duplicates,
         rejected_count,
@@ -190,30 +186,30 @@ fn report(report: &Report) -> String {
     for Rejection { line, reason } in rejected {
         text.push_str(&format!("\n  line {line}: {reason}"));
     }
-    let untold = rejected_count.saturating_sub(rejected.len() as u64);
-    if untold > 0 {
-        text.push_str(&format!("\n  … and {untold} more"));
+    let omitted = rejected_count.saturating_sub(rejected.len() as u64);
+    if omitted > 0 {
+        text.push_str(&format!("\n  … and {omitted} more"));
     }
     text
 }
 
-/// A code a line as CSV, its PIN in the second column.
+/// Reads CSV lines with a code and optionally a PIN.
 fn read_codes(file: &Path) -> anyhow::Result<Vec<serde_json::Value>> {
     let mut text = String::new();
-    Source::open(file)?
+    UploadSource::open(file)?
         .reader
         .read_to_string(&mut text)
         .with_context(|| format!("cannot read {}", file.display()))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let codes: Vec<_> = lines.map(named_code).collect();
+    let codes: Vec<_> = lines.map(parse_code).collect();
     if codes.is_empty() {
-        bail!("{} names no code", file.display());
+        bail!("{} contains no code", file.display());
     }
     Ok(codes)
 }
 
-fn named_code(line: &str) -> serde_json::Value {
-    let mut fields = Fields::of(line);
+fn parse_code(line: &str) -> serde_json::Value {
+    let mut fields = CsvFields::of(line);
     let code = fields.next().unwrap_or_default();
     match fields.next() {
         Some(pin) => json!({ "code": code, "pin": pin }),
@@ -221,14 +217,13 @@ fn named_code(line: &str) -> serde_json::Value {
     }
 }
 
-/// The fields of a line of CSV.
-pub(super) struct Fields<'a> {
+pub(super) struct CsvFields<'a> {
     reader: csv_core::Reader,
     rest: &'a [u8],
     ended: bool,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> CsvFields<'a> {
     pub(super) fn of(line: &'a str) -> Self {
         Self {
             reader: csv_core::Reader::new(),
@@ -238,11 +233,11 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl Iterator for Fields<'_> {
+impl Iterator for CsvFields<'_> {
     type Item = String;
 
     fn next(&mut self) -> Option<String> {
-        // Unquoted, a field is no longer than what is left of its line.
+        // An unquoted field is at most as long as the rest of its line.
         let mut field = vec![0; self.rest.len() + 1];
         let mut length = 0;
         while !self.ended {
@@ -263,9 +258,9 @@ impl Iterator for Fields<'_> {
     }
 }
 
-fn voided(outcome: &Voided) -> String {
-    let mut text = format!("taken out of sale: {}", outcome.voided);
-    for Refused { index, reason } in &outcome.refused {
+fn format_void_report(outcome: &VoidReport) -> String {
+    let mut text = format!("voided {}", outcome.voided);
+    for RefusedCode { index, reason } in &outcome.refused {
         text.push_str(&format!("\n  code {}: {reason}", index + 1));
     }
     text
@@ -276,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_read_as_an_import_reads_it() {
+    fn code_line_is_parsed_like_an_import() {
         for (line, expected) in [
             ("ABC", json!({ "code": "ABC" })),
             ("ABC,12", json!({ "code": "ABC", "pin": "12" })),
@@ -284,7 +279,7 @@ mod tests {
             (r#""A""B""#, json!({ "code": "A\"B" })),
             ("ß-1,", json!({ "code": "ß-1", "pin": "" })),
         ] {
-            assert_eq!(named_code(line), expected, "{line}");
+            assert_eq!(parse_code(line), expected, "{line}");
         }
     }
 }

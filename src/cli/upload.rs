@@ -1,7 +1,6 @@
-//! How does a file get to the service, and how far is it? A part at a time, with a bar for people.
+//! Streaming file upload with a progress bar.
 //!
-//! Rule: the file is never held whole. The bar is on the standard error, only where that is a terminal, and not where
-//! the answer is shown as it came.
+//! The file is never in memory as a whole. The bar appears on standard error if that is a terminal and `--json` is not set.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,27 +12,27 @@ use futures_util::stream;
 use indicatif::{ProgressBar, ProgressStyle};
 use reqwest::Body;
 
-use super::admin::{Admin, Parameter};
+use super::admin::{AdminClient, QueryParameter};
 
-/// How much of a file is read at once. Bytes.
+/// Bytes read at once.
 const PART_BYTES: usize = 64 * 1024;
 
-const TO_AN_END: &str = "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} to go";
+const BAR_WITH_LENGTH: &str = "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
 
-const WITHOUT_END: &str = "{spinner} {bytes}, {bytes_per_sec}";
+const BAR_WITHOUT_LENGTH: &str = "{spinner} {bytes}, {bytes_per_sec}";
 
-/// What is read, and how long it is where that is known.
-pub(super) struct Source {
+/// An input file or standard input.
+pub(super) struct UploadSource {
     pub(super) reader: Box<dyn Read + Send>,
-    /// In bytes.
+    /// In bytes, if known.
     length: Option<u64>,
 }
 
-impl Source {
-    /// A file, or the standard input for `-`.
+impl UploadSource {
+    /// Opens a file, or standard input for `-`.
     ///
     /// # Errors
-    /// When it cannot be opened, or is a directory.
+    /// If it cannot be opened or is a directory.
     pub(super) fn open(file: &Path) -> anyhow::Result<Self> {
         if file == Path::new("-") {
             return Ok(Self {
@@ -49,43 +48,42 @@ impl Source {
         }
         Ok(Self {
             reader: Box::new(opened),
-            // A pipe has a name and no length.
+            // A named pipe has no length.
             length: about.is_file().then_some(about.len()),
         })
     }
 }
 
-/// Sends a source there, and shows to people how far it is.
+/// Uploads a source and shows the progress.
 pub(super) async fn send(
-    source: Source,
+    source: UploadSource,
     path: &str,
-    query: &[Parameter],
+    query: &[QueryParameter],
     content_type: &str,
-    admin: &Admin,
+    admin: &AdminClient,
 ) -> anyhow::Result<String> {
-    let Source { reader, length } = source;
-    let bar = if admin.shows_json() {
+    let UploadSource { reader, length } = source;
+    let bar = if admin.is_json_output() {
         ProgressBar::hidden()
     } else {
-        bar(length)?
+        progress_bar(length)?
     };
-    let body = streamed(bar.wrap_read(reader));
-    let answer = admin.stream(path, query, content_type, body).await;
+    let body = body_stream(bar.wrap_read(reader));
+    let answer = admin.post_stream(path, query, content_type, body).await;
     bar.finish_and_clear();
     answer
 }
 
-/// A bar for so many bytes, or for as many as come.
-fn bar(bytes: Option<u64>) -> anyhow::Result<ProgressBar> {
+/// A bar for a known or unknown number of bytes.
+fn progress_bar(bytes: Option<u64>) -> anyhow::Result<ProgressBar> {
     let (bar, template) = match bytes {
-        Some(bytes) => (ProgressBar::new(bytes), TO_AN_END),
-        None => (ProgressBar::no_length(), WITHOUT_END),
+        Some(bytes) => (ProgressBar::new(bytes), BAR_WITH_LENGTH),
+        None => (ProgressBar::no_length(), BAR_WITHOUT_LENGTH),
     };
     Ok(bar.with_style(ProgressStyle::with_template(template)?))
 }
 
-/// As the service takes it.
-fn streamed(source: impl Read + Send + 'static) -> Body {
+fn body_stream(source: impl Read + Send + 'static) -> Body {
     Body::wrap_stream(stream::unfold(source, |mut source| async move {
         let mut part = vec![0; PART_BYTES];
         match source.read(&mut part) {

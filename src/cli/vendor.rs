@@ -1,14 +1,14 @@
-//! `vouchsafe vendor`: who vouchers are bought from.
+//! `vouchsafe vendor`: vendors and their adapters.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::Outcome;
-use super::admin::{Admin, AdminOptions, PageOptions, escaped};
+use super::CommandOutput;
+use super::admin::{AdminClient, AdminOptions, PageOptions, percent_encode};
 use super::call::read_text;
 use super::examples::examples;
-use super::show::Column;
+use super::output::Column;
 
 const COLUMNS: [Column; 6] = [
     ("VENDOR", "vendor_id"),
@@ -19,7 +19,6 @@ const COLUMNS: [Column; 6] = [
     ("UPDATED", "updated_at"),
 ];
 
-/// Arguments of `vouchsafe vendor`.
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe vendor list"])]
 pub struct VendorArgs {
@@ -29,54 +28,51 @@ pub struct VendorArgs {
     pub(super) action: VendorAction,
 }
 
-/// What can be done to vendors.
 #[derive(Debug, Subcommand)]
 pub(super) enum VendorAction {
-    /// Put a vendor in, or in the place of the one with its id.
-    Put(PutArgs),
-    /// List the vendors. Their credentials are never shown.
+    /// Create or replace a vendor.
+    Put(PutVendorArgs),
+    /// List vendors, without credentials.
     #[command(after_help = examples!["vouchsafe vendor list --json"])]
     List(PageOptions),
 }
 
-/// A vendor.
 #[derive(Debug, Args)]
 #[command(after_help = examples![
     "vouchsafe vendor put by-hand --adapter manual",
     "vouchsafe vendor put acme-cards --adapter http --url https://vendor.example --credentials @credential.txt",
 ])]
-pub(super) struct PutArgs {
-    /// Its id.
+pub(super) struct PutVendorArgs {
+    /// Vendor ID.
     vendor_id: String,
-    /// What speaks to it: the sandbox's own, the vendor protocol, or an operator who fulfils by hand.
+    /// Adapter: mock (sandbox only), http (the vendor protocol) or manual (you fulfil the orders).
     #[arg(long, value_parser = ["mock", "http", "manual"])]
     adapter: String,
-    /// Where it is, for http alone.
+    /// URL of the vendor's API, for http only.
     #[arg(long)]
     url: Option<String>,
-    /// What it is shown, for http alone: @FILE, - for the standard input, or the text, which other users of this machine
-    /// may see. Left out, what is kept stays, unless the url changes.
+    /// Bearer token, for http only: @FILE, - for standard input, or the text, which other users of this machine may see
+    /// [default: the stored one, unless the url changes].
     #[arg(long, value_name = "TEXT")]
     credentials: Option<String>,
-    /// How many purchases may be under way with it at a time; 4 where nothing is said.
+    /// Maximum number of purchases in flight [default: 4].
     #[arg(long, value_name = "N")]
     concurrency: Option<u16>,
 }
 
-/// Runs `vouchsafe vendor`.
-pub(super) async fn run(action: VendorAction, admin: &Admin) -> anyhow::Result<Outcome> {
+pub(super) async fn run(action: VendorAction, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         VendorAction::Put(args) => {
-            let path = format!("/vendors/{}", escaped(&args.vendor_id));
-            admin.change(Method::PUT, &path, Some(&body_of(args)?)).await
+            let path = format!("/vendors/{}", percent_encode(&args.vendor_id));
+            admin.change(Method::PUT, &path, Some(&vendor_body(args)?)).await
         }
-        VendorAction::List(page) => admin.list("/vendors", &page.query(), &COLUMNS).await,
+        VendorAction::List(page) => admin.show_list("/vendors", &page.query(), &COLUMNS).await,
     }
 }
 
-fn body_of(args: PutArgs) -> anyhow::Result<Value> {
+fn vendor_body(args: PutVendorArgs) -> anyhow::Result<Value> {
     let credentials = args.credentials.as_deref().map(read_text).transpose()?;
-    // A file ends with a line's end, which no credential has.
+    // A file ends with a line feed, which is not part of the credential.
     let credentials = credentials.map(|text| json!(text.trim_end()));
     let fields = [
         ("adapter", Some(json!(args.adapter))),

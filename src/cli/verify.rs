@@ -1,10 +1,10 @@
-//! `vouchsafe verify`: does the database keep every invariant?
+//! `vouchsafe verify`: checks every invariant in the database.
 //!
-//! | The database | How it is reached |
+//! | Situation | Connection |
 //! |---|---|
-//! | `DATABASE_URL` is set | there |
-//! | the service runs on the data directory | beside it, through the server that it runs |
-//! | nothing runs there | the private Postgres is started for this, and stopped again |
+//! | `DATABASE_URL` is set | to that server |
+//! | the service runs on the data directory | to the service's private Postgres |
+//! | nothing runs there | starts the private Postgres, and stops it afterwards |
 
 use std::path::{Path, PathBuf};
 
@@ -14,69 +14,67 @@ use secrecy::SecretString;
 use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
 
-use super::Outcome;
+use super::CommandOutput;
 use super::examples::examples;
-use super::exit::{Misuse, Unreachable};
+use super::exit::{UsageError, UnreachableError};
 use crate::postgres::{self, DataDir, DataDirError, Durability, PrivatePostgres};
 use crate::secrets::expose;
 use crate::store::verify::{Finding, verify};
 
-/// Arguments of `vouchsafe verify`.
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe verify", "vouchsafe verify --data-dir .vouchsafe --json"])]
 pub struct VerifyArgs {
-    /// The Postgres to check. Unset: the private one in the data directory.
+    /// URL of the database to check [default: the private Postgres in the data directory].
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     database_url: Option<SecretString>,
 
-    /// Show the result as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct VerifyReport<'a> {
     holds: bool,
     invariants: &'a [Finding],
 }
 
-/// Runs `vouchsafe verify`.
-pub(super) async fn run(args: VerifyArgs, data_dir: &Path) -> anyhow::Result<Outcome> {
+pub(super) async fn run(args: VerifyArgs, data_dir: &Path) -> anyhow::Result<CommandOutput> {
     let findings = match &args.database_url {
         Some(url) => {
-            // The reason is left out: it may quote the URL with its password.
+            // Not the parser's error: it may quote the URL with its password.
             let options: Option<PgConnectOptions> = expose(url).parse().ok();
             let options = options.ok_or_else(|| {
-                Misuse("DATABASE_URL is no Postgres URL such as postgres://user@host/database".to_owned())
+                UsageError("DATABASE_URL is not a Postgres URL such as postgres://user@host/database".to_owned())
             })?;
             verify(&options).await.context(
-                "the database at DATABASE_URL cannot be checked (does its server run, and is it a database of this service?)",
+                "cannot check the database at DATABASE_URL (is its server running, and is it a database of this service?)",
             )?
         }
         None => check_private(data_dir).await?,
     };
     let holds = findings.iter().all(|finding| finding.holds);
     let text = if args.json {
-        serde_json::to_string(&Report {
+        serde_json::to_string(&VerifyReport {
             holds,
             invariants: &findings,
         })?
     } else {
-        for_people(&findings)
+        format_findings(&findings)
     };
-    Ok(Outcome { text, done: holds })
+    Ok(CommandOutput { text, succeeded: holds })
 }
 
 async fn check_private(data_dir: &Path) -> anyhow::Result<Vec<Finding>> {
     if !data_dir.is_dir() {
         let missing = format!(
-            "there is no data directory {}; name it with --data-dir, or set DATABASE_URL",
+            "no data directory {}; set --data-dir or DATABASE_URL",
             data_dir.display()
         );
-        return Err(Unreachable(missing).into());
+        return Err(UnreachableError(missing).into());
     }
-    // A server that was killed has left its address behind; then it is started like one that was stopped.
-    let beside = match postgres::running(data_dir) {
+    // A killed server leaves its address behind; then it is started like a stopped one.
+    let beside = match postgres::find_running(data_dir) {
         Ok(options) => verify(&options).await,
         Err(_) => return check_stopped(data_dir.to_owned()).await,
     };
@@ -86,12 +84,12 @@ async fn check_private(data_dir: &Path) -> anyhow::Result<Vec<Finding>> {
     }
 }
 
-/// Starts the private Postgres, as the only one on the data directory.
+/// Starts the private Postgres, with the data directory locked.
 async fn check_stopped(data_dir: PathBuf) -> anyhow::Result<Vec<Finding>> {
-    let started = tokio::task::spawn_blocking(move || start(&data_dir))
+    let started = tokio::task::spawn_blocking(move || start_postgres(&data_dir))
         .await
         .context("start Postgres")?
-        .map_err(|error| Unreachable(format!("{error:#}")))?;
+        .map_err(|error| UnreachableError(format!("{error:#}")))?;
     let findings = verify(&started.connect_options())
         .await
         .context("check the database");
@@ -101,17 +99,17 @@ async fn check_stopped(data_dir: PathBuf) -> anyhow::Result<Vec<Finding>> {
     findings
 }
 
-fn start(data_dir: &Path) -> anyhow::Result<PrivatePostgres> {
+fn start_postgres(data_dir: &Path) -> anyhow::Result<PrivatePostgres> {
     let directory = DataDir::open(data_dir).map_err(|error| match error {
         DataDirError::InUse { .. } => {
             anyhow::anyhow!(
-                "a service runs on {} and its database cannot be reached; is it just starting?",
+                "a service uses {} but its database is unreachable; is it starting?",
                 data_dir.display()
             )
         }
         other => other.into(),
     })?;
-    let executable = std::env::current_exe().context("find this program's own file")?;
+    let executable = std::env::current_exe().context("find the path of this program")?;
     Ok(PrivatePostgres::start(
         &directory,
         &executable,
@@ -119,7 +117,7 @@ fn start(data_dir: &Path) -> anyhow::Result<PrivatePostgres> {
     )?)
 }
 
-fn for_people(findings: &[Finding]) -> String {
+fn format_findings(findings: &[Finding]) -> String {
     let width = findings
         .iter()
         .map(|finding| finding.name.len())

@@ -1,16 +1,15 @@
-//! `vouchsafe wallet`: money that operators book.
+//! `vouchsafe wallet`: top-ups and adjustments.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::json;
 
-use super::Outcome;
-use super::admin::{Admin, AdminOptions, escaped};
+use super::CommandOutput;
+use super::admin::{AdminClient, AdminOptions, percent_encode};
 use super::examples::examples;
 use super::id;
-use super::partner::path_of;
+use super::partner::partner_path;
 
-/// Arguments of `vouchsafe wallet`.
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe wallet top-up PARTNER_ID USD 1000.00 --reference bank-4711"])]
 pub struct WalletArgs {
@@ -20,44 +19,41 @@ pub struct WalletArgs {
     pub(super) action: Action,
 }
 
-/// What can be booked.
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// Add money. The same reference is booked once.
+    /// Top up a wallet; posted once per reference.
     #[command(after_help = examples!["vouchsafe wallet top-up PARTNER_ID USD 1000.00 --reference bank-4711"])]
-    TopUp(Booking),
-    /// Correct a balance; a negative amount takes money away. The same reference is booked once.
+    TopUp(PostingArgs),
+    /// Adjust a balance; a negative amount takes money away. Posted once per reference.
     #[command(after_help = examples!["vouchsafe wallet adjust PARTNER_ID USD -12.50 --reference correction-17"])]
-    Adjust(Booking),
+    Adjust(PostingArgs),
 }
 
-/// A booking.
 #[derive(Debug, Args)]
-pub(super) struct Booking {
-    /// Whose wallet.
+pub(super) struct PostingArgs {
+    /// Partner ID.
     #[arg(value_parser = id::partner)]
     partner_id: String,
-    /// In which currency.
+    /// Currency of the wallet.
     currency: String,
-    /// How much, e.g. 1000.00.
+    /// Amount, e.g. 1000.00.
     #[arg(allow_negative_numbers = true)]
     amount: String,
-    /// The operator's own reference, e.g. the number of a bank statement.
+    /// Your reference, e.g. the number of a bank statement.
     #[arg(long)]
     reference: String,
 }
 
-/// Runs `vouchsafe wallet`.
-pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome> {
-    let (booking, kind) = match action {
-        Action::TopUp(booking) => (booking, "top-ups"),
-        Action::Adjust(booking) => (booking, "adjustments"),
+pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
+    let (args, kind) = match action {
+        Action::TopUp(args) => (args, "top-ups"),
+        Action::Adjust(args) => (args, "adjustments"),
     };
     let path = format!(
         "{}/wallets/{}/{kind}",
-        path_of(&booking.partner_id),
-        escaped(&booking.currency)
+        partner_path(&args.partner_id),
+        percent_encode(&args.currency)
     );
-    let body = json!({ "amount": booking.amount, "reference": booking.reference });
+    let body = json!({ "amount": args.amount, "reference": args.reference });
     admin.change(Method::POST, &path, Some(&body)).await
 }

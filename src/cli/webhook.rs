@@ -1,14 +1,14 @@
-//! `vouchsafe webhook`: how partners' endpoints are doing, what failed, and sending it again.
+//! `vouchsafe webhook`: endpoints of all partners, failed deliveries, and replay.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 
-use super::Outcome;
-use super::admin::{Admin, AdminOptions, PageOptions, escaped, filters};
+use super::CommandOutput;
+use super::admin::{AdminClient, AdminOptions, PageOptions, percent_encode, given_filters};
 use super::examples::examples;
 use super::id;
-use super::show::Column;
+use super::output::Column;
 use crate::store::{DeliveryState, WebhookStatus};
 
 const COLUMNS: [Column; 7] = [
@@ -30,7 +30,6 @@ const DELIVERY_COLUMNS: [Column; 6] = [
     ("NEXT ATTEMPT", "next_attempt_at"),
 ];
 
-/// Arguments of `vouchsafe webhook`.
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe webhook list --status failing"])]
 pub struct WebhookArgs {
@@ -40,96 +39,92 @@ pub struct WebhookArgs {
     pub(super) action: Action,
 }
 
-/// What can be asked about endpoints and deliveries, and done with them.
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// Search the endpoints of all partners, newest first.
-    List(Search),
-    /// Switch an endpoint on, whoever switched it off.
+    /// List webhook endpoints of all partners, newest first.
+    List(WebhookFilters),
+    /// Enable an endpoint, also after the partner or the service disabled it.
     #[command(after_help = examples!["vouchsafe webhook enable WEBHOOK_ID"])]
     Enable {
-        /// Its id.
+        /// Webhook ID.
         #[arg(value_parser = id::webhook)]
         webhook_id: String,
     },
-    /// Search what failed, waits or was replayed, newest first; --json shows the attempts.
-    Deliveries(DeliverySearch),
-    /// Send a delivery again.
+    /// List deliveries that failed, wait or were replayed, newest first; --json includes the attempts.
+    Deliveries(DeliveryFilters),
+    /// Replay a delivery.
     #[command(after_help = examples!["vouchsafe webhook replay DELIVERY_ID"])]
     Replay {
-        /// Its id.
+        /// Delivery ID.
         #[arg(value_parser = id::delivery)]
         delivery_id: String,
     },
 }
 
-/// Which endpoints.
 #[derive(Debug, Args)]
 #[command(after_help = examples![
     "vouchsafe webhook list --status failing",
     "vouchsafe webhook list --partner PARTNER_ID --json",
 ])]
-pub(super) struct Search {
-    /// Of this partner.
+pub(super) struct WebhookFilters {
+    /// Filter by partner.
     #[arg(long, value_name = "PARTNER_ID", value_parser = id::partner)]
     partner: Option<String>,
-    /// That are like this.
+    /// Filter by status.
     #[arg(long, value_parser = PossibleValuesParser::new(WebhookStatus::ALL.map(WebhookStatus::as_str)))]
     status: Option<String>,
     #[command(flatten)]
     page: PageOptions,
 }
 
-/// Which deliveries.
 #[derive(Debug, Args)]
 #[command(after_help = examples![
     "vouchsafe webhook deliveries --status FAILED",
     "vouchsafe webhook deliveries --partner PARTNER_ID --json",
 ])]
-pub(super) struct DeliverySearch {
-    /// Of this partner.
+pub(super) struct DeliveryFilters {
+    /// Filter by partner.
     #[arg(long, value_name = "PARTNER_ID", value_parser = id::partner)]
     partner: Option<String>,
-    /// To this endpoint.
+    /// Filter by endpoint.
     #[arg(long, value_name = "WEBHOOK_ID", value_parser = id::webhook)]
     webhook: Option<String>,
-    /// Of this order's events.
+    /// Filter by order.
     #[arg(long, value_name = "ORDER_ID", value_parser = id::order)]
     order: Option<String>,
-    /// That stand here.
+    /// Filter by status.
     #[arg(long, value_parser = PossibleValuesParser::new(DeliveryState::ALL.map(DeliveryState::as_str)))]
     status: Option<String>,
     #[command(flatten)]
     page: PageOptions,
 }
 
-/// Runs `vouchsafe webhook`.
-pub(super) async fn run(action: Action, admin: &Admin) -> anyhow::Result<Outcome> {
+pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(search) => {
-            let mut query = search.page.query();
-            query.extend(filters([
-                ("partner_id", &search.partner),
-                ("status", &search.status),
+        Action::List(filters) => {
+            let mut query = filters.page.query();
+            query.extend(given_filters([
+                ("partner_id", &filters.partner),
+                ("status", &filters.status),
             ]));
-            admin.list("/webhooks", &query, &COLUMNS).await
+            admin.show_list("/webhooks", &query, &COLUMNS).await
         }
         Action::Enable { webhook_id } => {
-            let path = format!("/webhooks/{}/enable", escaped(&webhook_id));
+            let path = format!("/webhooks/{}/enable", percent_encode(&webhook_id));
             admin.change(Method::POST, &path, None::<&()>).await
         }
-        Action::Deliveries(search) => {
-            let mut query = search.page.query();
-            query.extend(filters([
-                ("partner_id", &search.partner),
-                ("webhook_id", &search.webhook),
-                ("order_id", &search.order),
-                ("status", &search.status),
+        Action::Deliveries(filters) => {
+            let mut query = filters.page.query();
+            query.extend(given_filters([
+                ("partner_id", &filters.partner),
+                ("webhook_id", &filters.webhook),
+                ("order_id", &filters.order),
+                ("status", &filters.status),
             ]));
-            admin.list("/deliveries", &query, &DELIVERY_COLUMNS).await
+            admin.show_list("/deliveries", &query, &DELIVERY_COLUMNS).await
         }
         Action::Replay { delivery_id } => {
-            let path = format!("/deliveries/{}/replay", escaped(&delivery_id));
+            let path = format!("/deliveries/{}/replay", percent_encode(&delivery_id));
             admin.change(Method::POST, &path, None::<&()>).await
         }
     }

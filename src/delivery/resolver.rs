@@ -10,30 +10,30 @@ use std::sync::Arc;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::url::{Grounds, RefusedUrl};
+use super::url_policy::{UrlPolicy, UrlRejection};
 
 /// Finds the addresses of a host.
-pub(super) type LookUp = Arc<dyn Fn(String) -> Found + Send + Sync>;
+pub(super) type HostLookup = Arc<dyn Fn(String) -> LookupFuture + Send + Sync>;
 
 /// The addresses of a host; none where it has none.
-type Found = Pin<Box<dyn Future<Output = Vec<IpAddr>> + Send>>;
+type LookupFuture = Pin<Box<dyn Future<Output = Vec<IpAddr>> + Send>>;
 
 /// What finds the addresses of hosts, and refuses those that are not public.
 #[derive(Clone)]
 pub(super) struct Resolver {
-    grounds: Grounds,
-    look_up: LookUp,
+    policy: UrlPolicy,
+    lookup: HostLookup,
 }
 
 impl Resolver {
-    pub(super) fn new(grounds: Grounds, look_up: LookUp) -> Self {
-        Self { grounds, look_up }
+    pub(super) fn new(policy: UrlPolicy, lookup: HostLookup) -> Self {
+        Self { policy, lookup }
     }
 
     /// The addresses of a host, all of which may be delivered to.
-    pub(super) async fn find(&self, host: &str, port: Option<u16>) -> Result<Vec<IpAddr>, RefusedUrl> {
-        let found = (self.look_up)(host.to_owned()).await;
-        self.grounds.check(&found, port)?;
+    pub(super) async fn resolve_host(&self, host: &str, port: Option<u16>) -> Result<Vec<IpAddr>, UrlRejection> {
+        let found = (self.lookup)(host.to_owned()).await;
+        self.policy.check_addresses(&found, port)?;
         Ok(found)
     }
 }
@@ -42,7 +42,7 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let resolver = self.clone();
         Box::pin(async move {
-            let found = resolver.find(name.as_str(), None).await?;
+            let found = resolver.resolve_host(name.as_str(), None).await?;
             // The port is put in by who connects.
             let addresses = found.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(addresses) as Addrs)
@@ -51,7 +51,7 @@ impl Resolve for Resolver {
 }
 
 /// As the machine finds them.
-pub(super) fn system() -> LookUp {
+pub(super) fn system_lookup() -> HostLookup {
     Arc::new(|host| {
         Box::pin(async move {
             let found = tokio::net::lookup_host((host.as_str(), 0)).await;

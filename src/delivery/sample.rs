@@ -2,20 +2,20 @@
 
 use time::OffsetDateTime;
 use time::macros::date;
-use vouchsafe_actors::domain::delivery::Told;
+use vouchsafe_actors::domain::delivery::CommittedEvents;
 use vouchsafe_actors::domain::envelope::Envelope;
-use vouchsafe_actors::domain::event::{EventBundle, Step, TaleVoucher};
+use vouchsafe_actors::domain::event::{EventBundle, EventStep, VoucherSnapshot};
 use vouchsafe_actors::domain::event_kind::EventKind;
 use vouchsafe_actors::domain::ids::{EventId, OrderId, PartnerId, TransactionId, VoucherId};
 use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::order::{Actor, OrderStatus, PendingReason, Source};
+use vouchsafe_actors::domain::order::{Actor, OrderStatus, PendingReason, FulfilmentSource};
 
 /// A sample of this kind; every call has an event of its own. `None` if the sample were broken.
-pub(crate) fn sample(partner_id: PartnerId, kind: EventKind, now: OffsetDateTime) -> Option<Envelope> {
-    let (status, step) = told(kind);
-    let told = Told {
+pub(crate) fn sample_event(partner_id: PartnerId, kind: EventKind, now: OffsetDateTime) -> Option<Envelope> {
+    let (status, step) = status_and_step(kind);
+    let told = CommittedEvents {
         partner_id,
-        number: 1,
+        first_number: 1,
         bundle: bundle(status, step, now)?,
         created_at: now,
     };
@@ -25,13 +25,13 @@ pub(crate) fn sample(partner_id: PartnerId, kind: EventKind, now: OffsetDateTime
     })
 }
 
-fn told(kind: EventKind) -> (OrderStatus, Step) {
+fn status_and_step(kind: EventKind) -> (OrderStatus, EventStep) {
     match kind {
-        EventKind::OrderCreated => (OrderStatus::Pending, Step::Created),
-        EventKind::OrderProcessing => (OrderStatus::Processing, Step::Processing),
-        EventKind::OrderDelivered => (OrderStatus::Delivered, Step::Delivered),
+        EventKind::OrderCreated => (OrderStatus::Pending, EventStep::Created),
+        EventKind::OrderProcessing => (OrderStatus::Processing, EventStep::Processing),
+        EventKind::OrderDelivered => (OrderStatus::Delivered, EventStep::Delivered),
         EventKind::OrderPartiallyDelivered => {
-            let step = Step::PartiallyDelivered {
+            let step = EventStep::PartiallyDelivered {
                 delivered: 1,
                 pending: 1,
                 failed: 0,
@@ -39,38 +39,38 @@ fn told(kind: EventKind) -> (OrderStatus, Step) {
             (OrderStatus::PartiallyDelivered, step)
         }
         EventKind::OrderCancelled => {
-            let step = Step::Cancelled {
+            let step = EventStep::Cancelled {
                 by: Actor::Partner,
                 reason: Some("a test".to_owned()),
             };
             (OrderStatus::Cancelled, step)
         }
         EventKind::OrderRefunded => {
-            let step = Step::Refunded {
+            let step = EventStep::Refunded {
                 transaction_id: TransactionId::generate(),
                 amount: Amount::from_minor(2_500),
             };
             (OrderStatus::Refunded, step)
         }
-        EventKind::VoucherIssued => (OrderStatus::Delivered, Step::Issued { first: 0, count: 1 }),
+        EventKind::VoucherIssued => (OrderStatus::Delivered, EventStep::Issued { first: 0, count: 1 }),
     }
 }
 
-fn bundle(status: OrderStatus, step: Step, now: OffsetDateTime) -> Option<EventBundle> {
+fn bundle(status: OrderStatus, step: EventStep, now: OffsetDateTime) -> Option<EventBundle> {
     let holds = matches!(status, OrderStatus::Delivered | OrderStatus::PartiallyDelivered);
-    let voucher = TaleVoucher {
+    let voucher = VoucherSnapshot {
         voucher_id: VoucherId::generate(),
         line: 0,
         expiry: Some(date!(2030 - 12 - 31).to_julian_day()),
     };
     Some(EventBundle {
-        order_id: OrderId::at(now),
+        order_id: OrderId::generate_at(now),
         first_sequence: 1,
         steps: vec![step],
         status,
         total: Amount::from_minor(2_500),
         currency: "USD".parse().ok()?,
-        fulfilled_from: holds.then_some(Source::Cache),
+        fulfilled_from: holds.then_some(FulfilmentSource::Cache),
         pending_reason: (!holds).then_some(PendingReason::Vendor),
         lines: vec![("sample".parse().ok()?, Amount::from_minor(2_500))],
         vouchers: holds.then_some(voucher).into_iter().collect(),
@@ -86,8 +86,8 @@ mod tests {
         let now = time::macros::datetime!(2026-11-20 12:00 UTC);
         for kind in EventKind::ALL {
             let partner = PartnerId::generate();
-            let one = sample(partner, kind, now).unwrap();
-            let other = sample(partner, kind, now).unwrap();
+            let one = sample_event(partner, kind, now).unwrap();
+            let other = sample_event(partner, kind, now).unwrap();
             assert_eq!(one.event, kind);
             assert_ne!(one.event_id, other.event_id);
         }

@@ -13,76 +13,76 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 use time::OffsetDateTime;
 use tokio::runtime::Handle;
-use vouchsafe_actors::delivery::ATTEMPT_LIMIT;
+use vouchsafe_actors::delivery::ATTEMPT_TIMEOUT;
 use vouchsafe_actors::delivery::outbox::Sender;
-use vouchsafe_actors::delivery::queue::MAX_AT_ONCE;
+use vouchsafe_actors::delivery::queue::MAX_CONCURRENCY;
 use vouchsafe_actors::domain::clock::Clock;
-use vouchsafe_actors::domain::delivery::{Answered, Fault, Letter, MAX_ANSWER_BYTES, SealedSecret, Target};
+use vouchsafe_actors::domain::delivery::{SendResult, DeliveryFault, WebhookEvent, MAX_STORED_RESPONSE_BYTES, SealedSecret, WebhookTarget};
 use vouchsafe_actors::store::StoreFuture;
 
-use super::resolver::{Resolver, system};
-use super::signature::{Signed, sign};
-use super::url::{Grounds, RefusedUrl, literal};
+use super::resolver::{Resolver, system_lookup};
+use super::signature::{SignatureHeaders, sign};
+use super::url_policy::{UrlPolicy, UrlRejection, literal_address};
 use crate::keyring::Keyring;
-use crate::outgoing;
+use crate::http_client;
 use crate::vault::seal::WebhookSecret;
 
 /// How long a connection that nobody uses is kept: an address is looked up again after it.
 const IDLE_CONNECTION: Duration = Duration::from_secs(30);
 
 /// How much of an answer is read, so that the connection can be used again. Bytes.
-const MAX_READ: usize = 16 * 1_024;
+const MAX_READ_BYTES: usize = 16 * 1_024;
 
 /// How long the rest of an answer is waited for, once its status is known.
-const REST_PATIENCE: Duration = Duration::from_millis(500);
+const BODY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What is left of the time for an attempt when its answer is handed over.
-const MARGIN: Duration = Duration::from_millis(20);
+const TIMEOUT_MARGIN: Duration = Duration::from_millis(20);
 
 /// The header of what is a test, in no feed.
 const TEST_HEADER: &str = "X-Vouchsafe-Test";
 
 /// What a sender is made of.
-pub(crate) struct SenderParts {
+pub(crate) struct SenderConfig {
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) grounds: Grounds,
+    pub(crate) policy: UrlPolicy,
     pub(crate) runtime: Handle,
 }
 
 /// What carries letters over HTTP. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct HttpSender(Arc<Parts>);
+pub(crate) struct HttpSender(Arc<SenderInner>);
 
-struct Parts {
+struct SenderInner {
     keyring: Arc<Keyring>,
     clock: Arc<dyn Clock>,
-    grounds: Grounds,
+    policy: UrlPolicy,
     resolver: Resolver,
-    plain: Client,
+    http_client: Client,
     /// Absent on a machine without certificates, where no https can be trusted.
-    secure: Option<Client>,
+    https_client: Option<Client>,
     runtime: Handle,
 }
 
 /// How a parcel is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Signing {
+pub(crate) enum SigningMode {
     /// With the endpoint's secrets.
-    Right,
+    Valid,
     /// With a key that nobody has: for a test alone.
-    Wrong,
+    Invalid,
 }
 
 /// What is sent in one attempt.
 #[derive(Clone)]
-pub(crate) struct Parcel {
+pub(crate) struct WebhookRequest {
     pub(crate) id: String,
     pub(crate) body: Vec<u8>,
     /// Whether it is a test.
     pub(crate) test: bool,
     /// How it is signed.
-    pub(crate) signing: Signing,
+    pub(crate) signing: SigningMode,
 }
 
 impl HttpSender {
@@ -90,17 +90,17 @@ impl HttpSender {
     ///
     /// # Errors
     /// When no client can be made.
-    pub(crate) fn new(parts: SenderParts) -> anyhow::Result<Self> {
-        let resolver = Resolver::new(parts.grounds.clone(), system());
+    pub(crate) fn new(parts: SenderConfig) -> anyhow::Result<Self> {
+        let resolver = Resolver::new(parts.policy.clone(), system_lookup());
         let client = |scheme: &str| -> anyhow::Result<Client> {
-            let builder = outgoing::client_for(scheme)?
+            let builder = http_client::client_builder(scheme)?
                 .dns_resolver(Arc::new(resolver.clone()))
                 .http1_only()
                 .referer(false)
                 .tcp_nodelay(true)
-                .connect_timeout(ATTEMPT_LIMIT)
+                .connect_timeout(ATTEMPT_TIMEOUT)
                 .pool_idle_timeout(IDLE_CONNECTION)
-                .pool_max_idle_per_host(MAX_AT_ONCE)
+                .pool_max_idle_per_host(MAX_CONCURRENCY)
                 .user_agent(concat!("Vouchsafe-Webhooks/", env!("CARGO_PKG_VERSION")));
             Ok(builder.build()?)
         };
@@ -108,35 +108,35 @@ impl HttpSender {
         if let Err(error) = &secure {
             tracing::warn!(%error, "no webhook can be delivered over https: this machine trusts nobody");
         }
-        Ok(Self(Arc::new(Parts {
-            plain: client("http:")?,
-            secure: secure.ok(),
+        Ok(Self(Arc::new(SenderInner {
+            http_client: client("http:")?,
+            https_client: secure.ok(),
             resolver,
             keyring: parts.keyring,
             clock: parts.clock,
-            grounds: parts.grounds,
+            policy: parts.policy,
             runtime: parts.runtime,
         })))
     }
 
     /// Checks a URL that is about to be registered, with every address that its host has. One without an address may get
     /// one: it is looked up again at each connection.
-    pub(crate) async fn check(&self, text: &str) -> Result<(), RefusedUrl> {
-        let url = self.0.grounds.read(text)?;
-        let found = tokio::time::timeout(ATTEMPT_LIMIT, self.0.reach(&url)).await;
+    pub(crate) async fn check(&self, text: &str) -> Result<(), UrlRejection> {
+        let url = self.0.policy.parse(text)?;
+        let found = tokio::time::timeout(ATTEMPT_TIMEOUT, self.0.resolve_url(&url)).await;
         match found {
-            Ok(Err(refused)) if refused != RefusedUrl::Unresolved => Err(refused),
+            Ok(Err(refused)) if refused != UrlRejection::Unresolved => Err(refused),
             _ => Ok(()),
         }
     }
 
     /// Sends a parcel, at most for the time of an attempt; says how long it took.
-    pub(crate) async fn post(&self, target: Arc<Target>, parcel: Parcel) -> (Answered, Duration) {
+    pub(crate) async fn post(&self, target: Arc<WebhookTarget>, parcel: WebhookRequest) -> (SendResult, Duration) {
         let parts = Arc::clone(&self.0);
         let began = Instant::now();
         let attempt = self.spawn(async move { parts.post(&target, parcel).await });
-        let answered = tokio::time::timeout(ATTEMPT_LIMIT, attempt).await;
-        let answered = answered.unwrap_or_else(|_| Answered::not(Fault::Timeout));
+        let answered = tokio::time::timeout(ATTEMPT_TIMEOUT, attempt).await;
+        let answered = answered.unwrap_or_else(|_| SendResult::failed(DeliveryFault::Timeout));
         (answered, began.elapsed())
     }
 
@@ -144,19 +144,19 @@ impl HttpSender {
     #[allow(clippy::disallowed_methods)] // the one place that starts tasks on the runtime of connections
     fn spawn(
         &self,
-        attempt: impl Future<Output = Answered> + Send + 'static,
-    ) -> StoreFuture<'static, Answered> {
+        attempt: impl Future<Output = SendResult> + Send + 'static,
+    ) -> StoreFuture<'static, SendResult> {
         let task = AbortOnDrop(self.0.runtime.spawn(attempt));
         Box::pin(async move {
             let mut task = task;
             (&mut task.0)
                 .await
-                .unwrap_or_else(|_| Answered::not(Fault::Internal))
+                .unwrap_or_else(|_| SendResult::failed(DeliveryFault::Internal))
         })
     }
 }
 
-struct AbortOnDrop(tokio::task::JoinHandle<Answered>);
+struct AbortOnDrop(tokio::task::JoinHandle<SendResult>);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
@@ -165,84 +165,84 @@ impl Drop for AbortOnDrop {
 }
 
 impl Sender for HttpSender {
-    fn send(&self, target: Arc<Target>, letter: Letter) -> StoreFuture<'static, Answered> {
+    fn send(&self, target: Arc<WebhookTarget>, letter: WebhookEvent) -> StoreFuture<'static, SendResult> {
         let parts = Arc::clone(&self.0);
         self.spawn(async move {
-            match parcel_of(&letter) {
+            match webhook_request(&letter) {
                 Some(parcel) => parts.post(&target, parcel).await,
                 None => {
-                    tracing::error!(partner.id = %letter.told.partner_id, event.number = letter.number, "an event does not read");
-                    Answered::not(Fault::Internal)
+                    tracing::error!(partner.id = %letter.events.partner_id, event.number = letter.number, "an event does not read");
+                    SendResult::failed(DeliveryFault::Internal)
                 }
             }
         })
     }
 }
 
-fn parcel_of(letter: &Letter) -> Option<Parcel> {
-    let envelope = letter.told.envelope(letter.number)?;
-    Some(Parcel {
+fn webhook_request(letter: &WebhookEvent) -> Option<WebhookRequest> {
+    let envelope = letter.events.envelope(letter.number)?;
+    Some(WebhookRequest {
         id: envelope.event_id.to_string(),
         body: serde_json::to_vec(&envelope).ok()?,
         test: false,
-        signing: Signing::Right,
+        signing: SigningMode::Valid,
     })
 }
 
-impl Parts {
-    async fn post(&self, target: &Target, parcel: Parcel) -> Answered {
+impl SenderInner {
+    async fn post(&self, target: &WebhookTarget, parcel: WebhookRequest) -> SendResult {
         let began = Instant::now();
-        let Ok(url) = self.grounds.read(&target.url) else {
-            return Answered::not(Fault::Forbidden);
+        let Ok(url) = self.policy.parse(&target.url) else {
+            return SendResult::failed(DeliveryFault::Forbidden);
         };
         // Connections are checked by host; that a port is not one of ours, here.
-        if self.grounds.is_own_port(&url)
-            && let Err(error) = self.reach(&url).await
+        if self.policy.is_own_port(&url)
+            && let Err(error) = self.resolve_url(&url).await
         {
-            return Answered::not(fault_of(error));
+            return SendResult::failed(fault_of_rejection(error));
         }
         let client = if url.scheme() == "https" {
-            self.secure.as_ref()
+            self.https_client.as_ref()
         } else {
-            Some(&self.plain)
+            Some(&self.http_client)
         };
         let (Some(client), Some(signed)) = (client, self.sign(target, &parcel).await) else {
-            return Answered::not(Fault::Internal);
+            return SendResult::failed(DeliveryFault::Internal);
         };
         let mut request = client
             .post(url)
             .header(CONTENT_TYPE, "application/json")
             .header("webhook-id", parcel.id)
             .header("webhook-timestamp", signed.timestamp)
-            .header("webhook-signature", signed.standard)
-            .header("X-Signature", signed.ours)
+            .header("webhook-signature", signed.webhook_signature)
+            .header("X-Signature", signed.x_signature)
             .body(parcel.body);
         if parcel.test {
             request = request.header(TEST_HEADER, "true");
         }
         match request.send().await {
             Ok(response) => {
-                let left = ATTEMPT_LIMIT.saturating_sub(began.elapsed() + MARGIN);
-                self.hear(response, left.min(REST_PATIENCE)).await
+                let left = ATTEMPT_TIMEOUT.saturating_sub(began.elapsed() + TIMEOUT_MARGIN);
+                self.read_response(response, left.min(BODY_TIMEOUT)).await
             }
-            Err(error) => Answered::not(fault_in(&error)),
+            Err(error) => SendResult::failed(fault_of_error(&error)),
         }
     }
 
-    async fn sign(&self, target: &Target, parcel: &Parcel) -> Option<Signed> {
+    async fn sign(&self, target: &WebhookTarget, parcel: &WebhookRequest) -> Option<SignatureHeaders> {
         let now = self.clock.now();
         let secrets = match parcel.signing {
-            Signing::Right => self.secrets_of(target, now).await?,
-            Signing::Wrong => vec![WebhookSecret::generate().ok()?],
+            SigningMode::Valid => self.secrets_of(target, now).await?,
+            SigningMode::Invalid => vec![WebhookSecret::generate().ok()?],
         };
         let keys: Vec<&[u8]> = secrets.iter().map(WebhookSecret::key).collect();
         Some(sign(&parcel.id, now.unix_timestamp(), &parcel.body, &keys))
     }
 
     /// What signs now, the newest first.
-    async fn secrets_of(&self, target: &Target, now: OffsetDateTime) -> Option<Vec<WebhookSecret>> {
+    async fn secrets_of(&self, target: &WebhookTarget, now: OffsetDateTime) -> Option<Vec<WebhookSecret>> {
         let mut secrets = vec![self.open(target, &target.secret).await?];
-        if let Some((sealed, until)) = &target.previous
+        if let Some((sealed, until)) = &target.previous_secret
             && *until > now
         {
             secrets.extend(self.open(target, sealed).await);
@@ -251,7 +251,7 @@ impl Parts {
     }
 
     /// Another node may have sealed it under a key that is not loaded here yet.
-    async fn open(&self, target: &Target, sealed: &SealedSecret) -> Option<WebhookSecret> {
+    async fn open(&self, target: &WebhookTarget, sealed: &SealedSecret) -> Option<WebhookSecret> {
         let webhook_id = target.webhook_id.as_uuid();
         if let Ok(secret) = self.keyring.vault().open_webhook_secret(webhook_id, &sealed.0) {
             return Some(secret);
@@ -266,43 +266,43 @@ impl Parts {
     }
 
     /// Finds the host of a URL, all of whose addresses may be delivered to.
-    async fn reach(&self, url: &Url) -> Result<(), RefusedUrl> {
-        match (literal(url), url.host_str()) {
+    async fn resolve_url(&self, url: &Url) -> Result<(), UrlRejection> {
+        match (literal_address(url), url.host_str()) {
             (Some(_), _) => Ok(()),
             (None, Some(host)) => self
                 .resolver
-                .find(host, url.port_or_known_default())
+                .resolve_host(host, url.port_or_known_default())
                 .await
                 .map(drop),
-            (None, None) => Err(RefusedUrl::NotAUrl),
+            (None, None) => Err(UrlRejection::NotAUrl),
         }
     }
 
-    async fn hear(&self, mut response: Response, patience: Duration) -> Answered {
+    async fn read_response(&self, mut response: Response, patience: Duration) -> SendResult {
         let retry_after = retry_after(response.headers(), self.clock.now());
         let status = response.status().as_u16();
         let mut heard = Vec::new();
         let read = async {
             while let Ok(Some(chunk)) = response.chunk().await {
-                keep(&mut heard, &chunk);
-                if heard.len() >= MAX_READ {
+                append_bounded(&mut heard, &chunk);
+                if heard.len() >= MAX_READ_BYTES {
                     break;
                 }
             }
         };
         // What comes later is not waited for: the status is known.
         let _ = tokio::time::timeout(patience, read).await;
-        heard.truncate(MAX_ANSWER_BYTES);
-        Answered {
+        heard.truncate(MAX_STORED_RESPONSE_BYTES);
+        SendResult {
             status: Ok(status),
             retry_after,
-            answer: printable(&heard),
+            body: printable(&heard),
         }
     }
 }
 
-fn keep(heard: &mut Vec<u8>, chunk: &Bytes) {
-    let room = MAX_READ.saturating_sub(heard.len());
+fn append_bounded(heard: &mut Vec<u8>, chunk: &Bytes) {
+    let room = MAX_READ_BYTES.saturating_sub(heard.len());
     heard.extend_from_slice(&chunk[..chunk.len().min(room)]);
 }
 
@@ -327,37 +327,37 @@ fn retry_after(headers: &HeaderMap, now: OffsetDateTime) -> Option<Duration> {
     Duration::try_from(at - now).ok()
 }
 
-const fn fault_of(error: RefusedUrl) -> Fault {
+const fn fault_of_rejection(error: UrlRejection) -> DeliveryFault {
     match error {
-        RefusedUrl::Unresolved => Fault::Unresolved,
-        _ => Fault::Forbidden,
+        UrlRejection::Unresolved => DeliveryFault::Unresolved,
+        _ => DeliveryFault::Forbidden,
     }
 }
 
 /// Why there was no answer: the causes of the client's error say so.
-fn fault_in(error: &reqwest::Error) -> Fault {
+fn fault_of_error(error: &reqwest::Error) -> DeliveryFault {
     if error.is_timeout() {
-        return Fault::Timeout;
+        return DeliveryFault::Timeout;
     }
     let mut cause: Option<&(dyn Error + 'static)> = error.source();
     while let Some(one) = cause {
-        if let Some(refused) = one.downcast_ref::<RefusedUrl>() {
-            return fault_of(*refused);
+        if let Some(refused) = one.downcast_ref::<UrlRejection>() {
+            return fault_of_rejection(*refused);
         }
         if one.is::<rustls::Error>() {
-            return Fault::Tls;
+            return DeliveryFault::Tls;
         }
         if let Some(io) = one.downcast_ref::<std::io::Error>()
             && io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>())
         {
-            return Fault::Tls;
+            return DeliveryFault::Tls;
         }
         cause = one.source();
     }
     if error.is_connect() || error.is_request() {
-        Fault::Connection
+        DeliveryFault::Connection
     } else {
-        Fault::Unreadable
+        DeliveryFault::Unreadable
     }
 }
 

@@ -15,14 +15,14 @@ use sha2::Sha256;
 
 /// What is sent of a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Signed {
+pub(super) struct SignatureHeaders {
     pub(super) timestamp: String,
-    pub(super) standard: String,
-    pub(super) ours: String,
+    pub(super) webhook_signature: String,
+    pub(super) x_signature: String,
 }
 
 /// Signs a body under each key.
-pub(super) fn sign(id: &str, timestamp: i64, body: &[u8], keys: &[&[u8]]) -> Signed {
+pub(super) fn sign(id: &str, timestamp: i64, body: &[u8], keys: &[&[u8]]) -> SignatureHeaders {
     let timestamp = timestamp.to_string();
     let standard = keys.iter().map(|key| {
         let mac = mac(key, &[id.as_bytes(), b".", timestamp.as_bytes(), b".", body]);
@@ -34,9 +34,9 @@ pub(super) fn sign(id: &str, timestamp: i64, body: &[u8], keys: &[&[u8]]) -> Sig
             hex::encode(mac(key, &[timestamp.as_bytes(), b".", body]))
         )
     });
-    Signed {
-        standard: standard.collect::<Vec<_>>().join(" "),
-        ours: format!("t={timestamp}{}", ours.collect::<String>()),
+    SignatureHeaders {
+        webhook_signature: standard.collect::<Vec<_>>().join(" "),
+        x_signature: format!("t={timestamp}{}", ours.collect::<String>()),
         timestamp,
     }
 }
@@ -60,7 +60,7 @@ mod tests {
         let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let body = br#"{"test": 2432232314}"#;
         let signed = sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body, &[&key]);
-        assert_eq!(signed.standard, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        assert_eq!(signed.webhook_signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
         assert_eq!(signed.timestamp, "1614265330");
     }
 
@@ -69,9 +69,9 @@ mod tests {
         let both = sign("evt_1", 1_700_000_000, b"{}", &[b"new", b"old"]);
         let new = sign("evt_1", 1_700_000_000, b"{}", &[b"new"]);
         let old = sign("evt_1", 1_700_000_000, b"{}", &[b"old"]);
-        assert_eq!(both.standard, format!("{} {}", new.standard, old.standard));
-        let (_, old_hex) = old.ours.split_once(',').unwrap();
-        assert_eq!(both.ours, format!("{},{old_hex}", new.ours));
-        assert!(new.ours.starts_with("t=1700000000,v1="));
+        assert_eq!(both.webhook_signature, format!("{} {}", new.webhook_signature, old.webhook_signature));
+        let (_, old_hex) = old.x_signature.split_once(',').unwrap();
+        assert_eq!(both.x_signature, format!("{},{old_hex}", new.x_signature));
+        assert!(new.x_signature.starts_with("t=1700000000,v1="));
     }
 }

@@ -1,18 +1,18 @@
-//! Which errors are there? The one table: code, status, whether a repetition may succeed, and what to do.
+//! Error code table: HTTP status, whether a retry may succeed, meaning, and advice.
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $status:literal $word:literal $retryable:literal $advice:literal;)+) => {
-        /// Every error that can be answered.
+        /// Every error code of the API.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Code {
             $($(#[doc = $doc])+ $variant,)+
         }
 
         impl Code {
-            /// All of them, in the order of the reference page.
+            /// All codes, in the order of the reference page.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            /// The code on the wire.
+            /// The code on the wire, in SCREAMING_SNAKE_CASE.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
@@ -36,13 +36,13 @@ macro_rules! codes {
                 match self { $(Self::$variant => stringify!($variant),)+ }
             }
 
-            /// What it means, in a sentence.
+            /// What the error means, in one sentence.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($doc),+).trim_ascii(),)+ }
             }
 
-            /// What to do about it, in sentences of Markdown.
+            /// What the client should do, in Markdown.
             #[must_use]
             pub const fn advice(self) -> &'static str {
                 match self { $(Self::$variant => $advice,)+ }
@@ -52,145 +52,145 @@ macro_rules! codes {
 }
 
 codes! {
-    /// What came is no JSON, or no request.
+    /// The request or its JSON body is malformed.
     MalformedRequest = 400 "MALFORMED_REQUEST" false
-        "Send a JSON object in UTF-8 whose first byte is `{`, nested at most 32 deep. The message says where reading ended.";
-    /// The endpoint needs an Idempotency-Key of 1 to 255 visible ASCII characters, once.
+        "Send a JSON object in UTF-8 that begins with `{` and is nested at most 32 levels deep. The message says where parsing failed.";
+    /// The `Idempotency-Key` header is missing, repeated or malformed.
     MissingIdempotencyKey = 400 "MISSING_IDEMPOTENCY_KEY" false
-        "Make a key for each order, such as a UUID, keep it with the order, and send it in one `Idempotency-Key` header.";
-    /// The cursor is not one of this list with these filters.
+        "Send exactly one `Idempotency-Key` header of 1 to 255 visible ASCII characters. Create one key per order or payout, for example a UUID, and store it so that you can retry with it.";
+    /// The cursor is malformed, or belongs to another list or other filters.
     InvalidCursor = 400 "INVALID_CURSOR" false
-        "Begin again without `cursor`, or repeat the filters that the cursor was given with.";
-    /// A signed request carries no query string.
+        "Send the same filters that returned the cursor, or start again without `cursor`.";
+    /// The signed request has a query string.
     UnexpectedQuery = 400 "UNEXPECTED_QUERY" false
-        "Leave the query string away: the signature would not cover it.";
-    /// Key and secret do not belong together, or to nobody.
+        "Remove the query string; the signature does not cover it.";
+    /// The API key or secret is missing, wrong, expired or revoked.
     InvalidCredentials = 401 "INVALID_CREDENTIALS" false
-        "Send `X-API-Key` and `X-API-Secret`, each once, of one credential of this environment. A revoked or expired one is answered the same.";
-    /// The signature is not that of the request.
+        "Send `X-API-Key` and `X-API-Secret`, each once, of one active credential of this environment.";
+    /// The signature does not match the request.
     InvalidSignature = 401 "INVALID_SIGNATURE" false
-        "Compare your signer with the test vectors in [Signing](signing.md). Sign the bytes that you send, and send `X-Signature` once.";
-    /// The timestamp is missing, not the signed one, or too far from now.
+        "Check your signing code with the test vectors in [Signing](signing.md). Sign the exact bytes that you send, and send `X-Signature` once.";
+    /// The timestamp is missing, differs from the signed one, or is too far from the server's time.
     TimestampOutOfRange = 401 "TIMESTAMP_OUT_OF_RANGE" false
-        "Send the Unix time in seconds, ten digits, the same text in `X-Timestamp` and in `t=`, and set your clock: 300 seconds either way are allowed.";
-    /// The wallet holds less than the request costs.
+        "Send the Unix time in seconds (ten digits), with the same text in `X-Timestamp` and `t=`. Synchronize your clock: the server accepts a difference of up to 300 seconds.";
+    /// The wallet balance is lower than the amount of the request.
     InsufficientFunds = 402 "INSUFFICIENT_FUNDS" false
-        "Order less, or have the wallet topped up and order again with a new key: this answer is kept under its key.";
-    /// The address is not on the allowlist.
+        "Reduce the amount or have the operator top up the wallet, then send the request with a new key. Repeating the old key returns this stored response.";
+    /// The client address is not on your allowlist.
     IpNotAllowed = 403 "IP_NOT_ALLOWED" false
-        "Call from an address on your allowlist, or have the address that the message names added to it.";
-    /// The partner is suspended.
+        "Call from an address on your allowlist, or ask the operator to add the address in the message.";
+    /// Your account is suspended.
     PartnerSuspended = 403 "PARTNER_SUSPENDED" false
-        "Contact the operator. Nothing is executed until the suspension is lifted.";
-    /// The operator's role does not allow it.
+        "Contact the operator. All requests fail until the suspension is lifted.";
+    /// The operator's role does not permit the request.
     Forbidden = 403 "FORBIDDEN" false
-        "Operators only: use the token of an operator whose role allows it.";
-    /// There is no such product for this partner.
+        "Operators only: use the token of an operator with a sufficient role.";
+    /// The product does not exist or is not available to you.
     ProductNotFound = 404 "PRODUCT_NOT_FOUND" false
-        "`GET /products` lists what you may order.";
-    /// This partner has no such order.
+        "`GET /products` lists the products that you can order.";
+    /// You have no order with this id.
     OrderNotFound = 404 "ORDER_NOT_FOUND" false
-        "Check the id. Another partner's order is answered the same.";
-    /// This partner has no such webhook endpoint.
+        "Check the id.";
+    /// You have no webhook endpoint with this id.
     WebhookNotFound = 404 "WEBHOOK_NOT_FOUND" false
-        "Check the id; `GET /webhooks` lists yours. Another partner's endpoint is answered the same.";
-    /// This partner has no such event.
+        "Check the id; `GET /webhooks` lists your endpoints.";
+    /// Your event feed has no event with this id.
     EventNotFound = 404 "EVENT_NOT_FOUND" false
-        "Check the id. An event is in your feed for 30 days; begin without `after` to read from the oldest.";
-    /// This partner has no such payout.
+        "Check the id. Events stay in the feed for 30 days; omit `after` to start with the oldest one.";
+    /// You have no payout with this id.
     PayoutNotFound = 404 "PAYOUT_NOT_FOUND" false
-        "Check the id; `GET /payouts` lists yours.";
-    /// There is no such partner.
+        "Check the id; `GET /payouts` lists your payouts.";
+    /// The partner does not exist.
     PartnerNotFound = 404 "PARTNER_NOT_FOUND" false
         "Operators only: check the id.";
-    /// There is no such credential.
+    /// The credential does not exist.
     CredentialNotFound = 404 "CREDENTIAL_NOT_FOUND" false
         "Operators only: check the id.";
-    /// There is no such purchase.
+    /// The purchase does not exist.
     PurchaseNotFound = 404 "PURCHASE_NOT_FOUND" false
-        "Operators only: check the id; `GET /purchases` lists them.";
-    /// There is no such category.
+        "Operators only: check the id; `GET /purchases` lists all purchases.";
+    /// The category does not exist.
     CategoryNotFound = 404 "CATEGORY_NOT_FOUND" false
-        "Reserved for operators: no route answers it yet.";
-    /// Nothing of the day was reconciled yet.
+        "Operators only: reserved; no route returns it yet.";
+    /// The day is not reconciled yet.
     ReconciliationNotFound = 404 "RECONCILIATION_NOT_FOUND" false
-        "Ask for a day that is over; it is reconciled some hours after its midnight in UTC.";
-    /// There is no such drift.
+        "Request a past day. A day is reconciled some hours after it ends (UTC).";
+    /// The drift does not exist.
     DriftNotFound = 404 "DRIFT_NOT_FOUND" false
-        "Operators only: look at the drifts of its day; a drift whose sides have changed since has another id.";
-    /// There is no such route.
+        "Operators only: list the drifts of the day. A drift gets a new id when either of its sides changes.";
+    /// The route does not exist.
     RouteNotFound = 404 "ROUTE_NOT_FOUND" false
-        "Check the path and its prefix `/api/v1`; no path ends with a slash.";
-    /// The route has no such method.
+        "Check the path and its prefix `/api/v1`. Paths have no trailing slash.";
+    /// The route does not support the method.
     MethodNotAllowed = 405 "METHOD_NOT_ALLOWED" false
-        "Use a method that the `Allow` header names.";
-    /// There are fewer vouchers than were asked for.
+        "Use one of the methods in the `Allow` response header.";
+    /// Fewer vouchers are in stock than the order requests.
     InsufficientInventory = 409 "INSUFFICIENT_INVENTORY" false
-        "Order less or another product, with a new key: this answer is kept under its key. The message names the product.";
-    /// Nothing of the order is allocated yet.
+        "Order less or another product, with a new key. Repeating the old key returns this stored response. The message names the product.";
+    /// No voucher of the order is allocated yet.
     OrderNotReady = 409 "ORDER_NOT_READY" true
-        "Ask again once `GET /orders/{order_id}` shows vouchers.";
-    /// The order can no longer be cancelled.
+        "Retry once `GET /orders/{order_id}` shows vouchers.";
+    /// The order cannot be cancelled any more.
     OrderNotCancellable = 409 "ORDER_NOT_CANCELLABLE" false
-        "Read the message: it says what stands in the way. An order whose codes were retrieved is yours to keep.";
-    /// The order does not wait for an operator's approval.
+        "The message gives the reason. For example, an order cannot be cancelled after a code of it was retrieved.";
+    /// The order is not waiting for approval.
     OrderNotAwaitingApproval = 409 "ORDER_NOT_AWAITING_APPROVAL" false
-        "Operators only: look at the order; it was decided before, or never waited. It may still be cancelled.";
-    /// The order waits for nothing that is bought for it.
+        "Operators only: read the order. It was already decided, or needed no approval. You may still be able to cancel it.";
+    /// The order is not waiting for vouchers from a vendor.
     OrderNotFulfillable = 409 "ORDER_NOT_FULFILLABLE" false
-        "Operators only: look at the order. It waits for approval, or is over; what was brought in before is delivered.";
-    /// Another comparison with the vendor is under way.
+        "Operators only: read the order. It is waiting for approval, or is final. Vouchers that were already added are delivered.";
+    /// Another reconciliation with the vendor is in progress.
     ReconciliationInProgress = 409 "RECONCILIATION_IN_PROGRESS" true
-        "Operators only: wait until it has ended, then send the file again.";
-    /// The payout was decided before.
+        "Operators only: wait until it ends, then send the file again.";
+    /// The payout is already paid or rejected.
     PayoutNotPending = 409 "PAYOUT_NOT_PENDING" false
-        "Operators only: look at the payout. What was decided stays as it is.";
-    /// The product is no longer sold.
+        "Operators only: read the payout. The decision is final.";
+    /// The product is discontinued.
     ProductUnavailable = 409 "PRODUCT_UNAVAILABLE" false
-        "Order another product; this one stays readable and is not sold again.";
-    /// The first request with this key is still under way.
+        "Order another product. This one is still listed but will not be sold again.";
+    /// The first request with this key is still in progress.
     IdempotencyInProgress = 409 "IDEMPOTENCY_IN_PROGRESS" true
-        "Wait as long as `Retry-After` says, then send the same request with the same key.";
-    /// Live credentials need a passed certification and a signed agreement.
+        "Wait for the seconds in `Retry-After`, then send the same request with the same key.";
+    /// Live credentials require a passed certification and a signed agreement.
     CertificationRequired = 409 "CERTIFICATION_REQUIRED" false
-        "Operators only: put the partner's certification and agreement on record first.";
-    /// The partner has as many live credentials as it may have; one has to end or be revoked first.
+        "Operators only: record the partner's certification and agreement first.";
+    /// The limit of active credentials is reached.
     CredentialLimitReached = 409 "CREDENTIAL_LIMIT_REACHED" false
-        "Wait until an older credential ends, or have the operator revoke one.";
-    /// The partner has as many webhook endpoints as it may have.
+        "Wait until an older credential expires, or ask the operator to revoke one.";
+    /// The limit of webhook endpoints is reached.
     WebhookLimitReached = 409 "WEBHOOK_LIMIT_REACHED" false
-        "Delete an endpoint that you no longer need; `GET /webhooks` lists them.";
-    /// There is no such delivery.
+        "Delete an endpoint that you no longer need; `GET /webhooks` lists your endpoints.";
+    /// The delivery does not exist.
     DeliveryNotFound = 404 "DELIVERY_NOT_FOUND" false
-        "Operators only: check the id. What was delivered at once has no delivery of its own.";
-    /// The body is too large.
+        "Operators only: check the id. Events that were delivered at the first attempt have no delivery record.";
+    /// The request body is too large.
     PayloadTooLarge = 413 "PAYLOAD_TOO_LARGE" false
-        "Send at most 262,144 bytes: split the order.";
-    /// The body is compressed, or not of the type the route takes.
+        "Send at most 262,144 bytes; split the order.";
+    /// The body is compressed, or its content type is not supported.
     UnsupportedMediaType = 415 "UNSUPPORTED_MEDIA_TYPE" false
         "Send `Content-Type: application/json` and no `Content-Encoding`.";
-    /// The body did not arrive in time.
+    /// The request body did not arrive in time.
     RequestTimeout = 408 "REQUEST_TIMEOUT" true
-        "Send the same request with the same key, the whole body within 10 seconds.";
-    /// A field is unknown, missing, repeated, of the wrong type or out of range.
+        "Send the same request with the same key; the whole body must arrive within 10 seconds.";
+    /// A field or parameter is unknown, missing, repeated, of the wrong type or out of range.
     ValidationFailed = 422 "VALIDATION_FAILED" false
-        "Correct what `details` lists: each entry has the `field` and what was expected there.";
-    /// The product is not sold at this denomination.
+        "Correct the fields in `details`; each entry names the `field` and what is expected.";
+    /// The product is not available in this denomination.
     DenominationNotAllowed = 422 "DENOMINATION_NOT_ALLOWED" false
-        "`GET /products/{product_id}` lists the denominations, and the range with its step.";
-    /// The items of an order do not share one currency.
+        "`GET /products/{product_id}` lists the fixed denominations and the range with its step.";
+    /// The items of the order have different currencies, or another one than the order's `currency`.
     CurrencyMismatch = 422 "CURRENCY_MISMATCH" false
-        "Make an order for each currency.";
-    /// The key was used with another request.
+        "Place a separate order for each currency.";
+    /// The idempotency key was used with a different request.
     IdempotencyKeyReused = 422 "IDEMPOTENCY_KEY_REUSED" false
-        "Use a new key for a new request. For a retry, send the very bytes of the first one.";
-    /// The quota of the request's class is used up, or too many requests from its address have failed to authenticate.
+        "Use a new key for a new request. To retry, send the exact bytes of the first request.";
+    /// The rate limit of the request's class is exceeded, or too many authentications from the client address failed.
     RateLimitExceeded = 429 "RATE_LIMIT_EXCEEDED" true
-        "Wait as long as `Retry-After` says. Nothing was executed and no key was used up.";
-    /// A fault of the service.
+        "Wait for the seconds in `Retry-After`, then send the same request. Nothing was executed, and the idempotency key is unused.";
+    /// An internal error of the service.
     InternalError = 500 "INTERNAL_ERROR" true
-        "Send the same request with the same key. If it stays, give the operator the `trace_id`.";
-    /// The service cannot do it now.
+        "Send the same request with the same key. If the error persists, give the operator the `trace_id`.";
+    /// The service is temporarily unavailable.
     ServiceUnavailable = 503 "SERVICE_UNAVAILABLE" true
-        "Wait as long as `Retry-After` says, then send the same request with the same key.";
+        "Wait for the seconds in `Retry-After`, then send the same request with the same key.";
 }

@@ -1,13 +1,12 @@
-//! The reference page of errors, `docs/partner/errors.md`: made from the table, so that it cannot say anything else.
+//! Generator of the error reference, `docs/partner/errors.md`, from the error code table.
 
 use std::fmt::Write as _;
 
 use super::Code;
 
-/// What the page says before the codes.
 const INTRODUCTION: &str = r#"# Errors
 
-Every answer that is no success has this body, with the `Content-Type` `application/json`:
+Every error response has this body, with `Content-Type: application/json`:
 
 ```json
 {
@@ -22,37 +21,36 @@ Every answer that is no success has this body, with the `Content-Type` `applicat
 }
 ```
 
-| Field | What it is |
+| Field | Meaning |
 |---|---|
-| `code` | what your program decides on; a code never changes its meaning |
+| `code` | identifies the error; branch on it. A code never changes its meaning |
 | `name` | the code in PascalCase |
-| `message` | for people: what happened and what to do. Its wording may change |
-| `details` | with `VALIDATION_FAILED` alone: each field that is wrong, as a path |
-| `retryable` | whether the same request with the same `Idempotency-Key` may succeed. Where it is `false`, do not repeat: correct the request |
-| `trace_id` | names this request in the logs of the service; also in the header `X-Trace-ID`. A refusal that is given again from its key has the id of the first one in its body |
+| `message` | for humans: what happened and what to do. The wording may change |
+| `details` | only with `VALIDATION_FAILED`: the path of each invalid field and what is expected |
+| `retryable` | whether the same request with the same `Idempotency-Key` may succeed later. If `false`, do not retry: correct the request |
+| `trace_id` | id of this request in the service's logs, also in the header `X-Trace-ID`. In a replayed error it is the id of the first request |
 
-Where the header `Retry-After` is there, wait so many seconds before you repeat. New codes may be added: treat one that you
-do not know by its status. How to repeat safely: [Idempotency and retries](idempotency.md).
+If the response has a `Retry-After` header, wait for that number of seconds before you retry. New codes may be added: handle an
+unknown code by its HTTP status. How to retry safely: [Idempotency and retries](idempotency.md).
 "#;
 
-/// The page, in Markdown.
 fn page() -> String {
     let mut page = format!("{INTRODUCTION}\n## All codes\n\n| Code | Status | Retryable |\n|---|---|---|\n");
     for code in Code::ALL {
-        let (word, status, retryable) = (code.as_str(), code.status(), yes_or_no(code.retryable()));
+        let (label, status, retryable) = (code.as_str(), code.status(), yes_or_no(code.retryable()));
         writeln!(
             page,
-            "| [`{word}`](#{}) | {status} | {retryable} |",
-            word.to_lowercase()
+            "| [`{label}`](#{}) | {status} | {retryable} |",
+            label.to_lowercase()
         )
         .unwrap();
     }
     for code in Code::ALL {
-        let (word, status, name) = (code.as_str(), code.status(), code.name());
+        let (label, status, name) = (code.as_str(), code.status(), code.name());
         let retryable = yes_or_no(code.retryable());
         write!(
             page,
-            "\n### {word}\n\n{status}, `{name}`, retryable: {retryable}. {} {}\n",
+            "\n### {label}\n\n{status}, `{name}`, retryable: {retryable}. {} {}\n",
             code.meaning(),
             code.advice()
         )
@@ -66,21 +64,21 @@ fn yes_or_no(yes: bool) -> &'static str {
 }
 
 #[test]
-fn the_page_is_that_of_the_table() {
+fn errors_page_matches_the_code_table() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/partner/errors.md");
     if std::env::var_os("VOUCHSAFE_REWRITE_DOCS").is_some() {
         std::fs::write(path, page()).unwrap();
     }
-    let kept = std::fs::read_to_string(path).unwrap_or_default();
+    let committed = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
-        kept == page(),
-        "docs/partner/errors.md is not what the table in src/errors/code.rs says; write it anew with\n    \
+        committed == page(),
+        "docs/partner/errors.md differs from the table in src/errors/code.rs; regenerate it with\n    \
          VOUCHSAFE_REWRITE_DOCS=1 cargo test -p vouchsafe --lib errors::page"
     );
 }
 
 #[test]
-fn every_code_says_what_it_means_and_what_to_do() {
+fn code_has_a_meaning_and_advice() {
     for code in Code::ALL {
         for text in [code.meaning(), code.advice()] {
             assert!(

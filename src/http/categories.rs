@@ -1,4 +1,4 @@
-//! `/categories`: the shelves on which this partner finds something to order.
+//! `GET /categories`: categories with at least one product that the partner can order.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::caller::Caller;
+use super::authentication::AuthenticatedCaller;
 use super::etag;
-use super::list::Page;
+use super::pagination::PageRequest;
 use crate::errors::ApiError;
 use crate::service::Service;
 
-/// A shelf of the catalogue.
+/// A category of the catalogue.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Category)]
 pub(super) struct CategoryBody {
-    /// Its id.
+    /// Identifies the category.
     category_id: String,
-    /// What it is called.
+    /// Name of the category.
     name: String,
-    /// What it is a part of.
+    /// Parent category.
     #[schema(required)]
     parent_id: Option<String>,
-    /// How many products in it this partner may order.
+    /// Number of products in the category that you can order.
     product_count: usize,
 }
 
@@ -33,28 +33,28 @@ pub(super) struct CategoryBody {
 /// `VALIDATION_FAILED` and `INVALID_CURSOR`.
 pub async fn list(
     service: web::Data<Service>,
-    caller: Caller,
+    caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &[])?;
+    let page = PageRequest::read(&request, &[])?;
     let after = page.after::<String>()?;
-    let assortment = service.catalogue.of(&caller.partner);
+    let assortment = service.catalogue.assortment_for(&caller.partner);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for product in assortment.products() {
         *counts.entry(&product.category_id).or_default() += 1;
     }
     let categories = service.store.list_categories().await?;
-    let shown = categories.into_iter().filter_map(|category| {
+    let bodies = categories.into_iter().filter_map(|category| {
         let product_count = *counts.get(category.category_id.as_str())?;
-        let comes = after.as_ref().is_none_or(|after| category.category_id > *after);
-        comes.then_some(CategoryBody {
+        let is_after_cursor = after.as_ref().is_none_or(|after| category.category_id > *after);
+        is_after_cursor.then_some(CategoryBody {
             category_id: category.category_id,
             name: category.name,
             parent_id: category.parent_id,
             product_count,
         })
     });
-    let shown = shown.take(page.fetch()).collect();
-    let envelope = page.envelope(shown, |body: &CategoryBody| body.category_id.clone());
-    etag::answer(&request, &envelope)
+    let bodies = bodies.take(page.fetch_limit()).collect();
+    let page_body = page.body(bodies, |body: &CategoryBody| body.category_id.clone());
+    etag::conditional_response(&request, &page_body)
 }

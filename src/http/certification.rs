@@ -1,7 +1,6 @@
-//! `GET /certification`: a partner's own checklist, in the sandbox. Production has none, and answers as if there were no such
-//! route.
+//! `GET /certification`: a partner's certification checklist. Sandbox only; in production the route is 404.
 //!
-//! Operators read the same of any partner; the answer is made here for both.
+//! The operator route uses the same response body.
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
@@ -10,56 +9,56 @@ use utoipa::ToSchema;
 use utoipa::openapi::Object;
 use vouchsafe_actors::domain::ids::PartnerId;
 
-use super::caller::Caller;
-use crate::certification::{Finding, Point, State, judge};
+use super::authentication::AuthenticatedCaller;
+use crate::certification::{CheckResult, CheckState, Check, evaluate};
 use crate::errors::{ApiError, Code};
-use crate::openapi::open_words;
+use crate::openapi::extensible_enum;
 use crate::service::Service;
 
-/// How a partner's certification stands.
+/// The certification status of a partner.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Certification)]
 pub(crate) struct CertificationBody {
-    /// Whose.
+    /// Partner id.
     partner_id: PartnerId,
-    /// Whether every point is passed.
+    /// Whether every check is passed.
     passed: bool,
-    /// When the last of them was; null where one is not.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// When the last check was passed. Null until all are passed.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     passed_at: Option<OffsetDateTime>,
     /// The checklist.
-    points: Vec<PointBody>,
+    points: Vec<CheckBody>,
 }
 
-/// A point of the checklist.
+/// A check of the certification.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CertificationPoint)]
-struct PointBody {
+struct CheckBody {
     #[schema(schema_with = point_schema)]
-    point: Point,
+    point: Check,
     #[schema(schema_with = state_schema)]
-    state: State,
-    /// When that was seen; null where nothing was.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    state: CheckState,
+    /// When the deciding request was observed. Null if there was none.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     at: Option<OffsetDateTime>,
-    /// What was seen.
+    /// What was observed.
     why: &'static str,
-    /// What must be seen.
+    /// What the check requires.
     asks: &'static str,
-    /// What to do to pass it.
+    /// What to do to pass the check.
     advice: &'static str,
 }
 
 fn point_schema() -> Object {
-    open_words("Which point.", Point::ALL.iter().map(|point| point.as_str()))
+    extensible_enum("Name of the check.", Check::ALL.iter().map(|point| point.as_str()))
 }
 
 fn state_schema() -> Object {
-    open_words(
-        "How it stands: `PASSED` and `FAILED` are of the newest trial that is decided, `NOT_SEEN` is that there is none.",
-        State::ALL.map(State::as_str),
+    extensible_enum(
+        "State of the check: `PASSED` or `FAILED` by the latest decisive attempt, `NOT_SEEN` without any.",
+        CheckState::ALL.map(CheckState::as_str),
     )
 }
 
@@ -67,60 +66,60 @@ fn state_schema() -> Object {
 ///
 /// # Errors
 /// `ROUTE_NOT_FOUND` in production.
-pub async fn get(service: web::Data<Service>, caller: Caller) -> Result<HttpResponse, ApiError> {
-    in_sandbox(&service)?;
+pub async fn get(service: web::Data<Service>, caller: AuthenticatedCaller) -> Result<HttpResponse, ApiError> {
+    require_sandbox(&service)?;
     let body = CertificationBody::of(&service, caller.partner_id()).await?;
     Ok(HttpResponse::Ok().json(body))
 }
 
-/// There is nothing to see anywhere else.
+/// Rejects the request unless this is a sandbox.
 ///
 /// # Errors
 /// `ROUTE_NOT_FOUND` in production.
-pub(crate) fn in_sandbox(service: &Service) -> Result<(), ApiError> {
-    let seen = service.certification.as_ref().map(|_| ());
-    seen.ok_or_else(|| {
+pub(crate) fn require_sandbox(service: &Service) -> Result<(), ApiError> {
+    let sandbox = service.certification.as_ref().map(|_| ());
+    sandbox.ok_or_else(|| {
         ApiError::new(
             Code::RouteNotFound,
-            "the checklist of a certification is kept by the sandbox; there is none here",
+            "certification exists in the sandbox only; call the sandbox API",
         )
     })
 }
 
 impl CertificationBody {
-    /// How the certification of a partner stands now.
+    /// Evaluates the certification of a partner.
     ///
     /// # Errors
     /// `SERVICE_UNAVAILABLE`.
     pub(crate) async fn of(service: &Service, partner_id: PartnerId) -> Result<Self, ApiError> {
-        let observations = service.store.observations_of(partner_id).await?;
-        let findings = judge(&observations, service.clock.now());
-        let passed = findings.iter().all(|finding| finding.state == State::Passed);
+        let observations = service.store.list_observations(partner_id).await?;
+        let findings = evaluate(&observations, service.clock.now());
+        let passed = findings.iter().all(|finding| finding.state == CheckState::Passed);
         let last = findings.iter().filter_map(|finding| finding.at).max();
         Ok(Self {
             partner_id,
             passed,
             passed_at: last.filter(|_| passed),
-            points: findings.into_iter().map(PointBody::of).collect(),
+            points: findings.into_iter().map(CheckBody::of).collect(),
         })
     }
 }
 
-impl PointBody {
+impl CheckBody {
     fn of(
-        Finding {
-            point,
+        CheckResult {
+            check: point,
             state,
             at,
-            why,
-        }: Finding,
+            reason: why,
+        }: CheckResult,
     ) -> Self {
         Self {
             point,
             state,
             at,
             why,
-            asks: point.asks(),
+            asks: point.requirement(),
             advice: point.advice(),
         }
     }

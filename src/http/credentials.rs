@@ -1,8 +1,8 @@
-//! `POST /credentials/rotate`: a partner gets itself a new credential, and gives the one that asks an end.
+//! `POST /credentials/rotate`: credential rotation by the partner.
 //!
-//! Rule: the secret is in this one answer and nowhere else. If the answer is lost, the same credential asks again: what it
-//! got before is taken back if nobody has used it, and a new one is made. Its own end may come nearer by that, and never
-//! moves off.
+//! Creates a credential and sets an expiry on the credential that signed the request. The secret is in this response only.
+//! After a lost response the client repeats the request with the same credential: a new credential that was never used is
+//! revoked and another one is created. A repetition may bring the expiry forward but never postpones it.
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
@@ -11,115 +11,115 @@ use time::{Duration, OffsetDateTime};
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::CredentialId;
 
-use super::caller::{Auth, Signed};
-use crate::access::credential::{Minted, mint};
-use crate::change;
+use super::authentication::{Auth, VerifiedRequest};
+use crate::access::credential::{ApiKeyPair, generate_key_pair};
+use crate::config_change;
 use crate::errors::{ApiError, Code};
-use crate::json::{self, Object};
+use crate::json::{self, JsonObject};
 use crate::service::Service;
-use crate::store::{By, MAX_LIVE_CREDENTIALS, Rotated, Rotation, Succession};
+use crate::store::{AuditActor, MAX_LIVE_CREDENTIALS, RotationOutcome, RotationRequest, RotationResult};
 use crate::trace;
 
-/// How long the credential that asks goes on, unless it says otherwise (contract §3). Seconds: a day.
+/// Default overlap (contract §3): a day.
 const DEFAULT_OVERLAP_S: u32 = 86_400;
 
-/// The longest that it may go on. Seconds: a week.
+/// Maximum overlap: a week.
 const MAX_OVERLAP_S: u32 = 604_800;
 
-/// How the next credential takes over.
+/// Options of a credential rotation.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RotateRequest {
-    /// For how long the credential that asks goes on, in seconds; a day unless it is said.
+pub(super) struct RotateCredentialBody {
+    /// How long the current credential stays valid, in seconds. Default: 86400 (a day).
     #[serde(default)]
     #[schema(maximum = 604_800)]
     overlap_seconds: Option<u32>,
 }
 
-/// The next credential; its secret is shown in this answer alone.
+/// The new credential. The secret is returned only once.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RotatedCredential)]
-pub(super) struct RotatedBody<'a> {
-    /// Its public name.
+pub(super) struct RotatedCredentialBody<'a> {
+    /// Identifies the credential. Not secret.
     credential_id: CredentialId,
-    /// What goes into `X-API-Key`.
+    /// Value for the `X-API-Key` header.
     api_key: String,
-    /// What goes into `X-API-Secret`, and keys the signature.
+    /// Value for the `X-API-Secret` header, and the key of the request signature.
     api_secret: &'a str,
-    /// Until when the credential that asked works.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// When the previous credential expires.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     previous_expires_at: OffsetDateTime,
 }
 
-/// `POST /credentials/rotate`. A body may be left out.
+/// `POST /credentials/rotate`. The body is optional.
 ///
 /// # Errors
-/// `VALIDATION_FAILED`, `CREDENTIAL_LIMIT_REACHED`, and `INVALID_CREDENTIALS` if the one that asks ended meanwhile.
-pub async fn rotate(service: web::Data<Service>, signed: Signed<Auth>) -> Result<HttpResponse, ApiError> {
-    let overlap = overlap(&signed.body)?;
+/// `VALIDATION_FAILED`, `CREDENTIAL_LIMIT_REACHED`, and `INVALID_CREDENTIALS` if the signing credential ended meanwhile.
+pub async fn rotate(service: web::Data<Service>, signed: VerifiedRequest<Auth>) -> Result<HttpResponse, ApiError> {
+    let overlap = parse_overlap(&signed.body)?;
     let partner_id = signed.caller.partner_id();
-    let minted = mint(service.environment, getrandom::fill).map_err(|error| {
-        tracing::error!(%error, "the operating system gives no random bytes");
+    let minted = generate_key_pair(service.environment, getrandom::fill).map_err(|error| {
+        tracing::error!(%error, "cannot read random bytes from the operating system");
         ApiError::unavailable()
     })?;
     let now = service.clock.now();
-    let rotation = Rotation {
-        asking: signed.caller.credential_id,
-        next: minted.kept(partner_id, now),
+    let rotation = RotationRequest {
+        credential_id: signed.caller.credential_id,
+        next: minted.to_credential(partner_id, now),
         overlap,
         now,
     };
-    let by = By::partner(partner_id, trace::current());
-    let rotated = change::make(&service, |service| async move {
-        let rotated = service.store.rotate_credential(rotation, by).await?;
-        if let Rotated::Rotated(succession) = &rotated {
-            put_in_force(&service, succession, now);
+    let actor = AuditActor::partner(partner_id, trace::current_trace_id());
+    let rotated = config_change::apply(&service, |service| async move {
+        let rotated = service.store.rotate_credential(rotation, actor).await?;
+        if let RotationOutcome::Rotated(succession) = &rotated {
+            apply_rotation(&service, succession, now);
         }
         Ok(rotated)
     });
     match rotated.await? {
-        Rotated::Rotated(succession) => Ok(answer(&minted, &succession)),
-        Rotated::Ended => Err(ApiError::new(
+        RotationOutcome::Rotated(succession) => Ok(rotated_response(&minted, &succession)),
+        RotationOutcome::NotLive => Err(ApiError::new(
             Code::InvalidCredentials,
-            "the credential that asked is no longer in force",
+            "the credential that signed this request has expired or was revoked; use an active one",
         )),
-        Rotated::TooMany => Err(ApiError::new(
+        RotationOutcome::TooMany => Err(ApiError::new(
             Code::CredentialLimitReached,
             format!(
-                "{MAX_LIVE_CREDENTIALS} credentials are live, the most there may be; wait for one to end, or ask \
+                "the limit of {MAX_LIVE_CREDENTIALS} active credentials is reached; wait until one expires, or ask \
                      the operator to revoke one"
             ),
         )),
     }
 }
 
-fn overlap(body: &[u8]) -> Result<Duration, ApiError> {
+fn parse_overlap(body: &[u8]) -> Result<Duration, ApiError> {
     let request = if body.is_empty() {
-        RotateRequest::default()
+        RotateCredentialBody::default()
     } else {
-        json::parse::<Object<RotateRequest>>(body)?.0
+        json::parse::<JsonObject<RotateCredentialBody>>(body)?.0
     };
     let seconds = request.overlap_seconds.unwrap_or(DEFAULT_OVERLAP_S);
     if seconds > MAX_OVERLAP_S {
         let message = format!("expected 0 to {MAX_OVERLAP_S} seconds");
-        return Err(ApiError::invalid("overlap_seconds", message));
+        return Err(ApiError::invalid_field("overlap_seconds", message));
     }
     Ok(Duration::seconds(seconds.into()))
 }
 
-/// In memory what is committed: the new one first, so that there is never none.
-fn put_in_force(service: &Service, succession: &Succession, now: OffsetDateTime) {
-    service.register.put_credential(succession.next.clone());
-    service.register.put_credential(succession.previous.clone());
-    for taken_back in &succession.taken_back {
+/// Applies the committed rotation in memory. The new credential comes first, so that the partner always has a valid one.
+fn apply_rotation(service: &Service, succession: &RotationResult, now: OffsetDateTime) {
+    service.register.upsert_credential(succession.next.clone());
+    service.register.upsert_credential(succession.previous.clone());
+    for taken_back in &succession.revoked {
         service.register.revoke(*taken_back, now);
     }
 }
 
-fn answer(minted: &Minted, succession: &Succession) -> HttpResponse {
+fn rotated_response(minted: &ApiKeyPair, succession: &RotationResult) -> HttpResponse {
     HttpResponse::Created()
         .insert_header((CACHE_CONTROL, "no-store"))
-        .json(RotatedBody {
+        .json(RotatedCredentialBody {
             credential_id: succession.next.credential_id,
             api_key: minted.api_key.to_string(),
             api_secret: minted.api_secret.expose(),
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_overlap_is_up_to_a_week_and_a_day_where_nothing_is_said() {
+    fn overlap_defaults_to_a_day_and_is_at_most_a_week() {
         for (body, expected) in [
             ("", Ok(DEFAULT_OVERLAP_S)),
             ("{}", Ok(DEFAULT_OVERLAP_S)),
@@ -151,9 +151,9 @@ mod tests {
             ("[]", Err(Code::ValidationFailed)),
             ("{", Err(Code::MalformedRequest)),
         ] {
-            let read = overlap(body.as_bytes()).map_err(|error| error.code);
+            let parsed = parse_overlap(body.as_bytes()).map_err(|error| error.code);
             let expected = expected.map(|seconds| Duration::seconds(i64::from(seconds)));
-            assert_eq!(read, expected, "{body}");
+            assert_eq!(parsed, expected, "{body}");
         }
     }
 }

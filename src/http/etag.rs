@@ -1,7 +1,7 @@
-//! `ETag` and `If-None-Match`: does the caller have these very bytes already?
+//! Conditional GET with `ETag` and `If-None-Match` (RFC 9110, 13.1.2).
 //!
-//! The tag is a hash of the answer's bytes, so it changes with everything that is shown, availability included. Who
-//! shows the tag of what would be answered is answered 304 without a body (RFC 9110, 13.1.2).
+//! The tag is a hash of the response body, so it changes with every field, availability included. A request with the
+//! current tag gets 304 without a body. The body is built in any case; the tag saves only its transfer.
 
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETag, EntityTag, Header as _, IfNoneMatch};
 use actix_web::{HttpRequest, HttpResponse};
@@ -10,32 +10,32 @@ use sha2::{Digest as _, Sha256};
 
 use crate::errors::{ApiError, Code};
 
-/// How much of the hash the tag has: enough that no two answers share one. Bytes.
+/// Bytes of the hash in the tag: enough to rule out collisions.
 const TAG_BYTES: usize = 16;
 
-/// One partner's, and asked for again each time; the tag saves the bytes alone.
-const REVALIDATE: &str = "private, no-cache";
+/// The response belongs to one partner, and clients must revalidate it each time.
+const PRIVATE_NO_CACHE: &str = "private, no-cache";
 
-/// Answers with the body and its tag, or says that nothing has changed.
+/// Responds with the body and its tag, or with 304 if the client already has it.
 ///
 /// # Errors
-/// `INTERNAL_ERROR` for what cannot be written as JSON.
-pub fn answer(request: &HttpRequest, body: &impl Serialize) -> Result<HttpResponse, ApiError> {
+/// `INTERNAL_ERROR` if the body cannot be serialized.
+pub fn conditional_response(request: &HttpRequest, body: &impl Serialize) -> Result<HttpResponse, ApiError> {
     let bytes = serde_json::to_vec(body).map_err(|_| {
-        let message = "the answer could not be written; send the same request again";
+        let message = "the response could not be serialized; retry the same request";
         ApiError::new(Code::InternalError, message)
     })?;
-    let tag = tag_of(&bytes);
-    let known = is_known(request, &tag);
-    let mut response = if known {
+    let tag = entity_tag(&bytes);
+    let is_cached = is_cached_by_client(request, &tag);
+    let mut response = if is_cached {
         HttpResponse::NotModified()
     } else {
         HttpResponse::Ok()
     };
     response
         .insert_header(ETag(tag))
-        .insert_header((CACHE_CONTROL, REVALIDATE));
-    if known {
+        .insert_header((CACHE_CONTROL, PRIVATE_NO_CACHE));
+    if is_cached {
         return Ok(response.finish());
     }
     Ok(response
@@ -43,16 +43,16 @@ pub fn answer(request: &HttpRequest, body: &impl Serialize) -> Result<HttpRespon
         .body(bytes))
 }
 
-fn tag_of(bytes: &[u8]) -> EntityTag {
+fn entity_tag(bytes: &[u8]) -> EntityTag {
     let hash = Sha256::digest(bytes);
     EntityTag::new_strong(hex::encode(&hash[..TAG_BYTES]))
 }
 
-/// Compared weakly, as a read asks for. What is no list of tags is as if it were not there.
-fn is_known(request: &HttpRequest, tag: &EntityTag) -> bool {
+// RFC 9110 prescribes the weak comparison for GET. A malformed header counts as absent.
+fn is_cached_by_client(request: &HttpRequest, tag: &EntityTag) -> bool {
     match IfNoneMatch::parse(request) {
         Ok(IfNoneMatch::Any) => true,
-        Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|shown| shown.weak_eq(tag)),
+        Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|candidate| candidate.weak_eq(tag)),
         Err(_) => false,
     }
 }
@@ -70,7 +70,7 @@ mod tests {
     const BODY: &str = "an answer";
 
     fn tag() -> String {
-        tag_of(br#""an answer""#).to_string()
+        entity_tag(br#""an answer""#).to_string()
     }
 
     fn status(lines: &[HeaderValue]) -> StatusCode {
@@ -78,25 +78,25 @@ mod tests {
         for line in lines {
             request = request.append_header((IF_NONE_MATCH, line.clone()));
         }
-        answer(&request.to_http_request(), &BODY).unwrap().status()
+        conditional_response(&request.to_http_request(), &BODY).unwrap().status()
     }
 
     #[test]
-    fn the_tag_is_strong_and_that_of_the_bytes() {
+    fn response_has_a_strong_tag_of_its_bytes() {
         let request = TestRequest::default().to_http_request();
-        let shown = answer(&request, &BODY).unwrap();
-        assert_eq!(shown.headers().get("etag").unwrap(), &tag());
-        assert_eq!(shown.headers().get("cache-control").unwrap(), "private, no-cache");
+        let response = conditional_response(&request, &BODY).unwrap();
+        assert_eq!(response.headers().get("etag").unwrap(), &tag());
+        assert_eq!(response.headers().get("cache-control").unwrap(), "private, no-cache");
         assert!(tag().starts_with('"') && tag().len() == 34, "{}", tag());
-        assert_ne!(tag_of(b"1"), tag_of(b"2"));
+        assert_ne!(entity_tag(b"1"), entity_tag(b"2"));
     }
 
     #[test]
-    fn who_has_the_bytes_gets_none() {
+    fn matching_tag_gets_304_without_body() {
         let request = TestRequest::default()
             .insert_header((IF_NONE_MATCH, tag()))
             .to_http_request();
-        let unchanged = answer(&request, &BODY).unwrap();
+        let unchanged = conditional_response(&request, &BODY).unwrap();
         assert_eq!(unchanged.status(), StatusCode::NOT_MODIFIED);
         assert_eq!(unchanged.headers().get("etag").unwrap(), &tag());
         assert_eq!(unchanged.headers().get("content-type"), None);
@@ -104,9 +104,9 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_compared_weakly_wherever_they_stand() {
+    fn tag_in_any_position_is_compared_weakly() {
         let tag = tag();
-        for (lines, known) in [
+        for (lines, is_cached) in [
             (vec![tag.clone()], true),
             (vec![format!("W/{tag}")], true),
             (vec![format!("\"other\", W/\"x\" ,{tag}")], true),
@@ -124,13 +124,13 @@ mod tests {
                 .iter()
                 .map(|line| HeaderValue::from_str(line).unwrap())
                 .collect();
-            assert_eq!(status(&headers) == StatusCode::NOT_MODIFIED, known, "{lines:?}");
+            assert_eq!(status(&headers) == StatusCode::NOT_MODIFIED, is_cached, "{lines:?}");
         }
     }
 
     proptest! {
         #[test]
-        fn any_header_is_answered(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn any_header_gets_a_response(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
             if let Ok(line) = HeaderValue::from_bytes(&bytes) {
                 let asterisk = line.to_str().is_ok_and(|text| text.trim() == "*");
                 prop_assert_eq!(status(&[line]) == StatusCode::NOT_MODIFIED, asterisk);
@@ -138,7 +138,7 @@ mod tests {
         }
 
         #[test]
-        fn our_tag_is_found_among_any_others(
+        fn tag_among_any_others_is_found(
             others in proptest::collection::vec("(W/)?\"[!#-+.-~-]{0,20}\"", 0..6),
             at in any::<prop::sample::Index>(),
             weak in any::<bool>(),

@@ -1,18 +1,18 @@
-//! `GET /events`: what a partner was told of, in the order of the commits and without a gap.
+//! `GET /events`: event feed of a partner, in commit order and without gaps.
 //!
-//! Rule: who has read up to an event has missed nothing before it. An event that is no longer there to begin behind is
-//! refused, since what followed it may be gone, too.
+//! A client that has read up to an event has missed none before it. `after` with an expired event is rejected, because
+//! the events that followed it may have expired too.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use vouchsafe_actors::domain::delivery::Letter;
+use vouchsafe_actors::domain::delivery::WebhookEvent;
 use vouchsafe_actors::domain::envelope::Envelope;
 use vouchsafe_actors::domain::ids::EventId;
 
-use super::caller::Caller;
-use super::list::Page;
+use super::authentication::AuthenticatedCaller;
+use super::pagination::PageRequest;
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
-use crate::store::{FEED_DAYS, FeedPlace};
+use crate::store::{FEED_DAYS, FeedPosition};
 
 /// `GET /events`; filter: `after`.
 ///
@@ -20,40 +20,40 @@ use crate::store::{FEED_DAYS, FeedPlace};
 /// `EVENT_NOT_FOUND`, `VALIDATION_FAILED` and `INVALID_CURSOR`.
 pub async fn list(
     service: web::Data<Service>,
-    caller: Caller,
+    caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &["after"])?;
-    let begun: Option<EventId> = page.after()?;
-    let after = match begun {
+    let page = PageRequest::read(&request, &["after"])?;
+    let cursor: Option<EventId> = page.after()?;
+    let after = match cursor {
         Some(event_id) => Some(event_id),
         None => page
             .filter("after")
             .map(|text| text.parse().map_err(|_| not_found()))
             .transpose()?,
     };
-    let place = after.map_or(FeedPlace::Oldest, FeedPlace::After);
-    let read = service
+    let position = after.map_or(FeedPosition::Oldest, FeedPosition::After);
+    let feed = service
         .node
-        .read_feed(caller.partner_id(), place, page.limit())
+        .read_feed(caller.partner_id(), position, page.limit())
         .await?;
-    let read = read.ok_or_else(not_found)?;
-    let tell = |letter: &Letter| letter.told.envelope(letter.number);
-    let events: Vec<Envelope> = read
-        .letters
+    let feed = feed.ok_or_else(not_found)?;
+    let to_envelope = |event: &WebhookEvent| event.events.envelope(event.number);
+    let events: Vec<Envelope> = feed
+        .events
         .iter()
-        .map(tell)
+        .map(to_envelope)
         .collect::<Option<_>>()
-        .ok_or_else(|| ApiError::new(Code::InternalError, "an event could not be read"))?;
-    let next = events.last().filter(|_| read.more).map(|event| event.event_id);
-    Ok(HttpResponse::Ok().json(page.ending(events, next)))
+        .ok_or_else(|| ApiError::new(Code::InternalError, "a stored event could not be decoded; contact the operator"))?;
+    let next = events.last().filter(|_| feed.has_more).map(|event| event.event_id);
+    Ok(HttpResponse::Ok().json(page.body_with_next(events, next)))
 }
 
-/// There is no such event in the partner's feed.
+/// The error for an event that is not in the partner's feed.
 #[must_use]
 pub fn not_found() -> ApiError {
     ApiError::new(
         Code::EventNotFound,
-        format!("there is no such event among yours of the last {FEED_DAYS} days"),
+        format!("no such event in your feed of the last {FEED_DAYS} days; omit `after` to start with the oldest"),
     )
 }

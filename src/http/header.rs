@@ -1,15 +1,14 @@
-//! Values of headers that are made for each answer.
+//! Header values that are formatted per response.
 
 use std::fmt;
 use std::io::Write as _;
 
 use actix_web::http::header::HeaderValue;
 
-/// Longest value that is made here. Bytes.
+/// Maximum bytes of a value.
 const MAX_BYTES: usize = 128;
 
-/// A value, written on the stack first and then allocated once, at its length. None where it is longer than 128 bytes, or
-/// has something that no header may have.
+/// Formats a header value on the stack, then allocates it once. `None` if it is longer than 128 bytes or not a valid value.
 pub(super) fn header_value(text: fmt::Arguments<'_>) -> Option<HeaderValue> {
     let mut buffer = [0; MAX_BYTES];
     let mut rest = &mut buffer[..];
@@ -23,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_what_was_written_and_what_cannot_be_one_is_none() {
+    fn header_value_too_long_or_invalid_is_none() {
         let value = header_value(format_args!(r#""{}";q={}"#, "orders", 100)).unwrap();
         assert_eq!(value, r#""orders";q=100"#);
         let longest = "x".repeat(MAX_BYTES);

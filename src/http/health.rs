@@ -1,4 +1,4 @@
-//! `/healthz`: the process lives. `/readyz`: an order could be placed now.
+//! Health checks: `/healthz` (liveness) and `/readyz` (readiness to accept orders).
 
 use std::time::Duration;
 
@@ -10,56 +10,56 @@ use super::resource;
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
 
-/// How long the database may take to say that it is there.
+/// Timeout of the database ping.
 const PING_DEADLINE: Duration = Duration::from_secs(1);
 
-/// How it is.
+/// The health of the service.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Health)]
 pub(crate) struct HealthBody {
-    /// `alive` or `ready`; what is neither is answered with an error.
+    /// `alive` from `/healthz`, `ready` from `/readyz`. Any other state is an error response.
     status: &'static str,
 }
 
-/// Both, for GET and, as many a balancer asks, for HEAD.
+/// Registers both routes for GET and, because many load balancers use it, HEAD.
 pub fn routes(config: &mut web::ServiceConfig) {
     config
         .service(
             resource("/healthz", "GET, HEAD")
-                .route(web::get().to(alive))
-                .route(web::head().to(alive)),
+                .route(web::get().to(liveness))
+                .route(web::head().to(liveness)),
         )
         .service(
             resource("/readyz", "GET, HEAD")
-                .route(web::get().to(ready))
-                .route(web::head().to(ready)),
+                .route(web::get().to(readiness))
+                .route(web::head().to(readiness)),
         );
 }
 
 /// `GET /healthz`.
-async fn alive() -> HttpResponse {
+async fn liveness() -> HttpResponse {
     HttpResponse::Ok().json(HealthBody { status: "alive" })
 }
 
 /// `GET /readyz`.
 ///
 /// # Errors
-/// `SERVICE_UNAVAILABLE` while the database does not answer or a commit's outcome is being settled.
-async fn ready(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
+/// `SERVICE_UNAVAILABLE` while the database does not respond or the outcome of a commit is unknown.
+async fn readiness(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
     let answers = matches!(
         tokio::time::timeout(PING_DEADLINE, service.store.ping()).await,
         Ok(Ok(()))
     );
-    if answers && service.engine.flows() {
+    if answers && service.engine.can_commit() {
         return Ok(HttpResponse::Ok().json(HealthBody { status: "ready" }));
     }
     let reason = if answers {
-        "commits do not flow"
+        "commits are suspended"
     } else {
-        "the database does not answer"
+        "the database does not respond"
     };
     Err(ApiError::new(
         Code::ServiceUnavailable,
-        format!("no order can be placed now: {reason}"),
+        format!("orders cannot be placed now: {reason}; retry later"),
     ))
 }

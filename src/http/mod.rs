@@ -1,23 +1,23 @@
-//! The partner's listener: every route of `/api/v1` on one screen.
+//! Route table of the partner listener: every route below `/api/v1`, plus health and documentation.
 
-mod admission;
-pub mod caller;
+mod load_shedding;
+pub mod authentication;
 pub mod categories;
 pub mod certification;
 pub mod credentials;
 pub mod etag;
 pub mod events;
-mod gate;
+mod readiness_gate;
 mod header;
 mod health;
-mod limits;
-pub mod list;
+mod rate_limit_headers;
+pub mod pagination;
 pub(crate) mod openapi;
 pub mod orders;
 pub mod pages;
 pub mod payouts;
 pub mod period;
-pub mod prefer;
+pub mod preference;
 pub mod products;
 pub mod reconciliation;
 pub mod transactions;
@@ -28,25 +28,25 @@ pub mod webhooks;
 use actix_web::http::header::{ALLOW, HeaderValue};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, Resource, ResponseError as _, web};
-pub use admission::admission;
-pub(crate) use gate::method_word;
-pub use gate::{Gate, operator_gate, partner_gate};
+pub use load_shedding::shed_load;
+pub(crate) use readiness_gate::method_label;
+pub use readiness_gate::{ReadinessGate, operator_gate, partner_gate};
 pub(crate) use health::HealthBody;
 pub use health::routes as health_routes;
-pub use list::Page;
-pub use orders::{OrderBody, unanswered_error};
+pub use pagination::PageRequest;
+pub use orders::{OrderBody, keyed_request_error};
 pub use transactions::TransactionBody;
 
 use crate::errors::{ApiError, Code};
 
-/// The routes of the partner's listener. A route of the operator's is 404 here.
+/// Registers the routes of the partner listener. Operator routes are 404 here.
 pub fn routes(config: &mut web::ServiceConfig) {
     config
-        .service(resource("/openapi.json", "GET").route(web::get().to(openapi::get)))
+        .service(resource("/openapi.json", "GET").route(web::get().to(openapi::serve)))
         .service(
             web::scope("/api/v1")
-                // Routes and methods are tried one after the other: what is asked most comes first, and literal paths, which are
-                // compared, before patterns, which are matched.
+                // actix tries routes and methods in this order: the most frequent ones come first, and literal paths, which are
+                // compared, come before patterns, which run a regular expression.
                 .service(
                     resource("/orders", "GET, POST")
                         .route(web::post().to(orders::place))
@@ -89,20 +89,20 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .service(
                     resource("/webhooks/{webhook_id}/replay", "POST").route(web::post().to(webhooks::replay)),
                 )
-                .configure(reconciliation::preview)
-                .default_service(web::to(no_route))
-                .wrap(from_fn(limits::announced)),
+                .configure(reconciliation::preview_route)
+                .default_service(web::to(route_not_found))
+                .wrap(from_fn(rate_limit_headers::write_headers)),
         )
         .configure(health::routes)
-        .configure(|config| pages::routes(config, &pages::PARTNER))
-        .default_service(web::to(no_route));
+        .configure(|config| pages::routes(config, &pages::PARTNER_DOCS))
+        .default_service(web::to(route_not_found));
 }
 
-/// A path that exists. A method that it does not have is 405, with those that it has.
+/// A resource at `path` that answers methods not in `allowed` with 405 and an `Allow` header.
 pub fn resource(path: &str, allowed: &'static str) -> Resource {
     let no_method = move || async move {
-        let refused = ApiError::new(Code::MethodNotAllowed, format!("the route takes {allowed}"));
-        let mut response = refused.error_response();
+        let error = ApiError::new(Code::MethodNotAllowed, format!("the route does not support this method; use {allowed}"));
+        let mut response = error.error_response();
         response
             .headers_mut()
             .insert(ALLOW, HeaderValue::from_static(allowed));
@@ -111,11 +111,11 @@ pub fn resource(path: &str, allowed: &'static str) -> Resource {
     web::resource(path).default_service(web::to(no_method))
 }
 
-/// Answers a path that does not exist.
-pub async fn no_route() -> HttpResponse {
+/// Responds to a path without a route.
+pub async fn route_not_found() -> HttpResponse {
     ApiError::new(
         Code::RouteNotFound,
-        "there is no such route; see the reference for those there are",
+        "no such route; the API reference at /docs/reference lists all routes",
     )
     .error_response()
 }

@@ -1,6 +1,6 @@
-//! `/payouts`: money that leaves a wallet for somewhere outside.
+//! `/payouts`: request, list and read payouts from a wallet.
 //!
-//! Rule: where it goes is shown masked everywhere, and kept sealed.
+//! Responses show the destination masked; the full destination is stored encrypted.
 
 pub(super) mod request;
 
@@ -11,61 +11,60 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::answer::Answer;
+use vouchsafe_actors::domain::idempotency::Response;
 use vouchsafe_actors::domain::ids::{PartnerId, PayoutId};
 use vouchsafe_actors::domain::money::{Amount, Currency, Money};
-use vouchsafe_actors::domain::payout::{Destination, Payout, PayoutMilestone, PayoutStatus};
-use vouchsafe_actors::flows::{self, PayoutWording, Placed, RequestPayout};
+use vouchsafe_actors::domain::payout::{PayoutDestination, Payout, PayoutMilestone, PayoutStatus};
+use vouchsafe_actors::flows::{self, PayoutResponseEncoder, IdempotentResponse, RequestPayout};
 
-use self::request::Wanted;
-use super::caller::{Caller, General, Signed};
-use super::list::Page;
-use super::orders::{idempotency_key, unanswered_error, unless_reused};
-use crate::access::idempotency::{Endpoint, fingerprint};
+use self::request::RequestedPayout;
+use super::authentication::{AuthenticatedCaller, General, VerifiedRequest};
+use super::pagination::PageRequest;
+use super::orders::{idempotency_key, keyed_request_error, key_reuse_error_or};
+use crate::access::idempotency::{IdempotencyScope, fingerprint};
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
 use crate::store::PayoutFilter;
 
-/// What payouts are listed by.
 const FILTERS: [&str; 1] = ["status"];
 
-/// A payout.
+/// A payout from a wallet.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Payout)]
 pub struct PayoutBody<'a> {
-    /// Its id.
+    /// Identifies the payout.
     payout_id: PayoutId,
-    /// Where it stands.
+    /// Current status of the payout.
     status: PayoutStatus,
-    /// How much.
+    /// Amount to pay out.
     amount: Money,
-    /// Of what.
+    /// Currency of the wallet.
     currency: Currency,
-    /// Where it goes, masked.
-    #[schema(value_type = request::PayoutDestination)]
+    /// Destination, masked.
+    #[schema(value_type = request::RequestedDestination)]
     destination: &'a RawValue,
-    /// What the partner calls it.
+    /// Your reference for the payout.
     #[schema(required)]
     reference: Option<&'a str>,
-    /// When it was accepted.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// When the payout was accepted.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     created_at: OffsetDateTime,
-    /// How it came here, oldest first.
+    /// Status history, oldest first.
     timeline: &'a [PayoutMilestone],
 }
 
 impl<'a> PayoutBody<'a> {
-    /// The payout as partners see it.
+    /// The wire representation of a payout.
     ///
     /// # Errors
-    /// When the masked destination is no JSON, which would be a fault of ours.
+    /// Returns an error if the stored masked destination is not JSON, which is a bug.
     pub fn of(payout: &'a Payout) -> Result<Self, serde_json::Error> {
         Ok(Self {
             payout_id: payout.payout_id,
             status: payout.status,
             amount: payout.money,
             currency: payout.money.currency,
-            destination: serde_json::from_str(&payout.destination.shown)?,
+            destination: serde_json::from_str(&payout.destination.masked)?,
             reference: payout.reference.as_deref(),
             created_at: payout.created_at,
             timeline: &payout.timeline,
@@ -80,27 +79,27 @@ impl<'a> PayoutBody<'a> {
 pub async fn request(
     service: web::Data<Service>,
     request: HttpRequest,
-    signed: Signed<General>,
+    signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
     let partner_id = signed.caller.partner_id();
-    let key = idempotency_key(&request)?.scoped(partner_id, Endpoint::RequestPayout);
+    let key = idempotency_key(&request)?.hash_for(partner_id, IdempotencyScope::RequestPayout);
     let fingerprint = fingerprint(request.method().as_str(), request.path(), &signed.body);
-    let wanted = match request::parse(&signed.body) {
-        Ok(wanted) => wanted,
-        Err(refused) => return Err(unless_reused(&service, key, fingerprint, refused).await?),
+    let payout_request = match request::parse(&signed.body) {
+        Ok(payout_request) => payout_request,
+        Err(error) => return Err(key_reuse_error_or(&service, key, fingerprint, error).await?),
     };
     let command = RequestPayout {
         partner_id,
         key,
         fingerprint,
-        money: wanted.money,
-        destination: seal(&service, partner_id, &wanted)?,
-        reference: wanted.reference,
+        money: payout_request.money,
+        destination: seal_destination(&service, partner_id, &payout_request)?,
+        reference: payout_request.reference,
     };
-    match flows::request_payout(&service.engine, command, &JsonWording).await {
-        Ok(Placed::Fresh(answer)) => Ok(answered(answer, false)),
-        Ok(Placed::Replayed(answer)) => Ok(answered(answer, true)),
-        Err(error) => Err(unanswered_error(&error)),
+    match flows::request_payout(&service.engine, command, &JsonEncoder).await {
+        Ok(IdempotentResponse::Fresh(answer)) => Ok(stored_response(answer, false)),
+        Ok(IdempotentResponse::Replayed(answer)) => Ok(stored_response(answer, true)),
+        Err(error) => Err(keyed_request_error(&error)),
     }
 }
 
@@ -110,21 +109,21 @@ pub async fn request(
 /// `VALIDATION_FAILED` and `INVALID_CURSOR`.
 pub async fn list(
     service: web::Data<Service>,
-    caller: Caller,
+    caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &FILTERS)?;
+    let page = PageRequest::read(&request, &FILTERS)?;
     let filter = PayoutFilter {
         partner_id: Some(caller.partner_id()),
-        status: page.one_of("status", &PayoutStatus::ALL, PayoutStatus::as_str)?,
+        status: page.enum_filter("status", &PayoutStatus::ALL, PayoutStatus::as_str)?,
     };
     let payouts = service
         .store
-        .list_payouts(filter, page.after()?, page.fetch())
+        .list_payouts(filter, page.after()?, page.fetch_limit())
         .await?;
     let bodies = payouts.iter().map(PayoutBody::of).collect::<Result<_, _>>();
-    let bodies = bodies.map_err(|_| broken())?;
-    Ok(page.answer(bodies, |body: &PayoutBody<'_>| body.payout_id.to_string()))
+    let bodies = bodies.map_err(|_| serialization_error())?;
+    Ok(page.response(bodies, |body: &PayoutBody<'_>| body.payout_id.to_string()))
 }
 
 /// `GET /payouts/{payout_id}`.
@@ -133,73 +132,73 @@ pub async fn list(
 /// `PAYOUT_NOT_FOUND`, also for the payout of another partner.
 pub async fn get(
     service: web::Data<Service>,
-    caller: Caller,
+    caller: AuthenticatedCaller,
     payout_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let payout_id = payout_id.parse().map_err(|_| not_found())?;
     let payout = service.store.find_payout(caller.partner_id(), payout_id).await?;
     let payout = payout.ok_or_else(not_found)?;
-    let body = PayoutBody::of(&payout).map_err(|_| broken())?;
+    let body = PayoutBody::of(&payout).map_err(|_| serialization_error())?;
     Ok(HttpResponse::Ok().json(body))
 }
 
-/// There is no such payout, or it is another partner's.
+/// The error for an unknown payout, or one of another partner.
 #[must_use]
 pub fn not_found() -> ApiError {
     ApiError::new(
         Code::PayoutNotFound,
-        "there is no such payout; GET /payouts lists them",
+        "no such payout; GET /payouts lists yours",
     )
 }
 
-fn seal(service: &Service, partner_id: PartnerId, wanted: &Wanted) -> Result<Destination, ApiError> {
+fn seal_destination(service: &Service, partner_id: PartnerId, payout_request: &RequestedPayout) -> Result<PayoutDestination, ApiError> {
     let vault = service.keyring.vault();
-    let sealed = vault.seal_destination(partner_id.as_uuid(), &wanted.destination);
+    let sealed = vault.seal_destination(partner_id.as_uuid(), &payout_request.destination);
     let sealed = sealed.map_err(|error| {
-        tracing::error!(%error, "a destination cannot be sealed");
+        tracing::error!(%error, "cannot encrypt a payout destination");
         ApiError::unavailable()
     })?;
-    Ok(Destination {
-        shown: wanted.masked.as_str().into(),
+    Ok(PayoutDestination {
+        masked: payout_request.masked_destination.as_str().into(),
         sealed: sealed.into(),
     })
 }
 
-fn broken() -> ApiError {
+fn serialization_error() -> ApiError {
     ApiError::new(
         Code::InternalError,
-        "the answer could not be written; send the same request again",
+        "the response could not be serialized; retry the same request",
     )
 }
 
-/// How the engine's answers read on the wire.
-struct JsonWording;
+/// Encodes the engine's outcomes as JSON responses.
+struct JsonEncoder;
 
-impl PayoutWording for JsonWording {
-    fn accepted(&self, payout: &Payout) -> Answer {
+impl PayoutResponseEncoder for JsonEncoder {
+    fn accepted(&self, payout: &Payout) -> Response {
         let body = PayoutBody::of(payout).and_then(|body| serde_json::to_vec(&body));
-        // A payout that cannot be spelled out is not lost: GET /payouts/{id} is asked for it.
+        // The payout is accepted; with its id the client can read it from GET /payouts/{id}.
         let body = body.unwrap_or_else(|_| format!(r#"{{"payout_id":"{}"}}"#, payout.payout_id).into());
-        Answer {
+        Response {
             status: 202,
             body: body.into(),
         }
     }
 
-    fn short(&self, needed: Money, available: Amount) -> Answer {
+    fn insufficient_funds(&self, needed: Money, available: Amount) -> Response {
         let currency = needed.currency;
         let available = available.of(currency);
-        let message = format!("the payout is {needed} {currency}, the wallet holds {available} {currency}");
+        let message = format!("the payout is {needed} {currency}, but the wallet holds only {available} {currency}; request less");
         let error = ApiError::new(Code::InsufficientFunds, message);
-        Answer {
+        Response {
             status: error.code.status(),
             body: error.body(),
         }
     }
 }
 
-/// Status and body are what was kept, to the byte; the headers are made from them.
-fn answered(answer: Answer, replayed: bool) -> HttpResponse {
+/// Status and body are stored, so a replay is identical to the byte; headers are derived from them.
+fn stored_response(answer: Response, replayed: bool) -> HttpResponse {
     let status = StatusCode::from_u16(answer.status).unwrap_or_default();
     let mut response = HttpResponse::build(status);
     response.insert_header((CONTENT_TYPE, "application/json"));
@@ -212,7 +211,7 @@ fn answered(answer: Answer, replayed: bool) -> HttpResponse {
     response.body(answer.body)
 }
 
-/// A payout's body begins with its id.
+/// Extracts the id, which is the first field of a payout's JSON.
 fn payout_id_of(body: &[u8]) -> Option<&str> {
     let id = body
         .strip_prefix(br#"{"payout_id":""#)?

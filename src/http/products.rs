@@ -1,25 +1,25 @@
-//! `/products`: what can be ordered, and how much of it is there.
+//! `/products`: the partner's catalogue with availability.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::{Amount, Currency, Money};
-use vouchsafe_actors::domain::product::{ExpiryPolicy, Product, ProductId, Redemption, Route, Sku};
+use vouchsafe_actors::domain::product::{ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute, Sku};
 
-use super::caller::Caller;
+use super::authentication::AuthenticatedCaller;
 use super::etag;
-use super::list::Page;
+use super::pagination::PageRequest;
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
 use crate::store::FreeVouchers;
 
-/// How well a product or a denomination can be had (contract §3), best first.
+/// Availability of a product or denomination (contract §3), best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[schema(
-    description = "How well it can be had, as of the last commit: `IN_STOCK`, `LOW_STOCK` (few are left), \
-    `ON_DEMAND` (it is bought from the vendor when ordered), `OUT_OF_STOCK`, `DISCONTINUED` (no longer sold)."
+    description = "Availability as of the last commit: `IN_STOCK`, `LOW_STOCK` (few vouchers left), \
+    `ON_DEMAND` (bought from the vendor when ordered), `OUT_OF_STOCK`, `DISCONTINUED` (no longer sold)."
 )]
 enum Availability {
     InStock,
@@ -29,63 +29,63 @@ enum Availability {
     Discontinued,
 }
 
-/// What can be ordered.
+/// A product of the catalogue.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Product)]
 pub(super) struct ProductBody<'a> {
-    /// Its id.
+    /// Identifies the product.
     product_id: &'a ProductId,
-    /// What it is called.
+    /// Name of the product.
     name: &'a str,
-    /// Whose voucher it is.
+    /// Brand that issues the voucher.
     brand: &'a str,
-    /// The category it is in.
+    /// Category of the product.
     category_id: &'a str,
-    /// The vendor it comes from.
+    /// Vendor that supplies the product.
     vendor: &'a str,
-    /// What its denominations are counted in.
+    /// Currency of the denominations.
     currency: Currency,
-    /// ISO 3166 codes of where it can be redeemed; empty is everywhere.
+    /// Countries where vouchers can be redeemed (ISO 3166-1 alpha-2). Empty means everywhere.
     countries: &'a [String],
-    /// Listed face values, ascending.
+    /// Fixed face values, ascending.
     denominations: Vec<Money>,
-    /// Face values beside the listed ones.
+    /// Range of further face values. Null if only the fixed ones are sold.
     #[schema(required)]
     denomination_range: Option<RangeBody>,
-    /// How long a voucher is good for.
+    /// How long vouchers are valid.
     expiry_policy: &'a ExpiryPolicy,
-    /// That of its best denomination.
+    /// Availability of the best available denomination.
     availability: Availability,
-    /// What the holder of a voucher is told.
+    /// Redemption instructions and terms for the voucher holder.
     redemption: &'a Redemption,
-    /// When an operator last changed it.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// When the product was last changed.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     updated_at: OffsetDateTime,
-    /// The availability of each denomination; of a single product alone.
+    /// Availability of each denomination. Only in `GET /products/{product_id}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     stock: Option<Vec<StockBody>>,
 }
 
-/// Face values between two bounds, in equal steps.
+/// A range of face values in equal steps.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DenominationRange)]
 struct RangeBody {
-    /// The least.
+    /// Lowest face value.
     min: Money,
-    /// The most.
+    /// Highest face value.
     max: Money,
-    /// From one to the next, counted from `min`.
+    /// Step between face values, counted from `min`.
     step: Money,
 }
 
-/// How well a denomination can be had.
+/// Availability of a denomination.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DenominationStock)]
 struct StockBody {
-    /// The face value.
+    /// Face value.
     denomination: Money,
-    /// How well it can be had.
+    /// Availability of this denomination.
     availability: Availability,
 }
 
@@ -95,58 +95,58 @@ struct StockBody {
 /// `VALIDATION_FAILED` and `INVALID_CURSOR`.
 pub async fn list(
     service: web::Data<Service>,
-    caller: Caller,
+    caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &["currency", "country", "category_id"])?;
-    let assortment = service.catalogue.of(&caller.partner);
-    let wanted = Wanted::read(&page)?;
+    let page = PageRequest::read(&request, &["currency", "country", "category_id"])?;
+    let assortment = service.catalogue.assortment_for(&caller.partner);
+    let filter = ProductFilter::parse(&page)?;
     let mut products: Vec<&Product> = assortment
         .products()
-        .filter(|product| wanted.is(product))
+        .filter(|product| filter.is_match(product))
         .collect();
     products.sort_by(|a, b| a.product_id.cmp(&b.product_id));
     if let Some(after) = page.after::<ProductId>()? {
         products.retain(|product| product.product_id > after);
     }
-    products.truncate(page.fetch());
-    let free = service.store.free_vouchers(&products).await?;
+    products.truncate(page.fetch_limit());
+    let free = service.store.count_free_vouchers(&products).await?;
     let bodies = products
         .into_iter()
         .map(|product| ProductBody::of(product, &free))
         .collect();
-    let envelope = page.envelope(bodies, |body: &ProductBody<'_>| body.product_id.to_string());
-    etag::answer(&request, &envelope)
+    let page_body = page.body(bodies, |body: &ProductBody<'_>| body.product_id.to_string());
+    etag::conditional_response(&request, &page_body)
 }
 
-/// What a list of products is narrowed to.
-struct Wanted<'a> {
+/// Filters of a product list.
+struct ProductFilter<'a> {
     currency: Option<Currency>,
     country: Option<&'a str>,
     category_id: Option<&'a str>,
 }
 
-impl<'a> Wanted<'a> {
-    fn read(page: &'a Page) -> Result<Self, ApiError> {
+impl<'a> ProductFilter<'a> {
+    fn parse(page: &'a PageRequest) -> Result<Self, ApiError> {
         let currency: Result<Option<Currency>, _> = page.filter("currency").map(str::parse).transpose();
         let country = page.filter("country");
         let is_country = |code: &str| code.len() == 2 && code.bytes().all(|b| b.is_ascii_uppercase());
         if !country.is_none_or(is_country) {
-            let message = "expected two capital letters, as DE (ISO 3166-1)";
-            return Err(ApiError::invalid("country", message));
+            let message = "expected two capital letters such as DE (ISO 3166-1)";
+            return Err(ApiError::invalid_field("country", message));
         }
         let category_id = page.filter("category_id");
         if category_id.is_some_and(str::is_empty) {
-            return Err(ApiError::invalid("category_id", "expected a category's id"));
+            return Err(ApiError::invalid_field("category_id", "expected a category id"));
         }
         Ok(Self {
-            currency: currency.map_err(|error| ApiError::invalid("currency", error.to_string()))?,
+            currency: currency.map_err(|error| ApiError::invalid_field("currency", error.to_string()))?,
             country,
             category_id,
         })
     }
 
-    fn is(&self, product: &Product) -> bool {
+    fn is_match(&self, product: &Product) -> bool {
         let sold_in = |country: &str| {
             product.countries.is_empty() || product.countries.iter().any(|code| code == country)
         };
@@ -162,31 +162,31 @@ impl<'a> Wanted<'a> {
 /// `PRODUCT_NOT_FOUND`.
 pub async fn get(
     service: web::Data<Service>,
-    caller: Caller,
+    caller: AuthenticatedCaller,
     product_id: web::Path<String>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let not_found = || {
         ApiError::new(
             Code::ProductNotFound,
-            "there is no such product; GET /products lists them",
+            "no such product; GET /products lists the products you can order",
         )
     };
     let product_id = product_id.parse().map_err(|_| not_found())?;
-    let assortment = service.catalogue.of(&caller.partner);
+    let assortment = service.catalogue.assortment_for(&caller.partner);
     let product = assortment.get(&product_id).ok_or_else(not_found)?;
-    let free = service.store.free_vouchers(&[product]).await?;
+    let free = service.store.count_free_vouchers(&[product]).await?;
     let stock = denominations(product, &free)
         .into_iter()
         .map(|denomination| StockBody {
             denomination: denomination.of(product.currency),
-            availability: availability(product, free_of(product, denomination, &free)),
+            availability: availability(product, free_count(product, denomination, &free)),
         });
     let body = ProductBody {
         stock: Some(stock.collect()),
         ..ProductBody::of(product, &free)
     };
-    etag::answer(&request, &body)
+    etag::conditional_response(&request, &body)
 }
 
 impl<'a> ProductBody<'a> {
@@ -194,7 +194,7 @@ impl<'a> ProductBody<'a> {
         let currency = product.currency;
         let best = denominations(product, free)
             .into_iter()
-            .map(|d| availability(product, free_of(product, d, free)));
+            .map(|d| availability(product, free_count(product, d, free)));
         Self {
             product_id: &product.product_id,
             name: &product.name,
@@ -222,20 +222,20 @@ impl<'a> ProductBody<'a> {
     }
 }
 
-/// The listed face values, and those of the range of which something is in stock.
+/// The fixed face values, and those of the range that are in stock, ascending.
 fn denominations(product: &Product, free: &FreeVouchers) -> Vec<Amount> {
     let stocked = free
         .keys()
         .filter(|sku| sku.product_id == product.product_id)
         .map(|sku| sku.denomination);
     let mut all: Vec<Amount> = product.denominations.iter().copied().chain(stocked).collect();
-    all.retain(|amount| product.offers(*amount));
+    all.retain(|amount| product.has_denomination(*amount));
     all.sort_unstable();
     all.dedup();
     all
 }
 
-fn free_of(product: &Product, denomination: Amount, free: &FreeVouchers) -> u32 {
+fn free_count(product: &Product, denomination: Amount, free: &FreeVouchers) -> u32 {
     let sku = Sku {
         product_id: product.product_id.clone(),
         denomination,
@@ -246,8 +246,8 @@ fn free_of(product: &Product, denomination: Amount, free: &FreeVouchers) -> u32 
 fn availability(product: &Product, free: u32) -> Availability {
     match (product.discontinued, free, product.route) {
         (true, _, _) => Availability::Discontinued,
-        (false, 0, Route::Vendor) => Availability::OnDemand,
-        (false, 0, Route::Stock) => Availability::OutOfStock,
+        (false, 0, SupplyRoute::Vendor) => Availability::OnDemand,
+        (false, 0, SupplyRoute::Stock) => Availability::OutOfStock,
         (false, free, _) if free < product.low_stock_at => Availability::LowStock,
         (false, _, _) => Availability::InStock,
     }

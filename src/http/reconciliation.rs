@@ -1,7 +1,7 @@
-//! `/reconciliation/{date}`: what came of comparing the vouchers of a partner's orders with their vendors' books.
+//! `GET /reconciliation/{date}`: reconciliation of a partner's vouchers with the vendors' records (preview).
 //!
-//! Rule: it is planned, and may change. While the operator has not turned it on, there is no such route, in no document
-//! either. A partner sees what was bought for its own orders, and references alone.
+//! The route and its documentation exist only if the operator enables the preview. A partner sees only vouchers that were
+//! bought for its own orders, and references instead of codes.
 
 use actix_web::guard::GuardContext;
 use actix_web::{HttpResponse, web};
@@ -11,62 +11,62 @@ use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::product::ProductId;
 
-use super::caller::Caller;
+use super::authentication::AuthenticatedCaller;
 use super::resource;
-use crate::day;
+use crate::iso_date;
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
 use crate::settings::Preview;
-use crate::store::{Drift, PartnerDay, Resolution, Summary};
+use crate::store::{Drift, PartnerDay, DriftResolution, ReconciliationSummary};
 
-/// Most drifts of an answer: the spec gives the list no pages, and the counts say how many there are.
+/// Maximum drifts in a response. The spec defines no pagination here; `summary` has the total.
 const MAX_DRIFTS: usize = 1_000;
 
-/// A day of a partner's orders.
+/// Reconciliation of one day of your orders.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PartnerReconciliation)]
-pub(super) struct DayBody {
-    /// Which day, in UTC.
+pub(super) struct ReconciledDayBody {
+    /// Day (UTC).
     #[schema(format = Date)]
     date: String,
-    /// What was counted.
-    summary: Summary,
-    /// Where both sides do not say the same: the first 1,000.
+    /// Totals of the day.
+    summary: ReconciliationSummary,
+    /// Differences between our allocations and the vendors' records: the first 1,000.
     #[schema(max_items = 1_000)]
     drifts: Vec<DriftBody>,
-    /// When this was put together.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// When the reconciliation ran.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     generated_at: OffsetDateTime,
 }
 
-/// A place where both sides do not say the same.
+/// A difference between our allocations and a vendor's records.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PartnerDrift)]
 pub(super) struct DriftBody {
-    /// The order that the voucher was bought for.
+    /// Order that the voucher was bought for.
     order_id: OrderId,
-    /// From which vendor.
+    /// Vendor of the voucher.
     vendor: String,
-    /// Which product.
+    /// Product of the voucher.
     product_id: ProductId,
-    /// The id of the voucher as the order holds it; empty where it holds none. Never a code.
+    /// Id of the allocated voucher, never a code. Empty if the order has none.
     our_allocation: String,
-    /// The vendor's reference of the voucher; empty where its books have none. Never a code.
+    /// The vendor's reference of the voucher, never a code. Empty if the vendor has no record.
     vendor_record: String,
-    /// When it was found.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// When the drift was detected.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     detected_at: OffsetDateTime,
-    /// What was said of it.
-    resolution: Resolution,
+    /// Resolution of the drift.
+    resolution: DriftResolution,
 }
 
-/// The route, which is there where the preview is on.
-pub(super) fn preview(config: &mut web::ServiceConfig) {
-    let route = resource("/reconciliation/{date}", "GET").guard(is_on);
+/// Registers the route; its guard hides it while the preview is off.
+pub(super) fn preview_route(config: &mut web::ServiceConfig) {
+    let route = resource("/reconciliation/{date}", "GET").guard(is_preview_on);
     config.service(route.route(web::get().to(get)));
 }
 
-fn is_on(request: &GuardContext<'_>) -> bool {
+fn is_preview_on(request: &GuardContext<'_>) -> bool {
     let service = request.app_data::<web::Data<Service>>();
     service.is_some_and(|service| service.reconciliation_preview == Preview::On)
 }
@@ -74,37 +74,37 @@ fn is_on(request: &GuardContext<'_>) -> bool {
 /// `GET /reconciliation/{date}`.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for what is no date, `RECONCILIATION_NOT_FOUND`.
+/// `VALIDATION_FAILED` for a malformed date, `RECONCILIATION_NOT_FOUND`.
 async fn get(
     service: web::Data<Service>,
-    caller: Caller,
+    caller: AuthenticatedCaller,
     date: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let day = read_date(&date)?;
+    let day = parse_date(&date)?;
     let found = service
         .store
-        .partner_day(caller.partner_id(), day, MAX_DRIFTS)
+        .find_partner_day(caller.partner_id(), day, MAX_DRIFTS)
         .await?;
     let found = found.ok_or_else(|| not_found(day))?;
-    Ok(HttpResponse::Ok().json(DayBody::of(day, found)))
+    Ok(HttpResponse::Ok().json(ReconciledDayBody::of(day, found)))
 }
 
-/// The day that a path names.
+/// Parses the date of a path.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`.
-pub fn read_date(text: &str) -> Result<Date, ApiError> {
-    day::parse(text).ok_or_else(|| ApiError::invalid("date", "expected a date as YYYY-MM-DD"))
+pub fn parse_date(text: &str) -> Result<Date, ApiError> {
+    iso_date::parse_date(text).ok_or_else(|| ApiError::invalid_field("date", "expected a date in the form YYYY-MM-DD"))
 }
 
-/// Nothing of the day was compared yet.
+/// The error for a day without a reconciliation.
 #[must_use]
 pub fn not_found(day: Date) -> ApiError {
-    let message = format!("nothing of {day} is reconciled yet");
+    let message = format!("{day} is not reconciled yet; retry some hours after the end of the day (UTC)");
     ApiError::new(Code::ReconciliationNotFound, message)
 }
 
-impl DayBody {
+impl ReconciledDayBody {
     fn of(day: Date, found: PartnerDay) -> Self {
         let drifts = found.drifts.into_iter().filter_map(DriftBody::of);
         Self {
@@ -117,15 +117,15 @@ impl DayBody {
 }
 
 impl DriftBody {
-    /// A drift of an order; there is no other one here.
+    /// `None` for a drift without an order, which the query does not return.
     fn of(drift: Drift) -> Option<Self> {
         let (_, order_id) = drift.order?;
         let vendor_record = drift.theirs.as_ref().map(|_| drift.reference);
-        let said = drift.ours.or(drift.theirs)?;
+        let terms = drift.ours.or(drift.theirs)?;
         Some(Self {
             order_id,
             vendor: drift.vendor,
-            product_id: said.product_id,
+            product_id: terms.product_id,
             our_allocation: drift.voucher_id.map(|id| id.to_string()).unwrap_or_default(),
             vendor_record: vendor_record.unwrap_or_default(),
             detected_at: drift.detected_at,

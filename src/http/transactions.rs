@@ -1,4 +1,4 @@
-//! `/transactions`: every movement of money in this partner's wallets, newest first; those of a wallet by their numbers.
+//! `GET /transactions`: ledger entries of a partner's wallets, newest first.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -8,45 +8,44 @@ use vouchsafe_actors::domain::ids::{OrderId, PayoutId, TransactionId};
 use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::money::{Currency, Money};
 
-use super::caller::Caller;
-use super::list::Page;
+use super::authentication::AuthenticatedCaller;
+use super::pagination::PageRequest;
 use super::period;
 use crate::errors::ApiError;
 use crate::service::Service;
 use crate::store::{Transaction, TransactionFilter};
 
-/// What entries are listed by.
 const FILTERS: [&str; 5] = ["from", "to", "order_id", "type", "currency"];
 
-/// A movement of money in a wallet.
+/// A ledger entry of a wallet.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Transaction)]
 pub struct TransactionBody {
-    /// Its id.
+    /// Identifies the transaction.
     transaction_id: TransactionId,
-    /// Why money moved.
+    /// What the transaction is for.
     #[serde(rename = "type")]
     kind: LedgerKind,
-    /// How much: positive into the wallet, negative out of it.
+    /// Amount: positive for a credit, negative for a debit.
     amount: Money,
-    /// Of what.
+    /// Currency of the wallet.
     currency: Currency,
-    /// What the wallet held right after it.
+    /// Balance of the wallet after this transaction.
     balance_after: Money,
-    /// Counts the transactions of the wallet from 1, without a gap.
+    /// Number of the transaction within its wallet, from 1 without gaps.
     #[schema(minimum = 1)]
     sequence: i64,
-    /// The order that it belongs to.
+    /// Order that the transaction belongs to.
     #[schema(required)]
     order_id: Option<OrderId>,
-    /// The payout that it belongs to.
+    /// Payout that the transaction belongs to.
     #[schema(required)]
     payout_id: Option<PayoutId>,
-    /// What whoever moved the money called it.
+    /// Reference given by whoever initiated the transaction.
     #[schema(required)]
     reference: Option<String>,
-    /// When.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// When the transaction was posted.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     created_at: OffsetDateTime,
 }
 
@@ -73,20 +72,20 @@ impl From<Transaction> for TransactionBody {
 /// `VALIDATION_FAILED` and `INVALID_CURSOR`.
 pub async fn list(
     service: web::Data<Service>,
-    caller: Caller,
+    caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &FILTERS)?;
+    let page = PageRequest::read(&request, &FILTERS)?;
     let filter = TransactionFilter {
-        period: period::of(&page)?,
-        order_id: page.parsed("order_id")?,
-        kind: page.one_of("type", &LedgerKind::ALL, LedgerKind::as_str)?,
-        currency: page.parsed("currency")?,
+        period: period::from_page(&page)?,
+        order_id: page.parsed_filter("order_id")?,
+        kind: page.enum_filter("type", &LedgerKind::ALL, LedgerKind::as_str)?,
+        currency: page.parsed_filter("currency")?,
     };
     let found = service
         .store
         .list_transactions(caller.partner_id(), filter, page.after()?, page.limit())
         .await?;
     let bodies = found.entries.into_iter().map(TransactionBody::from).collect();
-    Ok(HttpResponse::Ok().json(page.ending(bodies, found.next)))
+    Ok(HttpResponse::Ok().json(page.body_with_next(bodies, found.next)))
 }

@@ -1,7 +1,7 @@
-//! `GET /orders/{order_id}/vouchers`: the one place where codes leave the service.
+//! `GET /orders/{order_id}/vouchers`: retrieval of voucher codes, the only endpoint that returns them.
 //!
-//! Signed, never cached, and written to the trail before a code is decrypted. Each code is opened into the answer's bytes
-//! and nowhere else.
+//! The request is signed, the response is not cacheable, and the audit row is committed before a code is decrypted. A
+//! decrypted code exists only in the response body.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use vouchsafe_actors::domain::ids::{OrderId, VoucherId};
 use vouchsafe_actors::domain::money::{Currency, Money};
 use vouchsafe_actors::domain::product::ProductId;
 
-use super::caller::{Signed, Vouchers};
+use super::authentication::{VerifiedRequest, Vouchers};
 use super::orders;
 use crate::errors::{ApiError, Code};
-use crate::openapi::open_words;
+use crate::openapi::extensible_enum;
 use crate::service::Service;
-use crate::store::{Retrieval, Retrieved, SealedVoucher};
+use crate::store::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
 use crate::trace;
-use crate::vault::code::{Part, VoucherCode};
+use crate::vault::code::{CodePart, VoucherCode};
 use crate::vault::seal::Vault;
 
-time::serde::format_description!(iso_day, Date, "[year]-[month]-[day]");
+time::serde::format_description!(iso_date, Date, "[year]-[month]-[day]");
 
 /// `GET /orders/{order_id}/vouchers`.
 ///
@@ -34,40 +34,40 @@ time::serde::format_description!(iso_day, Date, "[year]-[month]-[day]");
 /// `ORDER_NOT_FOUND`, and `ORDER_NOT_READY` while nothing is allocated.
 pub async fn get(
     service: web::Data<Service>,
-    signed: Signed<Vouchers>,
+    signed: VerifiedRequest<Vouchers>,
     order_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let order_id = orders::parse_id(&order_id)?;
-    let retrieval = Retrieval {
+    let retrieval = CodeRetrieval {
         partner_id: signed.caller.partner_id(),
         order_id,
         credential_id: signed.caller.credential_id,
         address: signed.caller.address.to_string(),
-        trace_id: trace::current(),
+        trace_id: trace::current_trace_id(),
     };
     let sealed = match service.node.retrieve_codes(retrieval).await? {
-        Retrieved::Vouchers(sealed) => sealed,
-        Retrieved::NotFound => return Err(orders::not_found(order_id)),
-        Retrieved::NotReady => {
+        RetrievalOutcome::Vouchers(sealed) => sealed,
+        RetrievalOutcome::NotFound => return Err(orders::not_found(order_id)),
+        RetrievalOutcome::NotReady => {
             return Err(ApiError::new(
                 Code::OrderNotReady,
-                "no voucher of the order is allocated",
+                "no voucher of the order is allocated yet; retry once GET /orders/{order_id} shows vouchers",
             ));
         }
     };
-    let vault = vault_for(&service, &sealed).await?;
-    let opened = sealed
+    let vault = vault_with_keys(&service, &sealed).await?;
+    let decrypted = sealed
         .iter()
-        .map(|voucher| OpenedVoucher::open(&vault, voucher))
+        .map(|voucher| VoucherCodeBody::decrypt(&vault, voucher))
         .collect::<Result<_, _>>()?;
-    let body = serde_json::to_vec(&Codes {
+    let body = serde_json::to_vec(&VoucherCodesBody {
         order_id,
-        data: opened,
+        data: decrypted,
     })
-    .map_err(|_| sealed_for_good())?;
-    if let Some(watch) = &service.certification {
+    .map_err(|_| decryption_error())?;
+    if let Some(observer) = &service.certification {
         let partner_id = signed.caller.partner_id();
-        watch.saw_codes(partner_id, service.clock.now(), order_id, sealed.len());
+        observer.record_codes_fetched(partner_id, service.clock.now(), order_id, sealed.len());
     }
     let mut response = HttpResponse::Ok();
     response
@@ -76,63 +76,63 @@ pub async fn get(
     Ok(response.body(body))
 }
 
-/// The keys of all these. Another node may have sealed under one that it made since ours were read.
-async fn vault_for(service: &Service, sealed: &[SealedVoucher]) -> Result<Arc<Vault>, ApiError> {
+/// The vault with the keys of all these vouchers. Reloads the keys if another node has encrypted with a newer one.
+async fn vault_with_keys(service: &Service, sealed: &[SealedVoucher]) -> Result<Arc<Vault>, ApiError> {
     let vault = service.keyring.vault();
     if sealed.iter().all(|voucher| vault.has_key(voucher.sealed.key_id)) {
         return Ok(vault);
     }
     service.keyring.reload().await.map_err(|error| {
-        tracing::error!(%error, "the data keys cannot be read again");
+        tracing::error!(%error, "cannot reload the data keys");
         ApiError::unavailable()
     })
 }
 
-fn sealed_for_good() -> ApiError {
+fn decryption_error() -> ApiError {
     ApiError::new(
         Code::InternalError,
-        "the codes could not be opened; contact the operator",
+        "the codes could not be decrypted; contact the operator",
     )
 }
 
 /// The codes of an order.
 #[derive(Serialize, ToSchema)]
 #[schema(as = VoucherCodes)]
-pub(super) struct Codes<'a> {
-    /// Whose they are.
+pub(super) struct VoucherCodesBody<'a> {
+    /// Order of the vouchers.
     order_id: OrderId,
-    /// A voucher each.
-    data: Vec<OpenedVoucher<'a>>,
+    /// The allocated vouchers with their codes.
+    data: Vec<VoucherCodeBody<'a>>,
 }
 
 /// A voucher with its code.
 #[derive(Serialize, ToSchema)]
 #[schema(as = VoucherCode)]
-struct OpenedVoucher<'a> {
-    /// Its id.
+struct VoucherCodeBody<'a> {
+    /// Identifies the voucher.
     voucher_id: VoucherId,
-    /// Of which product.
+    /// Product of the voucher.
     product_id: &'a ProductId,
-    /// Its face value.
+    /// Face value of the voucher.
     denomination: Money,
-    /// Of what.
+    /// Currency of the face value.
     currency: Currency,
-    /// The last day on which it is valid (UTC); null where it never ends.
-    #[serde(with = "iso_day::option")]
+    /// Last day on which the voucher is valid (UTC). Null if it does not expire.
+    #[serde(with = "iso_date::option")]
     #[schema(required)]
     expiry: Option<Date>,
-    /// What its holder needs to redeem it: always a `code`, others as the brand has them.
+    /// What the holder needs to redeem the voucher: always a `code`, further values depending on the brand.
     #[serde(serialize_with = "spell_out")]
-    #[schema(value_type = [Credential<'_>])]
+    #[schema(value_type = [VoucherCredentialBody<'_>])]
     credentials: VoucherCode,
 }
 
-impl<'a> OpenedVoucher<'a> {
-    fn open(vault: &Vault, voucher: &'a SealedVoucher) -> Result<Self, ApiError> {
-        let opened = vault.open(voucher.code_id, &voucher.sku, &voucher.sealed);
-        let credentials = opened.map_err(|error| {
-            tracing::error!(voucher.id = %voucher.voucher_id, %error, "a code could not be opened");
-            sealed_for_good()
+impl<'a> VoucherCodeBody<'a> {
+    fn decrypt(vault: &Vault, voucher: &'a SealedVoucher) -> Result<Self, ApiError> {
+        let decrypted = vault.open(voucher.code_id, &voucher.sku, &voucher.sealed);
+        let credentials = decrypted.map_err(|error| {
+            tracing::error!(voucher.id = %voucher.voucher_id, %error, "cannot decrypt a voucher code");
+            decryption_error()
         })?;
         Ok(Self {
             voucher_id: voucher.voucher_id,
@@ -145,30 +145,31 @@ impl<'a> OpenedVoucher<'a> {
     }
 }
 
-/// A part of a code.
+/// A value that the holder needs to redeem the voucher.
 #[derive(Serialize, ToSchema)]
 #[schema(as = VoucherCredential)]
-struct Credential<'a> {
+struct VoucherCredentialBody<'a> {
     #[serde(rename = "type")]
     #[schema(schema_with = part_schema)]
     kind: &'static str,
-    /// Secret: keep it as you keep money.
+    /// The secret value. Treat it like cash.
     value: &'a str,
 }
 
 fn part_schema() -> Object {
-    let words = Part::ALL.iter().map(|part| part.as_str());
-    open_words(
-        "What the value is: `code` is redeemed, `pin` is asked for beside it, `serial` is for support, `url` is where to redeem.",
-        words,
+    let labels = CodePart::ALL.iter().map(|part| part.as_str());
+    extensible_enum(
+        "Kind of the value: `code` to redeem, `pin` required together with the code, `serial` for support requests, `url` of the \
+         redemption page.",
+        labels,
     )
 }
 
-/// The code type itself cannot be serialised; this answer alone spells it out.
+// `VoucherCode` does not implement `Serialize`, so that no other response can contain it.
 fn spell_out<S: Serializer>(code: &VoucherCode, serializer: S) -> Result<S::Ok, S::Error> {
     let mut list = serializer.serialize_seq(None)?;
-    for (part, value) in code.credentials() {
-        list.serialize_element(&Credential {
+    for (part, value) in code.parts() {
+        list.serialize_element(&VoucherCredentialBody {
             kind: part.as_str(),
             value,
         })?;

@@ -1,4 +1,4 @@
-//! `/wallets`: what a partner can spend, and what is under way.
+//! `GET /wallets`: a partner's balances and pending amounts.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -6,26 +6,26 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::{Currency, Money};
 
-use super::caller::Caller;
-use super::list::Page;
+use super::authentication::AuthenticatedCaller;
+use super::pagination::PageRequest;
 use crate::errors::ApiError;
 use crate::service::Service;
 use crate::store::WalletRow;
 
-/// A balance in one currency.
+/// The balance in one currency.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Wallet)]
 pub(super) struct WalletBody {
-    /// What it is counted in.
+    /// Currency of the wallet.
     currency: Currency,
-    /// What can be spent now.
+    /// Amount that can be spent now.
     balance: Money,
-    /// What was debited for orders that are not yet delivered.
+    /// Amount debited for orders that are not delivered yet.
     pending_orders: Money,
-    /// What was debited for payouts that are not yet paid.
+    /// Amount debited for payouts that are not paid yet.
     pending_payouts: Money,
     /// When the balance last changed.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     updated_at: OffsetDateTime,
 }
 
@@ -35,15 +35,15 @@ pub(super) struct WalletBody {
 /// `VALIDATION_FAILED` and `INVALID_CURSOR`.
 pub async fn list(
     service: web::Data<Service>,
-    caller: Caller,
+    caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &[])?;
+    let page = PageRequest::read(&request, &[])?;
     let wallets = service.node.list_wallets(caller.partner_id()).await?;
     let bodies = wallets.into_iter().map(WalletBody::of);
     let after = page.after::<Currency>()?;
     let bodies = bodies.filter(|body| after.is_none_or(|after| body.currency > after));
-    Ok(page.answer(bodies.take(page.fetch()).collect(), |body| {
+    Ok(page.response(bodies.take(page.fetch_limit()).collect(), |body| {
         body.currency.to_string()
     }))
 }

@@ -1,17 +1,17 @@
-//! Is a document whole? What both listeners' tests ask of theirs.
+//! Completeness checks of an OpenAPI document, used by the tests of both listeners.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// Words of the people who make the service, which mean nothing to those who use it.
-const INTERNAL: [&str; 7] = ["contract", "§", "spec part", "[`", "crate::", "`None`", "`Some`"];
+/// Terms that must not leak from source comments into published descriptions.
+const INTERNAL_TERMS: [&str; 7] = ["contract", "§", "spec part", "[`", "crate::", "`None`", "`Some`"];
 
-/// Parts of a document that are called by their methods.
+/// Keys of a path item that are operations.
 const METHODS: [&str; 6] = ["get", "head", "put", "post", "patch", "delete"];
 
-/// Fields of answers that are not always there.
-const SOMETIMES: [&str; 10] = [
+/// Optional fields of responses; all others must be `required`.
+const OPTIONAL_FIELDS: [&str; 10] = [
     "by",
     "delivered",
     "details",
@@ -24,8 +24,8 @@ const SOMETIMES: [&str; 10] = [
     "stock",
 ];
 
-/// What is documented: the methods of each path.
-pub(crate) fn documented(document: &Value) -> BTreeMap<String, BTreeSet<String>> {
+/// The methods of each documented path.
+pub(crate) fn documented_routes(document: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let paths = document["paths"].as_object().unwrap();
     let methods = |item: &Value| {
         let item = item.as_object().unwrap();
@@ -40,18 +40,18 @@ pub(crate) fn documented(document: &Value) -> BTreeMap<String, BTreeSet<String>>
         .collect()
 }
 
-/// What route tables have. The pages at `/docs` are not among them: they are for people.
-pub(crate) fn routed(tables: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
-    let routes: BTreeMap<_, _> = tables.iter().flat_map(|table| routes_of(table)).collect();
+/// The methods of each path in the source of the route tables. `/docs` is registered elsewhere and not part of the API.
+pub(crate) fn declared_routes(tables: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
+    let routes: BTreeMap<_, _> = tables.iter().flat_map(|table| parse_routes(table)).collect();
     assert!(
         routes.len() > 8,
-        "route tables are no longer written as they are read here"
+        "found too few routes: the route table's source no longer has the expected form"
     );
     routes
 }
 
-/// Every `resource("path", "METHODS")` in a text, below the scope that stands before it.
-fn routes_of(table: &str) -> BTreeMap<String, BTreeSet<String>> {
+/// Parses every `resource("path", "METHODS")` and prefixes it with the preceding scope.
+fn parse_routes(table: &str) -> BTreeMap<String, BTreeSet<String>> {
     let code = table.split("fn resource(").next().unwrap();
     let quoted = |text: &str, which: usize| text.split('"').nth(2 * which + 1).unwrap_or_default().to_owned();
     let mut routes = BTreeMap::new();
@@ -69,7 +69,7 @@ fn routes_of(table: &str) -> BTreeMap<String, BTreeSet<String>> {
     routes
 }
 
-/// What an answer holds is always there, unless it is known not to be. What refuses further fields is of requests.
+/// Response fields must be required unless listed in [`OPTIONAL_FIELDS`]. Schemas that forbid further fields are requests.
 fn assert_required(schemas: &Value) {
     for (name, schema) in schemas.as_object().unwrap() {
         let Some(properties) = schema["properties"].as_object() else {
@@ -79,7 +79,7 @@ fn assert_required(schemas: &Value) {
         let missing: Vec<_> = properties
             .keys()
             .filter(|field| {
-                !required.iter().any(|known| known == *field) && !SOMETIMES.contains(&field.as_str())
+                !required.iter().any(|known| known == *field) && !OPTIONAL_FIELDS.contains(&field.as_str())
             })
             .collect();
         assert!(
@@ -89,16 +89,16 @@ fn assert_required(schemas: &Value) {
     }
 }
 
-/// Every operation says what it is, and every example is one.
-pub(crate) fn assert_whole(document: &Value) {
+/// Every operation is described, and every example matches its schema.
+pub(crate) fn assert_complete(document: &Value) {
     assert_eq!(document["openapi"], "3.1.0");
     let mut ids = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             let id = operation["operationId"].as_str().unwrap();
-            assert!(ids.insert(id.to_owned()), "{id} is there twice");
-            for said in ["summary", "description"] {
-                assert!(operation[said].is_string(), "{method} {path}: {said}");
+            assert!(ids.insert(id.to_owned()), "operationId {id} is not unique");
+            for text in ["summary", "description"] {
+                assert!(operation[text].is_string(), "{method} {path}: {text}");
             }
             assert_eq!(
                 operation["tags"].as_array().map(Vec::len),
@@ -106,18 +106,18 @@ pub(crate) fn assert_whole(document: &Value) {
                 "{method} {path}"
             );
             assert_parameters(path, operation);
-            assert_answers(document, &format!("{method} {path}"), operation, method != "head");
+            assert_responses(document, &format!("{method} {path}"), operation, method != "head");
         }
     }
-    assert_formed("schemas", &document["components"]["schemas"]);
+    assert_objects_described("schemas", &document["components"]["schemas"]);
     assert_required(&document["components"]["schemas"]);
-    for said in descriptions(document) {
-        let internal = INTERNAL.iter().find(|word| said.contains(**word));
-        assert!(internal.is_none() && !said.is_empty(), "{internal:?} in: {said}");
+    for text in descriptions(document) {
+        let internal = INTERNAL_TERMS.iter().find(|word| text.contains(**word));
+        assert!(internal.is_none() && !text.is_empty(), "{internal:?} in: {text}");
     }
 }
 
-/// The path's parameters are those of its template, and every parameter has an example or a closed range.
+/// The path parameters must be those of the path template.
 fn assert_parameters(path: &str, operation: &Value) {
     let parameters = operation["parameters"].as_array().unwrap();
     let in_path: BTreeSet<_> = parameters
@@ -133,7 +133,7 @@ fn assert_parameters(path: &str, operation: &Value) {
     assert_eq!(in_path, template, "{path}");
 }
 
-fn assert_answers(document: &Value, operation_name: &str, operation: &Value, has_bodies: bool) {
+fn assert_responses(document: &Value, operation_name: &str, operation: &Value, has_bodies: bool) {
     assert_examples(document, operation_name, &operation["requestBody"]);
     let answers = operation["responses"].as_object().unwrap();
     assert!(
@@ -154,21 +154,21 @@ fn assert_answers(document: &Value, operation_name: &str, operation: &Value, has
     }
 }
 
-fn assert_examples(document: &Value, place: &str, body: &Value) {
+fn assert_examples(document: &Value, location: &str, body: &Value) {
     let Some(contents) = body["content"].as_object() else {
         return;
     };
     for content in contents.values() {
-        let several = content["examples"]
+        let named = content["examples"]
             .as_object()
             .into_iter()
             .flat_map(|all| all.values());
         let examples: Vec<_> = content
             .get("example")
             .into_iter()
-            .chain(several.map(|example| &example["value"]))
+            .chain(named.map(|example| &example["value"]))
             .collect();
-        assert!(!examples.is_empty(), "{place}: no example");
+        assert!(!examples.is_empty(), "{location} has no example");
         let mut schema = content["schema"].clone();
         schema["components"] = document["components"].clone();
         let schema = jsonschema::options()
@@ -180,32 +180,32 @@ fn assert_examples(document: &Value, place: &str, body: &Value) {
                 .iter_errors(example)
                 .map(|e| format!("{}: {e}", e.instance_path()))
                 .collect();
-            assert!(wrong.is_empty(), "{place}: {wrong:?}");
+            assert!(wrong.is_empty(), "{location}: {wrong:?}");
         }
     }
 }
 
-/// No object goes without saying what is in it.
-fn assert_formed(place: &str, value: &Value) {
+/// Every object schema must declare its properties.
+fn assert_objects_described(location: &str, value: &Value) {
     match value {
         Value::Object(fields) => {
-            let formed = ["properties", "additionalProperties"]
+            let is_described = ["properties", "additionalProperties"]
                 .iter()
                 .any(|word| fields.contains_key(*word));
             assert!(
-                fields.get("type") != Some(&Value::from("object")) || formed,
-                "{place}"
+                fields.get("type") != Some(&Value::from("object")) || is_described,
+                "{location}"
             );
             for (name, within) in fields {
-                assert_formed(&format!("{place}.{name}"), within);
+                assert_objects_described(&format!("{location}.{name}"), within);
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| assert_formed(place, item)),
+        Value::Array(items) => items.iter().for_each(|item| assert_objects_described(location, item)),
         _ => {}
     }
 }
 
-/// Every description anywhere.
+/// All descriptions in the document.
 fn descriptions(value: &Value) -> Vec<&str> {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Which headers do answers have?
+//! Response headers in OpenAPI documents.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,22 @@ use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, header};
 
-/// A header of an answer.
+/// A response header. Variant names are the component names in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Header {
-    /// `X-Trace-ID`, on every answer.
+pub(crate) enum ResponseHeader {
     TraceId,
-    /// `Location` of what was made.
     Location,
-    /// `Idempotent-Replayed`, on an answer that was given before.
+    /// `Idempotent-Replayed`, on a stored response.
     Replayed,
-    /// `Retry-After`, where every error of the status has it.
+    /// `Retry-After`, if every error of the status has it.
     RetryAfter,
-    /// `Retry-After`, where some errors of the status have it.
+    /// `Retry-After`, if some errors of the status have it.
     MaybeRetryAfter,
-    /// `RateLimit-Policy`.
     RateLimitPolicy,
-    /// `RateLimit`.
     RateLimit,
-    /// `RateLimit-Policy`, where the caller may not be known.
+    /// `RateLimit-Policy`, on a response that may precede authentication.
     MaybeRateLimitPolicy,
-    /// `RateLimit`, where the caller may not be known.
+    /// `RateLimit`, on a response that may precede authentication.
     MaybeRateLimit,
     /// `ETag`.
     EntityTag,
@@ -35,17 +31,17 @@ pub(crate) enum Header {
     PreferenceApplied,
 }
 
-/// What an answer of this status says of the limit of its class. Who is not known, or came too early to be looked at, is
-/// told nothing.
-pub(super) const fn limits(status: u16) -> &'static [Header] {
+/// The rate-limit headers of a response with this status. Unauthenticated callers get none, nor do requests that are rejected
+/// before the rate limit is checked.
+pub(super) const fn rate_limit_headers(status: u16) -> &'static [ResponseHeader] {
     match status {
-        200..=399 | 402 | 404 | 409 | 422 => &[Header::RateLimitPolicy, Header::RateLimit],
+        200..=399 | 402 | 404 | 409 | 422 => &[ResponseHeader::RateLimitPolicy, ResponseHeader::RateLimit],
         401 => &[],
-        _ => &[Header::MaybeRateLimitPolicy, Header::MaybeRateLimit],
+        _ => &[ResponseHeader::MaybeRateLimitPolicy, ResponseHeader::MaybeRateLimit],
     }
 }
 
-impl Header {
+impl ResponseHeader {
     const ALL: [Self; 11] = [
         Self::TraceId,
         Self::Location,
@@ -60,7 +56,7 @@ impl Header {
         Self::PreferenceApplied,
     ];
 
-    /// Its name on the wire.
+    /// The name on the wire.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::TraceId => "X-Trace-ID",
@@ -74,18 +70,18 @@ impl Header {
         }
     }
 
-    /// A reference to its description.
+    /// A reference to the header's component.
     pub(crate) fn reference(self) -> Ref {
         Ref::new(format!("#/components/headers/{self:?}"))
     }
 
-    /// The descriptions of all of them, by name.
+    /// The components of all headers, by name.
     pub(crate) fn components() -> BTreeMap<String, RefOr<header::Header>> {
-        let described = |header: Self| (format!("{header:?}"), RefOr::T(header.described()));
+        let described = |header: Self| (format!("{header:?}"), RefOr::T(header.build()));
         Self::ALL.map(described).into_iter().collect()
     }
 
-    /// Whether every answer that names it has it.
+    /// Whether every response that documents the header has it.
     const fn is_required(self) -> bool {
         matches!(
             self,
@@ -98,12 +94,12 @@ impl Header {
         )
     }
 
-    fn described(self) -> header::Header {
+    fn build(self) -> header::Header {
         let mut header = HeaderBuilder::new()
             .description(Some(self.description()))
             .schema(Some(self.schema()))
             .build();
-        // `required` is a field of a header that the library's type does not have.
+        // utoipa's header type lacks the field `required`.
         header.extensions = self
             .is_required()
             .then(|| Extensions::from_iter([("required", true)]));
@@ -113,26 +109,26 @@ impl Header {
     const fn description(self) -> &'static str {
         match self {
             Self::TraceId => {
-                "The W3C trace id of the request: that of its `traceparent`, or a new one. Quote it when you ask for help."
+                "W3C trace id of the request: from its `traceparent`, or generated. Quote it when you contact support."
             }
-            Self::Location => "The path of what was made.",
+            Self::Location => "Path of the created resource.",
             Self::Replayed => {
-                "`true` on an answer that was given to this key before; nothing was executed again."
+                "`true` if this is the stored response of an earlier request with the same key. Nothing was executed again."
             }
-            Self::RetryAfter => "After how many seconds to send the same request again.",
+            Self::RetryAfter => "Seconds to wait before you retry the same request.",
             Self::MaybeRetryAfter => {
-                "After how many seconds to send the same request again, where that may help."
+                "Seconds to wait before you retry the same request. Absent if a retry does not help."
             }
             Self::RateLimitPolicy | Self::MaybeRateLimitPolicy => {
-                "The limit of the request's class: `q` requests in any `w` seconds."
+                "Rate limit of the request's class: `q` requests in any `w` seconds."
             }
             Self::RateLimit | Self::MaybeRateLimit => {
-                "What is left of the limit: `r` requests now, more in `t` seconds."
+                "Remaining quota: `r` requests now, more in `t` seconds."
             }
             Self::EntityTag => {
-                "Names these very bytes: send it as `If-None-Match`, and nothing is sent again while they are the same."
+                "Version of the response body. Send it as `If-None-Match` to get 304 while the body is unchanged."
             }
-            Self::PreferenceApplied => "`wait=N`, where the request's `Prefer: wait=N` was granted.",
+            Self::PreferenceApplied => "`wait=N` if the server applied the request's `Prefer: wait=N`.",
         }
     }
 

@@ -1,49 +1,49 @@
-//! What both listeners answer to anybody: the two health routes and their own document.
+//! OpenAPI operations without authentication, on both listeners: health checks and the document itself.
 
 use serde_json::json;
 use utoipa::ToSchema;
 use utoipa::openapi::HttpMethod;
 use utoipa::openapi::schema::{Object, ObjectBuilder};
 
-use super::answer::Answer;
+use super::response::OperationResponse;
 use super::operation::Operation;
 use crate::http::HealthBody;
 
-/// The operations of both listeners that anybody may ask for.
-pub(crate) fn anybodys(tag: &'static str) -> [Operation; 5] {
+/// The operations without authentication.
+pub(crate) fn public_operations(tag: &'static str) -> [Operation; 5] {
     [
-        alive(HttpMethod::Get, "getHealth", tag),
-        alive(HttpMethod::Head, "headHealth", tag),
-        ready(HttpMethod::Get, "getReadiness", tag),
-        ready(HttpMethod::Head, "headReadiness", tag),
+        liveness(HttpMethod::Get, "getHealth", tag),
+        liveness(HttpMethod::Head, "headHealth", tag),
+        readiness(HttpMethod::Get, "getReadiness", tag),
+        readiness(HttpMethod::Head, "headReadiness", tag),
         document(tag),
     ]
 }
 
-fn alive(method: HttpMethod, id: &'static str, tag: &'static str) -> Operation {
+fn liveness(method: HttpMethod, id: &'static str, tag: &'static str) -> Operation {
     Operation::new(method, "/healthz", id)
-        .says(
+        .describe(
             tag,
-            "Is the process alive?",
-            "Answers as long as the process can answer at all.",
+            "Check liveness",
+            "Responds with 200 while the process can serve requests at all.",
         )
-        .answers(Answer::of::<HealthBody>(
+        .response(OperationResponse::json::<HealthBody>(
             200,
-            "It is.",
+            "The process is alive.",
             json!({ "status": "alive" }),
         ))
 }
 
-fn ready(method: HttpMethod, id: &'static str, tag: &'static str) -> Operation {
+fn readiness(method: HttpMethod, id: &'static str, tag: &'static str) -> Operation {
     Operation::new(method, "/readyz", id)
-        .says(
+        .describe(
             tag,
-            "Can an order be placed now?",
-            "Asks the database, and whether commits flow. Meant for load balancers.",
+            "Check readiness",
+            "Checks that the database responds and that orders can be committed. Use it for load balancer health checks.",
         )
-        .answers(Answer::of::<HealthBody>(
+        .response(OperationResponse::json::<HealthBody>(
             200,
-            "It can.",
+            "The service accepts orders.",
             json!({ "status": "ready" }),
         ))
 }
@@ -51,15 +51,15 @@ fn ready(method: HttpMethod, id: &'static str, tag: &'static str) -> Operation {
 /// `GET /openapi.json`.
 fn document(tag: &'static str) -> Operation {
     Operation::new(HttpMethod::Get, "/openapi.json", "getOpenApi")
-        .says(tag, "This document", "The OpenAPI 3.1 document of this listener.")
-        .answers(Answer::of::<DocumentBody>(
+        .describe(tag, "Get this document", "Returns the OpenAPI 3.1 document of this API.")
+        .response(OperationResponse::json::<DocumentBody>(
             200,
-            "The document.",
+            "The OpenAPI document.",
             json!({ "openapi": "3.1.0", "info": { "title": "Vouchsafe", "version": "1.0.0" }, "paths": {} }),
         ))
 }
 
-/// An OpenAPI document: any object to us, whose form its own specification describes.
+/// An OpenAPI document, as a free-form object.
 struct DocumentBody;
 
 impl utoipa::PartialSchema for DocumentBody {

@@ -1,9 +1,9 @@
-//! How is a listener described to programs? One OpenAPI 3.1 document, made once from the wire types and the operations.
+//! OpenAPI 3.1 document builder for both listeners.
 //!
-//! Rule: schemas come from the types that are read and written, errors from the one table; an operation adds what no
-//! type says. Every route of a listener is in its document, which a test holds against the route table.
+//! Schemas derive from the wire types, errors from the table in `errors/code.rs`; an operation adds descriptions and examples.
+//! A test compares the operations with the route table.
 
-mod answer;
+mod response;
 #[cfg(test)]
 pub(crate) mod check;
 mod header;
@@ -21,27 +21,26 @@ use utoipa::openapi::{
     ComponentsBuilder, Info, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Server, Tag,
 };
 
-pub(crate) use answer::Answer;
-pub(crate) use header::Header;
-pub(crate) use health::anybodys;
+pub(crate) use response::OperationResponse;
+pub(crate) use header::ResponseHeader;
+pub(crate) use health::public_operations;
 pub(crate) use operation::Operation;
-pub(crate) use parameter::{date, filter, integer, text, word};
-pub(crate) use schemas::{Schemas, open_words};
+pub(crate) use parameter::{date, filter, integer, text, enum_text};
+pub(crate) use schemas::{Schemas, extensible_enum};
 
-/// What a document says beside its operations.
-pub(crate) struct About {
-    /// What the document is called.
+/// The parts of a document other than its operations.
+pub(crate) struct DocumentInfo {
     pub title: &'static str,
-    /// What somebody should know who reads it first. Markdown.
+    /// Introduction, in Markdown.
     pub description: &'static str,
-    /// Groups of operations, each with what it is about.
+    /// Tags with their descriptions.
     pub tags: &'static [(&'static str, &'static str)],
-    /// The schemes by which callers prove who they are, by name.
+    /// Security schemes by name.
     pub security: Vec<(&'static str, SecurityScheme)>,
 }
 
-/// The document of a listener with these operations.
-pub(crate) fn describe(about: About, operations: Vec<Operation>) -> OpenApi {
+/// Builds the document of a listener.
+pub(crate) fn build_document(about: DocumentInfo, operations: Vec<Operation>) -> OpenApi {
     let mut schemas = Schemas::default();
     let mut paths = Paths::new();
     for operation in operations {
@@ -54,7 +53,7 @@ pub(crate) fn describe(about: About, operations: Vec<Operation>) -> OpenApi {
         .schemas_from_iter(schemas.finish())
         .build();
     components.security_schemes = security.collect();
-    components.headers = Header::components();
+    components.headers = ResponseHeader::components();
     let tag = |(name, description): &(&str, &str)| {
         let mut tag = Tag::new(*name);
         tag.description = Some((*description).to_owned());
@@ -82,18 +81,18 @@ fn info(title: &str, description: &str) -> Info {
         .build()
 }
 
-/// The document as JSON, for those who read it here.
-pub(crate) fn value_of(document: &OpenApi) -> Value {
+/// The document as a JSON value.
+pub(crate) fn to_value(document: &OpenApi) -> Value {
     serde_json::to_value(document).unwrap_or_default()
 }
 
-/// The bytes that are served.
-pub(crate) fn bytes_of(document: &OpenApi) -> Bytes {
+/// The document as the served bytes.
+pub(crate) fn to_bytes(document: &OpenApi) -> Bytes {
     serde_json::to_vec(document).unwrap_or_default().into()
 }
 
-/// The answer of `GET /openapi.json`.
-pub(crate) fn served(bytes: &Bytes) -> HttpResponse {
+/// The response of `GET /openapi.json`.
+pub(crate) fn document_response(bytes: &Bytes) -> HttpResponse {
     HttpResponse::Ok()
         .insert_header((CONTENT_TYPE, "application/json"))
         .body(bytes.clone())

@@ -1,6 +1,6 @@
-//! What is one operation: its request, its outcomes, its errors?
+//! Builder of an OpenAPI operation: parameters, request body, responses and errors.
 //!
-//! The errors are said by code; status, meaning and headers follow from the one table.
+//! Errors are given as codes; their status, description and headers follow from the error table.
 
 use std::collections::BTreeMap;
 
@@ -12,59 +12,59 @@ use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{HttpMethod, RefOr, Required, Schema};
 
-use super::answer::{Answer, refusal};
-use super::header::{self, Header};
-use super::parameter::{any_text, in_header, in_path, in_query, integer, moment, text};
+use super::response::{OperationResponse, error_response};
+use super::header::{self, ResponseHeader};
+use super::parameter::{any_text, in_header, in_path, in_query, integer, timestamp, text};
 use super::schemas::Schemas;
 use crate::errors::Code;
-use crate::http::list::{DEFAULT_LIMIT, MAX_LIMIT};
+use crate::http::pagination::{DEFAULT_LIMIT, MAX_LIMIT};
 
-/// What comes in a request.
-enum Body {
-    /// JSON of a type, and whether it must be there.
+/// The body of a request.
+enum RequestBodySpec {
+    /// JSON: adds the schema to the document; an example; whether the body is required.
     Json(fn(&mut Schemas) -> RefOr<Schema>, Value, Required),
-    /// Text of these media types, each with an example.
+    /// Text: media types, each with an example.
     Text(Vec<(&'static str, &'static str)>),
 }
 
-/// One operation of a listener.
+/// An operation of a listener.
 pub(crate) struct Operation {
     method: HttpMethod,
     path: String,
-    described: OperationBuilder,
-    body: Option<Body>,
-    answers: Vec<Answer>,
-    refusals: Vec<Code>,
-    limited: bool,
-    replays: Vec<Code>,
+    builder: OperationBuilder,
+    body: Option<RequestBodySpec>,
+    responses: Vec<OperationResponse>,
+    error_codes: Vec<Code>,
+    is_rate_limited: bool,
+    stored_error_codes: Vec<Code>,
 }
 
 impl Operation {
-    /// An operation that every listener could have: it is refused while the service goes down.
+    /// An operation with the parameters and errors that all operations share.
     pub(crate) fn new(method: HttpMethod, path: impl Into<String>, id: &'static str) -> Self {
-        let described = OperationBuilder::new()
+        let builder = OperationBuilder::new()
             .operation_id(Some(id))
             .parameter(in_header(
                 Required::False,
                 "traceparent",
-                "The W3C trace context of the caller: its trace is continued, and answered as `X-Trace-ID`.",
+                "W3C trace context of the caller. The request continues its trace; the response has its id in `X-Trace-ID`.",
                 text("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
             ));
         Self {
             method,
             path: path.into(),
-            described,
+            builder,
             body: None,
-            answers: Vec::new(),
-            refusals: vec![Code::ServiceUnavailable],
-            limited: false,
-            replays: Vec::new(),
+            responses: Vec::new(),
+            error_codes: vec![Code::ServiceUnavailable],
+            is_rate_limited: false,
+            stored_error_codes: Vec::new(),
         }
     }
 
-    /// In which group, in a few words, and in more. Markdown.
-    pub(crate) fn says(self, tag: &'static str, summary: &'static str, description: &'static str) -> Self {
-        self.described_by(|operation| {
+    /// Sets tag, summary and description (Markdown).
+    pub(crate) fn describe(self, tag: &'static str, summary: &'static str, description: &'static str) -> Self {
+        self.edit(|operation| {
             operation
                 .tag(tag)
                 .summary(Some(summary))
@@ -72,71 +72,71 @@ impl Operation {
         })
     }
 
-    /// A parameter in the path.
-    pub(crate) fn path(self, name: &'static str, about: &str, schema: impl Into<RefOr<Schema>>) -> Self {
-        self.taking(in_path(name, about, schema))
+    /// Adds a path parameter.
+    pub(crate) fn path_parameter(self, name: &'static str, about: &str, schema: impl Into<RefOr<Schema>>) -> Self {
+        self.parameter(in_path(name, about, schema))
     }
 
-    /// A parameter in the query that may be left out.
-    pub(crate) fn query(self, name: &'static str, about: &str, schema: impl Into<RefOr<Schema>>) -> Self {
-        self.taking(in_query(Required::False, name, about, schema))
+    /// Adds an optional query parameter.
+    pub(crate) fn query_parameter(self, name: &'static str, about: &str, schema: impl Into<RefOr<Schema>>) -> Self {
+        self.parameter(in_query(Required::False, name, about, schema))
     }
 
-    /// A parameter in the query that must be there.
-    pub(crate) fn required_query(self, name: &str, about: &str, schema: impl Into<RefOr<Schema>>) -> Self {
-        self.taking(in_query(Required::True, name, about, schema))
+    /// Adds a required query parameter.
+    pub(crate) fn required_query_parameter(self, name: &str, about: &str, schema: impl Into<RefOr<Schema>>) -> Self {
+        self.parameter(in_query(Required::True, name, about, schema))
     }
 
-    /// A header that must be there.
-    pub(crate) fn required_header(self, name: &str, about: &str, schema: impl Into<RefOr<Schema>>) -> Self {
-        self.taking(in_header(Required::True, name, about, schema))
+    /// Adds a required request header.
+    pub(crate) fn required_header_parameter(self, name: &str, about: &str, schema: impl Into<RefOr<Schema>>) -> Self {
+        self.parameter(in_header(Required::True, name, about, schema))
     }
 
-    /// A header that may be left out.
-    pub(crate) fn header(self, name: &str, about: &str, schema: impl Into<RefOr<Schema>>) -> Self {
-        self.taking(in_header(Required::False, name, about, schema))
+    /// Adds an optional request header.
+    pub(crate) fn header_parameter(self, name: &str, about: &str, schema: impl Into<RefOr<Schema>>) -> Self {
+        self.parameter(in_header(Required::False, name, about, schema))
     }
 
-    /// An answer that is sent again only when it has changed.
-    pub(crate) fn tagged(self) -> Self {
-        self.header(
+    /// Adds `If-None-Match` and the 304 response.
+    pub(crate) fn conditional(self) -> Self {
+        self.header_parameter(
             "If-None-Match",
-            "The `ETag` of the answer that you have.",
+            "`ETag` of the response that you have.",
             text("\"9f86d081884c7d659a2feaa0c55ad015\""),
         )
-        .answers(Answer::empty(304, "Nothing has changed since.").with(Header::EntityTag))
+        .response(OperationResponse::empty(304, "Unchanged: the response that you have is current.").with_header(ResponseHeader::EntityTag))
     }
 
-    /// A list of what lies between two moments.
-    pub(crate) fn dated(self) -> Self {
-        self.query(
+    /// Adds the time range parameters `from` and `to`.
+    pub(crate) fn with_period(self) -> Self {
+        self.query_parameter(
             "from",
-            "Only what is of this moment or later: a date (its midnight in UTC) or an RFC 3339 time.",
-            moment("2026-11-20"),
+            "Start of the time range, inclusive: a date (midnight UTC) or an RFC 3339 time.",
+            timestamp("2026-11-20"),
         )
-        .query(
+        .query_parameter(
             "to",
-            "Only what is before this moment: a date (its midnight in UTC) or an RFC 3339 time.",
-            moment("2026-11-21T12:00:00Z"),
+            "End of the time range, exclusive: a date (midnight UTC) or an RFC 3339 time.",
+            timestamp("2026-11-21T12:00:00Z"),
         )
     }
 
-    /// A page of a list: how many, and after which.
-    pub(crate) fn paged(self) -> Self {
-        self.query(
+    /// Adds the pagination parameters `limit` and `cursor`.
+    pub(crate) fn paginated(self) -> Self {
+        self.query_parameter(
             "limit",
-            "How many entries a page has.",
+            "Maximum number of entries on the page.",
             integer(1, MAX_LIMIT, DEFAULT_LIMIT),
         )
-        .query(
+        .query_parameter(
             "cursor",
-            "The `next_cursor` of the page before. It belongs to the list and its filters: repeat them.",
+            "`next_cursor` of the previous page. It is valid only for the same list with the same filters.",
             text("AAECAwQFBgdzYngtaW5zdGFudA"),
         )
-        .refuses(&[Code::ValidationFailed, Code::InvalidCursor])
+        .errors(&[Code::ValidationFailed, Code::InvalidCursor])
     }
 
-    /// What the caller must show: these schemes, all of them.
+    /// Requires all of these security schemes.
     pub(crate) fn secured(self, schemes: &[&'static str]) -> Self {
         let none: [String; 0] = [];
         let requirement = schemes
@@ -144,94 +144,93 @@ impl Operation {
             .fold(SecurityRequirement::default(), |all, scheme| {
                 all.add(*scheme, none.clone())
             });
-        self.described_by(|operation| operation.security(requirement))
+        self.edit(|operation| operation.security(requirement))
     }
 
-    /// A JSON body, with an example.
-    pub(crate) fn takes<T: ToSchema>(mut self, example: Value) -> Self {
-        self.body = Some(Body::Json(Schemas::requested::<T>, example, Required::True));
+    /// Sets a required JSON body, with an example.
+    pub(crate) fn json_body<T: ToSchema>(mut self, example: Value) -> Self {
+        self.body = Some(RequestBodySpec::Json(Schemas::request::<T>, example, Required::True));
         self
     }
 
-    /// A JSON body that may be left out, with an example.
-    pub(crate) fn may_take<T: ToSchema>(mut self, example: Value) -> Self {
-        self.body = Some(Body::Json(Schemas::requested::<T>, example, Required::False));
+    /// Sets an optional JSON body, with an example.
+    pub(crate) fn optional_json_body<T: ToSchema>(mut self, example: Value) -> Self {
+        self.body = Some(RequestBodySpec::Json(Schemas::request::<T>, example, Required::False));
         self
     }
 
-    /// A body of text in one of these media types, each with an example.
-    pub(crate) fn takes_text(mut self, media_types: Vec<(&'static str, &'static str)>) -> Self {
-        self.body = Some(Body::Text(media_types));
+    /// Sets a text body in one of these media types, each with an example.
+    pub(crate) fn text_body(mut self, media_types: Vec<(&'static str, &'static str)>) -> Self {
+        self.body = Some(RequestBodySpec::Text(media_types));
         self
     }
 
-    /// An outcome.
-    pub(crate) fn answers(mut self, answer: Answer) -> Self {
-        self.answers.push(answer);
+    pub(crate) fn response(mut self, answer: OperationResponse) -> Self {
+        self.responses.push(answer);
         self
     }
 
-    /// Errors that it may answer with.
-    pub(crate) fn refuses(mut self, codes: &[Code]) -> Self {
-        self.refusals.extend(codes);
+    /// Adds possible errors.
+    pub(crate) fn errors(mut self, codes: &[Code]) -> Self {
+        self.error_codes.extend(codes);
         self
     }
 
-    /// Errors that are kept under the request's key, and given again to a repetition.
-    pub(crate) fn refuses_for_good(mut self, codes: &[Code]) -> Self {
-        self.replays.extend(codes);
-        self.refuses(codes)
+    /// Adds errors that are stored under the idempotency key and replayed.
+    pub(crate) fn stored_errors(mut self, codes: &[Code]) -> Self {
+        self.stored_error_codes.extend(codes);
+        self.errors(codes)
     }
 
-    /// Its requests are counted, and its answers say how many are left.
-    pub(crate) fn limited(mut self) -> Self {
-        self.limited = true;
+    /// Adds the rate-limit headers to the responses.
+    pub(crate) fn rate_limited(mut self) -> Self {
+        self.is_rate_limited = true;
         self
     }
 
-    /// Where it is, and what is said of it.
+    /// Builds the operation and returns it with its path and method.
     pub(super) fn build(self, schemas: &mut Schemas) -> (String, HttpMethod, path::Operation) {
-        let mut described = self.described;
+        let mut operation = self.builder;
         if let Some(body) = self.body {
-            described = described.request_body(Some(build_body(body, schemas)));
+            operation = operation.request_body(Some(build_body(body, schemas)));
         }
-        for answer in self.answers {
-            let headers = everywhere(self.limited, answer.status());
+        for answer in self.responses {
+            let headers = common_headers(self.is_rate_limited, answer.status());
             let (status, response) = answer.build(schemas, &headers);
-            described = described.response(status.to_string(), response);
+            operation = operation.response(status.to_string(), response);
         }
-        for (status, codes) in by_status(&self.refusals) {
-            let mut headers = everywhere(self.limited, status);
-            if codes.iter().any(|code| self.replays.contains(code)) {
-                headers.push(Header::Replayed);
+        for (status, codes) in by_status(&self.error_codes) {
+            let mut headers = common_headers(self.is_rate_limited, status);
+            if codes.iter().any(|code| self.stored_error_codes.contains(code)) {
+                headers.push(ResponseHeader::Replayed);
             }
-            described = described.response(status.to_string(), refusal(&codes, &headers, schemas));
+            operation = operation.response(status.to_string(), error_response(&codes, &headers, schemas));
         }
-        let mut described = described.build();
+        let mut operation = operation.build();
         if matches!(self.method, HttpMethod::Head) {
-            forget_bodies(&mut described);
+            remove_bodies(&mut operation);
         }
-        (self.path, self.method, described)
+        (self.path, self.method, operation)
     }
 
-    fn taking(self, parameter: Parameter) -> Self {
-        self.described_by(|operation| operation.parameter(parameter))
+    fn parameter(self, parameter: Parameter) -> Self {
+        self.edit(|operation| operation.parameter(parameter))
     }
 
-    fn described_by(mut self, change: impl FnOnce(OperationBuilder) -> OperationBuilder) -> Self {
-        self.described = change(self.described);
+    fn edit(mut self, change: impl FnOnce(OperationBuilder) -> OperationBuilder) -> Self {
+        self.builder = change(self.builder);
         self
     }
 }
 
-/// The headers of every answer of this status.
-fn everywhere(limited: bool, status: u16) -> Vec<Header> {
-    let limits = if limited { header::limits(status) } else { &[] };
-    [&[Header::TraceId], limits].concat()
+/// The headers of all responses with this status.
+fn common_headers(limited: bool, status: u16) -> Vec<ResponseHeader> {
+    let limits = if limited { header::rate_limit_headers(status) } else { &[] };
+    [&[ResponseHeader::TraceId], limits].concat()
 }
 
-/// An answer to HEAD is that to GET, without its body.
-fn forget_bodies(operation: &mut path::Operation) {
+/// Removes response bodies: HEAD responds like GET without a body.
+fn remove_bodies(operation: &mut path::Operation) {
     for response in operation.responses.responses.values_mut() {
         if let RefOr::T(response) = response {
             response.content.clear();
@@ -239,17 +238,17 @@ fn forget_bodies(operation: &mut path::Operation) {
     }
 }
 
-fn build_body(body: Body, schemas: &mut Schemas) -> RequestBody {
+fn build_body(body: RequestBodySpec, schemas: &mut Schemas) -> RequestBody {
     let request = RequestBodyBuilder::new().required(Some(Required::True));
     match body {
-        Body::Json(note, example, required) => {
+        RequestBodySpec::Json(add_schema, example, required) => {
             let content = ContentBuilder::new()
-                .schema(Some(note(schemas)))
+                .schema(Some(add_schema(schemas)))
                 .example(Some(example));
             let request = request.required(Some(required));
             request.content("application/json", content.build()).build()
         }
-        Body::Text(media_types) => media_types
+        RequestBodySpec::Text(media_types) => media_types
             .into_iter()
             .fold(request, |request, (media_type, example)| {
                 let content = ContentBuilder::new()
@@ -261,7 +260,7 @@ fn build_body(body: Body, schemas: &mut Schemas) -> RequestBody {
     }
 }
 
-/// The codes of each status, each once, in the order of the table.
+/// Groups codes by status, without duplicates, in the order of the table.
 fn by_status(codes: &[Code]) -> BTreeMap<u16, Vec<Code>> {
     let mut groups: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in Code::ALL.iter().filter(|code| codes.contains(code)) {

@@ -1,12 +1,12 @@
-//! What may a parameter be?
+//! Parameters of OpenAPI operations and their schemas.
 
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{AnyOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{Object, RefOr, Required, Schema};
 
-use crate::http::list::MAX_FILTER;
+use crate::http::pagination::MAX_FILTER_BYTES;
 
-/// Any text, whose example stands elsewhere.
+/// Any text, without an example.
 pub(super) fn any_text() -> Object {
     Object::with_type(Type::String)
 }
@@ -20,7 +20,7 @@ pub(crate) fn date(example: &str) -> Object {
         .build()
 }
 
-/// Any text, for example this one.
+/// Any text, with an example.
 pub(crate) fn text(example: &str) -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)
@@ -28,18 +28,18 @@ pub(crate) fn text(example: &str) -> Object {
         .build()
 }
 
-/// Any text that a list can be filtered by, for example this one.
+/// The text of a list filter, with an example.
 pub(crate) fn filter(example: &str) -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)
-        .max_length(Some(MAX_FILTER))
+        .max_length(Some(MAX_FILTER_BYTES))
         .pattern(Some(r"^[^\u0000]*$"))
         .examples([example])
         .build()
 }
 
-/// A date or a time, for example this one.
-pub(super) fn moment(example: &str) -> Schema {
+/// A date or a time, with an example.
+pub(super) fn timestamp(example: &str) -> Schema {
     let one = |format| {
         ObjectBuilder::new()
             .schema_type(Type::String)
@@ -52,15 +52,15 @@ pub(super) fn moment(example: &str) -> Schema {
         .into()
 }
 
-/// One of these words.
-pub(crate) fn word(words: impl IntoIterator<Item = &'static str>) -> Object {
+/// One of these texts.
+pub(crate) fn enum_text(values: impl IntoIterator<Item = &'static str>) -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)
-        .enum_values(Some(words))
+        .enum_values(Some(values))
         .build()
 }
 
-/// A whole number between two bounds, inclusive; the default is told where there is one.
+/// An integer within inclusive bounds, with a default.
 pub(crate) fn integer(min: usize, max: usize, default: usize) -> Object {
     ObjectBuilder::new()
         .schema_type(Type::Integer)
@@ -70,12 +70,10 @@ pub(crate) fn integer(min: usize, max: usize, default: usize) -> Object {
         .build()
 }
 
-/// A parameter in the path.
 pub(super) fn in_path(name: &str, description: &str, schema: impl Into<RefOr<Schema>>) -> Parameter {
     parameter(ParameterIn::Path, Required::True, name, description, schema)
 }
 
-/// A parameter in the query that may be left out.
 pub(super) fn in_query(
     required: Required,
     name: &str,
@@ -85,7 +83,6 @@ pub(super) fn in_query(
     parameter(ParameterIn::Query, required, name, description, schema)
 }
 
-/// A header.
 pub(super) fn in_header(
     required: Required,
     name: &str,
@@ -96,7 +93,7 @@ pub(super) fn in_header(
 }
 
 fn parameter(
-    place: ParameterIn,
+    location: ParameterIn,
     required: Required,
     name: &str,
     description: &str,
@@ -104,7 +101,7 @@ fn parameter(
 ) -> Parameter {
     ParameterBuilder::new()
         .name(name)
-        .parameter_in(place)
+        .parameter_in(location)
         .required(required)
         .description(Some(description))
         .schema(Some(schema))

@@ -1,7 +1,7 @@
-//! Which schemas does a document need, and which of its enums may grow?
+//! Schema collection of an OpenAPI document.
 //!
-//! Rule: what a request may hold is closed, what an answer may hold grows within v1. So an enum that is met in answers
-//! alone is described as a text with the words of today.
+//! Enums in requests are closed. Enums that occur only in responses may get new values within v1, so they are published as
+//! strings with `x-extensible-enum`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,46 +11,46 @@ use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{Object, Ref, RefOr, Schema};
 
-/// Words of today of a text that may get more (a name that tools know).
-const OPEN_WORDS: &str = "x-extensible-enum";
+/// Extension with the current values of an open enum, known to API tools.
+const EXTENSIBLE_ENUM: &str = "x-extensible-enum";
 
-/// The schemas of a document, by name.
+/// The schemas of a document by name.
 #[derive(Default)]
 pub(crate) struct Schemas {
     named: BTreeMap<String, RefOr<Schema>>,
-    requested: BTreeSet<String>,
+    request_schemas: BTreeSet<String>,
 }
 
 impl Schemas {
-    /// A reference to what answers may hold.
-    pub(crate) fn answered<T: ToSchema>(&mut self) -> RefOr<Schema> {
+    /// Adds the schema of a response and returns a reference.
+    pub(crate) fn response<T: ToSchema>(&mut self) -> RefOr<Schema> {
         self.collect::<T>();
         reference::<T>()
     }
 
-    /// A reference to what requests may hold.
-    pub(crate) fn requested<T: ToSchema>(&mut self) -> RefOr<Schema> {
+    /// Adds the schema of a request and returns a reference.
+    pub(crate) fn request<T: ToSchema>(&mut self) -> RefOr<Schema> {
         let names = self.collect::<T>();
-        self.requested.extend(names);
+        self.request_schemas.extend(names);
         reference::<T>()
     }
 
-    /// A reference to a page of a list.
+    /// Adds the schema of a page of a list and returns a reference.
     pub(crate) fn page_of<T: ToSchema>(&mut self) -> RefOr<Schema> {
         self.collect::<T>();
         let name = format!("{}List", T::name());
-        let page = page(&T::name(), reference::<T>());
+        let page = page_schema(&T::name(), reference::<T>());
         self.named.insert(name.clone(), page.into());
         Ref::from_schema_name(name).into()
     }
 
-    /// All of them; enums that may grow are texts.
+    /// All schemas, with response-only enums made extensible.
     pub(crate) fn finish(mut self) -> BTreeMap<String, RefOr<Schema>> {
         for (name, schema) in &mut self.named {
             if let RefOr::T(Schema::Object(object)) = schema
-                && !self.requested.contains(name)
+                && !self.request_schemas.contains(name)
             {
-                open(object);
+                make_extensible(object);
             }
         }
         self.named
@@ -62,7 +62,7 @@ impl Schemas {
         let names = found.iter().map(|(name, _)| name.clone()).collect();
         for (name, schema) in found {
             let same = self.named.get(&name).is_none_or(|known| *known == schema);
-            assert!(same, "two types of a document are called {name}");
+            assert!(same, "two types with different schemas are named {name}");
             self.named.insert(name, schema);
         }
         names
@@ -73,38 +73,38 @@ fn reference<T: ToSchema>() -> RefOr<Schema> {
     Ref::from_schema_name(T::name()).into()
 }
 
-/// From words that are all there are to the words of today.
-fn open(object: &mut Object) {
-    let Some(words) = object.enum_values.take() else {
+/// Turns a closed enum into an extensible one.
+fn make_extensible(object: &mut Object) {
+    let Some(values) = object.enum_values.take() else {
         return;
     };
-    let more = "More words may be added within v1: treat one that you do not know as you treat no other.";
+    let more = "New values may be added within v1; handle unknown values.";
     let description = object.description.take().unwrap_or_default();
     object.description = Some(format!("{description} {more}").trim_start().to_owned());
-    let words = (OPEN_WORDS, Value::Array(words));
-    object.extensions = Some(Extensions::from_iter([words]));
+    let values = (EXTENSIBLE_ENUM, Value::Array(values));
+    object.extensions = Some(Extensions::from_iter([values]));
 }
 
-/// The words of today of a text that may get more.
-pub(crate) fn open_words(description: &str, words: impl IntoIterator<Item = &'static str>) -> Object {
+/// An extensible enum with these current values.
+pub(crate) fn extensible_enum(description: &str, values: impl IntoIterator<Item = &'static str>) -> Object {
     let mut object = ObjectBuilder::new()
         .schema_type(Type::String)
         .description(Some(description))
-        .enum_values(Some(words))
+        .enum_values(Some(values))
         .build();
-    open(&mut object);
+    make_extensible(&mut object);
     object
 }
 
-fn page(of: &str, item: RefOr<Schema>) -> Object {
+fn page_schema(of: &str, item: RefOr<Schema>) -> Object {
     let has_more = ObjectBuilder::new()
         .schema_type(Type::Boolean)
-        .description(Some("Whether there are entries after these."));
+        .description(Some("Whether another page follows."));
     let next_cursor = ObjectBuilder::new()
         .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
-        .description(Some("The `cursor` of the next page, null on the last."));
+        .description(Some("Pass it as `cursor` for the next page. Null on the last page."));
     ObjectBuilder::new()
-        .description(Some(format!("A page of the list of {of}.")))
+        .description(Some(format!("A page of a list of {of}.")))
         .property("data", ArrayBuilder::new().items(item))
         .property("has_more", has_more)
         .property("next_cursor", next_cursor)

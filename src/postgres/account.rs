@@ -33,7 +33,7 @@ impl Account {
         }
         ACCOUNTS_FOR_ROOT
             .iter()
-            .find_map(|name| Self::named(name))
+            .find_map(|name| Self::lookup(name))
             .ok_or(PostgresError::NoAccount)
     }
 
@@ -41,7 +41,7 @@ impl Account {
     ///
     /// # Errors
     /// [`PostgresError::Unusable`] if this process may not act as the owner, or the owner is root.
-    pub(super) fn owning(home: &Path) -> Result<Self, PostgresError> {
+    pub(super) fn owner_of(home: &Path) -> Result<Self, PostgresError> {
         let metadata = fs::metadata(home).map_err(io_at("look at", home))?;
         let owner = Self {
             uid: metadata.uid(),
@@ -102,7 +102,7 @@ impl Account {
     ///
     /// # Errors
     /// Whatever the file system says.
-    pub(super) fn own(self, path: &Path) -> io::Result<()> {
+    pub(super) fn chown(self, path: &Path) -> io::Result<()> {
         lchown(path, Some(self.uid), Some(self.gid))
     }
 
@@ -115,7 +115,7 @@ impl Account {
     }
 
     /// Looked up by `id`, which asks the same sources as the login does, not `/etc/passwd` alone.
-    fn named(name: &str) -> Option<Self> {
+    fn lookup(name: &str) -> Option<Self> {
         let number = |flag: &str| -> Option<u32> {
             let output = Command::new("id")
                 .args([flag, name])
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn an_unknown_user_is_nobody_to_us() {
-        assert_eq!(Account::named("no-such-user-here"), None);
-        assert_eq!(Account::named("root"), None);
+        assert_eq!(Account::lookup("no-such-user-here"), None);
+        assert_eq!(Account::lookup("root"), None);
     }
 
     #[test]

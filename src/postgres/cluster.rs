@@ -9,44 +9,44 @@ use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
 
 use super::error::{PostgresError, io_at};
-use super::home::Home;
+use super::cluster_home::ClusterHome;
 use super::password::Password;
-use super::plan::Plan;
-use super::programs::{self, Programs};
+use super::plan::ServerPlan;
+use super::programs::{self, ServerPrograms};
 use super::settings::{self, Durability};
 use super::socket;
-use super::sql::{Access, SUPERUSER};
+use super::connection::{ConnectionInfo, SUPERUSER};
 
 /// Makes or finds everything, and says how to run the server and how to reach it.
 ///
 /// # Errors
 /// Whatever stands in the way, as a [`PostgresError`] that says what to do about it.
-pub(super) fn prepare(data_dir: &Path, durability: Durability) -> Result<(Plan, Access), PostgresError> {
-    let home = match Home::find(data_dir)? {
+pub(super) fn prepare(data_dir: &Path, durability: Durability) -> Result<(ServerPlan, ConnectionInfo), PostgresError> {
+    let home = match ClusterHome::find(data_dir)? {
         Some(home) => home,
-        None => Home::make(data_dir)?,
+        None => ClusterHome::create(data_dir)?,
     };
     let made_by = version_of(&home.pgdata())?;
     let programs = programs::find(made_by)?;
     let password = match made_by {
         Some(_) => Password::read(data_dir)?,
         None => {
-            let password = Password::read_or_make(data_dir)?;
+            let password = Password::read_or_create(data_dir)?;
             initialise(&home, &programs, &password, durability)?;
             password
         }
     };
-    let socket_directory = socket::make_directory(&home)?;
-    let plan = Plan {
+    let socket_directory = socket::create_directory(&home)?;
+    let plan = ServerPlan {
         data_dir: data_dir.to_path_buf(),
         account: home.account,
         program: programs.postgres,
         pgdata: home.pgdata(),
-        settings: settings::arguments(durability, &socket_directory),
+        settings: settings::server_arguments(durability, &socket_directory),
     };
     Ok((
         plan,
-        Access {
+        ConnectionInfo {
             socket_directory,
             password,
         },
@@ -70,17 +70,17 @@ fn version_of(pgdata: &Path) -> Result<Option<u32>, PostgresError> {
 }
 
 fn initialise(
-    home: &Home,
-    programs: &Programs,
+    home: &ClusterHome,
+    programs: &ServerPrograms,
     password: &Password,
     durability: Durability,
 ) -> Result<(), PostgresError> {
     let unfinished = home.path.join("data.new");
-    remove(&unfinished, |path| fs::remove_dir_all(path))?;
-    let password_file = lend(password, home)?;
+    remove_if_exists(&unfinished, |path| fs::remove_dir_all(path))?;
+    let password_file = copy_password_file(password, home)?;
     tracing::info!(cluster = %home.path.display(), "making a new database");
     let made = run_initdb(home, programs, &unfinished, &password_file, durability);
-    remove(&password_file, |path| fs::remove_file(path))?;
+    remove_if_exists(&password_file, |path| fs::remove_file(path))?;
     made?;
     let pgdata = home.pgdata();
     fs::rename(&unfinished, &pgdata).map_err(io_at("create", &pgdata))?;
@@ -89,8 +89,8 @@ fn initialise(
 }
 
 fn run_initdb(
-    home: &Home,
-    programs: &Programs,
+    home: &ClusterHome,
+    programs: &ServerPrograms,
     pgdata: &Path,
     password_file: &Path,
     durability: Durability,
@@ -125,15 +125,15 @@ fn run_initdb(
 }
 
 /// `initdb` reads the password as the user of Postgres, who cannot read ours: it gets a copy for as long as it runs.
-fn lend(password: &Password, home: &Home) -> Result<PathBuf, PostgresError> {
+fn copy_password_file(password: &Password, home: &ClusterHome) -> Result<PathBuf, PostgresError> {
     let path = home.path.join("password.tmp");
-    remove(&path, |path| fs::remove_file(path))?;
+    remove_if_exists(&path, |path| fs::remove_file(path))?;
     let file = password.write_new(&path).map_err(io_at("write", &path))?;
     fchown(&file, Some(home.account.uid), Some(home.account.gid)).map_err(io_at("give away", &path))?;
     Ok(path)
 }
 
-fn remove(path: &Path, how: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), PostgresError> {
+fn remove_if_exists(path: &Path, how: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), PostgresError> {
     match how(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(io_at("remove", path)(error)),
         _ => Ok(()),

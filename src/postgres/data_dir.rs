@@ -14,7 +14,7 @@ use super::lock::LockFile;
 
 /// How long a start waits for the lock. Longer than any look by a guard, which takes microseconds, and short enough for a
 /// person who started a second service by mistake.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Mode of a data directory made by root: others may pass through (Postgres runs as another user below it), not look.
 const MODE_AS_ROOT: u32 = 0o711;
@@ -40,13 +40,13 @@ impl DataDir {
     /// [`DataDirError::InUse`] with the other's pid if a service lives on it; [`DataDirError::Io`] if the directory or its
     /// lock file cannot be made.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
-        make(path)?;
+        create(path)?;
         let path = fs::canonicalize(path).map_err(io_at("resolve", path))?;
         let lock_path = service_lock(&path);
-        let held = LockFile::acquire(&lock_path, LOCK_PATIENCE).map_err(io_at("lock", &lock_path))?;
+        let held = LockFile::acquire(&lock_path, LOCK_TIMEOUT).map_err(io_at("lock", &lock_path))?;
         let Some(lock) = held else {
             return Err(DataDirError::InUse {
-                pid: holder(&lock_path),
+                pid: read_holder_pid(&lock_path),
                 path,
             });
         };
@@ -69,7 +69,7 @@ pub(super) fn service_lock(data_dir: &Path) -> PathBuf {
     data_dir.join("service.lock")
 }
 
-fn make(path: &Path) -> Result<(), DataDirError> {
+fn create(path: &Path) -> Result<(), DataDirError> {
     if path.is_dir() {
         return Ok(());
     }
@@ -90,7 +90,7 @@ fn make(path: &Path) -> Result<(), DataDirError> {
     }
 }
 
-fn holder(lock_path: &Path) -> String {
+fn read_holder_pid(lock_path: &Path) -> String {
     let text = fs::read_to_string(lock_path).unwrap_or_default();
     let pid = text.trim();
     if pid.is_empty() {
@@ -102,7 +102,7 @@ fn holder(lock_path: &Path) -> String {
 
 fn io_at(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> DataDirError {
     let path = path.to_path_buf();
-    move |source| DataDirError::Io { doing, path, source }
+    move |source| DataDirError::Io { operation: doing, path, source }
 }
 
 #[cfg(test)]

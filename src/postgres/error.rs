@@ -19,10 +19,10 @@ pub enum DataDirError {
         pid: String,
     },
     /// The file system refused.
-    #[error("cannot {doing} {}: {source}", .path.display())]
+    #[error("cannot {operation} {}: {source}", .path.display())]
     Io {
         /// What was being done, as a verb.
-        doing: &'static str,
+        operation: &'static str,
         /// To which file or directory.
         path: PathBuf,
         source: io::Error,
@@ -44,12 +44,12 @@ pub enum PostgresError {
     },
     /// There are programs, but of no version that can open this cluster.
     #[error(
-        "the data directory was made by PostgreSQL {wanted}, and only these were found: {found}; \
-         install the server of PostgreSQL {wanted}"
+        "the data directory was made by PostgreSQL {required}, and only these were found: {found}; \
+         install the server of PostgreSQL {required}"
     )]
     VersionMissing {
         /// Major version that made the cluster.
-        wanted: u32,
+        required: u32,
         /// What was found, as `path (version)`.
         found: String,
     },
@@ -71,13 +71,13 @@ pub enum PostgresError {
     },
     /// The cluster is there, its password is not.
     #[error("the private Postgres exists, but its password file {} is missing; restore it", .0.display())]
-    PasswordLost(PathBuf),
+    PasswordMissing(PathBuf),
     /// `initdb` failed; its own words follow.
     #[error("initdb failed: {0}")]
     Initdb(String),
     /// The guard ended before the server was ready.
     #[error("the private Postgres does not start; its log says why: {}", .log.display())]
-    DoesNotStart {
+    StartFailed {
         /// The log of guard and server.
         log: PathBuf,
     },
@@ -93,7 +93,7 @@ pub enum PostgresError {
     },
     /// The server did not end in time.
     #[error("the private Postgres did not stop within {seconds} s; its log: {}", .log.display())]
-    DoesNotStop {
+    StopTimedOut {
         /// How long was waited, in seconds.
         seconds: u64,
         /// The log of guard and server.
@@ -111,10 +111,10 @@ pub enum PostgresError {
     #[error("the private Postgres refused a statement: {0}")]
     Sql(#[from] sqlx::Error),
     /// The operating system refused.
-    #[error("cannot {doing} {}: {source}", .path.display())]
+    #[error("cannot {operation} {}: {source}", .path.display())]
     Io {
         /// What was being done, as a verb.
-        doing: &'static str,
+        operation: &'static str,
         /// To which file or directory.
         path: PathBuf,
         source: io::Error,
@@ -124,5 +124,5 @@ pub enum PostgresError {
 /// For `map_err`: an [`io::Error`] with the deed and the path in it.
 pub(super) fn io_at(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PostgresError {
     let path = path.to_path_buf();
-    move |source| PostgresError::Io { doing, path, source }
+    move |source| PostgresError::Io { operation: doing, path, source }
 }

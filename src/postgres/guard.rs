@@ -28,27 +28,27 @@ use std::{io, mem};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::data_dir::service_lock;
-use super::guard_lock::{self, Doing};
-use super::lock::{LockFile, Probe};
-use super::plan::Plan;
-use super::postmaster::{self, Patience, Postmaster};
-use super::restarts::{Absence, Next, Restarts, Service};
+use super::guard_lock::{self, GuardState};
+use super::lock::{LockFile, LockProbe};
+use super::plan::ServerPlan;
+use super::postmaster::{self, StopTimeouts, Postmaster};
+use super::restart_backoff::{ServiceAbsence, RestartDecision, RestartBackoff, ServicePresence};
 
 /// Pause between two looks at the service's lock.
-const POLL: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Bytes of log after which it is moved aside. With the one before it, this bounds what a server that fails for ever
 /// can write.
 const LOG_LIMIT_BYTES: u64 = 8 * 1024 * 1024;
 
 /// For a server whose service is gone: grace, looks and both of these end within five seconds.
-const AFTER_THE_SERVICE: Patience = Patience {
+const ORPHAN_STOP: StopTimeouts = StopTimeouts {
     fast: Duration::from_secs(2),
     immediate: Duration::from_millis(500),
 };
 
 /// For an ordered stop: time for a checkpoint of everything that is dirty, so that the next start recovers nothing.
-pub(super) const ORDERED: Patience = Patience {
+pub(super) const GRACEFUL_STOP: StopTimeouts = StopTimeouts {
     fast: Duration::from_secs(15),
     immediate: Duration::from_secs(2),
 };
@@ -64,13 +64,13 @@ pub fn run_guard(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         .with_target(false)
         .log_internal_errors(false)
         .try_init();
-    let Some(plan) = Plan::from_arguments(arguments) else {
+    let Some(plan) = ServerPlan::from_arguments(arguments) else {
         tracing::error!("a guard is started by the service, with its plan as arguments");
         return ExitCode::FAILURE;
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    match runtime.and_then(|runtime| runtime.block_on(guard(plan))) {
-        Ok(End::GaveUp) => {
+    match runtime.and_then(|runtime| runtime.block_on(guard_loop(plan))) {
+        Ok(ExitReason::GaveUp) => {
             tracing::error!("the server does not start; giving up");
             ExitCode::FAILURE
         }
@@ -87,7 +87,7 @@ pub fn run_guard(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 
 /// Why a guard ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum ExitReason {
     Ordered,
     ServiceGone,
     DirectoryGone,
@@ -99,25 +99,25 @@ enum End {
 #[derive(Debug)]
 enum Server {
     Running(Postmaster),
-    DueAt(Instant),
+    RestartAt(Instant),
 }
 
 struct Guard {
-    plan: Plan,
+    plan: ServerPlan,
     fingerprint: String,
     lock: LockFile,
     server: Server,
-    restarts: Restarts,
-    absence: Absence,
+    restarts: RestartBackoff,
+    absence: ServiceAbsence,
 }
 
-async fn guard(plan: Plan) -> io::Result<End> {
+async fn guard_loop(plan: ServerPlan) -> io::Result<ExitReason> {
     // Before the lock, by which others know that signals are heard.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut child_ended = signal(SignalKind::child())?;
-    let Some(lock) = guard_lock::take(&plan.data_dir)? else {
-        return Ok(End::AnotherGuard);
+    let Some(lock) = guard_lock::acquire(&plan.data_dir)? else {
+        return Ok(ExitReason::AnotherGuard);
     };
     let mut guard = Guard::new(plan, lock);
     let end = loop {
@@ -127,129 +127,129 @@ async fn guard(plan: Plan) -> io::Result<End> {
             Err(error) => break Err(error),
         }
         tokio::select! {
-            _ = terminate.recv() => break Ok(End::Ordered),
-            _ = interrupt.recv() => break Ok(End::Ordered),
+            _ = terminate.recv() => break Ok(ExitReason::Ordered),
+            _ = interrupt.recv() => break Ok(ExitReason::Ordered),
             _ = child_ended.recv() => {}
-            () = tokio::time::sleep(guard.pause()) => {}
+            () = tokio::time::sleep(guard.next_delay()) => {}
         }
     };
-    guard.stop(if matches!(end, Ok(End::ServiceGone)) {
-        AFTER_THE_SERVICE
+    guard.stop(if matches!(end, Ok(ExitReason::ServiceGone)) {
+        ORPHAN_STOP
     } else {
-        ORDERED
+        GRACEFUL_STOP
     })?;
     end
 }
 
 impl Guard {
-    fn new(plan: Plan, lock: LockFile) -> Self {
+    fn new(plan: ServerPlan, lock: LockFile) -> Self {
         let now = Instant::now();
         let guard = Self {
             fingerprint: plan.fingerprint(),
             plan,
             lock,
-            server: Server::DueAt(now),
-            restarts: Restarts::new(now),
-            absence: Absence::default(),
+            server: Server::RestartAt(now),
+            restarts: RestartBackoff::new(now),
+            absence: ServiceAbsence::default(),
         };
-        guard.announce(Doing::Starting);
+        guard.write_state(GuardState::Starting);
         guard
     }
 
     /// Looks at everything once; an end if there is a reason for one.
-    fn step(&mut self) -> io::Result<Option<End>> {
+    fn step(&mut self) -> io::Result<Option<ExitReason>> {
         if !self.lock.is_at_its_path() {
-            return Ok(Some(End::DirectoryGone));
+            return Ok(Some(ExitReason::DirectoryGone));
         }
         let now = Instant::now();
         let service = match self.probe_service() {
-            Probe::Held => Service::Alive,
-            Probe::Free(_) | Probe::Missing => Service::Away,
+            LockProbe::Held => ServicePresence::Alive,
+            LockProbe::Free(_) | LockProbe::Missing => ServicePresence::Away,
         };
-        if self.absence.is_over(service, now) && self.leaves() {
-            return Ok(Some(End::ServiceGone));
+        if self.absence.has_expired(service, now) && self.commit_to_exit() {
+            return Ok(Some(ExitReason::ServiceGone));
         }
-        self.bound_log();
-        self.tend(service, now)
+        self.rotate_log();
+        self.supervise_server(service, now)
     }
 
     /// Until the next look, or the next start if that comes first. A start that is overdue waits for the service.
-    fn pause(&self) -> Duration {
+    fn next_delay(&self) -> Duration {
         let left = match self.server {
             Server::Running(_) => Duration::ZERO,
-            Server::DueAt(at) => at.saturating_duration_since(Instant::now()),
+            Server::RestartAt(at) => at.saturating_duration_since(Instant::now()),
         };
-        if left.is_zero() { POLL } else { left.min(POLL) }
+        if left.is_zero() { POLL_INTERVAL } else { left.min(POLL_INTERVAL) }
     }
 
-    fn tend(&mut self, service: Service, now: Instant) -> io::Result<Option<End>> {
+    fn supervise_server(&mut self, service: ServicePresence, now: Instant) -> io::Result<Option<ExitReason>> {
         match &mut self.server {
             Server::Running(postmaster) => {
                 if postmaster.has_ended(&self.plan)? {
                     tracing::warn!(postmaster.pid = postmaster.pid(), "the server has ended");
-                    return Ok(self.schedule(now));
+                    return Ok(self.schedule_restart(now));
                 }
                 if postmaster::is_ready(&self.plan.pgdata, postmaster.pid()) {
-                    self.restarts.worked();
+                    self.restarts.record_ready();
                 }
             }
-            Server::DueAt(at) if *at <= now && service == Service::Alive => {
-                match Postmaster::adopt_or_start(&self.plan, AFTER_THE_SERVICE) {
+            Server::RestartAt(at) if *at <= now && service == ServicePresence::Alive => {
+                match Postmaster::adopt_or_start(&self.plan, ORPHAN_STOP) {
                     Ok(postmaster) => {
                         self.server = Server::Running(postmaster);
-                        self.announce(Doing::Serving);
+                        self.write_state(GuardState::Serving);
                     }
                     Err(error) => {
                         tracing::error!(%error, program = %self.plan.program.display(), "cannot start the server");
-                        return Ok(self.schedule(now));
+                        return Ok(self.schedule_restart(now));
                     }
                 }
             }
-            Server::DueAt(_) => {}
+            Server::RestartAt(_) => {}
         }
         Ok(None)
     }
 
-    fn schedule(&mut self, now: Instant) -> Option<End> {
-        match self.restarts.ended(now) {
-            Next::StartAt(at) => {
-                self.server = Server::DueAt(at);
+    fn schedule_restart(&mut self, now: Instant) -> Option<ExitReason> {
+        match self.restarts.record_exit(now) {
+            RestartDecision::StartAt(at) => {
+                self.server = Server::RestartAt(at);
                 None
             }
-            Next::GiveUp => {
-                self.server = Server::DueAt(now);
-                Some(End::GaveUp)
+            RestartDecision::GiveUp => {
+                self.server = Server::RestartAt(now);
+                Some(ExitReason::GaveUp)
             }
         }
     }
 
     /// Decides to go, unless the service is back; see the rule at the top of this file.
-    fn leaves(&self) -> bool {
+    fn commit_to_exit(&self) -> bool {
         let _held = match self.probe_service() {
-            Probe::Held => return false,
-            Probe::Free(lock) => Some(lock),
-            Probe::Missing => None,
+            LockProbe::Held => return false,
+            LockProbe::Free(lock) => Some(lock),
+            LockProbe::Missing => None,
         };
-        self.announce(Doing::Stopping);
+        self.write_state(GuardState::Stopping);
         true
     }
 
-    fn probe_service(&self) -> Probe {
+    fn probe_service(&self) -> LockProbe {
         let path = service_lock(&self.plan.data_dir);
         LockFile::probe(&path).unwrap_or_else(|error| {
             // Not knowing is no reason to take the database away from a service.
             tracing::warn!(%error, path = %path.display(), "cannot look for the service");
-            Probe::Held
+            LockProbe::Held
         })
     }
 
-    fn stop(self, patience: Patience) -> io::Result<()> {
+    fn stop(self, patience: StopTimeouts) -> io::Result<()> {
         if self.lock.is_at_its_path() {
-            self.announce(Doing::Stopping);
+            self.write_state(GuardState::Stopping);
         }
         let stopped = match self.server {
             Server::Running(postmaster) => postmaster.stop(&self.plan, patience),
-            Server::DueAt(_) => Ok(()),
+            Server::RestartAt(_) => Ok(()),
         };
         // Left to the kernel, which releases it when this process has truly ended: who waits for that waits for the lock.
         mem::forget(self.lock);
@@ -258,15 +258,15 @@ impl Guard {
 
     /// Best effort: on a full disk the server must be guarded all the same, and a service that reads an old note of a
     /// guard that goes will start another one.
-    fn announce(&self, doing: Doing) {
-        if let Err(error) = guard_lock::announce(&self.lock, doing, &self.fingerprint) {
+    fn write_state(&self, doing: GuardState) {
+        if let Err(error) = guard_lock::write_state(&self.lock, doing, &self.fingerprint) {
             tracing::warn!(%error, ?doing, "cannot write down what the guard is doing");
         }
     }
 
     /// Everybody who writes to the log appends, so cutting it needs nobody's help. What is written between the copy and
     /// the cut is lost; a log that grows by megabytes repeats itself.
-    fn bound_log(&self) {
+    fn rotate_log(&self) {
         let log = self.plan.log();
         let is_full = fs::metadata(&log).is_ok_and(|metadata| metadata.len() > LOG_LIMIT_BYTES);
         if is_full {

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Pause between two tries for a lock that somebody else holds.
-const RETRY: Duration = Duration::from_millis(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Mode of a lock file: its text names processes, which is nobody else's business.
 const LOCK_MODE: u32 = 0o600;
@@ -25,7 +25,7 @@ pub(super) struct LockFile {
 
 /// What a look at somebody else's lock saw.
 #[derive(Debug)]
-pub(super) enum Probe {
+pub(super) enum LockProbe {
     Held,
     /// Nobody held it; now this value does, until it is dropped.
     Free(LockFile),
@@ -48,10 +48,10 @@ impl LockFile {
             .truncate(false)
             .mode(LOCK_MODE);
         loop {
-            match lock(options.open(path)?, path)? {
+            match try_lock(options.open(path)?, path)? {
                 Some(held) => return Ok(Some(held)),
                 None if Instant::now() >= deadline => return Ok(None),
-                None => thread::sleep(RETRY),
+                None => thread::sleep(RETRY_INTERVAL),
             }
         }
     }
@@ -60,10 +60,10 @@ impl LockFile {
     ///
     /// # Errors
     /// Whatever the file system says when opening or locking, except that the file is missing.
-    pub(super) fn probe(path: &Path) -> io::Result<Probe> {
+    pub(super) fn probe(path: &Path) -> io::Result<LockProbe> {
         match OpenOptions::new().read(true).write(true).open(path) {
-            Ok(file) => Ok(lock(file, path)?.map_or(Probe::Held, Probe::Free)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Probe::Missing),
+            Ok(file) => Ok(try_lock(file, path)?.map_or(LockProbe::Held, LockProbe::Free)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(LockProbe::Missing),
             Err(error) => Err(error),
         }
     }
@@ -86,7 +86,7 @@ impl LockFile {
     }
 }
 
-fn lock(file: File, path: &Path) -> io::Result<Option<LockFile>> {
+fn try_lock(file: File, path: &Path) -> io::Result<Option<LockFile>> {
     match file.try_lock() {
         Ok(()) => Ok(Some(LockFile {
             file,
@@ -113,9 +113,9 @@ mod tests {
                 .unwrap()
                 .is_none()
         );
-        assert!(matches!(LockFile::probe(&path).unwrap(), Probe::Held));
+        assert!(matches!(LockFile::probe(&path).unwrap(), LockProbe::Held));
         drop(held);
-        assert!(matches!(LockFile::probe(&path).unwrap(), Probe::Free(_)));
+        assert!(matches!(LockFile::probe(&path).unwrap(), LockProbe::Free(_)));
         assert!(LockFile::acquire(&path, Duration::ZERO).unwrap().is_some());
     }
 
@@ -123,7 +123,7 @@ mod tests {
     fn a_probe_makes_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.lock");
-        assert!(matches!(LockFile::probe(&path).unwrap(), Probe::Missing));
+        assert!(matches!(LockFile::probe(&path).unwrap(), LockProbe::Missing));
         assert!(!path.exists());
     }
 

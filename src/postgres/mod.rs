@@ -20,18 +20,18 @@ mod data_dir;
 mod error;
 mod guard;
 mod guard_lock;
-mod home;
-mod keeper;
+mod cluster_home;
+mod guard_supervisor;
 mod lock;
 mod password;
 mod plan;
 mod postmaster;
 mod process;
 mod programs;
-mod restarts;
+mod restart_backoff;
 mod settings;
 mod socket;
-mod sql;
+mod connection;
 
 use std::fs;
 use std::path::Path;
@@ -41,16 +41,16 @@ use std::time::{Duration, Instant};
 use sqlx::postgres::PgConnectOptions;
 
 use self::error::io_at;
-use self::home::Home;
-use self::keeper::{Keeper, Watch};
+use self::cluster_home::ClusterHome;
+use self::guard_supervisor::{GuardSupervisor, SupervisorThread};
 use self::password::Password;
-use self::sql::{Access, WaitError};
+use self::connection::{ConnectionInfo, WaitError};
 
 pub use self::data_dir::DataDir;
 pub use self::error::{DataDirError, PostgresError};
 pub use self::guard::run_guard;
 pub use self::guard_lock::GUARD_SUBCOMMAND;
-pub use self::keeper::Guarding;
+pub use self::guard_supervisor::GuardStatus;
 pub use self::settings::Durability;
 
 /// How long a start waits for the server: a recovery reads at most the 2 GB of log that the settings allow.
@@ -61,9 +61,9 @@ const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Dropped without [`PrivatePostgres::stop`], it gives up its share of the data directory's lock; once nobody has one,
 /// the guard stops the server within five seconds.
 pub struct PrivatePostgres {
-    access: Access,
-    keeper: Arc<Keeper>,
-    watch: Watch,
+    connection: ConnectionInfo,
+    supervisor: Arc<GuardSupervisor>,
+    supervisor_thread: SupervisorThread,
     _data_dir: DataDir,
 }
 
@@ -83,20 +83,20 @@ impl PrivatePostgres {
     ) -> Result<Self, PostgresError> {
         let (plan, access) = cluster::prepare(data_dir.path(), durability)?;
         let log = plan.log();
-        let keeper = Arc::new(Keeper::new(plan, guard_executable));
+        let keeper = Arc::new(GuardSupervisor::new(plan, guard_executable));
         let mut starts = 0;
         let ready = access.wait_until_ready(Instant::now() + READY_TIMEOUT, || {
             let guarding = keeper.ensure_guard()?;
-            if guarding == Guarding::Started {
+            if guarding == GuardStatus::Started {
                 starts += 1;
             }
             // A guard that we started does not end while there is hope.
             if starts > 1 {
-                return Err(PostgresError::DoesNotStart { log: log.clone() });
+                return Err(PostgresError::StartFailed { log: log.clone() });
             }
             // The server's own file is asked first: while it recovers, it would log each attempt to connect.
             match guarding {
-                Guarding::Serving if !postmaster::answers(keeper.plan()) => Ok(Guarding::Changing),
+                GuardStatus::Serving if !postmaster::is_serving(keeper.plan()) => Ok(GuardStatus::Changing),
                 guarding => Ok(guarding),
             }
         });
@@ -109,23 +109,23 @@ impl PrivatePostgres {
             },
         })?;
         access.ensure_database()?;
-        let watch = Watch::begin(Arc::clone(&keeper)).map_err(io_at("start a thread for", &log))?;
+        let watch = SupervisorThread::spawn(Arc::clone(&keeper)).map_err(io_at("start a thread for", &log))?;
         Ok(Self {
-            access,
-            keeper,
-            watch,
+            connection: access,
+            supervisor: keeper,
+            supervisor_thread: watch,
             _data_dir: data_dir.clone(),
         })
     }
 
     /// How the service reaches its database: role and database `vouchsafe`.
     pub fn connect_options(&self) -> PgConnectOptions {
-        self.access.service()
+        self.connection.service_options()
     }
 
     /// How the superuser reaches the server, for tests and for the operator's emergencies.
     pub fn superuser_options(&self) -> PgConnectOptions {
-        self.access.superuser()
+        self.connection.superuser_options()
     }
 
     /// Makes a further database that belongs to the service's role, empty or as a copy of `template`; reached by
@@ -135,25 +135,25 @@ impl PrivatePostgres {
     /// [`PostgresError::BadDatabaseName`]; [`PostgresError::Sql`], for example if it exists or somebody is connected to
     /// the template.
     pub fn create_database(&self, name: &str, template: Option<&str>) -> Result<(), PostgresError> {
-        self.access.create_database(name, template)
+        self.connection.create_database(name, template)
     }
 
     /// The pid of the server, while there is one.
     pub fn postmaster_pid(&self) -> Option<u32> {
-        postmaster::running_pid(self.keeper.plan())
+        postmaster::running_pid(self.supervisor.plan())
     }
 
     /// The pid of the guard, while there is one.
     pub fn guard_pid(&self) -> Option<u32> {
-        self.keeper.guard_pid()
+        self.supervisor.guard_pid()
     }
 
     /// Starts a guard if none lives. A thread does so twice a second; calling it is for those who cannot wait.
     ///
     /// # Errors
     /// [`PostgresError::Io`] if the lock cannot be looked at or the guard cannot be started.
-    pub fn ensure_guard(&self) -> Result<Guarding, PostgresError> {
-        self.keeper.ensure_guard()
+    pub fn ensure_guard(&self) -> Result<GuardStatus, PostgresError> {
+        self.supervisor.ensure_guard()
     }
 
     /// Shuts the server down properly, and returns when it and its guard have ended. Blocks, milliseconds as a rule.
@@ -161,7 +161,7 @@ impl PrivatePostgres {
     /// # Errors
     /// [`PostgresError::DoesNotStop`] after 22 s.
     pub fn stop(self) -> Result<(), PostgresError> {
-        let Self { keeper, watch, .. } = self;
+        let Self { supervisor: keeper, supervisor_thread: watch, .. } = self;
         drop(watch);
         keeper.stop()
     }
@@ -172,17 +172,17 @@ impl PrivatePostgres {
 /// # Errors
 /// [`PostgresError::NotRunning`] if no server of ours has said there where it listens; [`PostgresError::PasswordLost`] or
 /// [`PostgresError::Unusable`] if this process may not use it.
-pub fn running(data_dir: &Path) -> Result<PgConnectOptions, PostgresError> {
+pub fn find_running(data_dir: &Path) -> Result<PgConnectOptions, PostgresError> {
     let data_dir = fs::canonicalize(data_dir).map_err(io_at("resolve", data_dir))?;
-    let home = Home::find(&data_dir)?;
+    let home = ClusterHome::find(&data_dir)?;
     let socket = home.and_then(|home| postmaster::recorded_socket(&home.pgdata()));
     let socket_directory = socket
         .ok_or_else(|| PostgresError::NotRunning(data_dir.clone()))?
         .into();
     let password = Password::read(&data_dir)?;
-    Ok(Access {
+    Ok(ConnectionInfo {
         socket_directory,
         password,
     }
-    .service())
+    .service_options())
 }

@@ -28,11 +28,11 @@ impl Password {
     /// # Errors
     /// [`PostgresError::PasswordLost`] if the file is missing or empty.
     pub(super) fn read(data_dir: &Path) -> Result<Self, PostgresError> {
-        let path = file(data_dir);
+        let path = file_path(data_dir);
         match fs::read_to_string(&path) {
             Ok(text) if !text.trim().is_empty() => Ok(Self(Zeroizing::new(text.trim().to_owned()))),
-            Ok(_) => Err(PostgresError::PasswordLost(path)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(PostgresError::PasswordLost(path)),
+            Ok(_) => Err(PostgresError::PasswordMissing(path)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(PostgresError::PasswordMissing(path)),
             Err(error) => Err(io_at("read", &path)(error)),
         }
     }
@@ -41,10 +41,10 @@ impl Password {
     ///
     /// # Errors
     /// [`PostgresError::Io`] if the file cannot be written or the system has no chance to give.
-    pub(super) fn read_or_make(data_dir: &Path) -> Result<Self, PostgresError> {
+    pub(super) fn read_or_create(data_dir: &Path) -> Result<Self, PostgresError> {
         match Self::read(data_dir) {
-            Err(PostgresError::PasswordLost(path)) => {
-                Self::make(data_dir, &path).map_err(io_at("write", &path))
+            Err(PostgresError::PasswordMissing(path)) => {
+                Self::create(data_dir, &path).map_err(io_at("write", &path))
             }
             found => found,
         }
@@ -71,7 +71,7 @@ impl Password {
         Ok(file)
     }
 
-    fn make(data_dir: &Path, path: &Path) -> io::Result<Self> {
+    fn create(data_dir: &Path, path: &Path) -> io::Result<Self> {
         let mut bytes = Zeroizing::new([0_u8; PASSWORD_BYTES]);
         getrandom::fill(bytes.as_mut_slice()).map_err(io::Error::other)?;
         let password = Self(Zeroizing::new(hex::encode(bytes.as_slice())));
@@ -87,7 +87,7 @@ impl Password {
     }
 }
 
-fn file(data_dir: &Path) -> PathBuf {
+fn file_path(data_dir: &Path) -> PathBuf {
     data_dir.join("postgres-password")
 }
 
@@ -102,15 +102,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert!(matches!(
             Password::read(dir.path()),
-            Err(PostgresError::PasswordLost(_))
+            Err(PostgresError::PasswordMissing(_))
         ));
-        let made = Password::read_or_make(dir.path()).unwrap();
+        let made = Password::read_or_create(dir.path()).unwrap();
         assert_eq!(made.reveal().len(), 2 * PASSWORD_BYTES);
         assert_eq!(
-            Password::read_or_make(dir.path()).unwrap().reveal(),
+            Password::read_or_create(dir.path()).unwrap().reveal(),
             made.reveal()
         );
-        let mode = fs::metadata(file(dir.path())).unwrap().permissions().mode();
+        let mode = fs::metadata(file_path(dir.path())).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, SECRET_MODE);
     }
 }

@@ -15,7 +15,7 @@ const FINGERPRINT_BYTES: usize = 8;
 
 /// How to run one server, and for which data directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct ServerPlan {
     /// The service's data directory, where the locks and the log lie.
     pub(super) data_dir: PathBuf,
     /// The account that the server runs as.
@@ -27,7 +27,7 @@ pub(super) struct Plan {
     pub(super) settings: Vec<OsString>,
 }
 
-impl Plan {
+impl ServerPlan {
     /// The guard's arguments, after its subcommand.
     pub(super) fn to_arguments(&self) -> Vec<OsString> {
         let mut arguments = vec![
@@ -85,8 +85,8 @@ pub(super) mod tests {
     use super::*;
 
     /// A plan for nothing in particular.
-    pub(in crate::postgres) fn plan() -> Plan {
-        Plan {
+    pub(in crate::postgres) fn plan() -> ServerPlan {
+        ServerPlan {
             data_dir: "/data".into(),
             account: Account { uid: 1, gid: 2 },
             program: "/bin/postgres".into(),
@@ -98,18 +98,18 @@ pub(super) mod tests {
     #[test]
     fn arguments_carry_the_whole_plan() {
         assert_eq!(
-            Plan::from_arguments(plan().to_arguments().into_iter()),
+            ServerPlan::from_arguments(plan().to_arguments().into_iter()),
             Some(plan())
         );
         assert_eq!(
-            Plan::from_arguments(plan().to_arguments().into_iter().take(4)),
+            ServerPlan::from_arguments(plan().to_arguments().into_iter().take(4)),
             None
         );
     }
 
     #[test]
     fn another_setting_is_another_fingerprint() {
-        let other = Plan {
+        let other = ServerPlan {
             settings: vec!["-c".into(), "fsync=off".into()],
             ..plan()
         };

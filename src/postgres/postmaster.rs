@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::plan::Plan;
+use super::plan::ServerPlan;
 use super::{process, settings, socket};
 
 /// Pause between two looks at a server that is ending.
-const ENDING_POLL: Duration = Duration::from_millis(10);
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Which line of `postmaster.pid` holds the server's state, counted from 0.
 const STATE_LINE: usize = 7;
@@ -30,7 +30,7 @@ const SOCKET_LINE: usize = 4;
 
 /// How long a server may take to end before the next harder signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Patience {
+pub(super) struct StopTimeouts {
     /// After SIGINT, by which it disconnects everybody, writes a checkpoint and ends.
     pub(super) fast: Duration,
     /// After SIGQUIT, by which it ends at once and recovers at the next start.
@@ -48,14 +48,14 @@ pub(super) enum Postmaster {
 
 /// Whose the pid in `postmaster.pid` is.
 #[derive(Debug, PartialEq, Eq)]
-enum Recorded {
-    Gone,
+enum PidFileState {
+    NoServer,
     /// A server's that runs as planned.
-    AsPlanned(u32),
+    Matching(u32),
     /// A server's of this cluster, with other settings or of another version.
-    Otherwise(u32),
+    Different(u32),
     /// A process's that has nothing to do with this cluster.
-    Stranger,
+    Unrelated,
 }
 
 impl Postmaster {
@@ -63,13 +63,13 @@ impl Postmaster {
     ///
     /// # Errors
     /// If the program cannot be run. That it runs and fails is seen later, by [`Postmaster::ended`].
-    pub(super) fn adopt_or_start(plan: &Plan, patience: Patience) -> io::Result<Self> {
-        match recorded(plan) {
-            Recorded::AsPlanned(pid) => {
+    pub(super) fn adopt_or_start(plan: &ServerPlan, patience: StopTimeouts) -> io::Result<Self> {
+        match read_pid_file(plan) {
+            PidFileState::Matching(pid) => {
                 tracing::info!(postmaster.pid = pid, "adopting the running server");
                 return Ok(Self::Adopted(pid));
             }
-            Recorded::Otherwise(pid) => {
+            PidFileState::Different(pid) => {
                 tracing::info!(postmaster.pid = pid, "stopping a server with other settings");
                 stop(
                     patience,
@@ -77,10 +77,10 @@ impl Postmaster {
                     || Ok(!is_of_cluster(plan, pid)),
                 )?;
             }
-            Recorded::Stranger => disown(plan, &plan.pgdata.join("postmaster.pid"))?,
-            Recorded::Gone => {}
+            PidFileState::Unrelated => replace_stale_pid(plan, &plan.pgdata.join("postmaster.pid"))?,
+            PidFileState::NoServer => {}
         }
-        free_socket(plan)?;
+        release_socket_lock(plan)?;
         let child = plan
             .account
             .command(&plan.program, &plan.pgdata)
@@ -97,7 +97,7 @@ impl Postmaster {
     ///
     /// # Errors
     /// What the system says about a child of ours.
-    pub(super) fn has_ended(&mut self, plan: &Plan) -> io::Result<bool> {
+    pub(super) fn has_ended(&mut self, plan: &ServerPlan) -> io::Result<bool> {
         match self {
             Self::Child(child) => Ok(child.try_wait()?.is_some()),
             Self::Adopted(pid) => Ok(!is_of_cluster(plan, *pid)),
@@ -108,7 +108,7 @@ impl Postmaster {
     ///
     /// # Errors
     /// If a signal cannot be sent.
-    pub(super) fn stop(mut self, plan: &Plan, patience: Patience) -> io::Result<()> {
+    pub(super) fn stop(mut self, plan: &ServerPlan, patience: StopTimeouts) -> io::Result<()> {
         let pid = self.pid();
         stop(
             patience,
@@ -129,29 +129,29 @@ impl Postmaster {
 /// Whether this server has said that it takes connections. The pid is compared, because the file of a killed server
 /// says so until its successor has written its own.
 pub(super) fn is_ready(pgdata: &Path, pid: u32) -> bool {
-    recorded_pid(pgdata) == Some(pid) && line(pgdata, STATE_LINE).is_some_and(|state| state == "ready")
+    recorded_pid(pgdata) == Some(pid) && pid_file_line(pgdata, STATE_LINE).is_some_and(|state| state == "ready")
 }
 
 /// Whether a server of the planned cluster runs and takes connections.
-pub(super) fn answers(plan: &Plan) -> bool {
+pub(super) fn is_serving(plan: &ServerPlan) -> bool {
     running_pid(plan).is_some_and(|pid| is_ready(&plan.pgdata, pid))
 }
 
 /// The pid of the server that runs in the planned cluster, whatever its settings.
-pub(super) fn running_pid(plan: &Plan) -> Option<u32> {
-    match recorded(plan) {
-        Recorded::AsPlanned(pid) | Recorded::Otherwise(pid) => Some(pid),
-        Recorded::Gone | Recorded::Stranger => None,
+pub(super) fn running_pid(plan: &ServerPlan) -> Option<u32> {
+    match read_pid_file(plan) {
+        PidFileState::Matching(pid) | PidFileState::Different(pid) => Some(pid),
+        PidFileState::NoServer | PidFileState::Unrelated => None,
     }
 }
 
 /// The directory of the socket on which the server in this cluster said that it listens.
 pub(super) fn recorded_socket(pgdata: &Path) -> Option<String> {
-    line(pgdata, SOCKET_LINE).filter(|path| !path.is_empty())
+    pid_file_line(pgdata, SOCKET_LINE).filter(|path| !path.is_empty())
 }
 
 fn stop(
-    patience: Patience,
+    patience: StopTimeouts,
     send: impl Fn(Signal) -> io::Result<()>,
     mut has_ended: impl FnMut() -> io::Result<bool>,
 ) -> io::Result<()> {
@@ -162,41 +162,41 @@ fn stop(
             if has_ended()? {
                 return Ok(());
             }
-            thread::sleep(ENDING_POLL);
+            thread::sleep(EXIT_POLL_INTERVAL);
         }
     }
     // Its children notice within moments that it has gone, and end too.
     send(Signal::KILL)?;
     while !has_ended()? {
-        thread::sleep(ENDING_POLL);
+        thread::sleep(EXIT_POLL_INTERVAL);
     }
     Ok(())
 }
 
-fn recorded(plan: &Plan) -> Recorded {
+fn read_pid_file(plan: &ServerPlan) -> PidFileState {
     let Some(pid) = recorded_pid(&plan.pgdata) else {
-        return Recorded::Gone;
+        return PidFileState::NoServer;
     };
     let words: Vec<OsString> = iter::once(plan.program.clone().into())
         .chain(plan.server_arguments())
         .collect();
-    let planned = process::command_line(words.iter().map(OsString::as_os_str));
-    match process::look(pid) {
+    let planned = process::join_command_line(words.iter().map(OsString::as_os_str));
+    match process::inspect(pid) {
         // Ended and not reaped: Postgres would take it for alive.
-        None if process::exists(pid) => Recorded::Stranger,
-        None => Recorded::Gone,
+        None if process::exists(pid) => PidFileState::Unrelated,
+        None => PidFileState::NoServer,
         Some(running) if running.uid == plan.account.uid && running.command_line == planned => {
-            Recorded::AsPlanned(pid)
+            PidFileState::Matching(pid)
         }
-        Some(_) if is_of_cluster(plan, pid) => Recorded::Otherwise(pid),
-        Some(_) => Recorded::Stranger,
+        Some(_) if is_of_cluster(plan, pid) => PidFileState::Different(pid),
+        Some(_) => PidFileState::Unrelated,
     }
 }
 
 /// Whether a process is a server of the planned cluster, with whatever settings.
-fn is_of_cluster(plan: &Plan, pid: u32) -> bool {
+fn is_of_cluster(plan: &ServerPlan, pid: u32) -> bool {
     let named = format!(" -D {} ", plan.pgdata.display());
-    process::look(pid).is_some_and(|running| {
+    process::inspect(pid).is_some_and(|running| {
         running.uid == plan.account.uid
             && running.command_line.contains("postgres")
             && format!("{} ", running.command_line).contains(&named)
@@ -207,7 +207,7 @@ fn is_of_cluster(plan: &Plan, pid: u32) -> bool {
 /// restart of the machine or the container that is common. The file is kept, because that of the cluster also names the
 /// shared memory by which Postgres sees whether children of the old server still live; only the pid in it becomes that of
 /// this process, the new server's parent, which Postgres knows to be no server.
-fn disown(plan: &Plan, path: &Path) -> io::Result<()> {
+fn replace_stale_pid(plan: &ServerPlan, path: &Path) -> io::Result<()> {
     let unfinished = path.with_extension("new");
     let text = fs::read_to_string(path)?;
     let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
@@ -229,13 +229,13 @@ fn disown(plan: &Plan, path: &Path) -> io::Result<()> {
 
 /// The lock of the socket names the last server, too, and outlives it like the file of the cluster; but a server that does
 /// not get the socket removes the latter as it goes. So it is looked at by itself, before every start.
-fn free_socket(plan: &Plan) -> io::Result<()> {
+fn release_socket_lock(plan: &ServerPlan) -> io::Result<()> {
     let Some(lock) = settings::socket_directory(&plan.settings).map(|socket| socket.join(socket::LOCK_FILE))
     else {
         return Ok(());
     };
     match first_line(&lock).and_then(|pid| pid.parse().ok()) {
-        Some(pid) if process::exists(pid) && !is_of_cluster(plan, pid) => disown(plan, &lock),
+        Some(pid) if process::exists(pid) && !is_of_cluster(plan, pid) => replace_stale_pid(plan, &lock),
         _ => Ok(()),
     }
 }
@@ -252,7 +252,7 @@ fn first_line(path: &Path) -> Option<String> {
         .map(|line| line.trim().to_owned())
 }
 
-fn line(pgdata: &Path, number: usize) -> Option<String> {
+fn pid_file_line(pgdata: &Path, number: usize) -> Option<String> {
     let text = fs::read_to_string(pgdata.join("postmaster.pid")).ok()?;
     text.lines().nth(number).map(|line| line.trim().to_owned())
 }
@@ -263,8 +263,8 @@ mod tests {
     use crate::postgres::account::Account;
     use crate::postgres::plan::tests::plan;
 
-    fn plan_in(dir: &Path) -> Plan {
-        Plan {
+    fn plan_in(dir: &Path) -> ServerPlan {
+        ServerPlan {
             pgdata: dir.to_path_buf(),
             account: Account::current(),
             ..plan()
@@ -293,8 +293,8 @@ mod tests {
             format!("{own}\n{}\n0\n5432\n/s\n\n 12 34\nready\n", dir.path().display()),
         )
         .unwrap();
-        assert_eq!(recorded(&plan), Recorded::Stranger);
-        disown(&plan, &path).unwrap();
+        assert_eq!(read_pid_file(&plan), PidFileState::Unrelated);
+        replace_stale_pid(&plan, &path).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         assert!(
             text.starts_with(&format!("{own}\n")) && text.contains("\n 12 34\n"),
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn a_server_that_ignores_every_plea_is_killed() {
         let mut sent = std::cell::RefCell::new(Vec::new());
-        let none = Patience {
+        let none = StopTimeouts {
             fast: Duration::ZERO,
             immediate: Duration::ZERO,
         };

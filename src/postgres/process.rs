@@ -16,14 +16,14 @@ use super::programs::leading_number;
 
 /// What the system tells about a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Running {
+pub(super) struct ProcessInfo {
     pub(super) uid: u32,
     /// Program and arguments, joined by spaces.
     pub(super) command_line: String,
 }
 
 /// Looks at a process; `None` if there is none, or it has ended and only waits to be reaped.
-pub(super) fn look(pid: u32) -> Option<Running> {
+pub(super) fn inspect(pid: u32) -> Option<ProcessInfo> {
     let found = if Path::new("/proc/self/cmdline").exists() {
         from_proc(pid)
     } else {
@@ -34,11 +34,11 @@ pub(super) fn look(pid: u32) -> Option<Running> {
 
 /// Whether there is a process of this pid, be it only one that waits to be reaped.
 pub(super) fn exists(pid: u32) -> bool {
-    handle(pid).is_some_and(|pid| !matches!(test_kill_process(pid), Err(Errno::SRCH)))
+    to_pid(pid).is_some_and(|pid| !matches!(test_kill_process(pid), Err(Errno::SRCH)))
 }
 
 /// The form in which [`look`] gives a command line.
-pub(super) fn command_line<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> String {
+pub(super) fn join_command_line<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> String {
     let words: Vec<_> = words.into_iter().map(OsStr::to_string_lossy).collect();
     words.join(" ").trim_end().to_owned()
 }
@@ -48,18 +48,18 @@ pub(super) fn command_line<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> St
 /// # Errors
 /// What the system says; that the process has gone is no error.
 pub(super) fn signal(pid: u32, signal: Signal) -> io::Result<()> {
-    let pid = handle(pid).ok_or(io::ErrorKind::InvalidInput)?;
+    let pid = to_pid(pid).ok_or(io::ErrorKind::InvalidInput)?;
     match kill_process(pid, signal) {
         Err(Errno::SRCH) => Ok(()),
         sent => sent.map_err(io::Error::from),
     }
 }
 
-fn handle(pid: u32) -> Option<Pid> {
+fn to_pid(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-fn from_proc(pid: u32) -> Option<Running> {
+fn from_proc(pid: u32) -> Option<ProcessInfo> {
     let directory = PathBuf::from(format!("/proc/{pid}"));
     let uid = fs::metadata(&directory).ok()?.uid();
     let words = fs::read(directory.join("cmdline")).ok()?;
@@ -67,10 +67,10 @@ fn from_proc(pid: u32) -> Option<Running> {
         .replace('\0', " ")
         .trim_end()
         .to_owned();
-    Some(Running { uid, command_line })
+    Some(ProcessInfo { uid, command_line })
 }
 
-fn from_ps(pid: u32) -> Option<Running> {
+fn from_ps(pid: u32) -> Option<ProcessInfo> {
     let output = Command::new("ps")
         .args(["-ww", "-o", "uid=", "-o", "command=", "-p", &pid.to_string()])
         .stdin(Stdio::null())
@@ -78,7 +78,7 @@ fn from_ps(pid: u32) -> Option<Running> {
         .ok()?;
     let line = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     let (uid, command_line) = line.split_once(char::is_whitespace)?;
-    Some(Running {
+    Some(ProcessInfo {
         uid: leading_number(uid)?,
         command_line: command_line.trim().to_owned(),
     })
@@ -92,20 +92,20 @@ mod tests {
     #[test]
     fn a_process_is_seen_with_user_and_command_line_until_it_ends() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let expected = Running {
+        let expected = ProcessInfo {
             uid: Account::current().uid,
-            command_line: command_line(["sleep", "60"].map(OsStr::new)),
+            command_line: join_command_line(["sleep", "60"].map(OsStr::new)),
         };
         // The child is ours a moment before it becomes `sleep`.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
-        while look(child.id()).as_ref() != Some(&expected) {
-            assert!(std::time::Instant::now() < deadline, "{:?}", look(child.id()));
+        while inspect(child.id()).as_ref() != Some(&expected) {
+            assert!(std::time::Instant::now() < deadline, "{:?}", inspect(child.id()));
             std::thread::yield_now();
         }
         assert_eq!(from_ps(child.id()), Some(expected));
         child.kill().unwrap();
-        while look(child.id()).is_some() {
-            assert!(std::time::Instant::now() < deadline, "{:?}", look(child.id()));
+        while inspect(child.id()).is_some() {
+            assert!(std::time::Instant::now() < deadline, "{:?}", inspect(child.id()));
             std::thread::yield_now();
         }
         assert!(exists(child.id()), "it has ended, and nobody has reaped it");

@@ -15,7 +15,7 @@ use super::error::PostgresError;
 pub(super) const OLDEST_MAJOR: u32 = 13;
 
 /// Where the server's programs lie when they are not on the PATH; `*` stands for a version.
-const HIDING_PLACES: [&str; 6] = [
+const SEARCH_PATTERNS: [&str; 6] = [
     "/usr/lib/postgresql/*/bin",
     "/usr/pgsql-*/bin",
     "/usr/libexec/postgresql*",
@@ -26,7 +26,7 @@ const HIDING_PLACES: [&str; 6] = [
 
 /// The two programs, of one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Programs {
+pub(super) struct ServerPrograms {
     pub(super) initdb: PathBuf,
     pub(super) postgres: PathBuf,
 }
@@ -36,10 +36,10 @@ pub(super) struct Programs {
 /// # Errors
 /// [`PostgresError::ProgramsMissing`], [`PostgresError::VersionMissing`] or [`PostgresError::TooOld`], each saying what to
 /// install.
-pub(super) fn find(made_by: Option<u32>) -> Result<Programs, PostgresError> {
+pub(super) fn find(made_by: Option<u32>) -> Result<ServerPrograms, PostgresError> {
     let directories = directories();
     let mut found = Vec::new();
-    for programs in directories.iter().filter_map(|directory| in_directory(directory)) {
+    for programs in directories.iter().filter_map(|directory| find_in_directory(directory)) {
         let version = major_of(&programs.postgres);
         let fits = match made_by {
             Some(wanted) => version == Some(wanted),
@@ -54,10 +54,10 @@ pub(super) fn find(made_by: Option<u32>) -> Result<Programs, PostgresError> {
     let found_list = found.join(", ");
     Err(match made_by {
         _ if found.is_empty() => PostgresError::ProgramsMissing {
-            searched: list(&directories),
+            searched: searched_paths(&directories),
         },
         Some(wanted) => PostgresError::VersionMissing {
-            wanted,
+            required: wanted,
             found: found_list,
         },
         None => PostgresError::TooOld { found: found_list },
@@ -69,7 +69,7 @@ fn directories() -> Vec<PathBuf> {
     let mut directories: Vec<PathBuf> = env::split_paths(&path)
         .filter(|path| path.is_absolute())
         .collect();
-    for pattern in HIDING_PLACES {
+    for pattern in SEARCH_PATTERNS {
         directories.extend(expand(Path::new(pattern)));
     }
     directories
@@ -110,15 +110,15 @@ fn children(base: &Path, part: &OsStr) -> Vec<PathBuf> {
 }
 
 /// Both programs of a directory. Links are followed, because `postgres` looks for its libraries beside itself.
-fn in_directory(directory: &Path) -> Option<Programs> {
+fn find_in_directory(directory: &Path) -> Option<ServerPrograms> {
     let initdb = fs::canonicalize(directory.join("initdb")).ok()?;
     let postgres = fs::canonicalize(directory.join("postgres")).ok()?;
     // Multi-call wrappers of some distributions are one program under many names, and follow nothing.
     let named = |path: &Path, name: &str| path.file_name() == Some(OsStr::new(name));
     if named(&initdb, "initdb") && named(&postgres, "postgres") {
-        Some(Programs { initdb, postgres })
+        Some(ServerPrograms { initdb, postgres })
     } else {
-        Some(Programs {
+        Some(ServerPrograms {
             initdb: directory.join("initdb"),
             postgres: directory.join("postgres"),
         })
@@ -144,12 +144,12 @@ pub(super) fn leading_number(text: &str) -> Option<u32> {
     text[..end].parse().ok()
 }
 
-fn list(directories: &[PathBuf]) -> String {
+fn searched_paths(directories: &[PathBuf]) -> String {
     let names: Vec<String> = directories
         .iter()
         .map(|path| path.display().to_string())
         .collect();
-    format!("{}, {}", names.join(", "), HIDING_PLACES.join(", "))
+    format!("{}, {}", names.join(", "), SEARCH_PATTERNS.join(", "))
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ const LARGE_BUFFERS: &str = "256MB";
 const SMALL_BUFFERS: &str = "64MB";
 
 /// Settings that never vary.
-const ALWAYS: [(&str, &str); 20] = [
+const FIXED_SETTINGS: [(&str, &str); 20] = [
     // Reached through its socket alone.
     ("listen_addresses", ""),
     ("unix_socket_permissions", "0700"),
@@ -69,24 +69,24 @@ const DURABLE_SETTINGS: [&str; 3] = ["fsync", "synchronous_commit", "full_page_w
 const SOCKET_SETTING: &str = "unix_socket_directories";
 
 /// The server's arguments, after its data directory.
-pub(super) fn arguments(durability: Durability, socket_directory: &Path) -> Vec<OsString> {
+pub(super) fn server_arguments(durability: Durability, socket_directory: &Path) -> Vec<OsString> {
     let mut arguments = Vec::new();
-    for (name, value) in ALWAYS {
-        set(&mut arguments, name, value);
+    for (name, value) in FIXED_SETTINGS {
+        push_setting(&mut arguments, name, value);
     }
     let (buffers, on_or_off) = match durability {
         Durability::Durable => (buffers(), "on"),
         Durability::ForTests => (SMALL_BUFFERS, "off"),
     };
-    set(&mut arguments, "port", &PORT.to_string());
-    set(&mut arguments, "max_connections", &MAX_CONNECTIONS.to_string());
-    set(&mut arguments, "shared_buffers", buffers);
+    push_setting(&mut arguments, "port", &PORT.to_string());
+    push_setting(&mut arguments, "max_connections", &MAX_CONNECTIONS.to_string());
+    push_setting(&mut arguments, "shared_buffers", buffers);
     for name in DURABLE_SETTINGS {
-        set(&mut arguments, name, on_or_off);
+        push_setting(&mut arguments, name, on_or_off);
     }
     // A list by commas, unless it is quoted.
     let quoted = socket_directory.to_string_lossy().replace('"', "\"\"");
-    set(&mut arguments, SOCKET_SETTING, &format!("\"{quoted}\""));
+    push_setting(&mut arguments, SOCKET_SETTING, &format!("\"{quoted}\""));
     arguments
 }
 
@@ -99,7 +99,7 @@ pub(super) fn socket_directory(arguments: &[OsString]) -> Option<PathBuf> {
     Some(quoted.replace("\"\"", "\"").into())
 }
 
-fn set(arguments: &mut Vec<OsString>, name: &str, value: &str) {
+fn push_setting(arguments: &mut Vec<OsString>, name: &str, value: &str) {
     arguments.push("-c".into());
     arguments.push(format!("{name}={value}").into());
 }
@@ -136,8 +136,8 @@ mod tests {
 
     #[test]
     fn only_tests_go_without_the_disk() {
-        let durable = arguments(Durability::Durable, Path::new("/s"));
-        let for_tests = arguments(Durability::ForTests, Path::new("/s"));
+        let durable = server_arguments(Durability::Durable, Path::new("/s"));
+        let for_tests = server_arguments(Durability::ForTests, Path::new("/s"));
         for name in DURABLE_SETTINGS {
             assert_eq!(value_of(&durable, name).as_deref(), Some("on"), "{name}");
             assert_eq!(value_of(&for_tests, name).as_deref(), Some("off"), "{name}");
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_directory_with_commas_and_quotes_stays_one() {
-        let arguments = arguments(Durability::Durable, Path::new("/a,b \"c\""));
+        let arguments = server_arguments(Durability::Durable, Path::new("/a,b \"c\""));
         assert_eq!(
             value_of(&arguments, "unix_socket_directories").as_deref(),
             Some(r#""/a,b ""c""""#)

@@ -8,7 +8,7 @@ use std::{env, fs};
 
 use super::account::Account;
 use super::error::PostgresError;
-use super::home::{Home, make_private, short_name};
+use super::cluster_home::{ClusterHome, create_private_dir, short_name};
 
 /// The port, which only names the socket file here.
 pub(super) const PORT: u16 = 5432;
@@ -26,17 +26,17 @@ const FILE_NAME_BYTES: usize = "/.s.PGSQL.5432".len();
 ///
 /// # Errors
 /// [`PostgresError::Unusable`] if no directory is both short enough and safe.
-pub(super) fn make_directory(home: &Home) -> Result<PathBuf, PostgresError> {
+pub(super) fn create_directory(home: &ClusterHome) -> Result<PathBuf, PostgresError> {
     let inside = home.path.join("run");
-    if fits(&inside) {
-        make_private(&inside, home.account)?;
+    if is_usable(&inside) {
+        create_private_dir(&inside, home.account)?;
         return Ok(inside);
     }
     for base in [env::temp_dir(), PathBuf::from("/tmp")] {
         let Some(directory) = short_directory(&base, &home.path, home.account)? else {
             continue;
         };
-        make_private(&directory, home.account)?;
+        create_private_dir(&directory, home.account)?;
         return Ok(directory);
     }
     let reason = "its path is too long for a socket, and so is that of the temporary directory".to_owned();
@@ -51,7 +51,7 @@ fn short_directory(base: &Path, home: &Path, account: Account) -> Result<Option<
         return Ok(None);
     };
     let directory = base.join(format!("vouchsafe-{}", short_name(home)));
-    Ok(if fits(&directory) && account.can_enter(&base)? {
+    Ok(if is_usable(&directory) && account.can_enter(&base)? {
         Some(directory)
     } else {
         None
@@ -59,7 +59,7 @@ fn short_directory(base: &Path, home: &Path, account: Account) -> Result<Option<
 }
 
 /// Short enough, and text: the client library takes no other path.
-fn fits(directory: &Path) -> bool {
+fn is_usable(directory: &Path) -> bool {
     directory
         .to_str()
         .is_some_and(|path| path.len() + FILE_NAME_BYTES <= MAX_PATH_BYTES)
@@ -72,21 +72,21 @@ mod tests {
     #[test]
     fn the_limit_is_exact() {
         let longest = MAX_PATH_BYTES - FILE_NAME_BYTES;
-        assert!(fits(Path::new(&format!("/{}", "x".repeat(longest - 1)))));
-        assert!(!fits(Path::new(&format!("/{}", "x".repeat(longest)))));
+        assert!(is_usable(Path::new(&format!("/{}", "x".repeat(longest - 1)))));
+        assert!(!is_usable(Path::new(&format!("/{}", "x".repeat(longest)))));
     }
 
     #[test]
     fn a_deep_home_gets_a_short_directory_of_its_own() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("d".repeat(MAX_PATH_BYTES));
-        let home = Home {
+        let home = ClusterHome {
             path,
             account: Account::current(),
         };
-        let socket = make_directory(&home).unwrap();
-        assert!(fits(&socket));
-        assert_eq!(socket, make_directory(&home).unwrap());
+        let socket = create_directory(&home).unwrap();
+        assert!(is_usable(&socket));
+        assert_eq!(socket, create_directory(&home).unwrap());
         fs::remove_dir(socket).unwrap();
     }
 }

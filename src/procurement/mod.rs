@@ -1,264 +1,224 @@
-//! What does the engine's procurement rest on? Vendors who are spoken to by their adapters, and the books of purchases.
+//! How are vouchers bought? The port of the vendors, and the adapters behind it.
 //!
-//! | file | answers |
-//! |---|---|
-//! | `mod` | the engine's port, method by method |
-//! | `lines` | which adapter speaks to a vendor now |
-//! | `word` | what an answer is worth |
-//! | `intake` | how vouchers that were sold become stock |
+//! Rule: a purchase has one key for ever, made durable by the caller before the first call. A vendor sells once under a
+//! key, so asking again is safe, and every answer has all that was sold under the key so far. A failure says what is
+//! *known* ([`Failure`]), and the caller does what follows from that:
 //!
-//! Rule: a code goes from the adapter into the vault and no further. Each write is a task of its own, so that whoever waits
-//! for it may die.
+//! | Answer | What is known | What to do |
+//! |---|---|---|
+//! | [`Rest::None`] | all was sold | take the vouchers in |
+//! | [`Rest::ToCome`] | a part was sold, or nothing yet | take it in, poll later |
+//! | [`Rest::Never`] | a part was sold, and no more will be | take it in, the rest is not to be had |
+//! | [`Failure::NotBought`], [`Failure::OutOfStock`] | nothing was sold, nor will be under this key | it is not to be had |
+//! | [`Failure::NotNow`] | this call bought nothing | buy again under the same key, later |
+//! | [`Failure::Unheard`] | the vendor has no such purchase (yet) | buy again under the same key |
+//! | [`Failure::Unknown`] | nothing | poll later; never buy under another key |
+//! | [`Failure::Nonsense`] | the answer was refused, nothing of it was taken | show it to the operator |
 
-mod intake;
-mod lines;
-mod word;
+pub mod circuit_breaker;
+pub mod expiry;
+mod failure;
+pub mod http;
+mod manual;
+pub mod mock;
+mod purchase;
+mod service;
+pub mod simulator;
 
-use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tracing::{error, warn};
-use uuid::Uuid;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use time::Date;
+use utoipa::ToSchema;
 use vouchsafe_actors::domain::clock::Clock;
-use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
-use vouchsafe_actors::domain::order::{Order, OrderLine};
-use vouchsafe_actors::domain::product::Sku;
-use vouchsafe_actors::procurement::{
-    ClaimedPurchase, Due, KeptStock, Rest, Supplier, VendorId, Vendors, WaitingOrder,
+
+pub use failure::{VendorFailure, InvalidResponse, FailureReason};
+pub use purchase::{
+    PurchaseResult, BuyRequest, InvalidReference, MAX_QUANTITY, MAX_REFERENCE, PurchaseKey, Shortfall, VendorRecord,
+    VendorReference, VendorVoucher,
 };
-use vouchsafe_actors::store::{StoreFuture, Unavailable};
 
-use self::intake::Stuck;
-use self::lines::Lines;
-use crate::keyring::Keyring;
-use crate::metrics::VendorMetrics;
-use crate::service::CurrentCatalogue;
-use crate::store::{LastAnswer, NewPurchase, PgNode, PgStore, Said, describe};
-use crate::vendor::{Adapter, AdapterKind, Bought, BuyRequest, Failure, PurchaseKey};
+pub(crate) use service::ProcurementService;
 
-/// For how long a vendor is believed that it has none of a SKU: as long as an order would wait in vain at worst, and short
-/// enough that a vendor who was restocked is not left out for long.
-const OUT_OF_STOCK_BELIEVED: Duration = Duration::from_secs(300);
+use self::http::{HttpVendor, AdapterError, RecordStream, Timeouts, VendorUrl};
+use self::mock::MockVendor;
 
-/// The engine's way to vendors and books.
-pub(crate) struct Purchasing {
-    store: PgStore,
-    /// This node's name, which its claims have.
-    node: String,
-    keyring: Arc<Keyring>,
-    /// Which product is bought from whom.
-    catalogue: Arc<CurrentCatalogue>,
-    clock: Arc<dyn Clock>,
-    /// What operators see of vendors.
-    metrics: VendorMetrics,
-    lines: Lines,
+/// How many purchases may be under way with a vendor at a time, unless the operator says so.
+pub const DEFAULT_CONCURRENCY: u16 = 4;
+
+/// Most purchases under way with a vendor at a time: each may hold a whole answer in memory.
+pub const MAX_CONCURRENCY: u16 = 64;
+
+/// Which adapter speaks to a vendor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(
+    description = "Which adapter speaks to a vendor: `mock` (the sandbox's, sells fake vouchers), `http` (the vendor \
+    protocol) or `manual` (an operator fulfils)."
+)]
+pub enum AdapterKind {
+    /// The sandbox's: sells fake vouchers.
+    Mock,
+    Http,
+    Manual,
 }
 
-impl Purchasing {
-    /// The books of this store, as this node keeps them. Nobody is spoken to yet.
-    pub(crate) fn new(
-        node: &PgNode,
-        keyring: Arc<Keyring>,
-        catalogue: Arc<CurrentCatalogue>,
-        clock: Arc<dyn Clock>,
-        metrics: VendorMetrics,
-    ) -> Self {
-        Self {
-            store: PgStore::clone(node),
-            node: node.identity().name.clone(),
-            keyring,
-            catalogue,
-            clock,
-            metrics,
-            lines: Lines::default(),
-        }
-    }
+/// A word that names no adapter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected `mock`, `http` or `manual`")]
+pub struct UnknownAdapter;
 
-    /// What is to be bought for each line that still waits for something.
-    fn wishes(&self, order: &Order) -> Vec<NewPurchase> {
-        let catalogue = self.catalogue.now();
-        let requested_at = self.clock.now();
-        let lines = (0_u16..).zip(&order.lines);
-        let missing = lines.filter(|(_, line)| line.pending() > 0 && !line.stock_only && !order.closed);
-        let wish = |(number, line): (u16, &OrderLine)| {
-            let product = catalogue.get(&line.product_id)?;
-            Some(NewPurchase {
-                line: number,
-                vendor: product.vendor.clone(),
-                request: BuyRequest {
-                    key: PurchaseKey(Uuid::now_v7()),
-                    product_id: line.product_id.clone(),
-                    denomination: line.denomination.of(order.total.currency),
-                    quantity: line.pending(),
-                    requested_at,
-                    expiry_policy: product.expiry_policy.clone(),
-                },
-            })
-        };
-        missing.filter_map(wish).collect()
-    }
-
-    async fn asked_for(&self, order: &Order) -> Result<bool, sqlx::Error> {
-        let vendors = self.store.list_vendors().await?.into_iter();
-        let kinds: HashMap<_, _> = vendors.map(|vendor| (vendor.vendor_id, vendor.adapter)).collect();
-        let is_asked = |wish: &NewPurchase| {
-            let kind = kinds.get(&wish.vendor);
-            kind.is_some_and(|kind| *kind != AdapterKind::Manual)
-        };
-        Ok(self.wishes(order).iter().any(is_asked))
-    }
-
-    async fn ask_once(&self, claimed: ClaimedPurchase) -> Result<Rest, sqlx::Error> {
-        let key = PurchaseKey(claimed.delivery.kept_id);
-        let purchase = self.store.find_purchase(key.0).await?;
-        let adapter = match self.adapter_of(&purchase.vendor).await {
-            Ok(adapter) => adapter,
-            Err(reason) => return self.stuck(key, &reason).await,
-        };
-        if matches!(*adapter, Adapter::Manual) {
-            return Ok(Rest::ByHand);
+impl AdapterKind {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Mock => "mock",
+            Self::Http => "http",
+            Self::Manual => "manual",
         }
-        let answer = speak(&adapter, &purchase.request, claimed.asked).await;
-        if let Err(Failure::Nonsense(nonsense)) = &answer {
-            self.metrics.refused(&purchase.vendor);
-            error!(purchase.id = %key, vendor.id = purchase.vendor, %nonsense,
-                "a vendor's answer was refused; an operator must look at it");
-        }
-        let taken = match &answer {
-            Ok(bought) => self.take_in(&purchase.request, &bought.vouchers).await,
-            Err(_) => Ok(Vec::new()),
-        };
-        match taken {
-            Ok(quarantined) => {
-                let (said, rest) = word::of(key, answer, quarantined);
-                self.store.note_answer(said).await?;
-                Ok(rest)
-            }
-            Err(Stuck::Database(error)) => Err(error),
-            Err(stuck) => self.stuck(key, &stuck.to_string()).await,
-        }
-    }
-
-    /// For a reason of ours, which operators are shown.
-    async fn stuck(&self, key: PurchaseKey, reason: &str) -> Result<Rest, sqlx::Error> {
-        warn!(purchase.id = %key, reason, "a purchase cannot go on for now");
-        let said = Said {
-            key,
-            answer: LastAnswer::Stuck,
-            last_word: Some(reason.to_owned()),
-            sold: None,
-            quarantined: Vec::new(),
-        };
-        self.store.note_answer(said).await?;
-        Ok(Rest::ToCome(None))
     }
 }
 
-/// A vendor that may have heard of it is asked what became of it; one that has not is asked to sell.
-async fn speak(adapter: &Adapter, request: &BuyRequest, asked: bool) -> Result<Bought, Failure> {
-    if asked {
-        match adapter.poll(request).await {
-            Err(Failure::Unheard) => {}
-            answer => return answer,
-        }
+impl FromStr for AdapterKind {
+    type Err = UnknownAdapter;
+
+    fn from_str(text: &str) -> Result<Self, UnknownAdapter> {
+        let all = [Self::Mock, Self::Http, Self::Manual];
+        all.into_iter()
+            .find(|kind| kind.as_str() == text)
+            .ok_or(UnknownAdapter)
     }
-    adapter.buy(request).await
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
-fn unavailable(error: sqlx::Error) -> Unavailable {
-    Unavailable(describe(&error))
+/// What an adapter is told of its vendor.
+#[derive(Debug)]
+pub struct AdapterConfig {
+    pub kind: AdapterKind,
+    /// Where the vendor is; there for [`AdapterKind::Http`].
+    pub url: Option<VendorUrl>,
+    /// What it is shown; there for [`AdapterKind::Http`].
+    pub credential: Option<SecretString>,
 }
 
-impl Vendors for Purchasing {
-    fn suppliers(&self) -> StoreFuture<'_, Result<Vec<Supplier>, Unavailable>> {
-        Box::pin(async move {
-            let vendors = self.store.list_vendors().await.map_err(unavailable)?;
-            let supplier = |vendor: crate::store::Vendor| Supplier {
-                vendor_id: VendorId(vendor.vendor_id.into()),
-                concurrency: usize::from(vendor.concurrency),
-            };
-            Ok(vendors.into_iter().map(supplier).collect())
+/// What speaks to one vendor. One for all purchases of the vendor: it knows how the vendor has been of late.
+pub enum VendorAdapter {
+    Mock(MockVendor),
+    Http(Box<HttpVendor>),
+    Manual,
+}
+
+impl VendorAdapter {
+    /// What speaks to a vendor with these terms. Nothing is asked of the vendor yet.
+    ///
+    /// # Errors
+    /// [`NoClient`] when the terms are not enough, or this machine cannot speak HTTPS.
+    pub fn connect(terms: &AdapterConfig, clock: Arc<dyn Clock>) -> Result<Self, AdapterError> {
+        Ok(match terms.kind {
+            AdapterKind::Mock => Self::Mock(MockVendor::new(clock)),
+            AdapterKind::Http => Self::Http(Box::new(HttpVendor::new(terms, Timeouts::default(), clock)?)),
+            AdapterKind::Manual => Self::Manual,
         })
     }
 
-    fn waiting_orders(
-        &self,
-        after: Option<OrderId>,
-        limit: usize,
-    ) -> StoreFuture<'_, Result<Vec<WaitingOrder>, Unavailable>> {
-        let waiting = self.store.orders_for_vendors(after, limit);
-        Box::pin(async move { waiting.await.map_err(unavailable) })
+    /// Buys. May be asked again under the same key, and then sells nothing more.
+    ///
+    /// # Errors
+    /// [`Failure`] says what is known.
+    pub async fn buy(&self, request: &BuyRequest) -> Result<PurchaseResult, VendorFailure> {
+        match self {
+            Self::Mock(mock) => mock.buy(request),
+            Self::Http(vendor) => vendor.buy(request).await,
+            Self::Manual => Ok(manual::pending()),
+        }
     }
 
-    fn is_asked_for(&self, order: &Order) -> StoreFuture<'_, Result<bool, Unavailable>> {
-        let order = order.clone();
-        Box::pin(async move { self.asked_for(&order).await.map_err(unavailable) })
+    /// Asks what became of a purchase. Buys nothing.
+    ///
+    /// # Errors
+    /// [`Failure`]; a poll that gets no word is [`Failure::Unknown`], whatever was known before stands.
+    pub async fn poll(&self, request: &BuyRequest) -> Result<PurchaseResult, VendorFailure> {
+        match self {
+            Self::Mock(mock) => mock.poll(request),
+            Self::Http(vendor) => vendor.poll(request).await,
+            Self::Manual => Ok(manual::pending()),
+        }
     }
 
-    fn open(&self, order: Order) -> StoreFuture<'_, Result<(), Unavailable>> {
-        Box::pin(async move {
-            let (partner_id, order_id) = (order.partner_id, order.order_id);
-            let opened = self
-                .store
-                .open_purchases(partner_id, order_id, self.wishes(&order));
-            opened.await.map_err(unavailable)
+    /// The vendor's records of a day (UTC), a page of them in memory at a time; `None` where the vendor keeps none that
+    /// can be asked for.
+    #[must_use]
+    pub fn records(&self, day: Date) -> Option<RecordStream<'_>> {
+        match self {
+            Self::Http(vendor) => Some(vendor.records(day)),
+            Self::Mock(_) | Self::Manual => None,
+        }
+    }
+}
+
+impl fmt::Debug for VendorAdapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mock(_) => "Adapter(mock)",
+            Self::Http(_) => "Adapter(http)",
+            Self::Manual => "Adapter(manual)",
         })
     }
+}
 
-    fn due(&self, vendor_id: &VendorId, limit: usize) -> StoreFuture<'_, Result<Vec<Due>, Unavailable>> {
-        let due = self.store.due_purchases(vendor_id.to_string(), limit);
-        Box::pin(async move { due.await.map_err(unavailable) })
+#[cfg(test)]
+mod tests {
+    use vouchsafe_actors::domain::clock::SystemClock;
+
+    use super::*;
+
+    fn connect(kind: AdapterKind, url: Option<&str>, credential: Option<&str>) -> Result<VendorAdapter, AdapterError> {
+        let terms = AdapterConfig {
+            kind,
+            url: url.map(|url| url.parse().unwrap()),
+            credential: credential.map(SecretString::from),
+        };
+        assert!(!format!("{terms:?}").contains("a-secret"));
+        VendorAdapter::connect(&terms, Arc::new(SystemClock::new()))
     }
 
-    fn claim(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>> {
-        let claimed = self.store.claim_purchase(self.node.clone(), purchase_id);
-        Box::pin(async move { claimed.await.map_err(unavailable) })
+    #[test]
+    fn an_adapter_has_what_it_needs_or_is_none() {
+        let url = Some("http://127.0.0.1:9400");
+        let of_http = |url, credential| connect(AdapterKind::Http, url, credential);
+        assert!(matches!(of_http(url, Some("a-secret")), Ok(VendorAdapter::Http(_))));
+        for (url, credential) in [(None, Some("a-secret")), (url, None), (None, None)] {
+            assert!(matches!(of_http(url, credential), Err(AdapterError::Incomplete)));
+        }
+        let unsendable = of_http(url, Some("a-secret\n"));
+        assert!(matches!(unsendable, Err(AdapterError::Credential)));
+        assert!(matches!(
+            connect(AdapterKind::Mock, None, None),
+            Ok(VendorAdapter::Mock(_))
+        ));
+        assert!(matches!(
+            connect(AdapterKind::Manual, None, None),
+            Ok(VendorAdapter::Manual)
+        ));
     }
 
-    fn ask(&self, claimed: ClaimedPurchase) -> StoreFuture<'_, Result<Rest, Unavailable>> {
-        Box::pin(async move { self.ask_once(claimed).await.map_err(unavailable) })
+    #[test]
+    fn who_fulfils_by_hand_has_nothing_yet_and_no_books() {
+        let adapter = connect(AdapterKind::Manual, None, None).unwrap();
+        let waiting = manual::pending();
+        assert!(waiting.vouchers.is_empty() && waiting.shortfall == Shortfall::Pending(None));
+        assert!(adapter.records(time::macros::date!(2026 - 11 - 20)).is_none());
     }
 
-    fn note(&self, purchase_id: Uuid, after: Option<Duration>) -> StoreFuture<'_, Result<(), Unavailable>> {
-        let noted = self.store.note_purchase(purchase_id, after);
-        Box::pin(async move { noted.await.map_err(unavailable) })
-    }
-
-    fn give_back(&self, vendor_id: &VendorId) -> StoreFuture<'_, Result<(), Unavailable>> {
-        let given_back = self
-            .store
-            .free_purchases(self.node.clone(), vendor_id.to_string());
-        Box::pin(async move { given_back.await.map_err(unavailable) })
-    }
-
-    fn pass_on(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<Sku>, Unavailable>> {
-        let passed = self.store.pass_on(purchase_id);
-        Box::pin(async move { passed.await.map_err(unavailable) })
-    }
-
-    fn kept_stock(&self, limit: usize) -> StoreFuture<'_, Result<Vec<KeptStock>, Unavailable>> {
-        let kept = self.store.kept_stock(limit);
-        Box::pin(async move { kept.await.map_err(unavailable) })
-    }
-
-    fn first_in_line<'a>(
-        &'a self,
-        sku: &'a Sku,
-        after: Option<OrderId>,
-    ) -> StoreFuture<'a, Result<Option<(PartnerId, OrderId)>, Unavailable>> {
-        let first = self.store.first_in_line(sku.clone(), after);
-        Box::pin(async move { first.await.map_err(unavailable) })
-    }
-
-    fn release(&self, kept_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>> {
-        let released = self.store.release(kept_id);
-        Box::pin(async move { released.await.map_err(unavailable) })
-    }
-
-    fn out_of_stock(&self) -> StoreFuture<'_, Result<Vec<Sku>, Unavailable>> {
-        let skus = self.store.out_of_stock(OUT_OF_STOCK_BELIEVED);
-        Box::pin(async move { skus.await.map_err(unavailable) })
+    #[test]
+    fn an_adapter_is_named_by_one_word() {
+        for kind in [AdapterKind::Mock, AdapterKind::Http, AdapterKind::Manual] {
+            assert_eq!(kind.as_str().parse(), Ok(kind));
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+        assert_eq!("HTTP".parse::<AdapterKind>(), Err(UnknownAdapter));
     }
 }

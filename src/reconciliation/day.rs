@@ -8,7 +8,7 @@
 use time::{Date, Duration, OffsetDateTime, Time};
 
 /// How far a vendor's clock and ours may be apart, with the time that an answer takes on its way.
-pub const ALLOWANCE: Duration = Duration::HOUR;
+pub const CLOCK_ALLOWANCE: Duration = Duration::HOUR;
 
 /// From when on, and before when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,11 +19,11 @@ pub struct Span {
 
 /// What is known of the days beside it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Neighbours {
+pub struct AdjacentDays {
     /// Where the span of the day before ends, if the whole of its books is known.
-    pub before_to: Option<OffsetDateTime>,
+    pub previous_to: Option<OffsetDateTime>,
     /// Where the span of the day after begins, if its books are known.
-    pub after_from: Option<OffsetDateTime>,
+    pub next_from: Option<OffsetDateTime>,
 }
 
 /// The first moment of a day (UTC).
@@ -34,10 +34,10 @@ pub const fn midnight(day: Date) -> OffsetDateTime {
 
 /// The span of a day whose books are known up to a moment.
 #[must_use]
-pub fn span(day: Date, neighbours: Neighbours, known_to: OffsetDateTime) -> Span {
+pub fn comparison_span(day: Date, neighbours: AdjacentDays, known_to: OffsetDateTime) -> Span {
     let end = midnight(day).saturating_add(Duration::DAY);
-    let from = neighbours.before_to.unwrap_or(midnight(day));
-    let to = neighbours.after_from.unwrap_or(end - ALLOWANCE);
+    let from = neighbours.previous_to.unwrap_or(midnight(day));
+    let to = neighbours.next_from.unwrap_or(end - CLOCK_ALLOWANCE);
     // A day that is not over has what was sold so far.
     let to = if known_to < end { to.min(known_to) } else { to };
     Span {
@@ -60,11 +60,11 @@ mod tests {
         after_from: Option<OffsetDateTime>,
         known_to: OffsetDateTime,
     ) -> Span {
-        let neighbours = Neighbours {
-            before_to,
-            after_from,
+        let neighbours = AdjacentDays {
+            previous_to: before_to,
+            next_from: after_from,
         };
-        span(DAY, neighbours, known_to)
+        comparison_span(DAY, neighbours, known_to)
     }
 
     #[test]
@@ -72,7 +72,7 @@ mod tests {
         let (begin, end) = (datetime!(2026-11-20 00:00 UTC), datetime!(2026-11-20 23:00 UTC));
         for (before_to, after_from, known_to, expected) in [
             (None, None, LATER, (begin, end)),
-            (Some(begin - ALLOWANCE), None, LATER, (begin - ALLOWANCE, end)),
+            (Some(begin - CLOCK_ALLOWANCE), None, LATER, (begin - CLOCK_ALLOWANCE, end)),
             (
                 None,
                 Some(datetime!(2026-11-21 00:00 UTC)),
@@ -101,22 +101,22 @@ mod tests {
     fn neighbours_meet_in_whatever_order_they_are_compared() {
         let next = DAY.next_day().unwrap();
         let later = LATER + Duration::DAY;
-        let first = span(DAY, Neighbours::default(), later);
-        let second = span(
+        let first = comparison_span(DAY, AdjacentDays::default(), later);
+        let second = comparison_span(
             next,
-            Neighbours {
-                before_to: Some(first.to),
-                after_from: None,
+            AdjacentDays {
+                previous_to: Some(first.to),
+                next_from: None,
             },
             later,
         );
         assert_eq!(first.to, second.from);
-        let second = span(next, Neighbours::default(), later);
-        let first = span(
+        let second = comparison_span(next, AdjacentDays::default(), later);
+        let first = comparison_span(
             DAY,
-            Neighbours {
-                before_to: None,
-                after_from: Some(second.from),
+            AdjacentDays {
+                previous_to: None,
+                next_from: Some(second.from),
             },
             later,
         );

@@ -14,11 +14,11 @@
 
 use std::cmp::Ordering;
 
-use super::{Held, Kind, Recorded};
+use super::{OwnVoucher, DriftKind, VendorEntry};
 
 /// What a step goes past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
+pub enum Side {
     Ours,
     /// One of the vendor's.
     Theirs,
@@ -27,19 +27,19 @@ pub enum Takes {
 
 /// What was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finding {
+pub enum Comparison {
     /// Both say the same.
     Matched,
-    Drift(Kind),
+    Drift(DriftKind),
 }
 
 /// One step of the merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub struct MergeStep {
     /// What it goes past.
-    pub takes: Takes,
+    pub side: Side,
     /// What was found; `None` where it belongs to another day.
-    pub found: Option<Finding>,
+    pub comparison: Option<Comparison>,
 }
 
 /// How many were compared, and what came of it.
@@ -55,42 +55,42 @@ pub struct Tally {
 
 /// The step from where both streams stand; `None` at the end of both.
 #[must_use]
-pub fn step(ours: Option<&Held>, theirs: Option<&Recorded>) -> Option<Step> {
+pub fn merge_step(ours: Option<&OwnVoucher>, theirs: Option<&VendorEntry>) -> Option<MergeStep> {
     let takes = match (ours, theirs) {
         (None, None) => return None,
-        (Some(_), None) => Takes::Ours,
-        (None, Some(_)) => Takes::Theirs,
+        (Some(_), None) => Side::Ours,
+        (None, Some(_)) => Side::Theirs,
         (Some(ours), Some(theirs)) => match ours.reference.cmp(&theirs.reference) {
-            Ordering::Less => Takes::Ours,
-            Ordering::Greater => Takes::Theirs,
-            Ordering::Equal => Takes::Both,
+            Ordering::Less => Side::Ours,
+            Ordering::Greater => Side::Theirs,
+            Ordering::Equal => Side::Both,
         },
     };
     let found = match (takes, ours, theirs) {
-        (Takes::Both, Some(ours), Some(theirs)) => Some(compare(ours, theirs)),
-        (Takes::Ours, Some(ours), _) => ours.due.then_some(Finding::Drift(Kind::Missing)),
-        _ => Some(Finding::Drift(Kind::Unknown)),
+        (Side::Both, Some(ours), Some(theirs)) => Some(compare(ours, theirs)),
+        (Side::Ours, Some(ours), _) => ours.due.then_some(Comparison::Drift(DriftKind::Missing)),
+        _ => Some(Comparison::Drift(DriftKind::Unknown)),
     };
-    Some(Step { takes, found })
+    Some(MergeStep { side: takes, comparison: found })
 }
 
-fn compare(ours: &Held, theirs: &Recorded) -> Finding {
+fn compare(ours: &OwnVoucher, theirs: &VendorEntry) -> Comparison {
     if theirs.repeated {
-        Finding::Drift(Kind::Repeated)
-    } else if ours.said.differences(&theirs.said).is_empty() {
-        Finding::Matched
+        Comparison::Drift(DriftKind::Repeated)
+    } else if ours.terms.differences(&theirs.terms).is_empty() {
+        Comparison::Matched
     } else {
-        Finding::Drift(Kind::Differs)
+        Comparison::Drift(DriftKind::Differs)
     }
 }
 
 impl Tally {
     /// Counts a finding.
-    pub const fn count(&mut self, found: Finding) {
+    pub const fn count(&mut self, found: Comparison) {
         match found {
-            Finding::Matched => self.matched += 1,
-            Finding::Drift(kind) if kind.is_one_sided() => self.unmatched += 1,
-            Finding::Drift(_) => self.drifted += 1,
+            Comparison::Matched => self.matched += 1,
+            Comparison::Drift(kind) if kind.is_one_sided() => self.unmatched += 1,
+            Comparison::Drift(_) => self.drifted += 1,
         }
     }
 

@@ -6,17 +6,17 @@
 pub mod day;
 pub(crate) mod job;
 pub mod merge;
-pub(crate) mod secrecy;
+pub(crate) mod code_leak;
 
 use time::OffsetDateTime;
 use vouchsafe_actors::domain::money::Money;
 use vouchsafe_actors::domain::product::ProductId;
 
-use crate::vendor::{PurchaseKey, VendorRecord, VendorReference};
+use crate::procurement::{PurchaseKey, VendorRecord, VendorReference};
 
 /// What a side says of a voucher.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct VoucherTerms {
     /// Under which key it was bought; `None` where the side does not say.
     pub purchase: Option<PurchaseKey>,
     pub product_id: ProductId,
@@ -26,42 +26,42 @@ pub struct Said {
 
 /// A voucher that we have bought.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct OwnVoucher {
     /// The vendor's name of it.
     pub reference: String,
     /// What we say of it.
-    pub said: Said,
+    pub terms: VoucherTerms,
     /// Whether the books of the day must have it: it was bought then, and no other day's books have it.
     pub due: bool,
 }
 
 /// A voucher in the books of the day.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recorded {
+pub struct VendorEntry {
     /// The vendor's name of it.
     pub reference: String,
     /// What the vendor says of it.
-    pub said: Said,
+    pub terms: VoucherTerms,
     /// Whether the books of an earlier day have it, too.
     pub repeated: bool,
 }
 
 /// A line of a vendor's books, as it comes in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct RecordLine {
     /// The vendor's name of the voucher.
     pub reference: VendorReference,
     /// What it says of it.
-    pub said: Said,
+    pub terms: VoucherTerms,
     /// When it was sold.
     pub sold_at: OffsetDateTime,
 }
 
-impl From<VendorRecord> for Line {
+impl From<VendorRecord> for RecordLine {
     fn from(record: VendorRecord) -> Self {
         Self {
             reference: record.reference,
-            said: Said {
+            terms: VoucherTerms {
                 purchase: Some(record.key),
                 product_id: record.product_id,
                 denomination: record.denomination,
@@ -73,7 +73,7 @@ impl From<VendorRecord> for Line {
 
 /// How both sides do not say the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum DriftKind {
     /// We have it, the vendor's books do not.
     Missing,
     /// The vendor's books have it, we do not.
@@ -84,7 +84,7 @@ pub enum Kind {
     Repeated,
 }
 
-impl Kind {
+impl DriftKind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Missing, Self::Unknown, Self::Differs, Self::Repeated];
 
@@ -107,12 +107,12 @@ impl Kind {
 
     /// The kind with this word.
     #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
+    pub fn from_label(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
-impl Said {
+impl VoucherTerms {
     /// In which fields another side says something else. What a side does not say is no difference.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {

@@ -1,40 +1,37 @@
-//! The seeded catalogue: ordinary products in several currencies, and magic ones whose id decides what happens.
+//! Seeded sandbox catalogue: ordinary products in several currencies, and magic products whose ID selects the outcome.
 
 use anyhow::Context as _;
 use time::Date;
 use time::macros::date;
 use vouchsafe_actors::domain::money::{Amount, Currency};
 use vouchsafe_actors::domain::product::{
-    Approval, DenominationRange, ExpiryKind, ExpiryPolicy, Product, Redemption, Route, Sku,
+    ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, Redemption, SupplyRoute, Sku,
 };
 
 use crate::service::Service;
-use crate::store::{By, Category, ImportTarget, NewVoucher, Origin, StockBatch, VendorTerms};
+use crate::store::{AuditActor, Category, ImportTarget, NewVoucher, StockOrigin, StockBatch, VendorConfig};
 use crate::vault::code::{CodeParts, VoucherCode};
-use crate::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
+use crate::procurement::{AdapterKind, DEFAULT_CONCURRENCY};
 
-/// The categories: id, name.
 const CATEGORIES: [(&str, &str); 4] = [
     ("retail", "Shops"),
     ("gaming", "Games"),
     ("travel", "Travel"),
-    ("magic", "Magic: the product decides what happens"),
+    ("magic", "Magic: the product selects the outcome"),
 ];
 
-/// The vendor of every product.
 const VENDOR: &str = "mock";
 
-/// The last valid day of mock vouchers.
 const EXPIRY: Date = date!(2099 - 12 - 31);
 
-/// How many mock vouchers a stocked denomination of an ordinary product gets.
+/// Mock vouchers per stocked denomination of an ordinary product.
 const ORDINARY_STOCK: usize = 200;
 
-/// How many `sbx-instant` gets: enough for an afternoon of trying.
+/// Mock vouchers of `sbx-instant`: enough for an afternoon of tests.
 const INSTANT_STOCK: usize = 5_000;
 
-/// What the seed says of a product; the rest is the same for all.
-struct Seed {
+/// Fields in which the seeded products differ.
+struct ProductSeed {
     id: &'static str,
     name: &'static str,
     category: &'static str,
@@ -42,13 +39,13 @@ struct Seed {
     countries: &'static [&'static str],
     denominations: &'static [&'static str],
     range: Option<(&'static str, &'static str, &'static str)>,
-    route: Route,
-    approval: Approval,
+    route: SupplyRoute,
+    approval: ApprovalPolicy,
     /// Mock vouchers of each denomination.
     stock: usize,
 }
 
-const ORDINARY: Seed = Seed {
+const ORDINARY: ProductSeed = ProductSeed {
     id: "",
     name: "",
     category: "retail",
@@ -56,27 +53,27 @@ const ORDINARY: Seed = Seed {
     countries: &["US"],
     denominations: &["25"],
     range: None,
-    route: Route::Stock,
-    approval: Approval::Rule,
+    route: SupplyRoute::Stock,
+    approval: ApprovalPolicy::Rule,
     stock: ORDINARY_STOCK,
 };
 
-const MAGIC: Seed = Seed {
+const MAGIC: ProductSeed = ProductSeed {
     category: "magic",
     countries: &[],
-    route: Route::Vendor,
+    route: SupplyRoute::Vendor,
     stock: 0,
     ..ORDINARY
 };
 
-const PRODUCTS: [Seed; 14] = [
-    Seed {
+const PRODUCTS: [ProductSeed; 14] = [
+    ProductSeed {
         id: "acme-us",
         name: "Acme Stores",
         denominations: &["10", "25", "50", "100"],
         ..ORDINARY
     },
-    Seed {
+    ProductSeed {
         id: "acme-eu",
         name: "Acme Stores Europe",
         currency: "EUR",
@@ -84,7 +81,7 @@ const PRODUCTS: [Seed; 14] = [
         denominations: &["10", "25", "50"],
         ..ORDINARY
     },
-    Seed {
+    ProductSeed {
         id: "arcade-jp",
         name: "Arcade Points",
         category: "gaming",
@@ -93,7 +90,7 @@ const PRODUCTS: [Seed; 14] = [
         denominations: &["1000", "3000"],
         ..ORDINARY
     },
-    Seed {
+    ProductSeed {
         id: "souk-kw",
         name: "Souk Card",
         currency: "KWD",
@@ -101,109 +98,109 @@ const PRODUCTS: [Seed; 14] = [
         denominations: &["5", "10.500"],
         ..ORDINARY
     },
-    Seed {
+    ProductSeed {
         id: "globe-air",
         name: "Globe Air Credit",
         category: "travel",
         countries: &[],
         denominations: &[],
         range: Some(("20", "500", "5")),
-        route: Route::Vendor,
+        route: SupplyRoute::Vendor,
         stock: 0,
         ..ORDINARY
     },
-    Seed {
+    ProductSeed {
         id: "sbx-instant",
         name: "Delivered at once",
-        route: Route::Stock,
+        route: SupplyRoute::Stock,
         stock: INSTANT_STOCK,
         ..MAGIC
     },
-    Seed {
+    ProductSeed {
         id: "sbx-pending",
-        name: "The vendor fills it in a second",
+        name: "Vendor delivers after a second",
         ..MAGIC
     },
-    Seed {
+    ProductSeed {
         id: "sbx-slow",
-        name: "The vendor fills it in a minute",
+        name: "Vendor delivers after a minute",
         ..MAGIC
     },
-    Seed {
+    ProductSeed {
         id: "sbx-partial",
-        name: "The vendor fills half of it",
+        name: "Vendor delivers half",
         ..MAGIC
     },
-    Seed {
+    ProductSeed {
         id: "sbx-vendor-fails",
-        name: "The vendor fills nothing of it",
+        name: "Vendor delivers nothing",
         ..MAGIC
     },
-    Seed {
+    ProductSeed {
         id: "sbx-vendor-timeout",
-        name: "The vendor sells it, then times out",
+        name: "Vendor sells, then times out",
         ..MAGIC
     },
-    Seed {
+    ProductSeed {
         id: "sbx-out-of-stock",
-        name: "Never there",
-        route: Route::Stock,
+        name: "Never in stock",
+        route: SupplyRoute::Stock,
         ..MAGIC
     },
-    Seed {
+    ProductSeed {
         id: "sbx-approval",
         name: "Waits for approval",
-        route: Route::Stock,
-        approval: Approval::Always,
+        route: SupplyRoute::Stock,
+        approval: ApprovalPolicy::Always,
         stock: ORDINARY_STOCK,
         ..MAGIC
     },
-    Seed {
+    ProductSeed {
         id: "sbx-lost-answer",
-        name: "The answer is lost",
-        route: Route::Stock,
+        name: "Response is lost",
+        route: SupplyRoute::Stock,
         stock: ORDINARY_STOCK,
         ..MAGIC
     },
 ];
 
-/// Puts the vendor, categories and products in; what is there already is replaced by the same.
+/// Creates the vendor, categories, products and stock; idempotent.
 pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
-    let vendor = VendorTerms {
+    let vendor = VendorConfig {
         vendor_id: VENDOR.to_owned(),
         adapter: AdapterKind::Mock,
         url: None,
         credential: None,
         concurrency: DEFAULT_CONCURRENCY,
     };
-    service.store.put_vendor(vendor, By::service()).await?;
+    service.store.put_vendor(vendor, AuditActor::service()).await?;
     for (category_id, name) in CATEGORIES {
         let category = Category {
             category_id: category_id.to_owned(),
             name: name.to_owned(),
             parent_id: None,
         };
-        service.store.put_category(category, By::service()).await?;
+        service.store.put_category(category, AuditActor::service()).await?;
     }
     for seed in &PRODUCTS {
         let product = seed
-            .product(service)
+            .build_product(service)
             .with_context(|| format!("product {}", seed.id))?;
-        service.store.put_product(product.clone(), By::service()).await?;
+        service.store.put_product(product.clone(), AuditActor::service()).await?;
         service.catalogue.put(product.clone());
         for denomination in &product.denominations {
             let sku = Sku {
                 product_id: product.product_id.clone(),
                 denomination: *denomination,
             };
-            seed.stock(service, &product, sku).await?;
+            seed.import_stock(service, &product, sku).await?;
         }
     }
     Ok(())
 }
 
-impl Seed {
-    fn product(&self, service: &Service) -> anyhow::Result<Product> {
+impl ProductSeed {
+    fn build_product(&self, service: &Service) -> anyhow::Result<Product> {
         let currency: Currency = self.currency.parse()?;
         let amount = |text: &str| Amount::parse(text, currency);
         let denominations = self
@@ -238,7 +235,7 @@ impl Seed {
             },
             route: self.route,
             approval: self.approval,
-            returnable: self.route == Route::Vendor,
+            returnable: self.route == SupplyRoute::Vendor,
             min_validity_days: 0,
             low_stock_at: 20,
             discontinued: false,
@@ -246,13 +243,13 @@ impl Seed {
         })
     }
 
-    /// Mock vouchers: visibly fake, and the same at every try, so that none comes in twice.
-    async fn stock(&self, service: &Service, product: &Product, sku: Sku) -> anyhow::Result<()> {
+    /// Imports visibly fake vouchers. Codes are deterministic, so a repetition imports none twice.
+    async fn import_stock(&self, service: &Service, product: &Product, sku: Sku) -> anyhow::Result<()> {
         if self.stock == 0 {
             return Ok(());
         }
-        let vault = service.keyring.sealing().await?;
-        let ids = service.store.take_stock_ids(self.stock).await?;
+        let vault = service.keyring.sealing_vault().await?;
+        let ids = service.store.generate_stock_ids(self.stock).await?;
         let mut vouchers = Vec::with_capacity(self.stock);
         for (number, code_id) in ids.codes.into_iter().enumerate() {
             let text = format!(
@@ -282,9 +279,9 @@ impl Seed {
             target,
             vouchers,
             stock_ids: ids.stock,
-            origin: Origin::Import,
+            origin: StockOrigin::Import,
         };
-        service.store.import_stock(batch, By::service()).await?;
+        service.store.import_stock(batch, AuditActor::service()).await?;
         Ok(())
     }
 }

@@ -1,13 +1,13 @@
-//! How many requests pass, where a partner was given no limits of its own (contract §8).
+//! Default rate limits, for partners without limits of their own (contract §8).
 
 use clap::Args;
 
 use crate::access::limits::{DefaultLimits, Limit};
 
-/// A limit for each class of requests.
+/// Rate limit of each request class.
 #[derive(Debug, Clone, Args)]
 pub struct LimitSettings {
-    /// How many orders an API key may place, unless its partner has a limit of its own; the same holds below.
+    /// Rate limit of orders per API key, unless the partner has its own limit.
     #[arg(
         long,
         env = "VOUCHSAFE_LIMIT_ORDERS",
@@ -16,7 +16,7 @@ pub struct LimitSettings {
     )]
     pub limit_orders: Limit,
 
-    /// How many other requests.
+    /// Rate limit of all other requests per API key.
     #[arg(
         long,
         env = "VOUCHSAFE_LIMIT_GENERAL",
@@ -25,7 +25,7 @@ pub struct LimitSettings {
     )]
     pub limit_general: Limit,
 
-    /// How many requests about credentials; and, for each client address, how many that fail to authenticate.
+    /// Rate limit of credential requests per API key, and of failed authentications per client address.
     #[arg(
         long,
         env = "VOUCHSAFE_LIMIT_AUTH",
@@ -34,7 +34,7 @@ pub struct LimitSettings {
     )]
     pub limit_auth: Limit,
 
-    /// How often the codes of an order.
+    /// Rate limit of requests for voucher codes per API key.
     #[arg(
         long,
         env = "VOUCHSAFE_LIMIT_VOUCHERS",
@@ -45,7 +45,6 @@ pub struct LimitSettings {
 }
 
 impl LimitSettings {
-    /// As access knows them.
     #[must_use]
     pub const fn defaults(&self) -> DefaultLimits {
         DefaultLimits {
@@ -62,7 +61,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::access::limits::Class;
+    use crate::access::limits::RequestClass;
 
     #[derive(Debug, Parser)]
     struct Program {
@@ -76,18 +75,18 @@ mod tests {
     }
 
     #[test]
-    fn each_class_has_a_default_and_a_setting() {
+    fn each_class_has_a_default_and_a_flag() {
         for (class, default) in [
-            (Class::Orders, "100/60"),
-            (Class::General, "1000/3600"),
-            (Class::Auth, "5/60"),
-            (Class::Vouchers, "100/60"),
+            (RequestClass::Orders, "100/60"),
+            (RequestClass::General, "1000/3600"),
+            (RequestClass::Auth, "5/60"),
+            (RequestClass::Vouchers, "100/60"),
         ] {
-            assert_eq!(read(&[]).unwrap().of(class).to_string(), default);
+            assert_eq!(read(&[]).unwrap().get(class).to_string(), default);
             let flag = format!("--limit-{}", class.as_str());
-            assert_eq!(read(&[&flag, "7/9"]).unwrap().of(class).to_string(), "7/9");
-            let refused = read(&[&flag, "0/60"]).unwrap_err().to_string();
-            assert!(refused.contains("a quota of 1 to"), "{refused}");
+            assert_eq!(read(&[&flag, "7/9"]).unwrap().get(class).to_string(), "7/9");
+            let message = read(&[&flag, "0/60"]).unwrap_err().to_string();
+            assert!(message.contains("a quota of 1 to"), "{message}");
         }
     }
 }

@@ -1,12 +1,10 @@
-//! Is something shown that is planned?
+//! Switch for preview features.
 
 use clap::ValueEnum;
 
-/// Whether something is shown that is planned.
+/// Whether a preview feature is enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Preview {
-    /// It is shown.
     On,
-    /// It is not.
     Off,
 }

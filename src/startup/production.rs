@@ -1,26 +1,26 @@
-//! What does production refuse to start without (contract §1)?
+//! Settings that production requires (contract §1).
 
 use anyhow::bail;
 
 use crate::access::environment::Environment;
 use crate::settings::ServeSettings;
 
-/// Says what is missing, if something is.
+/// Checks that all required settings are present.
 ///
 /// # Errors
-/// The first thing that is missing, and how it is set.
+/// The first missing setting, and how to set it.
 pub(super) fn check(settings: &ServeSettings) -> anyhow::Result<()> {
     if settings.environment == Environment::Sandbox {
         return Ok(());
     }
     if settings.master_key.is_none() {
-        bail!("production needs VOUCHSAFE_MASTER_KEY: 64 hex digits or base64 of 32 random bytes");
+        bail!("production requires VOUCHSAFE_MASTER_KEY: 64 hex digits or base64 of 32 random bytes");
     }
     if settings.database_url().is_none() {
-        bail!("production needs DATABASE_URL: the Postgres that holds its orders");
+        bail!("production requires DATABASE_URL: the URL of a Postgres database");
     }
     if settings.operator_token.is_none() {
-        bail!("production needs VOUCHSAFE_OPERATOR_TOKEN: at least 32 random characters");
+        bail!("production requires VOUCHSAFE_OPERATOR_TOKEN: at least 32 random characters");
     }
     for (name, address) in [
         ("VOUCHSAFE_HTTP_ADDR", settings.http_addr),
@@ -28,8 +28,8 @@ pub(super) fn check(settings: &ServeSettings) -> anyhow::Result<()> {
     ] {
         if !address.ip().is_loopback() && settings.trusted_proxies.is_empty() {
             bail!(
-                "production serves behind a proxy that speaks TLS: set {name} to a loopback address, or \
-                 VOUCHSAFE_TRUSTED_PROXIES to the networks of the proxies"
+                "production requires a TLS proxy: set {name} to a loopback address, or VOUCHSAFE_TRUSTED_PROXIES to the \
+                 networks of the proxies"
             );
         }
     }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use crate::settings::Cli;
 
-    const WHOLE: [&str; 8] = [
+    const COMPLETE: [&str; 8] = [
         "--environment",
         "production",
         "--master-key",
@@ -54,8 +54,8 @@ mod tests {
         "token",
     ];
 
-    /// What the check says of these settings; nothing, if they are enough.
-    fn said(arguments: &[&str]) -> String {
+    /// The error message for these settings; empty if they are valid.
+    fn complaint(arguments: &[&str]) -> String {
         let arguments: Vec<OsString> = ["vouchsafe"]
             .iter()
             .chain(arguments)
@@ -68,7 +68,7 @@ mod tests {
             .unwrap_or_default()
     }
 
-    fn said_without(left_out: usize) -> String {
+    fn complaint_without(left_out: usize) -> String {
         let kept = WHOLE
             .chunks(2)
             .enumerate()
@@ -77,21 +77,21 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_database_must_be_given() {
+    fn missing_key_token_or_database_is_rejected() {
         for (left_out, named) in [
             (1, "VOUCHSAFE_MASTER_KEY"),
             (2, "DATABASE_URL"),
             (3, "VOUCHSAFE_OPERATOR_TOKEN"),
         ] {
             let said = said_without(left_out);
-            assert!(said.starts_with(&format!("production needs {named}: ")), "{said}");
+            assert!(said.starts_with(&format!("production requires {named}: ")), "{said}");
         }
         assert_eq!(said(&WHOLE), "");
-        assert_eq!(said(&[]), "", "the sandbox makes its own");
+        assert_eq!(said(&[]), "", "the sandbox generates its own");
     }
 
     #[test]
-    fn another_address_than_loopback_needs_trusted_proxies() {
+    fn non_loopback_address_requires_trusted_proxies() {
         for (flag, address, setting) in [
             ("--http-addr", "0.0.0.0:8080", "VOUCHSAFE_HTTP_ADDR"),
             ("--http-addr", "[::]:8080", "VOUCHSAFE_HTTP_ADDR"),

@@ -1,28 +1,26 @@
-//! The trail: who did what, when, in which request, what it was before and what after.
+//! Audit log: actor, action, time, request, and the state before and after.
 //!
-//! Rule: the entry is written in the transaction of the change it tells of, so neither is there without the other. What
-//! is written comes from types that hold no code and no secret.
+//! Each entry commits in the transaction of its change. The recorded states have types that hold no code and no secret.
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool, QueryBuilder};
 use time::OffsetDateTime;
 use vouchsafe_actors::domain::ids::PartnerId;
-use vouchsafe_actors::domain::ledger::BookedBy;
+use vouchsafe_actors::domain::ledger::OperatorIdentity;
 
 use super::{Period, PgStore};
 
-/// Who is behind a write, and the request it came with. Writes of operators take one, and those of partners that change
-/// who has access.
+/// The actor of an audited write and its request. Operators' writes need one, and so do partners' changes of access.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct By {
-    /// Who: an operator's name, or the id of a partner.
+pub struct AuditActor {
+    /// An operator's name, a partner's id, or `service`.
     pub operator: String,
-    /// In which request; `None` outside of one.
+    /// Trace id of the request; `None` outside of a request.
     pub trace_id: Option<String>,
 }
 
-impl By {
-    /// The service itself, at its start.
+impl AuditActor {
+    /// The service itself.
     #[must_use]
     pub fn service() -> Self {
         Self {
@@ -31,7 +29,7 @@ impl By {
         }
     }
 
-    /// A partner, on its own behalf, in this request.
+    /// A partner that acts on its own behalf.
     #[must_use]
     pub fn partner(partner_id: PartnerId, trace_id: String) -> Self {
         Self {
@@ -41,32 +39,32 @@ impl By {
     }
 }
 
-impl From<By> for BookedBy {
-    fn from(By { operator, trace_id }: By) -> Self {
+impl From<AuditActor> for OperatorIdentity {
+    fn from(AuditActor { operator, trace_id }: AuditActor) -> Self {
         Self { operator, trace_id }
     }
 }
 
-/// An entry of the trail, as it is read.
+/// An audit entry.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct AuditRow {
-    /// Its number: ascending, with gaps where a transaction was undone.
+    /// Ascending, with gaps where a transaction was rolled back.
     pub audit_id: i64,
-    /// When its transaction began.
+    /// Start of the transaction.
     pub at: OffsetDateTime,
     pub operator: String,
-    /// What was done, e.g. `partner.change`.
+    /// Name of the action, e.g. `partner.change`.
     pub action: String,
-    /// To what: an id.
+    /// Id of the changed object.
     pub subject: String,
-    /// How it was, as JSON text.
+    /// State before the action, as JSON text.
     pub before: Option<String>,
-    /// How it is since, as JSON text.
+    /// State after the action, as JSON text.
     pub after: Option<String>,
     pub trace_id: Option<String>,
 }
 
-/// Which entries are asked for; `None` is any.
+/// Filter of audit entries; `None` matches any.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
     pub operator: Option<String>,
@@ -75,22 +73,22 @@ pub struct AuditFilter {
     pub period: Period,
 }
 
-/// How many changes are compared: more than can be under way at once.
-const NEWEST_CHANGES: i64 = 100;
+/// More than the number of changes that can be in flight at once.
+const RECENT_CHANGES: i64 = 100;
 
-/// What is done to what.
+/// The name of an action and the id of its object.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Deed<'a> {
-    /// A noun and a verb, e.g. `partner.change`.
-    pub action: &'static str,
+pub(super) struct AuditAction<'a> {
+    /// Object type and verb, e.g. `partner.change`.
+    pub name: &'static str,
     pub subject: &'a str,
 }
 
-/// Writes an entry into the transaction that `connection` has open.
+/// Adds an entry to the open transaction of `connection`.
 pub(super) async fn write(
     connection: &mut PgConnection,
-    by: &By,
-    deed: Deed<'_>,
+    by: &AuditActor,
+    deed: AuditAction<'_>,
     before: Option<&(impl Serialize + Sync)>,
     after: Option<&(impl Serialize + Sync)>,
 ) -> Result<(), sqlx::Error> {
@@ -99,47 +97,47 @@ pub(super) async fn write(
          VALUES ($1, $2, $3, $4::jsonb, $5::jsonb, $6)",
     )
     .bind(&by.operator)
-    .bind(deed.action)
+    .bind(deed.name)
     .bind(deed.subject)
-    .bind(before.map(text).transpose()?)
-    .bind(after.map(text).transpose()?)
+    .bind(before.map(to_json_text).transpose()?)
+    .bind(after.map(to_json_text).transpose()?)
     .bind(&by.trace_id)
     .execute(connection)
     .await
     .map(drop)
 }
 
-/// As text, since a JSON value in memory would turn amounts into floats.
-fn text(value: &impl Serialize) -> Result<String, sqlx::Error> {
+/// Serializes to text: `serde_json::Value` would convert amounts to floats.
+fn to_json_text(value: &impl Serialize) -> Result<String, sqlx::Error> {
     serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(error.into()))
 }
 
-/// For a change that has no earlier state.
-pub(super) const NOTHING: Option<&()> = None;
+/// For an action without a state before or after.
+pub(super) const NO_STATE: Option<&()> = None;
 
 impl PgStore {
-    /// Names the newest changes that every node has to know of: two answers are the same when nothing was changed
-    /// between them. More than the newest number, since transactions do not commit in the order of their numbers.
+    /// Returns the ids of the most recent changes to partners, credentials and products. Two equal results mean that nothing
+    /// changed between them. The newest id alone would not do: transactions do not commit in the order of their ids.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn newest_changes(&self) -> Result<Vec<i64>, sqlx::Error> {
+    pub async fn recent_change_ids(&self) -> Result<Vec<i64>, sqlx::Error> {
         self.run(|pool| async move {
             sqlx::query_scalar(
                 r"SELECT audit_id
                    FROM audit_log
-                  WHERE action ~ '^(partner|credential|product)\.' -- as the index says it
+                  WHERE action ~ '^(partner|credential|product)\.' -- same expression as in the index
                   ORDER BY audit_id DESC
                   LIMIT $1",
             )
-            .bind(NEWEST_CHANGES)
+            .bind(RECENT_CHANGES)
             .fetch_all(&pool)
             .await
         })
         .await
     }
 
-    /// Up to `limit` entries, newest first, older than `before`.
+    /// Lists up to `limit` entries older than `before`, newest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -180,11 +178,11 @@ async fn list(
     }
     query
         .push(" ORDER BY audit_id DESC LIMIT ")
-        .push_bind(rows(limit));
+        .push_bind(to_bigint(limit));
     query.build_query_as().persistent(false).fetch_all(pool).await
 }
 
-/// A number of rows, as SQL counts them.
-pub(super) fn rows(limit: usize) -> i64 {
+/// Converts a count or limit to an SQL `bigint`.
+pub(super) fn to_bigint(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! How much of each SKU is free, read from committed rows; counted no further than the answer needs.
+//! Number of free vouchers per SKU, counted from committed rows up to a cap.
 
 use std::collections::HashMap;
 
@@ -8,29 +8,28 @@ use vouchsafe_actors::domain::product::{Product, ProductId, Sku};
 
 use super::PgStore;
 
-/// Free vouchers by SKU, each count capped at what the product's `low_stock_at` needs.
+/// Free vouchers by SKU, each count capped at the product's `low_stock_at`.
 pub type FreeVouchers = HashMap<Sku, u32>;
 
-/// What is asked of one product.
-struct Question {
+struct ProductQuery {
     product_id: String,
     min_validity_days: i32,
     cap: i64,
 }
 
 impl PgStore {
-    /// Counts what is free of these products.
+    /// Counts the free vouchers of these products.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn free_vouchers(&self, products: &[&Product]) -> Result<FreeVouchers, sqlx::Error> {
-        let questions: Vec<Question> = products.iter().map(|product| Question::of(product)).collect();
+    pub async fn count_free_vouchers(&self, products: &[&Product]) -> Result<FreeVouchers, sqlx::Error> {
+        let questions: Vec<ProductQuery> = products.iter().map(|product| ProductQuery::of(product)).collect();
         self.run(move |pool| async move { count(&pool, questions).await })
             .await
     }
 }
 
-impl Question {
+impl ProductQuery {
     fn of(product: &Product) -> Self {
         Self {
             product_id: product.product_id.as_str().to_owned(),
@@ -40,14 +39,14 @@ impl Question {
     }
 }
 
-async fn count(pool: &PgPool, questions: Vec<Question>) -> Result<FreeVouchers, sqlx::Error> {
+async fn count(pool: &PgPool, questions: Vec<ProductQuery>) -> Result<FreeVouchers, sqlx::Error> {
     let mut columns: (Vec<String>, Vec<i32>, Vec<i64>) = Default::default();
     for question in questions {
         columns.0.push(question.product_id);
         columns.1.push(question.min_validity_days);
         columns.2.push(question.cap);
     }
-    // From the chunks that expire last: those are the ones that hardly anything was sold from.
+    // Starts with the chunks that expire last: those have the most unsold vouchers, so the count reaches its cap soonest.
     let rows: Vec<(String, i64, i64)> = sqlx::query_as(
         "SELECT q.product_id, d.denomination, f.free
            FROM (
@@ -81,11 +80,11 @@ async fn count(pool: &PgPool, questions: Vec<Question>) -> Result<FreeVouchers, 
     .fetch_all(pool)
     .await?;
     rows.into_iter()
-        .map(|(product_id, denomination, free)| free_of(&product_id, denomination, free))
+        .map(|(product_id, denomination, free)| parse_row(&product_id, denomination, free))
         .collect()
 }
 
-fn free_of(product_id: &str, denomination: i64, free: i64) -> Result<(Sku, u32), sqlx::Error> {
+fn parse_row(product_id: &str, denomination: i64, free: i64) -> Result<(Sku, u32), sqlx::Error> {
     let product_id: ProductId = product_id
         .parse()
         .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;

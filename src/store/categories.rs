@@ -1,50 +1,48 @@
-//! Categories: the shelves of the catalogue, each with a parent or none.
+//! Catalogue categories: a tree with an optional parent per category.
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 use utoipa::ToSchema;
 
 use super::PgStore;
-use super::audit::{self, By, Deed};
+use super::audit::{self, AuditActor, AuditAction};
 
-/// A category.
+/// A category of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow, ToSchema)]
 pub struct Category {
-    /// Its id, chosen by the operator.
+    /// Id, chosen by the operator.
     pub category_id: String,
-    /// What it is called.
+    /// Display name.
     pub name: String,
-    /// What it is a part of.
+    /// Id of the parent category; null at the top level.
     #[schema(required)]
     pub parent_id: Option<String>,
 }
 
-/// What became of a wish to put something in its place.
+/// Result of creating or replacing a category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PutCategory {
+pub enum PutCategoryOutcome {
     Created,
-    /// It was there, and is as asked for now.
     Replaced,
-    /// There is no such parent.
     ParentNotFound,
-    /// It would be its own ancestor.
+    /// The category would be its own ancestor.
     Cycle,
 }
 
-/// Deepest nesting that is followed upwards. A tree that people browse is far flatter.
+/// Bounds the ancestor query. Real category trees are far flatter.
 const MAX_DEPTH: i32 = 16;
 
 impl PgStore {
-    /// Puts a category in, or in the place of the one with its id.
+    /// Creates a category or replaces the one with its id.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn put_category(&self, category: Category, by: By) -> Result<PutCategory, sqlx::Error> {
+    pub async fn put_category(&self, category: Category, by: AuditActor) -> Result<PutCategoryOutcome, sqlx::Error> {
         self.run(move |pool| async move { put(&pool, &category, &by).await })
             .await
     }
 
-    /// All categories, by the bytes of their ids.
+    /// Lists all categories in byte order of their ids.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -60,16 +58,16 @@ impl PgStore {
     }
 }
 
-/// The whole table is locked against other writers: two moves at once could make a circle that neither sees.
-async fn put(pool: &PgPool, category: &Category, by: &By) -> Result<PutCategory, sqlx::Error> {
+async fn put(pool: &PgPool, category: &Category, by: &AuditActor) -> Result<PutCategoryOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
+    // Two concurrent moves could create a cycle that neither sees.
     sqlx::query("LOCK TABLE categories IN SHARE ROW EXCLUSIVE MODE")
         .execute(&mut *transaction)
         .await?;
     if let Some(parent_id) = &category.parent_id {
-        match path_up(&mut transaction, parent_id).await? {
-            path if path.is_empty() => return Ok(PutCategory::ParentNotFound),
-            path if path.contains(&category.category_id) => return Ok(PutCategory::Cycle),
+        match load_ancestors(&mut transaction, parent_id).await? {
+            path if path.is_empty() => return Ok(PutCategoryOutcome::ParentNotFound),
+            path if path.contains(&category.category_id) => return Ok(PutCategoryOutcome::Cycle),
             _ => {}
         }
     }
@@ -79,21 +77,21 @@ async fn put(pool: &PgPool, category: &Category, by: &By) -> Result<PutCategory,
             .fetch_optional(&mut *transaction)
             .await?;
     write(&mut transaction, category).await?;
-    let deed = Deed {
-        action: "category.put",
+    let deed = AuditAction {
+        name: "category.put",
         subject: &category.category_id,
     };
     audit::write(&mut transaction, by, deed, before.as_ref(), Some(category)).await?;
     transaction.commit().await?;
     Ok(if before.is_some() {
-        PutCategory::Replaced
+        PutCategoryOutcome::Replaced
     } else {
-        PutCategory::Created
+        PutCategoryOutcome::Created
     })
 }
 
-/// A category and what it is a part of, from below upwards; empty if there is no such category.
-async fn path_up(connection: &mut PgConnection, category_id: &str) -> Result<Vec<String>, sqlx::Error> {
+/// Loads the ids of a category and its ancestors, from the category upwards; empty if the category does not exist.
+async fn load_ancestors(connection: &mut PgConnection, category_id: &str) -> Result<Vec<String>, sqlx::Error> {
     sqlx::query_scalar(
         "WITH RECURSIVE path AS (
             SELECT category_id, parent_id, 1 AS depth FROM categories WHERE category_id = $1

@@ -1,6 +1,6 @@
-//! What the sandbox saw of partners, as far as their certification asks for it.
+//! Certification observations: sandbox behaviour of partners that the certification checks evaluate.
 //!
-//! Rule: of each partner and point the newest rows are kept, and no more than a few hundred.
+//! Per partner and check, only the newest rows are stored, at most [`MAX_OBSERVATIONS`].
 
 use sqlx::PgPool;
 use sqlx::types::Json;
@@ -9,29 +9,29 @@ use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
 
 use super::PgStore;
-use super::audit::{self, By, Deed, NOTHING, rows};
-use crate::certification::{Observation, Seen};
+use super::audit::{self, AuditActor, AuditAction, NO_STATE, to_bigint};
+use crate::certification::{Observation, ObservationKind};
 
-/// How many rows of a partner and point are kept: a hundred trials, of which the newest that is decided counts.
-const KEPT: usize = 200;
+/// Room for a hundred attempts of a partner at one check, of which the newest decided one counts.
+const MAX_OBSERVATIONS: usize = 200;
 
-/// Taken by whoever writes: two that let the same rows go would wait for each other. Any number that nothing else uses.
-const WRITERS_TURN: i64 = 0x5653_6365_7274_6900;
+/// Key of the advisory lock of writers: two that delete the same rows could deadlock. Any otherwise unused number.
+const WRITERS_LOCK: i64 = 0x5653_6365_7274_6900;
 
-/// Most rows that one look at all partners reads: hundreds of times what a second brings.
-const READ_AT_ONCE: usize = 10_000;
+/// Bounds one poll over all partners. Hundreds of times the rows written per second.
+const MAX_POLL_ROWS: usize = 10_000;
 
-/// What the trail says of a new beginning.
+/// Audited state of a certification restart.
 #[derive(serde::Serialize)]
-struct Forgotten {
+struct DeletedObservations {
     observations: u64,
 }
 
 impl PgStore {
-    /// Writes down what was seen, and lets the oldest go.
+    /// Stores observations and deletes the oldest.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer; then nobody can say whether it is written, and it may be again.
+    /// [`sqlx::Error`] when the database does not answer. The write may have happened; repeating it is safe.
     pub async fn write_observations(
         &self,
         observations: Vec<(PartnerId, Observation)>,
@@ -40,31 +40,31 @@ impl PgStore {
             .await
     }
 
-    /// What was seen of a partner, oldest first; then when the orders were delivered whose codes were fetched in part.
+    /// Lists the observations of a partner, oldest first, followed by the deliveries of orders whose codes it fetched in part.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn observations_of(&self, partner_id: PartnerId) -> Result<Vec<Observation>, sqlx::Error> {
+    pub async fn list_observations(&self, partner_id: PartnerId) -> Result<Vec<Observation>, sqlx::Error> {
         self.run(move |pool| async move {
-            let mut observations = written(&pool, partner_id).await?;
-            // A write whose outcome was unknown was repeated.
+            let mut observations = load_observations(&pool, partner_id).await?;
+            // Writes with an unknown outcome are repeated and leave duplicates.
             observations.dedup();
-            let deliveries = deliveries(&pool, partner_id, &observations).await?;
+            let deliveries = load_deliveries(&pool, partner_id, &observations).await?;
             observations.extend(deliveries);
             Ok(observations)
         })
         .await
     }
 
-    /// What was seen of all partners since then, oldest first.
+    /// Lists the observations of all partners since a timestamp, oldest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn observations_since(
+    pub async fn list_observations_since(
         &self,
         since: OffsetDateTime,
     ) -> Result<Vec<(PartnerId, Observation)>, sqlx::Error> {
-        let found: Vec<(Uuid, OffsetDateTime, Json<Seen>)> = self
+        let found: Vec<(Uuid, OffsetDateTime, Json<ObservationKind>)> = self
             .run(move |pool| async move {
                 sqlx::query_as(
                     "SELECT partner_id, at, seen
@@ -74,28 +74,28 @@ impl PgStore {
                       LIMIT $2",
                 )
                 .bind(since)
-                .bind(rows(READ_AT_ONCE))
+                .bind(to_bigint(MAX_POLL_ROWS))
                 .fetch_all(&pool)
                 .await
             })
             .await?;
         let observation =
-            |(partner_id, at, Json(seen))| (PartnerId::from_uuid(partner_id), Observation { at, seen });
+            |(partner_id, at, Json(seen))| (PartnerId::from_uuid(partner_id), Observation { at, kind: seen });
         Ok(found.into_iter().map(observation).collect())
     }
 
-    /// Forgets what was seen of a partner. `false`: there is no such partner.
+    /// Deletes the observations of a partner. Returns `false` if the partner does not exist.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn forget_observations(&self, partner_id: PartnerId, by: By) -> Result<bool, sqlx::Error> {
-        self.run(move |pool| async move { forget(&pool, partner_id, &by).await })
+    pub async fn delete_observations(&self, partner_id: PartnerId, by: AuditActor) -> Result<bool, sqlx::Error> {
+        self.run(move |pool| async move { delete_observations(&pool, partner_id, &by).await })
             .await
     }
 }
 
-async fn written(pool: &PgPool, partner_id: PartnerId) -> Result<Vec<Observation>, sqlx::Error> {
-    let found: Vec<(OffsetDateTime, Json<Seen>)> = sqlx::query_as(
+async fn load_observations(pool: &PgPool, partner_id: PartnerId) -> Result<Vec<Observation>, sqlx::Error> {
+    let found: Vec<(OffsetDateTime, Json<ObservationKind>)> = sqlx::query_as(
         "SELECT at, seen
            FROM certification_observations
           WHERE partner_id = $1
@@ -104,17 +104,17 @@ async fn written(pool: &PgPool, partner_id: PartnerId) -> Result<Vec<Observation
     .bind(partner_id.as_uuid())
     .fetch_all(pool)
     .await?;
-    let observation = |(at, Json(seen))| Observation { at, seen };
+    let observation = |(at, Json(seen))| Observation { at, kind: seen };
     Ok(found.into_iter().map(observation).collect())
 }
 
-async fn deliveries(
+async fn load_deliveries(
     pool: &PgPool,
     partner_id: PartnerId,
     observations: &[Observation],
 ) -> Result<Vec<Observation>, sqlx::Error> {
-    let in_part = observations.iter().filter_map(|one| match one.seen {
-        Seen::CodesInPart { order_id } => Some(order_id.as_uuid()),
+    let in_part = observations.iter().filter_map(|one| match one.kind {
+        ObservationKind::CodesInPart { order_id } => Some(order_id.as_uuid()),
         _ => None,
     });
     let found: Vec<(Uuid, OffsetDateTime)> = sqlx::query_as(
@@ -131,7 +131,7 @@ async fn deliveries(
     .await?;
     let delivery = |(order_id, at)| Observation {
         at,
-        seen: Seen::OrderDelivered {
+        kind: ObservationKind::OrderDelivered {
             order_id: OrderId::from_uuid(order_id),
         },
     };
@@ -144,10 +144,10 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
         .map(|(partner_id, _)| partner_id.as_uuid())
         .collect();
     let all = || observations.iter().map(|(_, observation)| observation);
-    let points: Vec<&str> = all().map(|one| one.seen.point().as_str()).collect();
+    let points: Vec<&str> = all().map(|one| one.kind.check().as_str()).collect();
     let mut transaction = pool.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)")
-        .bind(WRITERS_TURN)
+        .bind(WRITERS_LOCK)
         .execute(&mut *transaction)
         .await?;
     sqlx::query(
@@ -160,7 +160,7 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
     .bind(&partners)
     .bind(&points)
     .bind(all().map(|one| one.at).collect::<Vec<_>>())
-    .bind(all().map(|one| Json(&one.seen)).collect::<Vec<_>>())
+    .bind(all().map(|one| Json(&one.kind)).collect::<Vec<_>>())
     .execute(&mut *transaction)
     .await?;
     sqlx::query(
@@ -179,20 +179,20 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
                         OFFSET $3
                          LIMIT 1
                        ) AS k
-                ) AS newest_gone
-          WHERE o.partner_id = newest_gone.partner_id
-            AND o.point = newest_gone.point
-            AND o.observation_id <= newest_gone.observation_id",
+                ) AS newest_deleted
+          WHERE o.partner_id = newest_deleted.partner_id
+            AND o.point = newest_deleted.point
+            AND o.observation_id <= newest_deleted.observation_id",
     )
     .bind(&partners)
     .bind(&points)
-    .bind(rows(KEPT))
+    .bind(to_bigint(MAX_OBSERVATIONS))
     .execute(&mut *transaction)
     .await?;
     transaction.commit().await
 }
 
-async fn forget(pool: &PgPool, partner_id: PartnerId, by: &By) -> Result<bool, sqlx::Error> {
+async fn delete_observations(pool: &PgPool, partner_id: PartnerId, by: &AuditActor) -> Result<bool, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let known: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM partners WHERE partner_id = $1)")
         .bind(partner_id.as_uuid())
@@ -201,19 +201,19 @@ async fn forget(pool: &PgPool, partner_id: PartnerId, by: &By) -> Result<bool, s
     if !known {
         return Ok(false);
     }
-    let forgotten = sqlx::query("DELETE FROM certification_observations WHERE partner_id = $1")
+    let deleted = sqlx::query("DELETE FROM certification_observations WHERE partner_id = $1")
         .bind(partner_id.as_uuid())
         .execute(&mut *transaction)
         .await?;
     let subject = partner_id.to_string();
-    let deed = Deed {
-        action: "certification.restart",
+    let deed = AuditAction {
+        name: "certification.restart",
         subject: &subject,
     };
-    let before = Forgotten {
-        observations: forgotten.rows_affected(),
+    let before = DeletedObservations {
+        observations: deleted.rows_affected(),
     };
-    audit::write(&mut transaction, by, deed, Some(&before), NOTHING).await?;
+    audit::write(&mut transaction, by, deed, Some(&before), NO_STATE).await?;
     transaction.commit().await?;
     Ok(true)
 }

@@ -1,7 +1,7 @@
-//! Codes of an order, still sealed; and the trail of who read them.
+//! Retrieval of an order's sealed codes, with its audit entry.
 //!
-//! Rule: the trail is committed before a code is opened: a row of its own, and the entry that operators read. Retrieval
-//! marks the order's row under the same condition that a cancellation needs the other way round, so that one of them loses.
+//! The audit row and the entry in `code_retrievals` are committed before the codes are decrypted. Retrieval and cancellation
+//! both lock the order's row and check that the other has not happened, so one of them fails.
 
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgPool, Row as _};
@@ -11,13 +11,13 @@ use vouchsafe_actors::domain::ids::{CredentialId, OrderId, PartnerId, VoucherId}
 use vouchsafe_actors::domain::money::{Amount, Currency};
 use vouchsafe_actors::domain::product::Sku;
 
-use super::together::{BatchOp, Outcomes, place};
+use super::batcher::{BatchOp, BatchResponse, request_index};
 use crate::vault::data_key::KeyId;
-use crate::vault::seal::{CodeId, Sealed};
+use crate::vault::seal::{CodeId, SealedBlob};
 
-/// Who reads the codes of which order.
+/// A request for the codes of an order.
 #[derive(Debug, Clone)]
-pub struct Retrieval {
+pub struct CodeRetrieval {
     pub partner_id: PartnerId,
     pub order_id: OrderId,
     pub credential_id: CredentialId,
@@ -25,66 +25,61 @@ pub struct Retrieval {
     pub trace_id: String,
 }
 
-/// A voucher of the order with its sealed code.
+/// A voucher with its sealed code.
 #[derive(Debug)]
 pub struct SealedVoucher {
     pub voucher_id: VoucherId,
     pub sku: Sku,
-    /// What its face value is counted in.
     pub currency: Currency,
-    /// Its last valid day.
+    /// Last valid day.
     pub expiry: Option<Date>,
     pub code_id: CodeId,
-    /// Under which SKU the code was sealed.
-    pub sealed: Sealed,
+    pub sealed: SealedBlob,
 }
 
-/// What a retrieval found.
 #[derive(Debug)]
-pub enum Retrieved {
-    /// The trail is written; these may be opened.
+pub enum RetrievalOutcome {
+    /// The audit entry is committed; the codes may be decrypted.
     Vouchers(Vec<SealedVoucher>),
-    /// The order holds nothing.
+    /// The order has no vouchers.
     NotReady,
-    /// This partner has no such order.
     NotFound,
 }
 
-/// Reads the codes of orders.
 #[derive(Debug, Clone)]
-pub(super) struct ReadCodes;
+pub(super) struct RetrieveCodesOp;
 
-impl BatchOp for ReadCodes {
-    type Request = Retrieval;
-    type Answer = Retrieved;
+impl BatchOp for RetrieveCodesOp {
+    type Request = CodeRetrieval;
+    type Response = RetrievalOutcome;
 
-    const MOST: usize = 32;
+    const MAX_BATCH: usize = 32;
 
-    async fn together(
+    async fn execute_batch(
         self,
         pool: PgPool,
-        retrievals: Vec<Retrieval>,
-    ) -> Result<Outcomes<Retrieved>, sqlx::Error> {
+        retrievals: Vec<CodeRetrieval>,
+    ) -> Result<BatchResponse<RetrievalOutcome>, sqlx::Error> {
         retrieve(&pool, &retrievals).await
     }
 
-    async fn alone(self, pool: PgPool, retrieval: Retrieval) -> Result<Retrieved, sqlx::Error> {
+    async fn execute_one(self, pool: PgPool, retrieval: CodeRetrieval) -> Result<RetrievalOutcome, sqlx::Error> {
         let mut retrieved = retrieve(&pool, &[retrieval]).await?;
-        // Nobody was waited for: when the order was looked at it held nothing.
-        retrieved.pop().flatten().unwrap_or(Ok(Retrieved::NotReady))
+        // A lone retrieval waits for the lock, so `None` means that the order had no vouchers when it was read.
+        retrieved.pop().flatten().unwrap_or(Ok(RetrievalOutcome::NotReady))
     }
 }
 
-/// One statement, so one commit: orders first and in the order in which lanes lock them, then their allocations, then the
-/// trail, then the codes. What cannot be read of one is an error of its own; `None` is one that has to be read alone.
-async fn retrieve(pool: &PgPool, retrievals: &[Retrieval]) -> Result<Outcomes<Retrieved>, sqlx::Error> {
+/// Runs one statement with one commit: locks orders in the lanes' lock order, then allocations, writes the audit entries, and
+/// reads the codes. A row that cannot be decoded fails only its own request; `None` marks a request to run alone.
+async fn retrieve(pool: &PgPool, retrievals: &[CodeRetrieval]) -> Result<BatchResponse<RetrievalOutcome>, sqlx::Error> {
     let mut sorted: Vec<usize> = (0..retrievals.len()).collect();
     sorted.sort_unstable_by_key(|place| {
         let retrieval = &retrievals[*place];
         (retrieval.partner_id.as_uuid(), retrieval.order_id.as_uuid())
     });
     let in_order = || sorted.iter().map(|place| &retrievals[*place]);
-    let rows: Vec<RetrievedRow> = sqlx::query_as(
+    let rows: Vec<RetrievalRow> = sqlx::query_as(
         "SELECT r.reading, r.known, r.put_off, r.currency, r.voucher_id, r.expiry, r.code_id, r.product_id, r.denomination, r.key_id,
                 r.nonce, r.ciphertext
            FROM retrieve_codes($1, $2, $3, $4, $5) AS r",
@@ -96,39 +91,38 @@ async fn retrieve(pool: &PgPool, retrievals: &[Retrieval]) -> Result<Outcomes<Re
     .bind(in_order().map(|asked| asked.trace_id.as_str()).collect::<Vec<_>>())
     .fetch_all(pool)
     .await?;
-    let mut retrieved: Vec<_> = retrievals.iter().map(|_| Some(Ok(Retrieved::NotFound))).collect();
+    let mut retrieved: Vec<_> = retrievals.iter().map(|_| Some(Ok(RetrievalOutcome::NotFound))).collect();
     for row in rows {
-        let retrieved = &mut retrieved[sorted[place(row.reading)?]];
+        let retrieved = &mut retrieved[sorted[request_index(row.position)?]];
         match (row.code.map(CodeRow::into_voucher), &mut *retrieved) {
-            (Some(Ok(voucher)), Some(Ok(Retrieved::Vouchers(vouchers)))) => vouchers.push(voucher),
+            (Some(Ok(voucher)), Some(Ok(RetrievalOutcome::Vouchers(vouchers)))) => vouchers.push(voucher),
             (Some(Ok(_)), Some(Err(_))) => {}
-            (Some(Ok(voucher)), _) => *retrieved = Some(Ok(Retrieved::Vouchers(vec![voucher]))),
+            (Some(Ok(voucher)), _) => *retrieved = Some(Ok(RetrievalOutcome::Vouchers(vec![voucher]))),
             (Some(Err(error)), _) => *retrieved = Some(Err(error)),
-            (None, _) if row.put_off => *retrieved = None,
-            (None, _) if row.known => *retrieved = Some(Ok(Retrieved::NotReady)),
+            (None, _) if row.deferred => *retrieved = None,
+            (None, _) if row.order_exists => *retrieved = Some(Ok(RetrievalOutcome::NotReady)),
             (None, _) => {}
         }
     }
     Ok(retrieved)
 }
 
-/// A voucher of a reading; a reading without one has a row without.
-struct RetrievedRow {
-    reading: i32,
-    /// Whether the partner has such an order.
-    known: bool,
-    /// Whether it has to be read alone.
-    put_off: bool,
+/// A voucher of a retrieval, or a row without a voucher for a retrieval that has none.
+struct RetrievalRow {
+    position: i32,
+    order_exists: bool,
+    /// Whether to run this retrieval alone.
+    deferred: bool,
     code: Option<CodeRow>,
 }
 
-impl FromRow<'_, PgRow> for RetrievedRow {
+impl FromRow<'_, PgRow> for RetrievalRow {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let code_id: Option<i64> = row.try_get("code_id")?;
         Ok(Self {
-            reading: row.try_get("reading")?,
-            known: row.try_get("known")?,
-            put_off: row.try_get("put_off")?,
+            position: row.try_get("reading")?,
+            order_exists: row.try_get("known")?,
+            deferred: row.try_get("put_off")?,
             code: code_id.map(|_| CodeRow::from_row(row)).transpose()?,
         })
     }
@@ -163,7 +157,7 @@ impl CodeRow {
             currency: self.currency.parse().map_err(|_| impossible("currency"))?,
             expiry: self.expiry,
             code_id: CodeId(self.code_id),
-            sealed: Sealed {
+            sealed: SealedBlob {
                 key_id: KeyId(self.key_id),
                 nonce,
                 ciphertext: self.ciphertext,

@@ -1,19 +1,19 @@
-//! The batch statement: a batch of records into the arrays of `commit_batch`, its row back into verdicts.
+//! Call of the SQL function `commit_batch`: encodes a batch of records as arrays and decodes the verdicts.
 //!
-//! Rule: the answer of a write counts when the server is ready for the next query, not when the first row is here; so the
-//! rows are always read to the end.
+//! A write has succeeded only when the server is ready for the next query, not when the first row arrives: rows are always
+//! read to the end.
 
 mod columns;
-mod rest;
+mod sparse;
 
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
-use vouchsafe_actors::domain::answer::{Answer, Fingerprint, KnownAnswer};
-use vouchsafe_actors::domain::ledger::Receipt;
+use vouchsafe_actors::domain::idempotency::{Response, Fingerprint, StoredResponse};
+use vouchsafe_actors::domain::ledger::WalletState;
 use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::journal::{Record, Stale, Verdict};
+use vouchsafe_actors::journal::{Record, StaleReason, Verdict};
 
-use self::columns::Columns;
+use self::columns::BatchColumns;
 use super::lane::Fence;
 
 const COMMIT_BATCH: &str = "SELECT * FROM commit_batch(\
@@ -21,14 +21,14 @@ const COMMIT_BATCH: &str = "SELECT * FROM commit_batch(\
     $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, \
     $47, $48, $49, $50, $51, $52, $53, $54, $55::jsonb)";
 
-/// Writes a batch and reads what became of each record.
+/// Writes a batch and returns a verdict per record.
 pub(super) async fn commit_batch(
     connection: &mut PgConnection,
     fence: &Fence,
     batch: i64,
     records: &[Record],
 ) -> Result<Vec<Verdict>, sqlx::Error> {
-    let Columns {
+    let BatchColumns {
         records: r,
         wallets: w,
         movements: m,
@@ -37,8 +37,8 @@ pub(super) async fn commit_batch(
         allocations: a,
         feeds,
         events: e,
-        rest,
-    } = Columns::of(records)?;
+        sparse: rest,
+    } = BatchColumns::of(records)?;
     let rows = sqlx::query(COMMIT_BATCH)
         .bind(&fence.node)
         .bind(fence.incarnation)
@@ -94,36 +94,36 @@ pub(super) async fn commit_batch(
         .bind(e.count)
         .bind(e.sequence)
         .bind(e.body)
-        .bind(rest.text()?)
+        .bind(rest.to_json()?)
         .fetch_all(connection)
         .await?;
     match &rows[..] {
-        [row] => Outcomes::read(row)?.verdicts(records.len()),
-        _ => Err(undecodable("a batch has one row of verdicts")),
+        [row] => VerdictRow::read(row)?.verdicts(records.len()),
+        _ => Err(decode_error("commit_batch returned no row or several")),
     }
 }
 
-/// What the statement says, an element a record.
-struct Outcomes {
+/// The row that `commit_batch` returns: arrays with one element per record.
+struct VerdictRow {
     verdicts: Vec<i16>,
     sequences: Vec<Option<i64>>,
     balances: Vec<Option<i64>>,
-    known: Option<Known>,
+    known: Option<KnownResponses>,
 }
 
-/// What is known under the keys, where one of them was.
-struct Known {
+/// Responses stored earlier under the keys of the records.
+struct KnownResponses {
     fingerprints: Vec<Option<Vec<u8>>>,
     statuses: Vec<Option<i16>>,
     bodies: Vec<Option<Vec<u8>>>,
 }
 
-impl Outcomes {
+impl VerdictRow {
     fn read(row: &PgRow) -> Result<Self, sqlx::Error> {
         let fingerprints: Option<_> = row.try_get(3)?;
         let known = match fingerprints {
             None => None,
-            Some(fingerprints) => Some(Known {
+            Some(fingerprints) => Some(KnownResponses {
                 fingerprints,
                 statuses: row.try_get(4)?,
                 bodies: row.try_get(5)?,
@@ -138,84 +138,84 @@ impl Outcomes {
     }
 
     fn verdicts(mut self, records: usize) -> Result<Vec<Verdict>, sqlx::Error> {
-        let given = [self.verdicts.len(), self.sequences.len(), self.balances.len()];
-        if given != [records; 3] {
-            return Err(undecodable("each record has a verdict"));
+        let lengths = [self.verdicts.len(), self.sequences.len(), self.balances.len()];
+        if lengths != [records; 3] {
+            return Err(decode_error("commit_batch returned another number of verdicts than records"));
         }
-        let words = std::mem::take(&mut self.verdicts);
-        words
+        let verdicts = std::mem::take(&mut self.verdicts);
+        verdicts
             .into_iter()
             .enumerate()
-            .map(|(index, word)| self.verdict(index, word))
+            .map(|(index, verdict)| self.verdict(index, verdict))
             .collect()
     }
 
-    fn verdict(&mut self, index: usize, word: i16) -> Result<Verdict, sqlx::Error> {
-        Ok(match word {
+    fn verdict(&mut self, index: usize, verdict: i16) -> Result<Verdict, sqlx::Error> {
+        Ok(match verdict {
             0 => Verdict::Committed(self.receipt(index)),
             1 => {
                 let known = self.known.as_mut().map(|known| known.take(index));
                 let known = known.transpose()?.flatten();
-                known.map_or(Verdict::Stale(Stale::KeyPurged), Verdict::KeyKnown)
+                known.map_or(Verdict::Stale(StaleReason::KeyPurged), Verdict::KeyKnown)
             }
-            2 => Verdict::Stale(Stale::Balance),
-            3 => Verdict::Stale(Stale::Stock),
-            4 => Verdict::Stale(Stale::Moved),
-            other => return Err(undecodable(&format!("verdict {other} is not known"))),
+            2 => Verdict::Stale(StaleReason::Balance),
+            3 => Verdict::Stale(StaleReason::Stock),
+            4 => Verdict::Stale(StaleReason::StateChanged),
+            other => return Err(decode_error(&format!("unknown verdict {other}"))),
         })
     }
 
-    fn receipt(&self, index: usize) -> Option<Receipt> {
-        Some(Receipt {
+    fn receipt(&self, index: usize) -> Option<WalletState> {
+        Some(WalletState {
             sequence: self.sequences[index]?,
             balance: Amount::from_minor(self.balances[index]?),
         })
     }
 }
 
-impl Known {
-    /// `None` when the answer was purged between the claim and the read: then its time is over, and the record decides anew.
-    fn take(&mut self, index: usize) -> Result<Option<KnownAnswer>, sqlx::Error> {
+impl KnownResponses {
+    /// Returns `None` if the response was purged after the claim met its key: it has expired, and the caller decides again.
+    fn take(&mut self, index: usize) -> Result<Option<StoredResponse>, sqlx::Error> {
         let fingerprint = self.fingerprints.get_mut(index).and_then(Option::take);
         let status = self.statuses.get(index).copied().flatten();
         let body = self.bodies.get_mut(index).and_then(Option::take);
         match (fingerprint, status, body) {
             (Some(fingerprint), Some(status), Some(body)) => {
-                known_answer(fingerprint, status, body).map(Some)
+                parse_known_response(fingerprint, status, body).map(Some)
             }
             _ => Ok(None),
         }
     }
 }
 
-/// About how long the JSON of an order's lines, or of its events, is. Bytes.
+/// Usual size of the JSON of an order's lines or events. Bytes.
 const USUAL_JSON_BYTES: usize = 512;
 
-fn json(value: &impl serde::Serialize) -> Result<String, sqlx::Error> {
+fn to_json(value: &impl serde::Serialize) -> Result<String, sqlx::Error> {
     let mut text = Vec::with_capacity(USUAL_JSON_BYTES);
     let written = serde_json::to_writer(&mut text, value).map_err(|error| sqlx::Error::Encode(error.into()));
     written.and_then(|()| String::from_utf8(text).map_err(|error| sqlx::Error::Encode(error.into())))
 }
 
-fn undecodable(reason: &str) -> sqlx::Error {
+fn decode_error(reason: &str) -> sqlx::Error {
     sqlx::Error::Decode(reason.into())
 }
 
-/// An answer as its columns hold it.
-pub(super) fn known_answer(
+/// Decodes the columns of a stored response.
+pub(super) fn parse_known_response(
     fingerprint: Vec<u8>,
     status: i16,
     body: Vec<u8>,
-) -> Result<KnownAnswer, sqlx::Error> {
+) -> Result<StoredResponse, sqlx::Error> {
     let fingerprint = fingerprint
         .try_into()
-        .map_err(|_| undecodable("a fingerprint has 32 bytes"))?;
-    let answer = Answer {
+        .map_err(|_| decode_error("a stored fingerprint does not have 32 bytes"))?;
+    let answer = Response {
         status: status.cast_unsigned(),
         body: body.into(),
     };
-    Ok(KnownAnswer {
+    Ok(StoredResponse {
         fingerprint: Fingerprint(fingerprint),
-        answer,
+        response: answer,
     })
 }

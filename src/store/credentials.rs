@@ -1,4 +1,4 @@
-//! Credentials: what is kept of each key and secret, and what access starts with.
+//! Partner credentials: key and secret hashes, validity, revocation, and the data that access control loads at start.
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
@@ -8,68 +8,66 @@ use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 
 use super::PgStore;
-use super::audit::{self, By, Deed, NOTHING, rows};
+use super::audit::{self, AuditActor, AuditAction, NO_STATE, to_bigint};
 use super::partners::{self, Partner, PartnerRow, read_allowlist};
 use crate::access::allowlist::Allowlist;
 use crate::access::credential::{ApiKeyHash, ApiSecretHash, Credential};
-use crate::access::register::PartnerAccess;
+use crate::access::registry::PartnerAccess;
 
-/// Most live credentials of a partner (contract §3): room for rotation with overlap on every system it calls from.
+/// Maximum of live credentials per partner (contract §3). Leaves room for overlapping rotations on several systems.
 pub const MAX_LIVE_CREDENTIALS: i64 = 5;
 
-/// Whether the partner's papers count.
+/// Whether a live credential requires certification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Papers {
-    /// Certification and agreement must be on record: production.
+pub enum CertificationPolicy {
+    /// Production: the partner must be certified and must have signed the agreement.
     Required,
-    /// Anybody gets one: the sandbox.
+    /// Sandbox.
     NotRequired,
 }
 
-/// What became of a wish for a credential.
+/// Result of issuing a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Issued {
-    /// It is in force.
+pub enum IssueOutcome {
     Issued,
-    /// There is no such partner.
     PartnerNotFound,
-    /// Certification or agreement are missing.
+    /// Certification or agreement is missing.
     Uncertified,
     /// The partner has [`MAX_LIVE_CREDENTIALS`].
     TooMany,
 }
 
-/// A credential as operators and the trail see it: neither key nor secret.
+/// A credential without key and secret, as operators and the audit log see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Credential)]
 pub struct CredentialSummary {
-    /// Its public name.
+    /// Public id.
     pub credential_id: CredentialId,
-    /// Whose it is.
+    /// Owner.
     pub partner_id: PartnerId,
-    /// Narrows the partner's list; without one it stays as it is.
+    /// Networks that narrow the partner's allowlist; null applies the partner's allowlist alone.
     #[schema(required)]
     pub allowlist: Option<Allowlist>,
-    /// Works from this moment on.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// Start of validity.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     pub not_before: OffsetDateTime,
-    /// Works up to this moment, exclusive; without one until revoked.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// End of validity, exclusive; null until revoked.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     pub not_after: Option<OffsetDateTime>,
-    /// When it was revoked.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// Time of revocation.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     pub revoked_at: Option<OffsetDateTime>,
-    /// Which credential asked for it, in a rotation; without one an operator issued it.
+    /// Credential that requested this one in a rotation; null if an operator issued it.
     #[schema(required)]
     pub rotated_from: Option<CredentialId>,
-    /// When it last asked for the one that follows it.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// Time of the last rotation that this credential requested.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     pub rotated_at: Option<OffsetDateTime>,
-    /// When it was first used; kept for one that came from a rotation alone.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// Time of first use; recorded only for credentials from a rotation.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     pub first_used_at: Option<OffsetDateTime>,
 }
@@ -90,7 +88,6 @@ impl From<&Credential> for CredentialSummary {
     }
 }
 
-/// The columns of `credentials`.
 #[derive(sqlx::FromRow)]
 pub(super) struct CredentialRow {
     credential_id: Uuid,
@@ -113,8 +110,8 @@ impl TryFrom<CredentialRow> for Credential {
         Ok(Self {
             credential_id: CredentialId::from_uuid(row.credential_id),
             partner_id: PartnerId::from_uuid(row.partner_id),
-            key_hash: ApiKeyHash::from_bytes(hash(row.key_hash)?),
-            secret_hash: ApiSecretHash::from_bytes(hash(row.secret_hash)?),
+            key_hash: ApiKeyHash::from_bytes(parse_hash(row.key_hash)?),
+            secret_hash: ApiSecretHash::from_bytes(parse_hash(row.secret_hash)?),
             allowlist: row.allowlist.map(read_allowlist).transpose()?,
             not_before: row.not_before,
             not_after: row.not_after,
@@ -126,49 +123,49 @@ impl TryFrom<CredentialRow> for Credential {
     }
 }
 
-fn hash(bytes: Vec<u8>) -> Result<[u8; 32], sqlx::Error> {
+fn parse_hash(bytes: Vec<u8>) -> Result<[u8; 32], sqlx::Error> {
     bytes
         .try_into()
-        .map_err(|_| sqlx::Error::Decode("the hash of a credential has 32 bytes".into()))
+        .map_err(|_| sqlx::Error::Decode("a credential hash does not have 32 bytes".into()))
 }
 
 impl PgStore {
-    /// Every partner, and every credential that was not revoked: read once, at the start.
+    /// Loads all partners and all credentials that are not revoked, at the start.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn load_access(&self) -> Result<(Vec<PartnerAccess>, Vec<Credential>), sqlx::Error> {
-        self.run(|pool| async move { load(&pool).await }).await
+        self.run(|pool| async move { load_access(&pool).await }).await
     }
 
-    /// Puts a credential in force.
+    /// Issues a credential.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn insert_credential(
         &self,
         credential: Credential,
-        papers: Papers,
-        by: By,
-    ) -> Result<Issued, sqlx::Error> {
-        self.run(move |pool| async move { issue(&pool, &credential, papers, &by).await })
+        policy: CertificationPolicy,
+        by: AuditActor,
+    ) -> Result<IssueOutcome, sqlx::Error> {
+        self.run(move |pool| async move { issue(&pool, &credential, policy, &by).await })
             .await
     }
 
-    /// Takes a credential out of force; `None` if there is none of this id. Revoking again changes nothing.
+    /// Revokes a credential and returns the time of revocation. Idempotent. Returns `None` if the credential does not exist.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn revoke_credential(
         &self,
         credential_id: CredentialId,
-        by: By,
+        by: AuditActor,
     ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
         self.run(move |pool| async move { revoke(&pool, credential_id, &by).await })
             .await
     }
 
-    /// Up to `limit` credentials of a partner, newest first, older than `before`, those out of force too.
+    /// Lists up to `limit` credentials of a partner older than `before`, newest first, including those no longer valid.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -178,12 +175,12 @@ impl PgStore {
         before: Option<CredentialId>,
         limit: usize,
     ) -> Result<Vec<Credential>, sqlx::Error> {
-        self.run(move |pool| async move { of_partner(&pool, partner_id, before, limit).await })
+        self.run(move |pool| async move { list(&pool, partner_id, before, limit).await })
             .await
     }
 }
 
-async fn load(pool: &PgPool) -> Result<(Vec<PartnerAccess>, Vec<Credential>), sqlx::Error> {
+async fn load_access(pool: &PgPool) -> Result<(Vec<PartnerAccess>, Vec<Credential>), sqlx::Error> {
     let partners: Vec<PartnerRow> = sqlx::query_as("SELECT * FROM partners").fetch_all(pool).await?;
     let credentials: Vec<CredentialRow> =
         sqlx::query_as("SELECT * FROM credentials WHERE revoked_at IS NULL")
@@ -199,26 +196,26 @@ async fn load(pool: &PgPool) -> Result<(Vec<PartnerAccess>, Vec<Credential>), sq
     ))
 }
 
-/// The partner's row is locked first, so that two wishes at once do not both count four.
 async fn issue(
     pool: &PgPool,
     credential: &Credential,
-    papers: Papers,
-    by: &By,
-) -> Result<Issued, sqlx::Error> {
+    policy: CertificationPolicy,
+    by: &AuditActor,
+) -> Result<IssueOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
+    // The lock serializes the check of the maximum.
     let Some(partner) = partners::lock(&mut transaction, credential.partner_id).await? else {
-        return Ok(Issued::PartnerNotFound);
+        return Ok(IssueOutcome::PartnerNotFound);
     };
-    if papers == Papers::Required && !partner.is_certified() {
-        return Ok(Issued::Uncertified);
+    if policy == CertificationPolicy::Required && !partner.is_certified() {
+        return Ok(IssueOutcome::Uncertified);
     }
     if count_live(&mut transaction, partner.partner_id).await? >= MAX_LIVE_CREDENTIALS {
-        return Ok(Issued::TooMany);
+        return Ok(IssueOutcome::TooMany);
     }
     insert(&mut transaction, credential, by).await?;
     transaction.commit().await?;
-    Ok(Issued::Issued)
+    Ok(IssueOutcome::Issued)
 }
 
 pub(super) async fn count_live(
@@ -237,11 +234,11 @@ pub(super) async fn count_live(
     .await
 }
 
-/// Writes the credential and its entry in the trail into an open transaction.
+/// Inserts the credential and its audit entry in an open transaction.
 pub(super) async fn insert(
     connection: &mut PgConnection,
     credential: &Credential,
-    by: &By,
+    by: &AuditActor,
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
         "INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, allowlist, not_before, not_after,
@@ -262,17 +259,17 @@ pub(super) async fn insert(
         credential.credential_id.to_string(),
         CredentialSummary::from(credential),
     );
-    let deed = Deed {
-        action: "credential.issue",
+    let deed = AuditAction {
+        name: "credential.issue",
         subject: &subject,
     };
-    audit::write(connection, by, deed, NOTHING, Some(&summary)).await
+    audit::write(connection, by, deed, NO_STATE, Some(&summary)).await
 }
 
 async fn revoke(
     pool: &PgPool,
     credential_id: CredentialId,
-    by: &By,
+    by: &AuditActor,
 ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let Some(before) = lock(&mut transaction, credential_id).await? else {
@@ -281,12 +278,12 @@ async fn revoke(
     if before.revoked_at.is_some() {
         return Ok(before.revoked_at);
     }
-    let revoked_at = take_back(&mut transaction, &before, by).await?;
+    let revoked_at = revoke_locked(&mut transaction, &before, by).await?;
     transaction.commit().await?;
     Ok(Some(revoked_at))
 }
 
-/// The credential's row stays locked until the transaction ends.
+/// Loads a credential and locks its row.
 pub(super) async fn lock(
     connection: &mut PgConnection,
     credential_id: CredentialId,
@@ -299,11 +296,11 @@ pub(super) async fn lock(
     row.map(Credential::try_from).transpose()
 }
 
-/// Revokes a credential that is locked and in force, and writes its entry in the trail.
-pub(super) async fn take_back(
+/// Revokes a locked live credential and writes the audit entry.
+pub(super) async fn revoke_locked(
     connection: &mut PgConnection,
     credential: &Credential,
-    by: &By,
+    by: &AuditActor,
 ) -> Result<OffsetDateTime, sqlx::Error> {
     let revoked_at: OffsetDateTime = sqlx::query_scalar(
         "UPDATE credentials SET revoked_at = clock_timestamp() WHERE credential_id = $1 RETURNING revoked_at",
@@ -317,15 +314,15 @@ pub(super) async fn take_back(
         ..before.clone()
     };
     let subject = credential.credential_id.to_string();
-    let deed = Deed {
-        action: "credential.revoke",
+    let deed = AuditAction {
+        name: "credential.revoke",
         subject: &subject,
     };
     audit::write(connection, by, deed, Some(&before), Some(&after)).await?;
     Ok(revoked_at)
 }
 
-async fn of_partner(
+async fn list(
     pool: &PgPool,
     partner_id: PartnerId,
     before: Option<CredentialId>,
@@ -341,7 +338,7 @@ async fn of_partner(
     )
     .bind(partner_id.as_uuid())
     .bind(before.map(CredentialId::as_uuid))
-    .bind(rows(limit))
+    .bind(to_bigint(limit))
     .fetch_all(pool)
     .await?;
     found.into_iter().map(Credential::try_from).collect()

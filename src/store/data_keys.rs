@@ -1,70 +1,70 @@
-//! Data keys as they are kept: wrapped. Making one is safe against a second start that makes it at the same time.
+//! Wrapped data keys. Creation is safe against concurrent starts.
 
 use sqlx::{PgConnection, PgPool};
 
 use super::PgStore;
-use crate::vault::data_key::{KeyId, Purpose, WrappedKey};
+use crate::vault::data_key::{KeyId, KeyPurpose, WrappedKey};
 
-/// The data keys, and how much the active one has done.
+/// The data keys and the usage of the active one.
 #[derive(Debug, Clone)]
 pub struct DataKeys {
     pub keys: Vec<WrappedKey>,
-    /// At most how many codes the highest key for codes has sealed.
+    /// Upper bound of the codes that the newest key for codes has sealed.
     pub active_seals: u64,
 }
 
-/// Wraps a new key under the id that it will have. Runs inside the transaction that writes it.
-pub type Wrap = Box<dyn Fn(KeyId, Purpose) -> Result<WrappedKey, sqlx::Error> + Send + Sync>;
+/// Wraps a new key under its future id. Runs inside the transaction that inserts it.
+pub type KeyWrapper = Box<dyn Fn(KeyId, KeyPurpose) -> Result<WrappedKey, sqlx::Error> + Send + Sync>;
 
 impl PgStore {
-    /// The data keys; makes those that are missing first.
+    /// Loads the data keys and creates missing ones.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer, or `wrap` fails.
-    pub async fn ensure_data_keys(&self, wrap: Wrap) -> Result<DataKeys, sqlx::Error> {
-        self.run(move |pool| async move { ensure(&pool, &wrap).await })
+    pub async fn ensure_data_keys(&self, wrap: KeyWrapper) -> Result<DataKeys, sqlx::Error> {
+        self.run(move |pool| async move { create_missing(&pool, &wrap).await })
             .await
     }
 
-    /// Makes the next key for codes, unless there is one above `active` already; then all of them.
+    /// Creates the next key for codes, unless one newer than `active` exists, and loads all keys.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer, or `wrap` fails.
-    pub async fn next_codes_key(&self, active: KeyId, wrap: Wrap) -> Result<DataKeys, sqlx::Error> {
-        self.run(move |pool| async move { next(&pool, active, &wrap).await })
+    pub async fn next_codes_key(&self, active: KeyId, wrap: KeyWrapper) -> Result<DataKeys, sqlx::Error> {
+        self.run(move |pool| async move { create_next(&pool, active, &wrap).await })
             .await
     }
 }
 
-async fn ensure(pool: &PgPool, wrap: &Wrap) -> Result<DataKeys, sqlx::Error> {
+async fn create_missing(pool: &PgPool, wrap: &KeyWrapper) -> Result<DataKeys, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     lock(&mut transaction).await?;
-    for purpose in [Purpose::BlindIndex, Purpose::Codes] {
-        let there: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM data_keys WHERE purpose = $1)")
+    for purpose in [KeyPurpose::BlindIndex, KeyPurpose::Codes] {
+        let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM data_keys WHERE purpose = $1)")
             .bind(purpose.as_str())
             .fetch_one(&mut *transaction)
             .await?;
-        if !there {
-            make(&mut transaction, purpose, wrap).await?;
+        if !exists {
+            insert_key(&mut transaction, purpose, wrap).await?;
         }
     }
-    finish(transaction).await
+    read_and_commit(transaction).await
 }
 
-async fn next(pool: &PgPool, active: KeyId, wrap: &Wrap) -> Result<DataKeys, sqlx::Error> {
+async fn create_next(pool: &PgPool, active: KeyId, wrap: &KeyWrapper) -> Result<DataKeys, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     lock(&mut transaction).await?;
     let newest: Option<i32> = sqlx::query_scalar("SELECT max(key_id) FROM data_keys WHERE purpose = $1")
-        .bind(Purpose::Codes.as_str())
+        .bind(KeyPurpose::Codes.as_str())
         .fetch_one(&mut *transaction)
         .await?;
     if newest.is_none_or(|newest| newest <= active.0) {
-        make(&mut transaction, Purpose::Codes, wrap).await?;
+        insert_key(&mut transaction, KeyPurpose::Codes, wrap).await?;
     }
-    finish(transaction).await
+    read_and_commit(transaction).await
 }
 
-/// Whoever makes a key has the table to itself; readers go on.
+/// Excludes other writers; readers continue.
 async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query("LOCK TABLE data_keys IN SHARE ROW EXCLUSIVE MODE")
         .execute(connection)
@@ -72,8 +72,8 @@ async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         .map(drop)
 }
 
-/// The id is taken first: the wrapping binds the key to it.
-async fn make(connection: &mut PgConnection, purpose: Purpose, wrap: &Wrap) -> Result<(), sqlx::Error> {
+async fn insert_key(connection: &mut PgConnection, purpose: KeyPurpose, wrap: &KeyWrapper) -> Result<(), sqlx::Error> {
+    // Before the insert, because the wrapping binds the key to its id.
     let key_id: i64 = sqlx::query_scalar("SELECT nextval(pg_get_serial_sequence('data_keys', 'key_id'))")
         .fetch_one(&mut *connection)
         .await?;
@@ -90,7 +90,7 @@ async fn make(connection: &mut PgConnection, purpose: Purpose, wrap: &Wrap) -> R
     .map(drop)
 }
 
-async fn finish(mut transaction: sqlx::PgTransaction<'_>) -> Result<DataKeys, sqlx::Error> {
+async fn read_and_commit(mut transaction: sqlx::PgTransaction<'_>) -> Result<DataKeys, sqlx::Error> {
     let keys = read(&mut transaction).await?;
     let active_seals = active_seals(&mut transaction, &keys).await?;
     transaction.commit().await?;
@@ -115,10 +115,10 @@ async fn read(connection: &mut PgConnection) -> Result<Vec<WrappedKey>, sqlx::Er
     found.into_iter().map(key).collect()
 }
 
-/// Every sealing takes a new code id, so while there is one key for codes the last id bounds what it has sealed. Behind a
-/// second key its own codes are counted, which takes a while and is exact.
+/// Each sealed code takes a new code id, so the last id bounds the usage of a single key. With several keys the codes of the
+/// newest one are counted, which is exact and slow.
 async fn active_seals(connection: &mut PgConnection, keys: &[WrappedKey]) -> Result<u64, sqlx::Error> {
-    let codes_keys = keys.iter().filter(|key| key.purpose == Purpose::Codes);
+    let codes_keys = keys.iter().filter(|key| key.purpose == KeyPurpose::Codes);
     let count: i64 = if codes_keys.clone().count() > 1 {
         sqlx::query("SET LOCAL statement_timeout = 0")
             .execute(&mut *connection)

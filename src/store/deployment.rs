@@ -1,84 +1,80 @@
-//! Which environment a database belongs to, and whether it may be trusted with money: asked before anything is written.
+//! Database preparation at start: durability settings, environment check (production or sandbox) and migrations.
 //!
-//! Rule: a database of the other environment is refused as it is found (contract §1): not migrated, not stamped.
+//! A database of the other environment is rejected unchanged (contract §1).
 
 use sqlx::PgPool;
 
-use super::error::{describe, may_pass};
-use super::{PgStore, on, schema};
+use super::error::{describe, is_transient};
+use super::{PgStore, spawn_on, schema};
 use crate::access::environment::Environment;
 
-/// Settings of the server without which an answer is not durable.
-const DURABLE: [&str; 2] = ["fsync", "full_page_writes"];
+/// Server settings without which an acknowledged commit may be lost.
+const DURABILITY_SETTINGS: [&str; 2] = ["fsync", "full_page_writes"];
 
-/// Why a database cannot be used.
+/// The database cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// It belongs to the other environment.
     #[error(
-        "the database belongs to the {found} environment, and this service is {wanted}: give each its own"
+        "the database belongs to the {found} environment, but this service runs in {wanted}: use a separate database for each"
     )]
     OtherEnvironment {
-        /// What the database says.
         found: String,
-        /// What this service is.
         wanted: Environment,
     },
-    /// Its server may lose what it has acknowledged.
-    #[error("the database server has {setting} off: production needs it on")]
+    #[error("the database server runs with {setting} = off: production requires it on")]
     NotDurable {
         setting: &'static str,
     },
-    /// It does not answer, or its schema is not ours.
-    #[error("the database cannot be used: {}", describe(.0))]
+    /// The database does not answer, or its migrations differ.
+    #[error("cannot prepare the database: {}", describe(.0))]
     Database(#[from] sqlx::Error),
 }
 
 impl PrepareError {
-    /// Whether the database may only be starting.
+    /// Whether the database may become reachable soon.
     #[must_use]
-    pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Database(error) if may_pass(error))
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Database(error) if is_transient(error))
     }
 }
 
 impl PgStore {
-    /// Checks the database, brings its schema up to date, and stamps an unused one with its environment.
+    /// Checks the durability settings and the environment, runs the migrations, and claims an unused database for `wanted`.
     ///
     /// # Errors
-    /// [`PrepareError`].
+    /// [`PrepareError`] when the database does not answer, belongs to the other environment or is not durable.
     pub async fn prepare(&self, wanted: Environment) -> Result<(), PrepareError> {
-        let off = self.run(|pool| async move { settings_off(&pool).await }).await?;
+        let off = self.run(|pool| async move { find_disabled_setting(&pool).await }).await?;
         if let Some(setting) = off {
             match wanted {
                 Environment::Production => return Err(PrepareError::NotDurable { setting }),
                 Environment::Sandbox => {
-                    tracing::warn!(setting, "the database server may lose what it has acknowledged")
+                    tracing::warn!(setting, "database server may lose acknowledged commits")
                 }
             }
         }
-        let found = self.run(|pool| async move { stamp(&pool).await }).await?;
-        refuse_other(found, wanted)?;
+        let found = self.run(|pool| async move { read_environment(&pool).await }).await?;
+        check_environment(found, wanted)?;
         let database = self.database.clone();
-        on(
+        spawn_on(
             &self.runtime,
-            async move { schema::bring_up_to_date(&database).await },
+            async move { schema::migrate(&database).await },
         )
         .await?;
-        let found = self.run(move |pool| async move { stamp_with(&pool, wanted).await });
-        refuse_other(Some(found.await?), wanted)
+        let found = self.run(move |pool| async move { claim_environment(&pool, wanted).await });
+        check_environment(Some(found.await?), wanted)
     }
 }
 
-fn refuse_other(found: Option<String>, wanted: Environment) -> Result<(), PrepareError> {
+fn check_environment(found: Option<String>, wanted: Environment) -> Result<(), PrepareError> {
     match found {
         Some(found) if found != wanted.as_str() => Err(PrepareError::OtherEnvironment { found, wanted }),
         _ => Ok(()),
     }
 }
 
-async fn settings_off(pool: &PgPool) -> Result<Option<&'static str>, sqlx::Error> {
-    for setting in DURABLE {
+async fn find_disabled_setting(pool: &PgPool) -> Result<Option<&'static str>, sqlx::Error> {
+    for setting in DURABILITY_SETTINGS {
         let value: String = sqlx::query_scalar("SELECT current_setting($1)")
             .bind(setting)
             .fetch_one(pool)
@@ -90,8 +86,8 @@ async fn settings_off(pool: &PgPool) -> Result<Option<&'static str>, sqlx::Error
     Ok(None)
 }
 
-/// The stamp of a database that has one.
-async fn stamp(pool: &PgPool) -> Result<Option<String>, sqlx::Error> {
+/// Returns `None` for an unused database.
+async fn read_environment(pool: &PgPool) -> Result<Option<String>, sqlx::Error> {
     let has_table: bool = sqlx::query_scalar("SELECT to_regclass('deployment') IS NOT NULL")
         .fetch_one(pool)
         .await?;
@@ -103,7 +99,7 @@ async fn stamp(pool: &PgPool) -> Result<Option<String>, sqlx::Error> {
         .await
 }
 
-async fn stamp_with(pool: &PgPool, wanted: Environment) -> Result<String, sqlx::Error> {
+async fn claim_environment(pool: &PgPool, wanted: Environment) -> Result<String, sqlx::Error> {
     sqlx::query("INSERT INTO deployment (environment) VALUES ($1) ON CONFLICT DO NOTHING")
         .bind(wanted.as_str())
         .execute(pool)

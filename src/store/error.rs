@@ -1,7 +1,7 @@
-//! What a failure of Postgres means: whether a write may have happened, and whether it is worth trying again.
+//! Classification of Postgres errors: whether a write may have happened, and whether a retry can succeed.
 //!
-//! Rule: an ERROR from the server is certain, the transaction is undone. FATAL, PANIC, a lost connection, a protocol that
-//! went wrong: nobody can say.
+//! An ERROR from the server is definite: the transaction was rolled back. After FATAL, PANIC, a lost connection or a protocol
+//! error the outcome is unknown.
 
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use vouchsafe_actors::store::{CommitError, Unavailable};
@@ -9,21 +9,19 @@ use vouchsafe_actors::store::{CommitError, Unavailable};
 /// Raised by `commit_batch` when the lane's generation is no longer the one it was called with.
 const FENCED: &str = "VS001";
 
-/// SQLSTATEs that say "somebody else is in the way of something in this batch": serialisation, deadlock, lock timeout,
-/// statement timeout.
+/// SQLSTATEs of a conflict with another transaction: serialization failure, deadlock, lock timeout, statement timeout.
 const CONTENDED: &[&str] = &["40001", "40P01", "55P03", "57014"];
 
-/// Classes of SQLSTATE that say "not now": connection, state of the transaction (a server that is read-only since it
-/// stands by), rolled back (deadlock, serialisation), no resources, an object in use or locked, an operator intervened (a
-/// timeout is one), a failure of the system.
+/// SQLSTATE classes of a temporary condition: connection exception, invalid transaction state (a standby is read-only),
+/// transaction rollback, insufficient resources, object not in prerequisite state, operator intervention, system error.
 const BUSY_CLASSES: &[&str] = &["08", "25", "40", "53", "55", "57", "58"];
 
-/// What a failed batch is known to have done.
+/// Classifies the failure of a batch by its certain effect.
 pub(super) fn commit_error(error: &sqlx::Error) -> CommitError {
-    let Some(answer) = certain(error) else {
+    let Some(database_error) = statement_error(error) else {
         return CommitError::Unknown(describe(error));
     };
-    match answer.code() {
+    match database_error.code() {
         FENCED => CommitError::Fenced,
         code if CONTENDED.contains(&code) => CommitError::Contended(describe(error)),
         code if BUSY_CLASSES.iter().any(|class| code.starts_with(class)) => {
@@ -33,34 +31,34 @@ pub(super) fn commit_error(error: &sqlx::Error) -> CommitError {
     }
 }
 
-/// A read, or a write that may be repeated, that got no answer.
+/// Converts the failure of a read, or of an idempotent write.
 pub(crate) fn unavailable(error: &sqlx::Error) -> Unavailable {
     Unavailable(describe(error))
 }
 
-/// The server's own word that the statement failed and the transaction with it.
-fn certain(error: &sqlx::Error) -> Option<&PgDatabaseError> {
-    let answer = error.as_database_error()?.try_downcast_ref::<PgDatabaseError>()?;
-    (answer.severity() == PgSeverity::Error).then_some(answer)
+/// The error response of the server, if the statement and its transaction have definitely failed.
+fn statement_error(error: &sqlx::Error) -> Option<&PgDatabaseError> {
+    let database_error = error.as_database_error()?.try_downcast_ref::<PgDatabaseError>()?;
+    (database_error.severity() == PgSeverity::Error).then_some(database_error)
 }
 
-/// Whether a database that could not be reached may be there in a moment: nobody listens yet, or it is starting.
-pub(super) fn may_pass(error: &sqlx::Error) -> bool {
+/// Whether the database may become reachable soon: the port is closed, the server is starting or out of connections.
+pub(super) fn is_transient(error: &sqlx::Error) -> bool {
     match error.as_database_error() {
-        Some(answer) => answer
+        Some(database_error) => database_error
             .code()
             .is_some_and(|code| code.starts_with("57P") || code == "53300"),
         None => matches!(error, sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut),
     }
 }
 
-/// Code and message; never the detail, which may quote a row.
+/// SQLSTATE and message. Leaves out the detail, which may quote a row.
 pub(crate) fn describe(error: &sqlx::Error) -> String {
     match error
         .as_database_error()
         .and_then(|e| e.try_downcast_ref::<PgDatabaseError>())
     {
-        Some(answer) => format!("{} {}", answer.code(), answer.message()),
+        Some(database_error) => format!("{} {}", database_error.code(), database_error.message()),
         None => error.to_string(),
     }
 }

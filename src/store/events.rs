@@ -1,29 +1,28 @@
-//! Events as they are read: by the partner's number, out of the rows that commits wrote.
+//! Event feed: reads a partner's events by number.
 //!
-//! Rule: a partner's numbers have no gap and are in the order of the commits, so who has read up to a number has missed
-//! nothing. What is read is bounded in rows and in bytes.
+//! The numbers of a partner's events have no gap and follow the commit order, so a reader that has read up to a number has
+//! missed nothing. Pages are bounded in rows and bytes.
 
 use std::sync::Arc;
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::delivery::{Letter, Told};
+use vouchsafe_actors::domain::delivery::{WebhookEvent, CommittedEvents};
 use vouchsafe_actors::domain::event::EventBundle;
 use vouchsafe_actors::domain::ids::{EventId, OrderId, PartnerId};
 
-use super::audit::rows;
-use super::together::{BatchOp, Outcomes, place};
+use super::audit::to_bigint;
+use super::batcher::{BatchOp, BatchResponse, request_index};
 
-/// For how long events are in the feed, and can be replayed (contract §3). Days.
+/// How long events stay in the feed and can be replayed (contract §3). Days.
 pub const FEED_DAYS: i32 = 30;
 
-/// Most bytes of rows that a page is made of, unless one row alone has more: what is kept of an order of a thousand
-/// vouchers is some 60 KiB, and spelled out it is several times that.
-pub(super) const MAX_BYTES: i64 = 256 * 1_024;
+/// Stored bytes per page, unless a single row has more. The events of an order of 1,000 vouchers take about 60 KiB stored, and
+/// several times that on the wire.
+pub(super) const MAX_PAGE_BYTES: i64 = 256 * 1_024;
 
-/// Most rows that are read at once.
-pub(super) const MAX_ROWS: usize = 64;
+pub(super) const MAX_PAGE_ROWS: usize = 64;
 
 #[derive(sqlx::FromRow)]
 pub(super) struct EventRow {
@@ -38,13 +37,13 @@ impl EventRow {
         self.body.len()
     }
 
-    pub(super) fn told(self, partner_id: PartnerId) -> Result<Told, sqlx::Error> {
+    pub(super) fn into_committed_events(self, partner_id: PartnerId) -> Result<CommittedEvents, sqlx::Error> {
         let bundle: EventBundle = serde_json::from_str(&self.body).map_err(|_| {
-            sqlx::Error::Decode(format!("the events from {} do not read", self.number).into())
+            sqlx::Error::Decode(format!("cannot decode the events from number {}", self.number).into())
         })?;
-        Ok(Told {
+        Ok(CommittedEvents {
             partner_id,
-            number: self.number,
+            first_number: self.number,
             bundle: EventBundle {
                 order_id: OrderId::from_uuid(self.order_id),
                 ..bundle
@@ -54,72 +53,67 @@ impl EventRow {
     }
 }
 
-/// A page of the feed.
 #[derive(Debug, Default)]
 pub struct FeedPage {
-    /// In the order of the commits.
-    pub letters: Vec<Letter>,
-    /// Whether there are more.
-    pub more: bool,
+    /// In commit order.
+    pub events: Vec<WebhookEvent>,
+    pub has_more: bool,
 }
 
-/// Where the feed is read from.
+/// Start of a feed page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FeedPlace {
-    /// The oldest of the time for which it is kept.
+pub enum FeedPosition {
+    /// The oldest event in the feed.
     Oldest,
     After(EventId),
 }
 
-/// A page of a feed that is asked for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FeedRequest {
     pub(super) partner_id: PartnerId,
-    pub(super) place: FeedPlace,
-    /// How many events at most.
+    pub(super) position: FeedPosition,
     pub(super) limit: usize,
 }
 
-/// Reads pages of feeds.
 #[derive(Debug, Clone)]
-pub(super) struct ReadFeeds;
+pub(super) struct ReadFeedsOp;
 
-impl BatchOp for ReadFeeds {
+impl BatchOp for ReadFeedsOp {
     type Request = FeedRequest;
-    /// `None` where the event to begin behind is none of the feed.
-    type Answer = Option<FeedPage>;
+    /// `None` if the event to start after is not in the partner's feed.
+    type Response = Option<FeedPage>;
 
-    /// A page may have `MAX_BYTES`.
-    const MOST: usize = 8;
+    /// Each page may have `MAX_PAGE_BYTES`.
+    const MAX_BATCH: usize = 8;
 
-    async fn together(
+    async fn execute_batch(
         self,
         pool: PgPool,
         requests: Vec<FeedRequest>,
-    ) -> Result<Outcomes<Option<FeedPage>>, sqlx::Error> {
-        read(&pool, &requests).await
+    ) -> Result<BatchResponse<Option<FeedPage>>, sqlx::Error> {
+        read_pages(&pool, &requests).await
     }
 
-    async fn alone(self, pool: PgPool, request: FeedRequest) -> Result<Option<FeedPage>, sqlx::Error> {
-        let page = read(&pool, &[request]).await?.pop().flatten();
+    async fn execute_one(self, pool: PgPool, request: FeedRequest) -> Result<Option<FeedPage>, sqlx::Error> {
+        let page = read_pages(&pool, &[request]).await?.pop().flatten();
         page.unwrap_or(Ok(None))
     }
 }
 
-/// The pages that are asked for, in their order. What cannot be read of one is an error of its own.
-async fn read(pool: &PgPool, requests: &[FeedRequest]) -> Result<Outcomes<Option<FeedPage>>, sqlx::Error> {
-    let mut pages: Outcomes<_> = requests.iter().map(|_| Some(Ok(None))).collect();
+/// Reads the requested pages. A row that cannot be decoded fails only its own page.
+async fn read_pages(pool: &PgPool, requests: &[FeedRequest]) -> Result<BatchResponse<Option<FeedPage>>, sqlx::Error> {
+    let mut pages: BatchResponse<_> = requests.iter().map(|_| Some(Ok(None))).collect();
     let mut begun = Vec::with_capacity(requests.len());
     let (mut oldest, mut after) = (Vec::new(), Vec::new());
     for (asked, request) in requests.iter().enumerate() {
-        match request.place {
-            FeedPlace::Oldest => oldest.push((asked, request.partner_id)),
-            FeedPlace::After(event_id) => after.push((asked, (request.partner_id, event_id))),
+        match request.position {
+            FeedPosition::Oldest => oldest.push((asked, request.partner_id)),
+            FeedPosition::After(event_id) => after.push((asked, (request.partner_id, event_id))),
         }
     }
     if !oldest.is_empty() {
         let partners: Vec<_> = oldest.iter().map(|(_, partner_id)| *partner_id).collect();
-        let numbers = before_feeds(pool, &partners).await?;
+        let numbers = feed_starts(pool, &partners).await?;
         begun.extend(
             oldest
                 .iter()
@@ -142,33 +136,33 @@ async fn read(pool: &PgPool, requests: &[FeedRequest]) -> Result<Outcomes<Option
             .iter()
             .map(|(asked, number)| (requests[*asked], *number))
             .collect();
-        for ((asked, _), page) in begun.iter().zip(pages_after(pool, &places).await?) {
+        for ((asked, _), page) in begun.iter().zip(read_pages_after(pool, &places).await?) {
             pages[*asked] = Some(page.map(Some));
         }
     }
     Ok(pages)
 }
 
-/// The event with this id, if it is the partner's and in its feed.
+/// Finds an event in the partner's feed.
 pub(super) async fn find_event(
     pool: &PgPool,
     partner_id: PartnerId,
     event_id: EventId,
-) -> Result<Option<Letter>, sqlx::Error> {
+) -> Result<Option<WebhookEvent>, sqlx::Error> {
     let found = find_events(pool, &[(partner_id, event_id)]).await?.pop();
     found.unwrap_or(Ok(None))
 }
 
-/// The same of many, in their order.
+/// Finds several events, in request order.
 async fn find_events(
     pool: &PgPool,
     asked: &[(PartnerId, EventId)],
-) -> Result<Vec<Result<Option<Letter>, sqlx::Error>>, sqlx::Error> {
-    // No event has a number of zero, and an id that says none is no event's.
+) -> Result<Vec<Result<Option<WebhookEvent>, sqlx::Error>>, sqlx::Error> {
+    // An id without a number matches no event: numbers start at 1.
     let numbers = asked
         .iter()
         .map(|(partner_id, event_id)| event_id.number(*partner_id).unwrap_or(0));
-    let rows: Vec<FoundRow> = sqlx::query_as(
+    let rows: Vec<IndexedEventRow> = sqlx::query_as(
         "SELECT a.place::integer, e.number, e.order_id, e.body, e.created_at
            FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS a (partner_id, number, place)
           CROSS JOIN LATERAL (SELECT *
@@ -185,33 +179,32 @@ async fn find_events(
     .await?;
     let mut letters: Vec<_> = asked.iter().map(|_| Ok(None)).collect();
     for row in rows {
-        let place = place(row.place)?;
+        let place = request_index(row.place)?;
         let (partner_id, event_id) = asked[place];
-        letters[place] = row.event.told(partner_id).map(|told| letter(told, event_id));
+        letters[place] = row.event.into_committed_events(partner_id).map(|told| find_in_bundle(told, event_id));
     }
     Ok(letters)
 }
 
-/// The event with this id, if it is of this row.
-fn letter(told: Told, event_id: EventId) -> Option<Letter> {
+/// Returns the event with this id if the bundle contains it.
+fn find_in_bundle(told: CommittedEvents, event_id: EventId) -> Option<WebhookEvent> {
     let number = event_id.number(told.partner_id)?;
-    let is_it = number >= told.number && number <= told.last_number() && told.event_id(number) == event_id;
-    is_it.then(|| Letter {
-        told: Arc::new(told),
+    let is_it = number >= told.first_number && number <= told.last_number() && told.event_id(number) == event_id;
+    is_it.then(|| WebhookEvent {
+        events: Arc::new(told),
         number,
     })
 }
 
-/// A row, and which of those that were asked for it is.
 #[derive(sqlx::FromRow)]
-struct FoundRow {
+struct IndexedEventRow {
     place: i32,
     #[sqlx(flatten)]
     event: EventRow,
 }
 
-/// The number before the first event of the feed of each.
-async fn before_feeds(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<i64>, sqlx::Error> {
+/// The number before the first event in the feed of each partner.
+async fn feed_starts(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<i64>, sqlx::Error> {
     sqlx::query_scalar(
         "SELECT events_before(a.partner_id, now() - make_interval(days => $2))
            FROM unnest($1::uuid[]) WITH ORDINALITY AS a (partner_id, place)
@@ -223,18 +216,18 @@ async fn before_feeds(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<i64>,
     .await
 }
 
-/// What follows a number of each feed that is asked for, in their order.
-async fn pages_after(
+/// Reads a page after a number for each request, in request order.
+async fn read_pages_after(
     pool: &PgPool,
     places: &[(FeedRequest, i64)],
 ) -> Result<Vec<Result<FeedPage, sqlx::Error>>, sqlx::Error> {
     let mut pages: Vec<_> = places.iter().map(|_| Ok(FeedPage::default())).collect();
-    for row in rows_after(pool, places).await? {
-        let place = place(row.place)?;
+    for row in fetch_rows_after(pool, places).await? {
+        let place = request_index(row.place)?;
         let (request, after) = places[place];
         let newest = row.newest;
-        match (row.event.told(request.partner_id), &mut pages[place]) {
-            (Ok(told), Ok(page)) => page.tell(Arc::new(told), after, newest, request.limit),
+        match (row.event.into_committed_events(request.partner_id), &mut pages[place]) {
+            (Ok(told), Ok(page)) => page.add_events(Arc::new(told), after, newest, request.limit),
             (Err(error), page) => *page = Err(error),
             (Ok(_), Err(_)) => {}
         }
@@ -243,29 +236,29 @@ async fn pages_after(
 }
 
 impl FeedPage {
-    /// Adds the events of a row past `after`, as far as there is room for them.
-    fn tell(&mut self, told: Arc<Told>, after: i64, newest: i64, limit: usize) {
-        let left = limit - self.letters.len();
-        let letters = (told.number.max(after + 1)..=told.last_number()).take(left);
-        self.letters.extend(letters.map(|number| Letter {
-            told: Arc::clone(&told),
+    /// Adds the events of a row after number `after`, up to `limit`.
+    fn add_events(&mut self, told: Arc<CommittedEvents>, after: i64, newest: i64, limit: usize) {
+        let left = limit - self.events.len();
+        let letters = (told.first_number.max(after + 1)..=told.last_number()).take(left);
+        self.events.extend(letters.map(|number| WebhookEvent {
+            events: Arc::clone(&told),
             number,
         }));
-        self.more = self.letters.last().is_some_and(|last| newest > last.number);
+        self.has_more = self.events.last().is_some_and(|last| newest > last.number);
     }
 }
 
-/// A row of a page, and the number of the partner's newest event.
+/// A row of a page with the number of the partner's newest event.
 #[derive(sqlx::FromRow)]
-struct FeedRow {
+struct IndexedFeedRow {
     place: i32,
     #[sqlx(flatten)]
     event: EventRow,
     newest: i64,
 }
 
-/// The rows that have the next events past numbers: numbers have no gap, so they say where a page ends.
-async fn rows_after(pool: &PgPool, places: &[(FeedRequest, i64)]) -> Result<Vec<FeedRow>, sqlx::Error> {
+/// Fetches the rows of the next events. Numbers have no gap, so adding the limit gives the end of a page.
+async fn fetch_rows_after(pool: &PgPool, places: &[(FeedRequest, i64)]) -> Result<Vec<IndexedFeedRow>, sqlx::Error> {
     sqlx::query_as(
         "SELECT a.place::integer, e.number, e.order_id, e.body, e.created_at, f.last_number AS newest
            FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS a (partner_id, after, most, place)
@@ -287,8 +280,8 @@ async fn rows_after(pool: &PgPool, places: &[(FeedRequest, i64)]) -> Result<Vec<
     )
     .bind(places.iter().map(|(asked, _)| asked.partner_id.as_uuid()).collect::<Vec<_>>())
     .bind(places.iter().map(|(_, after)| *after).collect::<Vec<_>>())
-    .bind(places.iter().map(|(asked, _)| rows(asked.limit)).collect::<Vec<_>>())
-    .bind(MAX_BYTES)
+    .bind(places.iter().map(|(asked, _)| to_bigint(asked.limit)).collect::<Vec<_>>())
+    .bind(MAX_PAGE_BYTES)
     .fetch_all(pool)
     .await
 }

@@ -1,6 +1,6 @@
-//! Stock as actors claim it: chunks for this node, and the vouchers in them that are free.
+//! Stock claims: takes chunks for this node and reads their free vouchers.
 //!
-//! | statement | |
+//! | SQL function | purpose |
 //! |---|---|
 //! | `take_chunks` | chunks become this node's, those that a commit stands on are passed over |
 //! | `free_of_chunks` | what is free in them; those with nothing are marked, and others are taken in their place |
@@ -17,26 +17,25 @@ use time::Date;
 use time::macros::date;
 use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{ChunkId, StockId};
-use vouchsafe_actors::domain::stock::{CHUNK_VOUCHERS, ClaimedChunk, ClaimedStock, Elsewhere, StockRequest};
-use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
+use vouchsafe_actors::domain::stock::{CHUNK_VOUCHERS, ClaimedChunk, ClaimedStock, UnclaimableStock, StockRequest};
+use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
 
-use super::audit::rows;
-use super::nodes::NodeIdentity;
-use super::together::place;
+use super::audit::to_bigint;
+use super::node_identity::NodeIdentity;
+use super::batcher::request_index;
 
-/// Most chunks that a claim takes in a round: bounds its time.
+/// Bounds the time of one claim in a round.
 const MAX_CHUNKS: usize = 32;
 
-/// Most chunks that claims made together take in a round: bounds its time and its memory.
-const MAX_CHUNKS_TOGETHER: usize = 256;
+/// Bounds the time and the memory of a batch in a round.
+const MAX_CHUNKS_PER_BATCH: usize = 256;
 
-/// How often a claim looks again when what it got is not enough.
+/// Bounds the repetition of a claim that does not have enough vouchers.
 const MAX_ROUNDS: usize = 64;
 
-/// A chunk that was taken.
 #[derive(sqlx::FromRow)]
-struct TakenRow {
-    /// For whom, from 1.
+struct ClaimedChunkRow {
+    /// Number of the request, from 1.
     request: i32,
     #[sqlx(flatten)]
     chunk: ChunkRow,
@@ -49,21 +48,21 @@ struct ChunkRow {
     last_stock_id: i64,
 }
 
-/// What is free in a chunk: the ids, and beside each its last valid day.
+/// Free vouchers of a chunk: parallel arrays of ids and last valid days.
 #[derive(sqlx::FromRow)]
-struct FreeRow {
+struct FreeStockRow {
     chunk_id: i64,
     stock_ids: Vec<i64>,
     expiries: Vec<Option<Date>>,
 }
 
-impl FreeRow {
+impl FreeStockRow {
     fn vouchers(&self) -> impl Iterator<Item = (StockId, Expiry)> {
         let days = self.expiries.iter().map(|day| Expiry::from_date(*day));
         self.stock_ids.iter().map(|stock_id| StockId(*stock_id)).zip(days)
     }
 
-    /// Without what expires earlier: a chunk all of whose vouchers have lapsed is not empty.
+    /// Leaves out vouchers that are no longer valid on `day`. They do not make the chunk empty.
     fn valid_on(&self, day: Expiry) -> ClaimedChunk {
         ClaimedChunk {
             chunk_id: ChunkId(self.chunk_id),
@@ -72,7 +71,7 @@ impl FreeRow {
     }
 }
 
-/// Claims chunks until there is enough, earliest expiry first.
+/// Claims chunks until the request is satisfied, earliest expiry first.
 pub(super) async fn claim(
     pool: &PgPool,
     node: &NodeIdentity,
@@ -80,68 +79,66 @@ pub(super) async fn claim(
 ) -> Result<ClaimedStock, sqlx::Error> {
     let mut claims = [Claim::of(request)];
     for _ in 0..MAX_ROUNDS {
-        take_round(pool, node, &mut claims).await?;
-        if !claims[0].goes_on {
+        claim_round(pool, node, &mut claims).await?;
+        if !claims[0].can_continue {
             break;
         }
     }
-    announce_next(pool, node, &mut claims).await?;
+    load_next_expiry(pool, node, &mut claims).await?;
     let [mut claim] = claims;
-    if claim.claimed.chunks.is_empty() && claim.claimed.next.is_none() {
-        claim.claimed.elsewhere = free_elsewhere(pool, node, &claim.request).await?;
+    if claim.claimed.chunks.is_empty() && claim.claimed.next_expiry.is_none() {
+        claim.claimed.unclaimable = find_unclaimable_stock(pool, node, &claim.request).await?;
     }
     Ok(claim.claimed)
 }
 
-/// One round of claims for several SKUs, in the order of the requests: what each got for whom that was all, and `None` for
-/// whom it takes more rounds, or who got nothing.
-pub(super) async fn claim_in_one_round(
+/// Runs one round of claims for several SKUs. Returns `None` for a request that needs more rounds or got nothing.
+pub(super) async fn claim_batch(
     pool: &PgPool,
     node: &NodeIdentity,
     requests: Vec<StockRequest>,
 ) -> Result<Vec<Option<ClaimedStock>>, sqlx::Error> {
     let mut claims: Vec<Claim> = requests.into_iter().map(Claim::of).collect();
-    take_round(pool, node, &mut claims).await?;
-    announce_next(pool, node, &mut claims).await?;
+    claim_round(pool, node, &mut claims).await?;
+    load_next_expiry(pool, node, &mut claims).await?;
     let in_one_round = claims
         .into_iter()
-        .map(|claim| (!claim.goes_on && !claim.claimed.chunks.is_empty()).then_some(claim.claimed));
+        .map(|claim| (!claim.can_continue && !claim.claimed.chunks.is_empty()).then_some(claim.claimed));
     Ok(in_one_round.collect())
 }
 
-/// A claim on its way.
+/// Progress of a claim over its rounds.
 struct Claim {
     request: StockRequest,
-    /// The chunks that are its already.
+    /// Chunks that the shelf has already, or that earlier rounds have claimed.
     loaded: Vec<i64>,
-    /// How many vouchers would be enough now.
-    missing: usize,
-    /// Whether another round may bring more.
-    goes_on: bool,
+    /// Number of vouchers still needed.
+    shortfall: usize,
+    /// Whether another round may find more.
+    can_continue: bool,
     claimed: ClaimedStock,
 }
 
 impl Claim {
     fn of(request: StockRequest) -> Self {
         Self {
-            loaded: request.loaded.iter().map(|chunk| chunk.0).collect(),
-            missing: request.enough,
-            goes_on: true,
+            loaded: request.loaded_chunks.iter().map(|chunk| chunk.0).collect(),
+            shortfall: request.target_quantity,
+            can_continue: true,
             claimed: ClaimedStock::default(),
             request,
         }
     }
 }
 
-/// Takes chunks that nobody owns, that this node owned before, or whose owner's lease has run out, and what is free in them.
-/// Chunks that a commit holds right now are passed over; `announce_next` sees them still, so that nothing is thought to be
-/// sold out.
-async fn take_round(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) -> Result<(), sqlx::Error> {
-    let share = (MAX_CHUNKS_TOGETHER / claims.len().max(1)).clamp(1, MAX_CHUNKS);
-    let limit = |claim: &Claim| claim.missing.div_ceil(CHUNK_VOUCHERS).clamp(1, share);
+/// Takes chunks without an owner, of earlier incarnations of this node, or of nodes whose lease has expired, and reads their free
+/// vouchers. Skips chunks that a commit has locked; `load_next_expiry` still sees these, so the SKU is not taken for sold out.
+async fn claim_round(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) -> Result<(), sqlx::Error> {
+    let share = (MAX_CHUNKS_PER_BATCH / claims.len().max(1)).clamp(1, MAX_CHUNKS);
+    let limit = |claim: &Claim| claim.shortfall.div_ceil(CHUNK_VOUCHERS).clamp(1, share);
     let limits: Vec<usize> = claims.iter().map(limit).collect();
-    let columns = Columns::of(claims);
-    let taken: Vec<TakenRow> = sqlx::query_as(
+    let columns = ClaimColumns::of(claims);
+    let taken: Vec<ClaimedChunkRow> = sqlx::query_as(
         "SELECT t.request, t.chunk_id, t.first_stock_id, t.last_stock_id
            FROM take_chunks($1, $2, $3, $4, $5, $6, $7, $8) AS t",
     )
@@ -150,7 +147,7 @@ async fn take_round(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) ->
     .bind(columns.products)
     .bind(columns.denominations)
     .bind(columns.valid_on)
-    .bind(limits.iter().copied().map(rows).collect::<Vec<_>>())
+    .bind(limits.iter().copied().map(to_bigint).collect::<Vec<_>>())
     .bind(columns.loaded)
     .bind(columns.loaded_to)
     .fetch_all(pool)
@@ -159,12 +156,12 @@ async fn take_round(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) ->
         .into_iter()
         .map(|taken| (taken.request, taken.chunk))
         .unzip();
-    let mut free = free_of(pool, &chunks).await?.into_iter().peekable();
+    let mut free = load_free_stock(pool, &chunks).await?.into_iter().peekable();
     let mut empty: Vec<i64> = Vec::new();
     let mut got = vec![0_usize; claims.len()];
-    // In the order in which they were taken; a chunk with nothing has no row.
+    // Rows come in the order of the chunks; an empty chunk has no row.
     for (chunk, owner) in chunks.iter().zip(owners) {
-        let place = place(owner)?;
+        let place = request_index(owner)?;
         let claim = &mut claims[place];
         got[place] += 1;
         claim.loaded.push(chunk.chunk_id);
@@ -173,11 +170,11 @@ async fn take_round(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) ->
             continue;
         };
         let chunk = free.valid_on(claim.request.not_before);
-        claim.missing = claim.missing.saturating_sub(chunk.vouchers.len());
+        claim.shortfall = claim.shortfall.saturating_sub(chunk.vouchers.len());
         claim.claimed.chunks.push(chunk);
     }
     for ((claim, got), limit) in claims.iter_mut().zip(got).zip(limits) {
-        claim.goes_on = claim.missing > 0 && got == limit;
+        claim.can_continue = claim.shortfall > 0 && got == limit;
     }
     if !empty.is_empty() {
         mark_emptied(pool, empty).await?;
@@ -185,9 +182,9 @@ async fn take_round(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) ->
     Ok(())
 }
 
-/// Notes the earliest expiry in a chunk that could still be claimed and has something to sell.
-async fn announce_next(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) -> Result<(), sqlx::Error> {
-    let columns = Columns::of(claims);
+/// Loads the earliest expiry of the chunks that remain claimable and have free vouchers.
+async fn load_next_expiry(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) -> Result<(), sqlx::Error> {
+    let columns = ClaimColumns::of(claims);
     let next: Vec<(i32, Option<Date>)> =
         sqlx::query_as("SELECT n.request, n.first_expiry FROM next_to_claim($1, $2, $3, $4, $5, $6) AS n")
             .bind(&node.name)
@@ -199,14 +196,14 @@ async fn announce_next(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim])
             .fetch_all(pool)
             .await?;
     for (owner, day) in next {
-        claims[place(owner)?].claimed.next = Some(Expiry::from_date(day));
+        claims[request_index(owner)?].claimed.next_expiry = Some(Expiry::from_date(day));
     }
     Ok(())
 }
 
-/// Claims as the functions take them, an element each; what they have loaded, one after the other, and where that of each ends.
+/// Claims as arrays for the SQL functions. `loaded` concatenates the loaded chunks of all claims; `loaded_to` holds their ends.
 #[derive(Default)]
-struct Columns<'a> {
+struct ClaimColumns<'a> {
     products: Vec<&'a str>,
     denominations: Vec<i64>,
     valid_on: Vec<Date>,
@@ -214,13 +211,13 @@ struct Columns<'a> {
     loaded_to: Vec<i32>,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> ClaimColumns<'a> {
     fn of(claims: &'a [Claim]) -> Self {
         let mut columns = Self::default();
         for Claim { request, loaded, .. } in claims {
             columns.products.push(request.sku.product_id.as_str());
             columns.denominations.push(request.sku.denomination.minor());
-            columns.valid_on.push(earliest(request));
+            columns.valid_on.push(earliest_valid_date(request));
             columns.loaded.extend(loaded);
             columns
                 .loaded_to
@@ -230,13 +227,12 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Takes what was bought under a purchase and is kept for its order: for this node, whoever had it before and is gone or is
-/// this node.
-pub(super) async fn claim_bought(
+/// Takes the stock that is reserved for the order of a purchase, whichever node owned it before.
+pub(super) async fn claim_purchased(
     pool: &PgPool,
     node: &NodeIdentity,
     purchase_id: Uuid,
-) -> Result<Vec<Shelved>, sqlx::Error> {
+) -> Result<Vec<StockVoucher>, sqlx::Error> {
     let chunks: Vec<ChunkRow> = sqlx::query_as(
         "UPDATE chunks AS c
             SET node = $2, incarnation = $3
@@ -249,21 +245,21 @@ pub(super) async fn claim_bought(
     .bind(node.incarnation)
     .fetch_all(pool)
     .await?;
-    let mut bought: Vec<Shelved> = Vec::new();
-    for free in free_of(pool, &chunks).await? {
+    let mut reserved: Vec<StockVoucher> = Vec::new();
+    for free in load_free_stock(pool, &chunks).await? {
         let chunk_id = ChunkId(free.chunk_id);
-        bought.extend(free.vouchers().map(|(stock_id, expiry)| Shelved {
+        reserved.extend(free.vouchers().map(|(stock_id, expiry)| StockVoucher {
             expiry,
             stock_id,
             chunk_id,
         }));
     }
-    bought.sort_unstable();
-    Ok(bought)
+    reserved.sort_unstable();
+    Ok(reserved)
 }
 
-/// What is free in chunks, of any day, in their order; nothing of a chunk that is empty.
-async fn free_of(pool: &PgPool, chunks: &[ChunkRow]) -> Result<Vec<FreeRow>, sqlx::Error> {
+/// Loads the free vouchers of chunks whatever their expiry, in the order of the chunks; empty chunks have no row.
+async fn load_free_stock(pool: &PgPool, chunks: &[ChunkRow]) -> Result<Vec<FreeStockRow>, sqlx::Error> {
     let column = |of: fn(&ChunkRow) -> i64| chunks.iter().map(of).collect::<Vec<_>>();
     sqlx::query_as("SELECT f.chunk_id, f.stock_ids, f.expiries FROM free_of_chunks($1, $2, $3) AS f")
         .bind(column(|chunk| chunk.chunk_id))
@@ -273,8 +269,8 @@ async fn free_of(pool: &PgPool, chunks: &[ChunkRow]) -> Result<Vec<FreeRow>, sql
         .await
 }
 
-/// Spares later claims the look into these chunks. One that a commit stands on is left for the next claim: waiting for
-/// several would take locks in no order.
+/// Excludes empty chunks from later claims. Skips chunks that a commit has locked: waiting for several locks without an order
+/// could deadlock.
 async fn mark_emptied(pool: &PgPool, chunks: Vec<i64>) -> Result<(), sqlx::Error> {
     sqlx::query(
         "UPDATE chunks
@@ -289,28 +285,28 @@ async fn mark_emptied(pool: &PgPool, chunks: Vec<i64>) -> Result<(), sqlx::Error
     .map(drop)
 }
 
-/// Where there is something to sell that this node cannot claim now.
-async fn free_elsewhere(
+/// Finds out why the remaining stock of a SKU cannot be claimed now.
+async fn find_unclaimable_stock(
     pool: &PgPool,
     node: &NodeIdentity,
     request: &StockRequest,
-) -> Result<Elsewhere, sqlx::Error> {
+) -> Result<UnclaimableStock, sqlx::Error> {
     let found: Option<String> = sqlx::query_scalar("SELECT free_elsewhere($1, $2, $3, $4)")
         .bind(&node.name)
         .bind(request.sku.product_id.as_str())
         .bind(request.sku.denomination.minor())
-        .bind(earliest(request))
+        .bind(earliest_valid_date(request))
         .fetch_one(pool)
         .await?;
     match found.as_deref() {
-        None => Ok(Elsewhere::Nowhere),
-        Some("owned") => Ok(Elsewhere::Owned),
-        Some("kept") => Ok(Elsewhere::Kept),
-        Some(other) => Err(sqlx::Error::Decode(format!("stock is free {other}").into())),
+        None => Ok(UnclaimableStock::None),
+        Some("owned") => Ok(UnclaimableStock::OwnedByOtherNode),
+        Some("kept") => Ok(UnclaimableStock::Reserved),
+        Some(other) => Err(sqlx::Error::Decode(format!("free_elsewhere returned {other}").into())),
     }
 }
 
-/// The first usable day as a date; what is before every date leaves nothing out.
-fn earliest(request: &StockRequest) -> Date {
+/// The first usable day; year 1 if the request excludes nothing.
+fn earliest_valid_date(request: &StockRequest) -> Date {
     request.not_before.date().unwrap_or(date!(0001 - 01 - 01))
 }

@@ -1,31 +1,30 @@
-//! A lane's own connection: it writes batches, and after a failure that says nothing it finds out what became of one.
+//! Lane connection: writes batches, and after an error with an unknown outcome determines whether the batch committed.
 //!
-//! Rule: the connection is taken out while a batch is under way and put back only when the server has answered in full.
-//! Whatever goes wrong otherwise, it is never used again, and the fence decides.
+//! The connection is taken out while a batch is in flight and put back only after a complete response of the server. After any
+//! other result it is dropped, and the fence decides the outcome.
 
 use std::future::Future;
 use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgConnection};
-use vouchsafe_actors::domain::ledger::Receipt;
+use vouchsafe_actors::domain::ledger::WalletState;
 use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::journal::{Record, Stale, Verdict};
-use vouchsafe_actors::store::{BatchFate, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable};
+use vouchsafe_actors::journal::{Record, StaleReason, Verdict};
+use vouchsafe_actors::store::{BatchOutcome, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable};
 
 use super::commit;
-use super::connections::silent;
+use super::connection_pool::timeout_error;
 use super::error::{commit_error, unavailable};
-use super::keys;
-use super::nodes::NodeIdentity;
+use super::idempotency_keys;
+use super::node_identity::NodeIdentity;
 
-/// How long a batch, or whatever else is asked on a lane's connection, may take before the connection is given up, and the
-/// outcome settled by the fence: longer than every server-side timeout, so that only a connection that is dead gets here.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(20);
+/// Deadline of a statement on a lane's connection. Longer than every server-side timeout, so only a dead connection reaches it;
+/// then the connection is dropped and the fence decides the outcome.
+const LANE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How the statements of `commit_batch` are planned: as index probes, whatever the tables' sizes were when that was done. No
-/// plan of a lane is made anew, and none is compiled.
-const PLANS: [(&str, &str); 5] = [
+/// Planner settings of `commit_batch`: generic plans of index probes, whatever the table sizes were at plan time.
+const PLANNER_SETTINGS: [(&str, &str); 5] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("enable_hashjoin", "off"),
@@ -33,7 +32,7 @@ const PLANS: [(&str, &str); 5] = [
     ("jit", "off"),
 ];
 
-/// Under which name and generation a lane writes.
+/// Fencing token of a lane.
 #[derive(Debug, Clone)]
 pub(super) struct Fence {
     pub(super) node: String,
@@ -42,7 +41,6 @@ pub(super) struct Fence {
     pub(super) generation: i64,
 }
 
-/// A lane over Postgres.
 pub(super) struct PgLane {
     options: PgConnectOptions,
     fence: Fence,
@@ -50,16 +48,16 @@ pub(super) struct PgLane {
 }
 
 impl PgLane {
-    /// Opens a lane: what its predecessor left under way is shut out, and its batches are counted anew.
+    /// Opens a lane with a new generation, which fences off batches in flight, and restarts its batch numbers.
     pub(super) async fn open(
         options: PgConnectOptions,
         node: &NodeIdentity,
         lane: i16,
     ) -> Result<Self, RecoverError> {
-        // So that operators see whose the server's work is.
+        // Shows operators the lane in `pg_stat_activity`.
         let options = options
             .application_name(&format!("vouchsafe lane {lane}"))
-            .options(PLANS);
+            .options(PLANNER_SETTINGS);
         let mut connection = connect(&options).await?;
         let opened = sqlx::query_scalar(
             "INSERT INTO lanes AS l (node, lane, generation, batch)
@@ -74,7 +72,7 @@ impl PgLane {
         .bind(node.incarnation)
         .bind(lane)
         .fetch_all(&mut connection);
-        let generation = in_time(opened).await?.pop();
+        let generation = with_timeout(opened).await?.pop();
         let generation = generation.ok_or(RecoverError::Superseded)?;
         Ok(Self {
             options,
@@ -88,11 +86,11 @@ impl PgLane {
         })
     }
 
-    async fn write(&mut self, batch: i64, records: &[Record]) -> Result<Vec<Verdict>, CommitError> {
-        let lost = || CommitError::Unknown("the connection was lost before".to_owned());
+    async fn write_batch(&mut self, batch: i64, records: &[Record]) -> Result<Vec<Verdict>, CommitError> {
+        let lost = || CommitError::Unknown("the lane lost its connection earlier".to_owned());
         let mut connection = self.connection.take().ok_or_else(lost)?;
         let written = commit::commit_batch(&mut connection, &self.fence, batch, records);
-        match tokio::time::timeout(GIVE_UP_AFTER, written).await {
+        match tokio::time::timeout(LANE_TIMEOUT, written).await {
             Ok(Ok(verdicts)) => {
                 self.connection = Some(connection);
                 Ok(verdicts)
@@ -105,19 +103,19 @@ impl PgLane {
                 Err(error)
             }
             Err(_) => Err(CommitError::Unknown(format!(
-                "no answer within {} s",
-                GIVE_UP_AFTER.as_secs()
+                "no response within {} s",
+                LANE_TIMEOUT.as_secs()
             ))),
         }
     }
 
-    async fn take_up(&mut self, batch: i64) -> Result<BatchFate, RecoverError> {
+    async fn recover_fate(&mut self, batch: i64) -> Result<BatchOutcome, RecoverError> {
         self.connection = None;
         let mut connection = connect(&self.options).await?;
-        // Waits for the old transaction if it still runs, shuts out one that has not arrived yet, and reads which batch
-        // was the last to commit, all by the lock on one row. The node's row is locked before: after a wait for the lane
-        // Postgres would not look at the incarnation again, and a later start could have come meanwhile.
-        let taken = sqlx::query_as(
+        // The lock on the lane's row waits for a running old transaction, the new generation fences off one that arrives later,
+        // and the row holds the number of the last committed batch. The node's row is locked first: after a wait for the lane's
+        // row Postgres would not evaluate the incarnation again, and a later start could have happened meanwhile.
+        let recovered = sqlx::query_as(
             "WITH me AS MATERIALIZED (
                 SELECT n.node
                   FROM nodes AS n
@@ -136,14 +134,14 @@ impl PgLane {
         .bind(self.fence.lane)
         .bind(self.fence.incarnation)
         .fetch_all(&mut connection);
-        let taken: Option<(i64, i64)> = in_time(taken).await?.pop();
-        let (generation, last) = taken.ok_or(RecoverError::Superseded)?;
+        let recovered: Option<(i64, i64)> = with_timeout(recovered).await?.pop();
+        let (generation, last) = recovered.ok_or(RecoverError::Superseded)?;
         self.fence.generation = generation;
         self.connection = Some(connection);
         Ok(if last == batch {
-            BatchFate::Committed
+            BatchOutcome::Committed
         } else {
-            BatchFate::NotWritten
+            BatchOutcome::NotWritten
         })
     }
 
@@ -154,31 +152,31 @@ impl PgLane {
         };
         let mut verdicts = Vec::with_capacity(records.len());
         for record in records {
-            verdicts.push(in_time(read_verdict(&mut connection, record)).await?);
+            verdicts.push(with_timeout(read_verdict(&mut connection, record)).await?);
         }
         self.connection = Some(connection);
         Ok(verdicts)
     }
 }
 
-/// The key's row tells whose record is in: the request that it answers, and an answer that is the record's own.
+/// A record is committed if its key's row has its fingerprint and its response.
 async fn read_verdict(connection: &mut PgConnection, record: &Record) -> Result<Verdict, sqlx::Error> {
-    let known = keys::find_answer(&mut *connection, record.claim.key).await?;
+    let known = idempotency_keys::find_response(&mut *connection, record.claim.key).await?;
     Ok(match known {
         Some(known)
-            if known.fingerprint == record.claim.fingerprint && known.answer == record.claim.answer =>
+            if known.fingerprint == record.claim.fingerprint && known.response == record.claim.response =>
         {
             Verdict::Committed(read_receipt(connection, record).await?)
         }
         Some(known) => Verdict::KeyKnown(known),
-        None => Verdict::Stale(Stale::Unclear),
+        None => Verdict::Stale(StaleReason::Unclear),
     })
 }
 
 async fn read_receipt(
     connection: &mut PgConnection,
     record: &Record,
-) -> Result<Option<Receipt>, sqlx::Error> {
+) -> Result<Option<WalletState>, sqlx::Error> {
     let Some(movement) = &record.movement else {
         return Ok(None);
     };
@@ -188,20 +186,20 @@ async fn read_receipt(
             .bind(movement.currency.as_str())
             .fetch_optional(connection)
             .await?;
-    Ok(newest.map(|(sequence, balance)| Receipt {
+    Ok(newest.map(|(sequence, balance)| WalletState {
         sequence,
         balance: Amount::from_minor(balance),
     }))
 }
 
 async fn connect(options: &PgConnectOptions) -> Result<PgConnection, Unavailable> {
-    in_time(options.connect()).await
+    with_timeout(options.connect()).await
 }
 
-/// What may be asked again on another connection, and is given up on one that has gone silent.
-async fn in_time<T>(work: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, Unavailable> {
-    let done = tokio::time::timeout(GIVE_UP_AFTER, work).await;
-    let done = done.unwrap_or_else(|_| Err(silent(GIVE_UP_AFTER)));
+/// Runs idempotent work with the lane timeout.
+async fn with_timeout<T>(work: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, Unavailable> {
+    let done = tokio::time::timeout(LANE_TIMEOUT, work).await;
+    let done = done.unwrap_or_else(|_| Err(timeout_error(LANE_TIMEOUT)));
     done.map_err(|error| unavailable(&error))
 }
 
@@ -211,14 +209,14 @@ impl LaneStore for PgLane {
         batch: i64,
         records: &'a [Record],
     ) -> StoreFuture<'a, Result<Vec<Verdict>, CommitError>> {
-        Box::pin(self.write(batch, records))
+        Box::pin(self.write_batch(batch, records))
     }
 
-    fn recover(&mut self, batch: i64) -> StoreFuture<'_, Result<BatchFate, RecoverError>> {
-        Box::pin(self.take_up(batch))
+    fn recover(&mut self, batch: i64) -> StoreFuture<'_, Result<BatchOutcome, RecoverError>> {
+        Box::pin(self.recover_fate(batch))
     }
 
-    fn verdicts<'a>(
+    fn load_verdicts<'a>(
         &'a mut self,
         records: &'a [Record],
     ) -> StoreFuture<'a, Result<Vec<Verdict>, Unavailable>> {

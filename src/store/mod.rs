@@ -1,17 +1,17 @@
-//! Storage in Postgres: the engine's port, and what HTTP reads besides.
+//! Postgres storage: the engine's `Store` port, and the reads and writes of HTTP, CLI and background jobs.
 //!
-//! All database work lives on one runtime of its own: sockets that belong to a web worker's runtime die with the worker.
-//! Every operation runs there as a task, so that a caller who goes away cancels nothing; a transaction that is cancelled
-//! half-way would leave its connection in the pool with the transaction open.
+//! All database work runs on a dedicated runtime: a socket dies with the runtime that opened it, and web workers have their
+//! own. Each operation is a spawned task, so a disconnected caller cancels nothing: a transaction cancelled half-way would
+//! return its connection to the pool with the transaction open.
 
 mod audit;
 mod availability;
 mod categories;
 mod certification;
-mod claims;
+mod stock_claims;
 mod codes;
 mod commit;
-mod connections;
+mod connection_pool;
 mod credentials;
 mod data_keys;
 mod deliveries;
@@ -19,11 +19,11 @@ mod deployment;
 mod error;
 mod events;
 mod inventory;
-mod kept;
-mod keys;
+mod reserved_stock;
+mod idempotency_keys;
 mod lane;
 mod node;
-mod nodes;
+mod node_identity;
 mod orders;
 mod partners;
 mod payouts;
@@ -33,9 +33,9 @@ mod purchases;
 pub(crate) mod reconciliation;
 mod rotation;
 pub mod schema;
-mod seals;
+mod audit_checkpoints;
 mod stock;
-mod together;
+mod batcher;
 mod transactions;
 mod vendors;
 pub mod verify;
@@ -50,52 +50,52 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Handle;
 use tracing::Instrument as _;
 
-use self::connections::{Connections, DEADLINE};
+use self::connection_pool::{ConnectionPool, DEADLINE};
 
-pub use audit::{AuditFilter, AuditRow, By};
+pub use audit::{AuditFilter, AuditRow, AuditActor};
 pub use availability::FreeVouchers;
-pub use categories::{Category, PutCategory};
-pub use codes::{Retrieval, Retrieved, SealedVoucher};
-pub use credentials::{CredentialSummary, Issued, MAX_LIVE_CREDENTIALS, Papers};
-pub use data_keys::{DataKeys, Wrap};
+pub use categories::{Category, PutCategoryOutcome};
+pub use codes::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
+pub use credentials::{CredentialSummary, IssueOutcome, MAX_LIVE_CREDENTIALS, CertificationPolicy};
+pub use data_keys::{DataKeys, KeyWrapper};
 pub use deliveries::{
-    DeliveryFilter, DeliveryState, Look, MAX_REPLAYED, PgOutbox, ReplayWish, Replayed, ShownDelivery,
+    DeliveryFilter, DeliveryState, DueEndpoints, MAX_REPLAYED, PgOutbox, ReplayRequest, ReplayOutcome, DeliveryView,
 };
 pub(crate) use error::{describe, unavailable};
-pub use events::{FEED_DAYS, FeedPage, FeedPlace};
+pub use events::{FEED_DAYS, FeedPage, FeedPosition};
 pub use node::PgNode;
-pub use nodes::{LEASE_S, NodeIdentity};
+pub use node_identity::{LEASE_S, NodeIdentity};
 pub use orders::OrderFilter;
-pub use partners::terms::{ApprovalRule, OtherCurrencies, Thresholds};
-pub use partners::{Change, DEFAULT_CANCEL_WINDOW_S, Partner};
+pub use partners::approval_rule::{ApprovalRule, OtherCurrencies, Thresholds};
+pub use partners::{PartnerChange, DEFAULT_CANCEL_WINDOW_S, Partner};
 pub use payouts::PayoutFilter;
 pub use period::Period;
-pub use products::{PutProduct, ShownProduct};
-pub use purchases::shown::{EndPurchase, PurchaseFilter, PurchaseState, ShownPurchase};
-pub use purchases::words::{LastAnswer, Said};
+pub use products::{PutProductOutcome, ProductView};
+pub use purchases::view::{EndPurchaseOutcome, PurchaseFilter, PurchaseState, PurchaseView};
+pub use purchases::answers::{LastAnswer, PurchaseUpdate};
 pub use purchases::{NewPurchase, Purchase};
 pub use reconciliation::{
-    Books, Claimed, Compared, Drift, DriftFilter, Intake, PAGE_ROWS as RECORDS_PAGE, PartnerDay, Reconciled,
-    Reconciliation, Resolution, Resolved, Source, Standing, Summary,
+    ReconciliationRun, ClaimedDay, ReconciliationResult, Drift, DriftFilter, RecordsMessage, PAGE_ROWS as RECORDS_PAGE, PartnerDay, ReconciliationOutcome,
+    Reconciliation, DriftResolution, ResolveDriftRequest, RecordsSource, ReconciliationStatus, ReconciliationSummary,
 };
-pub use rotation::{Rotated, Rotation, Succession};
-pub use seals::Seal;
+pub use rotation::{RotationOutcome, RotationRequest, RotationResult};
+pub use audit_checkpoints::AuditCheckpoint;
 pub use stock::{
-    FreshIds, ImportOutcome, ImportTarget, Imported, NewVoucher, Origin, StockBatch, StockLevel, Swept,
-    VoidOutcome, VoidTarget, Voided,
+    NewStockIds, ImportOutcome, ImportTarget, ImportSummary, NewVoucher, StockOrigin, StockBatch, StockLevel, ExpiryBatch,
+    VoidOutcome, VoidTarget, CodeVoidOutcome,
 };
-pub use transactions::{LedgerPage, LedgerPlace, Transaction, TransactionFilter};
-pub use vendors::{PutVendor, Vendor, VendorAccess, VendorTerms};
+pub use transactions::{LedgerPage, LedgerCursor, Transaction, TransactionFilter};
+pub use vendors::{PutVendorOutcome, Vendor, VendorWithCredential, VendorConfig};
 pub use wallets::WalletRow;
 pub use webhooks::{
-    DisabledReason, MAX_WEBHOOKS, PutOutcome, PutWebhook, Webhook, WebhookFilter, WebhookRotation,
+    DisabledReason, MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, Webhook, WebhookFilter, WebhookSecretRotation,
     WebhookStatus,
 };
 
-/// What each connection asks of the server. A statement that waits or runs longer is an error, and certain; none of the
-/// limits covers a COMMIT. What is answered is durable whatever the role's own default is, and the commit statement
-/// rests on a snapshot for each of its statements. Nothing is compiled: what looks dear to the planner is mostly not.
-const SESSION: [(&str, &str); 6] = [
+/// Settings of every connection. A statement that exceeds a timeout fails for certain; no timeout covers COMMIT. A commit is
+/// durable whatever the role's default says, and `commit_batch` relies on one snapshot per statement. JIT compilation is off
+/// because the planner overestimates most statements.
+const SESSION_SETTINGS: [(&str, &str); 6] = [
     ("statement_timeout", "15s"),
     ("lock_timeout", "2s"),
     ("idle_in_transaction_session_timeout", "10s"),
@@ -104,22 +104,22 @@ const SESSION: [(&str, &str); 6] = [
     ("jit", "off"),
 ];
 
-/// Connections for everything that has none of its own, at most.
+/// Size of the shared pool. Lanes and batchers have connections of their own.
 const MAX_CONNECTIONS: u32 = 12;
 
-/// Postgres, as every part of the service reads and changes it.
+/// Handle to Postgres, shared by all parts of the service.
 #[derive(Debug, Clone)]
 pub struct PgStore {
     database: PgConnectOptions,
-    connections: Arc<Connections>,
+    connections: Arc<ConnectionPool>,
     runtime: Handle,
 }
 
 impl PgStore {
-    /// The database behind these options; nothing is asked of it yet. All work runs on `runtime`.
+    /// Creates a store without connecting. All database work runs on `runtime`.
     #[must_use]
     pub fn open(database: PgConnectOptions, runtime: Handle) -> Self {
-        let connections = Connections::new(database.clone().options(SESSION), MAX_CONNECTIONS, DEADLINE);
+        let connections = ConnectionPool::new(database.clone().options(SESSION_SETTINGS), MAX_CONNECTIONS, DEADLINE);
         Self {
             database,
             connections: Arc::new(connections),
@@ -127,47 +127,46 @@ impl PgStore {
         }
     }
 
-    /// How a lane connects, and whatever else has a connection of its own.
-    fn session(&self) -> PgConnectOptions {
-        self.database.clone().options(SESSION)
+    /// Connection options of lanes and batchers.
+    fn session_options(&self) -> PgConnectOptions {
+        self.database.clone().options(SESSION_SETTINGS)
     }
 
-    /// Removes the answers whose time is over; says how many.
+    /// Deletes the expired idempotency keys and returns their number.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn purge_expired_keys(&self) -> Result<u64, sqlx::Error> {
         let mut removed = 0;
         loop {
-            let some = self.run(|pool| async move { keys::purge_some(&pool).await });
-            let some = some.await?;
-            removed += some;
-            if some < keys::PURGE_ROWS {
+            let batch = self.run(|pool| async move { idempotency_keys::purge_batch(&pool).await });
+            let batch = batch.await?;
+            removed += batch;
+            if batch < idempotency_keys::PURGE_ROWS {
                 return Ok(removed);
             }
         }
     }
 
-    /// Whether the database answers.
+    /// Checks that the database responds.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when it does not.
+    /// [`sqlx::Error`] when it does not respond.
     pub async fn ping(&self) -> Result<(), sqlx::Error> {
         self.run(|pool| async move { sqlx::query("SELECT 1").execute(&pool).await.map(drop) })
             .await
     }
 
-    /// Runs work that changes the database, and then what is kept of it in memory: to its end, whether or not its caller
-    /// waits for it.
-    pub(crate) async fn to_the_end<T, F>(&self, work: F) -> Result<T, sqlx::Error>
+    /// Runs work to completion even if the caller stops waiting: it changes the database and then the copy in memory.
+    pub(crate) async fn run_detached<T, F>(&self, work: F) -> Result<T, sqlx::Error>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
     {
-        on(&self.runtime, work).await
+        spawn_on(&self.runtime, work).await
     }
 
-    /// Runs database work as a task of its own on the database's runtime.
+    /// Runs work on the shared pool, as a task of the database runtime.
     fn run<T, F, W>(&self, work: W) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F, W>
     where
         T: Send + 'static,
@@ -175,19 +174,19 @@ impl PgStore {
         W: FnOnce(PgPool) -> F + Send + 'static,
     {
         let connections = Arc::clone(&self.connections);
-        on(&self.runtime, async move { connections.run(work).await })
+        spawn_on(&self.runtime, async move { connections.run(work).await })
     }
 }
 
-/// What is logged meanwhile belongs to the request that asked, if one did.
-#[allow(clippy::disallowed_methods)] // the one place that starts tasks on the database's runtime
-fn on<T, F>(runtime: &Handle, work: F) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F>
+/// Spawns a task in the current tracing span, so that its log events belong to the request.
+#[allow(clippy::disallowed_methods)] // the only place that spawns on the database runtime
+fn spawn_on<T, F>(runtime: &Handle, work: F) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
 {
     let task = runtime.spawn(work.in_current_span());
-    // The caller's future holds the task's handle alone, however large the work is.
+    // Keeps the caller's future small: it holds only the task handle.
     async move { task.await.unwrap_or(Err(sqlx::Error::WorkerCrashed)) }
 }
 
@@ -198,11 +197,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_work_logs_belongs_to_the_request_that_asked() {
+    fn spawned_work_keeps_the_span_of_its_request() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         tracing::subscriber::with_default(tracing_subscriber::registry(), || {
             let request = tracing::error_span!("request");
-            let work = request.in_scope(|| on(&runtime.handle().clone(), async { Ok(Span::current().id()) }));
+            let work = request.in_scope(|| spawn_on(&runtime.handle().clone(), async { Ok(Span::current().id()) }));
             let inside = runtime.block_on(work).unwrap();
             assert!(inside.is_some() && inside == request.id(), "{inside:?}");
         });

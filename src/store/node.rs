@@ -1,4 +1,4 @@
-//! The engine's port: what one node, in one of its lives, claims, commits and reads.
+//! The engine's `Store` port over Postgres, for one incarnation of one node.
 
 use std::ops::Deref;
 use std::time::{Duration, Instant};
@@ -6,94 +6,93 @@ use std::time::{Duration, Instant};
 use sqlx::postgres::PgConnectOptions;
 use tracing::warn;
 use uuid::Uuid;
-use vouchsafe_actors::domain::answer::{KeyHash, KnownAnswer};
+use vouchsafe_actors::domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_actors::domain::ids::{OrderId, PartnerId, PayoutId, StockId};
-use vouchsafe_actors::domain::ledger::Receipt;
+use vouchsafe_actors::domain::ledger::WalletState;
 use vouchsafe_actors::domain::money::Currency;
 use vouchsafe_actors::domain::order::{Order, StoredOrder};
 use vouchsafe_actors::domain::payout::Payout;
 use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
-use vouchsafe_actors::domain::voucher::Shelved;
+use vouchsafe_actors::domain::voucher::StockVoucher;
 use vouchsafe_actors::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 
-use super::claims::ClaimStock;
-use super::codes::{ReadCodes, Retrieval, Retrieved};
-use super::connections::silent;
+use super::stock_claims::ClaimStockOp;
+use super::codes::{RetrieveCodesOp, CodeRetrieval, RetrievalOutcome};
+use super::connection_pool::timeout_error;
 use super::error::unavailable;
-use super::events::{FeedPage, FeedPlace, FeedRequest, ReadFeeds};
+use super::events::{FeedPage, FeedPosition, FeedRequest, ReadFeedsOp};
 use super::lane::PgLane;
-use super::nodes::{self, NodeIdentity};
-use super::orders::ReadOrders;
-use super::together::{Kind, Line};
-use super::wallets::{ReadWallets, WalletRow};
-use super::{PgStore, inventory, keys, on, wallets};
+use super::node_identity::{self, NodeIdentity};
+use super::orders::ReadOrdersOp;
+use super::batcher::{BatcherKind, Batcher};
+use super::wallets::{ReadWalletsOp, WalletRow};
+use super::{PgStore, inventory, idempotency_keys, spawn_on, wallets};
 
-/// How long a start waits for a lane on which a batch of its predecessor still runs: longer than a statement may.
-const LANE_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a start waits for a lane on which a batch of its predecessor still runs. Longer than the statement timeout.
+const LANE_OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a request waits to hear what its key was answered before: as long as for any other decision.
-const LOOK_UP_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a request waits for the lookup of its idempotency key. Equal to the decision timeout.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The pause between two attempts.
-const LANE_PAUSE: Duration = Duration::from_millis(200);
+const LANE_RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// Postgres, as one node writes to it.
+/// Handle to Postgres for one incarnation of a node.
 #[derive(Debug, Clone)]
 pub struct PgNode {
     store: PgStore,
     identity: NodeIdentity,
-    claims: Line<ClaimStock>,
-    retrievals: Line<ReadCodes>,
-    orders: Line<ReadOrders>,
-    wallets: Line<ReadWallets>,
-    feeds: Line<ReadFeeds>,
+    claims: Batcher<ClaimStockOp>,
+    retrievals: Batcher<RetrieveCodesOp>,
+    orders: Batcher<ReadOrdersOp>,
+    wallets: Batcher<ReadWalletsOp>,
+    feeds: Batcher<ReadFeedsOp>,
 }
 
 impl PgNode {
-    /// Takes the next incarnation of the node called `name`: from here on its predecessor is shut out.
+    /// Takes the next incarnation of the node `name`, which fences off the previous one.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn start(store: PgStore, name: String) -> Result<Self, sqlx::Error> {
-        let identity = store.run(|pool| async move { nodes::start(&pool, name).await });
+        let identity = store.run(|pool| async move { node_identity::start(&pool, name).await });
         let identity = identity.await?;
         Ok(Self {
-            claims: Line::of(&store, &ClaimStock(identity.clone()), Kind::Write),
-            retrievals: Line::of(&store, &ReadCodes, Kind::Write),
-            orders: Line::of(&store, &ReadOrders, Kind::LookUp),
-            wallets: Line::of(&store, &ReadWallets, Kind::LookUp),
-            feeds: Line::of(&store, &ReadFeeds, Kind::LookUp),
+            claims: Batcher::start(&store, &ClaimStockOp(identity.clone()), BatcherKind::Write),
+            retrievals: Batcher::start(&store, &RetrieveCodesOp, BatcherKind::Write),
+            orders: Batcher::start(&store, &ReadOrdersOp, BatcherKind::Lookup),
+            wallets: Batcher::start(&store, &ReadWalletsOp, BatcherKind::Lookup),
+            feeds: Batcher::start(&store, &ReadFeedsOp, BatcherKind::Lookup),
             store,
             identity,
         })
     }
 
-    /// Who this process is.
+    /// The name and the incarnation of this process.
     #[must_use]
     pub const fn identity(&self) -> &NodeIdentity {
         &self.identity
     }
 
-    /// Renews the lease. `false` when a later start of this node has taken over.
+    /// Renews the lease. Returns `false` if a later start of this node has taken over.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn renew_lease(&self) -> Result<bool, sqlx::Error> {
         let node = self.identity.clone();
         self.store
-            .run(|pool| async move { nodes::renew(&pool, &node).await })
+            .run(|pool| async move { node_identity::renew(&pool, &node).await })
             .await
     }
 
-    /// Writes the trail and reads the sealed codes; the trail is committed when they come.
+    /// Commits the audit entry and returns the sealed codes.
     ///
     /// # Errors
-    /// [`Unavailable`] when the database does not answer; then the trail may have been written, and nothing was read.
-    pub async fn retrieve_codes(&self, retrieval: Retrieval) -> Result<Retrieved, Unavailable> {
-        self.retrievals.ask(retrieval).await
+    /// [`Unavailable`] when the database does not answer. The audit entry may have been committed; no code was returned.
+    pub async fn retrieve_codes(&self, retrieval: CodeRetrieval) -> Result<RetrievalOutcome, Unavailable> {
+        self.retrievals.submit(retrieval).await
     }
 
-    /// The order of this partner, with its vouchers line by line.
+    /// Finds an order of this partner, with its vouchers in line order.
     ///
     /// # Errors
     /// [`Unavailable`] when the database does not answer.
@@ -102,33 +101,33 @@ impl PgNode {
         partner_id: PartnerId,
         order_id: OrderId,
     ) -> Result<Option<Order>, Unavailable> {
-        self.orders.ask((partner_id, order_id)).await
+        self.orders.submit((partner_id, order_id)).await
     }
 
-    /// The wallets of a partner, by currency.
+    /// Lists the wallets of a partner by currency.
     ///
     /// # Errors
     /// [`Unavailable`] when the database does not answer.
     pub async fn list_wallets(&self, partner_id: PartnerId) -> Result<Vec<WalletRow>, Unavailable> {
-        self.wallets.ask(partner_id).await
+        self.wallets.submit(partner_id).await
     }
 
-    /// Up to `limit` events of a partner; `None` where the event to begin behind is none of its feed.
+    /// Reads up to `limit` events of a partner. Returns `None` if the event to start after is not in its feed.
     ///
     /// # Errors
     /// [`Unavailable`] when the database does not answer.
     pub async fn read_feed(
         &self,
         partner_id: PartnerId,
-        place: FeedPlace,
+        place: FeedPosition,
         limit: usize,
     ) -> Result<Option<FeedPage>, Unavailable> {
         let request = FeedRequest {
             partner_id,
-            place,
+            position: place,
             limit,
         };
-        self.feeds.ask(request).await
+        self.feeds.submit(request).await
     }
 }
 
@@ -140,7 +139,7 @@ impl Deref for PgNode {
     }
 }
 
-/// A batch that is still running after its process has died holds the lane's row.
+/// Retries while a batch of a dead process still locks the lane's row.
 async fn open_lane(
     options: &PgConnectOptions,
     node: &NodeIdentity,
@@ -149,9 +148,9 @@ async fn open_lane(
     let since = Instant::now();
     loop {
         match PgLane::open(options.clone(), node, lane).await {
-            Err(RecoverError::Unavailable(reason)) if since.elapsed() < LANE_PATIENCE => {
-                warn!(lane, %reason, "the lane cannot be opened yet");
-                tokio::time::sleep(LANE_PAUSE).await;
+            Err(RecoverError::Unavailable(reason)) if since.elapsed() < LANE_OPEN_TIMEOUT => {
+                warn!(lane, %reason, "cannot open lane yet, retrying");
+                tokio::time::sleep(LANE_RETRY_DELAY).await;
             }
             opened => return opened,
         }
@@ -160,8 +159,8 @@ async fn open_lane(
 
 impl Store for PgNode {
     fn open_lane(&self, lane: u16) -> StoreFuture<'_, Result<Box<dyn LaneStore>, RecoverError>> {
-        let (options, node) = (self.store.session(), self.identity.clone());
-        let opening = on(&self.store.runtime, async move {
+        let (options, node) = (self.store.session_options(), self.identity.clone());
+        let opening = spawn_on(&self.store.runtime, async move {
             Ok(open_lane(&options, &node, lane.cast_signed()).await)
         });
         Box::pin(async move {
@@ -171,17 +170,17 @@ impl Store for PgNode {
     }
 
     fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
-        Box::pin(self.claims.ask(request))
+        Box::pin(self.claims.submit(request))
     }
 
     fn load_wallets(
         &self,
         partner_id: PartnerId,
-    ) -> StoreFuture<'_, Result<Vec<(Currency, Receipt)>, Unavailable>> {
+    ) -> StoreFuture<'_, Result<Vec<(Currency, WalletState)>, Unavailable>> {
         Box::pin(async move {
             let receipts = self
                 .store
-                .run(move |pool| async move { wallets::receipts(&pool, partner_id).await })
+                .run(move |pool| async move { wallets::load_receipts(&pool, partner_id).await })
                 .await;
             receipts.map_err(|error| unavailable(&error))
         })
@@ -209,31 +208,31 @@ impl Store for PgNode {
         })
     }
 
-    fn claim_bought(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Vec<Shelved>, Unavailable>> {
+    fn claim_reserved(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Vec<StockVoucher>, Unavailable>> {
         let node = self.identity.clone();
         Box::pin(async move {
             let claimed = self
                 .store
-                .run(move |pool| async move { inventory::claim_bought(&pool, &node, purchase_id).await });
+                .run(move |pool| async move { inventory::claim_purchased(&pool, &node, purchase_id).await });
             claimed.await.map_err(|error| unavailable(&error))
         })
     }
 
-    fn number_stock(&self, count: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>> {
+    fn allocate_stock_ids(&self, count: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>> {
         Box::pin(async move {
             let numbers = self.store.number_stock(count).await;
             numbers.map_err(|error| unavailable(&error))
         })
     }
 
-    fn find_answer(&self, key: KeyHash) -> StoreFuture<'_, Result<Option<KnownAnswer>, Unavailable>> {
+    fn find_response(&self, key: KeyHash) -> StoreFuture<'_, Result<Option<StoredResponse>, Unavailable>> {
         // The look goes on when nobody waits for it any more: it is a task of its own.
         let look = self
             .store
-            .run(move |pool| async move { keys::find_answer(&pool, key).await });
+            .run(move |pool| async move { idempotency_keys::find_response(&pool, key).await });
         Box::pin(async move {
-            let found = tokio::time::timeout(LOOK_UP_PATIENCE, look).await;
-            let found = found.unwrap_or_else(|_| Err(silent(LOOK_UP_PATIENCE)));
+            let found = tokio::time::timeout(LOOKUP_TIMEOUT, look).await;
+            let found = found.unwrap_or_else(|_| Err(timeout_error(LOOKUP_TIMEOUT)));
             found.map_err(|error| unavailable(&error))
         })
     }

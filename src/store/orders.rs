@@ -1,4 +1,4 @@
-//! Orders as they are read: the row and what it holds, in one snapshot.
+//! Order reads: the order row and its vouchers in one statement.
 
 mod list;
 
@@ -9,18 +9,17 @@ use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, StockId, VoucherId};
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::order::{
-    Milestone, Order, OrderLine, OrderStatus, PendingReason, Source, StoredOrder,
+    Milestone, Order, OrderLine, OrderStatus, PendingReason, FulfilmentSource, StoredOrder,
 };
 use vouchsafe_actors::domain::product::Sku;
-use vouchsafe_actors::domain::voucher::{Allocation, Expiry, Shelved};
+use vouchsafe_actors::domain::voucher::{Allocation, Expiry, StockVoucher};
 
 pub use self::list::OrderFilter;
 use super::PgStore;
-use super::together::{BatchOp, Outcomes, place};
+use super::batcher::{BatchOp, BatchResponse, request_index};
 
-/// A row that our own statements could not have written.
 #[derive(Debug, thiserror::Error)]
-#[error("order {order_id} has an impossible {column}")]
+#[error("order {order_id} has an invalid {column}")]
 struct ImpossibleRow {
     order_id: OrderId,
     column: &'static str,
@@ -40,7 +39,7 @@ struct OrderRow {
     reference: Option<String>,
     metadata: Option<String>,
     lines: String,
-    /// Not there while the order stands as it was placed.
+    /// Null until the first change of the order after its placement.
     timeline: Option<Json<Vec<Milestone>>>,
     last_sequence: i32,
     created_at: OffsetDateTime,
@@ -53,24 +52,22 @@ struct OrderRow {
     expiries: Vec<Option<Date>>,
 }
 
-/// Reads orders as their partners see them, with their vouchers line by line.
 #[derive(Debug, Clone)]
-pub(super) struct ReadOrders;
+pub(super) struct ReadOrdersOp;
 
-impl BatchOp for ReadOrders {
-    /// Whose order, and which.
+impl BatchOp for ReadOrdersOp {
     type Request = (PartnerId, OrderId);
-    /// `None` where this partner has no such order.
-    type Answer = Option<Order>;
+    /// `None` if this partner has no such order.
+    type Response = Option<Order>;
 
-    /// An order may hold a thousand vouchers.
-    const MOST: usize = 16;
+    /// An order may have 1,000 vouchers.
+    const MAX_BATCH: usize = 16;
 
-    async fn together(
+    async fn execute_batch(
         self,
         pool: PgPool,
         asked: Vec<(PartnerId, OrderId)>,
-    ) -> Result<Outcomes<Option<Order>>, sqlx::Error> {
+    ) -> Result<BatchResponse<Option<Order>>, sqlx::Error> {
         let rows = find_rows(&pool, &asked).await?;
         Ok(rows
             .into_iter()
@@ -78,39 +75,38 @@ impl BatchOp for ReadOrders {
             .collect())
     }
 
-    async fn alone(self, pool: PgPool, asked: (PartnerId, OrderId)) -> Result<Option<Order>, sqlx::Error> {
+    async fn execute_one(self, pool: PgPool, asked: (PartnerId, OrderId)) -> Result<Option<Order>, sqlx::Error> {
         let row = find_row(&pool, asked).await?;
         row.map(Order::try_from).transpose()
     }
 }
 
-/// The row of one that is asked for.
 async fn find_row(
     pool: &PgPool,
     (partner_id, order_id): (PartnerId, OrderId),
 ) -> Result<Option<OrderRow>, sqlx::Error> {
-    let mut query = begin();
+    let mut query = start_order_query();
     query
         .push("SELECT * FROM orders WHERE partner_id = ")
         .push_bind(partner_id.as_uuid());
     query.push(" AND order_id = ").push_bind(order_id.as_uuid());
-    end(&mut query).build_query_as().fetch_optional(pool).await
+    finish_order_query(&mut query).build_query_as().fetch_optional(pool).await
 }
 
-/// The row of each that is asked for, in their order.
+/// Finds several orders in one statement, in request order.
 async fn find_rows(
     pool: &PgPool,
     asked: &[(PartnerId, OrderId)],
 ) -> Result<Vec<Option<OrderRow>>, sqlx::Error> {
     let partners = asked.iter().map(|(partner_id, _)| partner_id.as_uuid());
     let orders = asked.iter().map(|(_, order_id)| order_id.as_uuid());
-    let mut query = begin();
+    let mut query = start_order_query();
     query
         .push("SELECT a.place::integer, o.* FROM unnest(")
         .push_bind(partners.collect::<Vec<_>>())
         .push("::uuid[], ")
         .push_bind(orders.collect::<Vec<_>>());
-    // Behind a limit orders are looked up one by one, whatever the planner thinks of them.
+    // LIMIT 1 forces one index lookup per order, whatever the planner estimates.
     query.push(
         "::uuid[]) WITH ORDINALITY AS a (partner_id, order_id, place)
           CROSS JOIN LATERAL (SELECT *
@@ -118,24 +114,23 @@ async fn find_rows(
                                WHERE o.partner_id = a.partner_id AND o.order_id = a.order_id
                                LIMIT 1) AS o",
     );
-    let found: Vec<FoundRow> = end(&mut query).build_query_as().fetch_all(pool).await?;
+    let found: Vec<IndexedOrderRow> = finish_order_query(&mut query).build_query_as().fetch_all(pool).await?;
     let mut rows: Vec<_> = asked.iter().map(|_| None).collect();
     for found in found {
-        rows[place(found.place)?] = Some(found.row);
+        rows[request_index(found.place)?] = Some(found.row);
     }
     Ok(rows)
 }
 
-/// A row, and which of those that were asked for it is.
 #[derive(sqlx::FromRow)]
-struct FoundRow {
+struct IndexedOrderRow {
     place: i32,
     #[sqlx(flatten)]
     row: OrderRow,
 }
 
 impl PgStore {
-    /// The order of this partner, to be moved on.
+    /// Finds an order with the state that a change of it needs.
     pub(super) async fn find_stored_order(
         &self,
         partner_id: PartnerId,
@@ -148,7 +143,7 @@ impl PgStore {
         .await
     }
 
-    /// Where the order of this partner stands.
+    /// Finds the status of an order of this partner.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -165,7 +160,7 @@ impl PgStore {
                     .fetch_optional(&pool)
                     .await?;
             let read =
-                |word: String| OrderStatus::from_word(&word).ok_or_else(|| impossible(order_id, "status"));
+                |word: String| OrderStatus::from_label(&word).ok_or_else(|| impossible(order_id, "status"));
             word.map(read).transpose()
         })
         .await
@@ -173,18 +168,18 @@ impl PgStore {
 }
 
 impl PgStore {
-    /// How many orders a partner has placed, counted up to `most`.
+    /// Counts the orders of a partner, up to `limit`.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn count_orders(&self, partner_id: PartnerId, most: u32) -> Result<u64, sqlx::Error> {
+    pub async fn count_orders(&self, partner_id: PartnerId, limit: u32) -> Result<u64, sqlx::Error> {
         let count: i64 = self
             .run(move |pool| async move {
                 sqlx::query_scalar(
                     "SELECT count(*) FROM (SELECT FROM orders WHERE partner_id = $1 LIMIT $2) AS o",
                 )
                 .bind(partner_id.as_uuid())
-                .bind(i64::from(most))
+                .bind(i64::from(limit))
                 .fetch_one(&pool)
                 .await
             })
@@ -193,13 +188,13 @@ impl PgStore {
     }
 }
 
-/// Begins a statement that reads orders with what they hold; which rows of `orders` comes next.
-fn begin() -> QueryBuilder<Postgres> {
+/// Starts a statement that reads orders with their vouchers; the caller adds the query of the order rows.
+fn start_order_query() -> QueryBuilder<Postgres> {
     QueryBuilder::new("WITH o AS (")
 }
 
-/// Ends it: one statement, however many orders there are.
-fn end(query: &mut QueryBuilder<Postgres>) -> &mut QueryBuilder<Postgres> {
+/// Completes the statement.
+fn finish_order_query(query: &mut QueryBuilder<Postgres>) -> &mut QueryBuilder<Postgres> {
     query.push(
         ")
          SELECT o.*, v.*
@@ -247,7 +242,7 @@ impl TryFrom<OrderRow> for Order {
 
     fn try_from(row: OrderRow) -> Result<Self, sqlx::Error> {
         let order_id = OrderId::from_uuid(row.order_id);
-        let status = OrderStatus::from_word(&row.status).ok_or_else(|| impossible(order_id, "status"))?;
+        let status = OrderStatus::from_label(&row.status).ok_or_else(|| impossible(order_id, "status"))?;
         let currency = row
             .currency
             .parse()
@@ -264,14 +259,14 @@ impl TryFrom<OrderRow> for Order {
             partner_id: PartnerId::from_uuid(row.partner_id),
             status,
             total: Amount::from_minor(row.total).of(currency),
-            fulfilled_from: row.fulfilled_from.as_deref().and_then(Source::from_word),
+            fulfilled_from: row.fulfilled_from.as_deref().and_then(FulfilmentSource::from_label),
             reference: row.reference,
             metadata: row.metadata.map(Into::into),
             lines,
             vouchers,
             refunded: Amount::from_minor(row.refunded),
             closed: row.closed,
-            pending_reason: row.pending_reason.as_deref().and_then(PendingReason::from_word),
+            pending_reason: row.pending_reason.as_deref().and_then(PendingReason::from_label),
             timeline,
             created_at: row.created_at,
             updated_at: row.updated_at,
@@ -298,7 +293,7 @@ impl OrderRow {
                     product_id: line.product_id.clone(),
                     denomination: line.denomination,
                 },
-                voucher: Shelved {
+                voucher: StockVoucher {
                     expiry: Expiry::from_date(*expiry),
                     stock_id: StockId(*stock_id),
                     chunk_id: ChunkId(*chunk_id),

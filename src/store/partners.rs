@@ -1,7 +1,7 @@
-//! Partners: who they are and what was agreed with them.
+//! Partner accounts: name, allowlist, limits, approval rule, catalogue scope and certification.
 
 mod row;
-pub(super) mod terms;
+pub(super) mod approval_rule;
 
 pub(super) use row::{PartnerRow, read_allowlist};
 
@@ -15,57 +15,57 @@ use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::scope::Scope;
 
-use self::terms::ApprovalRule;
+use self::approval_rule::ApprovalRule;
 use super::PgStore;
-use super::audit::{self, By, Deed, NOTHING, rows};
+use super::audit::{self, AuditActor, AuditAction, NO_STATE, to_bigint};
 use super::credentials;
 use crate::access::allowlist::Allowlist;
 use crate::access::credential::Credential;
 use crate::access::limits::Limits;
-use crate::access::register::{PartnerAccess, Standing};
+use crate::access::registry::{PartnerAccess, PartnerStatus};
 
-/// For how long a partner may cancel, unless it was given another window (contract §4). Seconds.
+/// Default cancellation window of a partner (contract §4). Seconds.
 pub const DEFAULT_CANCEL_WINDOW_S: u32 = 86_400;
 
-/// A partner, as operators and the trail see it.
+/// A partner, as operators and the audit log see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Partner {
-    /// Its id.
+    /// Id of the partner.
     pub partner_id: PartnerId,
-    /// Its name, for people.
+    /// Display name.
     pub name: String,
-    /// The networks it calls from.
+    /// Networks from which the partner may call.
     pub allowlist: Allowlist,
-    /// Limits that differ from the settings.
+    /// Limits that override the service's settings.
     pub limits: Limits,
-    /// Whether it is stopped.
+    /// Whether access is suspended.
     pub suspended: bool,
-    /// When its orders wait for an operator; without a rule, never.
+    /// When orders need the approval of an operator; null means never.
     #[schema(required)]
     pub approval_rule: Option<ApprovalRule>,
-    /// What it may order; without a scope, everything.
+    /// Products that the partner may order; null means all.
     #[schema(required)]
     pub catalogue: Option<Scope>,
-    /// For how long it may cancel an order. Seconds.
+    /// How long the partner may cancel an order. Seconds.
     pub cancel_window_s: u32,
-    /// When it passed the sandbox certification.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// Time of the sandbox certification.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     pub certified_at: Option<OffsetDateTime>,
-    /// When it signed the agreement.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// Time of signing the agreement.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     pub agreement_signed_at: Option<OffsetDateTime>,
-    /// When it was taken in.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// Time of creation.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     pub created_at: OffsetDateTime,
-    /// When something about it was last changed.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// Time of the last change.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     pub updated_at: OffsetDateTime,
 }
 
 impl Partner {
-    /// A partner of this moment, with nothing agreed.
+    /// Creates a partner with default terms and a new id.
     #[must_use]
     pub fn new(name: String, allowlist: Allowlist, now: OffsetDateTime) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Partner {
         }
     }
 
-    /// What access has to know of it.
+    /// The part that access control uses.
     #[must_use]
     pub fn access(&self) -> PartnerAccess {
         PartnerAccess {
@@ -92,10 +92,10 @@ impl Partner {
             name: self.name.clone(),
             allowlist: self.allowlist.clone(),
             scope: self.catalogue.clone().map(Arc::new),
-            standing: if self.suspended {
-                Standing::Suspended
+            status: if self.suspended {
+                PartnerStatus::Suspended
             } else {
-                Standing::Active
+                PartnerStatus::Active
             },
             limits: self.limits,
             cancel_window_s: self.cancel_window_s,
@@ -103,18 +103,18 @@ impl Partner {
         }
     }
 
-    /// Whether live credentials may be issued to it (spec part 5, rule 8).
+    /// Whether live credentials may be issued to the partner (spec part 5, rule 8).
     #[must_use]
     pub const fn is_certified(&self) -> bool {
         self.certified_at.is_some() && self.agreement_signed_at.is_some()
     }
 }
 
-/// A change to a partner: it is given what was, and makes of it what shall be.
-pub type Change = Box<dyn FnOnce(&mut Partner) + Send>;
+/// Changes a partner in place.
+pub type PartnerChange = Box<dyn FnOnce(&mut Partner) + Send>;
 
 impl PgStore {
-    /// Takes a partner in, with its first credential if it gets one.
+    /// Creates a partner and, optionally, its first credential.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -122,13 +122,13 @@ impl PgStore {
         &self,
         partner: Partner,
         credential: Option<Credential>,
-        by: By,
+        by: AuditActor,
     ) -> Result<(), sqlx::Error> {
         self.run(move |pool| async move { create(&pool, &partner, credential.as_ref(), &by).await })
             .await
     }
 
-    /// The partner of this id.
+    /// Finds a partner.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -140,7 +140,7 @@ impl PgStore {
         .await
     }
 
-    /// Up to `limit` partners, newest first, older than `before`.
+    /// Lists up to `limit` partners older than `before`, newest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -153,17 +153,17 @@ impl PgStore {
             .await
     }
 
-    /// Changes a partner; `None` if there is no such partner.
+    /// Changes a partner and returns its new state, or `None` if it does not exist.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn change_partner(
         &self,
         partner_id: PartnerId,
-        change: Change,
-        by: By,
+        new: PartnerChange,
+        by: AuditActor,
     ) -> Result<Option<Partner>, sqlx::Error> {
-        self.run(move |pool| async move { apply(&pool, partner_id, change, &by).await })
+        self.run(move |pool| async move { change(&pool, partner_id, new, &by).await })
             .await
     }
 }
@@ -172,16 +172,16 @@ async fn create(
     pool: &PgPool,
     partner: &Partner,
     credential: Option<&Credential>,
-    by: &By,
+    by: &AuditActor,
 ) -> Result<(), sqlx::Error> {
     let subject = partner.partner_id.to_string();
     let mut transaction = pool.begin().await?;
     insert(&mut transaction, partner).await?;
-    let deed = Deed {
-        action: "partner.create",
+    let deed = AuditAction {
+        name: "partner.create",
         subject: &subject,
     };
-    audit::write(&mut transaction, by, deed, NOTHING, Some(partner)).await?;
+    audit::write(&mut transaction, by, deed, NO_STATE, Some(partner)).await?;
     if let Some(credential) = credential {
         credentials::insert(&mut transaction, credential, by).await?;
     }
@@ -219,7 +219,7 @@ async fn find(connection: &mut PgConnection, partner_id: PartnerId) -> Result<Op
     row.map(Partner::try_from).transpose()
 }
 
-/// The partner's row stays locked until the transaction ends.
+/// Loads a partner and locks its row.
 pub(super) async fn lock(
     connection: &mut PgConnection,
     partner_id: PartnerId,
@@ -241,17 +241,17 @@ async fn list(pool: &PgPool, before: Option<PartnerId>, limit: usize) -> Result<
           LIMIT $2",
     )
     .bind(before.map(PartnerId::as_uuid))
-    .bind(rows(limit))
+    .bind(to_bigint(limit))
     .fetch_all(pool)
     .await?;
     found.into_iter().map(Partner::try_from).collect()
 }
 
-async fn apply(
+async fn change(
     pool: &PgPool,
     partner_id: PartnerId,
-    change: Change,
-    by: &By,
+    change: PartnerChange,
+    by: &AuditActor,
 ) -> Result<Option<Partner>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let Some(before) = lock(&mut transaction, partner_id).await? else {
@@ -264,8 +264,8 @@ async fn apply(
     }
     after.updated_at = update(&mut transaction, &after).await?;
     let subject = partner_id.to_string();
-    let deed = Deed {
-        action: "partner.change",
+    let deed = AuditAction {
+        name: "partner.change",
         subject: &subject,
     };
     audit::write(&mut transaction, by, deed, Some(&before), Some(&after)).await?;

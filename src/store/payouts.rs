@@ -1,14 +1,14 @@
-//! Payouts as they are read.
+//! Payout reads.
 
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{PartnerId, PayoutId};
 use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::payout::{Destination, Payout, PayoutMilestone, PayoutStatus};
+use vouchsafe_actors::domain::payout::{PayoutDestination, Payout, PayoutMilestone, PayoutStatus};
 
 use super::PgStore;
-use super::audit::{self, By, Deed, NOTHING, rows};
+use super::audit::{self, AuditActor, AuditAction, NO_STATE, to_bigint};
 
 #[derive(sqlx::FromRow)]
 struct PayoutRow {
@@ -25,16 +25,15 @@ struct PayoutRow {
     updated_at: OffsetDateTime,
 }
 
-/// Which payouts a list shows.
+/// Filter of payouts; `None` matches any.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PayoutFilter {
-    /// Of whom; everybody's without it.
     pub partner_id: Option<PartnerId>,
     pub status: Option<PayoutStatus>,
 }
 
 impl PgStore {
-    /// The payout of this partner.
+    /// Finds a payout of this partner.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -55,7 +54,7 @@ impl PgStore {
         .await
     }
 
-    /// Whose payout this is.
+    /// Finds the partner of a payout.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -71,25 +70,25 @@ impl PgStore {
         .await
     }
 
-    /// Writes into the trail that an operator has read where a payout goes.
+    /// Writes an audit entry: an operator has read the destination of a payout.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn note_destination_read(&self, payout_id: PayoutId, by: By) -> Result<(), sqlx::Error> {
+    pub async fn audit_destination_read(&self, payout_id: PayoutId, by: AuditActor) -> Result<(), sqlx::Error> {
         self.run(move |pool| async move {
             let mut transaction = pool.begin().await?;
             let subject = payout_id.to_string();
-            let deed = Deed {
-                action: "payout.read",
+            let deed = AuditAction {
+                name: "payout.read",
                 subject: &subject,
             };
-            audit::write(&mut transaction, &by, deed, NOTHING, NOTHING).await?;
+            audit::write(&mut transaction, &by, deed, NO_STATE, NO_STATE).await?;
             transaction.commit().await
         })
         .await
     }
 
-    /// Up to `limit` payouts, newest first, of those before `before`.
+    /// Lists up to `limit` payouts older than `before`, newest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -112,7 +111,7 @@ impl PgStore {
             .bind(filter.partner_id.map(PartnerId::as_uuid))
             .bind(filter.status.map(PayoutStatus::as_str))
             .bind(before.map(PayoutId::as_uuid))
-            .bind(rows(limit))
+            .bind(to_bigint(limit))
             .fetch_all(&pool)
             .await?;
             found.into_iter().map(Payout::try_from).collect()
@@ -127,16 +126,16 @@ impl TryFrom<PayoutRow> for Payout {
     fn try_from(row: PayoutRow) -> Result<Self, sqlx::Error> {
         let payout_id = PayoutId::from_uuid(row.payout_id);
         let impossible = |column: &str| {
-            sqlx::Error::Decode(format!("payout {payout_id} has an impossible {column}").into())
+            sqlx::Error::Decode(format!("payout {payout_id} has an invalid {column}").into())
         };
         let currency = row.currency.parse().map_err(|_| impossible("currency"))?;
         Ok(Self {
             payout_id,
             partner_id: PartnerId::from_uuid(row.partner_id),
-            status: PayoutStatus::from_word(&row.status).ok_or_else(|| impossible("status"))?,
+            status: PayoutStatus::from_label(&row.status).ok_or_else(|| impossible("status"))?,
             money: Amount::from_minor(row.amount).of(currency),
-            destination: Destination {
-                shown: row.destination.into(),
+            destination: PayoutDestination {
+                masked: row.destination.into(),
                 sealed: row.destination_sealed.into(),
             },
             reference: row.reference,

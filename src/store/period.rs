@@ -1,19 +1,19 @@
-//! From when to when: the span of time that a list is asked for.
+//! Time range of a list filter.
 
 use sqlx::{Postgres, QueryBuilder};
 use time::OffsetDateTime;
 
-/// A span of time, open at each end that is not given. Both are whole microseconds, as all times are that it is compared
-/// with.
+/// A time range, unbounded at an end that is `None`. Both ends are whole microseconds, like all stored times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Period {
-    /// From this moment on.
+    /// Inclusive.
     pub from: Option<OffsetDateTime>,
+    /// Exclusive.
     pub to: Option<OffsetDateTime>,
 }
 
 impl Period {
-    /// Adds the conditions on a column of times.
+    /// Adds the conditions on a timestamp column.
     pub(super) fn restrict(self, query: &mut QueryBuilder<Postgres>, column: &str) {
         if let Some(from) = self.from {
             query.push(format_args!(" AND {column} >= ")).push_bind(from);

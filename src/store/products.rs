@@ -1,10 +1,10 @@
-//! Products: the catalogue as it is kept.
+//! Catalogue products.
 //!
-//! Rule: brand and currency of a product that ever had stock are fixed. The brand is part of what makes a code unique
-//! for ever, and a face value in minor units means something else in another currency.
+//! The currency of a product never changes, and its brand is fixed once it has had stock: the brand is part of the keyed hash
+//! that detects duplicate codes, and a face value in minor units means something else in another currency.
 
 mod row;
-mod shown;
+mod view;
 
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
@@ -12,29 +12,26 @@ use time::OffsetDateTime;
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::{Product, ProductId};
 
-use self::row::{ProductRow, approval_word, route_word};
-pub use self::shown::ShownProduct;
+use self::row::{ProductRow, approval_label, route_label};
+pub use self::view::ProductView;
 use super::PgStore;
-use super::audit::{self, By, Deed, rows};
+use super::audit::{self, AuditActor, AuditAction, to_bigint};
 
-/// What became of a wish to put a product in its place.
+/// Result of creating or replacing a product.
 #[derive(Debug, Clone, PartialEq)]
-pub enum PutProduct {
+pub enum PutProductOutcome {
     Created(Product),
-    /// It was there, and is as asked for now.
     Replaced(Product),
-    /// There is no such category.
     CategoryNotFound,
-    /// There is no such vendor.
     VendorNotFound,
-    /// Nothing was written: a product keeps its currency, since orders and stock count face values in its minor units.
+    /// Rejected: orders and stock store face values in minor units of the currency.
     CurrencyFixed,
-    /// Nothing was written: the blind indexes of its stock were made under its brand.
+    /// Rejected: the blind indexes of its stock contain the brand.
     BrandFixed,
 }
 
 impl PgStore {
-    /// Every product: read once, at the start.
+    /// Loads all products, at the start.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -46,7 +43,7 @@ impl PgStore {
         .await
     }
 
-    /// The product of this id.
+    /// Finds a product.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -61,7 +58,7 @@ impl PgStore {
         .await
     }
 
-    /// Up to `limit` products by id, after the one with the id `after`.
+    /// Lists up to `limit` products by id, after the id `after`.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -74,11 +71,11 @@ impl PgStore {
             .await
     }
 
-    /// Puts a product in, or in the place of the one with its id. Its `updated_at` is the database's.
+    /// Creates a product or replaces the one with its id. The database sets `updated_at`.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn put_product(&self, product: Product, by: By) -> Result<PutProduct, sqlx::Error> {
+    pub async fn put_product(&self, product: Product, by: AuditActor) -> Result<PutProductOutcome, sqlx::Error> {
         self.run(move |pool| async move { put(&pool, product, &by).await })
             .await
     }
@@ -93,50 +90,50 @@ async fn list(pool: &PgPool, after: Option<String>, limit: usize) -> Result<Vec<
           LIMIT $2",
     )
     .bind(after)
-    .bind(rows(limit))
+    .bind(to_bigint(limit))
     .fetch_all(pool)
     .await?;
     found.into_iter().map(Product::try_from).collect()
 }
 
-/// The product's row is locked before its stock is looked at; an import locks it too, before it adds some.
-async fn put(pool: &PgPool, mut product: Product, by: &By) -> Result<PutProduct, sqlx::Error> {
+async fn put(pool: &PgPool, mut product: Product, by: &AuditActor) -> Result<PutProductOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    let known: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM categories WHERE category_id = $1)")
+    let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM categories WHERE category_id = $1)")
         .bind(&product.category_id)
         .fetch_one(&mut *transaction)
         .await?;
-    if !known {
-        return Ok(PutProduct::CategoryNotFound);
+    if !exists {
+        return Ok(PutProductOutcome::CategoryNotFound);
     }
-    let known: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM vendors WHERE vendor_id = $1)")
+    let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM vendors WHERE vendor_id = $1)")
         .bind(&product.vendor)
         .fetch_one(&mut *transaction)
         .await?;
-    if !known {
-        return Ok(PutProduct::VendorNotFound);
+    if !exists {
+        return Ok(PutProductOutcome::VendorNotFound);
     }
+    // An import locks the row, too, so no stock can be added between the check below and the commit.
     let before = lock(&mut transaction, &product.product_id).await?;
     if let Some(before) = &before {
         if before.currency != product.currency {
-            return Ok(PutProduct::CurrencyFixed);
+            return Ok(PutProductOutcome::CurrencyFixed);
         }
         if before.brand != product.brand && has_stock(&mut transaction, &product.product_id).await? {
-            return Ok(PutProduct::BrandFixed);
+            return Ok(PutProductOutcome::BrandFixed);
         }
     }
     product.updated_at = write(&mut transaction, &product).await?;
-    let deed = Deed {
-        action: "product.put",
+    let deed = AuditAction {
+        name: "product.put",
         subject: product.product_id.as_str(),
     };
-    let (shown_before, shown) = (before.as_ref().map(ShownProduct::of), ShownProduct::of(&product));
-    audit::write(&mut transaction, by, deed, shown_before.as_ref(), Some(&shown)).await?;
+    let (view_before, view) = (before.as_ref().map(ProductView::of), ProductView::of(&product));
+    audit::write(&mut transaction, by, deed, view_before.as_ref(), Some(&view)).await?;
     transaction.commit().await?;
     Ok(if before.is_some() {
-        PutProduct::Replaced(product)
+        PutProductOutcome::Replaced(product)
     } else {
-        PutProduct::Created(product)
+        PutProductOutcome::Created(product)
     })
 }
 
@@ -149,7 +146,7 @@ async fn lock(connection: &mut PgConnection, product_id: &ProductId) -> Result<O
     found.map(Product::try_from).transpose()
 }
 
-/// Whether stock was ever imported: its chunks stay when they are sold out.
+/// Whether stock was ever imported. Chunks are not deleted when they are sold out.
 async fn has_stock(connection: &mut PgConnection, product_id: &ProductId) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar("SELECT EXISTS (SELECT FROM chunks WHERE product_id = $1)")
         .bind(product_id.as_str())
@@ -200,8 +197,8 @@ async fn write(connection: &mut PgConnection, product: &Product) -> Result<Offse
     .bind(range.map(|range| range.step.minor()))
     .bind(Json(&product.expiry_policy))
     .bind(Json(&product.redemption))
-    .bind(route_word(product.route))
-    .bind(approval_word(product.approval))
+    .bind(route_label(product.route))
+    .bind(approval_label(product.approval))
     .bind(product.returnable)
     .bind(i32::from(product.min_validity_days))
     .bind(i32::try_from(product.low_stock_at).unwrap_or(i32::MAX))

@@ -1,11 +1,11 @@
-//! Purchases: what is bought for the lines of orders, from the wish to the last word of the vendor.
+//! Purchases from vendors, one per order line.
 //!
-//! Rule: a purchase is here before its vendor hears of it, and stays as it was written down: what was asked for under a key
-//! is asked for in the same words again.
+//! A purchase is stored before its request is sent and its request never changes: a retry under the same idempotency key repeats
+//! the same request.
 
 mod claims;
-pub(super) mod shown;
-pub(super) mod words;
+pub(super) mod view;
+pub(super) mod answers;
 
 use sqlx::types::Json;
 use time::OffsetDateTime;
@@ -16,13 +16,13 @@ use vouchsafe_actors::domain::product::ExpiryPolicy;
 use vouchsafe_actors::procurement::WaitingOrder;
 
 use super::PgStore;
-use super::audit::rows;
-use crate::vendor::{BuyRequest, PurchaseKey};
+use super::audit::to_bigint;
+use crate::procurement::{BuyRequest, PurchaseKey};
 
-/// What is to be bought for a line of an order.
+/// A purchase to be created for an order line.
 #[derive(Debug, Clone)]
 pub struct NewPurchase {
-    /// For which line, from 0.
+    /// Index of the order line, from 0.
     pub line: u16,
     pub vendor: String,
     pub request: BuyRequest,
@@ -32,7 +32,7 @@ pub struct NewPurchase {
 #[derive(Debug, Clone)]
 pub struct Purchase {
     pub vendor: String,
-    /// What, under its key.
+    /// Request with its idempotency key.
     pub request: BuyRequest,
 }
 
@@ -49,12 +49,11 @@ struct PurchaseRow {
 }
 
 impl PgStore {
-    /// Up to `limit` orders after `after` that wait for a vendor and for which nothing is being bought, oldest first: not yet,
-    /// or not any more.
+    /// Lists up to `limit` orders after `after` that wait for a vendor and have no open purchase, oldest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn orders_for_vendors(
+    pub async fn list_orders_awaiting_vendor(
         &self,
         after: Option<OrderId>,
         limit: usize,
@@ -80,7 +79,7 @@ impl PgStore {
                       ORDER BY o.order_id
                       LIMIT $1",
                 )
-                .bind(rows(limit))
+                .bind(to_bigint(limit))
                 .bind(after.map(OrderId::as_uuid))
                 .fetch_all(&pool)
                 .await
@@ -91,16 +90,16 @@ impl PgStore {
             .map(|(partner_id, order_id, bought)| WaitingOrder {
                 partner_id: PartnerId::from_uuid(partner_id),
                 order_id: OrderId::from_uuid(order_id),
-                bought,
+                was_purchased: bought,
             });
         Ok(waiting.collect())
     }
 
-    /// Writes down what is to be bought for an order; a line that has its purchase keeps it.
+    /// Creates purchases for an order. A line that has a purchase keeps it.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn open_purchases(
+    pub async fn create_purchases(
         &self,
         partner_id: PartnerId,
         order_id: OrderId,
@@ -134,10 +133,10 @@ impl PgStore {
         .await
     }
 
-    /// A purchase as its vendor is asked about it.
+    /// Finds a purchase with its request.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer, or there is no such purchase.
+    /// [`sqlx::Error`] when the database does not answer, or the purchase does not exist.
     pub async fn find_purchase(&self, purchase_id: Uuid) -> Result<Purchase, sqlx::Error> {
         let row: PurchaseRow = self
             .run(move |pool| async move {
@@ -150,11 +149,11 @@ impl PgStore {
         Purchase::try_from(row)
     }
 
-    /// The purchases of an order that go on, by the line that each is for.
+    /// Lists the open purchases of an order with their line indexes.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn open_purchases_of(
+    pub async fn list_open_purchases(
         &self,
         partner_id: PartnerId,
         order_id: OrderId,
@@ -184,17 +183,17 @@ impl TryFrom<PurchaseRow> for Purchase {
     type Error = sqlx::Error;
 
     fn try_from(row: PurchaseRow) -> Result<Self, sqlx::Error> {
-        let impossible = |what: &str| {
-            sqlx::Error::Decode(format!("purchase {} has an impossible {what}", row.purchase_id).into())
+        let invalid = |column: &str| {
+            sqlx::Error::Decode(format!("purchase {} has an invalid {column}", row.purchase_id).into())
         };
-        let currency = row.currency.parse().map_err(|_| impossible("currency"))?;
+        let currency = row.currency.parse().map_err(|_| invalid("currency"))?;
         let denomination: Money = Amount::from_minor(row.denomination).of(currency);
         Ok(Self {
             request: BuyRequest {
                 key: PurchaseKey(row.purchase_id),
-                product_id: row.product_id.parse().map_err(|_| impossible("product"))?,
+                product_id: row.product_id.parse().map_err(|_| invalid("product"))?,
                 denomination,
-                quantity: u32::try_from(row.quantity).map_err(|_| impossible("quantity"))?,
+                quantity: u32::try_from(row.quantity).map_err(|_| invalid("quantity"))?,
                 requested_at: row.requested_at,
                 expiry_policy: row.expiry_policy.0,
             },

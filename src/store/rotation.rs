@@ -1,71 +1,65 @@
-//! Rotation: a credential asks for the one that follows it, and for how long it goes on itself.
+//! Credential rotation: a credential requests its successor and its own expiry after an overlap.
 //!
 //! | Step, in one transaction | Why |
 //! |---|---|
-//! | lock the partner, then the one that asks | two rotations at once do not both count four |
-//! | take back what it asked for before and nobody has used | the answer that named it was lost |
-//! | write the end of the one that asks | a later rotation may bring it nearer and never puts it off |
-//! | count the live ones | at most [`MAX_LIVE_CREDENTIALS`](super::MAX_LIVE_CREDENTIALS) |
-//! | write the new one, with the allowlist of the one that asks | a rotation widens nothing |
+//! | lock the partner, then the old credential | serializes concurrent rotations, so the maximum holds |
+//! | revoke unused successors of earlier rotations | their responses were lost |
+//! | set the expiry of the old credential | a later rotation may bring it forward, never postpone it |
+//! | count the live credentials | at most [`MAX_LIVE_CREDENTIALS`](super::MAX_LIVE_CREDENTIALS) |
+//! | insert the new credential with the allowlist of the old one | a rotation grants no further access |
 //!
-//! Whether a new one was used is decided by its row: its first use and its being taken back are both conditional on the
-//! other not having happened, and the row's lock puts them in order.
+//! First use and revocation of a successor are each conditional on the other not having happened; the row lock orders them.
 
 use sqlx::{PgConnection, PgPool};
 use time::{Duration, OffsetDateTime};
 use vouchsafe_actors::domain::ids::CredentialId;
 
-use super::audit::{self, By, Deed};
+use super::audit::{self, AuditActor, AuditAction};
 use super::credentials::{self, CredentialRow, CredentialSummary, MAX_LIVE_CREDENTIALS};
 use super::{PgStore, partners};
 use crate::access::credential::Credential;
 
-/// What a credential asks for.
 #[derive(Debug, Clone)]
-pub struct Rotation {
-    /// The one that asks.
-    pub asking: CredentialId,
-    /// The one that follows it, as it was minted.
+pub struct RotationRequest {
+    /// The credential that requests the rotation.
+    pub credential_id: CredentialId,
+    /// Its successor, newly generated.
     pub next: Credential,
-    /// How long the one that asks goes on.
+    /// How long the old credential stays valid.
     pub overlap: Duration,
     pub now: OffsetDateTime,
 }
 
-/// What became of it.
 #[derive(Debug, Clone)]
-pub enum Rotated {
-    /// The new one is in force.
-    Rotated(Box<Succession>),
-    /// The one that asked is no longer in force.
-    Ended,
+pub enum RotationOutcome {
+    Rotated(Box<RotationResult>),
+    /// The old credential is revoked or expired.
+    NotLive,
     /// The partner has [`MAX_LIVE_CREDENTIALS`].
     TooMany,
 }
 
-/// Which credential follows which.
 #[derive(Debug, Clone)]
-pub struct Succession {
-    /// The one that asked, with its end.
+pub struct RotationResult {
+    /// The old credential with its expiry.
     pub previous: Credential,
     pub previous_ends_at: OffsetDateTime,
     pub next: Credential,
-    /// Those it had asked for before and that were taken back.
-    pub taken_back: Vec<CredentialId>,
+    /// Unused successors of earlier rotations.
+    pub revoked: Vec<CredentialId>,
 }
 
 impl PgStore {
-    /// Puts a new credential in the place of the one that asks for it, and gives that one an end.
+    /// Issues the successor of a credential and sets the expiry of the old one.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn rotate_credential(&self, rotation: Rotation, by: By) -> Result<Rotated, sqlx::Error> {
+    pub async fn rotate_credential(&self, rotation: RotationRequest, by: AuditActor) -> Result<RotationOutcome, sqlx::Error> {
         self.run(move |pool| async move { rotate(&pool, rotation, &by).await })
             .await
     }
 
-    /// Writes down that a credential from a rotation is used, and says when that was first so; `None` if it was taken
-    /// back before.
+    /// Records the use of a credential from a rotation and returns the time of its first use, or `None` if it was revoked.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -89,9 +83,9 @@ impl PgStore {
     }
 }
 
-async fn rotate(pool: &PgPool, rotation: Rotation, by: &By) -> Result<Rotated, sqlx::Error> {
-    let Rotation {
-        asking,
+async fn rotate(pool: &PgPool, rotation: RotationRequest, by: &AuditActor) -> Result<RotationOutcome, sqlx::Error> {
+    let RotationRequest {
+        credential_id: asking,
         next,
         overlap,
         now,
@@ -100,9 +94,9 @@ async fn rotate(pool: &PgPool, rotation: Rotation, by: &By) -> Result<Rotated, s
     let partner = partners::lock(&mut transaction, next.partner_id).await?;
     let before = credentials::lock(&mut transaction, asking).await?;
     let Some(before) = before.filter(|before| partner.is_some() && before.is_live(now)) else {
-        return Ok(Rotated::Ended);
+        return Ok(RotationOutcome::NotLive);
     };
-    let taken_back = take_back_unused(&mut transaction, asking, by).await?;
+    let taken_back = revoke_unused_successors(&mut transaction, asking, by).await?;
     let end = now + overlap;
     let previous_ends_at = before.not_after.map_or(end, |set| set.min(end));
     let previous = Credential {
@@ -110,9 +104,9 @@ async fn rotate(pool: &PgPool, rotation: Rotation, by: &By) -> Result<Rotated, s
         rotated_at: Some(now),
         ..before.clone()
     };
-    write_end(&mut transaction, &before, &previous, by).await?;
+    write_expiry(&mut transaction, &before, &previous, by).await?;
     if credentials::count_live(&mut transaction, before.partner_id).await? >= MAX_LIVE_CREDENTIALS {
-        return Ok(Rotated::TooMany);
+        return Ok(RotationOutcome::TooMany);
     }
     let next = Credential {
         allowlist: before.allowlist,
@@ -121,19 +115,19 @@ async fn rotate(pool: &PgPool, rotation: Rotation, by: &By) -> Result<Rotated, s
     };
     credentials::insert(&mut transaction, &next, by).await?;
     transaction.commit().await?;
-    Ok(Rotated::Rotated(Box::new(Succession {
+    Ok(RotationOutcome::Rotated(Box::new(RotationResult {
         previous,
         previous_ends_at,
         next,
-        taken_back,
+        revoked: taken_back,
     })))
 }
 
-/// There is one at most, unless an operator meddles with the rows.
-async fn take_back_unused(
+/// At most one, since each rotation revokes the previous unused successor.
+async fn revoke_unused_successors(
     connection: &mut PgConnection,
     asking: CredentialId,
-    by: &By,
+    by: &AuditActor,
 ) -> Result<Vec<CredentialId>, sqlx::Error> {
     let unused: Vec<CredentialRow> = sqlx::query_as(
         "SELECT *
@@ -150,17 +144,17 @@ async fn take_back_unused(
     let mut taken_back = Vec::with_capacity(unused.len());
     for row in unused {
         let credential = Credential::try_from(row)?;
-        credentials::take_back(connection, &credential, by).await?;
+        credentials::revoke_locked(connection, &credential, by).await?;
         taken_back.push(credential.credential_id);
     }
     Ok(taken_back)
 }
 
-async fn write_end(
+async fn write_expiry(
     connection: &mut PgConnection,
     before: &Credential,
     after: &Credential,
-    by: &By,
+    by: &AuditActor,
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
         "UPDATE credentials
@@ -174,8 +168,8 @@ async fn write_end(
     .execute(&mut *connection)
     .await?;
     let subject = after.credential_id.to_string();
-    let deed = Deed {
-        action: "credential.rotate",
+    let deed = AuditAction {
+        name: "credential.rotate",
         subject: &subject,
     };
     let (before, after) = (CredentialSummary::from(before), CredentialSummary::from(after));

@@ -1,7 +1,7 @@
-//! Stock coming in: sealed codes, the rows that are sold, and the chunks that nodes claim them by.
+//! Stock import: sealed codes, stock rows, and the chunks in which nodes claim them.
 //!
-//! Rule: one code and PIN of a brand comes in once, ever; the unique blind index decides, also between two imports of
-//! one file at the same time. Rows go in by its order, so that two imports wait for each other and never in a circle.
+//! The unique blind index admits each code and PIN of a brand once, also between concurrent imports of one file. Codes are
+//! inserted in blind index order, so concurrent imports cannot deadlock.
 
 mod chunks;
 mod expire;
@@ -19,118 +19,114 @@ use vouchsafe_actors::domain::money::Currency;
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::voucher::Expiry;
 
-use self::chunks::{Piece, cut};
+use self::chunks::{ChunkRange, split_into_chunks};
 use super::PgStore;
-use super::audit::{self, By, Deed, NOTHING, rows};
+use super::audit::{self, AuditActor, AuditAction, NO_STATE, to_bigint};
 use crate::vault::blind_index::BlindIndex;
-use crate::vault::seal::{CodeId, Sealed};
+use crate::vault::seal::{CodeId, SealedBlob};
 
-pub use self::expire::Swept;
+pub use self::expire::ExpiryBatch;
 pub use self::levels::StockLevel;
-pub use self::void::{VoidOutcome, VoidTarget, Voided};
+pub use self::void::{VoidOutcome, VoidTarget, CodeVoidOutcome};
 
-/// Serialises the taking of stock ids, so that those of one import are neighbours. Any number that nothing else uses.
-const STOCK_IDS_TURN: i64 = 0x5653_7374_6f63_6b00;
+/// Key of the advisory lock around the generation of stock ids, which keeps the ids of one import consecutive. Any otherwise
+/// unused number.
+const STOCK_IDS_LOCK: i64 = 0x5653_7374_6f63_6b00;
 
-/// What a voucher is imported as, and what its sealing rests on.
+/// The SKU of a batch, and the product fields that its blind indexes and face values depend on.
 #[derive(Debug, Clone)]
 pub struct ImportTarget {
     pub sku: Sku,
-    /// The brand that went into the blind indexes.
+    /// Part of the blind indexes.
     pub brand: String,
-    /// The currency that the face value was read in.
+    /// Currency of the face value.
     pub currency: Currency,
 }
 
-/// Ids for vouchers that are about to come in. Those that are not used are lost, which costs nothing.
+/// Ids for vouchers to be imported. Unused ids are lost, which is harmless.
 #[derive(Debug, Clone, Default)]
-pub struct FreshIds {
-    /// For codes: bound into their sealing.
+pub struct NewStockIds {
+    /// Code ids, which the encryption binds to the codes.
     pub codes: Vec<CodeId>,
-    /// For stock rows, ascending; neighbours as a rule.
+    /// Stock row ids, ascending and usually consecutive.
     pub stock: Vec<i64>,
 }
 
-/// A voucher that comes in.
+/// A voucher to be imported.
 #[derive(Debug)]
 pub struct NewVoucher {
-    /// The row of its code.
     pub code_id: CodeId,
-    /// What makes it unique.
+    /// Keyed hash that detects duplicates.
     pub blind_index: BlindIndex,
-    pub sealed: Sealed,
-    /// Its last valid day; `None` is never.
+    pub sealed: SealedBlob,
+    /// Last valid day; `None` means that it never expires.
     pub expiry: Option<Date>,
-    /// The vendor's own name of it, where it was bought.
+    /// The vendor's reference, for a purchased voucher.
     pub vendor_reference: Option<String>,
 }
 
-/// Vouchers that come in together, in one transaction.
+/// Vouchers to be imported in one transaction.
 #[derive(Debug)]
 pub struct StockBatch {
     pub target: ImportTarget,
-    /// They, and as many stock ids at least.
+    /// At most as many as there are stock ids.
     pub vouchers: Vec<NewVoucher>,
-    /// As [`PgStore::take_stock_ids`] gave them.
+    /// From [`PgStore::generate_stock_ids`].
     pub stock_ids: Vec<i64>,
-    /// Where they come from.
-    pub origin: Origin,
+    pub origin: StockOrigin,
 }
 
-/// Where vouchers come from, and so whom they are for.
+/// Source of imported vouchers, which determines their reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// An import: they are for whoever waits for them, and else for the shelf.
+pub enum StockOrigin {
+    /// An import: reserved for the orders that wait for the SKU, or for sale if there are none.
     Import,
-    /// A vendor sold them under this purchase, and they are kept for its order.
-    Bought(Uuid),
-    /// An operator fulfils an order by hand: they are kept for it as what its purchase brings, and are none of the vendor's.
-    ByHand {
+    /// Sold by a vendor under this purchase: reserved for its order.
+    Purchase(Uuid),
+    /// An operator fulfils an order by hand: reserved for it like a purchase, but not attributed to the vendor.
+    Manual {
         order_id: OrderId,
         purchase_id: Uuid,
     },
 }
 
-impl Origin {
-    /// Under which purchase they were bought.
+impl StockOrigin {
     const fn purchase_id(self) -> Option<Uuid> {
         match self {
-            Self::Bought(purchase_id) => Some(purchase_id),
-            Self::Import | Self::ByHand { .. } => None,
+            Self::Purchase(purchase_id) => Some(purchase_id),
+            Self::Import | Self::Manual { .. } => None,
         }
     }
 
-    /// Under which id they are kept for an order.
-    const fn kept_id(self) -> Option<Uuid> {
+    const fn reservation_id(self) -> Option<Uuid> {
         match self {
-            Self::Bought(purchase_id) | Self::ByHand { purchase_id, .. } => Some(purchase_id),
+            Self::Purchase(purchase_id) | Self::Manual { purchase_id, .. } => Some(purchase_id),
             Self::Import => None,
         }
     }
 }
 
-/// What a batch brought.
+/// Counts of an imported batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportSummary {
     pub imported: u64,
-    /// Codes that were there before, or twice in the batch.
+    /// Codes that were in stock before, or occur twice in the batch.
     pub duplicates: u64,
-    /// When the first of the new ones expires.
+    /// Earliest expiry of the new vouchers.
     pub earliest: Option<Expiry>,
 }
 
-/// What became of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportOutcome {
-    Stored(Imported),
-    /// Nothing was written: brand or currency of the product are not those of the target any more.
+    Stored(ImportSummary),
+    /// Rejected: brand or currency of the product has changed since the batch was prepared.
     ProductChanged,
 }
 
-/// What the trail says of a batch.
+/// Audited state of an import.
 #[derive(Serialize)]
-struct Entry {
-    /// What of, where the subject does not say it.
+struct ImportAuditState {
+    /// Set if the subject of the audit entry is not the SKU.
     #[serde(skip_serializing_if = "Option::is_none")]
     sku: Option<String>,
     imported: u64,
@@ -138,21 +134,21 @@ struct Entry {
 }
 
 impl PgStore {
-    /// Takes ids for `count` vouchers.
+    /// Generates ids for `count` vouchers.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn take_stock_ids(&self, count: usize) -> Result<FreshIds, sqlx::Error> {
-        self.run(move |pool| async move { take_ids(&pool, count).await })
+    pub async fn generate_stock_ids(&self, count: usize) -> Result<NewStockIds, sqlx::Error> {
+        self.run(move |pool| async move { generate_ids(&pool, count).await })
             .await
     }
 
-    /// Takes numbers for rows of stock, ascending.
+    /// Generates ids of stock rows, ascending.
     pub(super) async fn number_stock(&self, count: usize) -> Result<Vec<StockId>, sqlx::Error> {
         let numbers = self
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
-                let numbers = number(&mut transaction, count).await?;
+                let numbers = next_stock_ids(&mut transaction, count).await?;
                 transaction.commit().await?;
                 Ok(numbers)
             })
@@ -160,11 +156,11 @@ impl PgStore {
         Ok(numbers.into_iter().map(StockId).collect())
     }
 
-    /// Which of these codes were taken in before.
+    /// Finds out which of these codes were imported before.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn known_codes(&self, indexes: Vec<BlindIndex>) -> Result<HashSet<BlindIndex>, sqlx::Error> {
+    pub async fn find_known_codes(&self, indexes: Vec<BlindIndex>) -> Result<HashSet<BlindIndex>, sqlx::Error> {
         self.run(move |pool| async move {
             let bytes: Vec<&[u8]> = indexes.iter().map(|index| &index.as_bytes()[..]).collect();
             let known: Vec<Vec<u8>> =
@@ -181,41 +177,41 @@ impl PgStore {
         .await
     }
 
-    /// Takes a batch in. What is in already is counted and left as it is, so a batch may be repeated.
+    /// Imports a batch. Known codes are counted and left unchanged, so repeating a batch is safe.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer; then nobody can say whether the batch is in.
-    pub async fn import_stock(&self, batch: StockBatch, by: By) -> Result<ImportOutcome, sqlx::Error> {
+    /// [`sqlx::Error`] when the database does not answer. The batch may have been imported.
+    pub async fn import_stock(&self, batch: StockBatch, by: AuditActor) -> Result<ImportOutcome, sqlx::Error> {
         self.run(move |pool| async move { import(&pool, &batch, &by).await })
             .await
     }
 }
 
-async fn take_ids(pool: &PgPool, count: usize) -> Result<FreshIds, sqlx::Error> {
+async fn generate_ids(pool: &PgPool, count: usize) -> Result<NewStockIds, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let codes: Vec<i64> = sqlx::query_scalar("SELECT nextval('code_ids') FROM generate_series(1, $1)")
-        .bind(rows(count))
+        .bind(to_bigint(count))
         .fetch_all(&mut *transaction)
         .await?;
-    let stock = number(&mut transaction, count).await?;
+    let stock = next_stock_ids(&mut transaction, count).await?;
     transaction.commit().await?;
     let codes = codes.into_iter().map(CodeId).collect();
-    Ok(FreshIds { codes, stock })
+    Ok(NewStockIds { codes, stock })
 }
 
-/// Numbers for rows of stock: neighbours as a rule, since one taker waits for the other.
-async fn number(connection: &mut PgConnection, count: usize) -> Result<Vec<i64>, sqlx::Error> {
+/// Generates ids of stock rows. The lock makes them consecutive, except for gaps of `nextval`.
+async fn next_stock_ids(connection: &mut PgConnection, count: usize) -> Result<Vec<i64>, sqlx::Error> {
     sqlx::query("SELECT pg_advisory_xact_lock($1)")
-        .bind(STOCK_IDS_TURN)
+        .bind(STOCK_IDS_LOCK)
         .execute(&mut *connection)
         .await?;
     sqlx::query_scalar("SELECT nextval('stock_ids') FROM generate_series(1, $1)")
-        .bind(rows(count))
+        .bind(to_bigint(count))
         .fetch_all(connection)
         .await
 }
 
-async fn import(pool: &PgPool, batch: &StockBatch, by: &By) -> Result<ImportOutcome, sqlx::Error> {
+async fn import(pool: &PgPool, batch: &StockBatch, by: &AuditActor) -> Result<ImportOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     if !is_current(&mut transaction, &batch.target).await? {
         return Ok(ImportOutcome::ProductChanged);
@@ -228,7 +224,7 @@ async fn import(pool: &PgPool, batch: &StockBatch, by: &By) -> Result<ImportOutc
         .collect();
     fresh.sort_by_key(|voucher| (Expiry::from_date(voucher.expiry), voucher.code_id));
     insert_stock(&mut transaction, batch, &fresh).await?;
-    let imported = Imported {
+    let imported = ImportSummary {
         imported: fresh.len() as u64,
         duplicates: (batch.vouchers.len() - fresh.len()) as u64,
         earliest: fresh.first().map(|voucher| Expiry::from_date(voucher.expiry)),
@@ -236,25 +232,25 @@ async fn import(pool: &PgPool, batch: &StockBatch, by: &By) -> Result<ImportOutc
     if imported.imported > 0 {
         let sku = batch.target.sku.to_string();
         let (action, subject, sku) = match batch.origin {
-            Origin::Import | Origin::Bought(_) => ("stock.import", sku, None),
-            Origin::ByHand { order_id, .. } => ("order.fulfil", order_id.to_string(), Some(sku)),
+            StockOrigin::Import | StockOrigin::Purchase(_) => ("stock.import", sku, None),
+            StockOrigin::Manual { order_id, .. } => ("order.fulfil", order_id.to_string(), Some(sku)),
         };
-        let entry = Entry {
+        let entry = ImportAuditState {
             sku,
             imported: imported.imported,
             duplicates: imported.duplicates,
         };
-        let deed = Deed {
-            action,
+        let deed = AuditAction {
+            name: action,
             subject: &subject,
         };
-        audit::write(&mut transaction, by, deed, NOTHING, Some(&entry)).await?;
+        audit::write(&mut transaction, by, deed, NO_STATE, Some(&entry)).await?;
     }
     transaction.commit().await?;
     Ok(ImportOutcome::Stored(imported))
 }
 
-/// Whether the product is still what the batch was made for; it stays so until the transaction ends.
+/// Checks that brand and currency are unchanged, and locks the product row until the transaction ends.
 async fn is_current(connection: &mut PgConnection, target: &ImportTarget) -> Result<bool, sqlx::Error> {
     let found: Option<(String, String)> =
         sqlx::query_as("SELECT brand, currency FROM products WHERE product_id = $1 FOR SHARE")
@@ -264,7 +260,7 @@ async fn is_current(connection: &mut PgConnection, target: &ImportTarget) -> Res
     Ok(found.is_some_and(|(brand, currency)| brand == target.brand && currency == target.currency.as_str()))
 }
 
-/// Writes the codes that are new, and says which.
+/// Inserts the codes that are new and returns their ids.
 async fn insert_codes(
     connection: &mut PgConnection,
     batch: &StockBatch,
@@ -301,7 +297,7 @@ async fn insert_codes(
     Ok(inserted.into_iter().collect())
 }
 
-/// Writes chunks of neighbours, and the stock rows in them.
+/// Inserts chunks of consecutive ids and their stock rows.
 async fn insert_stock(
     connection: &mut PgConnection,
     batch: &StockBatch,
@@ -310,22 +306,22 @@ async fn insert_stock(
     let stock_ids = batch
         .stock_ids
         .get(..fresh.len())
-        .ok_or_else(|| sqlx::Error::Encode("a batch needs a stock id for each of its vouchers".into()))?;
+        .ok_or_else(|| sqlx::Error::Encode("the batch has fewer stock ids than new vouchers".into()))?;
     let expiries: Vec<Expiry> = fresh
         .iter()
         .map(|voucher| Expiry::from_date(voucher.expiry))
         .collect();
-    let pieces = cut(stock_ids, &expiries);
-    let column = |of: fn(&Piece) -> i64| pieces.iter().map(of).collect::<Vec<_>>();
+    let pieces = split_into_chunks(stock_ids, &expiries);
+    let column = |of: fn(&ChunkRange) -> i64| pieces.iter().map(of).collect::<Vec<_>>();
     let piece_of_each = pieces
         .iter()
-        .flat_map(|piece| std::iter::repeat_n(piece.first_stock_id, piece.length()));
+        .flat_map(|piece| std::iter::repeat_n(piece.first_stock_id, piece.len()));
     sqlx::query(
         "WITH made AS (
             INSERT INTO chunks (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id,
                                 purchase_id)
             SELECT $1, $2, c.first_expiry, c.last_expiry, c.first_stock_id, c.last_stock_id,
-                   -- The same for the whole batch: those who wait are served from it in one go.
+                   -- One reservation for the whole batch: waiting orders are served from it in one pass.
                    COALESCE($11, (SELECT gen_random_uuid() WHERE EXISTS (SELECT FROM waiting_for($1, $2, NULL, 1))))
               FROM unnest($3::date[], $4::date[], $5::bigint[], $6::bigint[])
                    AS c (first_expiry, last_expiry, first_stock_id, last_stock_id)
@@ -347,7 +343,7 @@ async fn insert_stock(
     .bind(piece_of_each.collect::<Vec<_>>())
     .bind(fresh.iter().map(|voucher| voucher.code_id.0).collect::<Vec<_>>())
     .bind(fresh.iter().map(|voucher| voucher.expiry).collect::<Vec<_>>())
-    .bind(batch.origin.kept_id())
+    .bind(batch.origin.reservation_id())
     .execute(connection)
     .await
     .map(drop)

@@ -1,7 +1,7 @@
-//! Ledger entries as they are read: "transactions" on the wire.
+//! Ledger reads. The API calls ledger entries "transactions".
 
 mod list;
-mod place;
+mod cursor;
 
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::money::{Amount, Currency};
 
 pub use self::list::TransactionFilter;
-pub use self::place::{LedgerPage, LedgerPlace};
+pub use self::cursor::{LedgerPage, LedgerCursor};
 use super::PgStore;
 
 /// A ledger entry. Amounts in minor units.
@@ -18,20 +18,16 @@ use super::PgStore;
 pub struct Transaction {
     pub transaction_id: TransactionId,
     pub kind: LedgerKind,
-    /// By how much the balance changed; negative for a debit.
+    /// Change of the balance; negative for a debit.
     pub amount: Amount,
     pub currency: Currency,
-    /// What the wallet held after it.
     pub balance_after: Amount,
-    /// Its number in the wallet, from 1 and without a gap.
+    /// Number within the wallet, from 1 without gaps.
     pub sequence: i64,
-    /// The order it was for.
     pub order_id: Option<OrderId>,
-    /// The payout it was for.
     pub payout_id: Option<Uuid>,
-    /// The operator's or partner's own reference.
+    /// Reference of the operator or the partner.
     pub reference: Option<String>,
-    /// When it was booked.
     pub created_at: OffsetDateTime,
 }
 
@@ -55,11 +51,11 @@ impl TryFrom<TransactionRow> for Transaction {
     fn try_from(row: TransactionRow) -> Result<Self, sqlx::Error> {
         let transaction_id = TransactionId::from_uuid(row.transaction_id);
         let impossible = |column: &str| {
-            sqlx::Error::Decode(format!("transaction {transaction_id} has an impossible {column}").into())
+            sqlx::Error::Decode(format!("transaction {transaction_id} has an invalid {column}").into())
         };
         Ok(Self {
             transaction_id,
-            kind: LedgerKind::from_word(&row.kind).ok_or_else(|| impossible("kind"))?,
+            kind: LedgerKind::from_label(&row.kind).ok_or_else(|| impossible("kind"))?,
             amount: Amount::from_minor(row.amount),
             currency: row.currency.parse().map_err(|_| impossible("currency"))?,
             balance_after: Amount::from_minor(row.balance_after),
@@ -73,7 +69,7 @@ impl TryFrom<TransactionRow> for Transaction {
 }
 
 impl PgStore {
-    /// The ledger entry of this id in the wallets of this partner.
+    /// Finds a ledger entry of this partner.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.

@@ -1,7 +1,7 @@
-//! Vendors: who vouchers are bought from, which adapter speaks to them, and the credential it shows.
+//! Vendors: adapter, URL, concurrency limit and sealed credential.
 //!
-//! Rule: a credential goes in sealed and comes out for the adapter alone. It is kept for one place: a vendor whose URL or
-//! adapter changes needs it anew, so that what was meant for one server is not sent to another.
+//! Credentials are stored sealed and returned only for the adapter. A credential belongs to one URL and adapter: after a change of
+//! either the operator must enter it again, so that a secret for one server is never sent to another.
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
@@ -9,65 +9,64 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use super::PgStore;
-use super::audit::{self, By, Deed};
+use super::audit::{self, AuditActor, AuditAction};
 use crate::vault::data_key::KeyId;
-use crate::vault::seal::Sealed;
-use crate::vendor::AdapterKind;
+use crate::vault::seal::SealedBlob;
+use crate::procurement::AdapterKind;
 
 /// A vendor, as operators see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Vendor {
-    /// Its id, chosen by the operator.
+    /// Id, chosen by the operator.
     pub vendor_id: String,
-    /// What speaks to it.
+    /// Protocol adapter.
     pub adapter: AdapterKind,
-    /// Where it is; null where nobody is spoken to.
+    /// Base URL of the vendor; null for adapters without a server.
     #[schema(required)]
     pub url: Option<String>,
-    /// Whether a credential is kept for it. The credential itself is never shown.
+    /// Whether a credential is stored. The credential itself is never returned.
     pub has_credentials: bool,
-    /// How many purchases may be under way with it at a time.
+    /// Maximum of concurrent purchases.
     pub concurrency: u16,
-    /// When it was put last.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// Time of the last change.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     pub updated_at: OffsetDateTime,
 }
 
-/// What a vendor is to be.
+/// Configuration of a vendor, as an operator sets it.
 #[derive(Debug, Clone)]
-pub struct VendorTerms {
+pub struct VendorConfig {
     pub vendor_id: String,
-    /// What speaks to it.
+    /// Protocol adapter.
     pub adapter: AdapterKind,
-    /// Where it is: there for `http`, and for no other.
+    /// Set for adapter `http`, and for no other.
     pub url: Option<String>,
-    /// A new credential; `None` keeps the one that is there.
-    pub credential: Option<Sealed>,
-    /// How many purchases may be under way with it at a time.
+    /// New credential; `None` keeps the stored one.
+    pub credential: Option<SealedBlob>,
+    /// Maximum of concurrent purchases.
     pub concurrency: u16,
 }
 
-/// What became of a wish to put a vendor in its place.
+/// Result of creating or replacing a vendor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PutVendor {
+pub enum PutVendorOutcome {
     Created(Vendor),
-    /// It was there, and is as asked for now.
     Replaced(Vendor),
-    /// It needs a credential: none is kept for it at this URL. Nothing was written.
+    /// Rejected: the adapter needs a credential, and none is stored for this URL.
     CredentialMissing,
 }
 
-/// A vendor with what its adapter shows it.
+/// A vendor with its sealed credential.
 #[derive(Debug, Clone)]
-pub struct VendorAccess {
+pub struct VendorWithCredential {
     pub vendor: Vendor,
-    /// Its credential, to be opened for this vendor's id; there for `http`.
-    pub credential: Option<Sealed>,
+    /// Sealed for the vendor's id; set for adapter `http`.
+    pub credential: Option<SealedBlob>,
 }
 
-/// What the trail says after a put: everything but the credential.
+/// Audited state: everything but the credential.
 #[derive(Serialize)]
-struct Told<'a> {
+struct VendorAuditState<'a> {
     #[serde(flatten)]
     vendor: &'a Vendor,
     credentials_changed: bool,
@@ -86,16 +85,16 @@ struct VendorRow {
 }
 
 impl PgStore {
-    /// Puts a vendor in, or in the place of the one with its id.
+    /// Creates a vendor or replaces the one with its id.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn put_vendor(&self, terms: VendorTerms, by: By) -> Result<PutVendor, sqlx::Error> {
+    pub async fn put_vendor(&self, terms: VendorConfig, by: AuditActor) -> Result<PutVendorOutcome, sqlx::Error> {
         self.run(move |pool| async move { put(&pool, terms, &by).await })
             .await
     }
 
-    /// All vendors, by the bytes of their ids: an operator makes each by hand, so they are few.
+    /// Lists all vendors in byte order of their ids. Not paginated: operators create vendors by hand, so there are few.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -108,16 +107,16 @@ impl PgStore {
             )
             .fetch_all(&pool)
             .await?;
-            rows.into_iter().map(|row| Ok(row.read()?.vendor)).collect()
+            rows.into_iter().map(|row| Ok(row.into_vendor()?.vendor)).collect()
         })
         .await
     }
 
-    /// A vendor with its credential, for the adapter that speaks to it.
+    /// Finds a vendor with its credential.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn find_vendor(&self, vendor_id: String) -> Result<Option<VendorAccess>, sqlx::Error> {
+    pub async fn find_vendor(&self, vendor_id: String) -> Result<Option<VendorWithCredential>, sqlx::Error> {
         self.run(move |pool| async move {
             let mut connection = pool.acquire().await?;
             find(&mut connection, &vendor_id).await
@@ -126,47 +125,47 @@ impl PgStore {
     }
 }
 
-/// The whole table is locked against other writers: two puts of a new vendor would each see none.
-async fn put(pool: &PgPool, terms: VendorTerms, by: &By) -> Result<PutVendor, sqlx::Error> {
+async fn put(pool: &PgPool, terms: VendorConfig, by: &AuditActor) -> Result<PutVendorOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
+    // Without the lock, two concurrent creations of a vendor would both see none.
     sqlx::query("LOCK TABLE vendors IN SHARE ROW EXCLUSIVE MODE")
         .execute(&mut *transaction)
         .await?;
     let before = find(&mut transaction, &terms.vendor_id).await?;
     let credentials_changed = terms.credential.is_some();
-    let terms = with_kept_credential(terms, before.as_ref());
+    let terms = keep_existing_credential(terms, before.as_ref());
     if terms.adapter == AdapterKind::Http && terms.credential.is_none() {
-        return Ok(PutVendor::CredentialMissing);
+        return Ok(PutVendorOutcome::CredentialMissing);
     }
-    let vendor = write(&mut transaction, terms).await?.read()?.vendor;
+    let vendor = write(&mut transaction, terms).await?.into_vendor()?.vendor;
     let before = before.map(|before| before.vendor);
-    let deed = Deed {
-        action: "vendor.put",
+    let deed = AuditAction {
+        name: "vendor.put",
         subject: &vendor.vendor_id,
     };
-    let told = Told {
+    let after = VendorAuditState {
         vendor: &vendor,
         credentials_changed,
     };
-    audit::write(&mut transaction, by, deed, before.as_ref(), Some(&told)).await?;
+    audit::write(&mut transaction, by, deed, before.as_ref(), Some(&after)).await?;
     transaction.commit().await?;
     Ok(match before {
-        Some(_) => PutVendor::Replaced(vendor),
-        None => PutVendor::Created(vendor),
+        Some(_) => PutVendorOutcome::Replaced(vendor),
+        None => PutVendorOutcome::Created(vendor),
     })
 }
 
-/// The credential that is there stays where nothing else was said, for the same place.
-fn with_kept_credential(mut terms: VendorTerms, before: Option<&VendorAccess>) -> VendorTerms {
-    let kept =
+/// Keeps the stored credential if none is given and adapter and URL are unchanged.
+fn keep_existing_credential(mut terms: VendorConfig, before: Option<&VendorWithCredential>) -> VendorConfig {
+    let unchanged =
         before.filter(|before| before.vendor.adapter == terms.adapter && before.vendor.url == terms.url);
     if terms.credential.is_none() {
-        terms.credential = kept.and_then(|kept| kept.credential.clone());
+        terms.credential = unchanged.and_then(|before| before.credential.clone());
     }
     terms
 }
 
-async fn find(connection: &mut PgConnection, vendor_id: &str) -> Result<Option<VendorAccess>, sqlx::Error> {
+async fn find(connection: &mut PgConnection, vendor_id: &str) -> Result<Option<VendorWithCredential>, sqlx::Error> {
     let row: Option<VendorRow> = sqlx::query_as(
         "SELECT vendor_id, adapter, url, key_id, nonce, ciphertext, concurrency, updated_at
            FROM vendors
@@ -175,10 +174,10 @@ async fn find(connection: &mut PgConnection, vendor_id: &str) -> Result<Option<V
     .bind(vendor_id)
     .fetch_optional(connection)
     .await?;
-    row.map(VendorRow::read).transpose()
+    row.map(VendorRow::into_vendor).transpose()
 }
 
-async fn write(connection: &mut PgConnection, terms: VendorTerms) -> Result<VendorRow, sqlx::Error> {
+async fn write(connection: &mut PgConnection, terms: VendorConfig) -> Result<VendorRow, sqlx::Error> {
     let (key_id, nonce, ciphertext) = match terms.credential {
         Some(sealed) => (
             Some(sealed.key_id.0),
@@ -211,16 +210,15 @@ async fn write(connection: &mut PgConnection, terms: VendorTerms) -> Result<Vend
     .await
 }
 
-/// A row that our own statements could not have written.
 #[derive(Debug, thiserror::Error)]
-#[error("vendor {vendor_id} has an impossible {column}")]
+#[error("vendor {vendor_id} has an invalid {column}")]
 struct ImpossibleRow {
     vendor_id: String,
     column: &'static str,
 }
 
 impl VendorRow {
-    fn read(self) -> Result<VendorAccess, sqlx::Error> {
+    fn into_vendor(self) -> Result<VendorWithCredential, sqlx::Error> {
         let vendor_id = self.vendor_id.clone();
         let impossible = |column| sqlx::Error::Decode(Box::new(ImpossibleRow { vendor_id, column }));
         let Ok(adapter) = self.adapter.parse() else {
@@ -234,7 +232,7 @@ impl VendorRow {
         };
         let sealed = (self.key_id, nonce, self.ciphertext);
         let credential = match sealed {
-            (Some(key_id), Some(nonce), Some(ciphertext)) => Some(Sealed {
+            (Some(key_id), Some(nonce), Some(ciphertext)) => Some(SealedBlob {
                 key_id: KeyId(key_id),
                 nonce,
                 ciphertext,
@@ -249,6 +247,6 @@ impl VendorRow {
             concurrency,
             updated_at: self.updated_at,
         };
-        Ok(VendorAccess { vendor, credential })
+        Ok(VendorWithCredential { vendor, credential })
     }
 }

@@ -1,56 +1,53 @@
-//! Wallets: the newest state of each, for the engine and for partners.
+//! Wallet reads for the engine and for partners.
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use vouchsafe_actors::domain::ids::PartnerId;
-use vouchsafe_actors::domain::ledger::Receipt;
+use vouchsafe_actors::domain::ledger::WalletState;
 use vouchsafe_actors::domain::money::{Amount, Currency};
 
-use super::together::{BatchOp, Outcomes, place};
+use super::batcher::{BatchOp, BatchResponse, request_index};
 
-/// A wallet as its owner sees it. Amounts in minor units.
+/// A wallet. Amounts in minor units.
 #[derive(Debug, Clone)]
 pub struct WalletRow {
     pub currency: Currency,
-    /// What can be spent.
+    /// Available amount.
     pub balance: Amount,
-    /// What was debited for orders not yet delivered.
+    /// Debited for units of orders that are not delivered yet.
     pub pending_orders: Amount,
-    /// What was debited for payouts not yet paid.
+    /// Debited for payouts that are not paid yet.
     pub pending_payouts: Amount,
-    /// When money last moved.
     pub updated_at: OffsetDateTime,
 }
 
-/// Reads the wallets of partners, by currency.
 #[derive(Debug, Clone)]
-pub(super) struct ReadWallets;
+pub(super) struct ReadWalletsOp;
 
-impl BatchOp for ReadWallets {
-    /// Whose.
+impl BatchOp for ReadWalletsOp {
     type Request = PartnerId;
-    type Answer = Vec<WalletRow>;
+    type Response = Vec<WalletRow>;
 
-    const MOST: usize = 32;
+    const MAX_BATCH: usize = 32;
 
-    async fn together(
+    async fn execute_batch(
         self,
         pool: PgPool,
         partners: Vec<PartnerId>,
-    ) -> Result<Outcomes<Vec<WalletRow>>, sqlx::Error> {
-        let wallets = of_partners(&pool, &partners).await?;
+    ) -> Result<BatchResponse<Vec<WalletRow>>, sqlx::Error> {
+        let wallets = load_wallets(&pool, &partners).await?;
         Ok(wallets.into_iter().map(|wallets| Some(Ok(wallets))).collect())
     }
 
-    async fn alone(self, pool: PgPool, partner_id: PartnerId) -> Result<Vec<WalletRow>, sqlx::Error> {
-        let mut wallets = of_partners(&pool, &[partner_id]).await?;
+    async fn execute_one(self, pool: PgPool, partner_id: PartnerId) -> Result<Vec<WalletRow>, sqlx::Error> {
+        let mut wallets = load_wallets(&pool, &[partner_id]).await?;
         Ok(wallets.pop().unwrap_or_default())
     }
 }
 
-/// The wallets of each, in their order.
-async fn of_partners(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<Vec<WalletRow>>, sqlx::Error> {
-    // Behind an OFFSET wallets are looked up partner by partner, whatever the planner thinks of them.
+/// Loads the wallets of several partners, in request order.
+async fn load_wallets(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<Vec<WalletRow>>, sqlx::Error> {
+    // OFFSET 0 forces one index lookup per partner, whatever the planner estimates.
     let rows: Vec<(i32, String, i64, i64, i64, OffsetDateTime)> = sqlx::query_as(
         "SELECT a.place::integer, w.currency, w.balance, w.pending_orders, w.pending_payouts, w.updated_at
            FROM unnest($1::uuid[]) WITH ORDINALITY AS a (partner_id, place)
@@ -65,7 +62,7 @@ async fn of_partners(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<Vec<Wa
     .await?;
     let mut wallets: Vec<_> = partners.iter().map(|_| Vec::new()).collect();
     for (of, currency, balance, pending_orders, pending_payouts, updated_at) in rows {
-        wallets[place(of)?].push(WalletRow {
+        wallets[request_index(of)?].push(WalletRow {
             currency: parse_currency(&currency)?,
             balance: Amount::from_minor(balance),
             pending_orders: Amount::from_minor(pending_orders),
@@ -80,11 +77,11 @@ fn parse_currency(text: &str) -> Result<Currency, sqlx::Error> {
     text.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
 
-/// Balance and sequence of each wallet of a partner.
-pub(super) async fn receipts(
+/// Loads balance and ledger sequence of each wallet of a partner.
+pub(super) async fn load_receipts(
     pool: &PgPool,
     partner_id: PartnerId,
-) -> Result<Vec<(Currency, Receipt)>, sqlx::Error> {
+) -> Result<Vec<(Currency, WalletState)>, sqlx::Error> {
     let rows: Vec<(String, i64, i64)> =
         sqlx::query_as("SELECT currency, sequence, balance FROM wallets WHERE partner_id = $1")
             .bind(partner_id.as_uuid())
@@ -96,7 +93,7 @@ pub(super) async fn receipts(
             .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
         Ok((
             currency,
-            Receipt {
+            WalletState {
                 sequence,
                 balance: Amount::from_minor(balance),
             },

@@ -1,45 +1,45 @@
-//! Who collects spans? The one parse function of its address.
+//! URL of an OTLP collector.
 
 use std::str::FromStr;
 
 use reqwest::Url;
 
-/// The address of a collector that speaks OTLP over HTTP: scheme, host, port, and a path if it has one.
+/// Base URL of an OTLP/HTTP collector: scheme, host, port and optional path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectorUrl(Url);
 
-/// Why a text is not the address of a collector.
+/// Why a text is not a collector URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoCollector {
+pub enum InvalidCollectorUrl {
     #[error("expected a URL such as http://127.0.0.1:4318")]
-    NoUrl,
-    /// It has what an address of a collector has not. A password would be in each line that names it.
+    InvalidUrl,
+    /// User, query or fragment. Log lines contain the URL, so it must not hold a password.
     #[error(
-        "expected scheme, host, port and path alone, such as http://127.0.0.1:4318; what authenticates goes into \
+        "expected only scheme, host, port and path, such as http://127.0.0.1:4318; put credentials into \
          OTEL_EXPORTER_OTLP_HEADERS"
     )]
-    TooMuch,
+    UnexpectedPart,
 }
 
 impl CollectorUrl {
-    /// Where it takes spans.
+    /// The endpoint for spans.
     #[must_use]
-    pub fn traces(&self) -> String {
+    pub fn traces_url(&self) -> String {
         format!("{}/v1/traces", self.0.as_str().trim_end_matches('/'))
     }
 }
 
 impl FromStr for CollectorUrl {
-    type Err = NoCollector;
+    type Err = InvalidCollectorUrl;
 
-    fn from_str(text: &str) -> Result<Self, NoCollector> {
-        let url = Url::parse(text).map_err(|_| NoCollector::NoUrl)?;
+    fn from_str(text: &str) -> Result<Self, InvalidCollectorUrl> {
+        let url = Url::parse(text).map_err(|_| InvalidCollectorUrl::InvalidUrl)?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-            return Err(NoCollector::NoUrl);
+            return Err(InvalidCollectorUrl::InvalidUrl);
         }
-        let says_who = !url.username().is_empty() || url.password().is_some();
-        if says_who || url.query().is_some() || url.fragment().is_some() {
-            return Err(NoCollector::TooMuch);
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        if has_user || url.query().is_some() || url.fragment().is_some() {
+            return Err(InvalidCollectorUrl::UnexpectedPart);
         }
         Ok(Self(url))
     }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn traces_have_a_path_of_their_own() {
+    fn traces_url_appends_the_otlp_path() {
         for (text, traces) in [
             ("http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/traces"),
             ("http://127.0.0.1:4318/", "http://127.0.0.1:4318/v1/traces"),
@@ -61,25 +61,25 @@ mod tests {
             ("http://[::1]:4318", "http://[::1]:4318/v1/traces"),
         ] {
             assert_eq!(
-                text.parse::<CollectorUrl>().map(|url| url.traces()),
+                text.parse::<CollectorUrl>().map(|url| url.traces_url()),
                 Ok(traces.to_owned())
             );
         }
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
-        for (text, why) in [
-            ("", NoCollector::NoUrl),
-            ("127.0.0.1:4318", NoCollector::NoUrl),
-            ("grpc://127.0.0.1:4317", NoCollector::NoUrl),
-            ("http://", NoCollector::NoUrl),
-            ("http://user:word@collect.example", NoCollector::TooMuch),
-            ("http://user@collect.example", NoCollector::TooMuch),
-            ("http://collect.example/?key=word", NoCollector::TooMuch),
-            ("http://collect.example/#traces", NoCollector::TooMuch),
+    fn invalid_collector_url_is_rejected() {
+        for (text, expected) in [
+            ("", InvalidCollectorUrl::InvalidUrl),
+            ("127.0.0.1:4318", InvalidCollectorUrl::InvalidUrl),
+            ("grpc://127.0.0.1:4317", InvalidCollectorUrl::InvalidUrl),
+            ("http://", InvalidCollectorUrl::InvalidUrl),
+            ("http://user:word@collect.example", InvalidCollectorUrl::UnexpectedPart),
+            ("http://user@collect.example", InvalidCollectorUrl::UnexpectedPart),
+            ("http://collect.example/?key=word", InvalidCollectorUrl::UnexpectedPart),
+            ("http://collect.example/#traces", InvalidCollectorUrl::UnexpectedPart),
         ] {
-            assert_eq!(text.parse::<CollectorUrl>(), Err(why), "{text}");
+            assert_eq!(text.parse::<CollectorUrl>(), Err(expected), "{text}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Spans on their way to a collector: by OTLP over HTTP, in batches, from a thread of their own.
+//! OpenTelemetry span exporter: OTLP over HTTP, in batches, from a background thread.
 //!
-//! Rule: who is served never waits for a collector. What is exported are the spans of [`SPANS`], and no log line.
+//! Requests never wait for the collector. Only spans with the target [`SPANS`] are exported, no log events.
 
 mod queue;
 
@@ -14,7 +14,7 @@ use opentelemetry::{Context, KeyValue};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, Sampler, SdkTracerProvider};
-use prometheus_client::registry::Registry as Figures;
+use prometheus_client::registry::Registry as MetricsRegistry;
 use reqwest::blocking::Client;
 use reqwest::redirect::Policy;
 use tracing::{Metadata, Span, warn};
@@ -23,47 +23,46 @@ use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::layer::Layer as _;
 use vouchsafe_actors::SPANS;
 
-use self::queue::Queue;
-use super::{CollectorUrl, TelemetryError, Tells};
+use self::queue::SpanQueue;
+use super::{CollectorUrl, TelemetryError, BoxedLayer};
 use crate::access::environment::Environment;
 use crate::tls;
 use crate::trace::Traceparent;
 
-/// How long the collector may take for a batch, attempts that follow a failed one included.
+/// Timeout of one batch, including retries.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the end of the program waits for what is not sent yet: it comes after everything else, when what a shutdown may
-/// take may be spent.
+/// Timeout of the final flush. It runs last in a shutdown, when the grace period may be used up.
 const FLUSH_DEADLINE: Duration = Duration::from_secs(2);
 
 thread_local! {
-    /// The trace that the next span without a parent begins.
+    /// Trace id for the next root span of this thread.
     static NEXT_TRACE: Cell<Option<TraceId>> = const { Cell::new(None) };
 }
 
-/// An exporter that runs.
-pub(super) struct Export {
+/// A running exporter.
+pub(super) struct SpanExport {
     provider: SdkTracerProvider,
-    queue: Queue,
+    queue: SpanQueue,
 }
 
-impl Export {
-    /// Starts it; whether the collector is there is seen when spans are sent.
-    pub(super) fn to(collector: &CollectorUrl, environment: Environment) -> Result<Self, TelemetryError> {
-        let exporter = exporter(&collector.traces());
-        let exporter = exporter.map_err(|error| TelemetryError::NoClient(format!("{error:#}")))?;
-        let queue = Queue::default();
+impl SpanExport {
+    /// Starts the exporter without connecting; an unreachable collector shows when the first batch is sent.
+    pub(super) fn start(collector: &CollectorUrl, environment: Environment) -> Result<Self, TelemetryError> {
+        let exporter = build_exporter(&collector.traces_url());
+        let exporter = exporter.map_err(|error| TelemetryError::Client(format!("{error:#}")))?;
+        let queue = SpanQueue::default();
         let provider = SdkTracerProvider::builder()
-            .with_span_processor(queue.in_front_of(exporter))
+            .with_span_processor(queue.wrap(exporter))
             .with_sampler(Sampler::ParentBased(Box::new(Sampler::AlwaysOn)))
-            .with_id_generator(Ids::default())
+            .with_id_generator(TraceIdGenerator::default())
             .with_resource(resource(environment))
             .build();
         Ok(Self { provider, queue })
     }
 
-    /// Makes spans of what is traced. Without the place in the sources and the thread: they say nothing of an order.
-    pub(super) fn layer(&self) -> Tells {
+    /// The layer that turns `tracing` spans into OpenTelemetry spans, without source locations and threads.
+    pub(super) fn layer(&self) -> BoxedLayer {
         let spans = tracing_opentelemetry::layer()
             .with_tracer(self.provider.tracer("vouchsafe"))
             .with_context_activation(false)
@@ -77,20 +76,20 @@ impl Export {
             .boxed()
     }
 
-    pub(super) fn register(&self, figures: &mut Figures) {
-        self.queue.register(figures);
+    pub(super) fn register(&self, metrics: &mut MetricsRegistry) {
+        self.queue.register(metrics);
     }
 
     pub(super) fn finish(self) {
         if let Err(error) = self.provider.shutdown_with_timeout(FLUSH_DEADLINE) {
-            warn!(%error, "the last spans were not sent");
+            warn!(error.message = %error, "cannot flush spans to the collector");
         }
     }
 }
 
-/// It follows no redirect, and no proxy stands between: the collector is where it was said to be.
-fn exporter(url: &str) -> anyhow::Result<SpanExporter> {
-    tls::provide();
+/// Builds the OTLP client, without redirects and proxies: spans go only to the configured collector.
+fn build_exporter(url: &str) -> anyhow::Result<SpanExporter> {
+    tls::install_crypto_provider();
     let client = Client::builder()
         .redirect(Policy::none())
         .no_proxy()
@@ -98,7 +97,7 @@ fn exporter(url: &str) -> anyhow::Result<SpanExporter> {
     let client = if url.starts_with("https:") {
         client
     } else {
-        client.tls_backend_preconfigured(tls::trusting_nobody()?)
+        client.tls_backend_preconfigured(tls::config_without_roots()?)
     };
     let exporter = SpanExporter::builder()
         .with_http()
@@ -117,13 +116,13 @@ fn resource(environment: Environment) -> Resource {
         .build()
 }
 
-/// Random ids, except for a trace whose id was told already: to who calls, and in log lines.
+/// Generates random ids, except for root spans whose trace id is already in the response and the log.
 #[derive(Debug, Default)]
-struct Ids {
+struct TraceIdGenerator {
     random: RandomIdGenerator,
 }
 
-impl IdGenerator for Ids {
+impl IdGenerator for TraceIdGenerator {
     fn new_trace_id(&self) -> TraceId {
         NEXT_TRACE.take().unwrap_or_else(|| self.random.new_trace_id())
     }
@@ -133,20 +132,20 @@ impl IdGenerator for Ids {
     }
 }
 
-/// The span of a request begins, as part of this trace.
-pub(super) fn begin(span: &Span, trace_id: &str, parent: Option<Traceparent<'_>>) {
-    match parent.and_then(remote) {
-        // It fails where the span is not exported.
+/// See [`super::start_span`].
+pub(super) fn start_span(span: &Span, trace_id: &str, parent: Option<Traceparent<'_>>) {
+    match parent.and_then(remote_span_context) {
+        // Fails if the span is not exported, which does not matter here.
         Some(parent) => drop(span.set_parent(Context::new().with_remote_span_context(parent))),
         None => NEXT_TRACE.set(TraceId::from_hex(trace_id).ok()),
     }
-    // Who asks for its context begins it.
+    // Reading the context forces the layer to assign the ids now.
     drop(span.context());
     NEXT_TRACE.set(None);
 }
 
-/// The span of who calls, and whether it is recorded.
-fn remote(parent: Traceparent<'_>) -> Option<SpanContext> {
+/// The caller's span context with its sampling flag.
+fn remote_span_context(parent: Traceparent<'_>) -> Option<SpanContext> {
     let flags = u8::from_str_radix(parent.flags, 16).ok()?;
     Some(SpanContext::new(
         TraceId::from_hex(parent.trace_id).ok()?,

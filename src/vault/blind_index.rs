@@ -43,23 +43,23 @@ impl BlindIndexKey {
     }
 
     /// The index of a code: brand and code behind their lengths, then the PIN, so that no two run into each other.
-    pub(super) fn index(&self, brand: &str, code: &VoucherCode) -> BlindIndex {
+    pub(super) fn compute(&self, brand: &str, code: &VoucherCode) -> BlindIndex {
         let brand = brand.trim().to_lowercase();
         let (code, pin) = code.identity();
         let Ok(mac) = Hmac::<Sha256>::new_from_slice(&*self.0) else {
             unreachable!("HMAC takes a key of any length");
         };
         let framed = mac
-            .chain_update(length_of(&brand))
+            .chain_update(length_prefix(&brand))
             .chain_update(&brand)
-            .chain_update(length_of(code))
+            .chain_update(length_prefix(code))
             .chain_update(code)
             .chain_update(pin);
         BlindIndex(framed.finalize().into_bytes().into())
     }
 }
 
-fn length_of(text: &str) -> [u8; 8] {
+fn length_prefix(text: &str) -> [u8; 8] {
     (text.len() as u64).to_be_bytes()
 }
 
@@ -77,7 +77,7 @@ mod tests {
             ..CodeParts::default()
         })
         .unwrap();
-        BlindIndexKey::new(Zeroizing::new([key; 32])).index(brand, &code)
+        BlindIndexKey::new(Zeroizing::new([key; 32])).compute(brand, &code)
     }
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
             url: Some("https://x.example"),
         };
         let code = VoucherCode::parse(parts).unwrap();
-        let with = BlindIndexKey::new(Zeroizing::new([1; 32])).index("Acme", &code);
+        let with = BlindIndexKey::new(Zeroizing::new([1; 32])).compute("Acme", &code);
         assert_eq!(with, index(1, "Acme", "AB", None));
     }
 

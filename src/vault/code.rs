@@ -13,7 +13,7 @@ const ENCODING_V1: u8 = 1;
 
 /// The parts of a code, in the order in which they are encoded and shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum CodePart {
     Code,
     /// Asked for beside the code.
     Pin,
@@ -23,7 +23,7 @@ pub enum Part {
     Url,
 }
 
-impl Part {
+impl CodePart {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Code, Self::Pin, Self::Serial, Self::Url];
 
@@ -49,7 +49,7 @@ impl Part {
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for CodePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -76,14 +76,14 @@ pub enum InvalidCode {
     /// A part is longer than it may be.
     #[error("{part} has {bytes} bytes, at most {} are allowed", part.max_bytes())]
     TooLong {
-        part: Part,
+        part: CodePart,
         /// How many bytes it has.
         bytes: usize,
     },
     /// A part holds a control character, as a broken import leaves them.
     #[error("{part} holds a control character")]
     Control {
-        part: Part,
+        part: CodePart,
     },
 }
 
@@ -110,20 +110,20 @@ impl VoucherCode {
             url,
         } = parts;
         let optional = Option::unwrap_or_default;
-        let code = checked(Part::Code, code)?;
+        let code = validate_part(CodePart::Code, code)?;
         if code.is_empty() {
             return Err(InvalidCode::Missing);
         }
-        let pin = checked(Part::Pin, optional(pin))?;
-        let serial = checked(Part::Serial, optional(serial))?;
+        let pin = validate_part(CodePart::Pin, optional(pin))?;
+        let serial = validate_part(CodePart::Serial, optional(serial))?;
         Ok(Self {
-            texts: [code, pin, serial, checked(Part::Url, optional(url))?],
+            texts: [code, pin, serial, validate_part(CodePart::Url, optional(url))?],
         })
     }
 
     /// The parts that are there, with their texts: for the answer of the retrieval endpoint, and nothing else.
-    pub fn credentials(&self) -> impl Iterator<Item = (Part, &str)> {
-        let parts = Part::ALL
+    pub fn parts(&self) -> impl Iterator<Item = (CodePart, &str)> {
+        let parts = CodePart::ALL
             .into_iter()
             .zip(&self.texts)
             .map(|(part, text)| (part, text.as_str()));
@@ -158,7 +158,7 @@ impl VoucherCode {
         let mut rest = bytes.strip_prefix(&[ENCODING_V1]).ok_or(UnknownEncoding)?;
         let mut texts = <[Zeroizing<String>; 4]>::default();
         for text in &mut texts {
-            *text = take_text(&mut rest).ok_or(UnknownEncoding)?;
+            *text = read_text(&mut rest).ok_or(UnknownEncoding)?;
         }
         if rest.is_empty() {
             Ok(Self { texts })
@@ -174,7 +174,7 @@ impl fmt::Debug for VoucherCode {
     }
 }
 
-fn checked(part: Part, text: &str) -> Result<Zeroizing<String>, InvalidCode> {
+fn validate_part(part: CodePart, text: &str) -> Result<Zeroizing<String>, InvalidCode> {
     let text = text.trim();
     if text.len() > part.max_bytes() {
         return Err(InvalidCode::TooLong {
@@ -188,7 +188,7 @@ fn checked(part: Part, text: &str) -> Result<Zeroizing<String>, InvalidCode> {
     Ok(Zeroizing::new(text.to_owned()))
 }
 
-fn take_text(rest: &mut &[u8]) -> Option<Zeroizing<String>> {
+fn read_text(rest: &mut &[u8]) -> Option<Zeroizing<String>> {
     let (length, behind) = rest.split_first_chunk::<2>()?;
     let (text, behind) = behind.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
     *rest = behind;

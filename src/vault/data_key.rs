@@ -27,7 +27,7 @@ impl fmt::Display for KeyId {
 
 /// What a data key is for. A key is never used for two purposes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Purpose {
+pub enum KeyPurpose {
     /// Sealing what must be read again: codes, and the few credentials of vendors, told apart by what they are bound to.
     Codes,
     /// The blind index. There is one such key for ever: another would let a code be sold again.
@@ -39,7 +39,7 @@ pub enum Purpose {
 #[error("expected `codes` or `blind_index`")]
 pub struct UnknownPurpose;
 
-impl Purpose {
+impl KeyPurpose {
     /// The word for it in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -50,7 +50,7 @@ impl Purpose {
     }
 }
 
-impl FromStr for Purpose {
+impl FromStr for KeyPurpose {
     type Err = UnknownPurpose;
 
     fn from_str(text: &str) -> Result<Self, UnknownPurpose> {
@@ -67,7 +67,7 @@ impl FromStr for Purpose {
 pub struct WrappedKey {
     pub key_id: KeyId,
     /// What it is for.
-    pub purpose: Purpose,
+    pub purpose: KeyPurpose,
     /// 12 bytes of nonce, 32 of key, 16 of tag.
     pub wrapped: Vec<u8>,
 }
@@ -86,12 +86,12 @@ impl WrappedKey {
     ///
     /// # Errors
     /// [`WrongMasterKey`] when the master key is not the one it was wrapped by, or a byte of it is not as it was.
-    pub fn open(&self, master: &MasterKey) -> Result<DataKey, WrongMasterKey> {
+    pub fn unwrap_key(&self, master: &MasterKey) -> Result<DataKey, WrongMasterKey> {
         let wrong = WrongMasterKey { key_id: self.key_id };
         let (nonce, ciphertext) = self.wrapped.split_first_chunk::<NONCE_BYTES>().ok_or(wrong)?;
         let plain = master
             .cipher()
-            .open(*nonce, &context(self.key_id, self.purpose), ciphertext)
+            .open(*nonce, &associated_data(self.key_id, self.purpose), ciphertext)
             .ok_or(wrong)?;
         let bytes: &[u8; KEY_BYTES] = plain.as_slice().try_into().map_err(|_| wrong)?;
         Ok(DataKey {
@@ -111,7 +111,7 @@ impl fmt::Debug for WrappedKey {
 /// A data key in the clear. Its `Debug` text shows its name alone, it is no `Serialize`, and it is wiped.
 pub struct DataKey {
     key_id: KeyId,
-    purpose: Purpose,
+    purpose: KeyPurpose,
     bytes: KeyBytes,
 }
 
@@ -120,7 +120,7 @@ impl DataKey {
     ///
     /// # Errors
     /// [`NoRandomness`] when the operating system gives none.
-    pub fn generate(key_id: KeyId, purpose: Purpose) -> Result<Self, NoRandomness> {
+    pub fn generate(key_id: KeyId, purpose: KeyPurpose) -> Result<Self, NoRandomness> {
         Ok(Self {
             key_id,
             purpose,
@@ -135,7 +135,7 @@ impl DataKey {
     pub fn wrap(&self, master: &MasterKey) -> Result<WrappedKey, NoRandomness> {
         let (nonce, ciphertext) = master
             .cipher()
-            .seal(&context(self.key_id, self.purpose), &*self.bytes)?;
+            .seal(&associated_data(self.key_id, self.purpose), &*self.bytes)?;
         let wrapped = [&nonce[..], &ciphertext].concat();
         Ok(WrappedKey {
             key_id: self.key_id,
@@ -156,7 +156,7 @@ impl fmt::Debug for DataKey {
 }
 
 /// The id has a fixed length and stands before the purpose, so no two keys share it.
-fn context(key_id: KeyId, purpose: Purpose) -> Vec<u8> {
+fn associated_data(key_id: KeyId, purpose: KeyPurpose) -> Vec<u8> {
     [WRAP_CONTEXT, &key_id.0.to_be_bytes(), purpose.as_str().as_bytes()].concat()
 }
 
@@ -170,11 +170,11 @@ mod tests {
 
     #[test]
     fn a_wrapped_key_opens_under_its_master_key_alone() {
-        let key = DataKey::generate(KeyId(3), Purpose::Codes).unwrap();
+        let key = DataKey::generate(KeyId(3), KeyPurpose::Codes).unwrap();
         let wrapped = key.wrap(&master("ab")).unwrap();
-        assert_eq!(*wrapped.open(&master("ab")).unwrap().bytes, *key.bytes);
+        assert_eq!(*wrapped.unwrap_key(&master("ab")).unwrap().bytes, *key.bytes);
         assert_eq!(
-            wrapped.open(&master("ac")).err(),
+            wrapped.unwrap_key(&master("ac")).err(),
             Some(WrongMasterKey { key_id: KeyId(3) })
         );
         assert!(!wrapped.wrapped.windows(8).any(|part| key.bytes.starts_with(part)));
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn another_id_purpose_or_byte_does_not_open() {
         let master = master("ab");
-        let good = DataKey::generate(KeyId(3), Purpose::Codes)
+        let good = DataKey::generate(KeyId(3), KeyPurpose::Codes)
             .unwrap()
             .wrap(&master)
             .unwrap();
@@ -193,7 +193,7 @@ mod tests {
                 ..good.clone()
             },
             WrappedKey {
-                purpose: Purpose::BlindIndex,
+                purpose: KeyPurpose::BlindIndex,
                 ..good.clone()
             },
             WrappedKey {
@@ -218,31 +218,31 @@ mod tests {
             });
         }
         for key in altered {
-            assert!(key.open(&master).is_err(), "{key:?} {}", key.wrapped.len());
+            assert!(key.unwrap_key(&master).is_err(), "{key:?} {}", key.wrapped.len());
         }
     }
 
     #[test]
     fn a_new_master_key_wraps_the_same_data_key() {
         let (old, new) = (master("ab"), master("cd"));
-        let key = DataKey::generate(KeyId(1), Purpose::BlindIndex).unwrap();
-        let moved = key.wrap(&old).unwrap().open(&old).unwrap().wrap(&new).unwrap();
-        assert_eq!(*moved.open(&new).unwrap().bytes, *key.bytes);
+        let key = DataKey::generate(KeyId(1), KeyPurpose::BlindIndex).unwrap();
+        let moved = key.wrap(&old).unwrap().unwrap_key(&old).unwrap().wrap(&new).unwrap();
+        assert_eq!(*moved.unwrap_key(&new).unwrap().bytes, *key.bytes);
     }
 
     #[test]
     fn a_purpose_reads_back_as_it_was_written() {
-        for purpose in [Purpose::Codes, Purpose::BlindIndex] {
+        for purpose in [KeyPurpose::Codes, KeyPurpose::BlindIndex] {
             assert_eq!(purpose.as_str().parse(), Ok(purpose));
         }
-        assert_eq!("Codes".parse::<Purpose>(), Err(UnknownPurpose));
+        assert_eq!("Codes".parse::<KeyPurpose>(), Err(UnknownPurpose));
     }
 
     #[test]
     fn debug_text_never_shows_a_key() {
         let key = DataKey {
             key_id: KeyId(1),
-            purpose: Purpose::Codes,
+            purpose: KeyPurpose::Codes,
             bytes: Zeroizing::new([171; 32]),
         };
         let wrapped = key.wrap(&master("ab")).unwrap();

@@ -22,7 +22,7 @@ use super::random::{NoRandomness, fill};
 /// Read and write for the owner alone.
 const OWNER_ONLY: u32 = 0o600;
 /// The permissions that group and others must not have.
-const OTHERS: u32 = 0o077;
+const GROUP_AND_OTHERS: u32 = 0o077;
 /// Most bytes that are read: a key is 65, and what is longer is something else.
 const MAX_FILE_BYTES: u64 = 1024;
 
@@ -82,7 +82,7 @@ pub fn load(path: &Path) -> Result<MasterKey, KeyFileError> {
         path: path.to_owned(),
         source,
     })?;
-    if mode & OTHERS != 0 {
+    if mode & GROUP_AND_OTHERS != 0 {
         return Err(KeyFileError::Exposed {
             path: path.to_owned(),
             mode,
@@ -104,7 +104,7 @@ fn read(path: &Path) -> io::Result<(u32, Zeroizing<String>)> {
 }
 
 fn create(path: &Path, beside: &Path, key: &MasterKey) -> io::Result<()> {
-    let written = write_synced(beside, key).and_then(|()| link_unless_taken(beside, path));
+    let written = write_synced(beside, key).and_then(|()| link_if_absent(beside, path));
     // Whatever happened, the first name has done its work.
     let removed = fs::remove_file(beside);
     written.and(removed)?;
@@ -124,7 +124,7 @@ fn write_synced(path: &Path, key: &MasterKey) -> io::Result<()> {
     file.sync_all()
 }
 
-fn link_unless_taken(from: &Path, to: &Path) -> io::Result<()> {
+fn link_if_absent(from: &Path, to: &Path) -> io::Result<()> {
     match fs::hard_link(from, to) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         linked => linked,

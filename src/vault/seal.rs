@@ -18,7 +18,7 @@ use vouchsafe_actors::domain::product::Sku;
 use super::aead::{Cipher, NONCE_BYTES};
 use super::blind_index::{BlindIndex, BlindIndexKey};
 use super::code::{UnknownEncoding, VoucherCode};
-use super::data_key::{KeyId, Purpose, WrappedKey, WrongMasterKey};
+use super::data_key::{KeyId, KeyPurpose, WrappedKey, WrongMasterKey};
 use super::master_key::MasterKey;
 use super::random::NoRandomness;
 
@@ -43,7 +43,7 @@ pub struct CodeId(pub i64);
 
 /// A code as it is kept.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Sealed {
+pub struct SealedBlob {
     /// The data key that it is sealed under.
     pub key_id: KeyId,
     /// Random, used once under this key.
@@ -52,7 +52,7 @@ pub struct Sealed {
     pub ciphertext: Vec<u8>,
 }
 
-impl fmt::Debug for Sealed {
+impl fmt::Debug for SealedBlob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sealed(key {}, {} bytes)", self.key_id, self.ciphertext.len())
     }
@@ -98,7 +98,7 @@ pub enum OpenError {
     },
     /// It was altered, or belongs to another row or SKU.
     #[error("the code in row {} does not open: it was altered, or belongs to another row or SKU", code_id.0)]
-    Refused {
+    AuthenticationFailed {
         /// The row it was read from.
         code_id: CodeId,
     },
@@ -109,10 +109,10 @@ pub enum OpenError {
 
 /// The unlocked data keys. All methods take `&self`.
 pub struct Vault {
-    codes: HashMap<KeyId, Cipher>,
-    active: KeyId,
+    ciphers: HashMap<KeyId, Cipher>,
+    active_key_id: KeyId,
     /// Texts sealed under the active key.
-    seals: AtomicU64,
+    seal_count: AtomicU64,
     blind_index: BlindIndexKey,
 }
 
@@ -120,7 +120,7 @@ impl Vault {
     /// Whether codes that were sealed under this key can be opened.
     #[must_use]
     pub fn has_key(&self, key_id: KeyId) -> bool {
-        self.codes.contains_key(&key_id)
+        self.ciphers.contains_key(&key_id)
     }
 
     /// Opens all data keys. `active_seals` is how many codes the store holds under the highest key for codes.
@@ -129,15 +129,15 @@ impl Vault {
     /// [`UnlockError`] when a key does not open under this master key, or a purpose has no key.
     pub fn unlock(master: &MasterKey, keys: &[WrappedKey], active_seals: u64) -> Result<Self, UnlockError> {
         let mut codes = HashMap::new();
-        for key in of_purpose(keys, Purpose::Codes) {
-            codes.insert(key.key_id, Cipher::new(key.open(master)?.bytes()));
+        for key in keys_for(keys, KeyPurpose::Codes) {
+            codes.insert(key.key_id, Cipher::new(key.unwrap_key(master)?.bytes()));
         }
         let active = codes.keys().max().copied().ok_or(UnlockError::NoCodesKey)?;
-        let blind_index = only_blind_index(master, keys)?;
+        let blind_index = open_blind_index_key(master, keys)?;
         Ok(Self {
-            codes,
-            active,
-            seals: AtomicU64::new(active_seals),
+            ciphers: codes,
+            active_key_id: active,
+            seal_count: AtomicU64::new(active_seals),
             blind_index,
         })
     }
@@ -145,33 +145,33 @@ impl Vault {
     /// The key that seals.
     #[must_use]
     pub const fn active_key(&self) -> KeyId {
-        self.active
+        self.active_key_id
     }
 
     /// Whether the next data key is due. The one that is active still seals for long.
     #[must_use]
     pub fn needs_rotation(&self) -> bool {
-        self.seals.load(Ordering::Relaxed) >= SEALS_BEFORE_ROTATION
+        self.seal_count.load(Ordering::Relaxed) >= SEALS_BEFORE_ROTATION
     }
 
     /// Seals a code into its row.
     ///
     /// # Errors
     /// [`SealError`].
-    pub fn seal(&self, code_id: CodeId, sku: &Sku, code: &VoucherCode) -> Result<Sealed, SealError> {
-        self.seal_into(|key_id| place(key_id, code_id, sku), &code.encode())
+    pub fn seal(&self, code_id: CodeId, sku: &Sku, code: &VoucherCode) -> Result<SealedBlob, SealError> {
+        self.seal_with(|key_id| associated_data(key_id, code_id, sku), &code.encode())
     }
 
     /// Seals a text into a place, under the active key.
-    fn seal_into(&self, place: impl FnOnce(KeyId) -> Vec<u8>, plain: &[u8]) -> Result<Sealed, SealError> {
-        let key_id = self.active;
+    fn seal_with(&self, place: impl FnOnce(KeyId) -> Vec<u8>, plain: &[u8]) -> Result<SealedBlob, SealError> {
+        let key_id = self.active_key_id;
         let exhausted = SealError::KeyExhausted { key_id };
-        let cipher = self.codes.get(&key_id).ok_or(exhausted)?;
-        if self.seals.fetch_add(1, Ordering::Relaxed) >= MAX_SEALS {
+        let cipher = self.ciphers.get(&key_id).ok_or(exhausted)?;
+        if self.seal_count.fetch_add(1, Ordering::Relaxed) >= MAX_SEALS {
             return Err(exhausted);
         }
         let (nonce, ciphertext) = cipher.seal(&place(key_id), plain)?;
-        Ok(Sealed {
+        Ok(SealedBlob {
             key_id,
             nonce,
             ciphertext,
@@ -182,42 +182,42 @@ impl Vault {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn open(&self, code_id: CodeId, sku: &Sku, sealed: &Sealed) -> Result<VoucherCode, OpenError> {
+    pub fn open(&self, code_id: CodeId, sku: &Sku, sealed: &SealedBlob) -> Result<VoucherCode, OpenError> {
         let key_id = sealed.key_id;
-        let cipher = self.codes.get(&key_id).ok_or(OpenError::UnknownKey { key_id })?;
+        let cipher = self.ciphers.get(&key_id).ok_or(OpenError::UnknownKey { key_id })?;
         let plain = cipher
-            .open(sealed.nonce, &place(key_id, code_id, sku), &sealed.ciphertext)
-            .ok_or(OpenError::Refused { code_id })?;
+            .open(sealed.nonce, &associated_data(key_id, code_id, sku), &sealed.ciphertext)
+            .ok_or(OpenError::AuthenticationFailed { code_id })?;
         Ok(VoucherCode::decode(&plain)?)
     }
 
     /// What tells whether a code of this brand was taken in before.
     #[must_use]
     pub fn blind_index(&self, brand: &str, code: &VoucherCode) -> BlindIndex {
-        self.blind_index.index(brand, code)
+        self.blind_index.compute(brand, code)
     }
 }
 
 impl fmt::Debug for Vault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Vault({} keys, active {})", self.codes.len(), self.active)
+        write!(f, "Vault({} keys, active {})", self.ciphers.len(), self.active_key_id)
     }
 }
 
-fn of_purpose(keys: &[WrappedKey], purpose: Purpose) -> impl Iterator<Item = &WrappedKey> {
+fn keys_for(keys: &[WrappedKey], purpose: KeyPurpose) -> impl Iterator<Item = &WrappedKey> {
     keys.iter().filter(move |key| key.purpose == purpose)
 }
 
-fn only_blind_index(master: &MasterKey, keys: &[WrappedKey]) -> Result<BlindIndexKey, UnlockError> {
-    let found: Vec<_> = of_purpose(keys, Purpose::BlindIndex).collect();
+fn open_blind_index_key(master: &MasterKey, keys: &[WrappedKey]) -> Result<BlindIndexKey, UnlockError> {
+    let found: Vec<_> = keys_for(keys, KeyPurpose::BlindIndex).collect();
     let [key] = found[..] else {
         return Err(UnlockError::BlindIndexKeys { count: found.len() });
     };
-    Ok(BlindIndexKey::new(key.open(master)?.bytes().clone()))
+    Ok(BlindIndexKey::new(key.unwrap_key(master)?.bytes().clone()))
 }
 
 /// Where a code belongs. The numbers have fixed lengths and stand before the product, so no two places look alike.
-fn place(key_id: KeyId, code_id: CodeId, sku: &Sku) -> Vec<u8> {
+fn associated_data(key_id: KeyId, code_id: CodeId, sku: &Sku) -> Vec<u8> {
     [
         SEAL_CONTEXT,
         &key_id.0.to_be_bytes(),

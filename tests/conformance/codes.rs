@@ -1,13 +1,13 @@
-//! Codes of orders that are read at once, and beside whoever changes those orders.
+//! Concurrent code retrievals, and retrievals during changes to the orders.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use vouchsafe::store::{PgNode, Retrieved};
+use vouchsafe::store::{PgNode, RetrievalOutcome};
 use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
 use vouchsafe_actors::domain::stock::StockRequest;
-use vouchsafe_actors::domain::voucher::Shelved;
+use vouchsafe_actors::domain::voucher::StockVoucher;
 use vouchsafe_actors::journal::{Record, Verdict};
 use vouchsafe_actors::store::Store;
 use vouchsafe_actors::testing::build;
@@ -15,23 +15,23 @@ use vouchsafe_actors::testing::conformance::{OtherTransaction as _, Subject};
 
 use crate::subject::PgSubject;
 
-const TRAIL: &str = "SELECT count(*) FROM code_retrievals WHERE vouchers > 0";
+const RETRIEVAL_COUNT: &str = "SELECT count(*) FROM code_retrievals WHERE vouchers > 0";
 
-const SHOWN: &str = "SELECT count(*) FROM audit_log WHERE action = 'codes.retrieve'";
+const AUDIT_COUNT: &str = "SELECT count(*) FROM audit_log WHERE action = 'codes.retrieve'";
 
-/// A partner's orders, which hold so many vouchers each; one of none waits for its vendor.
-pub(crate) struct Shop {
+/// A partner's orders with their vouchers; an order without vouchers waits for its vendor.
+pub(crate) struct PartnerOrders {
     pub(crate) partner: PartnerId,
     pub(crate) node: Arc<PgNode>,
-    pub(crate) orders: Vec<(OrderId, Vec<Shelved>)>,
+    pub(crate) orders: Vec<(OrderId, Vec<StockVoucher>)>,
 }
 
-impl Shop {
-    pub(crate) async fn open(subject: &PgSubject, sizes: &[usize]) -> Self {
+impl PartnerOrders {
+    pub(crate) async fn create(subject: &PgSubject, sizes: &[usize]) -> Self {
         let partner = build::partner(1);
         subject.add_partner(partner).await;
         subject
-            .top_up(build::usd_of(partner), build::minor(1_000_000))
+            .top_up(build::usd_wallet(partner), build::minor(1_000_000))
             .await;
         let node = subject.start("one").await;
         let mut lane = node.open_lane(0).await.unwrap();
@@ -40,19 +40,19 @@ impl Shop {
         let mut stock = subject.add_chunk(&gift, &days).await.into_iter();
         let claim = StockRequest {
             sku: gift.clone(),
-            loaded: Vec::new(),
-            enough: 1,
+            loaded_chunks: Vec::new(),
+            target_quantity: 1,
             not_before: build::day(0),
         };
-        // So that it can be sold.
+        // The claim makes the stock sellable.
         node.claim_stock(claim).await.unwrap();
         let (mut records, mut held) = (Vec::<Record>::new(), Vec::new());
-        for (place, size) in sizes.iter().enumerate() {
-            let name = format!("order {place}");
-            let vouchers: Vec<Shelved> = stock.by_ref().take(*size).collect();
+        for (index, size) in sizes.iter().enumerate() {
+            let name = format!("order {index}");
+            let vouchers: Vec<StockVoucher> = stock.by_ref().take(*size).collect();
             records.push(match vouchers.as_slice() {
-                [] => build::pending(partner, &name, 100),
-                vouchers => build::delivered(partner, &name, &[(&gift, vouchers)]),
+                [] => build::pending_order(partner, &name, 100),
+                vouchers => build::delivered_order(partner, &name, &[(&gift, vouchers)]),
             });
             held.push(vouchers);
         }
@@ -75,70 +75,70 @@ async fn count(subject: &PgSubject, query: &'static str) -> i64 {
     sqlx::query_scalar(query).fetch_one(subject.pool()).await.unwrap()
 }
 
-/// Each is answered what its own order holds, and is on both trails once.
+/// Each retrieval returns its own order's vouchers and is logged once in both tables.
 #[tokio::test(flavor = "multi_thread")]
-async fn readings_that_come_at_once_are_answered_each_with_its_own() {
+async fn concurrent_retrievals_return_their_own_vouchers() {
     let subject = PgSubject::new().await;
     let sizes: Vec<usize> = (0..30).map(|order| order % 4).collect();
-    let shop = Shop::open(&subject, &sizes).await;
-    let stranger = build::partner(2);
-    subject.add_partner(stranger).await;
-    let mut asked = Vec::new();
-    for (order_id, held) in &shop.orders {
-        // Twice, and by somebody whose it is not.
-        for reader in [shop.partner, stranger, shop.partner] {
-            let expected = (reader == shop.partner).then_some(held);
-            asked.push((subject.retrieval(reader, *order_id).await, expected));
+    let fixture = PartnerOrders::create(&subject, &sizes).await;
+    let other_partner = build::partner(2);
+    subject.add_partner(other_partner).await;
+    let mut requests = Vec::new();
+    for (order_id, held) in &fixture.orders {
+        // Twice by the owner, and once by another partner.
+        for reader in [fixture.partner, other_partner, fixture.partner] {
+            let expected = (reader == fixture.partner).then_some(held);
+            requests.push((subject.retrieval(reader, *order_id).await, expected));
         }
     }
-    let readings = asked
+    let retrievals = requests
         .iter()
-        .map(|(retrieval, _)| shop.node.retrieve_codes(retrieval.clone()));
-    for (retrieved, (retrieval, expected)) in join_all(readings).await.into_iter().zip(&asked) {
+        .map(|(retrieval, _)| fixture.node.retrieve_codes(retrieval.clone()));
+    for (retrieved, (retrieval, expected)) in join_all(retrievals).await.into_iter().zip(&requests) {
         match (retrieved.unwrap(), expected) {
-            (Retrieved::NotFound, None) => {}
-            (Retrieved::NotReady, Some(held)) if held.is_empty() => {}
-            (Retrieved::Vouchers(vouchers), Some(held)) => {
+            (RetrievalOutcome::NotFound, None) => {}
+            (RetrievalOutcome::NotReady, Some(held)) if held.is_empty() => {}
+            (RetrievalOutcome::Vouchers(vouchers), Some(held)) => {
                 let read: Vec<i64> = vouchers.iter().map(|voucher| voucher.code_id.0).collect();
-                assert_eq!(read, codes_of(&subject, held).await, "{retrieval:?}");
+                assert_eq!(read, code_ids_of(&subject, held).await, "{retrieval:?}");
             }
             other => panic!("{retrieval:?}: {other:?}"),
         }
     }
-    let read = shop.orders.iter().filter(|(_, held)| !held.is_empty()).count();
+    let read = fixture.orders.iter().filter(|(_, held)| !held.is_empty()).count();
     let twice = i64::try_from(2 * read).unwrap();
     assert_eq!(
-        (count(&subject, TRAIL).await, count(&subject, SHOWN).await),
+        (count(&subject, RETRIEVAL_COUNT).await, count(&subject, AUDIT_COUNT).await),
         (twice, twice)
     );
     let commits = "SELECT count(DISTINCT xmin::text) FROM code_retrievals";
     let commits = count(&subject, commits).await;
-    assert!(commits < twice / 2, "{twice} readings in {commits} commits");
+    assert!(commits < twice / 2, "{twice} retrievals in {commits} commits");
     assert_eq!(subject.violations().await, Vec::<String>::new());
     subject.remove().await;
 }
 
-/// More vouchers than are read at once are read by and by, and small readings do not wait for them.
+/// Retrievals that exceed the batch limit run alone; small ones do not wait for them.
 #[tokio::test(flavor = "multi_thread")]
-async fn large_readings_go_by_themselves() {
+async fn large_retrievals_run_alone() {
     let subject = PgSubject::new().await;
-    let shop = Shop::open(&subject, &[1_000, 1_000, 1, 1_000, 1_000, 1_000, 2]).await;
-    let mut asked = Vec::new();
-    for (order_id, _) in &shop.orders {
-        asked.push(subject.retrieval(shop.partner, *order_id).await);
+    let fixture = PartnerOrders::create(&subject, &[1_000, 1_000, 1, 1_000, 1_000, 1_000, 2]).await;
+    let mut requests = Vec::new();
+    for (order_id, _) in &fixture.orders {
+        requests.push(subject.retrieval(fixture.partner, *order_id).await);
     }
-    let readings = asked.into_iter().map(|asked| shop.node.retrieve_codes(asked));
-    for (retrieved, (_, held)) in join_all(readings).await.into_iter().zip(&shop.orders) {
+    let retrievals = requests.into_iter().map(|requests| fixture.node.retrieve_codes(requests));
+    for (retrieved, (_, held)) in join_all(retrievals).await.into_iter().zip(&fixture.orders) {
         match retrieved.unwrap() {
-            Retrieved::Vouchers(vouchers) => assert_eq!(vouchers.len(), held.len()),
+            RetrievalOutcome::Vouchers(vouchers) => assert_eq!(vouchers.len(), held.len()),
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(count(&subject, TRAIL).await, 7);
+    assert_eq!(count(&subject, RETRIEVAL_COUNT).await, 7);
     subject.remove().await;
 }
 
-async fn codes_of(subject: &PgSubject, held: &[Shelved]) -> Vec<i64> {
+async fn code_ids_of(subject: &PgSubject, held: &[StockVoucher]) -> Vec<i64> {
     let stock: Vec<i64> = held.iter().map(|voucher| voucher.stock_id.0).collect();
     sqlx::query_scalar("SELECT code_id FROM stock WHERE stock_id = ANY ($1) ORDER BY stock_id")
         .bind(stock)
@@ -147,9 +147,9 @@ async fn codes_of(subject: &PgSubject, held: &[Shelved]) -> Vec<i64> {
         .unwrap()
 }
 
-/// Whoever returns vouchers holds their order, and a reading waits for the end of that: the whole was cancelled, or a part.
+/// A cancellation locks the order, and the retrieval waits for it: of the whole order or of a part.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reading_sees_what_was_returned_while_it_waited() {
+async fn retrieval_blocked_by_cancellation_sees_returned_vouchers() {
     const WHOLE: &str = "WITH cancelled AS (
             UPDATE orders SET status = 'REFUNDED', closed = true WHERE order_id = $1
          )
@@ -161,87 +161,87 @@ async fn a_reading_sees_what_was_returned_while_it_waited() {
           WHERE stock_id = (SELECT min(stock_id) FROM allocations WHERE order_id = $1)";
     for (cancelling, returned, left) in [(WHOLE, true, 0), (WHOLE, false, 2), (PART, true, 1)] {
         let subject = PgSubject::new().await;
-        let shop = Shop::open(&subject, &[2, 1]).await;
-        let (order_id, _) = shop.orders[0];
-        let other = subject
-            .open(sqlx::query(cancelling).bind(order_id.as_uuid()))
+        let fixture = PartnerOrders::create(&subject, &[2, 1]).await;
+        let (order_id, _) = fixture.orders[0];
+        let transaction = subject
+            .begin_with(sqlx::query(cancelling).bind(order_id.as_uuid()))
             .await;
-        let mut asked = Vec::new();
-        for (order_id, _) in &shop.orders {
-            asked.push(subject.retrieval(shop.partner, *order_id).await);
+        let mut requests = Vec::new();
+        for (order_id, _) in &fixture.orders {
+            requests.push(subject.retrieval(fixture.partner, *order_id).await);
         }
-        let readings = join_all(asked.into_iter().map(|asked| shop.node.retrieve_codes(asked)));
+        let retrievals = join_all(requests.into_iter().map(|requests| fixture.node.retrieve_codes(requests)));
         let ended = async {
-            subject.until_waiting(1).await;
+            subject.wait_for_blocked(1).await;
             match returned {
-                true => other.commit().await,
-                false => other.rollback().await,
+                true => transaction.commit().await,
+                false => transaction.rollback().await,
             }
         };
-        let (read, ()) = tokio::join!(readings, ended);
+        let (read, ()) = tokio::join!(retrievals, ended);
         let [first, second] = read.try_into().unwrap();
         match (first.unwrap(), left) {
-            (Retrieved::NotReady, 0) => {}
-            (Retrieved::Vouchers(vouchers), left) => assert_eq!(vouchers.len(), left),
+            (RetrievalOutcome::NotReady, 0) => {}
+            (RetrievalOutcome::Vouchers(vouchers), left) => assert_eq!(vouchers.len(), left),
             other => panic!("{other:?}"),
         }
-        assert!(matches!(second.unwrap(), Retrieved::Vouchers(_)));
+        assert!(matches!(second.unwrap(), RetrievalOutcome::Vouchers(_)));
         let read = if left == 0 { 1 } else { 2 };
-        assert_eq!(count(&subject, TRAIL).await, read);
+        assert_eq!(count(&subject, RETRIEVAL_COUNT).await, read);
         subject.remove().await;
     }
 }
 
-/// What cannot be read of one order is no trouble of those that were asked for with it, and nobody is on the trail twice.
+/// One failing retrieval does not affect the others in its batch, and none is logged twice.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reading_that_fails_fails_alone() {
+async fn failing_retrieval_fails_alone() {
     let subject = PgSubject::new().await;
-    let shop = Shop::open(&subject, &[1; 40]).await;
+    let fixture = PartnerOrders::create(&subject, &[1; 40]).await;
     let damaged = "UPDATE codes SET product_id = '' WHERE code_id = (SELECT min(code_id) FROM codes)";
     sqlx::query(damaged).execute(subject.pool()).await.unwrap();
-    let mut asked = Vec::new();
-    for (order_id, _) in &shop.orders {
-        asked.push(subject.retrieval(shop.partner, *order_id).await);
+    let mut requests = Vec::new();
+    for (order_id, _) in &fixture.orders {
+        requests.push(subject.retrieval(fixture.partner, *order_id).await);
     }
-    let readings = asked.into_iter().map(|asked| shop.node.retrieve_codes(asked));
+    let retrievals = requests.into_iter().map(|requests| fixture.node.retrieve_codes(requests));
     let mut failed = Vec::new();
-    for (retrieved, place) in join_all(readings).await.into_iter().zip(0..) {
+    for (retrieved, index) in join_all(retrievals).await.into_iter().zip(0..) {
         match retrieved {
             Ok(retrieved) => assert!(
-                matches!(retrieved, Retrieved::Vouchers(_)),
-                "{place}: {retrieved:?}"
+                matches!(retrieved, RetrievalOutcome::Vouchers(_)),
+                "{index}: {retrieved:?}"
             ),
-            Err(_) => failed.push(place),
+            Err(_) => failed.push(index),
         }
     }
     assert_eq!(failed, [0]);
-    assert_eq!(count(&subject, TRAIL).await, 40);
+    assert_eq!(count(&subject, RETRIEVAL_COUNT).await, 40);
     subject.remove().await;
 }
 
-/// An order that somebody stands on for longer than a statement may wait is no trouble of the others.
+/// An order locked for longer than the lock timeout does not affect the others.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reading_that_waits_too_long_fails_alone() {
+async fn retrieval_blocked_past_lock_timeout_fails_alone() {
     let subject = PgSubject::new().await;
-    let shop = Shop::open(&subject, &[1; 10]).await;
+    let fixture = PartnerOrders::create(&subject, &[1; 10]).await;
     let standing = sqlx::query("SELECT FROM orders WHERE order_id = $1 FOR UPDATE");
-    let other = subject.open(standing.bind(shop.orders[4].0.as_uuid())).await;
-    let mut asked = Vec::new();
-    for (order_id, _) in &shop.orders {
-        asked.push(subject.retrieval(shop.partner, *order_id).await);
+    let transaction = subject.begin_with(standing.bind(fixture.orders[4].0.as_uuid())).await;
+    let mut requests = Vec::new();
+    for (order_id, _) in &fixture.orders {
+        requests.push(subject.retrieval(fixture.partner, *order_id).await);
     }
-    let readings = asked.into_iter().map(|asked| shop.node.retrieve_codes(asked));
-    let failed: Vec<usize> = join_all(readings)
+    let retrievals = requests.into_iter().map(|requests| fixture.node.retrieve_codes(requests));
+    let failed: Vec<usize> = join_all(retrievals)
         .await
         .into_iter()
         .enumerate()
-        .filter_map(|(place, retrieved)| retrieved.is_err().then_some(place))
+        .filter_map(|(index, retrieved)| retrieved.is_err().then_some(index))
         .collect();
     assert_eq!(failed, [4]);
-    other.rollback().await;
-    let again = subject.retrieval(shop.partner, shop.orders[4].0).await;
-    let again = tokio::time::timeout(Duration::from_secs(10), shop.node.retrieve_codes(again));
-    assert!(matches!(again.await.unwrap().unwrap(), Retrieved::Vouchers(_)));
-    assert_eq!(count(&subject, TRAIL).await, 10);
+    transaction.rollback().await;
+    let again = subject.retrieval(fixture.partner, fixture.orders[4].0).await;
+    let again = tokio::time::timeout(Duration::from_secs(10), fixture.node.retrieve_codes(again));
+    assert!(matches!(again.await.unwrap().unwrap(), RetrievalOutcome::Vouchers(_)));
+    assert_eq!(count(&subject, RETRIEVAL_COUNT).await, 10);
     subject.remove().await;
 }

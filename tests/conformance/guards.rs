@@ -1,8 +1,7 @@
-//! Each guard of the commit is taken out, and the case that watches it turns red.
+//! Mutation tests of the commit's guards: each guard is removed, and its conformance cases must fail.
 //!
-//! A guard is a mark in the text of a statement. What stands on the marked line is replaced, nothing else: in
-//! `commit_batch` by making the function anew, in the lane's own statements on their way to the server. The guards of
-//! [`GUARDS`] are those of every store; five more are Postgres' own.
+//! A comment marks the guard in the SQL text, and the test replaces the condition on that line: in `commit_batch` by replacing
+//! the function, in the lane's statements by the proxy. [`GUARDS`] apply to every store; five more are specific to Postgres.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -16,11 +15,11 @@ use crate::proxy::Edit;
 use crate::races;
 use crate::subject::PgSubject;
 
-/// For a case that would wait for ever without its guard.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Limit for cases that would block forever without their guard.
+const CASE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What stands on the marked line of each guard of `commit_batch`, and what stands there without it.
-const MARKED: &[(&str, &str, &str)] = &[
+/// Guards of `commit_batch`: name, text on the marked line, replacement.
+const GUARD_EDITS: &[(&str, &str, &str)] = &[
     ("lane", "AND l.generation = p_generation", ""),
     ("lane-batch", "p_batch", "l.batch"),
     ("key", "k.expires_at <= v_now", "true"),
@@ -59,8 +58,8 @@ const MARKED: &[(&str, &str, &str)] = &[
     ("retrieved", "AND a.first_retrieved_at IS NULL", ""),
 ];
 
-/// The guard of the statements by which a lane is recovered and opened.
-const INCARNATION: [Edit; 2] = [
+/// Edits that remove the guard from the statements that recover and open a lane.
+const INCARNATION_EDITS: [Edit; 2] = [
     (
         "n.incarnation = $3 /* guard: incarnation */",
         "$3::bigint IS NOT NULL",
@@ -71,7 +70,7 @@ const INCARNATION: [Edit; 2] = [
     ),
 ];
 
-/// Each guard with the cases that watch it, each a test of its own.
+/// Guards with the cases that must fail without them; each pair is a test.
 macro_rules! watched {
     ($($module:ident $guard:literal $($case:ident)+;)*) => {
         $(
@@ -79,7 +78,7 @@ macro_rules! watched {
                 $(
                     #[tokio::test(flavor = "multi_thread")]
                     async fn $case() {
-                        super::turns_red($guard, stringify!($case)).await;
+                        super::assert_case_fails($guard, stringify!($case)).await;
                     }
                 )+
             }
@@ -89,40 +88,40 @@ macro_rules! watched {
 }
 
 watched! {
-    without_lane "lane" a_lane_that_was_taken_over_writes_nothing a_late_statement_writes_nothing;
-    without_lane_batch "lane-batch" a_lost_answer_is_found_committed;
-    without_incarnation "incarnation" a_superseded_node_cannot_recover;
-    without_key "key" a_known_key_is_answered_with_its_bytes;
-    without_key_expiry "key-expiry" a_key_is_free_after_its_day;
-    without_key_forever "key-forever" a_key_kept_for_ever_has_no_end;
-    without_order_moved "order-moved" an_order_that_moved_meanwhile_is_stale;
-    without_retrieved "retrieved" a_voucher_that_was_read_does_not_come_back;
-    without_payout_pending "payout-pending" a_payout_is_decided_once;
-    without_balance "balance" a_debit_beyond_the_balance_is_stale;
-    without_running_balance "running-balance" the_balance_runs_through_a_batch;
-    without_chunk_node "chunk-node" a_chunk_of_another_node_is_stale a_chunk_taken_over_during_a_wait_is_stale;
-    without_chunk_incarnation "chunk-incarnation" a_chunk_of_an_earlier_start_is_stale;
-    without_chunk_lock "chunk-lock" a_chunk_under_a_running_batch_stays;
-    without_voucher "voucher" a_voucher_of_an_order_is_stale a_void_voucher_is_stale;
-    without_give_back_key "give-back-key" a_stale_record_gives_back_its_key;
-    without_give_back_vouchers "give-back-vouchers" a_stale_record_gives_back_its_vouchers;
-    without_give_back_own "give-back-own" a_voucher_of_an_order_is_stale;
-    without_wallet_missing "wallet-missing" a_wallet_that_is_missing_leaves_the_others;
-    without_wallet_lock "wallet-lock" a_wallet_is_locked_before_it_is_read;
-    without_chunk_lock_alone "chunk-lock" a_chunk_is_read_as_it_is_after_the_wait_for_it;
-    without_chunk_range "chunk-range" a_voucher_of_another_chunk_is_stale;
+    without_lane "lane" reopened_lane_fences_its_old_handle late_statement_after_recovery_writes_nothing;
+    without_lane_batch "lane-batch" lost_response_is_recovered_as_committed;
+    without_incarnation "incarnation" superseded_node_cannot_recover;
+    without_key "key" known_key_returns_its_stored_bytes;
+    without_key_expiry "key-expiry" key_is_free_after_expiry;
+    without_key_forever "key-forever" key_without_expiry_never_expires;
+    without_order_moved "order-moved" change_of_outdated_order_is_stale;
+    without_retrieved "retrieved" retrieved_voucher_is_not_returned;
+    without_payout_pending "payout-pending" payout_is_decided_once;
+    without_balance "balance" debit_beyond_balance_is_stale;
+    without_running_balance "running-balance" running_balance_applies_within_batch;
+    without_chunk_node "chunk-node" chunk_of_another_node_is_stale chunk_taken_over_while_blocked_is_stale;
+    without_chunk_incarnation "chunk-incarnation" chunk_of_earlier_incarnation_is_stale;
+    without_chunk_lock "chunk-lock" chunk_locked_by_running_batch_keeps_its_owner;
+    without_voucher "voucher" allocated_voucher_is_stale void_voucher_is_stale;
+    without_give_back_key "give-back-key" stale_record_releases_its_key;
+    without_give_back_vouchers "give-back-vouchers" stale_record_releases_its_vouchers;
+    without_give_back_own "give-back-own" allocated_voucher_is_stale;
+    without_wallet_missing "wallet-missing" missing_wallet_does_not_affect_other_wallets;
+    without_wallet_lock "wallet-lock" wallet_is_locked_before_it_is_read;
+    without_chunk_lock_alone "chunk-lock" chunk_is_reread_after_lock_wait;
+    without_chunk_range "chunk-range" voucher_of_another_chunk_is_stale;
 }
 
-async fn turns_red(guard: &str, case: &str) {
+async fn assert_case_fails(guard: &str, case: &str) {
     if guard == "incarnation" {
-        for edit in INCARNATION {
-            let subject = PgSubject::with(Some(edit)).await;
-            must_fail(guard, case, subject).await;
+        for edit in INCARNATION_EDITS {
+            let subject = PgSubject::with_edit(Some(edit)).await;
+            assert_fails(guard, case, subject).await;
         }
     } else {
         let subject = PgSubject::new().await;
-        install(&subject, &without(guard)).await;
-        must_fail(guard, case, subject).await;
+        install(&subject, &commit_function_without(guard)).await;
+        assert_fails(guard, case, subject).await;
     }
 }
 
@@ -134,40 +133,40 @@ async fn run(case: &str, subject: &PgSubject) {
     }
 }
 
-async fn must_fail(guard: &str, case: &str, subject: PgSubject) {
+async fn assert_fails(guard: &str, case: &str, subject: PgSubject) {
     let run = AssertUnwindSafe(run(case, &subject)).catch_unwind();
-    let outcome = tokio::time::timeout(PATIENCE, run).await;
-    let complaint = outcome.expect("without its guard the case ends");
+    let outcome = tokio::time::timeout(CASE_TIMEOUT, run).await;
+    let failure = outcome.expect("the case ends without its guard");
     assert!(
-        complaint.is_err(),
-        "{case} does not notice that the guard {guard} is gone"
+        failure.is_err(),
+        "{case} passes without the guard {guard}"
     );
     subject.remove().await;
 }
 
-/// The function as the service makes it.
-fn function() -> String {
+/// The commit function as the service creates it.
+fn commit_function() -> String {
     COMMIT_BATCH.to_owned()
 }
 
-/// The same without one guard.
-fn without(guard: &str) -> String {
-    let (_, with, without) = MARKED.iter().find(|(name, _, _)| *name == guard).unwrap();
-    let changed = function().lines().fold(String::new(), |text, line| {
-        let line = if marks(line).any(|mark| mark == guard) {
-            assert!(line.contains(with), "the guard {guard} is marked on another line");
+/// The commit function without one guard.
+fn commit_function_without(guard: &str) -> String {
+    let (_, with, without) = GUARD_EDITS.iter().find(|(name, _, _)| *name == guard).unwrap();
+    let changed = commit_function().lines().fold(String::new(), |text, line| {
+        let line = if guard_marks(line).any(|mark| mark == guard) {
+            assert!(line.contains(with), "the marked line of guard {guard} does not contain its condition");
             line.replace(with, without)
         } else {
             line.to_owned()
         };
         text + &line + "\n"
     });
-    assert_ne!(changed, function(), "the guard {guard} is marked nowhere");
+    assert_ne!(changed, commit_function(), "guard {guard} is not marked");
     changed
 }
 
-/// The guards that this line is marked with.
-fn marks(line: &str) -> impl Iterator<Item = &str> {
+/// Guards marked on this line.
+fn guard_marks(line: &str) -> impl Iterator<Item = &str> {
     let names = line
         .split_once("/* guard: ")
         .and_then(|(_, rest)| rest.split_once(" */"));
@@ -179,21 +178,21 @@ async fn install(subject: &PgSubject, function: &str) {
     subject.pool().execute(function).await.unwrap();
 }
 
-/// A function that was made anew, with all guards, is as good as the service's.
+/// Control: the cases pass with the function replaced by an unmodified copy.
 #[tokio::test(flavor = "multi_thread")]
-async fn with_every_guard_the_cases_pass() {
+async fn cases_pass_with_every_guard() {
     for (_, case) in GUARDS {
         let subject = PgSubject::new().await;
-        install(&subject, &function()).await;
+        install(&subject, &commit_function()).await;
         conformance::run_and_audit(case, &subject).await;
         subject.remove().await;
     }
 }
 
 #[test]
-fn every_guard_is_marked_and_watched() {
+fn guards_are_marked_and_tested() {
     for guard in GUARDS {
-        assert!(WATCHED.contains(guard), "no test takes out {guard:?}");
+        assert!(WATCHED.contains(guard), "no test removes {guard:?}");
     }
     for (guard, case) in WATCHED {
         assert!(
@@ -201,17 +200,17 @@ fn every_guard_is_marked_and_watched() {
             "{guard}: there is no case {case}"
         );
     }
-    let marked: Vec<_> = function().lines().flat_map(marks).map(str::to_owned).collect();
+    let marked: Vec<_> = commit_function().lines().flat_map(guard_marks).map(str::to_owned).collect();
     for mark in &marked {
         assert!(
             WATCHED.iter().any(|(guard, _)| guard == mark),
-            "no test takes out {mark}"
+            "no test removes {mark}"
         );
     }
-    for (guard, _, _) in MARKED {
+    for (guard, _, _) in GUARD_EDITS {
         assert!(
             marked.iter().any(|mark| mark == guard),
-            "{guard} is marked nowhere"
+            "{guard} is not marked"
         );
     }
 }

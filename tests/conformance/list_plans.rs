@@ -1,7 +1,7 @@
-//! No list reads much more than it gives, however much there is: each filter has an index behind it.
+//! Query plans of list endpoints: every filter has an index, so a page reads few rows beyond those it returns.
 //!
-//! The server says how it ran each statement, and how many rows it looked at (`auto_explain`). A partner has 100,000
-//! orders over 100 days among partners with fewer, and what is looked for lies at the far end of them.
+//! Row counts come from `auto_explain`. One partner has 100,000 orders over 100 days, other partners fewer; the searched rows
+//! are at the far end.
 
 #[path = "list_plans/filled.rs"]
 mod filled;
@@ -10,32 +10,32 @@ use futures_util::future::join_all;
 use time::Duration;
 use uuid::Uuid;
 use vouchsafe::store::{
-    AuditFilter, LedgerPlace, OrderFilter, Period, PgNode, Transaction, TransactionFilter,
+    AuditFilter, LedgerCursor, OrderFilter, Period, PgNode, Transaction, TransactionFilter,
 };
 use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::order::OrderStatus;
 
-use self::filled::{BEGIN, Lists, day, first_day, partner};
-use crate::explained::log_to_itself;
+use self::filled::{FIRST_ORDER_AT, ListFixture, day, first_day, partner};
+use crate::explain::lock_log;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_a_list_looks_at_little_more_than_it_gives() {
-    let _log = log_to_itself().await;
-    let lists = Lists::open().await;
-    transactions(&lists).await;
-    orders(&lists).await;
-    by_their_ids(&lists).await;
-    trail(&lists).await;
-    stock(&lists).await;
-    each_index_is_missed(&lists).await;
+async fn list_page_reads_few_rows() {
+    let _log = lock_log().await;
+    let lists = ListFixture::create().await;
+    check_transactions(&lists).await;
+    check_orders(&lists).await;
+    check_lookups_by_id(&lists).await;
+    check_audit_log(&lists).await;
+    check_stock_levels(&lists).await;
+    check_each_index_is_needed(&lists).await;
     lists.subject.remove().await;
 }
 
-async fn entries(
-    lists: &Lists,
+async fn list_entries(
+    lists: &ListFixture,
     filter: TransactionFilter,
-    after: Option<LedgerPlace>,
+    after: Option<LedgerCursor>,
 ) -> Result<Vec<Transaction>, sqlx::Error> {
     let page = lists
         .store
@@ -48,7 +48,7 @@ async fn entries(
     Ok(page.entries)
 }
 
-async fn transactions(lists: &Lists) {
+async fn check_transactions(lists: &ListFixture) {
     let first: Uuid =
         sqlx::query_scalar("SELECT order_id FROM orders WHERE reference = 'po-8' AND partner_id = $1")
             .bind(partner(1).as_uuid())
@@ -59,7 +59,7 @@ async fn transactions(lists: &Lists) {
     let euros = "EUR".parse().ok();
     let (order_id, kind) = (Some(OrderId::from_uuid(first)), Some(LedgerKind::Refund));
     let period = first_day();
-    for (what, filter, count) in [
+    for (description, filter, count) in [
         ("all", any, 25),
         ("a day", TransactionFilter { period, ..any }, 25),
         (
@@ -125,20 +125,20 @@ async fn transactions(lists: &Lists) {
             1,
         ),
     ] {
-        for after in [None, Some("EUR3000 USD100000".parse::<LedgerPlace>().unwrap())] {
-            let what = format!("transactions: {what}, after {after:?}");
+        for after in [None, Some("EUR3000 USD100000".parse::<LedgerCursor>().unwrap())] {
+            let description = format!("transactions: {description}, after {after:?}");
             lists
-                .assert_found(&what, count, entries(lists, filter, after))
+                .assert_reads_few_rows(&description, count, list_entries(lists, filter, after))
                 .await;
         }
     }
 }
 
-async fn orders(lists: &Lists) {
+async fn check_orders(lists: &ListFixture) {
     let any = OrderFilter::default;
     let status = |status| Some(status);
     let first = Some("po-1".to_owned());
-    for (what, filter, count, everybodys) in [
+    for (description, filter, count, all_partners) in [
         ("all", any(), 26, 26),
         (
             "a day",
@@ -215,20 +215,20 @@ async fn orders(lists: &Lists) {
             0,
         ),
     ] {
-        for before in [None, day(99).map(OrderId::first_at)] {
-            let what = format!("orders: {what}, before {before:?}");
+        for before in [None, day(99).map(OrderId::lower_bound_at)] {
+            let description = format!("orders: {description}, before {before:?}");
             let read = lists.store.list_orders(partner(1), filter.clone(), before, 26);
-            lists.assert_found(&what, count, read).await;
+            lists.assert_reads_few_rows(&description, count, read).await;
             let read = lists.store.search_orders(filter.clone(), before, 26);
-            let what = format!("everybody's {what}");
-            lists.assert_found(&what, everybodys, read).await;
+            let description = format!("all partners' {description}");
+            lists.assert_reads_few_rows(&description, all_partners, read).await;
         }
     }
 }
 
-async fn trail(lists: &Lists) {
+async fn check_audit_log(lists: &ListFixture) {
     let any = AuditFilter::default;
-    for (what, filter, count) in [
+    for (description, filter, count) in [
         ("all", any(), 26),
         (
             "an operator",
@@ -266,16 +266,16 @@ async fn trail(lists: &Lists) {
             26,
         ),
     ] {
-        let what = format!("audit: {what}");
+        let description = format!("audit: {description}");
         let read = lists.store.list_audit(filter, None, 26);
-        lists.assert_found(&what, count, read).await;
+        lists.assert_reads_few_rows(&description, count, read).await;
     }
-    let changes = lists.store.newest_changes();
-    lists.assert_found("changes", 100, changes).await;
+    let changes = lists.store.recent_change_ids();
+    lists.assert_reads_few_rows("changes", 100, changes).await;
 }
 
-/// What is read by itself is looked up as often as it is asked for, however many ask at once.
-async fn by_their_ids(lists: &Lists) {
+/// Concurrent lookups by id read only their own rows.
+async fn check_lookups_by_id(lists: &ListFixture) {
     let node = PgNode::start(lists.store.clone(), "reader".to_owned())
         .await
         .unwrap();
@@ -292,16 +292,16 @@ async fn by_their_ids(lists: &Lists) {
         let found = join_all(orders).await.into_iter();
         Ok(found.filter_map(Result::unwrap).collect())
     };
-    lists.assert_found("orders by their ids", 25, orders).await;
+    lists.assert_reads_few_rows("orders by id", 25, orders).await;
     let wallets = async { Ok(node.list_wallets(partner(1)).await.unwrap()) };
-    lists.assert_found("wallets", 2, wallets).await;
+    lists.assert_reads_few_rows("wallets", 2, wallets).await;
 }
 
-/// What is counted of a SKU are its own vouchers, and those that were sold of them.
-async fn stock(lists: &Lists) {
+/// Stock levels read only the SKU's own vouchers and allocations.
+async fn check_stock_levels(lists: &ListFixture) {
     let after = |denomination| Some(("gift".to_owned(), denomination));
     for after in [None, after(17)] {
-        let what = format!("stock, after {after:?}");
+        let description = format!("stock, after {after:?}");
         let levels = async {
             let levels = lists.store.stock_levels(None, after, 3).await?;
             for level in &levels {
@@ -314,20 +314,20 @@ async fn stock(lists: &Lists) {
             }
             Ok(levels)
         };
-        lists.assert_found(&what, 3, levels).await;
+        lists.assert_reads_few_rows(&description, 3, levels).await;
     }
 }
 
-async fn each_index_is_missed(lists: &Lists) {
+async fn check_each_index_is_needed(lists: &ListFixture) {
     let changes = "DROP INDEX audit_log_of_changes";
-    lists.assert_missed(changes, lists.store.newest_changes()).await;
+    lists.assert_reads_many_rows_without(changes, lists.store.recent_change_ids()).await;
     let any = TransactionFilter::default();
     let of_kind = |kind| TransactionFilter {
         kind: Some(kind),
         ..any
     };
     let of_order = TransactionFilter {
-        order_id: Some(OrderId::first_at(BEGIN)),
+        order_id: Some(OrderId::lower_bound_at(FIRST_ORDER_AT)),
         ..any
     };
     let in_status = OrderFilter {
@@ -339,15 +339,15 @@ async fn each_index_is_missed(lists: &Lists) {
         ..OrderFilter::default()
     };
     let orders = |filter| lists.store.list_orders(partner(1), filter, None, 26);
-    // Either of these two would do where other entries than debits are few, as they are here.
+    // Either index suffices while entries other than debits are few, as here.
     let others = "DROP INDEX IF EXISTS ledger_by_kind, ledger_of_order";
-    let adjustments = entries(lists, of_kind(LedgerKind::Adjustment), None);
-    lists.assert_missed(others, adjustments).await;
-    lists.assert_missed(others, entries(lists, of_order, None)).await;
+    let adjustments = list_entries(lists, of_kind(LedgerKind::Adjustment), None);
+    lists.assert_reads_many_rows_without(others, adjustments).await;
+    lists.assert_reads_many_rows_without(others, list_entries(lists, of_order, None)).await;
     let numbers = "ALTER TABLE ledger DROP CONSTRAINT ledger_partner_id_currency_sequence_key";
-    lists.assert_missed(numbers, entries(lists, any, None)).await;
+    lists.assert_reads_many_rows_without(numbers, list_entries(lists, any, None)).await;
     let by_status = "DROP INDEX orders_by_status";
-    lists.assert_missed(by_status, orders(in_status)).await;
+    lists.assert_reads_many_rows_without(by_status, orders(in_status)).await;
     let references = "DROP INDEX orders_by_reference";
-    lists.assert_missed(references, orders(by_reference)).await;
+    lists.assert_reads_many_rows_without(references, orders(by_reference)).await;
 }

@@ -1,17 +1,17 @@
-//! The store over Postgres passes every case of the conformance suite; and each guard of its commit is missed when gone.
+//! Conformance suite over Postgres, mutation tests of the commit's guards, and query plan tests.
 //!
-//! Against a real server, each case in a database of its own. Faults happen on the wire: lanes reach the server through a
-//! proxy that knows a commit when it sees one.
+//! Each case runs in a separate database of a real server. Lanes connect through a proxy that recognizes commits and injects
+//! faults.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test ends where it cannot go on"
+    reason = "test support: a failed unwrap is a failed test"
 )]
 
 mod codes;
-mod explained;
+mod explain;
 mod frames;
 mod guards;
 mod list_plans;
@@ -20,12 +20,12 @@ mod outbox;
 mod plans;
 mod proxy;
 mod races;
-mod readings;
+mod lookups;
 mod rows;
 mod server;
-mod storm;
+mod contention;
 mod subject;
-mod violations;
+mod invariants;
 
 use std::future::Future;
 
@@ -34,7 +34,7 @@ use vouchsafe_actors::testing::conformance;
 
 use crate::subject::PgSubject;
 
-/// Starts what a test leaves running until its runtime ends: proxies, and cancellations.
+/// Spawns a task that runs until the test's runtime ends: proxies and cancellations.
 #[allow(
     clippy::disallowed_methods,
     reason = "the runtime of a test ends with the test"
@@ -43,7 +43,6 @@ fn spawn(work: impl Future<Output = ()> + Send + 'static) {
     drop(tokio::spawn(work));
 }
 
-/// Each case is a test of its own.
 macro_rules! over_postgres {
     ($($case:ident)*) => {
         $(

@@ -1,12 +1,12 @@
-//! Two nodes over one database: one is paused past its lease, the other takes its stock, and the paused one comes back.
+//! Concurrent stock claims of one node, and a takeover of stock after a lease expires.
 
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 use vouchsafe::store::PgNode;
 use vouchsafe_actors::domain::product::Sku;
-use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, Elsewhere, StockRequest};
-use vouchsafe_actors::journal::{Record, Stale, Verdict};
+use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, UnclaimableStock, StockRequest};
+use vouchsafe_actors::journal::{Record, StaleReason, Verdict};
 use vouchsafe_actors::store::{LaneStore, Store};
 use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::conformance::Subject;
@@ -20,8 +20,8 @@ fn gift() -> Sku {
 async fn claim(node: &Arc<PgNode>) -> ClaimedStock {
     let request = StockRequest {
         sku: gift(),
-        loaded: Vec::new(),
-        enough: 1_000,
+        loaded_chunks: Vec::new(),
+        target_quantity: 1_000,
         not_before: build::day(0),
     };
     node.claim_stock(request).await.unwrap()
@@ -32,14 +32,14 @@ async fn commit(lane: &mut Box<dyn LaneStore>, batch: i64, record: &Record) -> V
     verdicts.remove(0)
 }
 
-/// Claims that come at once go together: each brings the stock of its own SKU, and no more than that.
+/// Concurrent claims share a batch; each returns only its own SKU's stock.
 #[tokio::test(flavor = "multi_thread")]
-async fn claims_that_come_at_once_bring_each_its_own() {
+async fn concurrent_claims_return_their_own_stock() {
     const SKUS: i64 = 100;
     let subject = PgSubject::new().await;
     let node = subject.start("one").await;
     let sku = |face| build::sku("gift", face);
-    // One SKU has nothing, one a chunk, one two of them, of which the one that expires first is enough.
+    // SKUs have no chunk, one, or two, of which the first to expire is enough.
     let mut stock = Vec::new();
     for face in 1..=SKUS {
         let mut chunks = Vec::new();
@@ -51,8 +51,8 @@ async fn claims_that_come_at_once_bring_each_its_own() {
     let claims = (1..=SKUS).map(|face| {
         node.claim_stock(StockRequest {
             sku: sku(face),
-            loaded: Vec::new(),
-            enough: 2,
+            loaded_chunks: Vec::new(),
+            target_quantity: 2,
             not_before: build::day(0),
         })
     });
@@ -67,17 +67,17 @@ async fn claims_that_come_at_once_bring_each_its_own() {
                     vouchers: chunk.iter().map(|one| (one.stock_id, one.expiry)).collect(),
                 })
                 .collect(),
-            next: (chunks.len() > 1).then(|| build::day(20)),
-            elsewhere: Elsewhere::Nowhere,
+            next_expiry: (chunks.len() > 1).then(|| build::day(20)),
+            unclaimable: UnclaimableStock::None,
         };
         assert_eq!(claimed, expected);
     }
     subject.remove().await;
 }
 
-/// A shelf that died may leave a claim in the line, and what it had loaded is nothing to the shelf that comes after it.
+/// A crashed shelf may leave a claim in the queue; its loaded chunks do not affect the next shelf's claim.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_has_loaded_another_one_gets() {
+async fn chunk_loaded_by_one_claim_is_returned_to_another() {
     let subject = PgSubject::new().await;
     let node = subject.start("one").await;
     let mut claims = Vec::new();
@@ -88,8 +88,8 @@ async fn what_one_has_loaded_another_one_gets() {
             let expected = usize::from(loaded.is_empty());
             let claim = node.claim_stock(StockRequest {
                 sku: sku.clone(),
-                loaded,
-                enough: 1,
+                loaded_chunks: loaded,
+                target_quantity: 1,
                 not_before: build::day(0),
             });
             claims.push(async move { (expected, claim.await.unwrap()) });
@@ -101,9 +101,9 @@ async fn what_one_has_loaded_another_one_gets() {
     subject.remove().await;
 }
 
-/// What cannot be read of one SKU is no trouble of those whose claims went together with it.
+/// One failing claim does not affect the others in its batch.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_that_fails_fails_alone() {
+async fn failing_claim_fails_alone() {
     let subject = PgSubject::new().await;
     let node = subject.start("one").await;
     let mut claims = Vec::new();
@@ -112,12 +112,12 @@ async fn a_claim_that_fails_fails_alone() {
         subject.add_chunk(&sku, &[build::day(1)]).await;
         claims.push(node.claim_stock(StockRequest {
             sku,
-            loaded: Vec::new(),
-            enough: 1,
+            loaded_chunks: Vec::new(),
+            target_quantity: 1,
             not_before: build::day(0),
         }));
     }
-    // No day that a shelf could tell.
+    // Not a representable date.
     let damaged = "UPDATE stock SET expiry = 'infinity' WHERE stock_id = (SELECT max(stock_id) FROM stock)";
     sqlx::query(damaged).execute(subject.pool()).await.unwrap();
     let mut failed = Vec::new();
@@ -132,42 +132,42 @@ async fn a_claim_that_fails_fails_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_was_paused_past_its_lease_sells_nothing_of_what_was_taken() {
-    const GONE: Verdict = Verdict::Stale(Stale::Stock);
+async fn node_paused_past_its_lease_sells_none_of_the_claimed_stock() {
+    const GONE: Verdict = Verdict::Stale(StaleReason::Stock);
     let subject = PgSubject::new().await;
     let partner = build::partner(1);
     subject.add_partner(partner).await;
-    subject.top_up(build::usd_of(partner), build::minor(10_000)).await;
+    subject.top_up(build::usd_wallet(partner), build::minor(10_000)).await;
     let vouchers = subject.add_chunk(&gift(), &[build::day(1), build::day(2)]).await;
-    let order = |name: &str, of: usize| build::delivered(partner, name, &[(&gift(), &vouchers[of..=of])]);
+    let order = |name: &str, of: usize| build::delivered_order(partner, name, &[(&gift(), &vouchers[of..=of])]);
 
     let (paused, other) = (subject.start("one").await, subject.start("two").await);
     assert_eq!(claim(&paused).await.chunks.len(), 1);
-    let mut its_lane = paused.open_lane(0).await.unwrap();
+    let mut paused_lane = paused.open_lane(0).await.unwrap();
     let mut other_lane = other.open_lane(0).await.unwrap();
-    // While the lease lasts there is nothing to take, and nothing that could be sold.
+    // During the lease the other node can neither claim nor sell the stock.
     let early = claim(&other).await;
     assert!(
-        early.chunks.is_empty() && early.elsewhere == Elsewhere::Owned,
+        early.chunks.is_empty() && early.unclaimable == UnclaimableStock::OwnedByOtherNode,
         "{early:?}"
     );
     assert_eq!(commit(&mut other_lane, 1, &order("early", 0)).await, GONE);
 
-    subject.lapse_lease("one").await;
+    subject.expire_lease("one").await;
     assert_eq!(claim(&other).await.chunks.len(), 1);
     let sold = commit(&mut other_lane, 2, &order("taken", 0)).await;
     assert!(matches!(sold, Verdict::Committed(Some(_))), "{sold:?}");
 
-    // What the paused one had decided on is refused: the voucher that was sold, and the one that was not.
-    assert_eq!(commit(&mut its_lane, 1, &order("sold", 0)).await, GONE);
-    assert_eq!(commit(&mut its_lane, 2, &order("free", 1)).await, GONE);
-    // It is no stranger for that: its lease is its own, its lane still writes, and the stock is somewhere else.
+    // The paused node's decisions are rejected, for the sold voucher and for the free one.
+    assert_eq!(commit(&mut paused_lane, 1, &order("sold", 0)).await, GONE);
+    assert_eq!(commit(&mut paused_lane, 2, &order("free", 1)).await, GONE);
+    // The paused node can still renew its lease and commit; only the stock has another owner.
     assert!(paused.renew_lease().await.unwrap());
-    let pending = commit(&mut its_lane, 3, &build::pending(partner, "bought", 500)).await;
+    let pending = commit(&mut paused_lane, 3, &build::pending_order(partner, "bought", 500)).await;
     assert!(matches!(pending, Verdict::Committed(Some(_))), "{pending:?}");
     let late = claim(&paused).await;
     assert!(
-        late.chunks.is_empty() && late.elsewhere == Elsewhere::Owned,
+        late.chunks.is_empty() && late.unclaimable == UnclaimableStock::OwnedByOtherNode,
         "{late:?}"
     );
 

@@ -1,5 +1,4 @@
-//! The outbox over Postgres passes every case of its conformance suite; and what only Postgres has: a statement that waits
-//! for another one's row, and does not see the rows that were written meanwhile.
+//! Conformance suite over the Postgres outbox, and cases of statements that block on a row and miss concurrent writes.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -11,24 +10,23 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool};
 use time::OffsetDateTime;
 use tokio::runtime::Handle;
 use vouchsafe::store::{
-    By, PgNode, PgOutbox, PgStore, PutWebhook, ReplayWish, Replayed, WebhookRotation, verify,
+    AuditActor, PgNode, PgOutbox, PgStore, PutWebhookRequest, ReplayRequest, ReplayOutcome, WebhookSecretRotation, verify,
 };
 use vouchsafe_actors::delivery::outbox::Outbox;
-use vouchsafe_actors::domain::delivery::Attempt;
+use vouchsafe_actors::domain::delivery::DeliveryAttempt;
 use vouchsafe_actors::domain::event_kind::EventKinds;
 use vouchsafe_actors::domain::ids::{EventId, PartnerId, WebhookId};
 use vouchsafe_actors::outbox_cases;
 use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::memory_outbox::{bundle, order_id};
-use vouchsafe_actors::testing::outbox::{self, OutboxSubject, Row, RowState, Standing};
+use vouchsafe_actors::testing::outbox::{self, OutboxSubject, Row, RowState, EndpointStatus};
 
 use crate::server::Database;
 
-mod again;
+mod redelivery;
 mod plans;
-mod waits;
+mod lock_waits;
 
-/// Each case is a test of its own.
 macro_rules! over_postgres {
     ($($case:ident)*) => {
         $(
@@ -43,15 +41,14 @@ macro_rules! over_postgres {
 }
 outbox_cases!(over_postgres);
 
-/// What stands in a row that has a time, as every column of these tables that does: so much of it passes at once.
-const TIMES: [(&str, &[&str]); 4] = [
+/// Time columns, all of which are shifted to let time pass.
+const TIME_COLUMNS: [(&str, &[&str]); 4] = [
     ("webhook_progress", &["leased_until", "due_at", "failing_since"]),
     ("deliveries", &["next_at", "ends_at", "event_at", "updated_at"]),
     ("events", &["created_at"]),
     ("webhooks", &["disabled_at", "previous_until"]),
 ];
 
-/// A database with a partner and its endpoint.
 pub(super) struct PgOutboxSubject {
     database: Database,
     pool: PgPool,
@@ -81,26 +78,26 @@ impl PgOutboxSubject {
     }
 
     async fn put(&self, webhook_id: Option<WebhookId>, kinds: Option<EventKinds>, enabled: Option<bool>) {
-        let wanted = PutWebhook {
+        let webhook = PutWebhookRequest {
             webhook_id,
             kinds,
             enabled,
             ..self.endpoint(self.webhook_id)
         };
-        self.store.put_webhook(wanted, By::service()).await.unwrap();
+        self.store.put_webhook(webhook, AuditActor::service()).await.unwrap();
     }
 
-    /// Another endpoint of the partner.
+    /// Adds another endpoint of the partner.
     async fn add(&self, webhook_id: WebhookId) {
-        let wanted = PutWebhook {
+        let webhook = PutWebhookRequest {
             url: format!("https://{}.example/", webhook_id.as_uuid()),
             ..self.endpoint(webhook_id)
         };
-        self.store.put_webhook(wanted, By::service()).await.unwrap();
+        self.store.put_webhook(webhook, AuditActor::service()).await.unwrap();
     }
 
-    fn endpoint(&self, webhook_id: WebhookId) -> PutWebhook {
-        PutWebhook {
+    fn endpoint(&self, webhook_id: WebhookId) -> PutWebhookRequest {
+        PutWebhookRequest {
             partner_id: self.partner_id,
             webhook_id: None,
             url: "https://hooks.example/".to_owned(),
@@ -119,25 +116,25 @@ impl PgOutboxSubject {
             .unwrap()
     }
 
-    /// One event by its id, several as a span of time.
-    async fn try_replay(&self, numbers: RangeInclusive<i64>) -> Replayed {
+    /// Replays one event by id, or several by time range.
+    async fn try_replay(&self, numbers: RangeInclusive<i64>) -> ReplayOutcome {
         let (first, last) = (*numbers.start(), *numbers.end());
         let from = self.committed_at(first).await;
-        let wish = if first == last {
-            ReplayWish::Event(EventId::numbered(self.partner_id, first, from))
+        let request = if first == last {
+            ReplayRequest::Event(EventId::for_number(self.partner_id, first, from))
         } else {
-            ReplayWish::Span(from, self.committed_at(last).await + time::Duration::MICROSECOND)
+            ReplayRequest::TimeRange(from, self.committed_at(last).await + time::Duration::MICROSECOND)
         };
         let replay = self
             .store
-            .replay_events(self.partner_id, self.webhook_id, wish, By::service());
+            .replay_events(self.partner_id, self.webhook_id, request, AuditActor::service());
         replay.await.unwrap()
     }
 
     async fn try_remove(&self) -> bool {
         let remove = self
             .store
-            .remove_webhook(self.partner_id, self.webhook_id, By::service());
+            .remove_webhook(self.partner_id, self.webhook_id, AuditActor::service());
         remove.await.unwrap()
     }
 }
@@ -182,17 +179,17 @@ impl OutboxSubject for PgOutboxSubject {
         .unwrap()
     }
 
-    async fn pass(&self, by: Duration) {
+    async fn advance_time(&self, by: Duration) {
         let mut superuser = PgConnection::connect_with(&self.database.superuser_options())
             .await
             .unwrap();
         let mut transaction = superuser.begin().await.unwrap();
-        // Events are never changed: their trigger looks away.
+        // Events are immutable; replica mode disables their trigger.
         transaction
             .execute("SET LOCAL session_replication_role = replica")
             .await
             .unwrap();
-        for (table, columns) in TIMES {
+        for (table, columns) in TIME_COLUMNS {
             let earlier: Vec<_> = columns
                 .iter()
                 .map(|column| format!("{column} = {column} - make_interval(secs => $1)"))
@@ -209,30 +206,30 @@ impl OutboxSubject for PgOutboxSubject {
 
     async fn replay(&self, numbers: RangeInclusive<i64>) {
         let events = usize::try_from(numbers.end() - numbers.start() + 1).unwrap();
-        assert_eq!(self.try_replay(numbers).await, Replayed::Again(events));
+        assert_eq!(self.try_replay(numbers).await, ReplayOutcome::Scheduled(events));
     }
 
-    async fn switch(&self, on: bool) {
+    async fn set_enabled(&self, on: bool) {
         self.put(Some(self.webhook_id), None, Some(on)).await;
     }
 
-    async fn ask_for(&self, kinds: EventKinds) {
+    async fn set_event_kinds(&self, kinds: EventKinds) {
         self.put(Some(self.webhook_id), Some(kinds), None).await;
     }
 
-    async fn rotate(&self) {
-        let rotation = WebhookRotation {
+    async fn rotate_secret(&self) {
+        let rotation = WebhookSecretRotation {
             partner_id: self.partner_id,
             webhook_id: self.webhook_id,
             secret: b"another".to_vec(),
             overlap_s: 3_600,
         };
-        let rotated = self.store.rotate_webhook(rotation, By::service()).await;
+        let rotated = self.store.rotate_webhook(rotation, AuditActor::service()).await;
         assert!(rotated.unwrap().is_some());
     }
 
     async fn enable(&self) {
-        let enabled = self.store.enable_webhook(self.webhook_id, By::service()).await;
+        let enabled = self.store.enable_webhook(self.webhook_id, AuditActor::service()).await;
         assert!(enabled.unwrap().is_some());
     }
 
@@ -240,7 +237,7 @@ impl OutboxSubject for PgOutboxSubject {
         assert!(self.try_remove().await);
     }
 
-    async fn forget_taking(&self) {
+    async fn forget_last_lease(&self) {
         sqlx::query(
             "UPDATE webhook_progress
                 SET lease = lease - 1,
@@ -255,7 +252,7 @@ impl OutboxSubject for PgOutboxSubject {
     }
 
     async fn row(&self, number: i64) -> Option<Row> {
-        let row: Option<(String, bool, i32, Json<Vec<Attempt>>)> = sqlx::query_as(
+        let row: Option<(String, bool, i32, Json<Vec<DeliveryAttempt>>)> = sqlx::query_as(
             "SELECT state, next_at = 'infinity', attempts, log FROM deliveries WHERE number = $1",
         )
         .bind(number)
@@ -266,7 +263,7 @@ impl OutboxSubject for PgOutboxSubject {
             state: match state.as_str() {
                 "DELIVERED" => RowState::Delivered,
                 "FAILED" => RowState::Failed,
-                _ if never => RowState::Behind,
+                _ if never => RowState::Blocked,
                 _ => RowState::Waiting,
             },
             attempts: attempts.cast_unsigned(),
@@ -274,7 +271,7 @@ impl OutboxSubject for PgOutboxSubject {
         })
     }
 
-    async fn standing(&self) -> Option<Standing> {
+    async fn status(&self) -> Option<EndpointStatus> {
         let row: Option<(i64, i32, i64, i64, bool)> = sqlx::query_as(
             "SELECT p.cursor, p.failures, p.delivered, p.refused, w.enabled
                FROM webhook_progress AS p
@@ -283,7 +280,7 @@ impl OutboxSubject for PgOutboxSubject {
         .fetch_optional(&self.pool)
         .await
         .unwrap();
-        row.map(|(cursor, failures, delivered, refused, enabled)| Standing {
+        row.map(|(cursor, failures, delivered, refused, enabled)| EndpointStatus {
             cursor,
             failures: failures.cast_unsigned(),
             delivered: delivered.cast_unsigned(),
@@ -292,7 +289,7 @@ impl OutboxSubject for PgOutboxSubject {
         })
     }
 
-    /// Those of endpoints and deliveries: the orders of these events are none.
+    /// Checks of endpoints and deliveries only, because these events have no orders.
     async fn violations(&self) -> Vec<String> {
         let mut connection = self.pool.acquire().await.unwrap();
         let findings = verify::check(&mut connection).await.unwrap();

@@ -1,30 +1,29 @@
-//! The commit, a claim of stock, a reading of codes and a look-up find what they look for by an index, however large the tables
-//! are and whenever their plans were made.
+//! Query plans of commit, stock claim, code retrieval and lookups: every table is read by an index condition.
 //!
-//! The server itself says how it ran each statement inside the function (`auto_explain`); every table that is read must
-//! be read by a condition on an index. Plans are made for tables that were never analysed, or were so with as few rows as
-//! ever make the server do it by itself, and are kept while the tables grow to 100,000 rows.
+//! Plans come from `auto_explain`, including those of statements inside functions. They are made for tables that were never
+//! analysed, or were analysed at the smallest size that triggers autovacuum, and are kept while the tables grow to 100,000
+//! rows.
 
 use futures_util::future::join_all;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Executor};
 use tokio::runtime::Handle;
 use uuid::Uuid;
-use vouchsafe::store::{FeedPlace, PgNode, PgStore, Retrieved};
+use vouchsafe::store::{FeedPosition, PgNode, PgStore, RetrievalOutcome};
 use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
-use vouchsafe_actors::domain::voucher::Shelved;
+use vouchsafe_actors::domain::voucher::StockVoucher;
 use vouchsafe_actors::journal::{Record, Verdict};
 use vouchsafe_actors::store::{LaneStore, Store};
 use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::conformance::Subject;
 
-use crate::explained::{EXPLAIN, log_to_itself, plans};
+use crate::explain::{EXPLAIN, lock_log, plans};
 use crate::subject::PgSubject;
 
-/// So many rows of everything that a commit looks into.
-const FILL: &str = "
+/// Fills every table that a commit reads.
+const INSERT_ROWS: &str = "
     INSERT INTO idempotency_keys
     SELECT gen_random_uuid(), sha256(i::text::bytea), 201, '', 'infinity' FROM generate_series(1, $1) AS i;
     INSERT INTO wallets (partner_id, currency, balance)
@@ -44,35 +43,35 @@ const FILL: &str = "
       FROM generate_series(1, $1) AS i;
     INSERT INTO lanes SELECT gen_random_uuid(), 0, 1, 0 FROM generate_series(1, $2) AS i;";
 
-/// Below this a table is not analysed by the server itself, and is taken to have ten pages.
-const FEW: u32 = 50;
+/// Below this size autovacuum does not analyse a table, and the planner assumes ten pages.
+const SMALL_TABLE: u32 = 50;
 
-/// Of tables whose rows are updated again and again, which are changes, too.
-const FEWER: u32 = 3;
+/// The same for tables with frequent updates, which count as changes, too.
+const SMALL_UPDATED_TABLE: u32 = 3;
 
-const MANY: u32 = 100_000;
+const LARGE_TABLE: u32 = 100_000;
 
 const ANALYZE: &str =
     "ANALYZE idempotency_keys, wallets, feeds, chunks, stock, allocations, lanes, orders, codes";
 
 async fn fill(subject: &PgSubject, rows: u32) {
-    let updated = if rows == FEW { FEWER } else { rows };
-    let fill = FILL
+    let updated = if rows == SMALL_TABLE { SMALL_UPDATED_TABLE } else { rows };
+    let fill = INSERT_ROWS
         .replace("$1", &rows.to_string())
         .replace("$2", &updated.to_string());
     subject.pool().execute(AssertSqlSafe(fill)).await.unwrap();
 }
 
-/// A node whose every statement is explained, and how far the log has been read.
-struct Explained<'s> {
+/// A node whose statements are explained.
+struct ExplainedNode<'s> {
     subject: &'s PgSubject,
     store: PgNode,
     lane: Box<dyn LaneStore>,
-    stock: Vec<Shelved>,
+    stock: Vec<StockVoucher>,
     batch: i64,
 }
 
-impl<'s> Explained<'s> {
+impl<'s> ExplainedNode<'s> {
     async fn open(subject: &'s PgSubject, name: &str) -> Self {
         let options = subject.superuser_options().options(EXPLAIN);
         let store = PgNode::start(PgStore::open(options, Handle::current()), name.to_owned())
@@ -81,7 +80,7 @@ impl<'s> Explained<'s> {
         let lane = store.open_lane(0).await.unwrap();
         let expiries: Vec<_> = (0..100).map(build::day).collect();
         let stock = subject.add_chunk(&gift(), &expiries).await;
-        // Is left to be claimed next.
+        // Remains as the next claimable chunk.
         subject.add_chunk(&gift(), &[build::day(200)]).await;
         claim(&store).await;
         Self {
@@ -93,7 +92,7 @@ impl<'s> Explained<'s> {
         }
     }
 
-    /// Claims a chunk that this node has already and one that is not there, and checks how the tables were read.
+    /// Claims stock of a SKU with chunks and of one without, and checks the plans.
     async fn claim(&self, when: &str) {
         let begin = self.subject.log().len();
         claim(&self.store).await;
@@ -102,9 +101,9 @@ impl<'s> Explained<'s> {
         for plan in plans(&log[begin..]) {
             let text = plan["Query Text"].as_str().unwrap_or_default();
             let when = format!("{when}: {text}");
-            check_claim(&when, &plan["Plan"], &mut read);
+            check_claim_plan(&when, &plan["Plan"], &mut read);
             if text.contains("p_first") {
-                // Any other way of joining compares each voucher of a chunk with each that was sold of it.
+                // Other joins compare each voucher of a chunk with each sold one.
                 assert!(
                     plan.to_string().contains("\"Node Type\":\"Merge Join\""),
                     "{when}: {plan:#}"
@@ -119,12 +118,12 @@ impl<'s> Explained<'s> {
         }
     }
 
-    /// Checks how the tables were read by what was logged since, and that these were.
-    fn assert_probed(&self, when: &str, begin: usize, tables: &[&str]) {
+    /// Checks the plans logged since `begin`, and that they read these tables.
+    fn assert_index_reads(&self, when: &str, begin: usize, tables: &[&str]) {
         let log = self.subject.log();
         let mut read = Vec::new();
         for plan in &plans(&log[begin..]) {
-            check(&format!("{when}: {}", plan["Query Text"]), plan, &mut read);
+            check_plan(&format!("{when}: {}", plan["Query Text"]), plan, &mut read);
         }
         for table in tables {
             assert!(
@@ -134,7 +133,7 @@ impl<'s> Explained<'s> {
         }
     }
 
-    /// Reads an order and one that is not there, wallets and the feed, and checks how the tables were read.
+    /// Looks up an existing and a missing order, wallets and the feed, and checks the plans.
     async fn look_up(&self, when: &str, order_id: OrderId) {
         let begin = self.subject.log().len();
         let partner = build::partner(1);
@@ -144,47 +143,47 @@ impl<'s> Explained<'s> {
         assert!(!self.store.list_wallets(partner).await.unwrap().is_empty());
         let oldest = self
             .store
-            .read_feed(partner, FeedPlace::Oldest, 1)
+            .read_feed(partner, FeedPosition::Oldest, 1)
             .await
             .unwrap()
             .unwrap();
         let first = oldest
-            .letters
+            .events
             .first()
-            .expect("the partner was told of its orders");
-        let after = FeedPlace::After(first.told.event_id(first.number));
+            .expect("the partner has events");
+        let after = FeedPosition::After(first.events.event_id(first.number));
         assert!(self.store.read_feed(partner, after, 1).await.unwrap().is_some());
-        self.assert_probed(
+        self.assert_index_reads(
             when,
             begin,
             &["orders", "allocations", "stock", "wallets", "feeds", "events"],
         );
     }
 
-    /// Reads the codes of an order and of one that is not there, and checks how the tables were read.
+    /// Retrieves the codes of an existing and a missing order, and checks the plans.
     async fn read_codes(&self, when: &str, order_id: OrderId) {
         let begin = self.subject.log().len();
         let partner = build::partner(1);
-        let mut asked = Vec::new();
+        let mut requests = Vec::new();
         for order_id in [order_id, OrderId::from_uuid(Uuid::nil())] {
-            asked.push(self.subject.retrieval(partner, order_id).await);
+            requests.push(self.subject.retrieval(partner, order_id).await);
         }
-        let read = join_all(asked.into_iter().map(|asked| self.store.retrieve_codes(asked))).await;
+        let read = join_all(requests.into_iter().map(|requests| self.store.retrieve_codes(requests))).await;
         assert!(
-            matches!(read[..], [Ok(Retrieved::Vouchers(_)), Ok(Retrieved::NotFound)]),
+            matches!(read[..], [Ok(RetrievalOutcome::Vouchers(_)), Ok(RetrievalOutcome::NotFound)]),
             "{read:?}"
         );
-        self.assert_probed(when, begin, &["orders", "allocations", "stock", "codes"]);
+        self.assert_index_reads(when, begin, &["orders", "allocations", "stock", "codes"]);
     }
 
-    /// Commits a batch that goes every way through the function, and checks how its tables were read.
+    /// Commits a batch that covers every branch of the function, and checks the plans.
     async fn commit(&mut self, when: &str) {
         self.batch += 1;
         let name = format!("{}/{}", self.store.identity().name, self.batch);
         let begin = self.subject.log().len();
-        let records = records(&name, &mut self.stock);
+        let records = batch_of_each_kind(&name, &mut self.stock);
         let verdicts = self.lane.commit(self.batch, &records).await.unwrap();
-        // Filling tables may take longer than a lease; whoever opens next must not find these chunks lapsed.
+        // Filling tables may take longer than a lease; the next node must not find these chunks claimable.
         assert!(self.store.renew_lease().await.unwrap());
         assert!(
             matches!(
@@ -199,12 +198,12 @@ impl<'s> Explained<'s> {
             ),
             "{verdicts:?}"
         );
-        // Debits alone are taken another way.
+        // A batch of only debits takes another branch.
         self.batch += 1;
-        let debits = [build::pending(build::partner(1), &format!("{name}/debit"), 1)];
+        let debits = [build::pending_order(build::partner(1), &format!("{name}/debit"), 1)];
         let paid = self.lane.commit(self.batch, &debits).await.unwrap();
         assert!(matches!(paid[..], [Verdict::Committed(Some(_))]), "{paid:?}");
-        self.assert_probed(
+        self.assert_index_reads(
             when,
             begin,
             &[
@@ -222,18 +221,18 @@ impl<'s> Explained<'s> {
     }
 }
 
-/// Goes every way through a claim: takes a chunk and announces the next one; finds a SKU's chunks sold out, marks them,
-/// and asks who else has some.
+/// Covers every branch of a claim: takes a chunk and reports the next one; finds a SKU's chunks sold out, marks them, and
+/// looks for stock of other nodes.
 async fn claim(store: &PgNode) {
     let request = |sku| StockRequest {
         sku,
-        loaded: Vec::new(),
-        enough: 1,
+        loaded_chunks: Vec::new(),
+        target_quantity: 1,
         not_before: build::day(0),
     };
     let claimed = store.claim_stock(request(gift())).await.unwrap();
     assert_eq!(
-        (claimed.chunks.len(), claimed.next.is_some()),
+        (claimed.chunks.len(), claimed.next_expiry.is_some()),
         (1, true),
         "{claimed:?}"
     );
@@ -241,11 +240,11 @@ async fn claim(store: &PgNode) {
     assert_eq!(nothing, ClaimedStock::default());
 }
 
-/// Checks a node of a claim's plan and those below it: what grows with the stock is read by a condition on an index, and
-/// in the order in which it is wanted, so that the first row costs no more than itself.
-fn check_claim(when: &str, node: &Value, read: &mut Vec<String>) {
+/// Checks a claim's plan recursively: tables that grow with the stock are read by an index condition and without a sort, so
+/// that the first row is cheap.
+fn check_claim_plan(when: &str, node: &Value, read: &mut Vec<String>) {
     let below = node["Plans"].as_array().into_iter().flatten();
-    below.for_each(|node| check_claim(when, node, read));
+    below.for_each(|node| check_claim_plan(when, node, read));
     let kind = node["Node Type"].as_str().unwrap_or_default();
     assert!(kind != "Sort", "{when}: {node:#}");
     let grows = ["chunks", "stock", "allocations", "purchases"];
@@ -253,7 +252,7 @@ fn check_claim(when: &str, node: &Value, read: &mut Vec<String>) {
         .as_str()
         .is_some_and(|table| grows.contains(&table))
     {
-        check(when, node, read);
+        check_plan(when, node, read);
     }
 }
 
@@ -261,27 +260,27 @@ fn gift() -> Sku {
     build::sku("gift", 100)
 }
 
-/// A top-up and an order, a known key, an order that nobody can pay, one whose voucher is gone.
-fn records(name: &str, stock: &mut Vec<Shelved>) -> Vec<Record> {
+/// A top-up, an order, a known key, an uncovered debit, and an order whose voucher is allocated.
+fn batch_of_each_kind(name: &str, stock: &mut Vec<StockVoucher>) -> Vec<Record> {
     let partner = build::partner(1);
     let (sold, other) = (stock.pop().unwrap(), stock.pop().unwrap());
-    let order = |what: &str, held: &[Shelved]| {
-        build::delivered(partner, &format!("{name}/{what}"), &[(&gift(), held)])
+    let order = |description: &str, held: &[StockVoucher]| {
+        build::delivered_order(partner, &format!("{name}/{description}"), &[(&gift(), held)])
     };
     vec![
-        build::top_up(build::usd_of(partner), &format!("{name}/money"), 1_000),
+        build::top_up(build::usd_wallet(partner), &format!("{name}/money"), 1_000),
         order("sold", &[sold]),
-        build::under_key("known", order("again", &[other])),
-        build::pending(partner, &format!("{name}/dear"), 1_000_000),
+        build::with_key("known", order("again", &[other])),
+        build::pending_order(partner, &format!("{name}/dear"), 1_000_000),
         order("gone", &[sold, other]),
     ]
 }
 
-/// Checks a node of a plan and those below it; collects the tables that they read.
-fn check(when: &str, node: &Value, read: &mut Vec<String>) {
+/// Checks a plan recursively and collects the tables that it reads.
+fn check_plan(when: &str, node: &Value, read: &mut Vec<String>) {
     let below = [&node["Plan"]].into_iter().filter(|plan| !plan.is_null());
     let below = below.chain(node["Plans"].as_array().into_iter().flatten());
-    below.for_each(|node| check(when, node, read));
+    below.for_each(|node| check_plan(when, node, read));
     let kind = node["Node Type"].as_str().unwrap_or_default();
     let Some(table) = node["Relation Name"].as_str().filter(|_| kind.ends_with("Scan")) else {
         if let Some(table) = node["Conflict Arbiter Indexes"]
@@ -301,7 +300,7 @@ fn check(when: &str, node: &Value, read: &mut Vec<String>) {
     read.push(table.to_owned());
 }
 
-/// A database in which somebody knows a partner and an answer.
+/// A database with a partner and a stored response.
 async fn open() -> PgSubject {
     let subject = PgSubject::new().await;
     let partner = build::partner(1);
@@ -312,27 +311,27 @@ async fn open() -> PgSubject {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plans_for_empty_tables_are_good_for_large_ones() {
-    let _log = log_to_itself().await;
+async fn plans_made_for_empty_tables_suit_large_ones() {
+    let _log = lock_log().await;
     let subject = open().await;
-    let mut early = Explained::open(&subject, "early").await;
+    let mut early = ExplainedNode::open(&subject, "early").await;
     early.commit("empty").await;
-    fill(&subject, MANY).await;
+    fill(&subject, LARGE_TABLE).await;
     early.commit("planned when empty").await;
-    let mut late = Explained::open(&subject, "late").await;
+    let mut late = ExplainedNode::open(&subject, "late").await;
     late.commit("never analysed").await;
     early.claim("planned when empty").await;
     late.claim("never analysed").await;
     subject.remove().await;
 }
 
-/// What is over lies together, and is found by an index that says in which pages.
+/// Expired keys are clustered by age, so a BRIN index finds their pages.
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_whose_time_is_over_are_found_by_their_age() {
-    let _log = log_to_itself().await;
+async fn expired_keys_are_found_by_age() {
+    let _log = lock_log().await;
     let subject = open().await;
     subject.add_chunk(&gift(), &[build::day(0)]).await;
-    fill(&subject, MANY).await;
+    fill(&subject, LARGE_TABLE).await;
     let over = "INSERT INTO idempotency_keys
                 SELECT gen_random_uuid(), sha256(i::text::bytea), 201, '', now() - interval '1 s' FROM generate_series(1, 7000) AS i";
     subject.pool().execute(over).await.unwrap();
@@ -347,27 +346,27 @@ async fn answers_whose_time_is_over_are_found_by_their_age() {
     let log = subject.log();
     let mut read = Vec::new();
     for plan in &plans(&log[begin..]) {
-        check("purge", plan, &mut read);
+        check_plan("purge", plan, &mut read);
     }
     assert!(read.len() >= 4, "{read:?}");
     subject.remove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plans_for_small_tables_are_good_for_large_ones() {
-    let _log = log_to_itself().await;
+async fn plans_made_for_small_tables_suit_large_ones() {
+    let _log = lock_log().await;
     let subject = open().await;
-    let mut early = Explained::open(&subject, "early").await;
-    fill(&subject, FEW).await;
+    let mut early = ExplainedNode::open(&subject, "early").await;
+    fill(&subject, SMALL_TABLE).await;
     subject.pool().execute(ANALYZE).await.unwrap();
     early.commit("analysed when small").await;
-    fill(&subject, MANY).await;
+    fill(&subject, LARGE_TABLE).await;
     early.commit("planned when small").await;
     early.claim("planned when small").await;
     subject.pool().execute(ANALYZE).await.unwrap();
     early.commit("planned anew").await;
     early.claim("planned anew").await;
-    let mut late = Explained::open(&subject, "late").await;
+    let mut late = ExplainedNode::open(&subject, "late").await;
     late.commit("planned when large").await;
     late.claim("planned when large").await;
     subject.remove().await;

@@ -1,19 +1,19 @@
-//! What cases put into the tables past every lane, and read back from them, as plain SQL.
+//! Plain SQL to set up and read back rows, bypassing the lanes.
 
 use sqlx::PgPool;
 use sqlx::types::time::Date;
 use uuid::Uuid;
-use vouchsafe_actors::domain::answer::{Answer, Fingerprint, KeyHash, KnownAnswer};
+use vouchsafe_actors::domain::idempotency::{Response, Fingerprint, KeyHash, StoredResponse};
 use vouchsafe_actors::domain::event::EventBundle;
 use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId, TransactionId};
-use vouchsafe_actors::domain::ledger::{LedgerKind, Movement, Receipt, WalletKey};
+use vouchsafe_actors::domain::ledger::{LedgerKind, Movement, WalletState, WalletKey};
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::Sku;
-use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
-use vouchsafe_actors::testing::{Entry, Holder, Kept, Told};
+use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
+use vouchsafe_actors::testing::{LedgerEntry, Holder, StoredKey, FeedEntry};
 
-/// Imports vouchers as one chunk, with the product that they are of.
-pub(crate) async fn add_chunk(pool: &PgPool, sku: &Sku, expiries: &[Expiry]) -> Vec<Shelved> {
+/// Imports vouchers as one chunk, with their product.
+pub(crate) async fn add_chunk(pool: &PgPool, sku: &Sku, expiries: &[Expiry]) -> Vec<StockVoucher> {
     let (product, denomination) = (sku.product_id.as_str(), sku.denomination.minor());
     sqlx::query("INSERT INTO categories (category_id, name) VALUES ('all', 'All') ON CONFLICT DO NOTHING")
         .execute(pool)
@@ -35,7 +35,7 @@ pub(crate) async fn add_chunk(pool: &PgPool, sku: &Sku, expiries: &[Expiry]) -> 
     let rows: Vec<(i64, i64)> = sqlx::query_as(
         "WITH voucher AS MATERIALIZED (
             SELECT nextval('stock_ids') AS stock_id, nextval('code_ids') AS code_id, v.expiry
-              FROM unnest($3) WITH ORDINALITY AS v (expiry, place)
+              FROM unnest($3) WITH ORDINALITY AS v (expiry, index)
              ORDER BY v.place
          ), sealed AS (
             INSERT INTO codes (code_id, product_id, denomination, blind_index, key_id, nonce, ciphertext)
@@ -61,7 +61,7 @@ pub(crate) async fn add_chunk(pool: &PgPool, sku: &Sku, expiries: &[Expiry]) -> 
     .fetch_all(pool)
     .await
     .unwrap();
-    let shelve = |(expiry, (stock_id, chunk_id)): (&Expiry, (i64, i64))| Shelved {
+    let shelve = |(expiry, (stock_id, chunk_id)): (&Expiry, (i64, i64))| StockVoucher {
         expiry: *expiry,
         stock_id: StockId(stock_id),
         chunk_id: ChunkId(chunk_id),
@@ -69,7 +69,7 @@ pub(crate) async fn add_chunk(pool: &PgPool, sku: &Sku, expiries: &[Expiry]) -> 
     expiries.iter().zip(rows).map(shelve).collect()
 }
 
-/// Adds money to a wallet, as another writer of the ledger.
+/// Credits a wallet, as another writer of the ledger.
 pub(crate) async fn top_up(pool: &PgPool, wallet: WalletKey, amount: Amount) {
     sqlx::query(
         "WITH credited AS (
@@ -101,8 +101,8 @@ pub(crate) async fn top_up(pool: &PgPool, wallet: WalletKey, amount: Amount) {
     .unwrap();
 }
 
-/// How many transactions of this database wait for a lock.
-pub(crate) async fn waiting(pool: &PgPool) -> i64 {
+/// Number of blocked transactions of this database.
+pub(crate) async fn count_blocked(pool: &PgPool) -> i64 {
     sqlx::query_scalar(
         "SELECT count(DISTINCT l.pid)
            FROM pg_locks AS l
@@ -114,8 +114,8 @@ pub(crate) async fn waiting(pool: &PgPool) -> i64 {
     .unwrap()
 }
 
-/// A wallet's newest state, and what was taken for orders that are not delivered and payouts that are not paid yet.
-pub(crate) async fn wallet(pool: &PgPool, wallet: WalletKey) -> Option<(Receipt, (Amount, Amount))> {
+/// A wallet's newest state and its pending amounts of orders and payouts.
+pub(crate) async fn wallet(pool: &PgPool, wallet: WalletKey) -> Option<(WalletState, (Amount, Amount))> {
     let row: Option<(i64, i64, i64, i64)> = sqlx::query_as(
         "SELECT sequence, balance, pending_orders, pending_payouts
            FROM wallets
@@ -132,8 +132,8 @@ pub(crate) async fn wallet(pool: &PgPool, wallet: WalletKey) -> Option<(Receipt,
     })
 }
 
-fn receipt(sequence: i64, balance: i64) -> Receipt {
-    Receipt {
+fn receipt(sequence: i64, balance: i64) -> WalletState {
+    WalletState {
         sequence,
         balance: Amount::from_minor(balance),
     }
@@ -151,8 +151,7 @@ struct LedgerRow {
     reference: Option<String>,
 }
 
-/// The ledger of a wallet.
-pub(crate) async fn ledger(pool: &PgPool, wallet: WalletKey) -> Vec<Entry> {
+pub(crate) async fn ledger(pool: &PgPool, wallet: WalletKey) -> Vec<LedgerEntry> {
     let rows: Vec<LedgerRow> = sqlx::query_as(
         "SELECT l.transaction_id, l.sequence, l.kind, l.amount, l.balance_after, l.order_id, l.payout_id, l.reference
            FROM ledger AS l
@@ -167,24 +166,23 @@ pub(crate) async fn ledger(pool: &PgPool, wallet: WalletKey) -> Vec<Entry> {
     rows.into_iter().map(|row| entry(wallet, row)).collect()
 }
 
-fn entry(wallet: WalletKey, row: LedgerRow) -> Entry {
+fn entry(wallet: WalletKey, row: LedgerRow) -> LedgerEntry {
     let movement = Movement {
         transaction_id: TransactionId::from_uuid(row.transaction_id),
         currency: wallet.currency,
-        kind: LedgerKind::from_word(&row.kind).unwrap(),
+        kind: LedgerKind::from_label(&row.kind).unwrap(),
         amount: Amount::from_minor(row.amount),
         order_id: row.order_id.map(OrderId::from_uuid),
         payout_id: row.payout_id.map(PayoutId::from_uuid),
         reference: row.reference,
         booked_by: None,
     };
-    Entry {
-        after: receipt(row.sequence, row.balance_after),
+    LedgerEntry {
+        receipt: receipt(row.sequence, row.balance_after),
         movement,
     }
 }
 
-/// Who has which voucher.
 pub(crate) async fn allocations(pool: &PgPool) -> Vec<(StockId, Holder)> {
     let rows: Vec<(i64, Option<Uuid>)> = sqlx::query_as(
         "SELECT stock_id, order_id FROM allocations WHERE returned_at IS NULL ORDER BY stock_id",
@@ -202,8 +200,8 @@ pub(crate) async fn allocations(pool: &PgPool) -> Vec<(StockId, Holder)> {
         .collect()
 }
 
-/// The row of a key, expired or not.
-pub(crate) async fn kept(pool: &PgPool, key: KeyHash) -> Option<Kept> {
+/// Row of a key, expired or not.
+pub(crate) async fn stored_key(pool: &PgPool, key: KeyHash) -> Option<StoredKey> {
     let row: Option<(Vec<u8>, i16, Vec<u8>, bool)> = sqlx::query_as(
         "SELECT fingerprint, status, body, expires_at = 'infinity' FROM idempotency_keys WHERE key = $1",
     )
@@ -211,20 +209,19 @@ pub(crate) async fn kept(pool: &PgPool, key: KeyHash) -> Option<Kept> {
     .fetch_optional(pool)
     .await
     .unwrap();
-    row.map(|(fingerprint, status, body, for_ever)| Kept {
-        known: KnownAnswer {
+    row.map(|(fingerprint, status, body, for_ever)| StoredKey {
+        known: StoredResponse {
             fingerprint: Fingerprint(fingerprint.try_into().unwrap()),
-            answer: Answer {
+            response: Response {
                 status: status.cast_unsigned(),
                 body: body.into(),
             },
         },
-        for_ever,
+        never_expires: for_ever,
     })
 }
 
-/// What a partner was told.
-pub(crate) async fn events(pool: &PgPool, partner_id: PartnerId) -> Vec<Told> {
+pub(crate) async fn events(pool: &PgPool, partner_id: PartnerId) -> Vec<FeedEntry> {
     let rows: Vec<(i64, i32, Uuid, i32, String)> = sqlx::query_as(
         "SELECT number, count, order_id, first_sequence, body FROM events WHERE partner_id = $1 ORDER BY number",
     )
@@ -239,9 +236,9 @@ pub(crate) async fn events(pool: &PgPool, partner_id: PartnerId) -> Vec<Told> {
         assert_eq!(
             columns,
             (bundle.count(), bundle.first_sequence),
-            "columns say what the body says"
+            "columns match the body"
         );
-        Told { number, bundle }
+        FeedEntry { number, bundle }
     };
     rows.into_iter().map(tell).collect()
 }

@@ -1,4 +1,4 @@
-//! The real Postgres under the suite: one private server for all cases, and a fresh database for each.
+//! Private Postgres server of the suite, with a new database for each case.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use vouchsafe::postgres::{DataDir, Durability, PrivatePostgres};
 use vouchsafe::store::schema;
 
-/// Migrated once, and copied for each case.
+/// Template database, migrated once and copied for each case.
 const TEMPLATE: &str = "migrated";
 
-/// What a database has from its first start on: its environment, and the keys of its codes.
-const FIRST_ROWS: &str = "
+/// Rows that the service inserts at its first start: environment and data keys.
+const INITIAL_ROWS: &str = "
     INSERT INTO deployment (environment) VALUES ('sandbox');
     INSERT INTO data_keys (purpose, wrapped) VALUES ('codes', ''), ('blind_index', '');";
 
-/// Waits until the tests are over and the server has been stopped by its guard, then removes what they leave.
-const SWEEP: &str = r#"cat >/dev/null
+/// Waits until the tests have ended and the server's guard has stopped it, then deletes the directory.
+const CLEANUP_SCRIPT: &str = r#"cat >/dev/null
 for try in $(seq 100); do
     test -e "$1/data/postgres/data/postmaster.pid" || break
     sleep 0.2
@@ -31,8 +31,8 @@ exec rm -rf "$1""#;
 struct Server {
     postgres: PrivatePostgres,
     log: PathBuf,
-    /// Ends when this process does, however it ends: its standard input is a pipe from here.
-    _sweeper: Child,
+    /// Ends with this process, because its standard input is a pipe from here.
+    _cleanup: Child,
 }
 
 static SERVER: OnceLock<Server> = OnceLock::new();
@@ -40,43 +40,43 @@ static DATABASES: AtomicU32 = AtomicU32::new(1);
 
 impl Server {
     fn start() -> Self {
-        let place = tempfile::Builder::new()
+        let directory = tempfile::Builder::new()
             .prefix("vs")
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .tempdir()
             .unwrap()
             .keep();
-        let sweeper = sweep(&place).unwrap();
-        let data_dir = DataDir::open(&place.join("data")).unwrap();
+        let sweeper = start_cleanup(&directory).unwrap();
+        let data_dir = DataDir::open(&directory.join("data")).unwrap();
         let executable = Path::new(env!("CARGO_BIN_EXE_vouchsafe"));
         let postgres = PrivatePostgres::start(&data_dir, executable, Durability::ForTests).unwrap();
         postgres.create_database(TEMPLATE, None).unwrap();
         migrate(&postgres.connect_options().database(TEMPLATE));
         Self {
             postgres,
-            log: place.join("data/postgres.log"),
-            _sweeper: sweeper,
+            log: directory.join("data/postgres.log"),
+            _cleanup: sweeper,
         }
     }
 }
 
-fn sweep(place: &Path) -> io::Result<Child> {
+fn start_cleanup(directory: &Path) -> io::Result<Child> {
     Command::new("sh")
-        .args(["-c", SWEEP, "sh"])
-        .arg(place)
+        .args(["-c", CLEANUP_SCRIPT, "sh"])
+        .arg(directory)
         .stdin(Stdio::piped())
         .spawn()
 }
 
-/// On a thread of its own, since the caller may be inside a runtime.
+/// Runs on a separate thread, because the caller may be inside a runtime.
 fn migrate(template: &PgConnectOptions) {
     let migrated = std::thread::scope(|scope| {
         let migrate = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(async {
-                schema::bring_up_to_date(template).await?;
+                schema::migrate(template).await?;
                 let mut connection = PgConnection::connect_with(template).await?;
-                connection.execute(FIRST_ROWS).await?;
+                connection.execute(INITIAL_ROWS).await?;
                 connection.close().await
             })
         };
@@ -85,14 +85,14 @@ fn migrate(template: &PgConnectOptions) {
     migrated.unwrap().unwrap();
 }
 
-/// Takes everything out of the server's log. The server appends.
-pub(crate) fn empty_log() {
+/// Truncates the server's log, to which the server appends.
+pub(crate) fn truncate_log() {
     if let Some(server) = SERVER.get() {
         File::create(&server.log).unwrap();
     }
 }
 
-/// A database of its own, as the service's migrations leave it.
+/// A migrated database.
 pub(crate) struct Database {
     name: String,
 }
@@ -102,7 +102,7 @@ impl Database {
         let server = tokio::task::block_in_place(|| SERVER.get_or_init(Server::start));
         let name = format!("case_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
         let owner = server.postgres.connect_options();
-        // Files are copied ten times as fast as they are logged, where nothing waits for the disk.
+        // Without fsync, a file copy is ten times as fast as WAL logging.
         let create = format!(
             "CREATE DATABASE {name} OWNER {} TEMPLATE {TEMPLATE} STRATEGY file_copy",
             owner.get_username()
@@ -112,22 +112,22 @@ impl Database {
         database
     }
 
-    /// How the service reaches it.
+    /// Connection options of the service.
     pub(crate) fn options(&self) -> PgConnectOptions {
         self.server().connect_options().database(&self.name)
     }
 
-    /// How the superuser reaches it.
+    /// Connection options of the superuser.
     pub(crate) fn superuser_options(&self) -> PgConnectOptions {
         self.server().superuser_options().database(&self.name)
     }
 
-    /// What the server has logged so far.
+    /// Content of the server's log.
     pub(crate) fn log(&self) -> String {
-        fs::read_to_string(&SERVER.get().expect("a database has a server").log).unwrap()
+        fs::read_to_string(&SERVER.get().expect("the server is started before its databases").log).unwrap()
     }
 
-    /// Removes it with all who are connected.
+    /// Drops the database and its connections.
     pub(crate) async fn remove(self) {
         self.as_superuser(format!("DROP DATABASE {} WITH (FORCE)", self.name))
             .await;
@@ -141,6 +141,6 @@ impl Database {
     }
 
     fn server(&self) -> &'static PrivatePostgres {
-        &SERVER.get().expect("a database has a server").postgres
+        &SERVER.get().expect("the server is started before its databases").postgres
     }
 }

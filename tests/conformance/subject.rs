@@ -1,4 +1,4 @@
-//! Postgres, put through the conformance suite: the service's own store on one side, plain SQL on the other.
+//! Conformance subject over Postgres: the service's store under test, plain SQL for setup and reads.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,41 +8,41 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, PgPool, Postgres};
 use tokio::runtime::Handle;
 use uuid::Uuid;
-use vouchsafe::store::{PgNode, PgStore, Retrieval, Retrieved};
-use vouchsafe_actors::domain::answer::{KeyHash, KnownAnswer};
+use vouchsafe::store::{PgNode, PgStore, CodeRetrieval, RetrievalOutcome};
+use vouchsafe_actors::domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_actors::domain::ids::{CredentialId, OrderId, PartnerId, StockId};
-use vouchsafe_actors::domain::ledger::{Receipt, WalletKey};
+use vouchsafe_actors::domain::ledger::{WalletState, WalletKey};
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::order::Order;
 use vouchsafe_actors::domain::product::Sku;
-use vouchsafe_actors::domain::voucher::{Expiry, Shelved};
+use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_actors::store::Store;
 use vouchsafe_actors::testing::conformance::{self, CommitFault, Subject};
-use vouchsafe_actors::testing::{Entry, Holder, Kept, Told};
+use vouchsafe_actors::testing::{LedgerEntry, Holder, StoredKey, FeedEntry};
 
 use crate::proxy::{Edit, Proxy};
 use crate::server::Database;
-use crate::{rows, spawn, violations};
+use crate::{rows, spawn, invariants};
 
-/// How often the database is asked again whether something has happened in it.
-const POLL: Duration = Duration::from_millis(2);
+/// Interval between polls of the database.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// A database with a proxy in front of it for each node.
+/// A database with a proxy for each node.
 pub(crate) struct PgSubject {
     database: Database,
     pool: PgPool,
     edit: Option<Edit>,
     proxies: Mutex<BTreeMap<String, Arc<Proxy>>>,
-    newest: Mutex<Option<Arc<PgNode>>>,
+    newest_node: Mutex<Option<Arc<PgNode>>>,
 }
 
 impl PgSubject {
     pub(crate) async fn new() -> Self {
-        Self::with(None).await
+        Self::with_edit(None).await
     }
 
-    /// The same, where a text in the statements of nodes is another when it arrives.
-    pub(crate) async fn with(edit: Option<Edit>) -> Self {
+    /// Same, with the proxies replacing a text in the nodes' statements.
+    pub(crate) async fn with_edit(edit: Option<Edit>) -> Self {
         let database = Database::create().await;
         let pool = PgPoolOptions::new().max_connections(4);
         let pool = pool.connect_with(database.options()).await.unwrap();
@@ -51,7 +51,7 @@ impl PgSubject {
             pool,
             edit,
             proxies: Mutex::default(),
-            newest: Mutex::default(),
+            newest_node: Mutex::default(),
         }
     }
 
@@ -67,17 +67,16 @@ impl PgSubject {
         self.database.options()
     }
 
-    /// As somebody who may ask the server how it works.
     pub(crate) fn superuser_options(&self) -> PgConnectOptions {
         self.database.superuser_options()
     }
 
-    /// What the server has logged so far.
+    /// Content of the server's log.
     pub(crate) fn log(&self) -> String {
         self.database.log()
     }
 
-    /// Starts a node as the service does, for what the engine's port does not offer.
+    /// Starts a node as the service does; returns its concrete type.
     pub(crate) async fn start(&self, node: &str) -> Arc<PgNode> {
         let options = self.options();
         let options = options.socket(self.proxy(node).directory());
@@ -85,12 +84,12 @@ impl PgSubject {
             .await
             .unwrap();
         let store = Arc::new(store);
-        *self.newest.lock().unwrap() = Some(Arc::clone(&store));
+        *self.newest_node.lock().unwrap() = Some(Arc::clone(&store));
         store
     }
 
-    /// A transaction that has run this statement and stands open.
-    pub(crate) async fn open(
+    /// Begins a transaction that has run this statement.
+    pub(crate) async fn begin_with(
         &self,
         query: sqlx::query::Query<'_, Postgres, sqlx::postgres::PgArguments>,
     ) -> OtherTransaction {
@@ -103,15 +102,15 @@ impl PgSubject {
     fn proxy(&self, node: &str) -> Arc<Proxy> {
         let open = || {
             let options = self.options();
-            let server = options.get_socket().expect("the private server has a socket");
+            let server = options.get_socket().expect("the private server listens on a socket");
             Arc::new(Proxy::open(server, options.get_port(), self.edit))
         };
         let mut proxies = self.proxies.lock().unwrap();
         Arc::clone(proxies.entry(node.to_owned()).or_insert_with(open))
     }
 
-    /// A reading of an order's codes, with a new credential of the partner's.
-    pub(crate) async fn retrieval(&self, partner_id: PartnerId, order_id: OrderId) -> Retrieval {
+    /// Request for an order's codes, with a new credential of the partner.
+    pub(crate) async fn retrieval(&self, partner_id: PartnerId, order_id: OrderId) -> CodeRetrieval {
         let credential_id = CredentialId::generate();
         sqlx::query("INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash) VALUES ($1, $2, $3, $3)")
             .bind(credential_id.as_uuid())
@@ -120,7 +119,7 @@ impl PgSubject {
             .execute(&self.pool)
             .await
             .unwrap();
-        Retrieval {
+        CodeRetrieval {
             partner_id,
             order_id,
             credential_id,
@@ -129,8 +128,8 @@ impl PgSubject {
         }
     }
 
-    /// The only purchase that goes on is this one.
-    async fn let_go_on(&self, purchase_id: Option<Uuid>) {
+    /// Replaces all open purchases by this one, or by none.
+    async fn set_open_purchase(&self, purchase_id: Option<Uuid>) {
         let mut connection = self.pool.acquire().await.unwrap();
         connection.execute("DELETE FROM purchases").await.unwrap();
         sqlx::query(
@@ -146,13 +145,13 @@ impl PgSubject {
         .unwrap();
     }
 
-    /// Cancels the next commit: it is made to wait at its fence until the server has been told.
+    /// Cancels the next commit: a table lock blocks it at its fence until the cancellation is sent.
     async fn cancel_next_commit(&self) {
-        let fence = self.open(sqlx::query("LOCK TABLE lanes IN EXCLUSIVE MODE")).await;
+        let fence = self.begin_with(sqlx::query("LOCK TABLE lanes IN EXCLUSIVE MODE")).await;
         let pool = self.pool.clone();
         spawn(async move {
             while !cancel_waiting_commit(&pool).await {
-                tokio::time::sleep(POLL).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
             conformance::OtherTransaction::rollback(fence).await;
         });
@@ -173,7 +172,7 @@ async fn cancel_waiting_commit(pool: &PgPool) -> bool {
     cancelled.is_some()
 }
 
-/// A connection of somebody else, inside a transaction.
+/// An open transaction on another connection.
 pub(crate) struct OtherTransaction(PgConnection);
 
 impl conformance::OtherTransaction for OtherTransaction {
@@ -187,7 +186,7 @@ impl conformance::OtherTransaction for OtherTransaction {
 }
 
 impl Subject for PgSubject {
-    type Other = OtherTransaction;
+    type Transaction = OtherTransaction;
 
     async fn start_node(&self, node: &str) -> Arc<dyn Store> {
         let store = self.start(node).await;
@@ -199,7 +198,7 @@ impl Subject for PgSubject {
         store
     }
 
-    async fn lapse_lease(&self, node: &str) {
+    async fn expire_lease(&self, node: &str) {
         sqlx::query("UPDATE nodes SET lease_until = clock_timestamp() - interval '1 second' WHERE node = $1")
             .bind(node)
             .execute(&self.pool)
@@ -215,11 +214,11 @@ impl Subject for PgSubject {
             .unwrap();
     }
 
-    async fn add_chunk(&self, sku: &Sku, expiries: &[Expiry]) -> Vec<Shelved> {
+    async fn add_chunk(&self, sku: &Sku, expiries: &[Expiry]) -> Vec<StockVoucher> {
         rows::add_chunk(&self.pool, sku, expiries).await
     }
 
-    async fn keep_for(&self, vouchers: &[Shelved], purchase_id: Option<Uuid>) {
+    async fn reserve_for(&self, vouchers: &[StockVoucher], purchase_id: Option<Uuid>) {
         let chunks: Vec<i64> = vouchers.iter().map(|voucher| voucher.chunk_id.0).collect();
         sqlx::query("UPDATE chunks SET purchase_id = $2 WHERE chunk_id = ANY ($1)")
             .bind(chunks)
@@ -227,11 +226,11 @@ impl Subject for PgSubject {
             .execute(&self.pool)
             .await
             .unwrap();
-        self.let_go_on(purchase_id).await;
+        self.set_open_purchase(purchase_id).await;
     }
 
     async fn void(&self, stock_id: StockId) {
-        conformance::OtherTransaction::commit(self.open_void(stock_id).await).await;
+        conformance::OtherTransaction::commit(self.begin_void(stock_id).await).await;
     }
 
     async fn retrieve(&self, partner_id: PartnerId, order_id: OrderId) {
@@ -239,7 +238,7 @@ impl Subject for PgSubject {
         let store = PgStore::open(self.options(), Handle::current());
         let reader = PgNode::start(store, "reader".to_owned()).await.unwrap();
         let retrieved = reader.retrieve_codes(retrieval).await.unwrap();
-        assert!(matches!(retrieved, Retrieved::Vouchers(_)), "{retrieved:?}");
+        assert!(matches!(retrieved, RetrievalOutcome::Vouchers(_)), "{retrieved:?}");
     }
 
     async fn top_up(&self, wallet: WalletKey, amount: Amount) {
@@ -257,14 +256,14 @@ impl Subject for PgSubject {
         .unwrap();
     }
 
-    async fn open_key(&self, key: KeyHash, known: &KnownAnswer) -> OtherTransaction {
+    async fn begin_insert_key(&self, key: KeyHash, known: &StoredResponse) -> OtherTransaction {
         let insert = sqlx::query(
             "INSERT INTO idempotency_keys (key, fingerprint, status, body, expires_at)
              VALUES ($1, $2, $3, $4, 'infinity')",
         );
         let insert = insert.bind(key.0).bind(known.fingerprint.0.to_vec());
-        let answer = &known.answer;
-        self.open(
+        let answer = &known.response;
+        self.begin_with(
             insert
                 .bind(answer.status.cast_signed())
                 .bind(answer.body.to_vec()),
@@ -272,33 +271,33 @@ impl Subject for PgSubject {
         .await
     }
 
-    async fn open_void(&self, stock_id: StockId) -> OtherTransaction {
+    async fn begin_void(&self, stock_id: StockId) -> OtherTransaction {
         let insert = sqlx::query("INSERT INTO allocations (stock_id, taken_out) VALUES ($1, 'void')");
-        self.open(insert.bind(stock_id.0)).await
+        self.begin_with(insert.bind(stock_id.0)).await
     }
 
-    async fn until_waiting(&self, transactions: usize) {
+    async fn wait_for_blocked(&self, transactions: usize) {
         let transactions = i64::try_from(transactions).unwrap();
-        while rows::waiting(&self.pool).await < transactions {
-            tokio::time::sleep(POLL).await;
+        while rows::count_blocked(&self.pool).await < transactions {
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
     async fn fail_next_commit(&self, node: &str, fault: CommitFault) {
         match fault {
-            CommitFault::Refused => self.cancel_next_commit().await,
-            lost => self.proxy(node).arm(lost),
+            CommitFault::Aborted => self.cancel_next_commit().await,
+            lost => self.proxy(node).inject_fault(lost),
         }
     }
 
-    async fn deliver_late(&self) {
+    async fn deliver_delayed_commits(&self) {
         let proxies: Vec<_> = self.proxies.lock().unwrap().values().cloned().collect();
         for proxy in proxies {
-            proxy.deliver().await;
+            proxy.deliver_delayed().await;
         }
     }
 
-    async fn wallet(&self, wallet: WalletKey) -> Option<Receipt> {
+    async fn wallet(&self, wallet: WalletKey) -> Option<WalletState> {
         rows::wallet(&self.pool, wallet).await.map(|(receipt, _)| receipt)
     }
 
@@ -314,7 +313,7 @@ impl Subject for PgSubject {
             .map_or(Amount::ZERO, |(_, pending)| pending.1)
     }
 
-    async fn ledger(&self, wallet: WalletKey) -> Vec<Entry> {
+    async fn ledger(&self, wallet: WalletKey) -> Vec<LedgerEntry> {
         rows::ledger(&self.pool, wallet).await
     }
 
@@ -324,8 +323,8 @@ impl Subject for PgSubject {
             .fetch_optional(&self.pool)
             .await
             .unwrap();
-        let newest = self.newest.lock().unwrap().clone();
-        let store = newest.expect("an order is looked for after a node was started");
+        let newest = self.newest_node.lock().unwrap().clone();
+        let store = newest.expect("a node was started before the read");
         let owner = PartnerId::from_uuid(owner?);
         store.find_order(owner, order_id).await.unwrap()
     }
@@ -334,15 +333,15 @@ impl Subject for PgSubject {
         rows::allocations(&self.pool).await
     }
 
-    async fn kept(&self, key: KeyHash) -> Option<Kept> {
-        rows::kept(&self.pool, key).await
+    async fn stored_key(&self, key: KeyHash) -> Option<StoredKey> {
+        rows::stored_key(&self.pool, key).await
     }
 
-    async fn events(&self, partner_id: PartnerId) -> Vec<Told> {
+    async fn events(&self, partner_id: PartnerId) -> Vec<FeedEntry> {
         rows::events(&self.pool, partner_id).await
     }
 
     async fn violations(&self) -> Vec<String> {
-        violations::all(&self.pool).await
+        invariants::find_all(&self.pool).await
     }
 }

@@ -11,9 +11,9 @@
 
 mod python;
 
-#[path = "../it/support/patience.rs"]
+#[path = "../it/support/wait.rs"]
 #[allow(dead_code, reason = "shared with other suites")]
-mod patience;
+mod wait;
 #[path = "../it/support/service.rs"]
 #[allow(dead_code, reason = "shared with other suites")]
 mod service;
@@ -62,7 +62,7 @@ fn credentials(service: &Instance) -> (String, String) {
 }
 
 /// A program with the credentials of the sandbox's partner in its environment.
-fn as_partner(mut command: Command, service: &Instance) -> Command {
+fn with_partner_credentials(mut command: Command, service: &Instance) -> Command {
     let (api_key, api_secret) = credentials(service);
     command
         .env("VOUCHSAFE_API_KEY", api_key)
@@ -71,7 +71,7 @@ fn as_partner(mut command: Command, service: &Instance) -> Command {
 }
 
 /// Ends well, or shows what it said.
-fn succeed(mut command: Command) {
+fn run_ok(mut command: Command) {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     let complained = String::from_utf8_lossy(&output.stderr);
@@ -98,7 +98,7 @@ async fn the_partners_document_holds_whatever_is_asked() {
     let scratch = tempfile::tempdir().unwrap();
     let url = format!("http://{}", service.http_address());
     let fuzzer = fuzz(Python::get(), scratch.path(), "partner", &url, PARTNER_TIME_S);
-    succeed(as_partner(fuzzer, &service));
+    run_ok(with_partner_credentials(fuzzer, &service));
     service.assert_verified();
     // It asked for more than refusals.
     let (api_key, api_secret) = credentials(&service);
@@ -119,7 +119,7 @@ fn the_operators_document_holds_whatever_is_asked() {
     let url = service.admin_url();
     let mut fuzzer = fuzz(Python::get(), scratch.path(), "operator", &url, OPERATOR_TIME_S);
     fuzzer.env("OPERATOR_TOKEN", token.trim());
-    succeed(fuzzer);
+    run_ok(fuzzer);
     service.assert_verified();
 }
 
@@ -140,12 +140,12 @@ fn a_generated_client_places_an_order() {
         .arg("--output-path")
         .arg(scratch.path().join("vouchsafe_client"));
     generator.args(["--config", &format!("{HERE}/generator.yaml"), "--fail-on-warning"]);
-    succeed(generator);
+    run_ok(generator);
     let mut order = Python::get().program("python", scratch.path());
     order
         .arg(format!("{HERE}/order.py"))
         .arg(&url)
         .arg(scratch.path());
-    succeed(as_partner(order, &service));
+    run_ok(with_partner_credentials(order, &service));
     service.assert_verified();
 }

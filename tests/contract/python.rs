@@ -21,18 +21,18 @@ impl Python {
     /// The environment, made if it is not there.
     pub(crate) fn get() -> &'static Self {
         static PYTHON: OnceLock<Python> = OnceLock::new();
-        PYTHON.get_or_init(Self::make)
+        PYTHON.get_or_init(Self::create)
     }
 
     /// Where one of its programs is.
     #[allow(dead_code, reason = "shared with other suites")]
-    pub(crate) fn path_of(&self, name: &str) -> PathBuf {
+    pub(crate) fn program_path(&self, name: &str) -> PathBuf {
         self.home.join("bin").join(name)
     }
 
     /// One of its programs, run in this directory. What stands beside this file can be imported.
     pub(crate) fn program(&self, name: &str, directory: &Path) -> Command {
-        let mut command = Command::new(self.path_of(name));
+        let mut command = Command::new(self.program_path(name));
         command
             .current_dir(directory)
             .env("PYTHONPATH", HERE)
@@ -40,7 +40,7 @@ impl Python {
         command
     }
 
-    fn make() -> Self {
+    fn create() -> Self {
         let requirements = format!("{HERE}/requirements.txt");
         let hash = hex::encode(Sha256::digest(fs::read(&requirements).unwrap()));
         let place = Path::new(env!("CARGO_TARGET_TMPDIR"));

@@ -43,20 +43,20 @@ const BREAKAGES: [&str; INVARIANTS.len()] = [
 ];
 
 /// Breaks one rule after the other.
-pub(crate) async fn each_invariant_turns_red(database: &mut PgConnection) {
+pub(crate) async fn assert_each_breakage_is_detected(database: &mut PgConnection) {
     for (invariant, breakage) in INVARIANTS.iter().zip(BREAKAGES) {
         let mut broken_into = database.begin().await.unwrap();
         broken_into.execute(breakage).await.unwrap();
-        let broken = invariants::broken(&mut broken_into).await;
+        let broken = invariants::find_broken(&mut broken_into).await;
         broken_into.rollback().await.unwrap();
         let is_seen = broken.iter().any(|broken| broken.name == invariant.name);
         assert!(is_seen, "not seen: {}, after {breakage}", invariant.name);
     }
-    assert_eq!(invariants::broken(database).await, []);
+    assert_eq!(invariants::find_broken(database).await, []);
 }
 
 /// Changes one line of a history that is in order, several times over.
-pub(crate) fn a_forged_history_turns_red(file: &Path) {
+pub(crate) fn assert_forged_history_is_rejected(file: &Path) {
     let text = std::fs::read_to_string(file).unwrap();
     let events: Vec<Event> = text
         .lines()
@@ -68,12 +68,12 @@ pub(crate) fn a_forged_history_turns_red(file: &Path) {
         check(&History::from_events(forged).unwrap()).unwrap_err()
     };
     let lost = verdict(&|events| {
-        let read = last(events, Call::GetOrder, EventKind::Ok);
+        let read = last_event(events, Call::GetOrder, EventKind::Ok);
         (read.kind, read.status, read.order) = (EventKind::Fail, Some(404), None);
     });
-    assert!(matches!(lost, Violation::Lost { .. }), "{lost}");
+    assert!(matches!(lost, Violation::OrderLost { .. }), "{lost}");
     let changed = verdict(&|events| {
-        let order = last(events, Call::GetOrder, EventKind::Ok).order.as_mut();
+        let order = last_event(events, Call::GetOrder, EventKind::Ok).order.as_mut();
         order.unwrap().total_amount = "1.00".to_owned();
     });
     assert!(matches!(changed, Violation::OrderChanged { .. }), "{changed}");
@@ -81,13 +81,13 @@ pub(crate) fn a_forged_history_turns_red(file: &Path) {
         let sold = events
             .iter()
             .find_map(|event| event.order.as_ref()?.vouchers.first().cloned());
-        let order = last(events, Call::Order, EventKind::Ok).order.as_mut();
+        let order = last_event(events, Call::Order, EventKind::Ok).order.as_mut();
         order.unwrap().vouchers = vec![sold.unwrap()];
     });
-    assert!(matches!(twice, Violation::VoucherTwice { .. }), "{twice}");
+    assert!(matches!(twice, Violation::DuplicateVoucher { .. }), "{twice}");
     let open = verdict(&|events| {
         let (key, partner) = {
-            let unknown = last(events, Call::Order, EventKind::Info);
+            let unknown = last_event(events, Call::Order, EventKind::Info);
             (unknown.key.clone(), unknown.partner.clone())
         };
         events.retain(|event| {
@@ -100,7 +100,7 @@ pub(crate) fn a_forged_history_turns_red(file: &Path) {
     );
 }
 
-fn last(events: &mut [Event], call: Call, kind: EventKind) -> &mut Event {
+fn last_event(events: &mut [Event], call: Call, kind: EventKind) -> &mut Event {
     events
         .iter_mut()
         .rfind(|event| event.f == call && event.kind == kind)

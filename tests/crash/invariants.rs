@@ -12,21 +12,21 @@ pub(crate) struct Invariant {
 
 /// What breaks a rule.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub(crate) struct BrokenInvariant {
     pub(crate) name: &'static str,
     /// The first few rows, as text.
     pub(crate) rows: Vec<String>,
 }
 
 /// Asks all of them, in one snapshot if the connection is in such a transaction.
-pub(crate) async fn broken(connection: &mut PgConnection) -> Vec<Broken> {
+pub(crate) async fn find_broken(connection: &mut PgConnection) -> Vec<BrokenInvariant> {
     let mut all = Vec::new();
     for Invariant { name, sql } in &INVARIANTS {
         let rows = sqlx::query_scalar(*sql).fetch_all(&mut *connection).await;
         let mut rows: Vec<String> = rows.unwrap_or_else(|error| panic!("{name}: {error}"));
         if !rows.is_empty() {
             rows.truncate(5);
-            all.push(Broken { name, rows });
+            all.push(BrokenInvariant { name, rows });
         }
     }
     all

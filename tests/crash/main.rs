@@ -10,15 +10,15 @@
     reason = "a test ends where it cannot go on, and tells what it counted"
 )]
 
-mod chance;
-mod cheat;
+mod rng;
+mod durability_control;
 mod client;
-mod closing;
+mod resolution;
 mod controls;
-mod front;
+mod load_session;
 mod invariants;
-mod leftovers;
-mod life;
+mod stale_lock;
+mod lifecycle;
 mod operator;
 mod processes;
 mod program;
@@ -26,13 +26,13 @@ mod restart;
 mod rounds;
 mod tally;
 mod two_nodes;
-mod verdict;
-mod world;
+mod checks;
+mod fixtures;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The tests of this binary take turns: each measures, and needs both cores for its load.
-fn one_at_a_time() -> MutexGuard<'static, ()> {
+fn lock_test_turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }

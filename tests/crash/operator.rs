@@ -6,15 +6,15 @@ use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
-use vouchsafe_load::client::{Answer, Client, Failure};
+use vouchsafe_load::client::{ApiResponse, Client, RequestFailure};
 use vouchsafe_load::origin::Origin;
 use vouchsafe_load::signer::Credentials;
 
-use crate::program::{Program, START_WITHIN};
-use crate::world::{Buyer, Goods};
+use crate::program::{Program, START_TIMEOUT};
+use crate::fixtures::{Buyer, TestProduct};
 
 /// How long something is said again before the test gives up: as long as a start may take, which may be under way.
-const PATIENCE: Duration = START_WITHIN;
+const RETRY_TIMEOUT: Duration = START_TIMEOUT;
 
 /// An operator at a service.
 pub(crate) struct Operator {
@@ -39,7 +39,7 @@ impl Operator {
         path: &str,
         kind: &str,
         body: String,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ApiResponse, RequestFailure> {
         let mut headers = HeaderMap::new();
         headers.insert(
             AUTHORIZATION,
@@ -50,8 +50,8 @@ impl Operator {
     }
 
     /// A call that may be made again until it succeeds, and is.
-    async fn insist(&mut self, method: Method, path: &str, kind: &str, body: String) -> Value {
-        let deadline = Instant::now() + PATIENCE;
+    async fn call_until_success(&mut self, method: Method, path: &str, kind: &str, body: String) -> Value {
+        let deadline = Instant::now() + RETRY_TIMEOUT;
         loop {
             let answer = self.call(method.clone(), path, kind, body.clone()).await;
             match answer {
@@ -69,19 +69,19 @@ impl Operator {
         }
     }
 
-    async fn json(&mut self, method: Method, path: &str, body: &Value) -> Value {
-        self.insist(method, path, "application/json", body.to_string())
+    async fn send_json(&mut self, method: Method, path: &str, body: &Value) -> Value {
+        self.call_until_success(method, path, "application/json", body.to_string())
             .await
     }
 
     /// A partner who may call from this machine, as often as it likes.
-    pub(crate) async fn partner(&mut self, name: &str) -> Buyer {
+    pub(crate) async fn create_partner(&mut self, name: &str) -> Buyer {
         let limit = json!({ "quota": 1_000_000, "window_s": 60 });
         let body = json!({
             "name": name, "allowlist": ["127.0.0.0/8", "::1/128"],
             "limits": { "orders": limit, "general": limit, "vouchers": limit },
         });
-        let made = self.json(Method::POST, "/admin/v1/partners", &body).await;
+        let made = self.send_json(Method::POST, "/admin/v1/partners", &body).await;
         let text = |name: &str| made["credential"][name].as_str().unwrap().to_owned();
         Buyer {
             partner_id: made["partner_id"].as_str().unwrap().to_owned(),
@@ -92,7 +92,7 @@ impl Operator {
     /// Adds USD to a partner's wallet, once a reference.
     pub(crate) async fn top_up(&mut self, buyer: &Buyer, usd: u32, reference: &str) {
         let path = format!("/admin/v1/partners/{}/wallets/USD/top-ups", buyer.partner_id);
-        self.json(
+        self.send_json(
             Method::POST,
             &path,
             &json!({ "amount": usd, "reference": reference }),
@@ -101,16 +101,16 @@ impl Operator {
     }
 
     /// Puts a product on sale.
-    pub(crate) async fn product(&mut self, goods: &Goods) {
+    pub(crate) async fn put_product(&mut self, goods: &TestProduct) {
         let by_hand = json!({ "adapter": "manual" });
-        self.json(Method::PUT, "/admin/v1/vendors/manual", &by_hand).await;
+        self.send_json(Method::PUT, "/admin/v1/vendors/manual", &by_hand).await;
         let body = json!({
             "name": "A product", "brand": goods.product_id, "category_id": "retail", "vendor": goods.vendor,
             "currency": "USD", "countries": ["US"], "denominations": [goods.usd],
             "expiry_policy": { "type": "NONE" }, "redemption": { "instructions": "", "terms": "" },
             "route": goods.route, "approval": goods.approval, "returnable": goods.returnable,
         });
-        self.json(
+        self.send_json(
             Method::PUT,
             &format!("/admin/v1/products/{}", goods.product_id),
             &body,
@@ -119,20 +119,20 @@ impl Operator {
     }
 
     /// Puts a vendor that is spoken to over HTTP.
-    pub(crate) async fn vendor(&mut self, vendor_id: &str, url: &str) {
+    pub(crate) async fn put_vendor(&mut self, vendor_id: &str, url: &str) {
         let body = json!({ "adapter": "http", "url": url, "credentials": "simulator", "concurrency": 8 });
-        self.json(Method::PUT, &format!("/admin/v1/vendors/{vendor_id}"), &body)
+        self.send_json(Method::PUT, &format!("/admin/v1/vendors/{vendor_id}"), &body)
             .await;
     }
 
     /// Says something once, whatever becomes of it.
-    pub(crate) async fn say(&mut self, path: &str, body: &Value) -> Result<Answer, Failure> {
+    pub(crate) async fn post_once(&mut self, path: &str, body: &Value) -> Result<ApiResponse, RequestFailure> {
         self.call(Method::POST, path, "application/json", body.to_string())
             .await
     }
 
     /// Imports `count` vouchers; the same `delivery` again imports nothing twice.
-    pub(crate) async fn import(&mut self, goods: &Goods, delivery: &str, count: u64) {
+    pub(crate) async fn import_stock(&mut self, goods: &TestProduct, delivery: &str, count: u64) {
         let path = format!(
             "/admin/v1/stock?product_id={}&denomination={}",
             goods.product_id, goods.usd
@@ -146,13 +146,13 @@ impl Operator {
                 goods.product_id
             ));
         }
-        let report = self.insist(Method::POST, &path, "text/csv", csv).await;
+        let report = self.call_until_success(Method::POST, &path, "text/csv", csv).await;
         let taken = report["imported"].as_u64().unwrap() + report["duplicates"].as_u64().unwrap();
         assert_eq!(taken, count, "{report}");
     }
 
     /// One figure of `/metrics`, by the beginning of its line.
-    pub(crate) async fn figure(&mut self, line: &str) -> u64 {
+    pub(crate) async fn metric(&mut self, line: &str) -> u64 {
         let answer = self
             .call(Method::GET, "/metrics", "text/plain", String::new())
             .await

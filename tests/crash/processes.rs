@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::PgConnection;
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::program::Program;
 
 /// What is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Strike {
+pub(crate) enum Fault {
     /// kill -9 of the service.
     Service,
     /// kill -9 of the server.
@@ -33,7 +33,7 @@ pub(crate) enum Strike {
     Drain,
 }
 
-impl Strike {
+impl Fault {
     /// All kinds.
     pub(crate) const ALL: [Self; 8] = [
         Self::Service,
@@ -47,31 +47,31 @@ impl Strike {
     ];
 
     /// Whether the service is among them.
-    pub(crate) const fn hits_service(self) -> bool {
+    pub(crate) const fn has_service(self) -> bool {
         !matches!(self, Self::Postmaster | Self::Backend | Self::Session)
     }
 }
 
 /// Strikes. `beside` is a connection that was opened before.
-pub(crate) async fn strike(
-    kind: Strike,
+pub(crate) async fn inject(
+    kind: Fault,
     program: &mut Program,
     beside: &mut PgConnection,
-    chance: &mut Chance,
+    chance: &mut Rng,
 ) {
     let mut victims: Vec<&str> = match kind {
-        Strike::Service => vec!["service"],
-        Strike::Postmaster => vec!["server"],
-        Strike::ServiceAndPostmaster => vec!["service", "server"],
-        Strike::ServiceAndGuard => vec!["service", "guard"],
-        Strike::Everything => vec!["service", "guard", "server"],
-        Strike::Backend => return send(busy_backend(beside).await, Signal::KILL),
-        Strike::Session => return send(busy_backend(beside).await, Signal::TERM),
-        Strike::Drain => {
+        Fault::Service => vec!["service"],
+        Fault::Postmaster => vec!["server"],
+        Fault::ServiceAndPostmaster => vec!["service", "server"],
+        Fault::ServiceAndGuard => vec!["service", "guard"],
+        Fault::Everything => vec!["service", "guard", "server"],
+        Fault::Backend => return send_signal(busy_backend(beside).await, Signal::KILL),
+        Fault::Session => return send_signal(busy_backend(beside).await, Signal::TERM),
+        Fault::Drain => {
             return assert!(
                 program.stop(),
                 "told to end, it ends well:\n{}",
-                program.log_end()
+                program.log_tail()
             );
         }
     };
@@ -79,8 +79,8 @@ pub(crate) async fn strike(
     let (server, guard) = (postmaster_pid(program.data_dir()), guard_pid(program.data_dir()));
     for victim in victims {
         match victim {
-            "server" => send(server, Signal::KILL),
-            "guard" => send(guard, Signal::KILL),
+            "server" => send_signal(server, Signal::KILL),
+            "guard" => send_signal(guard, Signal::KILL),
             _ => program.kill(),
         }
     }
@@ -103,15 +103,15 @@ async fn busy_backend(beside: &mut PgConnection) -> u32 {
 
 /// The server that runs in this data directory.
 pub(crate) fn postmaster_pid(data_dir: &Path) -> u32 {
-    first_number(data_dir, "postgres/data/postmaster.pid")
+    read_pid(data_dir, "postgres/data/postmaster.pid")
 }
 
 fn guard_pid(data_dir: &Path) -> u32 {
-    first_number(data_dir, "guard.lock")
+    read_pid(data_dir, "guard.lock")
 }
 
 /// The pid in a file, which must be that of a process that was started for this data directory.
-fn first_number(data_dir: &Path, file: &str) -> u32 {
+fn read_pid(data_dir: &Path, file: &str) -> u32 {
     let text = fs::read_to_string(data_dir.join(file)).unwrap();
     let pid = text.split_whitespace().next().unwrap().parse().unwrap();
     let command = Command::new("ps")
@@ -127,12 +127,12 @@ fn first_number(data_dir: &Path, file: &str) -> u32 {
 }
 
 /// Sends a signal.
-pub(crate) fn send(pid: u32, signal: Signal) {
+pub(crate) fn send_signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
 }
 
 /// Asks again until it holds.
-pub(crate) fn until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + within;
     while !holds() {
         assert!(Instant::now() < deadline, "not within {within:?}: {what}");

@@ -19,16 +19,16 @@ use tempfile::TempDir;
 use vouchsafe_load::client::Client;
 use vouchsafe_load::origin::Origin;
 
-use crate::processes::{self, until};
+use crate::processes::{self, wait_until};
 
 /// How long a start may take: `initdb`, or the recovery of a killed server, on a machine that does other things too.
-pub(crate) const START_WITHIN: Duration = Duration::from_secs(60);
+pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a service may take to end after SIGTERM (contract §11: 30 s), and its Postgres after it.
-const STOP_WITHIN: Duration = Duration::from_secs(50);
+const STOP_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// Where data directories are kept for a look after a failure.
-const KEEP: &str = "VOUCHSAFE_CRASH_KEEP";
+const KEEP_VARIABLE: &str = "VOUCHSAFE_CRASH_KEEP";
 
 /// Each client orders, reads and fails as fast as it can.
 const NO_LIMITS: [(&str, &str); 4] = [
@@ -42,23 +42,23 @@ const NO_LIMITS: [(&str, &str); 4] = [
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// The name of the program's copy.
-const COPY: &str = "vouchsafe";
+const BINARY_NAME: &str = "vouchsafe";
 
 /// A directory below which everybody may pass through, as the user of Postgres must. It holds a copy of the program: a
 /// build that runs beside the test must not replace what is started again.
-pub(crate) fn directory() -> TempDir {
+pub(crate) fn test_directory() -> TempDir {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::Permissions::from_mode(0o755);
     let mut builder = tempfile::Builder::new();
     builder
         .prefix("vs-crash-")
         .permissions(mode)
-        .disable_cleanup(std::env::var_os(KEEP).is_some());
+        .disable_cleanup(std::env::var_os(KEEP_VARIABLE).is_some());
     let directory = builder.tempdir().unwrap();
-    if std::env::var_os(KEEP).is_some() {
+    if std::env::var_os(KEEP_VARIABLE).is_some() {
         println!("kept: {}", directory.path().display());
     }
-    std::fs::copy(env!("CARGO_BIN_EXE_vouchsafe"), directory.path().join(COPY)).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_vouchsafe"), directory.path().join(BINARY_NAME)).unwrap();
     directory
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Program {
 
 impl Program {
     /// Not started yet.
-    pub(crate) fn at(data_dir: &Path, settings: &[(&'static str, &str)]) -> Self {
+    pub(crate) fn new(data_dir: &Path, settings: &[(&'static str, &str)]) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
             http: free_address(),
@@ -90,7 +90,7 @@ impl Program {
     pub(crate) fn spawn(&mut self) {
         assert!(self.running.is_none(), "it runs");
         let log = self.open_log();
-        let child = Command::new(self.copy())
+        let child = Command::new(self.binary())
             .arg("--data-dir")
             .arg(&self.data_dir)
             .env_remove("DATABASE_URL")
@@ -103,7 +103,7 @@ impl Program {
             .stderr(log)
             .spawn()
             .unwrap();
-        let watchdog = Watchdog::over(child.id());
+        let watchdog = Watchdog::start(child.id());
         self.running = Some((child, watchdog));
     }
 
@@ -119,7 +119,7 @@ impl Program {
     pub(crate) async fn wait_until_ready(&mut self) {
         let mut client =
             Client::new(Origin::parse(&self.admin_url()).unwrap()).with_timeout(Duration::from_secs(5));
-        let deadline = Instant::now() + START_WITHIN;
+        let deadline = Instant::now() + START_TIMEOUT;
         loop {
             let answer = client
                 .call(Method::GET, "/readyz", HeaderMap::new(), Bytes::new())
@@ -132,13 +132,13 @@ impl Program {
                 assert!(
                     ended.is_none(),
                     "the service ended by itself: {ended:?}\n{}",
-                    self.log_end()
+                    self.log_tail()
                 );
             }
             assert!(
                 Instant::now() < deadline,
-                "not ready within {START_WITHIN:?}\n{}",
-                self.log_end()
+                "not ready within {START_TIMEOUT:?}\n{}",
+                self.log_tail()
             );
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -155,9 +155,9 @@ impl Program {
     /// SIGTERM; says whether it ended as it should.
     pub(crate) fn stop(&mut self) -> bool {
         let (mut child, watchdog) = self.running.take().expect("it runs");
-        processes::send(child.id(), Signal::TERM);
+        processes::send_signal(child.id(), Signal::TERM);
         let mut ended = None;
-        until("the service ends", STOP_WITHIN, || {
+        wait_until("the service ends", STOP_TIMEOUT, || {
             ended = child.try_wait().unwrap();
             ended.is_some()
         });
@@ -167,7 +167,7 @@ impl Program {
 
     /// `vouchsafe verify` on its data directory, whether it runs or not. Panics with what it says, unless all is well.
     pub(crate) fn verify(&self) {
-        let mut command = Command::new(self.copy());
+        let mut command = Command::new(self.binary());
         command
             .arg("verify")
             .arg("--data-dir")
@@ -194,8 +194,8 @@ impl Program {
     }
 
     /// The copy of the program that is started.
-    pub(crate) fn copy(&self) -> PathBuf {
-        self.data_dir.with_file_name(COPY)
+    pub(crate) fn binary(&self) -> PathBuf {
+        self.data_dir.with_file_name(BINARY_NAME)
     }
 
     /// Where it keeps what it needs.
@@ -212,7 +212,7 @@ impl Program {
     }
 
     /// The last lines that it wrote.
-    pub(crate) fn log_end(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         let log = std::fs::read_to_string(self.data_dir.with_extension("log")).unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();
         lines[lines.len().saturating_sub(30)..].join("\n")
@@ -231,7 +231,7 @@ impl Drop for Program {
 struct Watchdog(Child);
 
 impl Watchdog {
-    fn over(pid: u32) -> Self {
+    fn start(pid: u32) -> Self {
         let script = r#"read -r _ || kill -KILL "$0""#;
         let mut shell = Command::new("sh");
         shell

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use sqlx::{Connection as _, PgConnection};
 use vouchsafe::postgres;
 
-use crate::front::{Front, Question, Wish};
+use crate::load_session::{LoadSession, Request, OrderRequest};
 use crate::operator::Operator;
-use crate::processes::{postmaster_pid, send};
-use crate::program::{Program, directory};
-use crate::world::{HOT, furnish, order_of};
-use crate::{one_at_a_time, run};
+use crate::processes::{postmaster_pid, send_signal};
+use crate::program::{Program, test_directory};
+use crate::fixtures::{HOT, seed_service, order_body};
+use crate::{lock_test_turn, run};
 
 /// What is promised is 3 s, on a machine that does nothing else; here the build's other tests may run.
-const FIRST_ORDER_WITHIN: Duration = Duration::from_secs(20);
+const FIRST_ORDER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How often it is measured, for each thing that is killed.
 const TRIALS: u32 = 5;
@@ -24,29 +24,29 @@ const STOCK: u64 = 4_000;
 
 #[test]
 fn the_first_order_after_a_kill_finds_stock_that_was_claimed() {
-    let _turn = one_at_a_time();
+    let _turn = lock_test_turn();
     run(async {
-        let directory = directory();
-        let mut program = Program::at(&directory.path().join("data"), &[]);
+        let directory = test_directory();
+        let mut program = Program::new(&directory.path().join("data"), &[]);
         program.start().await;
-        let buyers = furnish(&program, &[1_000_000]).await;
-        Operator::of(&program).import(&HOT, "all", STOCK).await;
-        let front = Arc::new(Front::new(buyers, &directory.path().join("history.jsonl")));
-        first_order(&front, &program, "begin").await;
+        let buyers = seed_service(&program, &[1_000_000]).await;
+        Operator::of(&program).import_stock(&HOT, "all", STOCK).await;
+        let front = Arc::new(LoadSession::new(buyers, &directory.path().join("history.jsonl")));
+        place_first_order(&front, &program, "begin").await;
         for trial in 0..TRIALS {
             assert_eq!(
-                unclaimed(&program).await,
+                unclaimed_chunks(&program).await,
                 0,
                 "all stock is claimed by the process that is killed now"
             );
             let with_server = trial % 2 == 1;
             if with_server {
-                send(postmaster_pid(program.data_dir()), rustix::process::Signal::KILL);
+                send_signal(postmaster_pid(program.data_dir()), rustix::process::Signal::KILL);
             }
             program.kill();
             let began = Instant::now();
             program.spawn();
-            first_order(&front, &program, &format!("trial-{trial}")).await;
+            place_first_order(&front, &program, &format!("trial-{trial}")).await;
             let took = began.elapsed();
             let killed = if with_server {
                 "service and server"
@@ -57,31 +57,31 @@ fn the_first_order_after_a_kill_finds_stock_that_was_claimed() {
                 "kill -9 of {killed}: first 201 {} ms after the start of the process",
                 took.as_millis()
             );
-            assert!(took < FIRST_ORDER_WITHIN, "{took:?}");
+            assert!(took < FIRST_ORDER_TIMEOUT, "{took:?}");
         }
-        assert!(program.stop(), "{}", program.log_end());
+        assert!(program.stop(), "{}", program.log_tail());
     });
 }
 
 /// Tries until an order is placed, each time under the same key.
-async fn first_order(front: &Front, program: &Program, key: &str) {
-    let mut client = front.buyers[0].at(&program.base_url());
-    let wish = Wish {
+async fn place_first_order(front: &LoadSession, program: &Program, key: &str) {
+    let mut client = front.buyers[0].client(&program.base_url());
+    let wish = OrderRequest {
         buyer: 0,
         key: key.to_owned(),
-        body: order_of(&[(HOT, 1)]),
+        body: order_body(&[(HOT, 1)]),
     };
-    let deadline = Instant::now() + 2 * FIRST_ORDER_WITHIN;
+    let deadline = Instant::now() + 2 * FIRST_ORDER_TIMEOUT;
     loop {
         let came = front
-            .ask(0, &mut client, &Question::Order(wish.clone()), None)
+            .send_recorded(0, &mut client, &Request::Order(wish.clone()), None)
             .await;
         match came {
             Ok(answer) if answer.status.as_u16() == 201 => return,
             came => assert!(
                 Instant::now() < deadline,
                 "no order is placed: {came:?}\n{}",
-                program.log_end()
+                program.log_tail()
             ),
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -89,8 +89,8 @@ async fn first_order(front: &Front, program: &Program, key: &str) {
 }
 
 /// Chunks of the SKU that nobody owns.
-async fn unclaimed(program: &Program) -> i64 {
-    let options = postgres::running(program.data_dir()).unwrap();
+async fn unclaimed_chunks(program: &Program) -> i64 {
+    let options = postgres::find_running(program.data_dir()).unwrap();
     let mut database = PgConnection::connect_with(&options).await.unwrap();
     let count = sqlx::query_scalar("SELECT count(*) FROM chunks WHERE product_id = 'hot' AND node IS NULL");
     count.fetch_one(&mut database).await.unwrap()

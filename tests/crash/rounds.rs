@@ -19,18 +19,18 @@ use sqlx::{Connection as _, PgConnection};
 use tokio::task::JoinSet;
 use vouchsafe::postgres;
 
-use crate::chance::Chance;
-use crate::client::{Client, Menu};
-use crate::closing::{fetch_codes, read_back, settle, until_definite};
-use crate::front::{Front, Question, Wish};
-use crate::life::Life;
+use crate::rng::Rng;
+use crate::client::{Client, OrderMix};
+use crate::resolution::{fetch_codes, read_back, replay_unresolved, send_until_definite};
+use crate::load_session::{LoadSession, Request, OrderRequest};
+use crate::lifecycle::LifecycleLoad;
 use crate::operator::Operator;
-use crate::processes::{Strike, postmaster_pid, strike};
-use crate::program::{Program, directory};
-use crate::tally::{Answers, Tally};
-use crate::verdict::{heard_once, pronounce};
-use crate::world::{BESIDE, HOT, furnish, order_of};
-use crate::{controls, one_at_a_time, run};
+use crate::processes::{Fault, postmaster_pid, inject};
+use crate::program::{Program, test_directory};
+use crate::tally::{ResponseCounts, Tally};
+use crate::checks::{assert_applied_once, check_everything};
+use crate::fixtures::{OTHERS, HOT, seed_service, order_body};
+use crate::{controls, lock_test_turn, run};
 
 /// Rounds of an ordinary test run.
 const ROUNDS: u64 = 20;
@@ -39,7 +39,7 @@ const ROUNDS: u64 = 20;
 const CLIENTS: u32 = 16;
 
 /// What partners begin with, in USD: more than all vouchers cost; and the last one is poor.
-const MONEY: [u32; 4] = [20_000_000, 20_000_000, 20_000_000, ALLOWANCE];
+const OPENING_BALANCES: [u32; 4] = [20_000_000, 20_000_000, 20_000_000, ALLOWANCE];
 
 /// What the poor one gets in each round, in USD: less than it would spend.
 const ALLOWANCE: u32 = 2_000;
@@ -48,48 +48,48 @@ const ALLOWANCE: u32 = 2_000;
 const VERIFY_EVERY: u64 = 5;
 
 /// How often a start is killed as well, before it has come far. Per cent.
-const KILLED_AGAIN: u64 = 30;
+const KILLED_START_PERCENT: u64 = 30;
 
 /// How many vouchers come in when a round is over, for whoever waits and one more order.
-const AFTERWARDS: u64 = 100;
+const FINAL_IMPORT: u64 = 100;
 
 /// How often they may all go to those who wait: more would be more than a round's clients can have ordered.
-const MOST_WAIT: u32 = 20;
+const MAX_FINAL_IMPORTS: u32 = 20;
 
 /// The share of orders whose codes are fetched in the end of a round. Per cent.
-const CODES: u64 = 10;
+const CODES_PERCENT: u64 = 10;
 
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_sold_twice() {
-    let _turn = one_at_a_time();
-    let seed = setting("VOUCHSAFE_CRASH_SEED").unwrap_or_else(|| getrandom::u64().unwrap());
-    let rounds = setting("VOUCHSAFE_CRASH_ROUNDS").unwrap_or(ROUNDS);
+    let _turn = lock_test_turn();
+    let seed = env_number("VOUCHSAFE_CRASH_SEED").unwrap_or_else(|| getrandom::u64().unwrap());
+    let rounds = env_number("VOUCHSAFE_CRASH_ROUNDS").unwrap_or(ROUNDS);
     println!("VOUCHSAFE_CRASH_SEED={seed} VOUCHSAFE_CRASH_ROUNDS={rounds}");
     run(async {
-        let mut crash = Crash::begin(seed).await;
-        let life = Life::begin(&crash.program).await;
+        let mut crash = CrashTest::start(seed).await;
+        let life = LifecycleLoad::start(&crash.program).await;
         for round in 1..=rounds {
-            let _told = Told { seed, round };
-            crash.round(round, &life).await;
+            let _told = SeedOnPanic { seed, round };
+            crash.run_round(round, &life).await;
         }
-        let _told = Told { seed, round: rounds };
-        crash.end(rounds, life).await;
+        let _told = SeedOnPanic { seed, round: rounds };
+        crash.finish(rounds, life).await;
     });
 }
 
-pub(crate) fn setting(name: &str) -> Option<u64> {
+pub(crate) fn env_number(name: &str) -> Option<u64> {
     std::env::var(name)
         .ok()
         .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
 /// Says where it was when a test fails.
-pub(crate) struct Told {
+pub(crate) struct SeedOnPanic {
     pub(crate) seed: u64,
     pub(crate) round: u64,
 }
 
-impl Drop for Told {
+impl Drop for SeedOnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
             println!(
@@ -100,97 +100,97 @@ impl Drop for Told {
     }
 }
 
-pub(crate) struct Crash {
-    pub(crate) chance: Chance,
+pub(crate) struct CrashTest {
+    pub(crate) rng: Rng,
     pub(crate) program: Program,
-    pub(crate) front: Arc<Front>,
+    pub(crate) session: Arc<LoadSession>,
     /// What is still to strike before every kind has struck as often as every other.
-    deck: Vec<Strike>,
+    remaining_faults: Vec<Fault>,
     tally: Tally,
     /// How many starts were killed.
-    killed_again: u32,
+    killed_starts: u32,
     /// What the operator imported of the hot SKU.
     imported: u64,
     /// Orders that were read back in the end of an earlier round.
-    read: BTreeSet<String>,
+    read_back: BTreeSet<String>,
     directory: tempfile::TempDir,
 }
 
-impl Crash {
-    pub(crate) async fn begin(seed: u64) -> Self {
-        let directory = directory();
-        let mut program = Program::at(&directory.path().join("data"), &[]);
+impl CrashTest {
+    pub(crate) async fn start(seed: u64) -> Self {
+        let directory = test_directory();
+        let mut program = Program::new(&directory.path().join("data"), &[]);
         println!("first start: {} ms", program.start().await.as_millis());
-        let buyers = furnish(&program, &MONEY).await;
-        let front = Arc::new(Front::new(buyers, &directory.path().join("history.jsonl")));
-        let chance = Chance::new(seed);
+        let buyers = seed_service(&program, &OPENING_BALANCES).await;
+        let front = Arc::new(LoadSession::new(buyers, &directory.path().join("history.jsonl")));
+        let chance = Rng::new(seed);
         Self {
-            chance,
+            rng: chance,
             program,
-            front,
-            deck: Vec::new(),
+            session: front,
+            remaining_faults: Vec::new(),
             tally: Tally::default(),
-            killed_again: 0,
+            killed_starts: 0,
             imported: 0,
-            read: BTreeSet::new(),
+            read_back: BTreeSet::new(),
             directory,
         }
     }
 
-    async fn round(&mut self, round: u64, life: &Life) {
-        let first = self.front.next_operation();
-        let kind = self.draw();
+    async fn run_round(&mut self, round: u64, life: &LifecycleLoad) {
+        let first = self.session.next_operation();
+        let kind = self.next_fault();
         self.restock(round).await;
-        let (load, supplies) = self.open_doors(round);
-        let movers = life.open_doors(&self.front, &self.program, &mut self.chance);
+        let (load, supplies) = self.start_load(round);
+        let movers = life.start_clients(&self.session, &self.program, &mut self.rng);
         let mut beside = self.database().await;
-        tokio::time::sleep(Duration::from_millis(self.chance.between(20, 900))).await;
+        tokio::time::sleep(Duration::from_millis(self.rng.between(20, 900))).await;
         let server = postmaster_pid(self.program.data_dir());
-        strike(kind, &mut self.program, &mut beside, &mut self.chance).await;
+        inject(kind, &mut self.program, &mut beside, &mut self.rng).await;
         let away = self.recover(kind, server).await;
-        tokio::time::sleep(Duration::from_millis(self.chance.between(50, 300))).await;
-        self.front.open_doors(false);
+        tokio::time::sleep(Duration::from_millis(self.rng.between(50, 300))).await;
+        self.session.set_running(false);
         load.join_all().await;
         supplies.join_all().await;
         movers.join_all().await;
-        let answers = Answers::since(&self.front.history(), first);
-        let settled = settle(&self.front, &self.program.base_url()).await;
-        life.settle(&self.program).await;
+        let answers = ResponseCounts::since(&self.session.history(), first);
+        let settled = replay_unresolved(&self.session, &self.program.base_url()).await;
+        life.resolve_open_requests(&self.program).await;
         println!(
             "round {round:>3}: {kind:?}, ready after {} ms; {answers:?}, {settled:?}",
             away.as_millis()
         );
         self.tally.add(kind, answers, settled, away);
-        self.place_one(round).await;
-        self.look_back().await;
+        self.place_final_order(round).await;
+        self.read_back_new_orders().await;
         let mut database = self.database().await;
-        pronounce(&self.front, &mut database).await;
-        life.judge(&self.program, &mut database).await;
+        check_everything(&self.session, &mut database).await;
+        life.check(&self.program, &mut database).await;
         if round.is_multiple_of(VERIFY_EVERY) {
-            life.everything_ends(&mut database).await;
+            life.wait_until_vendor_orders_end(&mut database).await;
             self.program.verify();
         }
         if round == 1 {
             // While there is little to look through.
-            controls::each_invariant_turns_red(&mut database).await;
+            controls::assert_each_breakage_is_detected(&mut database).await;
         }
     }
 
     /// The next kind: every kind comes once before one comes again.
-    fn draw(&mut self) -> Strike {
-        if self.deck.is_empty() {
-            self.deck = Strike::ALL.to_vec();
-            self.chance.shuffle(&mut self.deck);
+    fn next_fault(&mut self) -> Fault {
+        if self.remaining_faults.is_empty() {
+            self.remaining_faults = Fault::ALL.to_vec();
+            self.rng.shuffle(&mut self.remaining_faults);
         }
-        self.deck.pop().expect("there are kinds")
+        self.remaining_faults.pop().expect("there are kinds")
     }
 
     /// Enough that something can be sold, and little enough that it runs out at times.
     pub(crate) async fn restock(&mut self, round: u64) {
         let mut operator = Operator::of(&self.program);
-        for goods in [HOT, BESIDE[0], BESIDE[1]] {
-            let count = self.chance.between(200, 1_200);
-            operator.import(&goods, &format!("before-{round}"), count).await;
+        for goods in [HOT, OTHERS[0], OTHERS[1]] {
+            let count = self.rng.between(200, 1_200);
+            operator.import_stock(&goods, &format!("before-{round}"), count).await;
             self.imported += if goods.product_id == HOT.product_id {
                 count
             } else {
@@ -200,17 +200,17 @@ impl Crash {
     }
 
     /// Lets clients in, who order from this menu.
-    pub(crate) fn let_in(&mut self, menu: Menu) -> JoinSet<()> {
-        self.front.open_doors(true);
+    pub(crate) fn start_clients(&mut self, menu: OrderMix) -> JoinSet<()> {
+        self.session.set_running(true);
         let mut load = JoinSet::new();
         for proc in 0..CLIENTS {
             load.spawn(
                 Client::new(
-                    &self.front,
+                    &self.session,
                     proc,
                     &self.program.base_url(),
                     menu,
-                    self.chance.fork(),
+                    self.rng.fork(),
                 )
                 .run(),
             );
@@ -219,33 +219,33 @@ impl Crash {
     }
 
     /// Clients begin, and an operator whose work is hit, too.
-    pub(crate) fn open_doors(&mut self, round: u64) -> (JoinSet<()>, JoinSet<()>) {
-        let (load, mut supplies) = (self.let_in(Menu::Everything), JoinSet::new());
+    pub(crate) fn start_load(&mut self, round: u64) -> (JoinSet<()>, JoinSet<()>) {
+        let (load, mut supplies) = (self.start_clients(OrderMix::AllProducts), JoinSet::new());
         let mut operator = Operator::of(&self.program);
-        let poor = self.front.buyers[MONEY.len() - 1].clone();
-        let (count, pause) = (self.chance.between(100, 1_500), self.chance.between(0, 500));
+        let poor = self.session.buyers[OPENING_BALANCES.len() - 1].clone();
+        let (count, pause) = (self.rng.between(100, 1_500), self.rng.between(0, 500));
         self.imported += count;
         supplies.spawn(async move {
             tokio::time::sleep(Duration::from_millis(pause)).await;
-            operator.import(&HOT, &format!("within-{round}"), count).await;
+            operator.import_stock(&HOT, &format!("within-{round}"), count).await;
             operator.top_up(&poor, ALLOWANCE, &format!("round {round}")).await;
         });
         (load, supplies)
     }
 
     /// Starts what has to be started, and says how long it took until orders could be placed again.
-    pub(crate) async fn recover(&mut self, kind: Strike, server: u32) -> Duration {
+    pub(crate) async fn recover(&mut self, kind: Fault, server: u32) -> Duration {
         let began = Instant::now();
-        if kind.hits_service() {
-            if self.chance.percent(KILLED_AGAIN) {
+        if kind.has_service() {
+            if self.rng.percent(KILLED_START_PERCENT) {
                 self.program.spawn();
-                tokio::time::sleep(Duration::from_millis(self.chance.between(0, 700))).await;
+                tokio::time::sleep(Duration::from_millis(self.rng.between(0, 700))).await;
                 self.program.kill();
-                self.killed_again += 1;
+                self.killed_starts += 1;
             }
             return self.program.start().await;
         }
-        while kind == Strike::Postmaster && self.is_there(server) {
+        while kind == Fault::Postmaster && self.is_pid_file_of(server) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         self.program.wait_until_ready().await;
@@ -253,26 +253,26 @@ impl Crash {
     }
 
     /// Whether the killed server has not been noticed yet.
-    fn is_there(&self, server: u32) -> bool {
+    fn is_pid_file_of(&self, server: u32) -> bool {
         let text = std::fs::read_to_string(self.program.data_dir().join("postgres/data/postmaster.pid"));
         text.is_ok_and(|text| text.starts_with(&format!("{server}\n")))
     }
 
     /// After all this an order can be placed, once nobody who came before waits for stock any more.
-    async fn place_one(&mut self, round: u64) {
+    async fn place_final_order(&mut self, round: u64) {
         let mut operator = Operator::of(&self.program);
-        let mut client = self.front.buyers[0].at(&self.program.base_url());
+        let mut client = self.session.buyers[0].client(&self.program.base_url());
         for delivery in 0.. {
-            let wish = Wish {
+            let wish = OrderRequest {
                 buyer: 0,
                 key: format!("after-{round}-{delivery}"),
-                body: order_of(&[(HOT, 1)]),
+                body: order_body(&[(HOT, 1)]),
             };
             operator
-                .import(&HOT, &format!("after-{round}-{delivery}"), AFTERWARDS)
+                .import_stock(&HOT, &format!("after-{round}-{delivery}"), FINAL_IMPORT)
                 .await;
-            self.imported += AFTERWARDS;
-            let answer = until_definite(&self.front, 0, &mut client, &Question::Order(wish)).await;
+            self.imported += FINAL_IMPORT;
+            let answer = send_until_definite(&self.session, 0, &mut client, &Request::Order(wish)).await;
             if answer.status.as_u16() == 201 {
                 return;
             }
@@ -280,54 +280,54 @@ impl Crash {
                 .error_code()
                 .is_some_and(|code| code == "INSUFFICIENT_INVENTORY");
             assert!(
-                given_out && delivery < MOST_WAIT,
+                given_out && delivery < MAX_FINAL_IMPORTS,
                 "{}",
                 String::from_utf8_lossy(&answer.body)
             );
         }
     }
 
-    async fn look_back(&mut self) {
-        let mut new = self.front.taken();
-        new.retain(|taken| self.read.insert(taken.order_id.clone()));
-        read_back(&self.front, &self.program.base_url(), &new).await;
+    async fn read_back_new_orders(&mut self) {
+        let mut new = self.session.acknowledged_orders();
+        new.retain(|taken| self.read_back.insert(taken.order_id.clone()));
+        read_back(&self.session, &self.program.base_url(), &new).await;
         // Of one at least, so that there is something to hold the rules about readings against.
         let mut chosen: Vec<_> = new.pop().into_iter().collect();
-        chosen.extend(new.into_iter().filter(|_| self.chance.percent(CODES)));
-        fetch_codes(&self.front, &self.program.base_url(), chosen.into_iter()).await;
+        chosen.extend(new.into_iter().filter(|_| self.rng.percent(CODES_PERCENT)));
+        fetch_codes(&self.session, &self.program.base_url(), chosen.into_iter()).await;
     }
 
     pub(crate) async fn database(&self) -> PgConnection {
-        let options = postgres::running(self.program.data_dir()).unwrap();
+        let options = postgres::find_running(self.program.data_dir()).unwrap();
         PgConnection::connect_with(&options).await.unwrap()
     }
 
     /// Everything is read once more after the last round, and the service ends as it should.
-    async fn end(mut self, rounds: u64, life: Life) {
-        let taken = self.front.taken();
-        read_back(&self.front, &self.program.base_url(), &taken).await;
+    async fn finish(mut self, rounds: u64, life: LifecycleLoad) {
+        let taken = self.session.acknowledged_orders();
+        read_back(&self.session, &self.program.base_url(), &taken).await;
         let mut database = self.database().await;
-        life.everything_ends(&mut database).await;
-        life.judge(&self.program, &mut database).await;
-        pronounce(&self.front, &mut database).await;
-        let poor = &self.front.buyers[MONEY.len() - 1];
+        life.wait_until_vendor_orders_end(&mut database).await;
+        life.check(&self.program, &mut database).await;
+        check_everything(&self.session, &mut database).await;
+        let poor = &self.session.buyers[OPENING_BALANCES.len() - 1];
         let cents = 100 * u64::from(ALLOWANCE) * (rounds + 1);
-        heard_once(&mut self.database().await, self.imported, &poor.partner_id, cents).await;
-        controls::a_forged_history_turns_red(&self.directory.path().join("history.jsonl"));
+        assert_applied_once(&mut self.database().await, self.imported, &poor.partner_id, cents).await;
+        controls::assert_forged_history_is_rejected(&self.directory.path().join("history.jsonl"));
         println!(
             "{} orders, each read back twice; {} starts killed\n{}{}",
             taken.len(),
-            self.killed_again,
+            self.killed_starts,
             self.tally,
             life.counts()
         );
-        if rounds >= Strike::ALL.len() as u64 {
+        if rounds >= Fault::ALL.len() as u64 {
             assert!(
-                self.tally.missing().is_empty(),
+                self.tally.unused_faults().is_empty(),
                 "what never struck: {:?}",
-                self.tally.missing()
+                self.tally.unused_faults()
             );
-            let settled = self.tally.settled();
+            let settled = self.tally.replays();
             assert!(
                 settled.committed > 0 && settled.not_written > 0,
                 "both outcomes are met: {settled:?}"
@@ -336,7 +336,7 @@ impl Crash {
         assert!(
             self.program.stop(),
             "a drained service ends well:\n{}",
-            self.program.log_end()
+            self.program.log_tail()
         );
         self.program.verify();
     }

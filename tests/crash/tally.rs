@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use vouchsafe_load::history::{Call, Event, EventKind, History, Op};
 
-use crate::closing::Settled;
-use crate::processes::Strike;
+use crate::resolution::ReplayOutcomes;
+use crate::processes::Fault;
 
 /// What order calls were answered, until the doors closed.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Answers {
+pub(crate) struct ResponseCounts {
     acknowledged: usize,
     refused: usize,
     postponed: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Answers {
     not_sent: usize,
 }
 
-impl Answers {
+impl ResponseCounts {
     /// Of the order calls from this operation on.
     pub(crate) fn since(history: &History, first: u64) -> Self {
         let mut answers = Self::default();
@@ -52,49 +52,49 @@ fn is_in_progress(event: &Event) -> bool {
 
 /// One line of the account.
 #[derive(Debug, Clone, Copy, Default)]
-struct Line {
+struct FaultSummary {
     rounds: usize,
-    answers: Answers,
-    settled: Settled,
+    responses: ResponseCounts,
+    replays: ReplayOutcomes,
     slowest: Duration,
 }
 
 /// The account of a run, by what struck.
 #[derive(Debug, Default)]
-pub(crate) struct Tally(BTreeMap<Strike, Line>);
+pub(crate) struct Tally(BTreeMap<Fault, FaultSummary>);
 
 impl Tally {
     /// A round is over.
-    pub(crate) fn add(&mut self, strike: Strike, answers: Answers, settled: Settled, away: Duration) {
+    pub(crate) fn add(&mut self, strike: Fault, answers: ResponseCounts, settled: ReplayOutcomes, away: Duration) {
         let line = self.0.entry(strike).or_default();
         line.rounds += 1;
         line.slowest = line.slowest.max(away);
         for (sum, more) in [
-            (&mut line.answers.acknowledged, answers.acknowledged),
-            (&mut line.answers.refused, answers.refused),
-            (&mut line.answers.postponed, answers.postponed),
-            (&mut line.answers.unavailable, answers.unavailable),
-            (&mut line.answers.unanswered, answers.unanswered),
-            (&mut line.answers.not_sent, answers.not_sent),
-            (&mut line.settled.committed, settled.committed),
-            (&mut line.settled.not_written, settled.not_written),
+            (&mut line.responses.acknowledged, answers.acknowledged),
+            (&mut line.responses.refused, answers.refused),
+            (&mut line.responses.postponed, answers.postponed),
+            (&mut line.responses.unavailable, answers.unavailable),
+            (&mut line.responses.unanswered, answers.unanswered),
+            (&mut line.responses.not_sent, answers.not_sent),
+            (&mut line.replays.committed, settled.committed),
+            (&mut line.replays.not_written, settled.not_written),
         ] {
             *sum += more;
         }
     }
 
     /// Which kinds never came up.
-    pub(crate) fn missing(&self) -> Vec<Strike> {
-        Strike::ALL
+    pub(crate) fn unused_faults(&self) -> Vec<Fault> {
+        Fault::ALL
             .into_iter()
             .filter(|strike| !self.0.contains_key(strike))
             .collect()
     }
 
     /// How many open outcomes were found committed, and how many not.
-    pub(crate) fn settled(&self) -> Settled {
-        let sum = |of: fn(&Settled) -> usize| self.0.values().map(|line| of(&line.settled)).sum();
-        Settled {
+    pub(crate) fn replays(&self) -> ReplayOutcomes {
+        let sum = |of: fn(&ReplayOutcomes) -> usize| self.0.values().map(|line| of(&line.replays)).sum();
+        ReplayOutcomes {
             committed: sum(|settled| settled.committed),
             not_written: sum(|settled| settled.not_written),
         }
@@ -119,10 +119,10 @@ impl fmt::Display for Tally {
             "ready after"
         )?;
         for (strike, line) in &self.0 {
-            let Line {
+            let FaultSummary {
                 rounds,
-                answers: a,
-                settled: s,
+                responses: a,
+                replays: s,
                 slowest,
             } = line;
             writeln!(

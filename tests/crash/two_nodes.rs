@@ -14,18 +14,18 @@ use rustix::process::Signal;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 use tokio::task::JoinSet;
 use vouchsafe::postgres;
-use vouchsafe_load::client::Failure;
+use vouchsafe_load::client::RequestFailure;
 
-use crate::chance::Chance;
-use crate::client::{Client, Menu};
-use crate::closing::{read_back, settle, until_definite};
-use crate::front::{Front, Question, Wish};
+use crate::rng::Rng;
+use crate::client::{Client, OrderMix};
+use crate::resolution::{read_back, replay_unresolved, send_until_definite};
+use crate::load_session::{LoadSession, Request, OrderRequest};
 use crate::operator::Operator;
-use crate::processes::send;
-use crate::program::{Program, directory};
-use crate::verdict::pronounce;
-use crate::world::{BESIDE, Goods, HOT, furnish, order_of};
-use crate::{one_at_a_time, run};
+use crate::processes::send_signal;
+use crate::program::{Program, test_directory};
+use crate::checks::check_everything;
+use crate::fixtures::{OTHERS, TestProduct, HOT, seed_service, order_body};
+use crate::{lock_test_turn, run};
 
 /// Both nodes read the same codes.
 const MASTER_KEY: (&str, &str) = (
@@ -34,7 +34,7 @@ const MASTER_KEY: (&str, &str) = (
 );
 
 /// What the two partners begin with, in USD: one has plenty, the other's runs out on both nodes at once.
-const MONEY: [u32; 2] = [10_000_000, 3_000];
+const OPENING_BALANCES: [u32; 2] = [10_000_000, 3_000];
 
 /// Clients at each node.
 const CLIENTS: u32 = 6;
@@ -43,56 +43,56 @@ const CLIENTS: u32 = 6;
 const OWN_STOCK: u64 = 2_000;
 
 /// How long the lease may take to run out (15 s), or the stock to be taken.
-const TAKEN_WITHIN: Duration = Duration::from_secs(60);
+const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(60);
 
-struct Pair {
+struct NodePair {
     first: Program,
     second: Program,
-    front: Arc<Front>,
+    session: Arc<LoadSession>,
     database: PgConnection,
-    chance: Chance,
+    rng: Rng,
 }
 
 #[test]
 fn a_node_that_slept_past_its_lease_sells_nothing_that_another_took() {
-    let _turn = one_at_a_time();
+    let _turn = lock_test_turn();
     run(async {
-        let directory = directory();
-        let mut pair = Pair::begin(directory.path()).await;
-        pair.sell_for(Duration::from_millis(1_500)).await;
+        let directory = test_directory();
+        let mut pair = NodePair::start(directory.path()).await;
+        pair.run_load_for(Duration::from_millis(1_500)).await;
         pair.sleep_past_the_lease().await;
         pair.wake_up().await;
         pair.recover().await;
-        pair.sell_for(Duration::from_millis(1_000)).await;
-        pair.end().await;
+        pair.run_load_for(Duration::from_millis(1_000)).await;
+        pair.finish().await;
     });
 }
 
-impl Pair {
-    async fn begin(directory: &std::path::Path) -> Self {
-        let mut first = Program::at(&directory.join("first"), &[MASTER_KEY]);
+impl NodePair {
+    async fn start(directory: &std::path::Path) -> Self {
+        let mut first = Program::new(&directory.join("first"), &[MASTER_KEY]);
         first.start().await;
-        let buyers = furnish(&first, &MONEY).await;
-        let options = postgres::running(first.data_dir()).unwrap();
+        let buyers = seed_service(&first, &OPENING_BALANCES).await;
+        let options = postgres::find_running(first.data_dir()).unwrap();
         let url = options.to_url_lossy();
-        let mut second = Program::at(
+        let mut second = Program::new(
             &directory.join("second"),
             &[MASTER_KEY, ("DATABASE_URL", url.as_str())],
         );
         second.start().await;
-        let front = Arc::new(Front::new(buyers, &directory.join("history.jsonl")));
+        let front = Arc::new(LoadSession::new(buyers, &directory.join("history.jsonl")));
         let database = PgConnection::connect_with(&options).await.unwrap();
         let pair = Self {
             first,
             second,
-            front,
+            session: front,
             database,
-            chance: Chance::new(7),
+            rng: Rng::new(7),
         };
         for (node, name) in [(&pair.first, "first"), (&pair.second, "second")] {
-            for goods in [HOT, BESIDE[0]] {
-                Operator::of(node).import(&goods, name, OWN_STOCK).await;
-                pair.place(node, &format!("claim-{name}-{}", goods.product_id), goods, 1)
+            for goods in [HOT, OTHERS[0]] {
+                Operator::of(node).import_stock(&goods, name, OWN_STOCK).await;
+                pair.place_order(node, &format!("claim-{name}-{}", goods.product_id), goods, 1)
                     .await;
             }
         }
@@ -100,14 +100,14 @@ impl Pair {
     }
 
     /// Places an order at a node, which must be accepted.
-    async fn place(&self, node: &Program, key: &str, goods: Goods, quantity: u64) {
-        let wish = Wish {
+    async fn place_order(&self, node: &Program, key: &str, goods: TestProduct, quantity: u64) {
+        let wish = OrderRequest {
             buyer: 0,
             key: key.to_owned(),
-            body: order_of(&[(goods, quantity)]),
+            body: order_body(&[(goods, quantity)]),
         };
-        let mut client = self.front.buyers[0].at(&node.base_url());
-        let answer = until_definite(&self.front, 0, &mut client, &Question::Order(wish)).await;
+        let mut client = self.session.buyers[0].client(&node.base_url());
+        let answer = send_until_definite(&self.session, 0, &mut client, &Request::Order(wish)).await;
         assert_eq!(
             answer.status.as_u16(),
             201,
@@ -116,8 +116,8 @@ impl Pair {
         );
     }
 
-    fn open_doors(&mut self) -> JoinSet<()> {
-        self.front.open_doors(true);
+    fn start_load(&mut self) -> JoinSet<()> {
+        self.session.set_running(true);
         let mut load = JoinSet::new();
         for proc in 0..2 * CLIENTS {
             // Partners take turns from one number to the next, nodes every second one.
@@ -127,26 +127,26 @@ impl Pair {
                 &self.second
             };
             let client = Client::new(
-                &self.front,
+                &self.session,
                 proc,
                 &node.base_url(),
-                Menu::Plain,
-                self.chance.fork(),
+                OrderMix::OneStockedProduct,
+                self.rng.fork(),
             );
             load.spawn(client.run());
         }
         load
     }
 
-    async fn sell_for(&mut self, time: Duration) {
-        let load = self.open_doors();
+    async fn run_load_for(&mut self, time: Duration) {
+        let load = self.start_load();
         tokio::time::sleep(time).await;
-        self.front.open_doors(false);
+        self.session.set_running(false);
         load.join_all().await;
     }
 
     /// How many chunks of the hot SKU that have something to sell belong to whom: the first node, the second.
-    async fn owned(&mut self) -> (i64, i64) {
+    async fn owned_chunks(&mut self) -> (i64, i64) {
         let names = [&self.first, &self.second].map(|node| {
             let name = std::fs::read_to_string(node.data_dir().join("node")).unwrap();
             name.trim().to_owned()
@@ -172,21 +172,21 @@ impl Pair {
 
     /// The first one stops in the middle of its orders; the second one settles them and takes its stock.
     async fn sleep_past_the_lease(&mut self) {
-        let (first, second) = self.owned().await;
+        let (first, second) = self.owned_chunks().await;
         assert!(
             first > 0 && second > 0,
             "each has stock of its own: {first}, {second}"
         );
-        let load = self.open_doors();
+        let load = self.start_load();
         tokio::time::sleep(Duration::from_millis(200)).await;
-        send(self.first.pid(), Signal::STOP);
+        send_signal(self.first.pid(), Signal::STOP);
         let began = Instant::now();
         tokio::time::sleep(Duration::from_millis(500)).await;
-        self.front.open_doors(false);
+        self.session.set_running(false);
         load.join_all().await;
         let mut number = 0;
-        while self.owned().await.0 > 0 {
-            assert!(began.elapsed() < TAKEN_WITHIN, "its stock is not taken");
+        while self.owned_chunks().await.0 > 0 {
+            assert!(began.elapsed() < TAKEOVER_TIMEOUT, "its stock is not taken");
             self.buy_out(number).await;
             number += 1;
         }
@@ -194,23 +194,23 @@ impl Pair {
             "its stock was taken {} ms after SIGSTOP",
             began.elapsed().as_millis()
         );
-        let settled = settle(&self.front, &self.second.base_url()).await;
+        let settled = replay_unresolved(&self.session, &self.second.base_url()).await;
         println!("under way in it, found out at the other: {settled:?}");
         assert!(
-            self.owned().await.1 > 0,
+            self.owned_chunks().await.1 > 0,
             "something of what was taken is left to be sold"
         );
     }
 
     /// A large order at the second one: served, or told to come again while what is there is another's.
     async fn buy_out(&self, number: u32) {
-        let wish = Wish {
+        let wish = OrderRequest {
             buyer: 0,
             key: format!("out-{number}"),
-            body: order_of(&[(HOT, 100)]),
+            body: order_body(&[(HOT, 100)]),
         };
-        let mut client = self.front.buyers[0].at(&self.second.base_url());
-        let came = self.front.ask(0, &mut client, &Question::Order(wish), None).await;
+        let mut client = self.session.buyers[0].client(&self.second.base_url());
+        let came = self.session.send_recorded(0, &mut client, &Request::Order(wish), None).await;
         let status = came.unwrap().status.as_u16();
         assert!(
             status == 201 || status == 503,
@@ -220,18 +220,18 @@ impl Pair {
 
     /// What the first one still believes to have is refused.
     async fn wake_up(&mut self) {
-        send(self.first.pid(), Signal::CONT);
-        let mut client = self.front.buyers[0].at(&self.first.base_url());
+        send_signal(self.first.pid(), Signal::CONT);
+        let mut client = self.session.buyers[0].client(&self.first.base_url());
         for number in 0..10 {
-            let wish = Wish {
+            let wish = OrderRequest {
                 buyer: 0,
                 key: format!("woken-{number}"),
-                body: order_of(&[(HOT, 1)]),
+                body: order_body(&[(HOT, 1)]),
             };
-            let came = self.front.ask(0, &mut client, &Question::Order(wish), None).await;
+            let came = self.session.send_recorded(0, &mut client, &Request::Order(wish), None).await;
             // Right after a pause the listener's own clock is behind: it may take the first heads for too slow, and
             // close the connection under the next.
-            if let Err(Failure::NotSent(_)) = came {
+            if let Err(RequestFailure::NotSent(_)) = came {
                 continue;
             }
             let status = came.unwrap().status.as_u16();
@@ -241,7 +241,7 @@ impl Pair {
             );
         }
         let refused = Operator::of(&self.first)
-            .figure(r#"vouchsafe_journal_verdicts_total{verdict="stale_stock"}"#)
+            .metric(r#"vouchsafe_journal_verdicts_total{verdict="stale_stock"}"#)
             .await;
         println!("refused in the commit after it woke up: {refused}");
         assert!(refused > 0, "its commits with lost chunks are refused");
@@ -249,40 +249,40 @@ impl Pair {
 
     /// New stock makes it whole.
     async fn recover(&mut self) {
-        Operator::of(&self.first).import(&HOT, "fresh", OWN_STOCK).await;
+        Operator::of(&self.first).import_stock(&HOT, "fresh", OWN_STOCK).await;
         let began = Instant::now();
-        self.place(&self.first, "recovered", HOT, 1).await;
+        self.place_order(&self.first, "recovered", HOT, 1).await;
         println!(
             "it sells again {} ms after an import",
             began.elapsed().as_millis()
         );
         // What waits at it for other goods has to find some, too.
         Operator::of(&self.first)
-            .import(&BESIDE[0], "fresh", OWN_STOCK)
+            .import_stock(&OTHERS[0], "fresh", OWN_STOCK)
             .await;
     }
 
-    async fn end(mut self) {
-        Operator::of(&self.first).import(&HOT, "last", OWN_STOCK).await;
-        let settled = settle(&self.front, &self.first.base_url()).await;
-        let taken = self.front.taken();
+    async fn finish(mut self) {
+        Operator::of(&self.first).import_stock(&HOT, "last", OWN_STOCK).await;
+        let settled = replay_unresolved(&self.session, &self.first.base_url()).await;
+        let taken = self.session.acknowledged_orders();
         let (half, other) = taken.split_at(taken.len() / 2);
-        read_back(&self.front, &self.first.base_url(), other).await;
-        read_back(&self.front, &self.second.base_url(), half).await;
-        pronounce(&self.front, &mut self.database).await;
+        read_back(&self.session, &self.first.base_url(), other).await;
+        read_back(&self.session, &self.second.base_url(), half).await;
+        check_everything(&self.session, &mut self.database).await;
         self.first.verify();
         let mut spent_elsewhere = 0;
         for node in [&self.first, &self.second] {
             let line = r#"vouchsafe_journal_verdicts_total{verdict="stale_balance"}"#;
-            spent_elsewhere += Operator::of(node).figure(line).await;
+            spent_elsewhere += Operator::of(node).metric(line).await;
         }
         println!(
             "{} orders on two nodes, {settled:?}; {spent_elsewhere} found their money spent",
             taken.len()
         );
         assert!(spent_elsewhere > 0, "the nodes met at one wallet");
-        assert!(self.second.stop(), "{}", self.second.log_end());
+        assert!(self.second.stop(), "{}", self.second.log_tail());
         drop(self.database);
-        assert!(self.first.stop(), "{}", self.first.log_end());
+        assert!(self.first.stop(), "{}", self.first.log_tail());
     }
 }

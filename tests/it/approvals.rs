@@ -2,26 +2,26 @@
 
 use hyper::Method;
 use serde_json::{Value, json};
-use vouchsafe_load::client::Answer;
+use vouchsafe_load::client::ApiResponse;
 
-use crate::commands::told_json;
-use crate::support::{Operator, Partner, Sale, accepted, refused, shared, unique};
+use crate::commands::run_json;
+use crate::support::{Operator, Partner, Sale, expect_success, expect_error, shared, unique};
 
 /// Why a rest is paid back.
-const NEVER: &str = "the rest cannot be had";
+const UNAVAILABLE_REMAINDER: &str = "the rest cannot be had";
 
-const UNKNOWN: &str = "ord_00000000000000000000000000000000";
+const UNKNOWN_ORDER: &str = "ord_00000000000000000000000000000000";
 
 /// Says something of an order.
-async fn say(operator: &mut Operator, verb: &str, order_id: &str, body: &Value) -> Answer {
+async fn post_decision(operator: &mut Operator, verb: &str, order_id: &str, body: &Value) -> ApiResponse {
     let path = format!("/admin/v1/orders/{order_id}/{verb}");
     operator
         .call(Method::POST, &path, "application/json", body.to_string())
         .await
 }
 
-pub(crate) async fn decide(operator: &mut Operator, verb: &str, order_id: &str) -> Answer {
-    say(
+pub(crate) async fn decide(operator: &mut Operator, verb: &str, order_id: &str) -> ApiResponse {
+    post_decision(
         operator,
         verb,
         order_id,
@@ -31,29 +31,29 @@ pub(crate) async fn decide(operator: &mut Operator, verb: &str, order_id: &str) 
 }
 
 /// A product whose every order waits for an operator; what is short of it is bought by hand.
-pub(crate) async fn bought_by_hand(operator: &mut Operator, vouchers: usize) -> Sale {
+pub(crate) async fn add_manual_product_under_approval(operator: &mut Operator, vouchers: usize) -> Sale {
     let vendor = unique("by-hand");
     operator
-        .put(
+        .send_json(
             Method::PUT,
             &format!("/admin/v1/vendors/{vendor}"),
             &json!({ "adapter": "manual" }),
         )
         .await;
     let changes = json!({ "approval": "always", "route": "vendor", "vendor": vendor });
-    operator.offer(changes, "25", vouchers).await
+    operator.add_product_with(changes, "25", vouchers).await
 }
 
 /// A product whose every order waits for an operator, from stock alone.
-async fn from_stock(operator: &mut Operator, vouchers: usize) -> Sale {
+async fn add_stocked_product_under_approval(operator: &mut Operator, vouchers: usize) -> Sale {
     operator
-        .offer(json!({ "approval": "always" }), "25", vouchers)
+        .add_product_with(json!({ "approval": "always" }), "25", vouchers)
         .await
 }
 
 /// Orders what waits for approval; gives the order's id.
-pub(crate) async fn waiting(partner: &mut Partner, sale: &Sale, quantity: u32) -> String {
-    let order = accepted(&partner.order(sale, quantity).await, 202);
+pub(crate) async fn place_order_awaiting_approval(partner: &mut Partner, sale: &Sale, quantity: u32) -> String {
+    let order = expect_success(&partner.order(sale, quantity).await, 202);
     assert_eq!(order["pending_reason"], "APPROVAL");
     id_of(&order)
 }
@@ -77,12 +77,12 @@ pub(crate) fn stages(order: &Value) -> Vec<(&str, &str, Option<&str>)> {
 }
 
 /// What of the first line is delivered, pending and failed.
-pub(crate) fn counts(order: &Value) -> [u64; 3] {
+pub(crate) fn line_counts(order: &Value) -> [u64; 3] {
     ["delivered", "pending", "failed"].map(|name| order["items"][0][name].as_u64().unwrap())
 }
 
 /// What the partner's dollars are: to be spent, and debited for what is to come.
-pub(crate) async fn dollars(partner: &mut Partner) -> (f64, f64) {
+pub(crate) async fn usd_balances(partner: &mut Partner) -> (f64, f64) {
     let wallets = partner.read("/wallets").await;
     let wallet = &wallets["data"][0];
     assert_eq!(wallet["currency"], "USD");
@@ -93,7 +93,7 @@ pub(crate) async fn dollars(partner: &mut Partner) -> (f64, f64) {
 }
 
 /// What the trail says of an order, oldest first.
-pub(crate) async fn trail(operator: &mut Operator, order_id: &str) -> Vec<Value> {
+pub(crate) async fn decisions_in_audit_log(operator: &mut Operator, order_id: &str) -> Vec<Value> {
     let trail = operator.get(&format!("/admin/v1/audit?subject={order_id}")).await;
     let decisions = trail["data"].as_array().unwrap().iter().rev();
     decisions
@@ -113,27 +113,27 @@ const ACCEPTED: (&str, &str, Option<&str>) = ("PENDING", "partner", None);
 #[tokio::test]
 async fn an_approved_order_is_delivered_from_stock() {
     let mut operator = Operator::of(shared());
-    let sale = from_stock(&mut operator, 2).await;
-    let mut partner = operator.partner("100").await;
-    let order_id = waiting(&mut partner, &sale, 2).await;
-    assert_eq!(dollars(&mut partner).await, (50.0, 50.0));
-    let order = accepted(&decide(&mut operator, "approve", &order_id).await, 200);
+    let sale = add_stocked_product_under_approval(&mut operator, 2).await;
+    let mut partner = operator.add_partner("100").await;
+    let order_id = place_order_awaiting_approval(&mut partner, &sale, 2).await;
+    assert_eq!(usd_balances(&mut partner).await, (50.0, 50.0));
+    let order = expect_success(&decide(&mut operator, "approve", &order_id).await, 200);
     assert_eq!(
         stages(&order),
         [ACCEPTED, APPROVED, ("DELIVERED", "system", None)]
     );
-    assert_eq!((counts(&order), &order["closed"]), ([2, 0, 0], &json!(true)));
+    assert_eq!((line_counts(&order), &order["closed"]), ([2, 0, 0], &json!(true)));
     assert_eq!(order["partner_id"], json!(partner.partner_id));
-    assert_eq!(dollars(&mut partner).await, (50.0, 0.0));
+    assert_eq!(usd_balances(&mut partner).await, (50.0, 0.0));
     assert_eq!(operator.get(&format!("/admin/v1/orders/{order_id}")).await, order);
     let seen = partner.read(&format!("/orders/{order_id}")).await;
     assert_eq!(
         (&seen["status"], &seen["timeline"]),
         (&json!("DELIVERED"), &order["timeline"])
     );
-    let codes = accepted(&partner.codes(&order_id).await, 200);
+    let codes = expect_success(&partner.get_codes(&order_id).await, 200);
     assert_eq!(codes["data"].as_array().unwrap().len(), 2);
-    let told = trail(&mut operator, &order_id).await;
+    let told = decisions_in_audit_log(&mut operator, &order_id).await;
     let [entry] = &told[..] else { panic!("{told:?}") };
     assert_eq!(
         (&entry["action"], &entry["operator"]),
@@ -151,55 +151,55 @@ async fn an_approved_order_is_delivered_from_stock() {
 #[tokio::test]
 async fn what_is_short_and_cannot_be_bought_is_paid_back() {
     let mut operator = Operator::of(shared());
-    let sale = from_stock(&mut operator, 3).await;
-    let mut partner = operator.partner("200").await;
+    let sale = add_stocked_product_under_approval(&mut operator, 3).await;
+    let mut partner = operator.add_partner("200").await;
     // Stock is looked at and not reserved: three orders wait for three vouchers.
     let [whole, part, none] = [
-        waiting(&mut partner, &sale, 2).await,
-        waiting(&mut partner, &sale, 3).await,
-        waiting(&mut partner, &sale, 1).await,
+        place_order_awaiting_approval(&mut partner, &sale, 2).await,
+        place_order_awaiting_approval(&mut partner, &sale, 3).await,
+        place_order_awaiting_approval(&mut partner, &sale, 1).await,
     ];
-    assert_eq!(dollars(&mut partner).await, (50.0, 150.0));
-    let whole = accepted(&decide(&mut operator, "approve", &whole).await, 200);
+    assert_eq!(usd_balances(&mut partner).await, (50.0, 150.0));
+    let whole = expect_success(&decide(&mut operator, "approve", &whole).await, 200);
     assert_eq!(whole["status"], "DELIVERED");
-    let part = accepted(&decide(&mut operator, "approve", &part).await, 200);
+    let part = expect_success(&decide(&mut operator, "approve", &part).await, 200);
     assert_eq!(
         stages(&part),
         [
             ACCEPTED,
             APPROVED,
             ("PARTIALLY_DELIVERED", "system", None),
-            ("PARTIALLY_DELIVERED", "system", Some(NEVER))
+            ("PARTIALLY_DELIVERED", "system", Some(UNAVAILABLE_REMAINDER))
         ]
     );
-    assert_eq!((counts(&part), &part["closed"]), ([1, 0, 2], &json!(true)));
+    assert_eq!((line_counts(&part), &part["closed"]), ([1, 0, 2], &json!(true)));
     assert_eq!(
         (&part["refunded_amount"], &part["pending_reason"]),
         (&json!(50.0), &Value::Null)
     );
-    assert_eq!(dollars(&mut partner).await, (100.0, 25.0));
-    let none = accepted(&decide(&mut operator, "approve", &none).await, 200);
+    assert_eq!(usd_balances(&mut partner).await, (100.0, 25.0));
+    let none = expect_success(&decide(&mut operator, "approve", &none).await, 200);
     assert_eq!(
         stages(&none),
         [
             ACCEPTED,
             APPROVED,
-            ("CANCELLED", "system", Some(NEVER)),
+            ("CANCELLED", "system", Some(UNAVAILABLE_REMAINDER)),
             ("REFUNDED", "system", None)
         ]
     );
     assert_eq!(
-        (counts(&none), &none["refunded_amount"]),
+        (line_counts(&none), &none["refunded_amount"]),
         ([0, 0, 1], &json!(25.0))
     );
-    assert_eq!(dollars(&mut partner).await, (125.0, 0.0));
+    assert_eq!(usd_balances(&mut partner).await, (125.0, 0.0));
     assert_verified().await;
 }
 
 #[tokio::test]
 async fn what_is_short_and_can_be_bought_waits_for_its_vendor() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("1000").await;
+    let mut partner = operator.add_partner("1000").await;
     for (in_stock, expected) in [
         (0, vec![ACCEPTED, APPROVED]),
         (
@@ -207,12 +207,12 @@ async fn what_is_short_and_can_be_bought_waits_for_its_vendor() {
             vec![ACCEPTED, APPROVED, ("PARTIALLY_DELIVERED", "system", None)],
         ),
     ] {
-        let sale = bought_by_hand(&mut operator, in_stock).await;
-        let order_id = waiting(&mut partner, &sale, 3).await;
-        let order = accepted(&decide(&mut operator, "approve", &order_id).await, 200);
+        let sale = add_manual_product_under_approval(&mut operator, in_stock).await;
+        let order_id = place_order_awaiting_approval(&mut partner, &sale, 3).await;
+        let order = expect_success(&decide(&mut operator, "approve", &order_id).await, 200);
         assert_eq!(stages(&order), expected);
         let delivered = in_stock as u64;
-        assert_eq!(counts(&order), [delivered, 3 - delivered, 0]);
+        assert_eq!(line_counts(&order), [delivered, 3 - delivered, 0]);
         assert_eq!(
             (
                 &order["pending_reason"],
@@ -222,17 +222,17 @@ async fn what_is_short_and_can_be_bought_waits_for_its_vendor() {
             (&json!("VENDOR"), &json!(false), &json!(0.0))
         );
     }
-    assert_eq!(dollars(&mut partner).await, (850.0, 125.0));
+    assert_eq!(usd_balances(&mut partner).await, (850.0, 125.0));
     assert_verified().await;
 }
 
 #[tokio::test]
 async fn a_rejected_order_is_paid_back() {
     let mut operator = Operator::of(shared());
-    let sale = from_stock(&mut operator, 1).await;
-    let mut partner = operator.partner("100").await;
-    let order_id = waiting(&mut partner, &sale, 1).await;
-    let order = accepted(&decide(&mut operator, "reject", &order_id).await, 200);
+    let sale = add_stocked_product_under_approval(&mut operator, 1).await;
+    let mut partner = operator.add_partner("100").await;
+    let order_id = place_order_awaiting_approval(&mut partner, &sale, 1).await;
+    let order = expect_success(&decide(&mut operator, "reject", &order_id).await, 200);
     assert_eq!(
         stages(&order),
         [
@@ -242,11 +242,11 @@ async fn a_rejected_order_is_paid_back() {
         ]
     );
     assert_eq!(
-        (counts(&order), &order["refunded_amount"]),
+        (line_counts(&order), &order["refunded_amount"]),
         ([0, 0, 1], &json!(25.0))
     );
-    assert_eq!(dollars(&mut partner).await, (100.0, 0.0));
-    let told = trail(&mut operator, &order_id).await;
+    assert_eq!(usd_balances(&mut partner).await, (100.0, 0.0));
+    let told = decisions_in_audit_log(&mut operator, &order_id).await;
     let [entry] = &told[..] else { panic!("{told:?}") };
     assert_eq!(
         (
@@ -262,26 +262,26 @@ async fn a_rejected_order_is_paid_back() {
 #[tokio::test]
 async fn only_what_waits_can_be_decided() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("1000").await;
-    let [sale, under_approval] = [operator.sale(1).await, from_stock(&mut operator, 2).await];
-    let delivered = id_of(&accepted(&partner.order(&sale, 1).await, 201));
-    let bought = operator.product("vendor", 0).await;
-    let unapproved = id_of(&accepted(&partner.order(&bought, 1).await, 202));
+    let mut partner = operator.add_partner("1000").await;
+    let [sale, under_approval] = [operator.add_stocked_product(1).await, add_stocked_product_under_approval(&mut operator, 2).await];
+    let delivered = id_of(&expect_success(&partner.order(&sale, 1).await, 201));
+    let bought = operator.add_product("vendor", 0).await;
+    let unapproved = id_of(&expect_success(&partner.order(&bought, 1).await, 202));
     let [approved, rejected] = [
-        waiting(&mut partner, &under_approval, 1).await,
-        waiting(&mut partner, &under_approval, 1).await,
+        place_order_awaiting_approval(&mut partner, &under_approval, 1).await,
+        place_order_awaiting_approval(&mut partner, &under_approval, 1).await,
     ];
-    accepted(&decide(&mut operator, "approve", &approved).await, 200);
-    accepted(&decide(&mut operator, "reject", &rejected).await, 200);
+    expect_success(&decide(&mut operator, "approve", &approved).await, 200);
+    expect_success(&decide(&mut operator, "reject", &rejected).await, 200);
     for order_id in [&delivered, &unapproved, &approved, &rejected] {
         for verb in ["approve", "reject"] {
             let answer = decide(&mut operator, verb, order_id).await;
-            refused(&answer, 409, "ORDER_NOT_AWAITING_APPROVAL");
+            expect_error(&answer, 409, "ORDER_NOT_AWAITING_APPROVAL");
         }
     }
     for verb in ["approve", "reject", "cancel"] {
-        for nothing in [UNKNOWN, "ord_1", &partner.partner_id] {
-            refused(
+        for nothing in [UNKNOWN_ORDER, "ord_1", &partner.partner_id] {
+            expect_error(
                 &decide(&mut operator, verb, nothing).await,
                 404,
                 "ORDER_NOT_FOUND",
@@ -290,7 +290,7 @@ async fn only_what_waits_can_be_decided() {
     }
     for nothing in [&delivered, &unapproved] {
         assert_eq!(
-            trail(&mut operator, nothing).await.len(),
+            decisions_in_audit_log(&mut operator, nothing).await.len(),
             0,
             "nothing was decided"
         );
@@ -300,9 +300,9 @@ async fn only_what_waits_can_be_decided() {
 #[tokio::test]
 async fn a_word_without_a_reason_is_refused() {
     let mut operator = Operator::of(shared());
-    let sale = from_stock(&mut operator, 1).await;
-    let mut partner = operator.partner("100").await;
-    let order_id = waiting(&mut partner, &sale, 1).await;
+    let sale = add_stocked_product_under_approval(&mut operator, 1).await;
+    let mut partner = operator.add_partner("100").await;
+    let order_id = place_order_awaiting_approval(&mut partner, &sale, 1).await;
     let long = "ß".repeat(501);
     for verb in ["approve", "reject", "cancel"] {
         for (body, field) in [
@@ -314,25 +314,25 @@ async fn a_word_without_a_reason_is_refused() {
             (json!({ "reason": 1 }), "reason"),
             (json!({ "reason": "so", "force": true }), "force"),
         ] {
-            let answer = say(&mut operator, verb, &order_id, &body).await;
-            let error = refused(&answer, 422, "VALIDATION_FAILED");
+            let answer = post_decision(&mut operator, verb, &order_id, &body).await;
+            let error = expect_error(&answer, 422, "VALIDATION_FAILED");
             assert_eq!(error["details"][0]["field"], field, "{body}");
         }
     }
     let seen = partner.read(&format!("/orders/{order_id}")).await;
     assert_eq!(seen["pending_reason"], "APPROVAL");
     let longest = json!({ "reason": "ß".repeat(500) });
-    accepted(&say(&mut operator, "approve", &order_id, &longest).await, 200);
+    expect_success(&post_decision(&mut operator, "approve", &order_id, &longest).await, 200);
 }
 
 #[tokio::test]
 async fn of_two_operators_one_decides() {
     let mut operator = Operator::of(shared());
-    let sale = from_stock(&mut operator, 8).await;
-    let mut partner = operator.partner("200").await;
+    let sale = add_stocked_product_under_approval(&mut operator, 8).await;
+    let mut partner = operator.add_partner("200").await;
     let (mut approved, mut orders) = (0, Vec::new());
     for _ in 0..8 {
-        orders.push(waiting(&mut partner, &sale, 1).await);
+        orders.push(place_order_awaiting_approval(&mut partner, &sale, 1).await);
     }
     for order_id in &orders {
         let (mut one, mut other) = (Operator::of(shared()), Operator::of(shared()));
@@ -345,13 +345,13 @@ async fn of_two_operators_one_decides() {
         } else {
             (&no, &yes)
         };
-        let order = accepted(winner, 200);
-        refused(loser, 409, "ORDER_NOT_AWAITING_APPROVAL");
+        let order = expect_success(winner, 200);
+        expect_error(loser, 409, "ORDER_NOT_AWAITING_APPROVAL");
         approved += u32::from(order["status"] == "DELIVERED");
-        assert_eq!(trail(&mut operator, order_id).await.len(), 1);
+        assert_eq!(decisions_in_audit_log(&mut operator, order_id).await.len(), 1);
     }
     assert_eq!(
-        dollars(&mut partner).await,
+        usd_balances(&mut partner).await,
         (200.0 - 25.0 * f64::from(approved), 0.0)
     );
     assert_verified().await;
@@ -360,15 +360,15 @@ async fn of_two_operators_one_decides() {
 #[tokio::test]
 async fn an_operator_decides_from_the_command_line() {
     let mut operator = Operator::of(shared());
-    let sale = from_stock(&mut operator, 3).await;
-    let mut partner = operator.partner("100").await;
+    let sale = add_stocked_product_under_approval(&mut operator, 3).await;
+    let mut partner = operator.add_partner("100").await;
     for (verb, expected) in [
         ("approve", "DELIVERED"),
         ("reject", "REFUNDED"),
         ("cancel", "REFUNDED"),
     ] {
-        let order_id = waiting(&mut partner, &sale, 1).await;
-        let order = told_json(&["order", verb, &order_id, "--reason", "by hand"]);
+        let order_id = place_order_awaiting_approval(&mut partner, &sale, 1).await;
+        let order = run_json(&["order", verb, &order_id, "--reason", "by hand"]);
         assert_eq!(order["status"], expected, "{verb}");
         assert_eq!(stages(&order)[1].2, Some("by hand"), "{verb}");
     }

@@ -2,17 +2,17 @@
 
 use hyper::Method;
 use serde_json::{Value, json};
-use vouchsafe_load::client::Answer;
+use vouchsafe_load::client::ApiResponse;
 
-use crate::support::{Operator, Partner, accepted, refused, shared, text_of, unique};
+use crate::support::{Operator, Partner, expect_success, expect_error, shared, text_of, unique};
 
-async fn book(
+async fn post_booking(
     operator: &mut Operator,
     partner: &Partner,
     kind: &str,
     currency: &str,
     body: &Value,
-) -> Answer {
+) -> ApiResponse {
     let path = format!(
         "/admin/v1/partners/{}/wallets/{currency}/{kind}",
         partner.partner_id
@@ -25,11 +25,11 @@ async fn book(
 #[tokio::test]
 async fn a_top_up_is_an_entry_in_the_ledger() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("0").await;
+    let mut partner = operator.add_partner("0").await;
     let reference = unique("statement");
     let body = json!({ "amount": "1000.5", "reference": reference });
-    let answer = book(&mut operator, &partner, "top-ups", "KWD", &body).await;
-    let entry = accepted(&answer, 201);
+    let answer = post_booking(&mut operator, &partner, "top-ups", "KWD", &body).await;
+    let entry = expect_success(&answer, 201);
     assert!(
         text_of(&answer).contains(r#""amount":1000.500,"currency":"KWD","balance_after":1000.500"#),
         "{entry}"
@@ -68,24 +68,24 @@ async fn a_top_up_is_an_entry_in_the_ledger() {
 #[tokio::test]
 async fn the_same_reference_is_booked_once() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("0").await;
+    let mut partner = operator.add_partner("0").await;
     let body = json!({ "amount": 25, "reference": "r-1" });
-    let first = book(&mut operator, &partner, "top-ups", "USD", &body).await;
+    let first = post_booking(&mut operator, &partner, "top-ups", "USD", &body).await;
     for again in [json!({ "amount": "25.00", "reference": " r-1 " }), body.clone()] {
-        let second = book(&mut operator, &partner, "top-ups", "USD", &again).await;
-        assert_eq!(accepted(&second, 201), accepted(&first, 201));
+        let second = post_booking(&mut operator, &partner, "top-ups", "USD", &again).await;
+        assert_eq!(expect_success(&second, 201), expect_success(&first, 201));
         assert_eq!(second.header("idempotent-replayed"), Some("true"));
     }
     assert_eq!(first.header("idempotent-replayed"), None);
     let other = json!({ "amount": 26, "reference": "r-1" });
-    refused(
-        &book(&mut operator, &partner, "top-ups", "USD", &other).await,
+    expect_error(
+        &post_booking(&mut operator, &partner, "top-ups", "USD", &other).await,
         422,
         "IDEMPOTENCY_KEY_REUSED",
     );
-    accepted(&book(&mut operator, &partner, "top-ups", "EUR", &body).await, 201);
-    accepted(
-        &book(&mut operator, &partner, "adjustments", "USD", &body).await,
+    expect_success(&post_booking(&mut operator, &partner, "top-ups", "EUR", &body).await, 201);
+    expect_success(
+        &post_booking(&mut operator, &partner, "adjustments", "USD", &body).await,
         201,
     );
     assert_eq!(partner.balance("USD").await, "50.00");
@@ -105,11 +105,11 @@ async fn the_same_reference_is_booked_once() {
 #[tokio::test]
 async fn of_many_at_once_one_is_booked() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("0").await;
+    let mut partner = operator.add_partner("0").await;
     let bookings = (0..8).map(|_| {
-        let (mut other, partner) = (Operator::of(shared()), partner.again());
+        let (mut other, partner) = (Operator::of(shared()), partner.reconnect());
         async move {
-            book(
+            post_booking(
                 &mut other,
                 &partner,
                 "top-ups",
@@ -122,7 +122,7 @@ async fn of_many_at_once_one_is_booked() {
     let answers = futures_util::future::join_all(bookings).await;
     let ids: Vec<_> = answers
         .iter()
-        .map(|answer| accepted(answer, 201)["transaction_id"].clone())
+        .map(|answer| expect_success(answer, 201)["transaction_id"].clone())
         .collect();
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
     assert_eq!(
@@ -133,24 +133,24 @@ async fn of_many_at_once_one_is_booked() {
         1
     );
     assert_eq!(partner.balance("USD").await, "7.00");
-    assert_eq!(told(&mut operator, &partner).await, 1);
+    assert_eq!(audited_bookings(&mut operator, &partner).await, 1);
 }
 
 #[tokio::test]
 async fn what_is_refused_is_not_in_the_trail() {
     let mut operator = Operator::of(shared());
-    let partner = operator.partner("0").await;
+    let partner = operator.add_partner("0").await;
     let body = json!({ "amount": -5, "reference": "too much" });
-    refused(
-        &book(&mut operator, &partner, "adjustments", "USD", &body).await,
+    expect_error(
+        &post_booking(&mut operator, &partner, "adjustments", "USD", &body).await,
         402,
         "INSUFFICIENT_FUNDS",
     );
-    assert_eq!(told(&mut operator, &partner).await, 0);
+    assert_eq!(audited_bookings(&mut operator, &partner).await, 0);
 }
 
 /// How many bookings in a partner's dollar wallet the trail tells of.
-async fn told(operator: &mut Operator, partner: &Partner) -> usize {
+async fn audited_bookings(operator: &mut Operator, partner: &Partner) -> usize {
     let trail = format!("/admin/v1/audit?subject={}/USD", partner.partner_id);
     operator.get(&trail).await["data"].as_array().unwrap().len()
 }
@@ -158,22 +158,22 @@ async fn told(operator: &mut Operator, partner: &Partner) -> usize {
 #[tokio::test]
 async fn an_adjustment_takes_no_more_than_there_is() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("10").await;
+    let mut partner = operator.add_partner("10").await;
     let too_much = json!({ "amount": "-10.01", "reference": "a" });
-    refused(
-        &book(&mut operator, &partner, "adjustments", "USD", &too_much).await,
+    expect_error(
+        &post_booking(&mut operator, &partner, "adjustments", "USD", &too_much).await,
         402,
         "INSUFFICIENT_FUNDS",
     );
-    refused(
-        &book(&mut operator, &partner, "adjustments", "EUR", &too_much).await,
+    expect_error(
+        &post_booking(&mut operator, &partner, "adjustments", "EUR", &too_much).await,
         402,
         "INSUFFICIENT_FUNDS",
     );
     // A refusal is not kept: with more money the same reference is booked.
     operator.top_up(&partner.partner_id, "USD", "0.01").await;
-    let entry = accepted(
-        &book(&mut operator, &partner, "adjustments", "USD", &too_much).await,
+    let entry = expect_success(
+        &post_booking(&mut operator, &partner, "adjustments", "USD", &too_much).await,
         201,
     );
     assert_eq!(
@@ -186,7 +186,7 @@ async fn an_adjustment_takes_no_more_than_there_is() {
 #[tokio::test]
 async fn what_cannot_be_booked_is_refused_by_field() {
     let mut operator = Operator::of(shared());
-    let partner = operator.partner("0").await;
+    let partner = operator.add_partner("0").await;
     let reference = "x".repeat(129);
     for (kind, currency, body, field) in [
         (
@@ -257,8 +257,8 @@ async fn what_cannot_be_booked_is_refused_by_field() {
             "currency",
         ),
     ] {
-        let answer = book(&mut operator, &partner, kind, currency, &body).await;
-        let error = refused(&answer, 422, "VALIDATION_FAILED");
+        let answer = post_booking(&mut operator, &partner, kind, currency, &body).await;
+        let error = expect_error(&answer, 422, "VALIDATION_FAILED");
         assert_eq!(error["details"][0]["field"], json!(field), "{body}");
     }
 }

@@ -2,17 +2,17 @@
 
 use hyper::Method;
 use serde_json::{Value, json};
-use vouchsafe_load::client::Answer;
+use vouchsafe_load::client::ApiResponse;
 
-use crate::approvals::{decide, waiting};
+use crate::approvals::{decide, place_order_awaiting_approval};
 use crate::support::{
-    Database, Instance, Operator, Partner, SOON, Sale, accepted, eventually, order_of, refused, shared,
+    Database, Instance, Operator, Partner, WAIT_TIMEOUT, Sale, expect_success, eventually, order_body, expect_error, shared,
     text_of, unique,
 };
 
-async fn cancel(partner: &mut Partner, order_id: &str, body: &str) -> Answer {
+async fn cancel(partner: &mut Partner, order_id: &str, body: &str) -> ApiResponse {
     partner
-        .signed(Method::POST, &format!("/orders/{order_id}/cancel"), body)
+        .send_signed(Method::POST, &format!("/orders/{order_id}/cancel"), body)
         .await
 }
 
@@ -31,11 +31,11 @@ fn stages(order: &Value) -> Vec<(&str, &str)> {
 #[tokio::test]
 async fn a_cancelled_order_is_refunded_and_its_vouchers_are_sold_again() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(2).await;
-    let mut partner = operator.partner("100").await;
-    let placed = accepted(&partner.order(&sale, 2).await, 201);
+    let sale = operator.add_stocked_product(2).await;
+    let mut partner = operator.add_partner("100").await;
+    let placed = expect_success(&partner.order(&sale, 2).await, 201);
     let answer = cancel(&mut partner, &id_of(&placed), r#"{"reason":"ordered twice"}"#).await;
-    let order = accepted(&answer, 200);
+    let order = expect_success(&answer, 200);
     assert_eq!(order["status"], "REFUNDED");
     assert_eq!((&order["vouchers"], &order["closed"]), (&json!([]), &json!(true)));
     assert!(text_of(&answer).contains(r#""refunded_amount":50.00"#));
@@ -50,10 +50,10 @@ async fn a_cancelled_order_is_refunded_and_its_vouchers_are_sold_again() {
     assert_eq!(order["timeline"][1]["reason"], "ordered twice");
     assert_eq!(partner.balance("USD").await, "100.00");
     assert_eq!(partner.read(&format!("/orders/{}", id_of(&placed))).await, order);
-    let refused_codes = partner.codes(&id_of(&placed)).await;
-    refused(&refused_codes, 409, "ORDER_NOT_READY");
+    let refused_codes = partner.get_codes(&id_of(&placed)).await;
+    expect_error(&refused_codes, 409, "ORDER_NOT_READY");
     // The same two codes, under ids that nobody had before.
-    let again = accepted(&partner.order(&sale, 2).await, 201);
+    let again = expect_success(&partner.order(&sale, 2).await, 201);
     let ids = |order: &Value| -> Vec<String> {
         let vouchers = order["vouchers"].as_array().unwrap();
         vouchers
@@ -63,7 +63,7 @@ async fn a_cancelled_order_is_refunded_and_its_vouchers_are_sold_again() {
     };
     assert!(ids(&again).iter().all(|id| !ids(&placed).contains(id)));
     assert_eq!(
-        accepted(&partner.codes(&id_of(&again)).await, 200)["data"]
+        expect_success(&partner.get_codes(&id_of(&again)).await, 200)["data"]
             .as_array()
             .unwrap()
             .len(),
@@ -84,9 +84,9 @@ async fn a_cancelled_order_is_refunded_and_its_vouchers_are_sold_again() {
 #[tokio::test]
 async fn a_second_call_is_answered_as_the_first_one() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = operator.partner("25").await;
-    let order_id = id_of(&accepted(&partner.order(&sale, 1).await, 201));
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("25").await;
+    let order_id = id_of(&expect_success(&partner.order(&sale, 1).await, 201));
     let first = cancel(&mut partner, &order_id, "").await;
     let second = cancel(&mut partner, &order_id, r#"{"reason":"again"}"#).await;
     assert_eq!((first.status, text_of(&first)), (second.status, text_of(&second)));
@@ -96,11 +96,11 @@ async fn a_second_call_is_answered_as_the_first_one() {
 #[tokio::test]
 async fn of_many_at_once_one_refunds() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = operator.partner("25").await;
-    let order_id = id_of(&accepted(&partner.order(&sale, 1).await, 201));
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("25").await;
+    let order_id = id_of(&expect_success(&partner.order(&sale, 1).await, 201));
     let calls = (0..12).map(|_| {
-        let (mut partner, order_id) = (partner.again(), order_id.clone());
+        let (mut partner, order_id) = (partner.reconnect(), order_id.clone());
         async move { cancel(&mut partner, &order_id, "").await.status.as_u16() }
     });
     assert_eq!(futures_util::future::join_all(calls).await, [200; 12]);
@@ -114,24 +114,24 @@ async fn of_many_at_once_one_refunds() {
 #[tokio::test]
 async fn codes_that_were_read_stay_and_so_does_the_order() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = operator.partner("25").await;
-    let order_id = id_of(&accepted(&partner.order(&sale, 1).await, 201));
-    accepted(&partner.codes(&order_id).await, 200);
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("25").await;
+    let order_id = id_of(&expect_success(&partner.order(&sale, 1).await, 201));
+    expect_success(&partner.get_codes(&order_id).await, 200);
     let answer = cancel(&mut partner, &order_id, "").await;
-    refused(&answer, 409, "ORDER_NOT_CANCELLABLE");
+    expect_error(&answer, 409, "ORDER_NOT_CANCELLABLE");
     assert_eq!(partner.balance("USD").await, "0.00");
 }
 
 #[tokio::test]
 async fn retrieval_and_cancellation_at_once_do_not_both_succeed() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(12).await;
-    let mut partner = operator.partner("300").await;
+    let sale = operator.add_stocked_product(12).await;
+    let mut partner = operator.add_partner("300").await;
     for _ in 0..12 {
-        let order_id = id_of(&accepted(&partner.order(&sale, 1).await, 201));
-        let (mut reader, mut canceller) = (partner.again(), partner.again());
-        let (read, cancelled) = tokio::join!(reader.codes(&order_id), cancel(&mut canceller, &order_id, ""));
+        let order_id = id_of(&expect_success(&partner.order(&sale, 1).await, 201));
+        let (mut reader, mut canceller) = (partner.reconnect(), partner.reconnect());
+        let (read, cancelled) = tokio::join!(reader.get_codes(&order_id), cancel(&mut canceller, &order_id, ""));
         let outcome = (read.status.as_u16(), cancelled.status.as_u16());
         assert!(matches!(outcome, (200, 409) | (409, 200)), "{outcome:?}");
         let status = partner.read(&format!("/orders/{order_id}")).await["status"].clone();
@@ -142,10 +142,10 @@ async fn retrieval_and_cancellation_at_once_do_not_both_succeed() {
 #[tokio::test]
 async fn an_order_that_waits_is_cancelled_whole() {
     let mut operator = Operator::of(shared());
-    let sale = operator.product("vendor", 0).await;
-    let mut partner = operator.partner("75").await;
-    let order = accepted(&partner.order(&sale, 3).await, 202);
-    let order = accepted(&cancel(&mut partner, &id_of(&order), "{}").await, 200);
+    let sale = operator.add_product("vendor", 0).await;
+    let mut partner = operator.add_partner("75").await;
+    let order = expect_success(&partner.order(&sale, 3).await, 202);
+    let order = expect_success(&cancel(&mut partner, &id_of(&order), "{}").await, 200);
     assert_eq!(
         stages(&order),
         [
@@ -164,44 +164,44 @@ async fn an_order_that_waits_is_cancelled_whole() {
 #[tokio::test]
 async fn the_time_to_cancel_is_the_partners() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = operator.partner("25").await;
-    operator.patch(&partner, &json!({ "cancel_window_s": 0 })).await;
-    let order_id = id_of(&accepted(&partner.order(&sale, 1).await, 201));
-    refused(
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("25").await;
+    operator.patch_partner(&partner, &json!({ "cancel_window_s": 0 })).await;
+    let order_id = id_of(&expect_success(&partner.order(&sale, 1).await, 201));
+    expect_error(
         &cancel(&mut partner, &order_id, "").await,
         409,
         "ORDER_NOT_CANCELLABLE",
     );
-    operator.patch(&partner, &json!({ "cancel_window_s": 60 })).await;
-    accepted(&cancel(&mut partner, &order_id, "").await, 200);
+    operator.patch_partner(&partner, &json!({ "cancel_window_s": 60 })).await;
+    expect_success(&cancel(&mut partner, &order_id, "").await, 200);
 }
 
 #[tokio::test]
 async fn what_was_bought_comes_back_only_where_its_product_may() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("100").await;
+    let mut partner = operator.add_partner("100").await;
     for returnable in [false, true] {
         let product = json!({ "route": "vendor", "vendor": "mock", "returnable": returnable });
-        let sale = operator.offer(product, "25", 0).await;
-        let order_id = id_of(&accepted(&partner.order(&sale, 1).await, 202));
-        eventually("the vendor has filled it", SOON, async || {
+        let sale = operator.add_product_with(product, "25", 0).await;
+        let order_id = id_of(&expect_success(&partner.order(&sale, 1).await, 202));
+        eventually("the vendor has filled it", WAIT_TIMEOUT, async || {
             (partner.read(&format!("/orders/{order_id}")).await["closed"] == true).then_some(())
         })
         .await;
         let answer = cancel(&mut partner, &order_id, "").await;
-        let mut from_stock = order_of(&sale, 1);
+        let mut from_stock = order_body(&sale, 1);
         from_stock["fulfilment"] = json!("CACHE_ONLY");
         if returnable {
-            assert_eq!(accepted(&answer, 200)["status"], "REFUNDED");
-            accepted(&partner.send(&unique("key"), &from_stock).await, 201);
+            assert_eq!(expect_success(&answer, 200)["status"], "REFUNDED");
+            expect_success(&partner.send(&unique("key"), &from_stock).await, 201);
         } else {
-            let error = refused(&answer, 409, "ORDER_NOT_CANCELLABLE");
+            let error = expect_error(&answer, 409, "ORDER_NOT_CANCELLABLE");
             assert!(
                 error["message"].as_str().unwrap().contains(&sale.product_id),
                 "{error}"
             );
-            refused(
+            expect_error(
                 &partner.send(&unique("key"), &from_stock).await,
                 409,
                 "INSUFFICIENT_INVENTORY",
@@ -214,13 +214,13 @@ async fn what_was_bought_comes_back_only_where_its_product_may() {
 #[tokio::test]
 async fn what_others_have_ended_is_not_the_partners_to_cancel() {
     let mut operator = Operator::of(shared());
-    let sale = operator.offer(json!({ "approval": "always" }), "25", 2).await;
-    let mut partner = operator.partner("50").await;
+    let sale = operator.add_product_with(json!({ "approval": "always" }), "25", 2).await;
+    let mut partner = operator.add_partner("50").await;
     for verb in ["reject", "cancel"] {
-        let order_id = waiting(&mut partner, &sale, 1).await;
-        accepted(&decide(&mut operator, verb, &order_id).await, 200);
+        let order_id = place_order_awaiting_approval(&mut partner, &sale, 1).await;
+        expect_success(&decide(&mut operator, verb, &order_id).await, 200);
         let answer = cancel(&mut partner, &order_id, "").await;
-        refused(&answer, 409, "ORDER_NOT_CANCELLABLE");
+        expect_error(&answer, 409, "ORDER_NOT_CANCELLABLE");
     }
     assert_eq!(partner.balance("USD").await, "50.00");
 }
@@ -229,53 +229,53 @@ async fn what_others_have_ended_is_not_the_partners_to_cancel() {
 async fn an_order_of_which_a_voucher_has_expired_stays() {
     let service = Instance::start();
     let mut operator = Operator::of(&service);
-    let sale = operator.sale(2).await;
-    let mut partner = operator.partner("50").await;
-    let order_id = id_of(&accepted(&partner.order(&sale, 2).await, 201));
+    let sale = operator.add_stocked_product(2).await;
+    let mut partner = operator.add_partner("50").await;
+    let order_id = id_of(&expect_success(&partner.order(&sale, 2).await, 201));
     // Time passes: the last valid day of one of them was yesterday.
     let yesterday = "UPDATE stock SET expiry = (now() AT TIME ZONE 'UTC')::date - 1
                       WHERE stock_id = (SELECT max(stock_id) FROM allocations WHERE order_id IS NOT NULL)";
     Database::of(&service).await.run(yesterday.to_owned()).await;
     let answer = cancel(&mut partner, &order_id, "").await;
-    refused(&answer, 409, "ORDER_NOT_CANCELLABLE");
+    expect_error(&answer, 409, "ORDER_NOT_CANCELLABLE");
     assert_eq!(partner.balance("USD").await, "0.00");
 }
 
 #[tokio::test]
 async fn another_partners_order_is_not_there() {
     let mut operator = Operator::of(shared());
-    let sale: Sale = operator.sale(1).await;
-    let (mut owner, mut other) = (operator.partner("25").await, operator.partner("0").await);
-    let order_id = id_of(&accepted(&owner.order(&sale, 1).await, 201));
+    let sale: Sale = operator.add_stocked_product(1).await;
+    let (mut owner, mut other) = (operator.add_partner("25").await, operator.add_partner("0").await);
+    let order_id = id_of(&expect_success(&owner.order(&sale, 1).await, 201));
     for id in [order_id.as_str(), "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "ord_x"] {
-        refused(&cancel(&mut other, id, "").await, 404, "ORDER_NOT_FOUND");
+        expect_error(&cancel(&mut other, id, "").await, 404, "ORDER_NOT_FOUND");
     }
     for body in [r#"{"reason":7}"#, r#"{"why":"x"}"#, r#"{"reason":"a\u0000b"}"#] {
-        refused(
+        expect_error(
             &cancel(&mut owner, &order_id, body).await,
             422,
             "VALIDATION_FAILED",
         );
     }
-    accepted(&cancel(&mut owner, &order_id, "").await, 200);
+    expect_success(&cancel(&mut owner, &order_id, "").await, 200);
 }
 
 #[tokio::test]
 async fn what_was_cancelled_is_so_after_a_sudden_end() {
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
-    let sale = operator.sale(2).await;
-    let mut partner = operator.partner("100").await;
-    let order_id = id_of(&accepted(
-        &partner.order_under(&unique("key"), &sale, 2).await,
+    let sale = operator.add_stocked_product(2).await;
+    let mut partner = operator.add_partner("100").await;
+    let order_id = id_of(&expect_success(
+        &partner.order_with_key(&unique("key"), &sale, 2).await,
         201,
     ));
     let before = cancel(&mut partner, &order_id, "").await;
     service.kill();
     service.restart();
-    let mut partner = partner.at(&service.base_url());
+    let mut partner = partner.connect_to(&service.base_url());
     let after = cancel(&mut partner, &order_id, "").await;
     assert_eq!(text_of(&before), text_of(&after));
-    accepted(&partner.order(&sale, 2).await, 201);
+    expect_success(&partner.order(&sale, 2).await, 201);
     service.assert_verified();
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Operator, Partner, Sale, accepted, line_of, refused, shared, text_of, unique};
+use crate::support::{Operator, Partner, Sale, expect_success, order_line, expect_error, shared, text_of, unique};
 
 /// Puts products into a category of their own; gives its id.
-async fn shelf(operator: &mut Operator, products: &[Value]) -> (String, Vec<Sale>) {
+async fn add_category(operator: &mut Operator, products: &[Value]) -> (String, Vec<Sale>) {
     let category = unique("category");
     let path = format!("/admin/v1/categories/{category}");
     operator
-        .put(
+        .send_json(
             hyper::Method::PUT,
             &path,
             &json!({ "name": "A shelf", "parent_id": "retail" }),
@@ -19,7 +19,7 @@ async fn shelf(operator: &mut Operator, products: &[Value]) -> (String, Vec<Sale
     for changes in products {
         let mut changes = changes.clone();
         changes["category_id"] = json!(category);
-        sales.push(operator.offer(changes, "25", 0).await);
+        sales.push(operator.add_product_with(changes, "25", 0).await);
     }
     (category, sales)
 }
@@ -48,10 +48,10 @@ async fn a_product_is_shown_with_all_its_fields() {
         "expiry_policy": { "type": "MONTHS_FROM_ISSUE", "value": 12 },
         "redemption": { "instructions": "At the till", "terms": "None" }, "route": "vendor",
     });
-    let sale = operator.offer(changes, "20.500", 30).await;
-    let mut partner = operator.partner("0").await;
+    let sale = operator.add_product_with(changes, "20.500", 30).await;
+    let mut partner = operator.add_partner("0").await;
     let answer = partner.get(&format!("/products/{}", sale.product_id)).await;
-    let updated_at = accepted(&answer, 200)["updated_at"].as_str().unwrap().to_owned();
+    let updated_at = expect_success(&answer, 200)["updated_at"].as_str().unwrap().to_owned();
     assert!(updated_at.ends_with('Z'), "{updated_at}");
     let shared = [
         format!(
@@ -94,8 +94,8 @@ async fn products_are_found_by_currency_country_and_category() {
         json!({ "currency": "EUR", "countries": ["DE", "FR"] }),
         json!({ "currency": "EUR", "countries": [] }),
     ];
-    let (category, sales) = shelf(&mut operator, &products).await;
-    let mut partner = operator.partner("0").await;
+    let (category, sales) = add_category(&mut operator, &products).await;
+    let mut partner = operator.add_partner("0").await;
     let all: Vec<_> = sales.iter().map(|sale| sale.product_id.clone()).collect();
     for (query, found) in [
         ("", &[0, 1, 2][..]),
@@ -119,8 +119,8 @@ async fn products_are_found_by_currency_country_and_category() {
 #[tokio::test]
 async fn pages_of_products_follow_each_other_under_their_filters() {
     let mut operator = Operator::of(shared());
-    let (category, sales) = shelf(&mut operator, &vec![json!({}); 5]).await;
-    let mut partner = operator.partner("0").await;
+    let (category, sales) = add_category(&mut operator, &vec![json!({}); 5]).await;
+    let mut partner = operator.add_partner("0").await;
     let mut expected: Vec<_> = sales.into_iter().map(|sale| sale.product_id).collect();
     expected.sort_unstable();
     let (mut found, mut cursor) = (Vec::new(), String::new());
@@ -150,7 +150,7 @@ async fn pages_of_products_follow_each_other_under_their_filters() {
 #[tokio::test]
 async fn a_filter_that_can_match_nothing_is_refused() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("0").await;
+    let mut partner = operator.add_partner("0").await;
     for (query, field) in [
         ("currency=usd", "currency"),
         ("currency=ABC", "currency"),
@@ -161,7 +161,7 @@ async fn a_filter_that_can_match_nothing_is_refused() {
         ("category_id=", "category_id"),
     ] {
         let answer = partner.get(&format!("/products?{query}")).await;
-        let error = refused(&answer, 422, "VALIDATION_FAILED");
+        let error = expect_error(&answer, 422, "VALIDATION_FAILED");
         assert_eq!(error["details"][0]["field"], json!(field), "{query}");
     }
 }
@@ -169,8 +169,8 @@ async fn a_filter_that_can_match_nothing_is_refused() {
 #[tokio::test]
 async fn a_cursor_belongs_to_its_list_and_filters() {
     let mut operator = Operator::of(shared());
-    let (category, _) = shelf(&mut operator, &vec![json!({}); 2]).await;
-    let mut partner = operator.partner("1").await;
+    let (category, _) = add_category(&mut operator, &vec![json!({}); 2]).await;
+    let mut partner = operator.add_partner("1").await;
     operator.top_up(&partner.partner_id, "USD", "1").await;
     let cursor = async |partner: &mut Partner, path: &str| {
         partner.read(&format!("{path}limit=1")).await["next_cursor"]
@@ -181,7 +181,7 @@ async fn a_cursor_belongs_to_its_list_and_filters() {
     let filtered = cursor(&mut partner, &format!("/products?category_id={category}&")).await;
     let plain = cursor(&mut partner, "/products?").await;
     let categories = cursor(&mut partner, "/categories?").await;
-    accepted(
+    expect_success(
         &partner
             .get(&format!("/products?cursor={filtered}&category_id={category}"))
             .await,
@@ -196,16 +196,16 @@ async fn a_cursor_belongs_to_its_list_and_filters() {
         format!("/transactions?cursor={plain}"),
         format!("/categories?cursor={plain}"),
     ] {
-        refused(&partner.get(&path).await, 400, "INVALID_CURSOR");
+        expect_error(&partner.get(&path).await, 400, "INVALID_CURSOR");
     }
 }
 
 #[tokio::test]
 async fn categories_are_those_with_products() {
     let mut operator = Operator::of(shared());
-    let (full, _) = shelf(&mut operator, &vec![json!({}); 3]).await;
-    let (empty, _) = shelf(&mut operator, &[]).await;
-    let mut partner = operator.partner("0").await;
+    let (full, _) = add_category(&mut operator, &vec![json!({}); 3]).await;
+    let (empty, _) = add_category(&mut operator, &[]).await;
+    let mut partner = operator.add_partner("0").await;
     let (mut seen, mut path) = (Vec::new(), "/categories?limit=100".to_owned());
     loop {
         let page = partner.read(&path).await;
@@ -226,11 +226,11 @@ async fn categories_are_those_with_products() {
 #[tokio::test]
 async fn availability_follows_each_order_at_once() {
     let mut operator = Operator::of(shared());
-    let sale = operator.offer(json!({ "low_stock_at": 2 }), "25", 4).await;
-    let mut partner = operator.partner("1000").await;
+    let sale = operator.add_product_with(json!({ "low_stock_at": 2 }), "25", 4).await;
+    let mut partner = operator.add_partner("1000").await;
     let mut seen = vec![availability(&mut partner, &sale).await];
     for _ in 0..4 {
-        accepted(&partner.order(&sale, 1).await, 201);
+        expect_success(&partner.order(&sale, 1).await, 201);
         seen.push(availability(&mut partner, &sale).await);
     }
     assert_eq!(
@@ -245,14 +245,14 @@ async fn availability_follows_each_order_at_once() {
 async fn each_denomination_has_an_availability_of_its_own() {
     let mut operator = Operator::of(shared());
     let ten = operator
-        .offer(json!({ "denominations": [10, 25], "low_stock_at": 2 }), "10", 5)
+        .add_product_with(json!({ "denominations": [10, 25], "low_stock_at": 2 }), "10", 5)
         .await;
     let twenty_five = Sale {
         denomination: "25",
         ..ten.clone()
     };
     operator.restock(&twenty_five, 1, "").await;
-    let mut partner = operator.partner("1000").await;
+    let mut partner = operator.add_partner("1000").await;
     let path = format!("/products/{}", ten.product_id);
     let stock = |product: &Value| {
         let stock = product["stock"].as_array().unwrap().iter();
@@ -261,9 +261,9 @@ async fn each_denomination_has_an_availability_of_its_own() {
             .collect::<Vec<_>>()
     };
     assert_eq!(stock(&partner.read(&path).await), ["IN_STOCK", "LOW_STOCK"]);
-    accepted(
+    expect_success(
         &partner
-            .send(&unique("key"), &json!({ "items": [line_of(&twenty_five, 1)] }))
+            .send(&unique("key"), &json!({ "items": [order_line(&twenty_five, 1)] }))
             .await,
         201,
     );
@@ -277,22 +277,22 @@ async fn each_denomination_has_an_availability_of_its_own() {
 #[tokio::test]
 async fn what_a_vendor_has_is_on_demand() {
     let mut operator = Operator::of(shared());
-    let sale = operator.product("vendor", 1).await;
-    let mut partner = operator.partner("1000").await;
+    let sale = operator.add_product("vendor", 1).await;
+    let mut partner = operator.add_partner("1000").await;
     assert_eq!(availability(&mut partner, &sale).await, "LOW_STOCK");
-    accepted(&partner.order(&sale, 1).await, 201);
+    expect_success(&partner.order(&sale, 1).await, 201);
     assert_eq!(availability(&mut partner, &sale).await, "ON_DEMAND");
 }
 
 #[tokio::test]
 async fn a_product_never_vanishes() {
     let mut operator = Operator::of(shared());
-    let (category, sales) = shelf(&mut operator, &[json!({ "discontinued": true })]).await;
-    let mut partner = operator.partner("1000").await;
+    let (category, sales) = add_category(&mut operator, &[json!({ "discontinued": true })]).await;
+    let mut partner = operator.add_partner("1000").await;
     assert_eq!(availability(&mut partner, &sales[0]).await, "DISCONTINUED");
     assert_eq!(
         ids(&mut partner, &format!("category_id={category}")).await,
         [sales[0].product_id.clone()]
     );
-    refused(&partner.order(&sales[0], 1).await, 409, "PRODUCT_UNAVAILABLE");
+    expect_error(&partner.order(&sales[0], 1).await, 409, "PRODUCT_UNAVAILABLE");
 }

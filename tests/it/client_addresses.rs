@@ -5,41 +5,41 @@ use std::sync::OnceLock;
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
-use vouchsafe_load::client::Answer;
+use vouchsafe_load::client::ApiResponse;
 use vouchsafe_load::partner::unix_seconds;
 
-use crate::support::{Database, Instance, Operator, Partner, accepted, refused, text_of};
+use crate::support::{Database, Instance, Operator, Partner, expect_success, expect_error, text_of};
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// Where the partner calls from, through the proxy.
-const HOME: &str = "203.0.113.7";
+const CLIENT_ADDRESS: &str = "203.0.113.7";
 
 /// A service that takes this machine for its proxy, with the default limit of failures but a window that no test outlasts.
 fn service() -> &'static Instance {
     static SERVICE: OnceLock<Instance> = OnceLock::new();
     SERVICE.get_or_init(|| {
-        Instance::start_for_all(&[
+        Instance::start_static(&[
             ("VOUCHSAFE_TRUSTED_PROXIES", "127.0.0.0/8, 10.0.0.0/8"),
             ("VOUCHSAFE_LIMIT_AUTH", "5/86400"),
         ])
     })
 }
 
-async fn partner() -> (Operator, Partner) {
+async fn add_partner() -> (Operator, Partner) {
     let mut operator = Operator::of(service());
-    let partner = operator.partner_at(&["203.0.113.0/24", "2001:db8::/32"]).await;
+    let partner = operator.add_partner_with_allowlist(&["203.0.113.0/24", "2001:db8::/32"]).await;
     (operator, partner)
 }
 
 /// A read with these values of `X-Forwarded-For`.
-async fn read_as(
+async fn read_with_headers(
     partner: &mut Partner,
     forwarded: &[&str],
     wrong: Option<(&'static str, &'static str)>,
-) -> Answer {
+) -> ApiResponse {
     let mut headers = HeaderMap::new();
-    partner.client.credentials().identify(&mut headers);
+    partner.client.credentials().insert_api_headers(&mut headers);
     for value in forwarded {
         headers.append(FORWARDED_FOR, HeaderValue::from_str(value).unwrap());
     }
@@ -48,16 +48,16 @@ async fn read_as(
     }
     let client = &mut partner.client;
     client
-        .raw(Method::GET, "/api/v1/wallets", headers, "")
+        .send_raw(Method::GET, "/api/v1/wallets", headers, "")
         .await
         .unwrap()
 }
 
 #[tokio::test]
 async fn the_rightmost_hop_that_is_no_proxy_must_be_on_the_allowlist() {
-    let (_, mut partner) = partner().await;
+    let (_, mut partner) = add_partner().await;
     for (forwarded, admitted) in [
-        (&[HOME][..], true),
+        (&[CLIENT_ADDRESS][..], true),
         (&["198.51.100.1, 203.0.113.7"], true),
         (&["203.0.113.7, 10.0.0.2"], true),
         (&["198.51.100.1", "203.0.113.7", "10.0.0.2"], true),
@@ -72,11 +72,11 @@ async fn the_rightmost_hop_that_is_no_proxy_must_be_on_the_allowlist() {
         (&["203.0.113.7,"], false),
         (&[""], false),
     ] {
-        let answer = read_as(&mut partner, forwarded, None).await;
+        let answer = read_with_headers(&mut partner, forwarded, None).await;
         if admitted {
-            accepted(&answer, 200);
+            expect_success(&answer, 200);
         } else {
-            refused(&answer, 403, "IP_NOT_ALLOWED");
+            expect_error(&answer, 403, "IP_NOT_ALLOWED");
             assert_eq!(answer.header("ratelimit"), None, "who is not known draws nothing");
         }
     }
@@ -84,14 +84,14 @@ async fn the_rightmost_hop_that_is_no_proxy_must_be_on_the_allowlist() {
 
 #[tokio::test]
 async fn no_other_header_speaks_for_a_client() {
-    let (_, mut partner) = partner().await;
+    let (_, mut partner) = add_partner().await;
     for (name, value) in [
         ("forwarded", "for=203.0.113.7"),
-        ("x-real-ip", HOME),
-        ("true-client-ip", HOME),
+        ("x-real-ip", CLIENT_ADDRESS),
+        ("true-client-ip", CLIENT_ADDRESS),
     ] {
-        let answer = read_as(&mut partner, &["198.51.100.1"], Some((name, value))).await;
-        let error = refused(&answer, 403, "IP_NOT_ALLOWED");
+        let answer = read_with_headers(&mut partner, &["198.51.100.1"], Some((name, value))).await;
+        let error = expect_error(&answer, 403, "IP_NOT_ALLOWED");
         assert!(
             error["message"].as_str().unwrap().contains("198.51.100.1"),
             "{error}"
@@ -101,28 +101,28 @@ async fn no_other_header_speaks_for_a_client() {
 
 #[tokio::test]
 async fn the_trail_of_codes_has_the_clients_address() {
-    let (mut operator, mut partner) = partner().await;
-    let sale = operator.sale(1).await;
+    let (mut operator, mut partner) = add_partner().await;
+    let sale = operator.add_stocked_product(1).await;
     operator.top_up(&partner.partner_id, "USD", "100").await;
-    let body = crate::support::order_of(&sale, 1).to_string();
+    let body = crate::support::order_body(&sale, 1).to_string();
     let mut headers = partner.headers("/api/v1/orders", body.as_bytes());
     headers.insert(
         FORWARDED_FOR,
         HeaderValue::from_static("198.51.100.9, 203.0.113.7"),
     );
-    let order = accepted(&partner.post(headers, body).await, 201);
+    let order = expect_success(&partner.post(headers, body).await, 201);
     let path = format!("/api/v1/orders/{}/vouchers", order["order_id"].as_str().unwrap());
     let mut headers = HeaderMap::new();
     let credentials = partner.client.credentials().clone();
     credentials
         .sign("GET", &path, b"", unix_seconds())
-        .apply(&mut headers);
+        .apply_to(&mut headers);
     headers.insert(
         FORWARDED_FOR,
         HeaderValue::from_static("198.51.100.9, 203.0.113.7"),
     );
-    accepted(
-        &partner.client.raw(Method::GET, &path, headers, "").await.unwrap(),
+    expect_success(
+        &partner.client.send_raw(Method::GET, &path, headers, "").await.unwrap(),
         200,
     );
     let mut database = Database::of(service()).await;
@@ -130,11 +130,11 @@ async fn the_trail_of_codes_has_the_clients_address() {
     let addresses = database
         .texts(trail, partner.partner_id.strip_prefix("ptn_").unwrap())
         .await;
-    assert_eq!(addresses, [HOME]);
+    assert_eq!(addresses, [CLIENT_ADDRESS]);
 }
 
 /// What an error says, without what differs from one request to the next.
-fn said(answer: &Answer) -> (Value, Option<&str>, Vec<&str>) {
+fn error_without_trace(answer: &ApiResponse) -> (Value, Option<&str>, Vec<&str>) {
     let mut error = crate::support::json_of(answer)["error"].clone();
     error["trace_id"] = Value::Null;
     let mut names: Vec<&str> = answer.headers.keys().map(HeaderName::as_str).collect();
@@ -154,19 +154,19 @@ async fn who_fails_too_often_is_no_longer_told_why_and_a_right_request_passes() 
         ),
         ("x-api-key", ""),
     ];
-    let (_, mut partner) = partner().await;
+    let (_, mut partner) = add_partner().await;
     let here = "203.0.113.50";
     for wrong in WRONG {
-        refused(
-            &read_as(&mut partner, &[here], Some(wrong)).await,
+        expect_error(
+            &read_with_headers(&mut partner, &[here], Some(wrong)).await,
             401,
             "INVALID_CREDENTIALS",
         );
     }
     let mut told = Vec::new();
     for wrong in WRONG {
-        let answer = read_as(&mut partner, &[here], Some(wrong)).await;
-        refused(&answer, 429, "RATE_LIMIT_EXCEEDED");
+        let answer = read_with_headers(&mut partner, &[here], Some(wrong)).await;
+        expect_error(&answer, 429, "RATE_LIMIT_EXCEEDED");
         let wait_s: u32 = answer.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=86_400).contains(&wait_s));
         told.push(answer);
@@ -176,65 +176,65 @@ async fn who_fails_too_often_is_no_longer_told_why_and_a_right_request_passes() 
     headers.insert(FORWARDED_FOR, HeaderValue::from_static("203.0.113.50"));
     headers.insert("x-signature", HeaderValue::from_static("t=1,v1=0"));
     told.push(partner.post(headers, "{}").await);
-    let names = |answer: &Answer| said(answer).2.join(" ");
+    let names = |answer: &ApiResponse| error_without_trace(answer).2.join(" ");
     assert!(
         told.iter().all(|answer| names(answer) == names(&told[0])),
         "{told:#?}"
     );
     assert!(told.iter().all(|answer| answer.status == 429), "{told:#?}");
     // The partner itself, from the same address, goes on; so do its mistakes from another one.
-    accepted(&read_as(&mut partner, &[here], None).await, 200);
-    refused(
-        &read_as(&mut partner, &["203.0.113.51"], Some(WRONG[0])).await,
+    expect_success(&read_with_headers(&mut partner, &[here], None).await, 200);
+    expect_error(
+        &read_with_headers(&mut partner, &["203.0.113.51"], Some(WRONG[0])).await,
         401,
         "INVALID_CREDENTIALS",
     );
     // Writing other addresses in front does not help.
-    let spoofed = read_as(&mut partner, &["198.51.100.7, 203.0.113.50"], Some(WRONG[0])).await;
-    refused(&spoofed, 429, "RATE_LIMIT_EXCEEDED");
+    let spoofed = read_with_headers(&mut partner, &["198.51.100.7, 203.0.113.50"], Some(WRONG[0])).await;
+    expect_error(&spoofed, 429, "RATE_LIMIT_EXCEEDED");
 }
 
 #[tokio::test]
 async fn an_ipv6_client_is_its_64() {
-    let (_, mut partner) = partner().await;
+    let (_, mut partner) = add_partner().await;
     let wrong = Some(("x-api-secret", "wrong"));
     for n in 1..=5 {
         let address = format!("2001:db8:6464:1::{n}");
-        refused(
-            &read_as(&mut partner, &[&address], wrong).await,
+        expect_error(
+            &read_with_headers(&mut partner, &[&address], wrong).await,
             401,
             "INVALID_CREDENTIALS",
         );
     }
     for (address, status) in [("2001:db8:6464:1:ffff::", 429), ("2001:db8:6464:2::1", 401)] {
-        let answer = read_as(&mut partner, &[address], wrong).await;
+        let answer = read_with_headers(&mut partner, &[address], wrong).await;
         assert_eq!(answer.status.as_u16(), status, "{address}: {}", text_of(&answer));
     }
 }
 
 #[tokio::test]
 async fn what_a_proxy_garbles_is_counted_as_the_proxys() {
-    let (_, mut partner) = partner().await;
+    let (_, mut partner) = add_partner().await;
     let wrong = Some(("x-api-secret", "wrong"));
     let mut statuses = Vec::new();
     for n in 0..6 {
         let garbled = format!("203.0.113.7, garbled-{n}");
-        statuses.push(read_as(&mut partner, &[&garbled], wrong).await.status.as_u16());
+        statuses.push(read_with_headers(&mut partner, &[&garbled], wrong).await.status.as_u16());
     }
     assert_eq!(statuses, [401, 401, 401, 401, 401, 429]);
 }
 
 #[tokio::test]
 async fn a_credential_narrows_by_the_forwarded_address() {
-    let (mut operator, partner) = partner().await;
+    let (mut operator, partner) = add_partner().await;
     let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
     let narrow = json!({ "allowlist": ["203.0.113.9"] });
-    let issued = operator.put(Method::POST, &path, &narrow).await;
-    let mut narrowed = partner.with_issued(&issued);
-    refused(
-        &read_as(&mut narrowed, &[HOME], None).await,
+    let issued = operator.send_json(Method::POST, &path, &narrow).await;
+    let mut narrowed = partner.with_credential(&issued);
+    expect_error(
+        &read_with_headers(&mut narrowed, &[CLIENT_ADDRESS], None).await,
         403,
         "IP_NOT_ALLOWED",
     );
-    accepted(&read_as(&mut narrowed, &["203.0.113.9"], None).await, 200);
+    expect_success(&read_with_headers(&mut narrowed, &["203.0.113.9"], None).await, 200);
 }

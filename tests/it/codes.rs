@@ -2,20 +2,20 @@
 
 use serde_json::Value;
 
-use crate::support::{Database, Operator, Partner, Sale, accepted, refused, shared, text_of, unique};
+use crate::support::{Database, Operator, Partner, Sale, expect_success, expect_error, shared, text_of, unique};
 
 /// A product with two vouchers, one with everything and one with a code alone.
-async fn two_vouchers(operator: &mut Operator, canary: &str) -> Sale {
-    let sale = operator.sale(0).await;
+async fn add_two_vouchers(operator: &mut Operator, canary: &str) -> Sale {
+    let sale = operator.add_stocked_product(0).await;
     let csv = format!(
         "code,pin,serial,url,expiry\n{canary}-A,{canary}-PIN,{canary}-SER,https://redeem.test/{canary},2050-01-31\n{canary}-B,,,,\n"
     );
-    assert_eq!(operator.import(&sale, csv).await["imported"], 2);
+    assert_eq!(operator.import_csv(&sale, csv).await["imported"], 2);
     sale
 }
 
-async fn order_of_both(partner: &mut Partner, sale: &Sale) -> (String, Vec<String>) {
-    let order = accepted(&partner.order(sale, 2).await, 201);
+async fn order_both(partner: &mut Partner, sale: &Sale) -> (String, Vec<String>) {
+    let order = expect_success(&partner.order(sale, 2).await, 201);
     let vouchers = order["vouchers"].as_array().unwrap().iter();
     let ids = vouchers
         .map(|voucher| voucher["voucher_id"].as_str().unwrap().to_owned())
@@ -32,11 +32,11 @@ fn uuid_of(id: &str) -> &str {
 async fn codes_come_as_they_were_imported() {
     let mut operator = Operator::of(shared());
     let canary = unique("CNRY");
-    let sale = two_vouchers(&mut operator, &canary).await;
-    let mut partner = operator.partner("100").await;
-    let (order_id, ids) = order_of_both(&mut partner, &sale).await;
-    let answer = partner.codes(&order_id).await;
-    accepted(&answer, 200);
+    let sale = add_two_vouchers(&mut operator, &canary).await;
+    let mut partner = operator.add_partner("100").await;
+    let (order_id, ids) = order_both(&mut partner, &sale).await;
+    let answer = partner.get_codes(&order_id).await;
+    expect_success(&answer, 200);
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     let voucher = |id: &str, expiry: &str, credentials: &str| {
         let product = &sale.product_id;
@@ -63,11 +63,11 @@ async fn codes_come_as_they_were_imported() {
 async fn no_order_shows_a_code() {
     let mut operator = Operator::of(shared());
     let canary = unique("CNRY");
-    let sale = two_vouchers(&mut operator, &canary).await;
-    let mut partner = operator.partner("100").await;
+    let sale = add_two_vouchers(&mut operator, &canary).await;
+    let mut partner = operator.add_partner("100").await;
     let placed = partner.order(&sale, 2).await;
-    let order_id = accepted(&placed, 201)["order_id"].as_str().unwrap().to_owned();
-    accepted(&partner.codes(&order_id).await, 200);
+    let order_id = expect_success(&placed, 201)["order_id"].as_str().unwrap().to_owned();
+    expect_success(&partner.get_codes(&order_id).await, 200);
     let mut seen = vec![text_of(&placed).to_owned()];
     for path in [
         &format!("/orders/{order_id}"),
@@ -98,9 +98,9 @@ async fn every_read_is_on_the_trail_and_the_first_is_remembered() {
     const FIRST: &str = "SELECT first_retrieved_at::text FROM allocations WHERE order_id = $1::uuid
                             AND first_retrieved_at IS NOT NULL";
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(2).await;
-    let mut partner = operator.partner("100").await;
-    let (order_id, _) = order_of_both(&mut partner, &sale).await;
+    let sale = operator.add_stocked_product(2).await;
+    let mut partner = operator.add_partner("100").await;
+    let (order_id, _) = order_both(&mut partner, &sale).await;
     let id = uuid_of(&order_id);
     let mut database = Database::of(shared()).await;
     assert_eq!(
@@ -111,21 +111,21 @@ async fn every_read_is_on_the_trail_and_the_first_is_remembered() {
         (0, 0)
     );
     // What is refused is not on the trail.
-    refused(
+    expect_error(
         &partner.get(&format!("/orders/{order_id}/vouchers")).await,
         401,
         "INVALID_SIGNATURE",
     );
-    refused(
-        &operator.partner("0").await.codes(&order_id).await,
+    expect_error(
+        &operator.add_partner("0").await.get_codes(&order_id).await,
         404,
         "ORDER_NOT_FOUND",
     );
     assert_eq!(database.count(READS, id).await, 0);
-    let first_answer = partner.codes(&order_id).await;
+    let first_answer = partner.get_codes(&order_id).await;
     let first = database.texts(FIRST, id).await;
     assert_eq!((database.count(READS, id).await, first.len()), (1, 2));
-    assert_eq!(partner.codes(&order_id).await.body, first_answer.body);
+    assert_eq!(partner.get_codes(&order_id).await.body, first_answer.body);
     assert_eq!(
         (database.count(READS, id).await, database.texts(FIRST, id).await),
         (2, first)
@@ -145,23 +145,23 @@ async fn every_read_is_on_the_trail_and_the_first_is_remembered() {
 #[tokio::test]
 async fn reading_codes_changes_nothing_that_the_partner_sees() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(2).await;
-    let mut partner = operator.partner("100").await;
-    let (order_id, _) = order_of_both(&mut partner, &sale).await;
+    let sale = operator.add_stocked_product(2).await;
+    let mut partner = operator.add_partner("100").await;
+    let (order_id, _) = order_both(&mut partner, &sale).await;
     let path = format!("/orders/{order_id}");
     let before = partner.get(&path).await;
-    accepted(&partner.codes(&order_id).await, 200);
+    expect_success(&partner.get_codes(&order_id).await, 200);
     assert_eq!(partner.get(&path).await.body, before.body);
 }
 
 #[tokio::test]
 async fn operators_see_each_reading_in_their_trail() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(2).await;
-    let mut partner = operator.partner("100").await;
-    let (order_id, _) = order_of_both(&mut partner, &sale).await;
+    let sale = operator.add_stocked_product(2).await;
+    let mut partner = operator.add_partner("100").await;
+    let (order_id, _) = order_both(&mut partner, &sale).await;
     for readings in 1..=2 {
-        accepted(&partner.codes(&order_id).await, 200);
+        expect_success(&partner.get_codes(&order_id).await, 200);
         let trail = operator
             .get(&format!(
                 "/admin/v1/audit?action=codes.retrieve&subject={order_id}"
@@ -180,15 +180,15 @@ async fn operators_see_each_reading_in_their_trail() {
 #[tokio::test]
 async fn one_code_is_sold_once_even_if_it_is_imported_twice() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(0).await;
+    let sale = operator.add_stocked_product(0).await;
     let csv = format!("code\n{}\n{}\n", unique("CNRY"), unique("CNRY"));
-    assert_eq!(operator.import(&sale, csv.clone()).await["imported"], 2);
-    let again = operator.import(&sale, csv).await;
+    assert_eq!(operator.import_csv(&sale, csv.clone()).await["imported"], 2);
+    let again = operator.import_csv(&sale, csv).await;
     assert_eq!(
         (&again["imported"], &again["duplicates"]),
         (&Value::from(0), &Value::from(2))
     );
-    let mut partner = operator.partner("100").await;
-    order_of_both(&mut partner, &sale).await;
-    refused(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+    let mut partner = operator.add_partner("100").await;
+    order_both(&mut partner, &sale).await;
+    expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
 }

@@ -11,20 +11,20 @@ use clap::CommandFactory as _;
 use tempfile::TempDir;
 use vouchsafe::settings::Cli;
 
-use crate::commands::{run, text};
+use crate::commands::{run, utf8};
 use crate::support::{Listener, PROGRAM};
 
 /// A command as it is typed, and its examples.
-struct Documented {
-    words: String,
+struct CommandDoc {
+    command_line: String,
     has_json: bool,
-    is_operators: bool,
+    is_operator_command: bool,
     is_group: bool,
     examples: Vec<String>,
 }
 
 /// Every command, those that only hold others too.
-fn commands() -> Vec<Documented> {
+fn commands() -> Vec<CommandDoc> {
     let mut root = Cli::command();
     root.build();
     let mut found = Vec::new();
@@ -34,35 +34,35 @@ fn commands() -> Vec<Documented> {
         let own: Vec<_> = own
             .map(|own| (own.clone(), format!("{words} {}", own.get_name())))
             .collect();
-        found.push(documented(&command, words, !own.is_empty()));
+        found.push(read_command_doc(&command, words, !own.is_empty()));
         open.extend(own);
     }
     assert!(found.len() > 25, "{}", found.len());
     found
 }
 
-fn documented(command: &clap::Command, words: String, is_group: bool) -> Documented {
+fn read_command_doc(command: &clap::Command, words: String, is_group: bool) -> CommandDoc {
     let has = |name: &str| command.get_arguments().any(|argument| argument.get_id() == name);
     let help = command.get_after_help().map(ToString::to_string);
     let help = help.unwrap_or_else(|| panic!("{words}: its help has no example"));
     let examples = help
         .strip_prefix("Examples:\n")
         .unwrap_or_else(|| panic!("{words}: {help}"));
-    Documented {
+    CommandDoc {
         has_json: has("json"),
-        is_operators: has("admin_url"),
+        is_operator_command: has("admin_url"),
         is_group,
         examples: examples
             .lines()
             .take_while(|line| !line.is_empty())
             .map(|line| line.trim().to_owned())
             .collect(),
-        words,
+        command_line: words,
     }
 }
 
 /// A directory with the files that examples name.
-fn place() -> TempDir {
+fn create_example_files() -> TempDir {
     let place = tempfile::tempdir().unwrap();
     for (name, content) in [
         ("vouchers.csv", "code\nA-1\n"),
@@ -81,7 +81,7 @@ fn place() -> TempDir {
 }
 
 /// Runs a line as it is typed, with this before it.
-fn typed(before: &str, line: &str, place: &Path, environment: &[(&str, &str)]) -> Output {
+fn run_in_shell(before: &str, line: &str, place: &Path, environment: &[(&str, &str)]) -> Output {
     let mut shell = Command::new("sh");
     shell
         .args(["-c", &format!("{before}\n{line}")])
@@ -93,12 +93,12 @@ fn typed(before: &str, line: &str, place: &Path, environment: &[(&str, &str)]) -
 
 #[test]
 fn every_example_is_read_as_the_command_it_stands_at() {
-    let place = place();
+    let place = create_example_files();
     for command in commands() {
-        assert!((1..=2).contains(&command.examples.len()), "{}", command.words);
+        assert!((1..=2).contains(&command.examples.len()), "{}", command.command_line);
         for example in &command.examples {
-            assert!(example.contains(&command.words), "{}: {example}", command.words);
-            let words = words_of(example, place.path());
+            assert!(example.contains(&command.command_line), "{}: {example}", command.command_line);
+            let words = arguments_of(example, place.path());
             let read = Cli::read(&words.iter().map(Into::into).collect::<Vec<_>>());
             assert!(read.is_ok(), "{example}: {}", read.unwrap_err());
         }
@@ -106,11 +106,11 @@ fn every_example_is_read_as_the_command_it_stands_at() {
 }
 
 /// What the program is given when a line is typed.
-fn words_of(line: &str, place: &Path) -> Vec<String> {
+fn arguments_of(line: &str, place: &Path) -> Vec<String> {
     let given = place.join("given");
     let noting = r#"vouchsafe() { printf '%s\n' vouchsafe "$@" > "$GIVEN"; }"#;
-    let output = typed(noting, line, place, &[("GIVEN", given.to_str().unwrap())]);
-    assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+    let output = run_in_shell(noting, line, place, &[("GIVEN", given.to_str().unwrap())]);
+    assert!(output.status.success(), "{line}: {}", utf8(&output.stderr));
     let words = std::fs::read_to_string(given).unwrap();
     words.lines().map(str::to_owned).collect()
 }
@@ -120,23 +120,23 @@ fn words_of(line: &str, place: &Path) -> Vec<String> {
 #[tokio::test]
 async fn every_operators_route_has_a_command_and_every_command_a_route() {
     let routes = routes();
-    let (url, asked) = listening();
-    let place = place();
+    let (url, asked) = start_recording_server();
+    let place = create_example_files();
     let calling = format!("vouchsafe() {{ {PROGRAM} \"$@\"; }}");
     let environment = [
         ("VOUCHSAFE_ADMIN_URL", url.as_str()),
         ("VOUCHSAFE_OPERATOR_TOKEN", "any"),
     ];
     let mut met = BTreeSet::new();
-    for command in commands().iter().filter(|command| command.is_operators) {
+    for command in commands().iter().filter(|command| command.is_operator_command) {
         for example in &command.examples {
-            let output = typed(&calling, example, place.path(), &environment);
+            let output = run_in_shell(&calling, example, place.path(), &environment);
             let (method, path) = asked
                 .try_recv()
-                .unwrap_or_else(|_| panic!("{example} asks for nothing: {}", text(&output.stderr)));
+                .unwrap_or_else(|_| panic!("{example} asks for nothing: {}", utf8(&output.stderr)));
             let route = routes
                 .iter()
-                .find(|(known, template)| *known == method && fits(template, &path));
+                .find(|(known, template)| *known == method && is_path_match(template, &path));
             met.insert(
                 route
                     .unwrap_or_else(|| panic!("{example}: {method} {path} is no route"))
@@ -160,7 +160,7 @@ fn routes() -> BTreeSet<(String, String)> {
     .collect()
 }
 
-fn fits(template: &str, path: &str) -> bool {
+fn is_path_match(template: &str, path: &str) -> bool {
     let (expected, given) = (template.split('/'), path.split('/'));
     expected.clone().count() == given.clone().count()
         && expected
@@ -169,14 +169,14 @@ fn fits(template: &str, path: &str) -> bool {
 }
 
 /// Somebody who answers every request with an empty list, and tells what was asked for before the answer leaves.
-fn listening() -> (String, Receiver<(String, String)>) {
+fn start_recording_server() -> (String, Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (sender, asked) = channel();
     std::thread::spawn(move || {
         for connection in listener.incoming() {
             let mut connection = connection.unwrap();
-            if sender.send(heard(&connection)).is_err() {
+            if sender.send(read_request_line(&connection)).is_err() {
                 return;
             }
             let body = r#"{"data":[],"has_more":false,"next_cursor":null}"#;
@@ -191,7 +191,7 @@ fn listening() -> (String, Receiver<(String, String)>) {
 }
 
 /// Method and path of a request, which is read to its end.
-fn heard(connection: &TcpStream) -> (String, String) {
+fn read_request_line(connection: &TcpStream) -> (String, String) {
     let mut lines = BufReader::new(connection);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -218,8 +218,8 @@ fn every_command_that_has_an_answer_shows_it_as_it_came() {
             "vouchsafe vendor-simulator",
             "vouchsafe completions",
         ]
-        .contains(&command.words.as_str());
-        assert_eq!(command.has_json, has_answer, "{}", command.words);
+        .contains(&command.command_line.as_str());
+        assert_eq!(command.has_json, has_answer, "{}", command.command_line);
     }
 }
 
@@ -234,9 +234,9 @@ fn a_shell_completes_what_begins_so() {
         .args(["-c", &format!("{calling}\n{script}")])
         .output()
         .unwrap();
-    assert_eq!(text(&output.stdout), "import\n", "{}", text(&output.stderr));
+    assert_eq!(utf8(&output.stdout), "import\n", "{}", utf8(&output.stderr));
     for shell in ["zsh", "fish", "elvish", "powershell"] {
-        let script = text(&run(&["completions", shell]).stdout);
+        let script = utf8(&run(&["completions", shell]).stdout);
         assert!(
             script.contains("vouchsafe") && script.contains("top-up"),
             "{shell}"

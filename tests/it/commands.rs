@@ -34,37 +34,37 @@ fn run_with(service: &Instance, arguments: &[&str], input: Option<&str>) -> Outp
     child.wait_with_output().unwrap()
 }
 
-pub(crate) fn text(bytes: &[u8]) -> String {
+pub(crate) fn utf8(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// The standard output of a command that succeeds.
-pub(crate) fn told(arguments: &[&str]) -> String {
+pub(crate) fn run_ok(arguments: &[&str]) -> String {
     let output = run(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
-    text(&output.stdout)
+    assert!(output.status.success(), "{arguments:?}: {}", utf8(&output.stderr));
+    utf8(&output.stdout)
 }
 
-pub(crate) fn told_json(arguments: &[&str]) -> Value {
+pub(crate) fn run_json(arguments: &[&str]) -> Value {
     let all = [arguments, &["--json"]].concat();
-    serde_json::from_str(&told(&all)).unwrap()
+    serde_json::from_str(&run_ok(&all)).unwrap()
 }
 
 /// The standard error of a command that fails.
-pub(crate) fn complaint(arguments: &[&str]) -> String {
+pub(crate) fn run_error(arguments: &[&str]) -> String {
     let output = run(arguments);
     assert!(
         !output.status.success(),
         "{arguments:?}: {}",
-        text(&output.stdout)
+        utf8(&output.stdout)
     );
-    text(&output.stderr)
+    utf8(&output.stderr)
 }
 
 #[tokio::test]
 async fn an_operator_sells_from_the_command_line_alone() {
     let (name, product, category) = (unique("Partner"), unique("product"), unique("category"));
-    let made = told_json(&[
+    let made = run_json(&[
         "partner",
         "create",
         "--name",
@@ -79,9 +79,9 @@ async fn an_operator_sells_from_the_command_line_alone() {
         json!({ "orders": { "quota": 7, "window_s": 60 } })
     );
     let partner_id = made["partner_id"].as_str().unwrap();
-    assert!(told(&["partner", "list"]).contains(&name));
-    told(&["category", "put", &category, "--name", "Cards"]);
-    told(&[
+    assert!(run_ok(&["partner", "list"]).contains(&name));
+    run_ok(&["category", "put", &category, "--name", "Cards"]);
+    run_ok(&[
         "product",
         "put",
         &product,
@@ -102,7 +102,7 @@ async fn an_operator_sells_from_the_command_line_alone() {
         "--range",
         "100:500:100",
     ]);
-    assert!(told(&["product", "show", &product]).contains("denominations       25.00, 50.00"));
+    assert!(run_ok(&["product", "show", &product]).contains("denominations       25.00, 50.00"));
     let codes = format!("code,pin\n{product}-1,0001\n{product}-2,0002\n,\n");
     let file = tempfile::NamedTempFile::with_suffix(".csv").unwrap();
     std::fs::write(file.path(), codes).unwrap();
@@ -117,13 +117,13 @@ async fn an_operator_sells_from_the_command_line_alone() {
         "25",
     ];
     assert_eq!(
-        told(&import),
+        run_ok(&import),
         "imported 2, duplicates 0, rejected 1\n  line 4: the code is missing\n"
     );
-    assert_eq!(told_json(&import)["duplicates"], json!(2));
-    let topped = told(&["wallet", "top-up", partner_id, "USD", "100", "--reference", "r"]);
+    assert_eq!(run_json(&import)["duplicates"], json!(2));
+    let topped = run_ok(&["wallet", "top-up", partner_id, "USD", "100", "--reference", "r"]);
     assert!(topped.contains("balance_after   100.00"), "{topped}");
-    let adjusted = told_json(&[
+    let adjusted = run_json(&[
         "wallet",
         "adjust",
         partner_id,
@@ -142,9 +142,9 @@ async fn an_operator_sells_from_the_command_line_alone() {
     let call = |arguments: &[&str]| run(&[&["call", "--credentials", credentials], arguments].concat());
     let placed = call(&["POST", "/orders", &order, "--key", "the-key"]);
     assert!(
-        placed.status.success() && text(&placed.stderr).contains("201 Created"),
+        placed.status.success() && utf8(&placed.stderr).contains("201 Created"),
         "{}",
-        text(&placed.stderr)
+        utf8(&placed.stderr)
     );
     let replayed = call(&["post", "orders", "-", "--key", "the-key"]);
     assert!(!replayed.status.success(), "another body under the key");
@@ -163,19 +163,19 @@ async fn an_operator_sells_from_the_command_line_alone() {
         Some(&order),
     );
     assert_eq!(replayed.stdout, placed.stdout);
-    assert!(text(&replayed.stderr).contains("idempotent-replayed: true"));
+    assert!(utf8(&replayed.stderr).contains("idempotent-replayed: true"));
     let order_id = serde_json::from_slice::<Value>(&placed.stdout).unwrap()["order_id"]
         .as_str()
         .unwrap()
         .to_owned();
     let codes = call(&["GET", &format!("/orders/{order_id}/vouchers")]);
     assert!(
-        codes.status.success() && text(&codes.stdout).contains(&format!("{product}-")),
+        codes.status.success() && utf8(&codes.stdout).contains(&format!("{product}-")),
         "{}",
-        text(&codes.stderr)
+        utf8(&codes.stderr)
     );
 
-    let levels = told(&["stock", "levels", "--product", &product]);
+    let levels = run_ok(&["stock", "levels", "--product", &product]);
     assert!(
         levels.lines().nth(1).unwrap().split_whitespace().eq([
             product.as_str(),
@@ -189,7 +189,7 @@ async fn an_operator_sells_from_the_command_line_alone() {
         ]),
         "{levels}"
     );
-    let voided = told(&[
+    let voided = run_ok(&[
         "stock",
         "void",
         "--product",
@@ -199,16 +199,16 @@ async fn an_operator_sells_from_the_command_line_alone() {
         "--reason",
         "over",
     ]);
-    assert_eq!(voided, "taken out of sale: 1\n");
-    assert!(told(&["actors", "--kind", "wallet"]).contains(partner_id));
-    assert!(told(&["audit", "--subject", partner_id]).contains("partner.create"));
-    let shown = told(&["partner", "suspend", partner_id]);
+    assert_eq!(voided, "voided 1\n");
+    assert!(run_ok(&["actors", "--kind", "wallet"]).contains(partner_id));
+    assert!(run_ok(&["audit", "--subject", partner_id]).contains("partner.create"));
+    let shown = run_ok(&["partner", "suspend", partner_id]);
     assert!(shown.contains("suspended            true"), "{shown}");
-    assert!(text(&call(&["GET", "/wallets"]).stdout).contains("PARTNER_SUSPENDED"));
-    told(&["partner", "resume", partner_id]);
-    let issued = told_json(&["credential", "issue", partner_id, "--allow", "127.0.0.1"]);
-    told(&["credential", "revoke", issued["credential_id"].as_str().unwrap()]);
-    told(&[
+    assert!(utf8(&call(&["GET", "/wallets"]).stdout).contains("PARTNER_SUSPENDED"));
+    run_ok(&["partner", "resume", partner_id]);
+    let issued = run_json(&["credential", "issue", partner_id, "--allow", "127.0.0.1"]);
+    run_ok(&["credential", "revoke", issued["credential_id"].as_str().unwrap()]);
+    run_ok(&[
         "partner",
         "set",
         partner_id,
@@ -217,7 +217,7 @@ async fn an_operator_sells_from_the_command_line_alone() {
         "--limit",
         "orders=default",
     ]);
-    let set = told_json(&[
+    let set = run_json(&[
         "partner",
         "set",
         partner_id,
@@ -236,11 +236,11 @@ async fn an_operator_sells_from_the_command_line_alone() {
 async fn the_sandbox_partner_orders_with_one_command() {
     let order = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
     let output = run(&["call", "POST", "/orders", order]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(output.status.success(), "{}", utf8(&output.stderr));
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answer["status"], "DELIVERED");
     let refused = run(&["call", "POST", "/orders", r#"{"items":[]}"#]);
-    assert!(!refused.status.success() && text(&refused.stdout).contains("VALIDATION_FAILED"));
+    assert!(!refused.status.success() && utf8(&refused.stdout).contains("VALIDATION_FAILED"));
 }
 
 #[tokio::test]
@@ -282,7 +282,7 @@ async fn a_complaint_says_what_to_do() {
         ),
     ];
     for (arguments, expected) in complaints {
-        let said = complaint(&arguments);
+        let said = run_error(&arguments);
         assert!(said.contains(expected), "{arguments:?}: {said}");
         assert!(!said.contains(".rs:"), "{said}");
     }
@@ -293,7 +293,7 @@ async fn a_complaint_says_what_to_do() {
 
 #[tokio::test]
 async fn an_import_is_streamed_from_the_standard_input() {
-    let sale = Operator::of(shared()).sale(0).await;
+    let sale = Operator::of(shared()).add_stocked_product(0).await;
     let file: String = (0..30_000)
         .map(|n| format!("{{\"code\":\"{}-{n}\"}}\n", sale.product_id))
         .collect();
@@ -310,7 +310,7 @@ async fn an_import_is_streamed_from_the_standard_input() {
         "--json",
     ];
     let output = run_with(shared(), &import, Some(&file));
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(output.status.success(), "{}", utf8(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["imported"], json!(30_000), "{report}");
     let elsewhere = [
@@ -324,9 +324,9 @@ async fn an_import_is_streamed_from_the_standard_input() {
     ];
     let output = run_with(shared(), &elsewhere, Some(&file));
     assert!(
-        text(&output.stderr).contains("PRODUCT_NOT_FOUND"),
+        utf8(&output.stderr).contains("PRODUCT_NOT_FOUND"),
         "{}",
-        text(&output.stderr)
+        utf8(&output.stderr)
     );
 }
 
@@ -334,8 +334,8 @@ async fn an_import_is_streamed_from_the_standard_input() {
 async fn verify_works_with_the_service_up_and_down() {
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
-    let sale = operator.sale(3).await;
-    let mut partner = operator.partner("100").await;
+    let sale = operator.add_stocked_product(3).await;
+    let mut partner = operator.add_partner("100").await;
     assert!(partner.order(&sale, 2).await.status.is_success());
     for stopped in [false, true] {
         if stopped {
@@ -345,17 +345,17 @@ async fn verify_works_with_the_service_up_and_down() {
         assert!(
             output.status.success(),
             "{}{}",
-            text(&output.stdout),
-            text(&output.stderr)
+            utf8(&output.stdout),
+            utf8(&output.stderr)
         );
         assert!(
-            text(&output.stdout).trim_end().ends_with("invariants hold."),
+            utf8(&output.stdout).trim_end().ends_with("invariants hold."),
             "{}",
-            text(&output.stdout)
+            utf8(&output.stdout)
         );
     }
     service.restart();
-    let database = vouchsafe::postgres::running(service.data_dir()).unwrap();
+    let database = vouchsafe::postgres::find_running(service.data_dir()).unwrap();
     let mut connection = <sqlx::PgConnection as sqlx::Connection>::connect_with(&database)
         .await
         .unwrap();

@@ -7,24 +7,24 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Heard, Instance, Mood, Operator, Partner, Receiver, SOON, accepted, eventually, refused, shared, unique,
+    ReceivedEvent, Instance, Behavior, Operator, Partner, Receiver, WAIT_TIMEOUT, expect_success, eventually, expect_error, shared, unique,
 };
 
 /// Registers an endpoint of the partner.
-async fn listen(partner: &mut Partner, receiver: &Receiver, more: &Value) -> Value {
+async fn register_webhook(partner: &mut Partner, receiver: &Receiver, more: &Value) -> Value {
     let mut body = json!({ "url": receiver.url() });
     let more = more.as_object().unwrap().clone();
     body.as_object_mut().unwrap().extend(more);
-    let answer = partner.signed(Method::POST, "/webhooks", &body.to_string()).await;
-    accepted(&answer, 201)
+    let answer = partner.send_signed(Method::POST, "/webhooks", &body.to_string()).await;
+    expect_success(&answer, 201)
 }
 
-async fn state(partner: &mut Partner) -> Value {
+async fn webhook_state(partner: &mut Partner) -> Value {
     partner.read("/webhooks").await["data"][0].clone()
 }
 
 /// Each order's events came in sequence, the first time each came.
-fn assert_in_sequence(heard: &[Heard]) {
+fn assert_in_sequence(heard: &[ReceivedEvent]) {
     let mut seen: BTreeMap<String, u64> = BTreeMap::new();
     for one in heard {
         let last = seen.entry(one.order_id()).or_default();
@@ -38,28 +38,28 @@ fn assert_in_sequence(heard: &[Heard]) {
 #[tokio::test]
 async fn what_happens_arrives_signed_in_sequence_and_as_the_feed_has_it() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(20).await;
-    let mut partner = operator.partner("1000").await;
-    accepted(&partner.order(&sale, 1).await, 201);
+    let sale = operator.add_stocked_product(20).await;
+    let mut partner = operator.add_partner("1000").await;
+    expect_success(&partner.order(&sale, 1).await, 201);
     let receiver = Receiver::new();
-    let made = listen(&mut partner, &receiver, &json!({})).await;
+    let made = register_webhook(&mut partner, &receiver, &json!({})).await;
     for quantity in 1..=3 {
-        accepted(&partner.order(&sale, quantity).await, 201);
+        expect_success(&partner.order(&sale, quantity).await, 201);
     }
-    let heard = receiver.hears(12);
+    let heard = receiver.wait_for_events(12);
     assert_eq!(heard.len(), 12, "from the registration on");
     assert_in_sequence(&heard);
-    let feed = partner.walk("/events").await;
+    let feed = partner.list_all("/events").await;
     for one in &heard {
         one.assert_signed(&[made["secret"].as_str().unwrap()]);
         assert_eq!(one.headers["content-type"], "application/json");
         assert!(!one.headers.contains_key("x-vouchsafe-test"));
-        assert!(feed.contains(&one.body()), "{}", one.text);
+        assert!(feed.contains(&one.body()), "{}", one.body_text);
     }
     assert!(
         heard
             .iter()
-            .any(|one| one.text.contains(r#""total_amount":75.00,"#)),
+            .any(|one| one.body_text.contains(r#""total_amount":75.00,"#)),
         "money is exact"
     );
 }
@@ -67,33 +67,33 @@ async fn what_happens_arrives_signed_in_sequence_and_as_the_feed_has_it() {
 #[tokio::test]
 async fn an_endpoint_gets_what_it_asks_for_and_nothing_when_it_is_off() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(20).await;
-    let mut partner = operator.partner("1000").await;
+    let sale = operator.add_stocked_product(20).await;
+    let mut partner = operator.add_partner("1000").await;
     let [some, off] = [Receiver::new(), Receiver::new()];
-    listen(&mut partner, &some, &json!({ "events": ["order.delivered"] })).await;
-    listen(&mut partner, &off, &json!({ "enabled": false })).await;
-    accepted(&partner.order(&sale, 2).await, 201);
-    accepted(&partner.order(&sale, 2).await, 201);
-    let heard = some.hears(2);
+    register_webhook(&mut partner, &some, &json!({ "events": ["order.delivered"] })).await;
+    register_webhook(&mut partner, &off, &json!({ "enabled": false })).await;
+    expect_success(&partner.order(&sale, 2).await, 201);
+    expect_success(&partner.order(&sale, 2).await, 201);
+    let heard = some.wait_for_events(2);
     assert!(heard.iter().all(|one| one.event() == "order.delivered"));
     let on = json!({ "url": off.url(), "enabled": true }).to_string();
-    accepted(&partner.signed(Method::POST, "/webhooks", &on).await, 200);
-    assert_in_sequence(&off.hears(8));
-    assert_eq!(some.heard().len(), 2);
+    expect_success(&partner.send_signed(Method::POST, "/webhooks", &on).await, 200);
+    assert_in_sequence(&off.wait_for_events(8));
+    assert_eq!(some.received().len(), 2);
 }
 
 #[tokio::test]
 async fn what_is_not_taken_is_tried_again_and_its_order_waits_for_it() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(5).await;
-    let mut partner = operator.partner("1000").await;
+    let sale = operator.add_stocked_product(5).await;
+    let mut partner = operator.add_partner("1000").await;
     let receiver = Receiver::new();
-    receiver.is(Mood::Says(500));
-    listen(&mut partner, &receiver, &json!({})).await;
-    accepted(&partner.order(&sale, 1).await, 201);
-    let first = receiver.hears(1).remove(0);
-    let failing = eventually("it is failing", SOON, async || {
-        Some(state(&mut partner).await).filter(|state| state["status"] == "failing")
+    receiver.set_behavior(Behavior::Status(500));
+    register_webhook(&mut partner, &receiver, &json!({})).await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    let first = receiver.wait_for_events(1).remove(0);
+    let failing = eventually("it is failing", WAIT_TIMEOUT, async || {
+        Some(webhook_state(&mut partner).await).filter(|state| state["status"] == "failing")
     });
     let failing = failing.await;
     assert!(failing["failing_since"].is_string() && failing["next_attempt_at"].is_string());
@@ -103,10 +103,10 @@ async fn what_is_not_taken_is_tried_again_and_its_order_waits_for_it() {
     let waiting = &deliveries["data"];
     let behind = waiting.as_array().unwrap().iter();
     assert_eq!(behind.filter(|one| one["next_attempt_at"].is_null()).count(), 2);
-    receiver.is(Mood::Says(204));
-    let heard = receiver.hears(4);
+    receiver.set_behavior(Behavior::Status(204));
+    let heard = receiver.wait_for_events(4);
     assert_eq!(heard[1].event_id(), first.event_id(), "the same event");
-    let gap = heard[1].at - first.at;
+    let gap = heard[1].received_at - first.received_at;
     assert!(
         gap >= Duration::from_millis(4_900) && gap < Duration::from_secs(8),
         "{gap:?}"
@@ -116,8 +116,8 @@ async fn what_is_not_taken_is_tried_again_and_its_order_waits_for_it() {
         first.headers["webhook-timestamp"]
     );
     assert_in_sequence(&heard);
-    eventually("it is active", SOON, async || {
-        (state(&mut partner).await["status"] == "active").then_some(())
+    eventually("it is active", WAIT_TIMEOUT, async || {
+        (webhook_state(&mut partner).await["status"] == "active").then_some(())
     })
     .await;
     let deliveries = operator.get(&path).await;
@@ -135,54 +135,54 @@ async fn what_is_not_taken_is_tried_again_and_its_order_waits_for_it() {
 #[tokio::test]
 async fn a_receiver_that_is_gone_is_switched_off_with_a_reason_and_on_again_by_an_operator() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(5).await;
-    let mut partner = operator.partner("1000").await;
+    let sale = operator.add_stocked_product(5).await;
+    let mut partner = operator.add_partner("1000").await;
     let receiver = Receiver::new();
-    receiver.is(Mood::Says(410));
-    let made = listen(&mut partner, &receiver, &json!({})).await;
-    accepted(&partner.order(&sale, 1).await, 201);
-    let off = eventually("it is switched off", SOON, async || {
-        Some(state(&mut partner).await).filter(|state| state["status"] == "disabled")
+    receiver.set_behavior(Behavior::Status(410));
+    let made = register_webhook(&mut partner, &receiver, &json!({})).await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    let off = eventually("it is switched off", WAIT_TIMEOUT, async || {
+        Some(webhook_state(&mut partner).await).filter(|state| state["status"] == "disabled")
     });
     let off = off.await;
     assert_eq!(off["disabled_reason"], "GONE");
     assert!(off["disabled_at"].is_string());
-    receiver.is(Mood::Says(204));
+    receiver.set_behavior(Behavior::Status(204));
     let id = made["webhook_id"].as_str().unwrap();
     let on = operator
-        .put(
+        .send_json(
             Method::POST,
             &format!("/admin/v1/webhooks/{id}/enable"),
             &json!({}),
         )
         .await;
     assert_eq!(on["status"], "failing", "it has taken nothing yet");
-    assert_in_sequence(&receiver.hears(4));
+    assert_in_sequence(&receiver.wait_for_events(4));
 }
 
 #[tokio::test]
 async fn events_are_replayed_one_or_many() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(9).await;
-    let mut partner = operator.partner("1000").await;
-    accepted(&partner.order(&sale, 1).await, 201);
-    accepted(&partner.order(&sale, 2).await, 201);
-    let feed = partner.walk("/events").await;
+    let sale = operator.add_stocked_product(9).await;
+    let mut partner = operator.add_partner("1000").await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    expect_success(&partner.order(&sale, 2).await, 201);
+    let feed = partner.list_all("/events").await;
     let receiver = Receiver::new();
-    let made = listen(&mut partner, &receiver, &json!({})).await;
+    let made = register_webhook(&mut partner, &receiver, &json!({})).await;
     let path = format!("/webhooks/{}/replay", made["webhook_id"].as_str().unwrap());
     let one = json!({ "event_id": feed[2]["event_id"] }).to_string();
-    let answer = partner.signed(Method::POST, &path, &one).await;
-    assert_eq!(accepted(&answer, 202)["replayed"], 1);
-    assert_eq!(receiver.hears(1)[0].body(), feed[2]);
+    let answer = partner.send_signed(Method::POST, &path, &one).await;
+    assert_eq!(expect_success(&answer, 202)["replayed"], 1);
+    assert_eq!(receiver.wait_for_events(1)[0].body(), feed[2]);
     let span = json!({ "from": feed[0]["created_at"] }).to_string();
-    let answer = partner.signed(Method::POST, &path, &span).await;
-    assert_eq!(accepted(&answer, 202)["replayed"], 7);
-    let heard = receiver.hears(8);
+    let answer = partner.send_signed(Method::POST, &path, &span).await;
+    assert_eq!(expect_success(&answer, 202)["replayed"], 7);
+    let heard = receiver.wait_for_events(8);
     assert_in_sequence(&heard[1..]);
     let unknown = json!({ "event_id": format!("evt_{}", "0".repeat(32)) }).to_string();
-    refused(
-        &partner.signed(Method::POST, &path, &unknown).await,
+    expect_error(
+        &partner.send_signed(Method::POST, &path, &unknown).await,
         404,
         "EVENT_NOT_FOUND",
     );
@@ -194,14 +194,14 @@ async fn events_are_replayed_one_or_many() {
         .await;
     let delivery = deliveries["data"][0]["delivery_id"].as_str().unwrap().to_owned();
     let again = operator
-        .put(
+        .send_json(
             Method::POST,
             &format!("/admin/v1/deliveries/{delivery}/replay"),
             &json!({}),
         )
         .await;
     assert_eq!(again["status"], "WAITING");
-    let heard = receiver.hears(9);
+    let heard = receiver.wait_for_events(9);
     assert_eq!(heard[8].event_id(), again["event_id"].as_str().unwrap());
 }
 
@@ -209,67 +209,67 @@ async fn events_are_replayed_one_or_many() {
 #[tokio::test]
 async fn a_replay_of_what_is_under_way_is_sent_after_that() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(5).await;
-    let mut partner = operator.partner("1000").await;
-    accepted(&partner.order(&sale, 1).await, 201);
-    let feed = partner.walk("/events").await;
+    let sale = operator.add_stocked_product(5).await;
+    let mut partner = operator.add_partner("1000").await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    let feed = partner.list_all("/events").await;
     let receiver = Receiver::new();
-    receiver.is(Mood::Holds);
-    let made = listen(&mut partner, &receiver, &json!({})).await;
+    receiver.set_behavior(Behavior::HoldUntilChanged);
+    let made = register_webhook(&mut partner, &receiver, &json!({})).await;
     let webhook_id = made["webhook_id"].as_str().unwrap();
     let path = format!("/webhooks/{webhook_id}/replay");
     let one = json!({ "event_id": feed[0]["event_id"] }).to_string();
     for _ in 0..2 {
-        let answer = partner.signed(Method::POST, &path, &one).await;
-        assert_eq!(accepted(&answer, 202)["replayed"], 1);
-        receiver.hears(1);
+        let answer = partner.send_signed(Method::POST, &path, &one).await;
+        assert_eq!(expect_success(&answer, 202)["replayed"], 1);
+        receiver.wait_for_events(1);
     }
-    receiver.is(Mood::Says(204));
-    assert_eq!(receiver.hears(2)[1].body(), feed[0]);
+    receiver.set_behavior(Behavior::Status(204));
+    assert_eq!(receiver.wait_for_events(2)[1].body(), feed[0]);
     let path = format!("/admin/v1/deliveries?webhook_id={webhook_id}");
-    let delivered = eventually("it is delivered", SOON, async || {
+    let delivered = eventually("it is delivered", WAIT_TIMEOUT, async || {
         let deliveries = operator.get(&path).await;
         Some(deliveries["data"][0].clone()).filter(|one| one["status"] == "DELIVERED")
     });
     let statuses = delivered.await["attempts"].as_array().unwrap().clone();
     let statuses: Vec<_> = statuses.iter().map(|one| one["status"].clone()).collect();
     assert_eq!(statuses, [204, 204]);
-    assert_eq!(receiver.heard().len(), 2);
+    assert_eq!(receiver.received().len(), 2);
 }
 
 #[tokio::test]
 async fn a_kill_loses_no_event_and_breaks_no_sequence() {
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
-    let sale = operator.sale(200).await;
-    let mut partner = operator.partner("100000").await;
+    let sale = operator.add_stocked_product(200).await;
+    let mut partner = operator.add_partner("100000").await;
     let receiver = Receiver::new();
-    receiver.is(Mood::After(Duration::from_millis(30)));
-    listen(&mut partner, &receiver, &json!({})).await;
+    receiver.set_behavior(Behavior::DelayedOk(Duration::from_millis(30)));
+    register_webhook(&mut partner, &receiver, &json!({})).await;
     for round in 0..3 {
         for _ in 0..15 {
             // A start on a busy machine may take longer than an order waits: its partner repeats it.
             let key = unique("key");
-            let answer = eventually("the order", SOON, async || {
-                Some(partner.order_under(&key, &sale, 1).await).filter(|answer| answer.status != 503)
+            let answer = eventually("the order", WAIT_TIMEOUT, async || {
+                Some(partner.order_with_key(&key, &sale, 1).await).filter(|answer| answer.status != 503)
             });
-            accepted(&answer.await, 201);
+            expect_success(&answer.await, 201);
         }
-        receiver.hears(5 + round * 20);
+        receiver.wait_for_events(5 + round * 20);
         service.kill();
         service.restart();
-        partner = partner.at(&service.base_url());
+        partner = partner.connect_to(&service.base_url());
     }
-    let feed = partner.walk("/events?limit=100").await;
+    let feed = partner.list_all("/events?limit=100").await;
     assert_eq!(feed.len(), 3 * 45);
-    eventually("all have arrived", SOON, async || {
-        let mut ids: Vec<_> = receiver.heard().iter().map(Heard::event_id).collect();
+    eventually("all have arrived", WAIT_TIMEOUT, async || {
+        let mut ids: Vec<_> = receiver.received().iter().map(ReceivedEvent::event_id).collect();
         ids.sort();
         ids.dedup();
         (ids.len() == feed.len()).then_some(())
     })
     .await;
-    assert_in_sequence(&receiver.heard());
+    assert_in_sequence(&receiver.received());
     assert_eq!(service.stop(), Some(0));
     service.assert_verified();
 }

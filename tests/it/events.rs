@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Operator, accepted, refused, shared};
+use crate::support::{Operator, expect_success, expect_error, shared};
 
 fn kinds(events: &[Value]) -> Vec<&str> {
     events
@@ -17,10 +17,10 @@ fn kinds(events: &[Value]) -> Vec<&str> {
 #[tokio::test]
 async fn a_delivery_at_once_tells_of_creation_each_voucher_and_delivery() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(5).await;
-    let mut partner = operator.partner("1000").await;
-    let order = accepted(&partner.order(&sale, 2).await, 201);
-    let events = partner.walk("/events").await;
+    let sale = operator.add_stocked_product(5).await;
+    let mut partner = operator.add_partner("1000").await;
+    let order = expect_success(&partner.order(&sale, 2).await, 201);
+    let events = partner.list_all("/events").await;
     assert_eq!(
         kinds(&events),
         [
@@ -51,18 +51,18 @@ async fn a_delivery_at_once_tells_of_creation_each_voucher_and_delivery() {
 #[tokio::test]
 async fn the_feed_is_read_on_from_any_event_and_has_no_gap() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(40).await;
-    let mut partner = operator.partner("10000").await;
+    let sale = operator.add_stocked_product(40).await;
+    let mut partner = operator.add_partner("10000").await;
     let mut orders = Vec::new();
     for quantity in 1..=6 {
-        let order = accepted(&partner.order(&sale, quantity).await, 201);
+        let order = expect_success(&partner.order(&sale, quantity).await, 201);
         orders.push(order["order_id"].as_str().unwrap().to_owned());
     }
     let path = format!("/orders/{}/cancel", orders[0]);
-    accepted(&partner.signed(Method::POST, &path, "").await, 200);
-    let all = partner.walk("/events?limit=100").await;
+    expect_success(&partner.send_signed(Method::POST, &path, "").await, 200);
+    let all = partner.list_all("/events?limit=100").await;
     assert_eq!(all.len(), 6 * 2 + 21 + 2);
-    assert_eq!(partner.walk("/events?limit=7").await, all);
+    assert_eq!(partner.list_all("/events?limit=7").await, all);
     let last = &all[all.len() - 2..];
     assert_eq!(kinds(last), ["order.cancelled", "order.refunded"]);
     assert_eq!(
@@ -72,7 +72,7 @@ async fn the_feed_is_read_on_from_any_event_and_has_no_gap() {
     assert_eq!(last[1]["data"]["refund"]["amount"], 25.0);
     for place in [0, 1, 2, 5, 20, all.len() - 1] {
         let id = all[place]["event_id"].as_str().unwrap();
-        let rest = partner.walk(&format!("/events?limit=9&after={id}")).await;
+        let rest = partner.list_all(&format!("/events?limit=9&after={id}")).await;
         assert_eq!(rest, all[place + 1..], "behind {place}");
     }
     let mut sequences: BTreeMap<&str, u64> = BTreeMap::new();
@@ -83,15 +83,15 @@ async fn the_feed_is_read_on_from_any_event_and_has_no_gap() {
         *next += 1;
         assert_eq!(event["data"]["sequence"], *next);
     }
-    let mut other = operator.partner("100").await;
-    assert_eq!(other.walk("/events").await, Vec::<Value>::new());
+    let mut other = operator.add_partner("100").await;
+    assert_eq!(other.list_all("/events").await, Vec::<Value>::new());
     let foreign = all[0]["event_id"].as_str().unwrap();
     for unknown in [foreign, "evt_1", "1"] {
-        refused(
+        expect_error(
             &other.get(&format!("/events?after={unknown}")).await,
             404,
             "EVENT_NOT_FOUND",
         );
     }
-    refused(&partner.get("/events?limit=0").await, 422, "VALIDATION_FAILED");
+    expect_error(&partner.get("/events?limit=0").await, 422, "VALIDATION_FAILED");
 }

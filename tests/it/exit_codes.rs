@@ -1,8 +1,8 @@
 //! Does a command end with the code that is documented, and does it help who mistyped something?
 
-use vouchsafe::cli::Exit;
+use vouchsafe::cli::ExitStatus;
 
-use crate::commands::{complaint, run, text};
+use crate::commands::{run_error, run, utf8};
 use crate::support::{free_addresses, unique};
 
 #[tokio::test]
@@ -11,30 +11,30 @@ async fn a_command_ends_with_the_documented_code() {
     let no_database = format!("postgres://somebody:secret@{}/orders", free_addresses()[0]);
     let partner = unique("Partner");
     for (expected, arguments) in [
-        (Exit::Done, vec!["partner", "list"]),
-        (Exit::Done, vec!["call", "GET", "/wallets"]),
-        (Exit::Done, vec!["--help"]),
-        (Exit::Refused, vec!["partner", "show", &partner]),
-        (Exit::Refused, vec!["call", "GET", "/orders/ord_0"]),
-        (Exit::Refused, vec!["actors", "--operator-token", "wrong"]),
-        (Exit::Misused, vec!["partnr", "list"]),
-        (Exit::Misused, vec!["partner", "set", &partner]),
-        (Exit::Misused, vec!["order", "show", "ptn_0"]),
-        (Exit::Misused, vec!["order", "list", "--limit", "101"]),
-        (Exit::Misused, vec!["call", "POST", "/orders", "no object"]),
-        (Exit::Misused, vec!["actors", "--admin-url", "nowhere"]),
-        (Exit::Misused, vec!["verify", "--database-url", "nonsense"]),
-        (Exit::Misused, vec!["--config", "/nowhere/at/all", "actors"]),
-        (Exit::Unreachable, vec!["actors", "--admin-url", &nobody]),
+        (ExitStatus::Success, vec!["partner", "list"]),
+        (ExitStatus::Success, vec!["call", "GET", "/wallets"]),
+        (ExitStatus::Success, vec!["--help"]),
+        (ExitStatus::Failure, vec!["partner", "show", &partner]),
+        (ExitStatus::Failure, vec!["call", "GET", "/orders/ord_0"]),
+        (ExitStatus::Failure, vec!["actors", "--operator-token", "wrong"]),
+        (ExitStatus::Usage, vec!["partnr", "list"]),
+        (ExitStatus::Usage, vec!["partner", "set", &partner]),
+        (ExitStatus::Usage, vec!["order", "show", "ptn_0"]),
+        (ExitStatus::Usage, vec!["order", "list", "--limit", "101"]),
+        (ExitStatus::Usage, vec!["call", "POST", "/orders", "no object"]),
+        (ExitStatus::Usage, vec!["actors", "--admin-url", "nowhere"]),
+        (ExitStatus::Usage, vec!["verify", "--database-url", "nonsense"]),
+        (ExitStatus::Usage, vec!["--config", "/nowhere/at/all", "actors"]),
+        (ExitStatus::Unreachable, vec!["actors", "--admin-url", &nobody]),
         (
-            Exit::Unreachable,
+            ExitStatus::Unreachable,
             vec!["call", "GET", "/wallets", "--url", &nobody],
         ),
-        (Exit::Unreachable, vec!["verify", "--database-url", &no_database]),
-        (Exit::Unreachable, vec!["--data-dir", "/nowhere", "verify"]),
+        (ExitStatus::Unreachable, vec!["verify", "--database-url", &no_database]),
+        (ExitStatus::Unreachable, vec!["--data-dir", "/nowhere", "verify"]),
     ] {
         let output = run(&arguments);
-        let said = text(&output.stderr);
+        let said = utf8(&output.stderr);
         assert_eq!(
             output.status.code(),
             Some(expected.code().into()),
@@ -47,9 +47,9 @@ async fn a_command_ends_with_the_documented_code() {
 /// The help and the page for operators show the one table.
 #[test]
 fn the_codes_are_documented() {
-    let help = text(&run(&["--help"]).stdout);
+    let help = utf8(&run(&["--help"]).stdout);
     let page = include_str!("../../docs/operations.md");
-    for exit in Exit::ALL {
+    for exit in ExitStatus::ALL {
         let (code, meaning) = (exit.code(), exit.meaning());
         assert!(help.contains(&format!("\n  {code}  {meaning}\n")), "{help}");
         assert!(page.contains(&format!("\n| {code} | {meaning}")), "{code}");
@@ -70,7 +70,7 @@ async fn who_mistypes_is_told_what_was_meant_or_where_to_look() {
         ),
         (
             vec!["partner", "show", "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f"],
-            "this is the id of an order; `vouchsafe partner list`",
+            "this is the ID of an order; `vouchsafe partner list`",
         ),
         (
             vec!["wallet", "top-up", "ptn_12", "USD", "1", "--reference", "r"],
@@ -89,7 +89,7 @@ async fn who_mistypes_is_told_what_was_meant_or_where_to_look() {
         ),
         (vec!["actors", "--operator-token", "wrong"], "--operator-token"),
     ] {
-        let said = complaint(&arguments);
+        let said = run_error(&arguments);
         assert!(said.contains(expected), "{arguments:?}: {said}");
     }
 }

@@ -6,29 +6,29 @@ use time::OffsetDateTime;
 use vouchsafe_load::partner::unix_seconds;
 
 use crate::support::{
-    Database, Instance, Operator, Partner, SOON, Sale, accepted, eventually, refused, shared,
+    Database, Instance, Operator, Partner, WAIT_TIMEOUT, Sale, expect_success, eventually, expect_error, shared,
 };
 
 #[tokio::test]
 async fn what_expires_first_is_sold_first_over_several_imports() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(0).await;
+    let sale = operator.add_stocked_product(0).await;
     for (vouchers, expiry) in [(2, ""), (2, "2099-01-01"), (2, "2090-01-01")] {
         operator.restock(&sale, vouchers, expiry).await;
     }
-    let mut partner = operator.partner("1000").await;
+    let mut partner = operator.add_partner("1000").await;
     assert_eq!(
-        expiries(&accepted(&partner.order(&sale, 1).await, 201)),
+        expiries(&expect_success(&partner.order(&sale, 1).await, 201)),
         ["2090-01-01"]
     );
     // The shelf holds what it claimed; what came later and expires sooner goes before it.
     operator.restock(&sale, 1, "2080-01-01").await;
     assert_eq!(
-        expiries(&accepted(&partner.order(&sale, 3).await, 201)),
+        expiries(&expect_success(&partner.order(&sale, 3).await, 201)),
         ["2080-01-01", "2090-01-01", "2099-01-01"]
     );
     assert_eq!(
-        expiries(&accepted(&partner.order(&sale, 3).await, 201)),
+        expiries(&expect_success(&partner.order(&sale, 3).await, 201)),
         ["2099-01-01", "null", "null"]
     );
 }
@@ -36,20 +36,20 @@ async fn what_expires_first_is_sold_first_over_several_imports() {
 #[tokio::test]
 async fn a_voucher_with_too_few_days_left_is_never_sold() {
     let mut operator = Operator::of(shared());
-    let sale = operator.offer(json!({ "min_validity_days": 30 }), "25", 0).await;
-    operator.restock(&sale, 1, &in_days(29)).await;
-    let mut partner = operator.partner("1000").await;
-    refused(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
-    operator.restock(&sale, 1, &in_days(31)).await;
+    let sale = operator.add_product_with(json!({ "min_validity_days": 30 }), "25", 0).await;
+    operator.restock(&sale, 1, &date_in_days(29)).await;
+    let mut partner = operator.add_partner("1000").await;
+    expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+    operator.restock(&sale, 1, &date_in_days(31)).await;
     assert_eq!(
-        expiries(&accepted(&partner.order(&sale, 1).await, 201)),
-        [in_days(31)]
+        expiries(&expect_success(&partner.order(&sale, 1).await, 201)),
+        [date_in_days(31)]
     );
-    refused(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+    expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
 }
 
 /// Lets the vouchers of a product that are free expire yesterday.
-async fn let_expire(database: &mut Database, sale: &Sale) {
+async fn expire_free_vouchers(database: &mut Database, sale: &Sale) {
     let yesterday = "(now() AT TIME ZONE 'UTC')::date - 1";
     let of = format!(
         "(SELECT chunk_id FROM chunks WHERE product_id = '{}')",
@@ -68,13 +68,13 @@ async fn let_expire(database: &mut Database, sale: &Sale) {
         .await;
 }
 
-const TAKEN_OUT: &str = "SELECT count(*)
+const COUNT_EXPIRED: &str = "SELECT count(*)
                            FROM allocations AS a
                            JOIN stock AS s ON s.stock_id = a.stock_id
                            JOIN chunks AS c ON c.chunk_id = s.chunk_id
                           WHERE a.taken_out = 'expired' AND c.product_id = $1";
 
-async fn level(operator: &mut Operator, sale: &Sale) -> Value {
+async fn stock_level(operator: &mut Operator, sale: &Sale) -> Value {
     let path = format!("/admin/v1/stock?product_id={}", sale.product_id);
     let level = &operator.get(&path).await["data"][0];
     json!([
@@ -94,24 +94,24 @@ async fn availability(partner: &mut Partner, sale: &Sale) -> Value {
 async fn what_expires_on_the_shelf_goes_out_of_sale_and_what_was_sold_stays_sold() {
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
-    let sale = operator.sale(7).await;
-    let mut partner = operator.partner("1000").await;
-    let order = accepted(&partner.order(&sale, 2).await, 201);
+    let sale = operator.add_stocked_product(7).await;
+    let mut partner = operator.add_partner("1000").await;
+    let order = expect_success(&partner.order(&sale, 2).await, 201);
     let mut database = Database::of(&service).await;
-    let_expire(&mut database, &sale).await;
-    assert_eq!(level(&mut operator, &sale).await, json!([7, 0, 2, 0, 5]));
+    expire_free_vouchers(&mut database, &sale).await;
+    assert_eq!(stock_level(&mut operator, &sale).await, json!([7, 0, 2, 0, 5]));
     assert_eq!(availability(&mut partner, &sale).await, "OUT_OF_STOCK");
     // A start looks at once, and from then on each minute.
     assert_eq!(service.stop(), Some(0));
     service.restart();
-    let (mut operator, mut partner) = (Operator::of(&service), partner.at(&service.base_url()));
+    let (mut operator, mut partner) = (Operator::of(&service), partner.connect_to(&service.base_url()));
     let mut database = Database::of(&service).await;
-    let swept = async || (database.count(TAKEN_OUT, &sale.product_id).await == 5).then_some(());
-    eventually("five vouchers are out of sale", SOON, swept).await;
-    assert_eq!(level(&mut operator, &sale).await, json!([7, 0, 2, 0, 5]));
+    let swept = async || (database.count(COUNT_EXPIRED, &sale.product_id).await == 5).then_some(());
+    eventually("five vouchers are out of sale", WAIT_TIMEOUT, swept).await;
+    assert_eq!(stock_level(&mut operator, &sale).await, json!([7, 0, 2, 0, 5]));
     assert_eq!(availability(&mut partner, &sale).await, "OUT_OF_STOCK");
-    refused(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
-    accepted(&partner.codes(order["order_id"].as_str().unwrap()).await, 200);
+    expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+    expect_success(&partner.get_codes(order["order_id"].as_str().unwrap()).await, 200);
     let trail = operator
         .get(&format!(
             "/admin/v1/audit?action=stock.expire&subject={}/2500",
@@ -124,30 +124,30 @@ async fn what_expires_on_the_shelf_goes_out_of_sale_and_what_was_sold_stays_sold
     );
     // It is out already, and stays what it is.
     let void = json!({ "product_id": sale.product_id, "denomination": 25, "reason": "recalled" });
-    let void = operator.put(Method::POST, "/admin/v1/stock/void", &void).await;
+    let void = operator.send_json(Method::POST, "/admin/v1/stock/void", &void).await;
     assert_eq!(void["voided"], 0);
-    operator.restock(&sale, 1, &in_days(0)).await;
+    operator.restock(&sale, 1, &date_in_days(0)).await;
     assert_eq!(
-        expiries(&accepted(&partner.order(&sale, 1).await, 201)),
-        [in_days(0)],
+        expiries(&expect_success(&partner.order(&sale, 1).await, 201)),
+        [date_in_days(0)],
         "its last day is a valid one"
     );
     service.assert_verified();
 }
 
 /// The last valid days of two vouchers that the sandbox's vendor sells of a product with this policy.
-async fn bought(policy: Value) -> Value {
+async fn buy_two_vouchers(policy: Value) -> Value {
     let mut operator = Operator::of(shared());
     let changes = json!({ "route": "vendor", "vendor": "mock", "expiry_policy": policy });
-    let sale = operator.offer(changes, "25", 0).await;
-    let mut partner = operator.partner("1000").await;
-    let order = accepted(&partner.order(&sale, 2).await, 202);
+    let sale = operator.add_product_with(changes, "25", 0).await;
+    let mut partner = operator.add_partner("1000").await;
+    let order = expect_success(&partner.order(&sale, 2).await, 202);
     let path = format!("/orders/{}", order["order_id"].as_str().unwrap());
     let closed = async || {
         let order = partner.read(&path).await;
         (order["closed"] == json!(true)).then_some(order)
     };
-    let order = eventually("the order is closed", SOON, closed).await;
+    let order = eventually("the order is closed", WAIT_TIMEOUT, closed).await;
     json!([order["status"], expiries(&order)])
 }
 
@@ -176,7 +176,7 @@ async fn what_is_bought_is_good_for_as_long_as_its_product_says() {
             json!(["REFUNDED", []]),
         ),
     ] {
-        assert_eq!(bought(policy.clone()).await, expected, "{policy}");
+        assert_eq!(buy_two_vouchers(policy.clone()).await, expected, "{policy}");
     }
 }
 
@@ -186,7 +186,7 @@ fn expiries(order: &Value) -> Vec<String> {
 }
 
 /// The date so many days from now.
-fn in_days(days: i64) -> String {
+fn date_in_days(days: i64) -> String {
     let now = OffsetDateTime::from_unix_timestamp(i64::try_from(unix_seconds()).unwrap()).unwrap();
     (now.date() + time::Duration::days(days)).to_string()
 }

@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::support::{Instance, Operator, Partner, accepted, eventually, order_of, refused, shared, unique};
+use crate::support::{Instance, Operator, Partner, expect_success, eventually, order_body, expect_error, shared, unique};
 
 /// How long a vendor of the sandbox may take: a second by itself, and a machine that is busy.
-const FILLED: Duration = Duration::from_secs(30);
+const FILL_TIMEOUT: Duration = Duration::from_secs(30);
 
-async fn order(partner: &mut Partner, product: &str, quantity: u32) -> String {
+async fn place_pending_order(partner: &mut Partner, product: &str, quantity: u32) -> String {
     let body = json!({ "items": [{ "product_id": product, "denomination": 25, "quantity": quantity }] });
     let answer = partner.send(&unique("key"), &body).await;
-    accepted(&answer, 202)["order_id"].as_str().unwrap().to_owned()
+    expect_success(&answer, 202)["order_id"].as_str().unwrap().to_owned()
 }
 
 /// The order once it is closed.
-async fn closed(partner: &mut Partner, order_id: &str) -> Value {
+async fn wait_until_closed(partner: &mut Partner, order_id: &str) -> Value {
     let path = format!("/orders/{order_id}");
-    eventually("the order is closed", FILLED, async || {
+    eventually("the order is closed", FILL_TIMEOUT, async || {
         let order = partner.read(&path).await;
         (order["closed"] == true).then_some(order)
     })
@@ -32,11 +32,11 @@ fn stages(order: &Value) -> Vec<&str> {
     timeline.map(|entry| entry["status"].as_str().unwrap()).collect()
 }
 
-fn counts(order: &Value) -> [u64; 4] {
+fn line_counts(order: &Value) -> [u64; 4] {
     ["quantity", "delivered", "pending", "failed"].map(|field| order["items"][0][field].as_u64().unwrap())
 }
 
-async fn wallet(partner: &mut Partner) -> (Value, Value) {
+async fn usd_balances(partner: &mut Partner) -> (Value, Value) {
     let wallet = partner.read("/wallets").await["data"][0].clone();
     (wallet["balance"].clone(), wallet["pending_orders"].clone())
 }
@@ -44,21 +44,21 @@ async fn wallet(partner: &mut Partner) -> (Value, Value) {
 #[tokio::test]
 async fn what_the_vendor_fills_is_delivered_and_its_codes_can_be_read() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("100").await;
-    let order_id = order(&mut partner, "sbx-pending", 3).await;
-    let order = closed(&mut partner, &order_id).await;
+    let mut partner = operator.add_partner("100").await;
+    let order_id = place_pending_order(&mut partner, "sbx-pending", 3).await;
+    let order = wait_until_closed(&mut partner, &order_id).await;
     assert_eq!(stages(&order), ["PENDING", "PROCESSING", "DELIVERED"]);
     assert_eq!(
-        (&order["fulfilled_from"], counts(&order)),
+        (&order["fulfilled_from"], line_counts(&order)),
         (&json!("vendor"), [3, 3, 0, 0])
     );
-    assert_eq!(wallet(&mut partner).await, (json!(25.0), json!(0.0)));
-    let codes = accepted(&partner.codes(&order_id).await, 200);
+    assert_eq!(usd_balances(&mut partner).await, (json!(25.0), json!(0.0)));
+    let codes = expect_success(&partner.get_codes(&order_id).await, 200);
     assert_eq!(codes["data"].as_array().unwrap().len(), 3);
 }
 
 /// How many seconds after its acceptance an order was delivered.
-fn took(order: &Value) -> f64 {
+fn seconds_until_delivered(order: &Value) -> f64 {
     let at = |entry: &Value| {
         let text = entry["at"].as_str().unwrap();
         OffsetDateTime::parse(text, &Rfc3339).unwrap()
@@ -70,18 +70,18 @@ fn took(order: &Value) -> f64 {
 #[tokio::test]
 async fn what_is_filled_in_a_second_or_in_a_minute_is_delivered_then() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("1000").await;
+    let mut partner = operator.add_partner("1000").await;
     let [slow, quick] = [
-        order(&mut partner, "sbx-slow", 1).await,
-        order(&mut partner, "sbx-pending", 1).await,
+        place_pending_order(&mut partner, "sbx-slow", 1).await,
+        place_pending_order(&mut partner, "sbx-pending", 1).await,
     ];
-    let quick = took(&closed(&mut partner, &quick).await);
+    let quick = seconds_until_delivered(&wait_until_closed(&mut partner, &quick).await);
     let path = format!("/orders/{slow}");
     let delivered = async || {
         let order = partner.read(&path).await;
         (order["closed"] == json!(true)).then_some(order)
     };
-    let slow = took(&eventually("a minute has passed", Duration::from_secs(120), delivered).await);
+    let slow = seconds_until_delivered(&eventually("a minute has passed", Duration::from_secs(120), delivered).await);
     // Before that never; after it as soon as somebody looks, which takes other tests' turns.
     assert!((1.0..8.0).contains(&quick), "{quick}");
     assert!((60.0..70.0).contains(&slow), "{slow}");
@@ -90,9 +90,9 @@ async fn what_is_filled_in_a_second_or_in_a_minute_is_delivered_then() {
 #[tokio::test]
 async fn what_the_vendor_fills_in_part_is_closed_with_the_rest_paid_back() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("100").await;
-    let order_id = order(&mut partner, "sbx-partial", 4).await;
-    let order = closed(&mut partner, &order_id).await;
+    let mut partner = operator.add_partner("100").await;
+    let order_id = place_pending_order(&mut partner, "sbx-partial", 4).await;
+    let order = wait_until_closed(&mut partner, &order_id).await;
     assert_eq!(
         stages(&order),
         [
@@ -103,54 +103,54 @@ async fn what_the_vendor_fills_in_part_is_closed_with_the_rest_paid_back() {
         ]
     );
     assert_eq!(
-        (counts(&order), &order["refunded_amount"]),
+        (line_counts(&order), &order["refunded_amount"]),
         ([4, 2, 0, 2], &json!(50.0))
     );
-    assert_eq!(wallet(&mut partner).await, (json!(50.0), json!(0.0)));
-    let codes = accepted(&partner.codes(&order_id).await, 200);
+    assert_eq!(usd_balances(&mut partner).await, (json!(50.0), json!(0.0)));
+    let codes = expect_success(&partner.get_codes(&order_id).await, 200);
     assert_eq!(codes["data"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
 async fn what_the_vendor_cannot_fill_is_cancelled_and_refunded() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("50").await;
-    let order_id = order(&mut partner, "sbx-vendor-fails", 2).await;
-    let order = closed(&mut partner, &order_id).await;
+    let mut partner = operator.add_partner("50").await;
+    let order_id = place_pending_order(&mut partner, "sbx-vendor-fails", 2).await;
+    let order = wait_until_closed(&mut partner, &order_id).await;
     assert_eq!(stages(&order), ["PENDING", "PROCESSING", "CANCELLED", "REFUNDED"]);
     assert_eq!(
-        (&order["status"], counts(&order)),
+        (&order["status"], line_counts(&order)),
         (&json!("REFUNDED"), [2, 0, 0, 2])
     );
-    assert_eq!(wallet(&mut partner).await, (json!(50.0), json!(0.0)));
-    refused(&partner.codes(&order_id).await, 409, "ORDER_NOT_READY");
+    assert_eq!(usd_balances(&mut partner).await, (json!(50.0), json!(0.0)));
+    expect_error(&partner.get_codes(&order_id).await, 409, "ORDER_NOT_READY");
 }
 
 #[tokio::test]
 async fn a_vendor_that_sells_and_times_out_is_asked_again_and_paid_once() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("50").await;
-    let order_id = order(&mut partner, "sbx-vendor-timeout", 2).await;
-    let order = closed(&mut partner, &order_id).await;
+    let mut partner = operator.add_partner("50").await;
+    let order_id = place_pending_order(&mut partner, "sbx-vendor-timeout", 2).await;
+    let order = wait_until_closed(&mut partner, &order_id).await;
     assert_eq!(
-        (&order["status"], counts(&order)),
+        (&order["status"], line_counts(&order)),
         (&json!("DELIVERED"), [2, 2, 0, 0])
     );
-    assert_eq!(wallet(&mut partner).await, (json!(0.0), json!(0.0)));
+    assert_eq!(usd_balances(&mut partner).await, (json!(0.0), json!(0.0)));
 }
 
 #[tokio::test]
 async fn what_is_in_stock_is_taken_first_and_the_rest_bought() {
     let mut operator = Operator::of(shared());
     let sale = operator
-        .offer(json!({ "route": "vendor", "vendor": "mock" }), "25", 2)
+        .add_product_with(json!({ "route": "vendor", "vendor": "mock" }), "25", 2)
         .await;
-    let mut partner = operator.partner("125").await;
-    let order_id = accepted(&partner.order(&sale, 5).await, 202)["order_id"]
+    let mut partner = operator.add_partner("125").await;
+    let order_id = expect_success(&partner.order(&sale, 5).await, 202)["order_id"]
         .as_str()
         .unwrap()
         .to_owned();
-    let order = closed(&mut partner, &order_id).await;
+    let order = wait_until_closed(&mut partner, &order_id).await;
     assert_eq!(
         (&order["status"], &order["fulfilled_from"]),
         (&json!("DELIVERED"), &json!("mixed"))
@@ -160,7 +160,7 @@ async fn what_is_in_stock_is_taken_first_and_the_rest_bought() {
         ["PENDING", "PROCESSING", "PARTIALLY_DELIVERED", "DELIVERED"]
     );
     assert_eq!(
-        accepted(&partner.codes(&order_id).await, 200)["data"]
+        expect_success(&partner.get_codes(&order_id).await, 200)["data"]
             .as_array()
             .unwrap()
             .len(),
@@ -172,27 +172,27 @@ async fn what_is_in_stock_is_taken_first_and_the_rest_bought() {
 async fn what_comes_for_a_cancelled_order_is_anybodys() {
     let mut operator = Operator::of(shared());
     let product = json!({ "route": "vendor", "vendor": "mock", "returnable": true });
-    let sale = operator.offer(product, "25", 0).await;
-    let mut partner = operator.partner("100").await;
-    let placed = accepted(&partner.order(&sale, 2).await, 202);
+    let sale = operator.add_product_with(product, "25", 0).await;
+    let mut partner = operator.add_partner("100").await;
+    let placed = expect_success(&partner.order(&sale, 2).await, 202);
     let path = format!("/orders/{}", placed["order_id"].as_str().unwrap());
     let purchases = format!(
         "/admin/v1/purchases?order_id={}",
         placed["order_id"].as_str().unwrap()
     );
-    eventually("the vendor is asked", FILLED, async || {
+    eventually("the vendor is asked", FILL_TIMEOUT, async || {
         let asked = operator.get(&purchases).await["data"][0]["answer"].clone();
         (!asked.is_null()).then_some(())
     })
     .await;
     let cancelled = partner
-        .signed(hyper::Method::POST, &format!("{path}/cancel"), "")
+        .send_signed(hyper::Method::POST, &format!("{path}/cancel"), "")
         .await;
-    accepted(&cancelled, 200);
+    expect_success(&cancelled, 200);
     assert_eq!(partner.balance("USD").await, "100.00");
-    let mut wish = order_of(&sale, 2);
+    let mut wish = order_body(&sale, 2);
     wish["fulfilment"] = json!("CACHE_ONLY");
-    eventually("what the vendor sold is in stock", FILLED, async || {
+    eventually("what the vendor sold is in stock", FILL_TIMEOUT, async || {
         (partner.send(&unique("key"), &wish).await.status == 201).then_some(())
     })
     .await;
@@ -203,24 +203,24 @@ async fn what_comes_for_a_cancelled_order_is_anybodys() {
 async fn a_sudden_end_loses_no_purchase() {
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
-    let mut partner = operator.partner("1000").await;
+    let mut partner = operator.add_partner("1000").await;
     let mut orders = Vec::new();
     for quantity in 1..=4 {
-        orders.push((order(&mut partner, "sbx-pending", quantity).await, quantity));
+        orders.push((place_pending_order(&mut partner, "sbx-pending", quantity).await, quantity));
         orders.push((
-            order(&mut partner, "sbx-vendor-timeout", quantity).await,
+            place_pending_order(&mut partner, "sbx-vendor-timeout", quantity).await,
             quantity,
         ));
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
     service.kill();
     service.restart();
-    let mut partner = partner.at(&service.base_url());
+    let mut partner = partner.connect_to(&service.base_url());
     for (order_id, quantity) in orders {
-        let order = closed(&mut partner, &order_id).await;
+        let order = wait_until_closed(&mut partner, &order_id).await;
         assert_eq!(order["status"], "DELIVERED");
         assert_eq!(order["vouchers"].as_array().unwrap().len(), quantity as usize);
     }
-    assert_eq!(wallet(&mut partner).await, (json!(500.0), json!(0.0)));
+    assert_eq!(usd_balances(&mut partner).await, (json!(500.0), json!(0.0)));
     service.assert_verified();
 }

@@ -3,15 +3,15 @@
 use hyper::Method;
 use hyper::header::HeaderValue;
 use serde_json::json;
-use vouchsafe_load::client::Answer;
+use vouchsafe_load::client::ApiResponse;
 use vouchsafe_load::partner::{IDEMPOTENCY_KEY, unix_seconds};
 
 use crate::support::{
-    Operator, Partner, Sale, accepted, kept_refusal, order_of, refused, shared, text_of, unique,
+    Operator, Partner, Sale, expect_success, expect_stored_error, order_body, expect_error, shared, text_of, unique,
 };
 
 /// The second answer is the first one again.
-fn assert_replay(first: &Answer, second: &Answer) {
+fn assert_replay(first: &ApiResponse, second: &ApiResponse) {
     assert_eq!((second.status, text_of(second)), (first.status, text_of(first)));
     assert_eq!(second.header("idempotent-replayed"), Some("true"));
     assert_eq!(second.header("location"), first.header("location"));
@@ -21,14 +21,14 @@ fn assert_replay(first: &Answer, second: &Answer) {
 #[tokio::test]
 async fn the_same_key_and_request_give_the_same_bytes_and_no_second_order() {
     let mut operator = Operator::of(shared());
-    let [stocked, bought] = [operator.sale(2).await, operator.product("vendor", 0).await];
-    let mut partner = operator.partner("100").await;
+    let [stocked, bought] = [operator.add_stocked_product(2).await, operator.add_product("vendor", 0).await];
+    let mut partner = operator.add_partner("100").await;
     for (sale, status) in [(stocked, 201), (bought, 202)] {
         let key = unique("key");
-        let first = partner.order_under(&key, &sale, 1).await;
-        accepted(&first, status);
+        let first = partner.order_with_key(&key, &sale, 1).await;
+        expect_success(&first, status);
         for _ in 0..3 {
-            assert_replay(&first, &partner.again().order_under(&key, &sale, 1).await);
+            assert_replay(&first, &partner.reconnect().order_with_key(&key, &sale, 1).await);
         }
     }
     assert_eq!(partner.balance("USD").await, "50.00");
@@ -44,9 +44,9 @@ async fn the_same_key_and_request_give_the_same_bytes_and_no_second_order() {
 #[tokio::test]
 async fn a_retry_may_sign_the_path_the_other_way_and_at_another_time() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(2).await;
-    let mut partner = operator.partner("100").await;
-    let (key, body) = (unique("key"), order_of(&sale, 1).to_string());
+    let sale = operator.add_stocked_product(2).await;
+    let mut partner = operator.add_partner("100").await;
+    let (key, body) = (unique("key"), order_body(&sale, 1).to_string());
     let first = partner.send_text(&key, &body).await;
     let mut headers = partner.headers_at(unix_seconds() - 100, "/orders", body.as_bytes());
     headers.insert(IDEMPOTENCY_KEY, HeaderValue::from_str(&key).unwrap());
@@ -56,19 +56,19 @@ async fn a_retry_may_sign_the_path_the_other_way_and_at_another_time() {
 #[tokio::test]
 async fn the_same_key_with_another_body_is_refused_and_executes_nothing() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(5).await;
-    let mut partner = operator.partner("100").await;
-    let (key, body) = (unique("key"), order_of(&sale, 1).to_string());
+    let sale = operator.add_stocked_product(5).await;
+    let mut partner = operator.add_partner("100").await;
+    let (key, body) = (unique("key"), order_body(&sale, 1).to_string());
     let first = partner.send_text(&key, &body).await;
-    accepted(&first, 201);
+    expect_success(&first, 201);
     // The body is told apart by its bytes, not by its meaning; and also where it would be refused by itself.
     let spaced = body.replacen(':', ": ", 1);
     for other in [
-        order_of(&sale, 2).to_string(),
+        order_body(&sale, 2).to_string(),
         spaced,
         body.replace(&sale.product_id, "no-such-product"),
     ] {
-        refused(
+        expect_error(
             &partner.send_text(&key, &other).await,
             422,
             "IDEMPOTENCY_KEY_REUSED",
@@ -81,9 +81,9 @@ async fn the_same_key_with_another_body_is_refused_and_executes_nothing() {
 #[tokio::test]
 async fn a_key_is_there_once_and_is_1_to_255_visible_characters() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(5).await;
-    let mut partner = operator.partner("100").await;
-    let body = order_of(&sale, 1).to_string();
+    let sale = operator.add_stocked_product(5).await;
+    let mut partner = operator.add_partner("100").await;
+    let body = order_body(&sale, 1).to_string();
     let long = "k".repeat(256);
     let wrong: [&[&[u8]]; 9] = [
         &[],
@@ -103,7 +103,7 @@ async fn a_key_is_there_once_and_is_1_to_255_visible_characters() {
             headers.append(IDEMPOTENCY_KEY, HeaderValue::from_bytes(value).unwrap());
         }
         let answer = partner.post(headers, body.clone()).await;
-        let error = refused(&answer, 400, "MISSING_IDEMPOTENCY_KEY");
+        let error = expect_error(&answer, 400, "MISSING_IDEMPOTENCY_KEY");
         assert_eq!(error["retryable"], false);
     }
     assert_eq!(partner.balance("USD").await, "100.00");
@@ -113,161 +113,161 @@ async fn a_key_is_there_once_and_is_1_to_255_visible_characters() {
         r#"{"order":7}"#,
         &format!("{}{}", unique("k"), &long)[..255],
     ] {
-        accepted(&partner.send_text(key, &body).await, 201);
+        expect_success(&partner.send_text(key, &body).await, 201);
     }
 }
 
 #[tokio::test]
 async fn partners_do_not_share_keys() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(2).await;
-    let (mut first, mut second) = (operator.partner("100").await, operator.partner("100").await);
+    let sale = operator.add_stocked_product(2).await;
+    let (mut first, mut second) = (operator.add_partner("100").await, operator.add_partner("100").await);
     let key = unique("key");
-    let one = first.order_under(&key, &sale, 1).await;
-    let other = second.order_under(&key, &sale, 1).await;
-    assert_ne!(accepted(&one, 201)["order_id"], accepted(&other, 201)["order_id"]);
+    let one = first.order_with_key(&key, &sale, 1).await;
+    let other = second.order_with_key(&key, &sale, 1).await;
+    assert_ne!(expect_success(&one, 201)["order_id"], expect_success(&other, 201)["order_id"]);
     assert_eq!(other.header("idempotent-replayed"), None);
-    assert_replay(&one, &first.order_under(&key, &sale, 1).await);
-    assert_replay(&other, &second.order_under(&key, &sale, 1).await);
+    assert_replay(&one, &first.order_with_key(&key, &sale, 1).await);
+    assert_replay(&other, &second.order_with_key(&key, &sale, 1).await);
 }
 
 #[tokio::test]
 async fn an_operators_reference_is_no_key_of_the_partner() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = operator.partner("0").await;
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("0").await;
     let text = unique("same-text");
     let path = format!("/admin/v1/partners/{}/wallets/USD/top-ups", partner.partner_id);
     operator
-        .put(Method::POST, &path, &json!({ "amount": 25, "reference": text }))
+        .send_json(Method::POST, &path, &json!({ "amount": 25, "reference": text }))
         .await;
-    accepted(&partner.order_under(&text, &sale, 1).await, 201);
+    expect_success(&partner.order_with_key(&text, &sale, 1).await, 201);
 }
 
 #[tokio::test]
 async fn a_refusal_for_money_stays_after_a_top_up() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(2).await;
-    let mut partner = operator.partner("0").await;
+    let sale = operator.add_stocked_product(2).await;
+    let mut partner = operator.add_partner("0").await;
     let key = unique("key");
-    let first = partner.order_under(&key, &sale, 1).await;
-    refused(&first, 402, "INSUFFICIENT_FUNDS");
+    let first = partner.order_with_key(&key, &sale, 1).await;
+    expect_error(&first, 402, "INSUFFICIENT_FUNDS");
     operator.top_up(&partner.partner_id, "USD", "100").await;
-    let second = partner.order_under(&key, &sale, 1).await;
-    kept_refusal(&second, 402, "INSUFFICIENT_FUNDS");
+    let second = partner.order_with_key(&key, &sale, 1).await;
+    expect_stored_error(&second, 402, "INSUFFICIENT_FUNDS");
     assert_replay(&first, &second);
-    accepted(&partner.order(&sale, 1).await, 201);
+    expect_success(&partner.order(&sale, 1).await, 201);
 }
 
 #[tokio::test]
 async fn a_refusal_for_stock_stays_after_an_import() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = operator.partner("100").await;
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("100").await;
     let key = unique("key");
-    let first = partner.order_under(&key, &sale, 2).await;
-    refused(&first, 409, "INSUFFICIENT_INVENTORY");
+    let first = partner.order_with_key(&key, &sale, 2).await;
+    expect_error(&first, 409, "INSUFFICIENT_INVENTORY");
     operator.restock(&sale, 3, "").await;
-    let second = partner.order_under(&key, &sale, 2).await;
-    kept_refusal(&second, 409, "INSUFFICIENT_INVENTORY");
+    let second = partner.order_with_key(&key, &sale, 2).await;
+    expect_stored_error(&second, 409, "INSUFFICIENT_INVENTORY");
     assert_replay(&first, &second);
-    accepted(&partner.order(&sale, 2).await, 201);
+    expect_success(&partner.order(&sale, 2).await, 201);
 }
 
 #[tokio::test]
 async fn other_refusals_leave_the_key_unused() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("1000").await;
+    let mut partner = operator.add_partner("1000").await;
     let sale = Sale {
         product_id: unique("product"),
         denomination: "30",
     };
     let key = unique("key");
-    let body = order_of(&sale, 1);
-    refused(&partner.send(&key, &body).await, 404, "PRODUCT_NOT_FOUND");
+    let body = order_body(&sale, 1);
+    expect_error(&partner.send(&key, &body).await, 404, "PRODUCT_NOT_FOUND");
     operator
-        .change(&sale.product_id, json!({ "denominations": [25] }))
+        .put_product(&sale.product_id, json!({ "denominations": [25] }))
         .await;
-    refused(&partner.send(&key, &body).await, 422, "DENOMINATION_NOT_ALLOWED");
+    expect_error(&partner.send(&key, &body).await, 422, "DENOMINATION_NOT_ALLOWED");
     operator
-        .change(
+        .put_product(
             &sale.product_id,
             json!({ "denominations": [25, 30], "discontinued": true }),
         )
         .await;
-    refused(&partner.send(&key, &body).await, 409, "PRODUCT_UNAVAILABLE");
+    expect_error(&partner.send(&key, &body).await, 409, "PRODUCT_UNAVAILABLE");
     // Nor is the key bound to a body that was never executed.
-    refused(
+    expect_error(
         &partner.send(&key, &json!({ "items": [] })).await,
         422,
         "VALIDATION_FAILED",
     );
-    refused(&partner.send_text(&key, "{").await, 400, "MALFORMED_REQUEST");
+    expect_error(&partner.send_text(&key, "{").await, 400, "MALFORMED_REQUEST");
     operator
-        .change(&sale.product_id, json!({ "denominations": [25, 30] }))
+        .put_product(&sale.product_id, json!({ "denominations": [25, 30] }))
         .await;
     operator.restock(&sale, 1, "").await;
     let answer = partner.send(&key, &body).await;
-    accepted(&answer, 201);
+    expect_success(&answer, 201);
     assert_eq!(answer.header("idempotent-replayed"), None);
 }
 
 #[tokio::test]
 async fn a_replay_is_not_decided_on_todays_world() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = operator.partner("25").await;
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("25").await;
     let key = unique("key");
-    let first = partner.order_under(&key, &sale, 1).await;
-    accepted(&first, 201);
+    let first = partner.order_with_key(&key, &sale, 1).await;
+    expect_success(&first, 201);
     // The stock is gone and the money spent by the order itself; now the product goes as well.
-    assert_replay(&first, &partner.order_under(&key, &sale, 1).await);
+    assert_replay(&first, &partner.order_with_key(&key, &sale, 1).await);
     operator
-        .change(&sale.product_id, json!({ "discontinued": true }))
+        .put_product(&sale.product_id, json!({ "discontinued": true }))
         .await;
-    assert_replay(&first, &partner.order_under(&key, &sale, 1).await);
+    assert_replay(&first, &partner.order_with_key(&key, &sale, 1).await);
 }
 
 #[tokio::test]
 async fn who_may_no_longer_call_gets_no_stored_answer() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(3).await;
+    let sale = operator.add_stocked_product(3).await;
     let mut partners: [Partner; 3] = [
-        operator.partner("25").await,
-        operator.partner("25").await,
-        operator.partner("25").await,
+        operator.add_partner("25").await,
+        operator.add_partner("25").await,
+        operator.add_partner("25").await,
     ];
     let key = unique("key");
     for partner in &mut partners {
-        accepted(&partner.order_under(&key, &sale, 1).await, 201);
+        expect_success(&partner.order_with_key(&key, &sale, 1).await, 201);
     }
     let [revoked, suspended, moved] = &mut partners;
-    operator.revoke(revoked).await;
-    operator.patch(suspended, &json!({ "suspended": true })).await;
+    operator.revoke_credential(revoked).await;
+    operator.patch_partner(suspended, &json!({ "suspended": true })).await;
     operator
-        .patch(moved, &json!({ "allowlist": ["192.0.2.0/24"] }))
+        .patch_partner(moved, &json!({ "allowlist": ["192.0.2.0/24"] }))
         .await;
-    refused(
-        &revoked.order_under(&key, &sale, 1).await,
+    expect_error(
+        &revoked.order_with_key(&key, &sale, 1).await,
         401,
         "INVALID_CREDENTIALS",
     );
-    refused(
-        &suspended.order_under(&key, &sale, 1).await,
+    expect_error(
+        &suspended.order_with_key(&key, &sale, 1).await,
         403,
         "PARTNER_SUSPENDED",
     );
-    refused(&moved.order_under(&key, &sale, 1).await, 403, "IP_NOT_ALLOWED");
+    expect_error(&moved.order_with_key(&key, &sale, 1).await, 403, "IP_NOT_ALLOWED");
 }
 
 #[tokio::test]
 async fn a_stored_answer_is_given_to_a_right_signature_alone() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = operator.partner("25").await;
-    let (key, body) = (unique("key"), order_of(&sale, 1).to_string());
-    accepted(&partner.send_text(&key, &body).await, 201);
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("25").await;
+    let (key, body) = (unique("key"), order_body(&sale, 1).to_string());
+    expect_success(&partner.send_text(&key, &body).await, 201);
     let mut headers = partner.headers("/api/v1/orders", b"{}");
     headers.insert(IDEMPOTENCY_KEY, HeaderValue::from_str(&key).unwrap());
-    refused(&partner.post(headers, body).await, 401, "INVALID_SIGNATURE");
+    expect_error(&partner.post(headers, body).await, 401, "INVALID_SIGNATURE");
 }

@@ -5,11 +5,11 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
-use vouchsafe_load::client::Answer;
+use vouchsafe_load::client::ApiResponse;
 
-use crate::support::wire::{exchange, head};
+use crate::support::raw_http::{exchange, request_head};
 use crate::support::{
-    Database, Instance, Operator, SOON, Sale, accepted, eventually, json_of, refused, shared, text_of, unique,
+    Database, Instance, Operator, WAIT_TIMEOUT, Sale, expect_success, eventually, json_of, expect_error, shared, text_of, unique,
 };
 
 async fn import(
@@ -17,7 +17,7 @@ async fn import(
     sale: &Sale,
     content_type: &str,
     body: impl Into<bytes::Bytes>,
-) -> Answer {
+) -> ApiResponse {
     let path = format!(
         "/admin/v1/stock?product_id={}&denomination={}",
         sale.product_id, sale.denomination
@@ -25,7 +25,7 @@ async fn import(
     operator.call(Method::POST, &path, content_type, body).await
 }
 
-async fn level(operator: &mut Operator, sale: &Sale) -> Value {
+async fn stock_level(operator: &mut Operator, sale: &Sale) -> Value {
     operator
         .get(&format!("/admin/v1/stock?product_id={}", sale.product_id))
         .await["data"][0]
@@ -36,8 +36,8 @@ fn lines(prefix: &str, count: usize) -> String {
     (0..count).map(|n| format!("{prefix}-{n},{n:04}\n")).collect()
 }
 
-fn counts(answer: &Answer) -> (u64, u64, u64) {
-    let report = accepted(answer, 200);
+fn import_counts(answer: &ApiResponse) -> (u64, u64, u64) {
+    let report = expect_success(answer, 200);
     let count = |name: &str| report[name].as_u64().unwrap();
     (count("imported"), count("duplicates"), count("rejected_count"))
 }
@@ -45,17 +45,17 @@ fn counts(answer: &Answer) -> (u64, u64, u64) {
 #[tokio::test]
 async fn a_file_of_several_commits_comes_in_once() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(0).await;
+    let sale = operator.add_stocked_product(0).await;
     let file = format!("code,pin\n{}", lines(&unique("C"), 25_000));
     assert_eq!(
-        counts(&import(&mut operator, &sale, "text/csv", file.clone()).await),
+        import_counts(&import(&mut operator, &sale, "text/csv", file.clone()).await),
         (25_000, 0, 0)
     );
     assert_eq!(
-        counts(&import(&mut operator, &sale, "text/csv", file).await),
+        import_counts(&import(&mut operator, &sale, "text/csv", file).await),
         (0, 25_000, 0)
     );
-    let level = level(&mut operator, &sale).await;
+    let level = stock_level(&mut operator, &sale).await;
     assert_eq!(
         (&level["loaded"], &level["free"], &level["sold"]),
         (&json!(25_000), &json!(25_000), &json!(0))
@@ -93,7 +93,7 @@ async fn a_file_of_several_commits_comes_in_once() {
 #[tokio::test]
 async fn two_imports_of_one_file_at_once_bring_each_code_once() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(0).await;
+    let sale = operator.add_stocked_product(0).await;
     let prefix = unique("C");
     let (forth, mut back): (String, Vec<String>) = (
         lines(&prefix, 12_000),
@@ -106,7 +106,7 @@ async fn two_imports_of_one_file_at_once_bring_each_code_once() {
     ];
     let imports = files.map(|file| {
         let (mut operator, sale) = (Operator::of(shared()), sale.clone());
-        async move { counts(&import(&mut operator, &sale, "text/csv", file).await) }
+        async move { import_counts(&import(&mut operator, &sale, "text/csv", file).await) }
     });
     let [first, second] = <[_; 2]>::try_from(futures_util::future::join_all(imports).await).unwrap();
     assert_eq!(
@@ -114,29 +114,29 @@ async fn two_imports_of_one_file_at_once_bring_each_code_once() {
         (12_000, 12_000),
         "{first:?} {second:?}"
     );
-    assert_eq!(level(&mut operator, &sale).await["free"], json!(12_000));
+    assert_eq!(stock_level(&mut operator, &sale).await["free"], json!(12_000));
 }
 
 #[tokio::test]
 async fn a_code_is_new_once_a_brand_with_its_pin_and_across_products() {
     let mut operator = Operator::of(shared());
     let brand = unique("brand");
-    let one = operator.offer(json!({ "brand": brand }), "25", 0).await;
+    let one = operator.add_product_with(json!({ "brand": brand }), "25", 0).await;
     let other = operator
-        .offer(json!({ "brand": brand.to_uppercase() }), "25", 0)
+        .add_product_with(json!({ "brand": brand.to_uppercase() }), "25", 0)
         .await;
-    let elsewhere = operator.sale(0).await;
+    let elsewhere = operator.add_stocked_product(0).await;
     let file = "code,pin\nSAME,1\nSAME,1\n SAME , 1 \nSAME,2\nSAME,\n";
     assert_eq!(
-        counts(&import(&mut operator, &one, "text/csv", file).await),
+        import_counts(&import(&mut operator, &one, "text/csv", file).await),
         (3, 2, 0)
     );
     assert_eq!(
-        counts(&import(&mut operator, &other, "text/csv", file).await),
+        import_counts(&import(&mut operator, &other, "text/csv", file).await),
         (0, 5, 0)
     );
     assert_eq!(
-        counts(&import(&mut operator, &elsewhere, "text/csv", file).await),
+        import_counts(&import(&mut operator, &elsewhere, "text/csv", file).await),
         (3, 2, 0)
     );
 }
@@ -144,13 +144,13 @@ async fn a_code_is_new_once_a_brand_with_its_pin_and_across_products() {
 #[tokio::test]
 async fn bad_lines_are_rejected_by_number_and_the_others_come_in() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(0).await;
+    let sale = operator.add_stocked_product(0).await;
     let canary = "CNRY-4711";
     let file = format!(
         "expiry,code,pin\n2099-01-31,{canary}-1,1\n2020-01-31,{canary}-2,1\nsoon,{canary}-3,1\n,{canary}-4\n\n,\"{canary}-5,1\n,,1\n,{canary}-6,\n"
     );
     let answer = import(&mut operator, &sale, "text/csv; charset=utf-8", file).await;
-    assert_eq!(counts(&answer), (2, 0, 5));
+    assert_eq!(import_counts(&answer), (2, 0, 5));
     let rejected = json!([
         { "line": 3, "reason": "expired on 2020-01-31" },
         { "line": 4, "reason": "expiry is not a date as YYYY-MM-DD" },
@@ -160,12 +160,12 @@ async fn bad_lines_are_rejected_by_number_and_the_others_come_in() {
     ]);
     assert_eq!(json_of(&answer)["rejected"], rejected);
     assert!(!text_of(&answer).contains("CNRY") && !shared().log().contains("CNRY"));
-    assert_eq!(level(&mut operator, &sale).await["next_expiry"], "2099-01-31");
+    assert_eq!(stock_level(&mut operator, &sale).await["next_expiry"], "2099-01-31");
     let many = format!("code\n{}", ",\n".repeat(1_500));
     let answer = import(&mut operator, &sale, "text/csv", many).await;
     assert_eq!(
         (
-            counts(&answer),
+            import_counts(&answer),
             json_of(&answer)["rejected"].as_array().unwrap().len()
         ),
         ((0, 0, 1_500), 1_000)
@@ -175,18 +175,18 @@ async fn bad_lines_are_rejected_by_number_and_the_others_come_in() {
 #[tokio::test]
 async fn ndjson_comes_in_as_well() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(0).await;
+    let sale = operator.add_stocked_product(0).await;
     let code = unique("C");
     let file = format!(
         "{{\"code\":\"{code}\",\"pin\":\"1\",\"url\":\"https://x.test\",\"expiry\":\"2099-01-31\"}}\n{{\"code\":\"{code}\",\"shoe\":1}}\nnonsense\n"
     );
     assert_eq!(
-        counts(&import(&mut operator, &sale, "application/x-ndjson", file).await),
+        import_counts(&import(&mut operator, &sale, "application/x-ndjson", file).await),
         (1, 0, 2)
     );
-    let mut partner = operator.partner("25").await;
-    let order = accepted(&partner.order(&sale, 1).await, 201);
-    let codes = accepted(&partner.codes(order["order_id"].as_str().unwrap()).await, 200);
+    let mut partner = operator.add_partner("25").await;
+    let order = expect_success(&partner.order(&sale, 1).await, 201);
+    let codes = expect_success(&partner.get_codes(order["order_id"].as_str().unwrap()).await, 200);
     let parts = json!([
         { "type": "code", "value": code }, { "type": "pin", "value": "1" }, { "type": "url", "value": "https://x.test" },
     ]);
@@ -199,7 +199,7 @@ async fn ndjson_comes_in_as_well() {
 #[tokio::test]
 async fn an_import_that_cannot_be_says_why_and_imports_nothing() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(0).await;
+    let sale = operator.add_stocked_product(0).await;
     for (content_type, body, status, code) in [
         ("text/csv", "", 422, "VALIDATION_FAILED"),
         ("text/csv", "AB-12\nCD-34\n", 422, "VALIDATION_FAILED"),
@@ -208,7 +208,7 @@ async fn an_import_that_cannot_be_says_why_and_imports_nothing() {
         ("application/json", "{}", 415, "UNSUPPORTED_MEDIA_TYPE"),
     ] {
         let answer = import(&mut operator, &sale, content_type, body).await;
-        refused(&answer, status, code);
+        expect_error(&answer, status, code);
     }
     let id = &sale.product_id;
     for (query, status, code) in [
@@ -241,17 +241,17 @@ async fn an_import_that_cannot_be_says_why_and_imports_nothing() {
         ),
     ] {
         let path = format!("/admin/v1/stock?{query}");
-        refused(
+        expect_error(
             &operator.call(Method::POST, &path, "text/csv", "code\nA\n").await,
             status,
             code,
         );
     }
-    assert_eq!(level(&mut operator, &sale).await, Value::Null);
+    assert_eq!(stock_level(&mut operator, &sale).await, Value::Null);
 }
 
 /// The head of an import, and the address to send it to.
-fn raw(sale: &Sale, framing: (&'static str, &str)) -> (std::net::SocketAddr, Vec<u8>) {
+fn raw_import(sale: &Sale, framing: (&'static str, &str)) -> (std::net::SocketAddr, Vec<u8>) {
     let service = shared();
     let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
     let mut headers = HeaderMap::new();
@@ -270,22 +270,22 @@ fn raw(sale: &Sale, framing: (&'static str, &str)) -> (std::net::SocketAddr, Vec
     );
     (
         service.admin_url().trim_start_matches("http://").parse().unwrap(),
-        head(&line, &headers),
+        request_head(&line, &headers),
     )
 }
 
 #[tokio::test]
 async fn a_body_that_pauses_for_ten_seconds_is_given_up() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(0).await;
-    let (address, mut request) = raw(&sale, ("content-length", "1000"));
+    let sale = operator.add_stocked_product(0).await;
+    let (address, mut request) = raw_import(&sale, ("content-length", "1000"));
     request.extend(b"code\nWHOLE\nHALF");
     let began = std::time::Instant::now();
     let answer = exchange(address, &request).await;
-    refused(&answer, 408, "REQUEST_TIMEOUT");
+    expect_error(&answer, 408, "REQUEST_TIMEOUT");
     assert!(began.elapsed().as_secs() >= 9, "{:?}", began.elapsed());
     assert_eq!(
-        level(&mut operator, &sale).await,
+        stock_level(&mut operator, &sale).await,
         Value::Null,
         "what has not ended is not imported"
     );
@@ -294,22 +294,22 @@ async fn a_body_that_pauses_for_ten_seconds_is_given_up() {
 #[tokio::test]
 async fn of_a_body_that_breaks_off_what_was_committed_stays_and_no_half_line_comes_in() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(0).await;
-    let (address, mut request) = raw(&sale, ("content-length", "100000000"));
+    let sale = operator.add_stocked_product(0).await;
+    let (address, mut request) = raw_import(&sale, ("content-length", "100000000"));
     let prefix = unique("C");
     let whole: String = (0..10_000).map(|n| format!("{prefix}-{n}\n")).collect();
     request.extend(format!("code\n{whole}{prefix}-HALF").into_bytes());
     let mut connection = TcpStream::connect(address).await.unwrap();
     connection.write_all(&request).await.unwrap();
-    let committed = eventually("the first block is in", SOON, async || {
-        let level = level(&mut operator, &sale).await;
+    let committed = eventually("the first block is in", WAIT_TIMEOUT, async || {
+        let level = stock_level(&mut operator, &sale).await;
         level["loaded"].as_u64()
     });
     assert_eq!(committed.await, 9_999, "a block: the header and 9,999 vouchers");
     drop(connection);
     let again = format!("code\n{whole}{prefix}-HALFWAY\n");
     assert_eq!(
-        counts(&import(&mut operator, &sale, "text/csv", again).await),
+        import_counts(&import(&mut operator, &sale, "text/csv", again).await),
         (2, 9_999, 0)
     );
 }
@@ -317,25 +317,25 @@ async fn of_a_body_that_breaks_off_what_was_committed_stays_and_no_half_line_com
 #[tokio::test]
 async fn a_compressed_body_is_refused() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(0).await;
-    let (address, mut request) = raw(&sale, ("content-encoding", "gzip"));
+    let sale = operator.add_stocked_product(0).await;
+    let (address, mut request) = raw_import(&sale, ("content-encoding", "gzip"));
     request.truncate(request.len() - 2);
     request.extend(b"content-length: 5\r\n\r\nhello");
-    refused(&exchange(address, &request).await, 415, "UNSUPPORTED_MEDIA_TYPE");
+    expect_error(&exchange(address, &request).await, 415, "UNSUPPORTED_MEDIA_TYPE");
 }
 
 #[tokio::test]
 async fn new_stock_is_sold_at_once_and_the_first_to_expire_first() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = operator.partner("1000").await;
-    accepted(&partner.order(&sale, 1).await, 201);
-    refused(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("1000").await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
     operator.restock(&sale, 2, "2098-06-30").await;
-    let order = accepted(&partner.order(&sale, 1).await, 201);
+    let order = expect_success(&partner.order(&sale, 1).await, 201);
     assert_eq!(order["vouchers"][0]["expiry"], "2098-06-30");
     operator.restock(&sale, 1, "2097-06-30").await;
-    let order = accepted(&partner.order(&sale, 2).await, 201);
+    let order = expect_success(&partner.order(&sale, 2).await, 201);
     let expiries: Vec<_> = order["vouchers"]
         .as_array()
         .unwrap()
@@ -358,7 +358,7 @@ async fn resident_mib(operator: &mut Operator) -> u64 {
 async fn a_large_file_takes_little_memory() {
     let service = Instance::start();
     let (mut operator, mut observer) = (Operator::of(&service), Operator::of(&service));
-    let sale = operator.sale(0).await;
+    let sale = operator.add_stocked_product(0).await;
     let file = format!("code,pin\n{}", lines(&unique("C"), 150_000));
     // A first block, since what any import takes for good (threads, connections, pages of the allocator) is not the file's.
     let block = format!("code,pin\n{}", lines(&unique("B"), 10_000));
@@ -372,7 +372,7 @@ async fn a_large_file_takes_little_memory() {
         }
     };
     let imported = tokio::select! {
-        answer = import(&mut operator, &sale, "text/csv", file) => counts(&answer),
+        answer = import(&mut operator, &sale, "text/csv", file) => import_counts(&answer),
         () = observing => unreachable!("it looks on"),
     };
     assert_eq!(imported, (150_000, 0, 0));

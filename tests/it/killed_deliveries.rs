@@ -15,69 +15,69 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Database, Heard, Instance, Mood, Operator, Partner, Receiver, SOON, Sale, accepted, eventually,
+    Database, ReceivedEvent, Instance, Behavior, Operator, Partner, Receiver, WAIT_TIMEOUT, Sale, expect_success, eventually,
 };
 
 /// Created, issued, delivered.
-const EVENTS: usize = 3;
+const EVENTS_PER_ORDER: usize = 3;
 
 /// What becomes of the statement that was under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum StatementOutcome {
     Written,
     NotWritten,
 }
 
 /// Where it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Point {
+enum KillPoint {
     Committed,
-    Taken,
+    Leased,
     Sent,
-    Answered(u16, Fate),
-    WrittenDown,
+    Answered(u16, StatementOutcome),
+    Recorded,
 }
 
 /// Each point, and how often the order's first event is sent in all.
-const POINTS: [(Point, usize); 8] = [
-    (Point::Committed, 1),
-    (Point::Taken, 1),
-    (Point::Sent, 2),
-    (Point::Answered(204, Fate::Written), 1),
-    (Point::Answered(204, Fate::NotWritten), 2),
-    (Point::Answered(500, Fate::Written), 2),
-    (Point::Answered(500, Fate::NotWritten), 2),
-    (Point::WrittenDown, 1),
+const KILL_POINTS: [(KillPoint, usize); 8] = [
+    (KillPoint::Committed, 1),
+    (KillPoint::Leased, 1),
+    (KillPoint::Sent, 2),
+    (KillPoint::Answered(204, StatementOutcome::Written), 1),
+    (KillPoint::Answered(204, StatementOutcome::NotWritten), 2),
+    (KillPoint::Answered(500, StatementOutcome::Written), 2),
+    (KillPoint::Answered(500, StatementOutcome::NotWritten), 2),
+    (KillPoint::Recorded, 1),
 ];
 
 /// Sessions that wait for somebody in a statement like this.
-const WAITING: &str = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ $1";
+const COUNT_BLOCKED: &str = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ $1";
 
-const SEEN_TO: &str = "SELECT count(*)
+const COUNT_CAUGHT_UP: &str = "SELECT count(*)
                          FROM webhook_progress AS p
                          JOIN feeds AS f ON f.partner_id = p.partner_id AND f.last_number = p.cursor
                         WHERE $1 = ''";
 
-const END_THE_WAITING: &str =
+const TERMINATE_BLOCKED: &str =
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
 
 /// A service with one partner, its endpoint and its receiver.
-struct Scene {
+struct DeliveryScenario {
     service: Instance,
     partner: Partner,
     sale: Sale,
     receiver: Receiver,
 }
 
-impl Scene {
-    async fn begin() -> Self {
+impl DeliveryScenario {
+    async fn start() -> Self {
         let service = Instance::start();
         let mut operator = Operator::of(&service);
-        let sale = operator.sale(2 * POINTS.len()).await;
-        let mut partner = operator.partner("10000").await;
+        let sale = operator.add_stocked_product(2 * KILL_POINTS.len()).await;
+        let mut partner = operator.add_partner("10000").await;
         let receiver = Receiver::new();
         let body = json!({ "url": receiver.url() }).to_string();
-        accepted(&partner.signed(Method::POST, "/webhooks", &body).await, 201);
+        expect_success(&partner.send_signed(Method::POST, "/webhooks", &body).await, 201);
         Self {
             service,
             partner,
@@ -87,89 +87,89 @@ impl Scene {
     }
 
     /// Places an order under this key, and kills the service where its events are at this point.
-    async fn kill_at(&mut self, point: Point, key: &str) {
+    async fn kill_at(&mut self, point: KillPoint, key: &str) {
         let mut somebody = Database::of(&self.service).await;
         let mut beside = Database::of(&self.service).await;
-        let heard = self.receiver.heard().len();
+        let heard = self.receiver.received().len();
         let order = async |partner: &mut Partner, sale: &Sale| {
-            accepted(&partner.order_under(key, sale, 1).await, 201);
+            expect_success(&partner.order_with_key(key, sale, 1).await, 201);
         };
         match point {
-            Point::Committed => {
-                stand_on(&mut somebody, "LOCK TABLE orders, idempotency_keys IN SHARE MODE").await;
-                let mut partner = self.partner.again();
-                let body = crate::support::order_of(&self.sale, 1).to_string();
+            KillPoint::Committed => {
+                begin_with_lock(&mut somebody, "LOCK TABLE orders, idempotency_keys IN SHARE MODE").await;
+                let mut partner = self.partner.reconnect();
+                let body = crate::support::order_body(&self.sale, 1).to_string();
                 tokio::select! {
                     came = partner.client.order(key, body) => panic!("answered before it was written: {came:?}"),
-                    () = until_waits(&mut beside, "commit_batch") => {}
+                    () = wait_until_blocked(&mut beside, "commit_batch") => {}
                 }
             }
-            Point::Taken => {
-                stand_on(&mut somebody, "LOCK TABLE deliveries IN ACCESS EXCLUSIVE MODE").await;
+            KillPoint::Leased => {
+                begin_with_lock(&mut somebody, "LOCK TABLE deliveries IN ACCESS EXCLUSIVE MODE").await;
                 order(&mut self.partner, &self.sale).await;
-                until_waits(&mut beside, "rows_ahead").await;
+                wait_until_blocked(&mut beside, "rows_ahead").await;
             }
-            Point::Sent => {
-                self.receiver.is(Mood::Holds);
+            KillPoint::Sent => {
+                self.receiver.set_behavior(Behavior::HoldUntilChanged);
                 order(&mut self.partner, &self.sale).await;
-                self.receiver.hears(heard + 1);
+                self.receiver.wait_for_events(heard + 1);
             }
-            Point::Answered(status, _) => {
-                self.receiver.is(Mood::Holds);
+            KillPoint::Answered(status, _) => {
+                self.receiver.set_behavior(Behavior::HoldUntilChanged);
                 order(&mut self.partner, &self.sale).await;
-                self.receiver.hears(heard + 1);
-                stand_on(&mut somebody, "SELECT FROM webhook_progress FOR UPDATE").await;
-                self.receiver.is(Mood::Says(status));
-                until_waits(&mut beside, "SET cursor").await;
+                self.receiver.wait_for_events(heard + 1);
+                begin_with_lock(&mut somebody, "SELECT FROM webhook_progress FOR UPDATE").await;
+                self.receiver.set_behavior(Behavior::Status(status));
+                wait_until_blocked(&mut beside, "SET cursor").await;
             }
-            Point::WrittenDown => {
+            KillPoint::Recorded => {
                 order(&mut self.partner, &self.sale).await;
-                eventually("it is written down", SOON, async || {
-                    (beside.count(SEEN_TO, "").await == 1).then_some(())
+                eventually("it is written down", WAIT_TIMEOUT, async || {
+                    (beside.count(COUNT_CAUGHT_UP, "").await == 1).then_some(())
                 })
                 .await;
             }
         }
         self.service.kill();
-        if let Point::Answered(_, Fate::NotWritten) | Point::Taken = point {
-            beside.run(END_THE_WAITING.to_owned()).await;
+        if let KillPoint::Answered(_, StatementOutcome::NotWritten) | KillPoint::Leased = point {
+            beside.run(TERMINATE_BLOCKED.to_owned()).await;
         }
         somebody.run("COMMIT".to_owned()).await;
-        self.receiver.is(Mood::Says(204));
+        self.receiver.set_behavior(Behavior::Status(204));
         self.service.restart();
-        self.partner = self.partner.at(&self.service.base_url());
+        self.partner = self.partner.connect_to(&self.service.base_url());
     }
 
     /// Waits until each event of this order has come.
-    async fn arrives(&mut self, order_id: &str) {
-        eventually(&format!("all of {order_id} arrives"), SOON, async || {
-            let heard = self.receiver.heard();
-            let last = |one: &Heard| one.order_id() == order_id && one.sequence() == EVENTS as u64;
+    async fn wait_for_last_event(&mut self, order_id: &str) {
+        eventually(&format!("all of {order_id} arrives"), WAIT_TIMEOUT, async || {
+            let heard = self.receiver.received();
+            let last = |one: &ReceivedEvent| one.order_id() == order_id && one.sequence() == EVENTS_PER_ORDER as u64;
             heard.iter().any(last).then_some(())
         })
         .await;
     }
 }
 
-async fn stand_on(somebody: &mut Database, lock: &str) {
+async fn begin_with_lock(somebody: &mut Database, lock: &str) {
     somebody.run(format!("BEGIN; {lock}")).await;
 }
 
-async fn until_waits(beside: &mut Database, statement: &str) {
-    eventually("the statement waits", SOON, async || {
-        (beside.count(WAITING, statement).await > 0).then_some(())
+async fn wait_until_blocked(beside: &mut Database, statement: &str) {
+    eventually("the statement waits", WAIT_TIMEOUT, async || {
+        (beside.count(COUNT_BLOCKED, statement).await > 0).then_some(())
     })
     .await;
 }
 
 /// How often each event of the order came, in sequence; each as the feed has it.
-fn counted(heard: &[Heard], order_id: &str, feed: &[Value]) -> Vec<usize> {
+fn receipts_per_event(heard: &[ReceivedEvent], order_id: &str, feed: &[Value]) -> Vec<usize> {
     let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
     for one in heard.iter().filter(|one| one.order_id() == order_id) {
         assert!(
             feed.contains(&one.body()),
             "the same id and the same event: {}",
-            one.text
+            one.body_text
         );
         let came = counts.len() as u64;
         assert!(
@@ -184,21 +184,21 @@ fn counted(heard: &[Heard], order_id: &str, feed: &[Value]) -> Vec<usize> {
 
 #[tokio::test]
 async fn wherever_it_is_killed_each_event_arrives_in_sequence_and_what_was_written_down_once() {
-    let mut scene = Scene::begin().await;
-    for (number, (point, times)) in POINTS.into_iter().enumerate() {
+    let mut scene = DeliveryScenario::start().await;
+    for (number, (point, times)) in KILL_POINTS.into_iter().enumerate() {
         let key = format!("point-{number}");
         scene.kill_at(point, &key).await;
-        let order = accepted(&scene.partner.order_under(&key, &scene.sale, 1).await, 201);
+        let order = expect_success(&scene.partner.order_with_key(&key, &scene.sale, 1).await, 201);
         let order_id = order["order_id"].as_str().unwrap();
-        scene.arrives(order_id).await;
+        scene.wait_for_last_event(order_id).await;
         // What would be sent again goes before what comes now.
-        let next = accepted(&scene.partner.order(&scene.sale, 1).await, 201);
-        scene.arrives(next["order_id"].as_str().unwrap()).await;
-        let feed = scene.partner.walk("/events?limit=100").await;
-        let counts = counted(&scene.receiver.heard(), order_id, &feed);
+        let next = expect_success(&scene.partner.order(&scene.sale, 1).await, 201);
+        scene.wait_for_last_event(next["order_id"].as_str().unwrap()).await;
+        let feed = scene.partner.list_all("/events?limit=100").await;
+        let counts = receipts_per_event(&scene.receiver.received(), order_id, &feed);
         assert_eq!(
             (counts.len(), counts[0]),
-            (EVENTS, times),
+            (EVENTS_PER_ORDER, times),
             "{point:?}: {counts:?}"
         );
     }

@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Operator, accepted, refused, shared, text_of};
+use crate::support::{Operator, expect_success, expect_error, shared, text_of};
 
 #[tokio::test]
 async fn every_order_is_a_debit_in_a_ledger_without_gaps() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(3).await;
-    let mut partner = operator.partner("100").await;
+    let sale = operator.add_stocked_product(3).await;
+    let mut partner = operator.add_partner("100").await;
     let mut ids = Vec::new();
     for quantity in [1, 2] {
-        let order = accepted(&partner.order(&sale, quantity).await, 201);
+        let order = expect_success(&partner.order(&sale, quantity).await, 201);
         ids.push(order["order_id"].as_str().unwrap().to_owned());
     }
-    refused(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+    expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
     let answer = partner.get("/transactions").await;
-    let shown = accepted(&answer, 200);
+    let shown = expect_success(&answer, 200);
     assert_eq!(
         (&shown["has_more"], &shown["next_cursor"]),
         (&json!(false), &Value::Null)
@@ -54,7 +54,7 @@ async fn every_order_is_a_debit_in_a_ledger_without_gaps() {
 #[tokio::test]
 async fn pages_of_the_ledger_follow_each_other() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("1").await;
+    let mut partner = operator.add_partner("1").await;
     for _ in 0..4 {
         operator.top_up(&partner.partner_id, "USD", "0.01").await;
     }
@@ -83,7 +83,7 @@ async fn pages_of_the_ledger_follow_each_other() {
 #[tokio::test]
 async fn each_currency_is_a_wallet_of_its_own() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("0").await;
+    let mut partner = operator.add_partner("0").await;
     assert_eq!(partner.read("/wallets").await["data"], json!([]));
     for (currency, amount) in [("USD", "10"), ("JPY", "10"), ("KWD", "0.001")] {
         operator.top_up(&partner.partner_id, currency, amount).await;
@@ -96,14 +96,14 @@ async fn each_currency_is_a_wallet_of_its_own() {
     ] {
         assert!(text_of(&wallets).contains(expected), "{expected} in {wallets:?}");
     }
-    let euros = operator.offer(json!({ "currency": "EUR" }), "25", 1).await;
-    refused(&partner.order(&euros, 1).await, 402, "INSUFFICIENT_FUNDS");
+    let euros = operator.add_product_with(json!({ "currency": "EUR" }), "25", 1).await;
+    expect_error(&partner.order(&euros, 1).await, 402, "INSUFFICIENT_FUNDS");
 }
 
 #[tokio::test]
 async fn a_partner_sees_its_own_money_alone() {
     let mut operator = Operator::of(shared());
-    let (mut rich, mut poor) = (operator.partner("5000").await, operator.partner("0").await);
+    let (mut rich, mut poor) = (operator.add_partner("5000").await, operator.add_partner("0").await);
     assert_eq!(poor.read("/transactions").await["data"], json!([]));
     assert_eq!(poor.read("/wallets").await["data"], json!([]));
     assert_eq!(rich.balance("USD").await, "5000.00");

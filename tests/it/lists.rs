@@ -5,20 +5,20 @@ use std::cell::Cell;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Operator, Partner, Sale, accepted, order_of, refused, shared, text_of, unique};
+use crate::support::{Operator, Partner, Sale, expect_success, order_body, expect_error, shared, text_of, unique};
 
 /// A value of each entry.
-fn values(entries: &[Value], name: &str) -> Vec<Value> {
+fn field_values(entries: &[Value], name: &str) -> Vec<Value> {
     entries.iter().map(|entry| entry[name].clone()).collect()
 }
 
 /// A value of each entry that a list gives.
-async fn listed(partner: &mut Partner, path: &str, name: &str) -> Vec<Value> {
-    values(&partner.walk(path).await, name)
+async fn list_field(partner: &mut Partner, path: &str, name: &str) -> Vec<Value> {
+    field_values(&partner.list_all(path).await, name)
 }
 
 /// As a value of a query.
-fn escaped(time: &Value) -> String {
+fn escape_time(time: &Value) -> String {
     time.as_str().unwrap().replace('+', "%2B")
 }
 
@@ -28,18 +28,18 @@ async fn adjust(operator: &mut Operator, partner: &Partner, currency: &str, amou
         partner.partner_id
     );
     let body = json!({ "amount": amount, "reference": unique("adjustment") });
-    operator.put(Method::POST, &path, &body).await;
+    operator.send_json(Method::POST, &path, &body).await;
 }
 
 /// A partner with seven entries in two wallets, and the product it ordered twice.
-async fn booked(operator: &mut Operator) -> (Partner, Sale, [Value; 2]) {
-    let sale = operator.sale(2).await;
-    let mut partner = operator.partner("100").await;
-    let first = accepted(&partner.order(&sale, 1).await, 201);
+async fn add_partner_with_entries(operator: &mut Operator) -> (Partner, Sale, [Value; 2]) {
+    let sale = operator.add_stocked_product(2).await;
+    let mut partner = operator.add_partner("100").await;
+    let first = expect_success(&partner.order(&sale, 1).await, 201);
     operator.top_up(&partner.partner_id, "EUR", "10").await;
     adjust(operator, &partner, "EUR", "-1").await;
     adjust(operator, &partner, "USD", "-1").await;
-    let second = accepted(&partner.order(&sale, 1).await, 201);
+    let second = expect_success(&partner.order(&sale, 1).await, 201);
     operator.top_up(&partner.partner_id, "USD", "5").await;
     (partner, sale, [first, second])
 }
@@ -47,9 +47,9 @@ async fn booked(operator: &mut Operator) -> (Partner, Sale, [Value; 2]) {
 #[tokio::test]
 async fn transactions_are_found_by_what_they_are() {
     let mut operator = Operator::of(shared());
-    let (mut partner, _, orders) = booked(&mut operator).await;
+    let (mut partner, _, orders) = add_partner_with_entries(&mut operator).await;
     let id = |n: usize| orders[n]["order_id"].as_str().unwrap();
-    let all = partner.walk("/transactions").await;
+    let all = partner.list_all("/transactions").await;
     let told: Vec<_> = all
         .iter()
         .map(|e| {
@@ -92,7 +92,7 @@ async fn transactions_are_found_by_what_they_are() {
         // Page by page as well as at once.
         for limit in [1, 2, 100] {
             let path = format!("/transactions?{query}&limit={limit}");
-            assert_eq!(partner.walk(&path).await, expected, "{path}");
+            assert_eq!(partner.list_all(&path).await, expected, "{path}");
         }
     }
 }
@@ -100,17 +100,17 @@ async fn transactions_are_found_by_what_they_are() {
 #[tokio::test]
 async fn transactions_are_found_by_when_they_were_booked() {
     let mut operator = Operator::of(shared());
-    let (mut partner, ..) = booked(&mut operator).await;
-    let all = partner.walk("/transactions").await;
-    let times: Vec<_> = all.iter().map(|entry| escaped(&entry["created_at"])).collect();
+    let (mut partner, ..) = add_partner_with_entries(&mut operator).await;
+    let all = partner.list_all("/transactions").await;
+    let times: Vec<_> = all.iter().map(|entry| escape_time(&entry["created_at"])).collect();
     // From is inclusive, to is not.
     for begin in 0..all.len() {
         let from = &times[begin];
         let path = format!("/transactions?from={from}&limit=2");
-        assert_eq!(partner.walk(&path).await, all[..=begin], "{path}");
+        assert_eq!(partner.list_all(&path).await, all[..=begin], "{path}");
         for end in 0..=begin {
             let path = format!("/transactions?from={from}&to={}", times[end]);
-            assert_eq!(partner.walk(&path).await, all[end + 1..=begin], "{path}");
+            assert_eq!(partner.list_all(&path).await, all[end + 1..=begin], "{path}");
         }
     }
     for (query, found) in [
@@ -123,7 +123,7 @@ async fn transactions_are_found_by_when_they_were_booked() {
         ("from=0000-01-01&to=9999-12-31", all.len()),
     ] {
         assert_eq!(
-            partner.walk(&format!("/transactions?{query}")).await.len(),
+            partner.list_all(&format!("/transactions?{query}")).await.len(),
             found,
             "{query}"
         );
@@ -133,8 +133,8 @@ async fn transactions_are_found_by_when_they_were_booked() {
 #[tokio::test]
 async fn orders_are_found_by_status_reference_and_time() {
     let mut operator = Operator::of(shared());
-    let (stocked, bought) = (operator.sale(3).await, operator.product("vendor", 0).await);
-    let mut partner = operator.partner("1000").await;
+    let (stocked, bought) = (operator.add_stocked_product(3).await, operator.add_product("vendor", 0).await);
+    let mut partner = operator.add_partner("1000").await;
     let (reference, other) = (unique("po"), unique("po"));
     let mut placed = Vec::new();
     for (sale, reference) in [
@@ -144,14 +144,14 @@ async fn orders_are_found_by_status_reference_and_time() {
         (&bought, None),
         (&stocked, None),
     ] {
-        let mut body = order_of(sale, 1);
+        let mut body = order_body(sale, 1);
         body["reference"] = json!(reference);
         let answer = partner.send(&unique("key"), &body).await;
         assert!(answer.status.is_success(), "{answer:?}");
         placed.insert(0, serde_json::from_slice::<Value>(&answer.body).unwrap());
     }
-    let ids = values(&placed, "order_id");
-    let at = |n: usize| escaped(&placed[n]["created_at"]);
+    let ids = field_values(&placed, "order_id");
+    let at = |n: usize| escape_time(&placed[n]["created_at"]);
     for (query, found) in [
         (String::new(), &[0, 1, 2, 3, 4][..]),
         ("status=DELIVERED".to_owned(), &[0, 2, 4]),
@@ -176,7 +176,7 @@ async fn orders_are_found_by_status_reference_and_time() {
         let expected: Vec<_> = found.iter().map(|n| ids[*n].clone()).collect();
         for limit in [1, 2, 100] {
             let path = format!("/orders?{query}&limit={limit}");
-            assert_eq!(listed(&mut partner, &path, "order_id").await, expected, "{path}");
+            assert_eq!(list_field(&mut partner, &path, "order_id").await, expected, "{path}");
         }
     }
 }
@@ -184,16 +184,16 @@ async fn orders_are_found_by_status_reference_and_time() {
 #[tokio::test]
 async fn a_listed_order_is_the_order_itself() {
     let mut operator = Operator::of(shared());
-    let sales = [operator.sale(3).await, operator.product("vendor", 0).await];
-    let mut partner = operator.partner("1000").await;
+    let sales = [operator.add_stocked_product(3).await, operator.add_product("vendor", 0).await];
+    let mut partner = operator.add_partner("1000").await;
     for sale in &sales {
-        let mut body = order_of(sale, 3);
+        let mut body = order_body(sale, 3);
         body["metadata"] = json!({ "shop": 3 });
         assert!(partner.send(&unique("key"), &body).await.status.is_success());
     }
     let list = partner.get("/orders").await;
     let mut expected = Vec::new();
-    for order in accepted(&list, 200)["data"].as_array().unwrap() {
+    for order in expect_success(&list, 200)["data"].as_array().unwrap() {
         let path = format!("/orders/{}", order["order_id"].as_str().unwrap());
         expected.push(text_of(&partner.get(&path).await).to_owned());
     }
@@ -211,7 +211,7 @@ async fn a_listed_order_is_the_order_itself() {
 
 #[tokio::test]
 async fn what_cannot_be_asked_for_is_named() {
-    let mut partner = Operator::of(shared()).partner("0").await;
+    let mut partner = Operator::of(shared()).add_partner("0").await;
     for (path, field) in [
         ("/transactions?from=yesterday", "from"),
         ("/transactions?to=2026-13-01", "to"),
@@ -236,7 +236,7 @@ async fn what_cannot_be_asked_for_is_named() {
         ),
         ("/orders?type=DEBIT", "type"),
     ] {
-        let error = refused(&partner.get(path).await, 422, "VALIDATION_FAILED");
+        let error = expect_error(&partner.get(path).await, 422, "VALIDATION_FAILED");
         assert_eq!(error["details"][0]["field"], field, "{path}: {error}");
     }
 }
@@ -244,7 +244,7 @@ async fn what_cannot_be_asked_for_is_named() {
 #[tokio::test]
 async fn a_cursor_is_good_for_its_own_list_and_filters() {
     let mut operator = Operator::of(shared());
-    let (mut partner, sale, _) = booked(&mut operator).await;
+    let (mut partner, sale, _) = add_partner_with_entries(&mut operator).await;
     let cursor = async |partner: &mut Partner, path: &str| {
         partner.read(path).await["next_cursor"]
             .as_str()
@@ -267,7 +267,7 @@ async fn a_cursor_is_good_for_its_own_list_and_filters() {
         "/transactions?cursor=".to_owned(),
         "/orders?cursor=no%20cursor".to_owned(),
     ] {
-        refused(&partner.get(&path).await, 400, "INVALID_CURSOR");
+        expect_error(&partner.get(&path).await, 400, "INVALID_CURSOR");
     }
     // Another limit is the same list.
     for path in [
@@ -281,20 +281,20 @@ async fn a_cursor_is_good_for_its_own_list_and_filters() {
         );
     }
     // A stranger's cursor says where to begin and not whose entries to show.
-    let mut stranger = operator.partner("1000").await;
+    let mut stranger = operator.add_partner("1000").await;
     assert!(stranger.read(&format!("/orders?cursor={orders}")).await["data"] == json!([]));
     operator.restock(&sale, 1, "").await;
-    accepted(&stranger.order(&sale, 1).await, 201);
-    let own = listed(&mut stranger, "/orders", "order_id").await;
-    let shown = listed(&mut stranger, &format!("/orders?cursor={orders}"), "order_id").await;
+    expect_success(&stranger.order(&sale, 1).await, 201);
+    let own = list_field(&mut stranger, "/orders", "order_id").await;
+    let shown = list_field(&mut stranger, &format!("/orders?cursor={orders}"), "order_id").await;
     assert!(shown.iter().all(|id| own.contains(id)));
 }
 
 #[tokio::test]
 async fn nobody_sees_what_belongs_to_another() {
     let mut operator = Operator::of(shared());
-    let (_, _, [order, _]) = booked(&mut operator).await;
-    let mut stranger = operator.partner("0").await;
+    let (_, _, [order, _]) = add_partner_with_entries(&mut operator).await;
+    let mut stranger = operator.add_partner("0").await;
     let order_id = order["order_id"].as_str().unwrap();
     for path in [
         "/orders".to_owned(),
@@ -309,23 +309,23 @@ async fn nobody_sees_what_belongs_to_another() {
 #[tokio::test]
 async fn a_walk_gives_each_older_entry_once_while_orders_are_placed() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(300).await;
-    let mut partner = operator.partner("10000").await;
+    let sale = operator.add_stocked_product(300).await;
+    let mut partner = operator.add_partner("10000").await;
     for _ in 0..20 {
-        accepted(&partner.order(&sale, 1).await, 201);
+        expect_success(&partner.order(&sale, 1).await, 201);
     }
     for (list, id) in [("/orders", "order_id"), ("/transactions", "transaction_id")] {
-        let older = listed(&mut partner, list, id).await;
+        let older = list_field(&mut partner, list, id).await;
         let (walked, placed) = (Cell::new(false), Cell::new(0));
-        let mut buyer = partner.again();
+        let mut buyer = partner.reconnect();
         let buying = async {
             while !walked.get() {
-                accepted(&buyer.order(&sale, 1).await, 201);
+                expect_success(&buyer.order(&sale, 1).await, 201);
                 placed.set(placed.get() + 1);
             }
         };
         let walking = async {
-            let seen = listed(&mut partner, &format!("{list}?limit=1"), id).await;
+            let seen = list_field(&mut partner, &format!("{list}?limit=1"), id).await;
             walked.set(true);
             seen
         };

@@ -3,20 +3,20 @@
 use hyper::Method;
 use hyper::header::HeaderMap;
 
-use crate::support::{Listener, Operator, accepted, refused, shared};
+use crate::support::{Listener, Operator, expect_success, expect_error, shared};
 
 #[tokio::test]
 async fn each_listener_serves_its_own_document_to_anybody() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("0").await;
+    let mut partner = operator.add_partner("0").await;
     let anonymous = HeaderMap::new();
     let answer = partner
         .client
-        .raw(Method::GET, "/openapi.json", anonymous, "")
+        .send_raw(Method::GET, "/openapi.json", anonymous, "")
         .await
         .unwrap();
-    let of_partners = accepted(&answer, 200);
-    let of_operators = accepted(&operator.anonymous(Method::GET, "/openapi.json", &[]).await, 200);
+    let of_partners = expect_success(&answer, 200);
+    let of_operators = expect_success(&operator.call_without_token(Method::GET, "/openapi.json", &[]).await, 200);
     for (document, own, foreign) in [
         (of_partners, "/api/v1/orders", "/admin/v1/partners"),
         (of_operators, "/admin/v1/partners", "/api/v1/orders"),
@@ -33,18 +33,18 @@ async fn each_listener_serves_its_own_document_to_anybody() {
 async fn every_documented_path_is_there_with_its_methods() {
     let service = shared();
     let mut operator = Operator::of(service);
-    let mut partner = operator.partner("0").await;
+    let mut partner = operator.add_partner("0").await;
     for path in paths(Listener::Partner) {
         let answer = partner
             .client
-            .raw(Method::TRACE, &path, HeaderMap::new(), "")
+            .send_raw(Method::TRACE, &path, HeaderMap::new(), "")
             .await
             .unwrap();
-        refused(&answer, 405, "METHOD_NOT_ALLOWED");
+        expect_error(&answer, 405, "METHOD_NOT_ALLOWED");
     }
     for path in paths(Listener::Operator) {
         let answer = operator.call(Method::TRACE, &path, "application/json", "").await;
-        refused(&answer, 405, "METHOD_NOT_ALLOWED");
+        expect_error(&answer, 405, "METHOD_NOT_ALLOWED");
     }
 }
 
@@ -52,19 +52,19 @@ async fn every_documented_path_is_there_with_its_methods() {
 #[tokio::test]
 async fn what_is_documented_as_secured_is_refused_without_credentials() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("0").await;
+    let mut partner = operator.add_partner("0").await;
     for listener in [Listener::Partner, Listener::Operator] {
         for (template, item) in listener.document().served()["paths"].as_object().unwrap() {
             for (method, operation) in item.as_object().unwrap() {
-                let path = &filled(template);
+                let path = &fill_template(template);
                 let method: Method = method.to_uppercase().parse().unwrap();
                 let answer = match listener {
                     Listener::Partner => partner
                         .client
-                        .raw(method, path, HeaderMap::new(), "")
+                        .send_raw(method, path, HeaderMap::new(), "")
                         .await
                         .unwrap(),
-                    Listener::Operator => operator.anonymous(method, path, &[]).await,
+                    Listener::Operator => operator.call_without_token(method, path, &[]).await,
                 };
                 let refused = answer.error_code().as_deref() == Some("INVALID_CREDENTIALS");
                 assert_eq!(refused, operation["security"].is_array(), "{path}: {answer:?}");
@@ -75,10 +75,10 @@ async fn what_is_documented_as_secured_is_refused_without_credentials() {
 
 fn paths(listener: Listener) -> Vec<String> {
     let paths = listener.document().served()["paths"].as_object().unwrap();
-    paths.keys().map(|path| filled(path)).collect()
+    paths.keys().map(|path| fill_template(path)).collect()
 }
 
 /// A path of this template.
-fn filled(template: &str) -> String {
+fn fill_template(template: &str) -> String {
     template.replace(['{', '}'], "x")
 }

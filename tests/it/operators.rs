@@ -4,10 +4,10 @@ use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
-use vouchsafe_load::client::{Answer, Client};
+use vouchsafe_load::client::{ApiResponse, Client};
 use vouchsafe_load::origin::Origin;
 
-use crate::support::{CheckedOperator, Instance, Operator, accepted, refused, shared};
+use crate::support::{CheckedOperator, Instance, Operator, expect_success, expect_error, shared};
 
 /// Every route, with a method that it has.
 const ROUTES: [(Method, &str); 32] = [
@@ -45,7 +45,7 @@ const ROUTES: [(Method, &str); 32] = [
     (Method::GET, "/admin/v1"),
 ];
 
-async fn send(service: &Instance, method: Method, path: &str, headers: &[(&'static str, &str)]) -> Answer {
+async fn send(service: &Instance, method: Method, path: &str, headers: &[(&'static str, &str)]) -> ApiResponse {
     let mut client = CheckedOperator::new(Client::new(Origin::parse(&service.admin_url()).unwrap()));
     let mut map = HeaderMap::new();
     for (name, value) in headers {
@@ -62,9 +62,9 @@ async fn without_the_token_there_is_nothing() {
     let service = shared();
     let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
     let right = format!("Bearer {}", token.trim());
-    let partner = Operator::of(service).partner("0").await;
+    let partner = Operator::of(service).add_partner("0").await;
     let mut of_partner = HeaderMap::new();
-    partner.client.credentials().identify(&mut of_partner);
+    partner.client.credentials().insert_api_headers(&mut of_partner);
     let of_partner: Vec<_> = ["x-api-key", "x-api-secret"]
         .map(|name| (name, of_partner[name].to_str().unwrap().to_owned()))
         .into_iter()
@@ -84,7 +84,7 @@ async fn without_the_token_there_is_nothing() {
     for (method, path) in &ROUTES {
         for headers in strangers {
             let answer = send(service, method.clone(), path, headers).await;
-            refused(&answer, 401, "INVALID_CREDENTIALS");
+            expect_error(&answer, 401, "INVALID_CREDENTIALS");
         }
     }
     let answer = send(
@@ -94,27 +94,27 @@ async fn without_the_token_there_is_nothing() {
         &[("authorization", &right)],
     )
     .await;
-    accepted(&answer, 200);
+    expect_success(&answer, 200);
 }
 
 #[tokio::test]
 async fn neither_listener_has_the_routes_of_the_other() {
     let service = shared();
-    let mut partner = Operator::of(service).partner("0").await;
+    let mut partner = Operator::of(service).add_partner("0").await;
     for path in ["/api/v1/products", "/api/v1/orders", "/elsewhere"] {
-        refused(
+        expect_error(
             &send(service, Method::GET, path, &[]).await,
             404,
             "ROUTE_NOT_FOUND",
         );
     }
-    refused(
+    expect_error(
         &partner.get("/../../admin/v1/partners").await,
         404,
         "ROUTE_NOT_FOUND",
     );
     for path in ["/healthz", "/readyz"] {
-        accepted(&send(service, Method::GET, path, &[]).await, 200);
+        expect_success(&send(service, Method::GET, path, &[]).await, 200);
     }
     let metrics = send(service, Method::GET, "/metrics", &[]).await;
     let text = String::from_utf8_lossy(&metrics.body).into_owned();
@@ -148,7 +148,7 @@ async fn an_unknown_route_is_404_and_a_method_it_does_not_have_405() {
     let mut operator = Operator::of(shared());
     for path in ["/admin/v1/nowhere", "/admin/v1/partners/", "/admin/v1"] {
         let answer = operator.call(Method::GET, path, "application/json", "").await;
-        refused(&answer, 404, "ROUTE_NOT_FOUND");
+        expect_error(&answer, 404, "ROUTE_NOT_FOUND");
     }
     for (method, path, allowed) in [
         (Method::DELETE, "/admin/v1/partners", "GET, POST"),
@@ -158,7 +158,7 @@ async fn an_unknown_route_is_404_and_a_method_it_does_not_have_405() {
         (Method::POST, "/admin/v1/audit", "GET"),
     ] {
         let answer = operator.call(method, path, "application/json", "").await;
-        refused(&answer, 405, "METHOD_NOT_ALLOWED");
+        expect_error(&answer, 405, "METHOD_NOT_ALLOWED");
         assert_eq!(answer.header("allow"), Some(allowed), "{path}");
     }
 }
@@ -201,19 +201,19 @@ async fn a_body_is_strict_json() {
                 body.to_owned(),
             )
             .await;
-        refused(&answer, status, code);
+        expect_error(&answer, status, code);
     }
     let answer = operator
         .call(Method::POST, "/admin/v1/partners", "text/plain", "{}")
         .await;
-    refused(&answer, 415, "UNSUPPORTED_MEDIA_TYPE");
+    expect_error(&answer, 415, "UNSUPPORTED_MEDIA_TYPE");
 }
 
 #[tokio::test]
 async fn lists_come_in_pages_whose_cursors_are_bound() {
     let mut operator = Operator::of(shared());
     for _ in 0..3 {
-        operator.partner("0").await;
+        operator.add_partner("0").await;
     }
     let first = operator.get("/admin/v1/partners?limit=2").await;
     let cursor = first["next_cursor"].as_str().unwrap().to_owned();
@@ -246,10 +246,10 @@ async fn lists_come_in_pages_whose_cursors_are_bound() {
                 "",
             )
             .await;
-        refused(&answer, status, code);
+        expect_error(&answer, status, code);
     }
     let other_filter = format!("/admin/v1/audit?action=partner.create&cursor={cursor}");
-    refused(
+    expect_error(
         &operator
             .call(Method::GET, &other_filter, "application/json", "")
             .await,
@@ -261,10 +261,10 @@ async fn lists_come_in_pages_whose_cursors_are_bound() {
 #[tokio::test]
 async fn actors_are_shown_the_busiest_first() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(5).await;
-    let mut partner = operator.partner("1000").await;
+    let sale = operator.add_stocked_product(5).await;
+    let mut partner = operator.add_partner("1000").await;
     for _ in 0..3 {
-        accepted(&partner.order(&sale, 1).await, 201);
+        expect_success(&partner.order(&sale, 1).await, 201);
     }
     let shown = operator.get("/admin/v1/actors?limit=10000").await;
     let actors = shown["data"].as_array().unwrap();
@@ -318,6 +318,6 @@ async fn actors_are_shown_the_busiest_first() {
                 "",
             )
             .await;
-        refused(&answer, 422, "VALIDATION_FAILED");
+        expect_error(&answer, 422, "VALIDATION_FAILED");
     }
 }

@@ -3,13 +3,13 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::commands::{complaint, told, told_json};
-use crate::support::{Operator, Partner, accepted, order_of, refused, shared, unique};
+use crate::commands::{run_error, run_ok, run_json};
+use crate::support::{Operator, Partner, expect_success, order_body, expect_error, shared, unique};
 
 /// An order with this reference: from stock delivered at once, from a vendor waiting for good.
-async fn place(operator: &mut Operator, partner: &mut Partner, route: &str, reference: &str) -> Value {
-    let sale = operator.product(route, usize::from(route == "stock")).await;
-    let mut body = order_of(&sale, 1);
+async fn place_order(operator: &mut Operator, partner: &mut Partner, route: &str, reference: &str) -> Value {
+    let sale = operator.add_product(route, usize::from(route == "stock")).await;
+    let mut body = order_body(&sale, 1);
     body["reference"] = json!(reference);
     let answer = partner.send(&unique("key"), &body).await;
     assert!(answer.status.is_success(), "{answer:?}");
@@ -23,11 +23,11 @@ fn ids(orders: &[Value]) -> Vec<&Value> {
 #[tokio::test]
 async fn orders_of_all_partners_are_found() {
     let mut operator = Operator::of(shared());
-    let (mut one, mut two) = (operator.partner("1000").await, operator.partner("1000").await);
+    let (mut one, mut two) = (operator.add_partner("1000").await, operator.add_partner("1000").await);
     let reference = unique("po");
-    let first = place(&mut operator, &mut one, "stock", &reference).await;
-    let second = place(&mut operator, &mut two, "vendor", &reference).await;
-    let third = place(&mut operator, &mut one, "stock", &unique("po")).await;
+    let first = place_order(&mut operator, &mut one, "stock", &reference).await;
+    let second = place_order(&mut operator, &mut two, "vendor", &reference).await;
+    let third = place_order(&mut operator, &mut one, "stock", &unique("po")).await;
     let text = |order: &Value, name: &str| order[name].as_str().unwrap().to_owned();
     let (begin, end) = (text(&second, "created_at"), text(&third, "created_at"));
     let (mine, third_id) = (&one.partner_id, text(&third, "order_id"));
@@ -71,12 +71,12 @@ async fn orders_of_all_partners_are_found() {
 #[tokio::test]
 async fn an_operator_sees_what_the_partner_sees_and_whose_it_is() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("100").await;
-    let order = place(&mut operator, &mut partner, "stock", "PO 1").await;
+    let mut partner = operator.add_partner("100").await;
+    let order = place_order(&mut operator, &mut partner, "stock", "PO 1").await;
     let order_id = order["order_id"].as_str().unwrap();
     let path = format!("/admin/v1/orders/{order_id}");
     let answer = operator.call(Method::GET, &path, "application/json", "").await;
-    let mut shown = accepted(&answer, 200);
+    let mut shown = expect_success(&answer, 200);
     let whose = shown.as_object_mut().unwrap().remove("partner_id");
     assert_eq!((whose, &shown), (Some(json!(partner.partner_id)), &order));
     for (path, status, code) in [
@@ -92,7 +92,7 @@ async fn an_operator_sees_what_the_partner_sees_and_whose_it_is() {
         ("/admin/v1/orders?cursor=AAAA", 400, "INVALID_CURSOR"),
         ("/admin/v1/partners?cursor=AAAA", 400, "INVALID_CURSOR"),
     ] {
-        refused(
+        expect_error(
             &operator.call(Method::GET, path, "application/json", "").await,
             status,
             code,
@@ -103,11 +103,11 @@ async fn an_operator_sees_what_the_partner_sees_and_whose_it_is() {
 #[tokio::test]
 async fn the_command_line_finds_orders() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("100").await;
+    let mut partner = operator.add_partner("100").await;
     let reference = unique("po");
-    let order = place(&mut operator, &mut partner, "stock", &reference).await;
+    let order = place_order(&mut operator, &mut partner, "stock", &reference).await;
     let order_id = order["order_id"].as_str().unwrap();
-    let table = told(&[
+    let table = run_ok(&[
         "order",
         "list",
         "--partner",
@@ -119,26 +119,26 @@ async fn the_command_line_finds_orders() {
         table.contains("REFERENCE") && table.contains(order_id) && table.contains(&reference),
         "{table}"
     );
-    let found = told_json(&["order", "list", "--reference", &reference, "--from", "2020-01-01"]);
+    let found = run_json(&["order", "list", "--reference", &reference, "--from", "2020-01-01"]);
     assert_eq!(ids(found["data"].as_array().unwrap()), [&order["order_id"]]);
-    let none = told_json(&["order", "list", "--order", order_id, "--to", "2020-01-01"]);
+    let none = run_json(&["order", "list", "--order", order_id, "--to", "2020-01-01"]);
     assert_eq!(none["data"], json!([]));
-    let shown = told(&["order", "show", order_id]);
+    let shown = run_ok(&["order", "show", order_id]);
     assert!(
         shown.contains("voucher_id") && shown.contains(&partner.partner_id),
         "{shown}"
     );
-    let refused = complaint(&["order", "list", "--status", "SOLD"]);
+    let refused = run_error(&["order", "list", "--status", "SOLD"]);
     assert!(refused.contains("PARTIALLY_DELIVERED"), "{refused}");
 }
 
 #[tokio::test]
 async fn the_trail_is_filtered_by_time() {
     let mut operator = Operator::of(shared());
-    let partner = operator.partner("0").await;
+    let partner = operator.add_partner("0").await;
     for seconds in [60, 120, 180] {
         operator
-            .patch(&partner, &json!({ "cancel_window_s": seconds }))
+            .patch_partner(&partner, &json!({ "cancel_window_s": seconds }))
             .await;
     }
     let base = format!(
@@ -157,10 +157,10 @@ async fn the_trail_is_filtered_by_time() {
         let found = operator.get(&format!("{base}{query}")).await;
         assert_eq!(found["data"].as_array().unwrap(), expected, "{query}");
     }
-    let told = told_json(&["audit", "--subject", &partner.partner_id, "--from", at(0)]);
+    let told = run_json(&["audit", "--subject", &partner.partner_id, "--from", at(0)]);
     assert_eq!(told["data"].as_array().unwrap().len(), 1);
     let page = format!("{base}&from=soon");
-    refused(
+    expect_error(
         &operator.call(Method::GET, &page, "application/json", "").await,
         422,
         "VALIDATION_FAILED",

@@ -6,7 +6,7 @@ use time::format_description::well_known::Rfc3339;
 use vouchsafe_load::partner::unix_seconds;
 
 use crate::support::{
-    Operator, Sale, accepted, json_of, line_of, order_of, refused, shared, text_of, unique,
+    Operator, Sale, expect_success, json_of, order_line, order_body, expect_error, shared, text_of, unique,
 };
 
 /// How far the service's clock may be from ours, and an order may take.
@@ -15,10 +15,10 @@ const CLOCK_SLACK_S: u64 = 60;
 #[tokio::test]
 async fn a_cache_hit_is_answered_with_the_whole_order_and_no_code() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(2).await;
-    let mut partner = operator.partner("100").await;
+    let sale = operator.add_stocked_product(2).await;
+    let mut partner = operator.add_partner("100").await;
     let answer = partner.order(&sale, 2).await;
-    let order = accepted(&answer, 201);
+    let order = expect_success(&answer, 201);
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let (order_id, at) = (text(&order["order_id"]), text(&order["created_at"]));
     let [first, second] = [0, 1].map(|n| text(&order["vouchers"][n]["voucher_id"]));
@@ -54,36 +54,36 @@ async fn a_cache_hit_is_answered_with_the_whole_order_and_no_code() {
 async fn get_gives_the_bytes_that_post_gave() {
     let mut operator = Operator::of(shared());
     let [first, second] = [
-        operator.sale(0).await,
+        operator.add_stocked_product(0).await,
         operator
-            .offer(json!({ "denominations": [25, 50] }), "50", 3)
+            .add_product_with(json!({ "denominations": [25, 50] }), "50", 3)
             .await,
     ];
     operator.restock(&first, 3, "2098-06-30").await;
     operator.restock(&first, 3, "2097-06-30").await;
-    let mut partner = operator.partner("1000").await;
+    let mut partner = operator.add_partner("1000").await;
     let body = json!({
-        "items": [line_of(&first, 2), line_of(&second, 3), line_of(&first, 3)],
+        "items": [order_line(&first, 2), order_line(&second, 3), order_line(&first, 3)],
         "currency": "USD", "reference": "Bestellung \u{1F381} \"7\"", "metadata": { "a": "\u{e9}\n", "n": 1.5, "t": true },
         "fulfilment": "AUTO",
     });
     let placed = partner.send(&unique("key"), &body).await;
-    let order_id = accepted(&placed, 201)["order_id"].as_str().unwrap().to_owned();
+    let order_id = expect_success(&placed, 201)["order_id"].as_str().unwrap().to_owned();
     let read = partner.get(&format!("/orders/{order_id}")).await;
-    accepted(&read, 200);
+    expect_success(&read, 200);
     assert_eq!(text_of(&read), text_of(&placed));
 }
 
 #[tokio::test]
 async fn reference_and_metadata_come_back_as_they_were_spelled() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = operator.partner("25").await;
-    let line = line_of(&sale, 1);
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("25").await;
+    let line = order_line(&sale, 1);
     let metadata = r#"{ "price" : 1.500, "note":"\u00e9\/",  "yes":true }"#;
     let body = format!(r#"{{"items":[{line}],"reference":"  PO 7 ","metadata":{metadata}}}"#);
     let answer = partner.send_text(&unique("key"), &body).await;
-    accepted(&answer, 201);
+    expect_success(&answer, 201);
     assert!(
         text_of(&answer).contains(&format!(r#""reference":"  PO 7 ","metadata":{metadata},"#)),
         "{answer:?}"
@@ -105,17 +105,17 @@ async fn several_products_and_denominations_make_one_order() {
     let mut operator = Operator::of(shared());
     let changes = || json!({ "denominations": ["10", "25", "50"] });
     let [ten, other] = [
-        operator.offer(changes(), "10", 2).await,
-        operator.offer(changes(), "50", 1).await,
+        operator.add_product_with(changes(), "10", 2).await,
+        operator.add_product_with(changes(), "50", 1).await,
     ];
     let fifty = Sale {
         denomination: "50",
         ..ten.clone()
     };
     operator.restock(&fifty, 1, "").await;
-    let mut partner = operator.partner("200").await;
-    let body = json!({ "items": [line_of(&fifty, 1), line_of(&other, 1), line_of(&ten, 2)] });
-    let order = accepted(&partner.send(&unique("key"), &body).await, 201);
+    let mut partner = operator.add_partner("200").await;
+    let body = json!({ "items": [order_line(&fifty, 1), order_line(&other, 1), order_line(&ten, 2)] });
+    let order = expect_success(&partner.send(&unique("key"), &body).await, 201);
     assert_eq!(order["total_amount"], 120.0);
     let held: Vec<_> = order["vouchers"]
         .as_array()
@@ -135,16 +135,16 @@ async fn several_products_and_denominations_make_one_order() {
 #[tokio::test]
 async fn lines_of_one_sku_share_its_shelf() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(5).await;
-    let mut partner = operator.partner("1000").await;
+    let sale = operator.add_stocked_product(5).await;
+    let mut partner = operator.add_partner("1000").await;
     let lines =
-        |counts: &[u32]| json!({ "items": counts.iter().map(|n| line_of(&sale, *n)).collect::<Vec<_>>() });
-    refused(
+        |counts: &[u32]| json!({ "items": counts.iter().map(|n| order_line(&sale, *n)).collect::<Vec<_>>() });
+    expect_error(
         &partner.send(&unique("key"), &lines(&[2, 2, 2])).await,
         409,
         "INSUFFICIENT_INVENTORY",
     );
-    let order = accepted(&partner.send(&unique("key"), &lines(&[2, 1, 2])).await, 201);
+    let order = expect_success(&partner.send(&unique("key"), &lines(&[2, 1, 2])).await, 201);
     let delivered: Vec<_> = order["items"]
         .as_array()
         .unwrap()
@@ -186,11 +186,11 @@ async fn currencies_without_and_with_three_decimals_are_exact() {
     ];
     for (currency, denomination, money, total, face_value, rest) in cases {
         let changes = json!({ "currency": currency, "denominations": [denomination] });
-        let sale = operator.offer(changes, denomination, 2).await;
-        let mut partner = operator.partner("0").await;
+        let sale = operator.add_product_with(changes, denomination, 2).await;
+        let mut partner = operator.add_partner("0").await;
         operator.top_up(&partner.partner_id, currency, money).await;
         let answer = partner.order(&sale, 2).await;
-        accepted(&answer, 201);
+        expect_success(&answer, 201);
         assert!(
             text_of(&answer).contains(total) && text_of(&answer).contains(face_value),
             "{answer:?}"
@@ -204,12 +204,12 @@ async fn a_denomination_is_a_number_or_a_string_and_lies_on_the_list_or_the_step
     let mut operator = Operator::of(shared());
     let changes =
         json!({ "denominations": ["7.25"], "denomination_range": { "min": 10, "max": 30, "step": "2.50" } });
-    let mut sale = operator.offer(changes, "7.25", 2).await;
+    let mut sale = operator.add_product_with(changes, "7.25", 2).await;
     for (denomination, vouchers) in [("10", 2), ("12.5", 2), ("30", 2)] {
         sale.denomination = denomination;
         operator.restock(&sale, vouchers, "").await;
     }
-    let mut partner = operator.partner("1000").await;
+    let mut partner = operator.add_partner("1000").await;
     for denomination in [
         "7.25",
         r#""7.25""#,
@@ -224,7 +224,7 @@ async fn a_denomination_is_a_number_or_a_string_and_lies_on_the_list_or_the_step
         let body = format!(
             r#"{{"items":[{{"product_id":"{product}","denomination":{denomination},"quantity":1}}]}}"#
         );
-        accepted(&partner.send_text(&unique("key"), &body).await, 201);
+        expect_success(&partner.send_text(&unique("key"), &body).await, 201);
     }
     assert_eq!(partner.balance("USD").await, "880.50");
 }
@@ -232,12 +232,12 @@ async fn a_denomination_is_a_number_or_a_string_and_lies_on_the_list_or_the_step
 #[tokio::test]
 async fn the_largest_order_is_delivered_whole() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1_000).await;
-    let mut partner = operator.partner("25000").await;
+    let sale = operator.add_stocked_product(1_000).await;
+    let mut partner = operator.add_partner("25000").await;
     let answer = partner
-        .send(&unique("key"), &json!({ "items": vec![line_of(&sale, 10); 100] }))
+        .send(&unique("key"), &json!({ "items": vec![order_line(&sale, 10); 100] }))
         .await;
-    let order = accepted(&answer, 201);
+    let order = expect_success(&answer, 201);
     assert_eq!(order["vouchers"].as_array().unwrap().len(), 1_000);
     assert_eq!(partner.balance("USD").await, "0.00");
     let read = partner
@@ -249,12 +249,12 @@ async fn the_largest_order_is_delivered_whole() {
 #[tokio::test]
 async fn the_price_is_the_services_own() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = operator.partner("100").await;
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("100").await;
     for field in ["unit_price", "price", "total_amount", "discount"] {
-        let mut body = order_of(&sale, 1);
+        let mut body = order_body(&sale, 1);
         body["items"][0][field] = json!(0.01);
-        refused(
+        expect_error(
             &partner.send(&unique("key"), &body).await,
             422,
             "VALIDATION_FAILED",

@@ -3,9 +3,9 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Database, Operator, Partner, accepted, json_of, refused, shared, text_of, unique};
+use crate::support::{Database, Operator, Partner, expect_success, json_of, expect_error, shared, text_of, unique};
 
-async fn post(operator: &mut Operator, path: &str, body: &Value) -> vouchsafe_load::client::Answer {
+async fn post(operator: &mut Operator, path: &str, body: &Value) -> vouchsafe_load::client::ApiResponse {
     operator
         .call(Method::POST, path, "application/json", body.to_string())
         .await
@@ -24,7 +24,7 @@ async fn a_partner_is_made_with_a_credential_that_is_shown_once() {
         "limits": { "orders": { "quota": 5, "window_s": 60 } },
     });
     let answer = post(&mut operator, "/admin/v1/partners", &body).await;
-    let made = accepted(&answer, 201);
+    let made = expect_success(&answer, 201);
     let partner_id = made["partner_id"].as_str().unwrap();
     assert_eq!(
         answer.header("location"),
@@ -49,7 +49,7 @@ async fn a_partner_is_made_with_a_credential_that_is_shown_once() {
         )
         .await;
     assert_eq!(
-        accepted(&shown, 200)["credentials"][0]["credential_id"],
+        expect_success(&shown, 200)["credentials"][0]["credential_id"],
         credential["credential_id"]
     );
     assert!(!text_of(&shown).contains(secret) && !text_of(&shown).contains("vs_sandbox_"));
@@ -70,27 +70,27 @@ async fn a_partner_is_made_with_a_credential_that_is_shown_once() {
 #[tokio::test]
 async fn a_change_is_in_force_with_the_next_call() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("10").await;
-    accepted(&partner.get("/wallets").await, 200);
-    operator.patch(&partner, &json!({ "suspended": true })).await;
-    refused(&partner.get("/wallets").await, 403, "PARTNER_SUSPENDED");
+    let mut partner = operator.add_partner("10").await;
+    expect_success(&partner.get("/wallets").await, 200);
+    operator.patch_partner(&partner, &json!({ "suspended": true })).await;
+    expect_error(&partner.get("/wallets").await, 403, "PARTNER_SUSPENDED");
     operator
-        .patch(
+        .patch_partner(
             &partner,
             &json!({ "suspended": false, "allowlist": ["203.0.113.0/24"] }),
         )
         .await;
-    refused(&partner.get("/wallets").await, 403, "IP_NOT_ALLOWED");
+    expect_error(&partner.get("/wallets").await, 403, "IP_NOT_ALLOWED");
     operator
-        .patch(&partner, &json!({ "allowlist": ["127.0.0.0/8"] }))
+        .patch_partner(&partner, &json!({ "allowlist": ["127.0.0.0/8"] }))
         .await;
-    accepted(&partner.get("/wallets").await, 200);
+    expect_success(&partner.get("/wallets").await, 200);
 }
 
 #[tokio::test]
 async fn terms_are_merged_and_null_takes_them_away() {
     let mut operator = Operator::of(shared());
-    let partner = operator.partner("0").await;
+    let partner = operator.add_partner("0").await;
     let terms = json!({
         "limits": { "general": { "quota": 9, "window_s": 10 } },
         "approval_rule": { "amount_over": { "USD": "500", "JPY": 50000 }, "first_orders": 2 },
@@ -98,9 +98,9 @@ async fn terms_are_merged_and_null_takes_them_away() {
         "cancel_window_s": 60,
         "certified_at": "2026-01-02T03:04:05+01:00",
     });
-    operator.patch(&partner, &terms).await;
+    operator.patch_partner(&partner, &terms).await;
     operator
-        .patch(
+        .patch_partner(
             &partner,
             &json!({ "limits": { "orders": { "quota": 1, "window_s": 2 } } }),
         )
@@ -124,7 +124,7 @@ async fn terms_are_merged_and_null_takes_them_away() {
         "limits": { "general": null }, "approval_rule": null, "catalogue": null, "cancel_window_s": null,
         "certified_at": null,
     });
-    operator.patch(&partner, &nothing).await;
+    operator.patch_partner(&partner, &nothing).await;
     let shown = operator.get(&path_of(&partner)).await;
     assert_eq!(
         shown["limits"],
@@ -143,10 +143,10 @@ async fn terms_are_merged_and_null_takes_them_away() {
 #[tokio::test]
 async fn a_change_of_nothing_leaves_no_trace() {
     let mut operator = Operator::of(shared());
-    let partner = operator.partner("0").await;
+    let partner = operator.add_partner("0").await;
     let before = operator.get(&path_of(&partner)).await;
     for patch in [json!({}), json!({ "suspended": false })] {
-        operator.patch(&partner, &patch).await;
+        operator.patch_partner(&partner, &patch).await;
     }
     assert_eq!(operator.get(&path_of(&partner)).await, before);
     let trail = operator
@@ -161,7 +161,7 @@ async fn a_change_of_nothing_leaves_no_trace() {
 #[tokio::test]
 async fn every_change_is_in_the_trail_with_what_was_before() {
     let mut operator = Operator::of(shared());
-    let partner = operator.partner("0").await;
+    let partner = operator.add_partner("0").await;
     let answer = operator
         .call(
             Method::PATCH,
@@ -170,7 +170,7 @@ async fn every_change_is_in_the_trail_with_what_was_before() {
             r#"{"suspended":true}"#,
         )
         .await;
-    accepted(&answer, 200);
+    expect_success(&answer, 200);
     let trail = operator
         .get(&format!("/admin/v1/audit?subject={}", partner.partner_id))
         .await;
@@ -195,39 +195,39 @@ async fn every_change_is_in_the_trail_with_what_was_before() {
 #[tokio::test]
 async fn five_credentials_live_at_most_and_each_works() {
     let mut operator = Operator::of(shared());
-    let partner = operator.partner("0").await;
+    let partner = operator.add_partner("0").await;
     let path = format!("{}/credentials", path_of(&partner));
     let mut last = Value::Null;
     for _ in 0..4 {
-        last = accepted(&post(&mut operator, &path, &json!({})).await, 201);
-        accepted(&partner.with_issued(&last).get("/wallets").await, 200);
+        last = expect_success(&post(&mut operator, &path, &json!({})).await, 201);
+        expect_success(&partner.with_credential(&last).get("/wallets").await, 200);
     }
-    refused(
+    expect_error(
         &post(&mut operator, &path, &json!({})).await,
         409,
         "CREDENTIAL_LIMIT_REACHED",
     );
-    let mut revoked = partner.with_issued(&last);
-    operator.revoke(&revoked).await;
-    refused(&revoked.get("/wallets").await, 401, "INVALID_CREDENTIALS");
-    accepted(&post(&mut operator, &path, &json!({})).await, 201);
+    let mut revoked = partner.with_credential(&last);
+    operator.revoke_credential(&revoked).await;
+    expect_error(&revoked.get("/wallets").await, 401, "INVALID_CREDENTIALS");
+    expect_success(&post(&mut operator, &path, &json!({})).await, 201);
 }
 
 #[tokio::test]
 async fn a_credential_narrows_its_partners_allowlist() {
     let mut operator = Operator::of(shared());
-    let partner = operator.partner("0").await;
+    let partner = operator.add_partner("0").await;
     let path = format!("{}/credentials", path_of(&partner));
     for (allowlist, works) in [
         (json!(["127.0.0.1"]), true),
         (json!(["203.0.113.7"]), false),
         (json!([]), false),
     ] {
-        let issued = accepted(
+        let issued = expect_success(
             &post(&mut operator, &path, &json!({ "allowlist": allowlist })).await,
             201,
         );
-        let answer = partner.with_issued(&issued).get("/wallets").await;
+        let answer = partner.with_credential(&issued).get("/wallets").await;
         assert_eq!(
             answer.status.is_success(),
             works,
@@ -240,7 +240,7 @@ async fn a_credential_narrows_its_partners_allowlist() {
 #[tokio::test]
 async fn revoking_is_204_also_the_second_time() {
     let mut operator = Operator::of(shared());
-    let partner = operator.partner("0").await;
+    let partner = operator.add_partner("0").await;
     let path = format!("/admin/v1/credentials/{}", partner.credential_id);
     for _ in 0..2 {
         let answer = operator.call(Method::DELETE, &path, "application/json", "").await;
@@ -307,14 +307,14 @@ async fn what_is_not_there_is_404() {
         ),
     ] {
         let answer = operator.call(method, &path, "application/json", body).await;
-        refused(&answer, 404, code);
+        expect_error(&answer, 404, code);
     }
 }
 
 #[tokio::test]
 async fn many_changes_at_once_end_as_the_last_one_says() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("0").await;
+    let mut partner = operator.add_partner("0").await;
     let changes = (0..12).map(|n| {
         let (mut other, path) = (Operator::of(shared()), path_of(&partner));
         async move {

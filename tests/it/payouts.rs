@@ -3,13 +3,13 @@
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Method};
 use serde_json::{Value, json};
-use vouchsafe_load::client::Answer;
+use vouchsafe_load::client::ApiResponse;
 
-use crate::support::{Operator, Partner, accepted, kept_refusal, refused, shared, text_of, unique};
+use crate::support::{Operator, Partner, expect_success, expect_stored_error, expect_error, shared, text_of, unique};
 
 const IBAN: &str = "DE89370400440532013000";
 
-fn wish(amount: &str) -> String {
+fn payout_body(amount: &str) -> String {
     json!({
         "amount": amount, "currency": "USD", "reference": "march",
         "destination": { "type": "bank_account", "iban": IBAN, "name": "Acme GmbH" },
@@ -17,12 +17,12 @@ fn wish(amount: &str) -> String {
     .to_string()
 }
 
-async fn request(partner: &mut Partner, key: &str, body: &str) -> Answer {
+async fn request_payout(partner: &mut Partner, key: &str, body: &str) -> ApiResponse {
     let mut headers = HeaderMap::new();
     headers.insert("idempotency-key", HeaderValue::from_str(key).unwrap());
     partner
         .client
-        .signed(Method::POST, "/payouts", body.to_owned(), headers)
+        .send_signed(Method::POST, "/payouts", body.to_owned(), headers)
         .await
         .unwrap()
 }
@@ -34,10 +34,10 @@ async fn wallet(partner: &mut Partner) -> Value {
 #[tokio::test]
 async fn a_payout_takes_the_money_and_waits() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("100").await;
+    let mut partner = operator.add_partner("100").await;
     let key = unique("key");
-    let answer = request(&mut partner, &key, &wish("30.5")).await;
-    let payout = accepted(&answer, 202);
+    let answer = request_payout(&mut partner, &key, &payout_body("30.5")).await;
+    let payout = expect_success(&answer, 202);
     let id = payout["payout_id"].as_str().unwrap().to_owned();
     assert_eq!(
         answer.header("location"),
@@ -63,11 +63,11 @@ async fn a_payout_takes_the_money_and_waits() {
         (&entry["amount"], &entry["payout_id"]),
         (&json!(-30.5), &json!(id))
     );
-    let again = request(&mut partner, &key, &wish("30.5")).await;
+    let again = request_payout(&mut partner, &key, &payout_body("30.5")).await;
     assert_eq!((again.status, text_of(&again)), (answer.status, text_of(&answer)));
     assert_eq!(again.header("idempotent-replayed"), Some("true"));
-    refused(
-        &request(&mut partner, &key, &wish("31")).await,
+    expect_error(
+        &request_payout(&mut partner, &key, &payout_body("31")).await,
         422,
         "IDEMPOTENCY_KEY_REUSED",
     );
@@ -78,17 +78,17 @@ async fn a_payout_takes_the_money_and_waits() {
 #[tokio::test]
 async fn a_wallet_pays_out_what_it_holds_and_no_more() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("10").await;
+    let mut partner = operator.add_partner("10").await;
     let key = unique("key");
-    kept_refusal(
-        &request(&mut partner, &key, &wish("10.01")).await,
+    expect_stored_error(
+        &request_payout(&mut partner, &key, &payout_body("10.01")).await,
         402,
         "INSUFFICIENT_FUNDS",
     );
     let calls = (0..12).map(|_| {
-        let mut partner = partner.again();
+        let mut partner = partner.reconnect();
         async move {
-            request(&mut partner, &unique("key"), &wish("5"))
+            request_payout(&mut partner, &unique("key"), &payout_body("5"))
                 .await
                 .status
                 .as_u16()
@@ -97,34 +97,34 @@ async fn a_wallet_pays_out_what_it_holds_and_no_more() {
     let answers = futures_util::future::join_all(calls).await;
     assert_eq!(answers.iter().filter(|&&status| status == 202).count(), 2);
     assert_eq!(partner.balance("USD").await, "0.00");
-    let again = request(&mut partner, &key, &wish("10.01")).await;
+    let again = request_payout(&mut partner, &key, &payout_body("10.01")).await;
     assert_eq!(again.header("idempotent-replayed"), Some("true"));
 }
 
 #[tokio::test]
 async fn payouts_are_listed_newest_first_each_to_its_partner() {
     let mut operator = Operator::of(shared());
-    let (mut partner, mut other) = (operator.partner("100").await, operator.partner("100").await);
+    let (mut partner, mut other) = (operator.add_partner("100").await, operator.add_partner("100").await);
     let mut ids = Vec::new();
     for amount in ["1", "2", "3"] {
-        let payout = accepted(&request(&mut partner, &unique("key"), &wish(amount)).await, 202);
+        let payout = expect_success(&request_payout(&mut partner, &unique("key"), &payout_body(amount)).await, 202);
         ids.insert(0, payout["payout_id"].clone());
     }
-    let listed: Vec<Value> = partner.walk("/payouts?limit=2").await;
+    let listed: Vec<Value> = partner.list_all("/payouts?limit=2").await;
     assert_eq!(
         listed.iter().map(|p| p["payout_id"].clone()).collect::<Vec<_>>(),
         ids
     );
-    assert!(partner.walk("/payouts?status=PAID").await.is_empty());
-    assert!(other.walk("/payouts").await.is_empty());
+    assert!(partner.list_all("/payouts?status=PAID").await.is_empty());
+    assert!(other.list_all("/payouts").await.is_empty());
     let id = ids[0].as_str().unwrap();
-    refused(
+    expect_error(
         &other.get(&format!("/payouts/{id}")).await,
         404,
         "PAYOUT_NOT_FOUND",
     );
-    refused(&partner.get("/payouts/po_1").await, 404, "PAYOUT_NOT_FOUND");
-    refused(
+    expect_error(&partner.get("/payouts/po_1").await, 404, "PAYOUT_NOT_FOUND");
+    expect_error(
         &partner.get("/payouts?status=paid").await,
         422,
         "VALIDATION_FAILED",
@@ -134,14 +134,14 @@ async fn payouts_are_listed_newest_first_each_to_its_partner() {
 #[tokio::test]
 async fn what_is_no_payout_is_refused_and_takes_nothing() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("100").await;
+    let mut partner = operator.add_partner("100").await;
     let headers = HeaderMap::new();
     let keyless = partner
         .client
-        .signed(Method::POST, "/payouts", wish("1"), headers)
+        .send_signed(Method::POST, "/payouts", payout_body("1"), headers)
         .await
         .unwrap();
-    refused(&keyless, 400, "MISSING_IDEMPOTENCY_KEY");
+    expect_error(&keyless, 400, "MISSING_IDEMPOTENCY_KEY");
     for (change, field) in [
         (json!({ "amount": 0 }), "amount"),
         (json!({ "amount": "1.001" }), "amount"),
@@ -153,19 +153,19 @@ async fn what_is_no_payout_is_refused_and_takes_nothing() {
         ),
         (json!({ "colour": "red" }), "colour"),
     ] {
-        let mut body: Value = serde_json::from_str(&wish("1")).unwrap();
+        let mut body: Value = serde_json::from_str(&payout_body("1")).unwrap();
         body.as_object_mut()
             .unwrap()
             .extend(change.as_object().unwrap().clone());
-        let answer = request(&mut partner, &unique("key"), &body.to_string()).await;
-        let error = refused(&answer, 422, "VALIDATION_FAILED");
+        let answer = request_payout(&mut partner, &unique("key"), &body.to_string()).await;
+        let error = expect_error(&answer, 422, "VALIDATION_FAILED");
         assert_eq!(error["details"][0]["field"], field);
     }
     assert_eq!(partner.balance("USD").await, "100.00");
 }
 
 /// A decision of an operator's.
-async fn decide(operator: &mut Operator, payout_id: &str, word: &str, body: &Value) -> Answer {
+async fn decide(operator: &mut Operator, payout_id: &str, word: &str, body: &Value) -> ApiResponse {
     let path = format!("/admin/v1/payouts/{payout_id}/{word}");
     operator
         .call(Method::POST, &path, "application/json", body.to_string())
@@ -175,20 +175,20 @@ async fn decide(operator: &mut Operator, payout_id: &str, word: &str, body: &Val
 #[tokio::test]
 async fn what_an_operator_pays_is_paid_and_what_he_does_not_comes_back() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("100").await;
+    let mut partner = operator.add_partner("100").await;
     for (word, status, balance, kind) in [
         ("pay", "PAID", json!(70.0), None),
         ("reject", "REJECTED", json!(70.0), Some("PAYOUT_REVERSAL")),
         ("fail", "FAILED", json!(70.0), Some("PAYOUT_REVERSAL")),
     ] {
-        let payout = accepted(&request(&mut partner, &unique("key"), &wish("30")).await, 202);
+        let payout = expect_success(&request_payout(&mut partner, &unique("key"), &payout_body("30")).await, 202);
         let id = payout["payout_id"].as_str().unwrap().to_owned();
         let body = json!({ "reason": "as agreed", "reference": "bank-7" });
-        let decided = accepted(&decide(&mut operator, &id, word, &body).await, 200);
+        let decided = expect_success(&decide(&mut operator, &id, word, &body).await, 200);
         assert_eq!(decided["status"], status);
         for again in ["pay", "reject", "fail"] {
             let late = decide(&mut operator, &id, again, &json!({})).await;
-            refused(&late, 409, "PAYOUT_NOT_PENDING");
+            expect_error(&late, 409, "PAYOUT_NOT_PENDING");
         }
         let read = partner.read(&format!("/payouts/{id}")).await;
         let last = &read["timeline"][1];
@@ -214,8 +214,8 @@ async fn what_an_operator_pays_is_paid_and_what_he_does_not_comes_back() {
 #[tokio::test]
 async fn who_pays_reads_where_to_and_that_is_in_the_trail() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("100").await;
-    let payout = accepted(&request(&mut partner, &unique("key"), &wish("30")).await, 202);
+    let mut partner = operator.add_partner("100").await;
+    let payout = expect_success(&request_payout(&mut partner, &unique("key"), &payout_body("30")).await, 202);
     let id = payout["payout_id"].as_str().unwrap();
     let shown = operator.get(&format!("/admin/v1/payouts/{id}")).await;
     assert_eq!(

@@ -5,18 +5,18 @@ use std::time::Duration;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Operator, accepted, eventually, json_of, order_of, refused, shared, text_of, unique};
+use crate::support::{Operator, expect_success, eventually, json_of, order_body, expect_error, shared, text_of, unique};
 
 /// How long a busy machine may take for what happens at once.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ALLOCATION_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn what_the_vendor_has_to_fill_is_accepted_and_paid() {
     let mut operator = Operator::of(shared());
-    let sale = operator.product("vendor", 0).await;
-    let mut partner = operator.partner("100").await;
+    let sale = operator.add_product("vendor", 0).await;
+    let mut partner = operator.add_partner("100").await;
     let answer = partner.order(&sale, 3).await;
-    let order = accepted(&answer, 202);
+    let order = expect_success(&answer, 202);
     let order_id = order["order_id"].as_str().unwrap();
     assert_eq!(
         answer.header("location"),
@@ -46,16 +46,16 @@ async fn what_the_vendor_has_to_fill_is_accepted_and_paid() {
 #[tokio::test]
 async fn what_is_there_of_a_miss_is_allocated_right_after() {
     let mut operator = Operator::of(shared());
-    let [short, other] = [operator.product("vendor", 2).await, operator.sale(1).await];
-    let mut partner = operator.partner("1000").await;
-    let both = json!({ "items": [order_of(&short, 3)["items"][0], order_of(&other, 1)["items"][0]] });
-    let order = accepted(&partner.send(&unique("key"), &both).await, 202);
+    let [short, other] = [operator.add_product("vendor", 2).await, operator.add_stocked_product(1).await];
+    let mut partner = operator.add_partner("1000").await;
+    let both = json!({ "items": [order_body(&short, 3)["items"][0], order_body(&other, 1)["items"][0]] });
+    let order = expect_success(&partner.send(&unique("key"), &both).await, 202);
     assert_eq!(
         (&order["status"], &order["pending_reason"], &order["vouchers"]),
         (&json!("PENDING"), &json!("VENDOR"), &json!([]))
     );
     let path = format!("/orders/{}", order["order_id"].as_str().unwrap());
-    let order = eventually("what is there is allocated", PATIENCE, async || {
+    let order = eventually("what is there is allocated", ALLOCATION_TIMEOUT, async || {
         let order = partner.read(&path).await;
         (order["status"] == "PARTIALLY_DELIVERED").then_some(order)
     })
@@ -63,9 +63,9 @@ async fn what_is_there_of_a_miss_is_allocated_right_after() {
     let delivered = [0, 1].map(|line: usize| order["items"][line]["delivered"].as_u64());
     assert_eq!(delivered, [Some(2), Some(1)]);
     for sale in [&short, &other] {
-        let mut wish = order_of(sale, 1);
+        let mut wish = order_body(sale, 1);
         wish["fulfilment"] = json!("CACHE_ONLY");
-        refused(
+        expect_error(
             &partner.send(&unique("key"), &wish).await,
             409,
             "INSUFFICIENT_INVENTORY",
@@ -76,14 +76,14 @@ async fn what_is_there_of_a_miss_is_allocated_right_after() {
 #[tokio::test]
 async fn an_order_from_stock_alone_is_delivered_or_refused() {
     let mut operator = Operator::of(shared());
-    let sale = operator.product("vendor", 2).await;
-    let mut partner = operator.partner("1000").await;
+    let sale = operator.add_product("vendor", 2).await;
+    let mut partner = operator.add_partner("1000").await;
     let from_stock = |quantity| {
-        let mut body = order_of(&sale, quantity);
+        let mut body = order_body(&sale, quantity);
         body["fulfilment"] = json!("CACHE_ONLY");
         body
     };
-    let error = refused(
+    let error = expect_error(
         &partner.send(&unique("key"), &from_stock(3)).await,
         409,
         "INSUFFICIENT_INVENTORY",
@@ -93,18 +93,18 @@ async fn an_order_from_stock_alone_is_delivered_or_refused() {
         "{error}"
     );
     assert_eq!(partner.balance("USD").await, "1000.00");
-    let order = accepted(&partner.send(&unique("key"), &from_stock(2)).await, 201);
+    let order = expect_success(&partner.send(&unique("key"), &from_stock(2)).await, 201);
     assert_eq!(order["fulfilled_from"], "cache");
 }
 
 #[tokio::test]
 async fn a_product_under_approval_waits_with_its_stock_untouched() {
     let mut operator = Operator::of(shared());
-    let sale = operator.offer(json!({ "approval": "always" }), "25", 1).await;
-    let mut partner = operator.partner("100").await;
+    let sale = operator.add_product_with(json!({ "approval": "always" }), "25", 1).await;
+    let mut partner = operator.add_partner("100").await;
     // Stock is looked at and not reserved: both may wait for the one voucher.
     for _ in 0..2 {
-        let order = accepted(&partner.order(&sale, 1).await, 202);
+        let order = expect_success(&partner.order(&sale, 1).await, 202);
         assert_eq!(
             (&order["status"], &order["pending_reason"]),
             (&json!("PENDING"), &json!("APPROVAL"))
@@ -114,14 +114,14 @@ async fn a_product_under_approval_waits_with_its_stock_untouched() {
     let product = partner.read(&format!("/products/{}", sale.product_id)).await;
     assert_eq!(product["availability"], "LOW_STOCK");
     assert_eq!(partner.balance("USD").await, "50.00");
-    refused(&partner.order(&sale, 2).await, 409, "INSUFFICIENT_INVENTORY");
+    expect_error(&partner.order(&sale, 2).await, 409, "INSUFFICIENT_INVENTORY");
 }
 
 #[tokio::test]
 async fn a_rule_of_the_partner_makes_its_orders_wait_from_the_next_one_on() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(10).await;
-    let mut partner = operator.partner("1000").await;
+    let sale = operator.add_stocked_product(10).await;
+    let mut partner = operator.add_partner("1000").await;
     let path = format!("/admin/v1/partners/{}", partner.partner_id);
     let mut outcome = async |quantity| {
         let order = partner.order(&sale, quantity).await;
@@ -132,7 +132,7 @@ async fn a_rule_of_the_partner_makes_its_orders_wait_from_the_next_one_on() {
     let mut terms = Operator::of(shared());
     let mut agree = async |rule: Value| {
         terms
-            .put(Method::PATCH, &path, &json!({ "approval_rule": rule }))
+            .send_json(Method::PATCH, &path, &json!({ "approval_rule": rule }))
             .await;
     };
     agree(json!({ "amount_over": { "USD": 25 } })).await;
@@ -151,19 +151,19 @@ async fn a_rule_of_the_partner_makes_its_orders_wait_from_the_next_one_on() {
 #[tokio::test]
 async fn the_sandbox_products_do_what_their_ids_say() {
     let mut operator = Operator::of(shared());
-    let mut partner = operator.partner("1000").await;
+    let mut partner = operator.add_partner("1000").await;
     let mut order = async |product: &str| {
         let body = json!({ "items": [{ "product_id": product, "denomination": 25, "quantity": 1 }] });
         partner.send(&unique("key"), &body).await
     };
-    assert_eq!(accepted(&order("sbx-instant").await, 201)["status"], "DELIVERED");
+    assert_eq!(expect_success(&order("sbx-instant").await, 201)["status"], "DELIVERED");
     assert_eq!(
-        accepted(&order("sbx-pending").await, 202)["pending_reason"],
+        expect_success(&order("sbx-pending").await, 202)["pending_reason"],
         "VENDOR"
     );
     assert_eq!(
-        accepted(&order("sbx-approval").await, 202)["pending_reason"],
+        expect_success(&order("sbx-approval").await, 202)["pending_reason"],
         "APPROVAL"
     );
-    refused(&order("sbx-out-of-stock").await, 409, "INSUFFICIENT_INVENTORY");
+    expect_error(&order("sbx-out-of-stock").await, 409, "INSUFFICIENT_INVENTORY");
 }

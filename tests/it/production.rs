@@ -7,13 +7,13 @@ use vouchsafe::postgres::Durability;
 use vouchsafe_load::signer::Credentials;
 
 use crate::database::Database;
-use crate::support::{Instance, Operator, Partner, accepted, refused, unique};
+use crate::support::{Instance, Operator, Partner, expect_success, expect_error, unique};
 
 const MASTER_KEY: &str = "abababababababababababababababababababababababababababababababab";
 const TOKEN: &str = "a token of thirty-two characters";
 
 /// A service of production, on this database.
-fn start(database: &Database) -> Instance {
+fn start_production(database: &Database) -> Instance {
     let url: &'static str = Box::leak(database.options().to_url_lossy().to_string().into_boxed_str());
     let service = Instance::start_with(&[
         ("VOUCHSAFE_ENVIRONMENT", "production"),
@@ -29,22 +29,22 @@ fn start(database: &Database) -> Instance {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_credential_needs_certification_and_agreement() {
     let database = Database::create_on(Durability::Durable).await;
-    let service = start(&database);
+    let service = start_production(&database);
     let mut operator = Operator::of(&service);
     let body = json!({ "name": unique("Acme"), "allowlist": ["127.0.0.0/8"] });
-    let made = operator.put(Method::POST, "/admin/v1/partners", &body).await;
+    let made = operator.send_json(Method::POST, "/admin/v1/partners", &body).await;
     assert_eq!(made["credential"], Value::Null);
     let path = format!("/admin/v1/partners/{}", made["partner_id"].as_str().unwrap());
     let credentials = format!("{path}/credentials");
     for papers in [json!({}), json!({ "certified_at": "2026-01-01T00:00:00Z" })] {
-        operator.put(Method::PATCH, &path, &papers).await;
+        operator.send_json(Method::PATCH, &path, &papers).await;
         let answer = operator
             .call(Method::POST, &credentials, "application/json", "{}")
             .await;
-        refused(&answer, 409, "CERTIFICATION_REQUIRED");
+        expect_error(&answer, 409, "CERTIFICATION_REQUIRED");
     }
     operator
-        .put(
+        .send_json(
             Method::PATCH,
             &path,
             &json!({ "agreement_signed_at": "2026-02-01T00:00:00Z" }),
@@ -53,12 +53,12 @@ async fn a_credential_needs_certification_and_agreement() {
     let answer = operator
         .call(Method::POST, &credentials, "application/json", "{}")
         .await;
-    let issued = accepted(&answer, 201);
+    let issued = expect_success(&answer, 201);
     let text = |name: &str| issued[name].as_str().unwrap();
     assert!(text("api_key").starts_with("vs_live_"));
     let credentials = Credentials::new(text("api_key"), text("api_secret")).unwrap();
     let partner_id = made["partner_id"].as_str().unwrap().to_owned();
-    accepted(
+    expect_success(
         &Partner::new(&service.base_url(), partner_id, credentials)
             .get("/wallets")
             .await,
@@ -71,32 +71,32 @@ async fn a_credential_needs_certification_and_agreement() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_checklist_is_kept_by_the_sandbox_alone() {
     let database = Database::create_on(Durability::Durable).await;
-    let service = start(&database);
+    let service = start_production(&database);
     let mut operator = Operator::of(&service);
     let body = json!({ "name": unique("Acme"), "allowlist": ["127.0.0.0/8"] });
-    let made = operator.put(Method::POST, "/admin/v1/partners", &body).await;
+    let made = operator.send_json(Method::POST, "/admin/v1/partners", &body).await;
     let path = format!("/admin/v1/partners/{}", made["partner_id"].as_str().unwrap());
     let checklist = format!("{path}/certification");
     for method in [Method::GET, Method::DELETE] {
         let answer = operator.call(method, &checklist, "application/json", "").await;
-        refused(&answer, 404, "ROUTE_NOT_FOUND");
+        expect_error(&answer, 404, "ROUTE_NOT_FOUND");
     }
     let papers =
         json!({ "certified_at": "2026-01-01T00:00:00Z", "agreement_signed_at": "2026-01-01T00:00:00Z" });
-    operator.put(Method::PATCH, &path, &papers).await;
+    operator.send_json(Method::PATCH, &path, &papers).await;
     let issued = operator
-        .put(Method::POST, &format!("{path}/credentials"), &json!({}))
+        .send_json(Method::POST, &format!("{path}/credentials"), &json!({}))
         .await;
     let text = |name: &str| issued[name].as_str().unwrap();
     let credentials = Credentials::new(text("api_key"), text("api_secret")).unwrap();
     let partner_id = made["partner_id"].as_str().unwrap().to_owned();
     let mut partner = Partner::new(&service.base_url(), partner_id, credentials);
-    refused(&partner.get("/certification").await, 404, "ROUTE_NOT_FOUND");
+    expect_error(&partner.get("/certification").await, 404, "ROUTE_NOT_FOUND");
     // Nor is anybody sent a wrong signature there.
     let body = r#"{"url":"https://shop.invalid/"}"#;
-    let made = accepted(&partner.signed(Method::POST, "/webhooks", body).await, 201);
+    let made = expect_success(&partner.send_signed(Method::POST, "/webhooks", body).await, 201);
     let path = format!("/webhooks/{}/test", made["webhook_id"].as_str().unwrap());
-    let came = accepted(&partner.signed(Method::POST, &path, "").await, 200);
+    let came = expect_success(&partner.send_signed(Method::POST, &path, "").await, 200);
     assert_eq!(
         json!([came["delivered"], came["wrong_signature"], came["duplicate"]]),
         json!([false, null, null])
@@ -108,19 +108,19 @@ async fn the_checklist_is_kept_by_the_sandbox_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_bought_from_the_mock() {
     let database = Database::create_on(Durability::Durable).await;
-    let service = start(&database);
+    let service = start_production(&database);
     let mut operator = Operator::of(&service);
     let (path, json) = ("/admin/v1/vendors/mock", "application/json");
     let answer = operator
         .call(Method::PUT, path, json, r#"{"adapter":"mock"}"#)
         .await;
-    let error = refused(&answer, 422, "VALIDATION_FAILED");
+    let error = expect_error(&answer, 422, "VALIDATION_FAILED");
     assert_eq!(error["details"][0]["field"], "adapter");
     assert_eq!(operator.get("/admin/v1/vendors").await["data"], json!([]));
     let answer = operator
         .call(Method::PUT, path, json, r#"{"adapter":"manual"}"#)
         .await;
-    accepted(&answer, 201);
+    expect_success(&answer, 201);
     drop(service);
     database.remove().await;
 }
@@ -128,9 +128,9 @@ async fn nothing_is_bought_from_the_mock() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_may_lose_what_it_acknowledged_is_refused_untouched() {
     let database = Database::create_empty(Durability::ForTests).await;
-    let said = refusal(&database);
+    let said = startup_error(&database);
     assert!(said.contains("has fsync off"), "{said}");
-    assert_eq!(tables(&database).await, 0);
+    assert_eq!(count_tables(&database).await, 0);
     database.remove().await;
 }
 
@@ -140,7 +140,7 @@ async fn a_database_of_the_other_environment_is_refused_before_anybody_is_shut_o
     let mut connection = database.connect().await;
     let stamp = "INSERT INTO deployment (environment) VALUES ('sandbox')";
     sqlx::query(stamp).execute(&mut connection).await.unwrap();
-    let said = refusal(&database);
+    let said = startup_error(&database);
     assert!(said.contains("belongs to the sandbox environment"), "{said}");
     let nodes: i64 = sqlx::query_scalar("SELECT count(*) FROM nodes")
         .fetch_one(&mut connection)
@@ -179,7 +179,7 @@ fn a_setting_that_is_wrong_is_said_before_the_database_is_waited_for() {
 }
 
 /// What a service of production says that does not start on this database.
-fn refusal(database: &Database) -> String {
+fn startup_error(database: &Database) -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_vouchsafe"));
     command
@@ -195,7 +195,7 @@ fn refusal(database: &Database) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-async fn tables(database: &Database) -> i64 {
+async fn count_tables(database: &Database) -> i64 {
     sqlx::query_scalar("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
         .fetch_one(&mut database.connect().await)
         .await

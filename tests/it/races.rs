@@ -4,24 +4,24 @@ use std::collections::HashSet;
 
 use futures_util::future::join_all;
 use serde_json::json;
-use vouchsafe_load::client::Answer;
+use vouchsafe_load::client::ApiResponse;
 
-use crate::support::{Operator, Partner, accepted, line_of, refused, shared, unique};
+use crate::support::{Operator, Partner, expect_success, order_line, expect_error, shared, unique};
 
 /// The answers to so many orders at once, each on a connection of its own.
-async fn at_once(partner: &Partner, bodies: Vec<serde_json::Value>) -> Vec<Answer> {
+async fn order_concurrently(partner: &Partner, bodies: Vec<serde_json::Value>) -> Vec<ApiResponse> {
     let orders = bodies.into_iter().map(|body| {
-        let mut partner = partner.again();
+        let mut partner = partner.reconnect();
         async move { partner.send(&unique("key"), &body).await }
     });
     join_all(orders).await
 }
 
 /// How many were placed; the others must have been refused for this.
-fn placed(answers: &[Answer], status: u16, code: &str) -> usize {
+fn count_placed(answers: &[ApiResponse], status: u16, code: &str) -> usize {
     let (placed, others): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
     for answer in others {
-        refused(answer, status, code);
+        expect_error(answer, status, code);
     }
     placed.len()
 }
@@ -29,21 +29,21 @@ fn placed(answers: &[Answer], status: u16, code: &str) -> usize {
 #[tokio::test]
 async fn the_last_vouchers_are_sold_exactly_once() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(7).await;
-    let (first, second) = (operator.partner("1000").await, operator.partner("1000").await);
+    let sale = operator.add_stocked_product(7).await;
+    let (first, second) = (operator.add_partner("1000").await, operator.add_partner("1000").await);
     let bodies = || {
         (0..16)
-            .map(|_| json!({ "items": [line_of(&sale, 1)] }))
+            .map(|_| json!({ "items": [order_line(&sale, 1)] }))
             .collect::<Vec<_>>()
     };
-    let (mut answers, others) = tokio::join!(at_once(&first, bodies()), at_once(&second, bodies()));
+    let (mut answers, others) = tokio::join!(order_concurrently(&first, bodies()), order_concurrently(&second, bodies()));
     answers.extend(others);
-    assert_eq!(placed(&answers, 409, "INSUFFICIENT_INVENTORY"), 7);
+    assert_eq!(count_placed(&answers, 409, "INSUFFICIENT_INVENTORY"), 7);
     let sold = answers
         .iter()
         .filter(|answer| answer.status == 201)
         .map(|answer| {
-            accepted(answer, 201)["vouchers"][0]["voucher_id"]
+            expect_success(answer, 201)["vouchers"][0]["voucher_id"]
                 .as_str()
                 .unwrap()
                 .to_owned()
@@ -54,11 +54,11 @@ async fn the_last_vouchers_are_sold_exactly_once() {
 #[tokio::test]
 async fn the_last_money_is_spent_exactly_once() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(40).await;
-    let mut partner = operator.partner("130").await;
-    let bodies = (0..24).map(|_| json!({ "items": [line_of(&sale, 1)] })).collect();
-    let answers = at_once(&partner, bodies).await;
-    assert_eq!(placed(&answers, 402, "INSUFFICIENT_FUNDS"), 5);
+    let sale = operator.add_stocked_product(40).await;
+    let mut partner = operator.add_partner("130").await;
+    let bodies = (0..24).map(|_| json!({ "items": [order_line(&sale, 1)] })).collect();
+    let answers = order_concurrently(&partner, bodies).await;
+    assert_eq!(count_placed(&answers, 402, "INSUFFICIENT_FUNDS"), 5);
     assert_eq!(partner.balance("USD").await, "5.00");
     let ledger = partner.read("/transactions?limit=100").await;
     let entries = ledger["data"].as_array().unwrap();
@@ -69,48 +69,48 @@ async fn the_last_money_is_spent_exactly_once() {
     assert_eq!(sequences, [6, 5, 4, 3, 2, 1]);
     // What was refused for money left its vouchers where they were.
     operator.top_up(&partner.partner_id, "USD", "1000").await;
-    accepted(&partner.order(&sale, 35).await, 201);
+    expect_success(&partner.order(&sale, 35).await, 201);
 }
 
 #[tokio::test]
 async fn orders_that_want_the_same_two_products_do_not_block_each_other() {
     let mut operator = Operator::of(shared());
-    let [a, b] = [operator.sale(20).await, operator.sale(20).await];
-    let partner = operator.partner("2000").await;
+    let [a, b] = [operator.add_stocked_product(20).await, operator.add_stocked_product(20).await];
+    let partner = operator.add_partner("2000").await;
     let bodies = (0..20).map(|n| {
         let (first, second) = if n % 2 == 0 { (&a, &b) } else { (&b, &a) };
-        json!({ "items": [line_of(first, 1), line_of(second, 1)] })
+        json!({ "items": [order_line(first, 1), order_line(second, 1)] })
     });
-    let answers = at_once(&partner, bodies.collect()).await;
-    assert_eq!(placed(&answers, 409, "INSUFFICIENT_INVENTORY"), 20);
+    let answers = order_concurrently(&partner, bodies.collect()).await;
+    assert_eq!(count_placed(&answers, 409, "INSUFFICIENT_INVENTORY"), 20);
 }
 
 #[tokio::test]
 async fn an_order_that_is_short_of_one_product_takes_none_of_the_other() {
     let mut operator = Operator::of(shared());
-    let [plenty, scarce] = [operator.sale(12).await, operator.sale(4).await];
-    let partner = operator.partner("10000").await;
-    let bodies = (0..12).map(|_| json!({ "items": [line_of(&plenty, 1), line_of(&scarce, 1)] }));
-    let answers = at_once(&partner, bodies.collect()).await;
-    assert_eq!(placed(&answers, 409, "INSUFFICIENT_INVENTORY"), 4);
-    accepted(&partner.again().order(&plenty, 8).await, 201);
+    let [plenty, scarce] = [operator.add_stocked_product(12).await, operator.add_stocked_product(4).await];
+    let partner = operator.add_partner("10000").await;
+    let bodies = (0..12).map(|_| json!({ "items": [order_line(&plenty, 1), order_line(&scarce, 1)] }));
+    let answers = order_concurrently(&partner, bodies.collect()).await;
+    assert_eq!(count_placed(&answers, 409, "INSUFFICIENT_INVENTORY"), 4);
+    expect_success(&partner.reconnect().order(&plenty, 8).await, 201);
 }
 
 #[tokio::test]
 async fn of_twenty_with_one_key_one_is_executed() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(20).await;
-    let mut partner = operator.partner("1000").await;
+    let sale = operator.add_stocked_product(20).await;
+    let mut partner = operator.add_partner("1000").await;
     let key = unique("key");
     let requests = (0..20).map(|_| {
-        let mut partner = partner.again();
+        let mut partner = partner.reconnect();
         let (key, sale) = (&key, &sale);
-        async move { partner.order_under(key, sale, 1).await }
+        async move { partner.order_with_key(key, sale, 1).await }
     });
     let answers = join_all(requests).await;
     let (placed, busy): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
     for answer in busy {
-        refused(answer, 409, "IDEMPOTENCY_IN_PROGRESS");
+        expect_error(answer, 409, "IDEMPOTENCY_IN_PROGRESS");
         assert_eq!(answer.header("retry-after"), Some("1"));
     }
     let fresh: Vec<_> = placed
@@ -120,20 +120,20 @@ async fn of_twenty_with_one_key_one_is_executed() {
     assert_eq!(fresh.len(), 1);
     assert!(placed.iter().all(|answer| answer.body == fresh[0].body));
     assert_eq!(partner.balance("USD").await, "975.00");
-    assert_eq!(partner.order_under(&key, &sale, 1).await.body, fresh[0].body);
+    assert_eq!(partner.order_with_key(&key, &sale, 1).await.body, fresh[0].body);
 }
 
 #[tokio::test]
 async fn of_twenty_with_one_key_and_other_bodies_one_is_executed() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(20).await;
-    let mut partner = operator.partner("1000").await;
+    let sale = operator.add_stocked_product(20).await;
+    let mut partner = operator.add_partner("1000").await;
     let key = unique("key");
     let requests = (0..20).map(|n| {
-        let mut partner = partner.again();
+        let mut partner = partner.reconnect();
         let (key, body) = (
             &key,
-            json!({ "items": [line_of(&sale, 1)], "reference": n.to_string() }),
+            json!({ "items": [order_line(&sale, 1)], "reference": n.to_string() }),
         );
         async move { partner.send(key, &body).await }
     });
@@ -142,9 +142,9 @@ async fn of_twenty_with_one_key_and_other_bodies_one_is_executed() {
     assert_eq!(placed.len(), 1);
     for answer in others {
         if answer.status == 409 {
-            refused(answer, 409, "IDEMPOTENCY_IN_PROGRESS");
+            expect_error(answer, 409, "IDEMPOTENCY_IN_PROGRESS");
         } else {
-            refused(answer, 422, "IDEMPOTENCY_KEY_REUSED");
+            expect_error(answer, 422, "IDEMPOTENCY_KEY_REUSED");
         }
     }
     assert_eq!(partner.balance("USD").await, "975.00");

@@ -3,24 +3,24 @@
 use hyper::Method;
 use hyper::header::{CONTENT_LENGTH, HeaderValue};
 use serde_json::json;
-use vouchsafe_load::client::Answer;
+use vouchsafe_load::client::ApiResponse;
 use vouchsafe_load::signer::SIGNATURE;
 
-use crate::support::wire::{exchange, head};
-use crate::support::{Operator, Partner, accepted, order_of, refused, shared, text_of, unique};
-use crate::wire::{ORDERS, with};
+use crate::support::raw_http::{exchange, request_head};
+use crate::support::{Operator, Partner, expect_success, order_body, expect_error, shared, text_of, unique};
+use crate::request_bodies::{ORDERS, with_header};
 
 /// Longer than any test takes, so that nothing comes back on the way. Seconds.
 const WINDOW_S: u32 = 86_400;
 
 /// A partner with 1,000 USD and these quotas.
-async fn limited(operator: &mut Operator, quotas: &[(&str, u32)]) -> Partner {
-    let partner = operator.partner("1000").await;
-    limit(operator, &partner, quotas).await;
+async fn add_partner_with_quotas(operator: &mut Operator, quotas: &[(&str, u32)]) -> Partner {
+    let partner = operator.add_partner("1000").await;
+    set_quotas(operator, &partner, quotas).await;
     partner
 }
 
-async fn limit(operator: &mut Operator, partner: &Partner, quotas: &[(&str, u32)]) {
+async fn set_quotas(operator: &mut Operator, partner: &Partner, quotas: &[(&str, u32)]) {
     let limits: serde_json::Map<_, _> = quotas
         .iter()
         .map(|(class, quota)| {
@@ -30,11 +30,11 @@ async fn limit(operator: &mut Operator, partner: &Partner, quotas: &[(&str, u32)
             )
         })
         .collect();
-    operator.patch(partner, &json!({ "limits": limits })).await;
+    operator.patch_partner(partner, &json!({ "limits": limits })).await;
 }
 
 /// What the answer says of its class: its name, the quota, and what is left.
-fn standing(answer: &Answer) -> (String, u32, u32) {
+fn rate_limit_of(answer: &ApiResponse) -> (String, u32, u32) {
     let policy = answer.header("ratelimit-policy").unwrap_or_default();
     let (class, limit) = policy.split_once(";q=").unwrap_or_else(|| panic!("{answer:?}"));
     let (quota, window_s) = limit.split_once(";w=").unwrap();
@@ -47,9 +47,9 @@ fn standing(answer: &Answer) -> (String, u32, u32) {
     (class, quota.parse().unwrap(), remaining.parse().unwrap())
 }
 
-fn assert_standing(answer: &Answer, class: &str, quota: u32, remaining: u32) {
+fn assert_rate_limit(answer: &ApiResponse, class: &str, quota: u32, remaining: u32) {
     assert_eq!(
-        standing(answer),
+        rate_limit_of(answer),
         (class.to_owned(), quota, remaining),
         "{}",
         text_of(answer)
@@ -57,10 +57,10 @@ fn assert_standing(answer: &Answer, class: &str, quota: u32, remaining: u32) {
 }
 
 /// A 429 with an honest `Retry-After`.
-fn assert_exhausted(answer: &Answer, class: &str, quota: u32) {
-    let error = refused(answer, 429, "RATE_LIMIT_EXCEEDED");
+fn assert_exhausted(answer: &ApiResponse, class: &str, quota: u32) {
+    let error = expect_error(answer, 429, "RATE_LIMIT_EXCEEDED");
     assert_eq!(error["retryable"], true);
-    assert_standing(answer, class, quota, 0);
+    assert_rate_limit(answer, class, quota, 0);
     let wait_s: u32 = answer.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=WINDOW_S).contains(&wait_s), "{wait_s}");
     assert!(
@@ -79,13 +79,13 @@ fn assert_exhausted(answer: &Answer, class: &str, quota: u32) {
 #[tokio::test]
 async fn each_class_is_drawn_by_its_own_requests_and_every_answer_tells_what_is_left() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(9).await;
+    let sale = operator.add_stocked_product(9).await;
     let quotas = [("orders", 4), ("general", 4), ("vouchers", 3), ("auth", 2)];
-    let mut partner = limited(&mut operator, &quotas).await;
+    let mut partner = add_partner_with_quotas(&mut operator, &quotas).await;
     let order = partner.order(&sale, 1).await;
-    assert_standing(&order, "orders", 4, 3);
+    assert_rate_limit(&order, "orders", 4, 3);
     let path = |suffix: &str| {
-        let body = accepted(&order, 201);
+        let body = expect_success(&order, 201);
         format!("/orders/{}{suffix}", body["order_id"].as_str().unwrap())
     };
     // What is refused for another reason is a request like any other.
@@ -101,7 +101,7 @@ async fn each_class_is_drawn_by_its_own_requests_and_every_answer_tells_what_is_
     ] {
         let answer = partner.send_text(&key, body).await;
         assert_eq!(answer.status.as_u16(), status, "{}", text_of(&answer));
-        assert_standing(&answer, "orders", 4, left);
+        assert_rate_limit(&answer, "orders", 4, left);
     }
     assert_exhausted(&partner.order(&sale, 1).await, "orders", 4);
 
@@ -111,7 +111,7 @@ async fn each_class_is_drawn_by_its_own_requests_and_every_answer_tells_what_is_
         ("/wallets".to_owned(), 1),
         ("/products?limit=0".to_owned(), 0),
     ] {
-        assert_standing(&partner.get(&path).await, "general", 4, left);
+        assert_rate_limit(&partner.get(&path).await, "general", 4, left);
     }
     for path in [
         path(""),
@@ -124,28 +124,28 @@ async fn each_class_is_drawn_by_its_own_requests_and_every_answer_tells_what_is_
 
     let codes = path("/vouchers");
     for (path, left) in [(codes.as_str(), 2), ("/orders/ord_0/vouchers", 1), (&codes, 0)] {
-        assert_standing(&partner.signed(Method::GET, path, "").await, "vouchers", 3, left);
+        assert_rate_limit(&partner.send_signed(Method::GET, path, "").await, "vouchers", 3, left);
     }
-    assert_exhausted(&partner.signed(Method::GET, &codes, "").await, "vouchers", 3);
+    assert_exhausted(&partner.send_signed(Method::GET, &codes, "").await, "vouchers", 3);
 
     for left in [1, 0] {
         let answer = partner
-            .signed(Method::POST, "/credentials/rotate", r#"{"overlap_seconds":-1}"#)
+            .send_signed(Method::POST, "/credentials/rotate", r#"{"overlap_seconds":-1}"#)
             .await;
-        refused(&answer, 422, "VALIDATION_FAILED");
-        assert_standing(&answer, "auth", 2, left);
+        expect_error(&answer, 422, "VALIDATION_FAILED");
+        assert_rate_limit(&answer, "auth", 2, left);
     }
-    let answer = partner.signed(Method::POST, "/credentials/rotate", "{}").await;
+    let answer = partner.send_signed(Method::POST, "/credentials/rotate", "{}").await;
     assert_exhausted(&answer, "auth", 2);
 }
 
 #[tokio::test]
 async fn the_101st_order_of_a_minute_waits() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(0).await;
-    let mut partner = operator.partner("0").await;
+    let sale = operator.add_stocked_product(0).await;
+    let mut partner = operator.add_partner("0").await;
     let limits = json!({ "limits": { "orders": { "quota": 100, "window_s": 3600 } } });
-    operator.patch(&partner, &limits).await;
+    operator.patch_partner(&partner, &limits).await;
     for left in (0..100).rev() {
         let answer = partner.order(&sale, 1).await;
         let expected = format!(r#""orders";r={left};t="#);
@@ -159,47 +159,47 @@ async fn the_101st_order_of_a_minute_waits() {
             Some(r#""orders";q=100;w=3600"#)
         );
     }
-    refused(&partner.order(&sale, 1).await, 429, "RATE_LIMIT_EXCEEDED");
+    expect_error(&partner.order(&sale, 1).await, 429, "RATE_LIMIT_EXCEEDED");
 }
 
 #[tokio::test]
 async fn a_429_executes_nothing_and_burns_no_key() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(3).await;
-    let mut partner = limited(&mut operator, &[("orders", 1)]).await;
-    accepted(&partner.order(&sale, 1).await, 201);
+    let sale = operator.add_stocked_product(3).await;
+    let mut partner = add_partner_with_quotas(&mut operator, &[("orders", 1)]).await;
+    expect_success(&partner.order(&sale, 1).await, 201);
     let key = unique("key");
     for _ in 0..3 {
-        assert_exhausted(&partner.order_under(&key, &sale, 1).await, "orders", 1);
+        assert_exhausted(&partner.order_with_key(&key, &sale, 1).await, "orders", 1);
     }
     assert_eq!(partner.balance("USD").await, "975.00");
     // Refusals do not count: one more is room for one.
-    limit(&mut operator, &partner, &[("orders", 2)]).await;
-    let answer = partner.order_under(&key, &sale, 2).await;
-    accepted(&answer, 201);
+    set_quotas(&mut operator, &partner, &[("orders", 2)]).await;
+    let answer = partner.order_with_key(&key, &sale, 2).await;
+    expect_success(&answer, 201);
     assert_eq!(answer.header("idempotent-replayed"), None);
-    assert_standing(&answer, "orders", 2, 0);
+    assert_rate_limit(&answer, "orders", 2, 0);
     assert_eq!(partner.balance("USD").await, "925.00");
 }
 
 #[tokio::test]
 async fn a_changed_limit_is_in_force_with_the_next_request_and_counts_what_was_drawn() {
     let mut operator = Operator::of(shared());
-    let mut partner = limited(&mut operator, &[("general", 5)]).await;
+    let mut partner = add_partner_with_quotas(&mut operator, &[("general", 5)]).await;
     for left in [4, 3, 2] {
-        assert_standing(&partner.get("/wallets").await, "general", 5, left);
+        assert_rate_limit(&partner.get("/wallets").await, "general", 5, left);
     }
     for (quota, left) in [(10, 6), (6, 1), (6, 0)] {
-        limit(&mut operator, &partner, &[("general", quota)]).await;
-        assert_standing(&partner.get("/wallets").await, "general", quota, left);
+        set_quotas(&mut operator, &partner, &[("general", quota)]).await;
+        assert_rate_limit(&partner.get("/wallets").await, "general", quota, left);
     }
     for quota in [6, 2, 1] {
-        limit(&mut operator, &partner, &[("general", quota)]).await;
+        set_quotas(&mut operator, &partner, &[("general", quota)]).await;
         assert_exhausted(&partner.get("/wallets").await, "general", quota);
     }
     // Another class of the same patch stays as it was, and `null` gives this one back to the settings.
     operator
-        .patch(&partner, &json!({ "limits": { "general": null } }))
+        .patch_partner(&partner, &json!({ "limits": { "general": null } }))
         .await;
     let answer = partner.get("/wallets").await;
     assert_eq!(
@@ -211,12 +211,12 @@ async fn a_changed_limit_is_in_force_with_the_next_request_and_counts_what_was_d
 #[tokio::test]
 async fn each_key_of_a_partner_has_a_quota_of_its_own() {
     let mut operator = Operator::of(shared());
-    let mut partner = limited(&mut operator, &[("general", 1)]).await;
+    let mut partner = add_partner_with_quotas(&mut operator, &[("general", 1)]).await;
     let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
-    let issued = operator.put(Method::POST, &path, &json!({})).await;
-    let mut other = partner.with_issued(&issued);
+    let issued = operator.send_json(Method::POST, &path, &json!({})).await;
+    let mut other = partner.with_credential(&issued);
     for one in [&mut partner, &mut other] {
-        assert_standing(&one.get("/wallets").await, "general", 1, 0);
+        assert_rate_limit(&one.get("/wallets").await, "general", 1, 0);
         assert_exhausted(&one.get("/wallets").await, "general", 1);
     }
 }
@@ -224,45 +224,45 @@ async fn each_key_of_a_partner_has_a_quota_of_its_own() {
 #[tokio::test]
 async fn what_does_not_authenticate_draws_nothing() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = limited(&mut operator, &[("orders", 1), ("general", 1)]).await;
-    let body = order_of(&sale, 1).to_string();
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = add_partner_with_quotas(&mut operator, &[("orders", 1), ("general", 1)]).await;
+    let body = order_body(&sale, 1).to_string();
     for _ in 0..3 {
         let mut headers = partner.headers(ORDERS, body.as_bytes());
         headers.insert(SIGNATURE, HeaderValue::from_static("t=1,v1=00"));
         let answer = partner.post(headers, body.clone()).await;
-        refused(&answer, 401, "INVALID_SIGNATURE");
+        expect_error(&answer, 401, "INVALID_SIGNATURE");
         let mut headers = partner.headers(ORDERS, body.as_bytes());
         headers.insert("x-api-secret", HeaderValue::from_static("wrong"));
         let answer = partner.post(headers, body.clone()).await;
-        refused(&answer, 401, "INVALID_CREDENTIALS");
+        expect_error(&answer, 401, "INVALID_CREDENTIALS");
         assert_eq!(
             (answer.header("ratelimit"), answer.header("ratelimit-policy")),
             (None, None)
         );
     }
-    assert_standing(&partner.order(&sale, 1).await, "orders", 1, 0);
-    assert_standing(&partner.get("/wallets").await, "general", 1, 0);
+    assert_rate_limit(&partner.order(&sale, 1).await, "orders", 1, 0);
+    assert_rate_limit(&partner.get("/wallets").await, "general", 1, 0);
 }
 
 #[tokio::test]
 async fn who_has_nothing_left_is_answered_before_a_body_is_read() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = limited(&mut operator, &[("orders", 1)]).await;
-    accepted(&partner.order(&sale, 1).await, 201);
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = add_partner_with_quotas(&mut operator, &[("orders", 1)]).await;
+    expect_success(&partner.order(&sale, 1).await, 201);
     // The body is announced and never comes: whoever waits for it answers 408.
-    let headers = with(partner.headers(ORDERS, b"{}"), CONTENT_LENGTH, "2");
-    let answer = exchange(shared().http_address(), &head("POST /api/v1/orders", &headers)).await;
+    let headers = with_header(partner.headers(ORDERS, b"{}"), CONTENT_LENGTH, "2");
+    let answer = exchange(shared().http_address(), &request_head("POST /api/v1/orders", &headers)).await;
     assert_exhausted(&answer, "orders", 1);
 }
 
 #[tokio::test]
 async fn of_many_at_once_no_more_pass_than_the_quota() {
     let mut operator = Operator::of(shared());
-    let partner = limited(&mut operator, &[("general", 10)]).await;
+    let partner = add_partner_with_quotas(&mut operator, &[("general", 10)]).await;
     let calls = (0..40).map(|_| {
-        let mut partner = partner.again();
+        let mut partner = partner.reconnect();
         async move { partner.get("/wallets").await.status.as_u16() }
     });
     let statuses = futures_util::future::join_all(calls).await;
@@ -274,13 +274,13 @@ async fn of_many_at_once_no_more_pass_than_the_quota() {
 async fn operators_see_who_was_refused() {
     let service = shared();
     let mut operator = Operator::of(service);
-    let mut partner = limited(&mut operator, &[("vouchers", 1)]).await;
+    let mut partner = add_partner_with_quotas(&mut operator, &[("vouchers", 1)]).await;
     for _ in 0..2 {
-        partner.codes("ord_0").await;
+        partner.get_codes("ord_0").await;
     }
     let mut headers = partner.headers(ORDERS, b"{}");
     headers.insert("x-timestamp", HeaderValue::from_static("1"));
-    refused(&partner.post(headers, "{}").await, 401, "TIMESTAMP_OUT_OF_RANGE");
+    expect_error(&partner.post(headers, "{}").await, 401, "TIMESTAMP_OUT_OF_RANGE");
     let answer = operator.call(Method::GET, "/metrics", "text/plain", "").await;
     for figure in [
         r#"vouchsafe_rate_limited_total{class="vouchers"} "#,

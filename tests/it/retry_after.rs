@@ -8,35 +8,35 @@ use time::OffsetDateTime;
 use time::format_description::well_known::{Rfc2822, Rfc3339};
 use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
 
-use crate::support::{Mood, Operator, Partner, Receiver, SOON, accepted, eventually, shared};
+use crate::support::{Behavior, Operator, Partner, Receiver, WAIT_TIMEOUT, expect_success, eventually, shared};
 
 /// Between the first gap, which is five seconds, and twice that.
-const ASKED: time::Duration = time::Duration::seconds(8);
+const REQUESTED_DELAY: time::Duration = time::Duration::seconds(8);
 
 /// More than a machine is slow, and less than an hour.
-const LONG: time::Duration = time::Duration::minutes(10);
+const MAX_EXPECTED_DELAY: time::Duration = time::Duration::minutes(10);
 
 /// As HTTP writes it.
 fn http_date(at: OffsetDateTime) -> String {
     at.format(&Rfc2822).unwrap().replace("+0000", "GMT")
 }
 
-fn moment(text: &Value) -> OffsetDateTime {
+fn parse_time(text: &Value) -> OffsetDateTime {
     OffsetDateTime::parse(text.as_str().unwrap(), &Rfc3339).unwrap()
 }
 
 /// A receiver that answers 429 and asks for this, and its endpoint.
-async fn listen(partner: &mut Partner, asks: &str) -> (Receiver, String) {
+async fn register_busy_receiver(partner: &mut Partner, asks: &str) -> (Receiver, String) {
     let receiver = Receiver::new();
-    receiver.is(Mood::Adds(429, format!("Retry-After: {asks}\r\n")));
+    receiver.set_behavior(Behavior::StatusWithHeaders(429, format!("Retry-After: {asks}\r\n")));
     let body = json!({ "url": receiver.url(), "events": ["order.delivered"] }).to_string();
-    let made = accepted(&partner.signed(Method::POST, "/webhooks", &body).await, 201);
+    let made = expect_success(&partner.send_signed(Method::POST, "/webhooks", &body).await, 201);
     (receiver, made["webhook_id"].as_str().unwrap().to_owned())
 }
 
 /// What the partner sees of its endpoint once the attempt has failed.
-async fn failing(partner: &mut Partner, webhook_id: &str) -> Value {
-    eventually("it is failing", SOON, async || {
+async fn wait_until_failing(partner: &mut Partner, webhook_id: &str) -> Value {
+    eventually("it is failing", WAIT_TIMEOUT, async || {
         let webhooks = partner.read("/webhooks").await;
         let webhooks = webhooks["data"].as_array().unwrap().iter();
         let mut failing = webhooks.filter(|webhook| webhook["status"] == "failing");
@@ -48,7 +48,7 @@ async fn failing(partner: &mut Partner, webhook_id: &str) -> Value {
 }
 
 /// When the only attempt so far ended, as operators see it.
-async fn attempted(operator: &mut Operator, webhook_id: &str) -> OffsetDateTime {
+async fn only_attempt_ended_at(operator: &mut Operator, webhook_id: &str) -> OffsetDateTime {
     let deliveries = operator
         .get(&format!("/admin/v1/deliveries?webhook_id={webhook_id}"))
         .await;
@@ -57,29 +57,29 @@ async fn attempted(operator: &mut Operator, webhook_id: &str) -> OffsetDateTime 
         (attempts.as_array().unwrap().len(), &attempts[0]["status"]),
         (1, &json!(429))
     );
-    moment(&attempts[0]["at"]) + Duration::from_millis(attempts[0]["latency_ms"].as_u64().unwrap())
+    parse_time(&attempts[0]["at"]) + Duration::from_millis(attempts[0]["latency_ms"].as_u64().unwrap())
 }
 
 #[tokio::test]
 async fn a_receiver_that_asks_for_time_is_not_tried_before() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = operator.partner("1000").await;
-    let seconds = listen(&mut partner, "8").await;
-    let date = SystemClock::new().now().replace_nanosecond(0).unwrap() + ASKED;
-    let dated = listen(&mut partner, &http_date(date)).await;
-    accepted(&partner.order(&sale, 1).await, 201);
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("1000").await;
+    let seconds = register_busy_receiver(&mut partner, "8").await;
+    let date = SystemClock::new().now().replace_nanosecond(0).unwrap() + REQUESTED_DELAY;
+    let dated = register_busy_receiver(&mut partner, &http_date(date)).await;
+    expect_success(&partner.order(&sale, 1).await, 201);
 
-    let next = moment(&failing(&mut partner, &seconds.1).await["next_attempt_at"]);
-    let ended = attempted(&mut operator, &seconds.1).await;
-    assert!(next >= ended + ASKED, "{next}, asked for 8 s after {ended}");
-    let next_dated = moment(&failing(&mut partner, &dated.1).await["next_attempt_at"]);
+    let next = parse_time(&wait_until_failing(&mut partner, &seconds.1).await["next_attempt_at"]);
+    let ended = only_attempt_ended_at(&mut operator, &seconds.1).await;
+    assert!(next >= ended + REQUESTED_DELAY, "{next}, asked for 8 s after {ended}");
+    let next_dated = parse_time(&wait_until_failing(&mut partner, &dated.1).await["next_attempt_at"]);
     assert!(next_dated >= date, "{next_dated}, asked for {date}");
 
     for ((receiver, _), not_before) in [(&seconds, next), (&dated, next_dated)] {
-        let first = receiver.hears(1).remove(0);
-        receiver.is(Mood::Says(204));
-        let second = receiver.hears(2).remove(1);
+        let first = receiver.wait_for_events(1).remove(0);
+        receiver.set_behavior(Behavior::Status(204));
+        let second = receiver.wait_for_events(2).remove(1);
         assert_eq!(second.event_id(), first.event_id());
         let sent_at: i64 = second.headers["webhook-timestamp"].parse().unwrap();
         assert!(
@@ -87,7 +87,7 @@ async fn a_receiver_that_asks_for_time_is_not_tried_before() {
             "{sent_at}, not before {not_before}"
         );
     }
-    eventually("both are active", SOON, async || {
+    eventually("both are active", WAIT_TIMEOUT, async || {
         let webhooks = partner.read("/webhooks").await;
         let active = |webhook: &Value| webhook["status"] == "active" && webhook["next_attempt_at"].is_null();
         webhooks["data"]
@@ -103,8 +103,8 @@ async fn a_receiver_that_asks_for_time_is_not_tried_before() {
 #[tokio::test]
 async fn a_receiver_that_asks_for_more_than_two_gaps_or_for_the_past_is_not_heard() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = operator.partner("1000").await;
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("1000").await;
     let mut listening = Vec::new();
     for asks in [
         "3600",
@@ -113,16 +113,16 @@ async fn a_receiver_that_asks_for_more_than_two_gaps_or_for_the_past_is_not_hear
         "soon",
         "Fri, 31 Dec 1999 23:59:59 GMT",
     ] {
-        listening.push(listen(&mut partner, asks).await);
+        listening.push(register_busy_receiver(&mut partner, asks).await);
     }
-    accepted(&partner.order(&sale, 1).await, 201);
+    expect_success(&partner.order(&sale, 1).await, 201);
     for (_, webhook_id) in &listening {
-        let next = moment(&failing(&mut partner, webhook_id).await["next_attempt_at"]);
-        let ended = attempted(&mut operator, webhook_id).await;
+        let next = parse_time(&wait_until_failing(&mut partner, webhook_id).await["next_attempt_at"]);
+        let ended = only_attempt_ended_at(&mut operator, webhook_id).await;
         assert!(
             next >= ended + Duration::from_secs(5),
             "the first gap is kept: {next}, {ended}"
         );
-        assert!(next < ended + LONG, "{next}, {ended}");
+        assert!(next < ended + MAX_EXPECTED_DELAY, "{next}, {ended}");
     }
 }

@@ -3,12 +3,12 @@
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::support::{Operator, accepted, json_of, refused, shared};
+use crate::support::{Operator, expect_success, json_of, expect_error, shared};
 
 #[tokio::test]
 async fn what_is_no_route_is_404_and_a_wrong_method_405() {
     let service = shared();
-    let mut partner = Operator::of(service).partner("1").await;
+    let mut partner = Operator::of(service).add_partner("1").await;
     for path in [
         "/",
         "/api/v1",
@@ -20,10 +20,10 @@ async fn what_is_no_route_is_404_and_a_wrong_method_405() {
     ] {
         let answer = partner
             .client
-            .raw(Method::GET, path, HeaderMap::new(), "")
+            .send_raw(Method::GET, path, HeaderMap::new(), "")
             .await
             .unwrap();
-        refused(&answer, 404, "ROUTE_NOT_FOUND");
+        expect_error(&answer, 404, "ROUTE_NOT_FOUND");
     }
     for (method, path, allowed) in [
         (Method::DELETE, "/api/v1/orders", "GET, POST"),
@@ -37,10 +37,10 @@ async fn what_is_no_route_is_404_and_a_wrong_method_405() {
     ] {
         let answer = partner
             .client
-            .raw(method, path, HeaderMap::new(), "")
+            .send_raw(method, path, HeaderMap::new(), "")
             .await
             .unwrap();
-        refused(&answer, 405, "METHOD_NOT_ALLOWED");
+        expect_error(&answer, 405, "METHOD_NOT_ALLOWED");
         assert!(
             answer
                 .header("allow")
@@ -54,30 +54,30 @@ async fn what_is_no_route_is_404_and_a_wrong_method_405() {
 async fn each_listener_has_its_own_routes_alone() {
     let service = shared();
     let mut operator = Operator::of(service);
-    let mut partner = operator.partner("1").await;
+    let mut partner = operator.add_partner("1").await;
     let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
     let bearer = HeaderValue::from_str(&format!("Bearer {}", token.trim())).unwrap();
     let headers = HeaderMap::from_iter([(HeaderName::from_static("authorization"), bearer)]);
     for path in ["/admin/v1/partners", "/admin/v1/actors", "/admin/v1", "/metrics"] {
         let answer = partner
             .client
-            .raw(Method::GET, path, headers.clone(), "")
+            .send_raw(Method::GET, path, headers.clone(), "")
             .await
             .unwrap();
-        refused(&answer, 404, "ROUTE_NOT_FOUND");
+        expect_error(&answer, 404, "ROUTE_NOT_FOUND");
     }
     for path in ["/api/v1/orders", "/api/v1/wallets", "/api/v1/products"] {
         let answer = operator.call(Method::GET, path, "application/json", "").await;
-        refused(&answer, 404, "ROUTE_NOT_FOUND");
+        expect_error(&answer, 404, "ROUTE_NOT_FOUND");
     }
 }
 
 #[tokio::test]
 async fn an_operators_route_needs_the_operators_token() {
     let mut operator = Operator::of(shared());
-    let partner = operator.partner("1").await;
+    let partner = operator.add_partner("1").await;
     let mut identity = HeaderMap::new();
-    partner.client.credentials().identify(&mut identity);
+    partner.client.credentials().insert_api_headers(&mut identity);
     let key = identity["x-api-key"].to_str().unwrap().to_owned();
     let secret = identity["x-api-secret"].to_str().unwrap().to_owned();
     let bearer = format!("Bearer {secret}");
@@ -90,40 +90,40 @@ async fn an_operators_route_needs_the_operators_token() {
     ];
     for headers in strangers {
         for path in ["/admin/v1/partners", "/admin/v1/no-such-route"] {
-            let answer = operator.anonymous(Method::GET, path, headers).await;
-            refused(&answer, 401, "INVALID_CREDENTIALS");
+            let answer = operator.call_without_token(Method::GET, path, headers).await;
+            expect_error(&answer, 401, "INVALID_CREDENTIALS");
         }
     }
 }
 
 #[tokio::test]
 async fn a_trace_of_the_partner_is_continued() {
-    let mut partner = Operator::of(shared()).partner("1").await;
+    let mut partner = Operator::of(shared()).add_partner("1").await;
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let mut headers = HeaderMap::new();
-    partner.client.credentials().identify(&mut headers);
+    partner.client.credentials().insert_api_headers(&mut headers);
     headers.insert(
         "traceparent",
         HeaderValue::from_static("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
     );
     let answer = partner
         .client
-        .raw(Method::GET, "/api/v1/orders/ord_0", headers.clone(), "")
+        .send_raw(Method::GET, "/api/v1/orders/ord_0", headers.clone(), "")
         .await
         .unwrap();
-    assert_eq!(refused(&answer, 404, "ORDER_NOT_FOUND")["trace_id"], trace);
+    assert_eq!(expect_error(&answer, 404, "ORDER_NOT_FOUND")["trace_id"], trace);
     headers.insert("traceparent", HeaderValue::from_static("00-zz-1-1"));
     let answer = partner
         .client
-        .raw(Method::GET, "/api/v1/orders/ord_0", headers, "")
+        .send_raw(Method::GET, "/api/v1/orders/ord_0", headers, "")
         .await
         .unwrap();
-    assert_ne!(refused(&answer, 404, "ORDER_NOT_FOUND")["trace_id"], trace);
+    assert_ne!(expect_error(&answer, 404, "ORDER_NOT_FOUND")["trace_id"], trace);
 }
 
 #[tokio::test]
 async fn lists_refuse_what_they_do_not_know() {
-    let mut partner = Operator::of(shared()).partner("1").await;
+    let mut partner = Operator::of(shared()).add_partner("1").await;
     for list in ["/categories", "/products", "/wallets", "/transactions"] {
         for (query, status, code) in [
             ("limit=0", 422, "VALIDATION_FAILED"),
@@ -142,10 +142,10 @@ async fn lists_refuse_what_they_do_not_know() {
                 "{list}?{query}: {}",
                 json_of(&answer)
             );
-            refused(&answer, status, code);
+            expect_error(&answer, status, code);
         }
         for query in ["limit=1", "limit=100"] {
-            accepted(&partner.get(&format!("{list}?{query}")).await, 200);
+            expect_success(&partner.get(&format!("{list}?{query}")).await, 200);
         }
     }
 }

@@ -6,28 +6,28 @@ use std::time::Duration;
 use hyper::Method;
 use serde_json::json;
 
-use crate::nodes::two;
-use crate::support::{Heard, Mood, Operator, Partner, Receiver, accepted, eventually};
+use crate::multi_node::start_two_nodes;
+use crate::support::{ReceivedEvent, Behavior, Operator, Partner, Receiver, expect_success, eventually};
 
 /// Partners, each with ten endpoints.
 const PARTNERS: usize = 10;
 
 /// Orders of each partner, and the events of each.
-const ORDERS: usize = 6;
-const EVENTS: usize = 3;
+const ORDERS_PER_PARTNER: usize = 6;
+const EVENTS_PER_ORDER: usize = 3;
 
 /// A lease of 30 s has to end before somebody else takes over.
-const TAKEN_OVER: Duration = Duration::from_secs(90);
+const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(90);
 
-async fn listen(partner: &mut Partner, receiver: &Receiver, name: &str) {
+async fn register_webhooks(partner: &mut Partner, receiver: &Receiver, name: &str) {
     for n in 0..10 {
         let body = json!({ "url": format!("{}/{name}/{n}", receiver.url()) }).to_string();
-        accepted(&partner.signed(Method::POST, "/webhooks", &body).await, 201);
+        expect_success(&partner.send_signed(Method::POST, "/webhooks", &body).await, 201);
     }
 }
 
 /// The events that each endpoint heard; of each order in sequence, the first time.
-fn by_endpoint(heard: &[Heard]) -> BTreeMap<String, BTreeSet<String>> {
+fn events_by_endpoint(heard: &[ReceivedEvent]) -> BTreeMap<String, BTreeSet<String>> {
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut last: BTreeMap<(String, String), u64> = BTreeMap::new();
     for one in heard {
@@ -43,23 +43,23 @@ fn by_endpoint(heard: &[Heard]) -> BTreeMap<String, BTreeSet<String>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_one_of_two_is_killed_the_other_delivers_everything_in_sequence() {
-    let [first, mut second] = two();
+    let [first, mut second] = start_two_nodes();
     let mut operator = Operator::of(&first);
-    let sale = operator.sale(PARTNERS * ORDERS).await;
+    let sale = operator.add_stocked_product(PARTNERS * ORDERS_PER_PARTNER).await;
     let receiver = Receiver::new();
-    receiver.is(Mood::After(Duration::from_millis(20)));
+    receiver.set_behavior(Behavior::DelayedOk(Duration::from_millis(20)));
     let mut partners = Vec::new();
     for n in 0..PARTNERS {
-        let mut partner = operator.partner("1000").await;
-        listen(&mut partner, &receiver, &n.to_string()).await;
+        let mut partner = operator.add_partner("1000").await;
+        register_webhooks(&mut partner, &receiver, &n.to_string()).await;
         partners.push(partner);
     }
-    for round in 0..ORDERS {
+    for round in 0..ORDERS_PER_PARTNER {
         for partner in &mut partners {
-            accepted(&partner.order(&sale, 1).await, 201);
+            expect_success(&partner.order(&sale, 1).await, 201);
         }
-        if round == ORDERS / 2 {
-            eventually("both deliver", TAKEN_OVER, async || {
+        if round == ORDERS_PER_PARTNER / 2 {
+            eventually("both deliver", TAKEOVER_TIMEOUT, async || {
                 let webhooks = operator.get("/admin/v1/webhooks?limit=100").await;
                 let nodes: BTreeSet<String> = webhooks["data"]
                     .as_array()?
@@ -72,13 +72,13 @@ async fn when_one_of_two_is_killed_the_other_delivers_everything_in_sequence() {
             second.kill();
         }
     }
-    eventually("everything has arrived", TAKEN_OVER, async || {
-        let found = by_endpoint(&receiver.heard());
-        let whole = found.len() == PARTNERS * 10 && found.values().all(|ids| ids.len() == ORDERS * EVENTS);
+    eventually("everything has arrived", TAKEOVER_TIMEOUT, async || {
+        let found = events_by_endpoint(&receiver.received());
+        let whole = found.len() == PARTNERS * 10 && found.values().all(|ids| ids.len() == ORDERS_PER_PARTNER * EVENTS_PER_ORDER);
         whole.then_some(())
     })
     .await;
-    let all = receiver.heard().len();
-    let needed = PARTNERS * 10 * ORDERS * EVENTS;
+    let all = receiver.received().len();
+    let needed = PARTNERS * 10 * ORDERS_PER_PARTNER * EVENTS_PER_ORDER;
     assert!(all < needed * 2, "{all} deliveries of {needed}: sent twice");
 }

@@ -4,33 +4,33 @@ use std::cell::Cell;
 use std::process::Command;
 
 use futures_util::future::join_all;
-use vouchsafe_load::client::{Answer, Failure};
+use vouchsafe_load::client::{ApiResponse, RequestFailure};
 
 use crate::support::{
-    Instance, Operator, Partner, SOON, Sale, accepted, eventually, order_of, refused, shared, text_of,
-    unique, until,
+    Instance, Operator, Partner, WAIT_TIMEOUT, Sale, expect_success, eventually, order_body, expect_error, shared, text_of,
+    unique, wait_until,
 };
 
 /// Partners' connections that order while the service is told to end.
 const CONNECTIONS: usize = 16;
 
 /// What became of an order around the end of the service.
-struct Sent {
+struct SentOrder {
     key: String,
-    outcome: Result<Answer, Failure>,
+    outcome: Result<ApiResponse, RequestFailure>,
 }
 
 /// Orders without a pause until the service is gone.
-async fn order_until_the_end(mut partner: Partner, sale: &Sale, placed: &Cell<usize>) -> Vec<Sent> {
+async fn order_until_shutdown(mut partner: Partner, sale: &Sale, placed: &Cell<usize>) -> Vec<SentOrder> {
     let mut sent = Vec::new();
     loop {
         let key = unique("key");
-        let outcome = partner.client.order(&key, order_of(sale, 1).to_string()).await;
-        let gone = matches!(outcome, Err(Failure::NotSent(_)));
+        let outcome = partner.client.order(&key, order_body(sale, 1).to_string()).await;
+        let gone = matches!(outcome, Err(RequestFailure::NotSent(_)));
         if outcome.as_ref().is_ok_and(|answer| answer.status == 201) {
             placed.set(placed.get() + 1);
         }
-        sent.push(Sent { key, outcome });
+        sent.push(SentOrder { key, outcome });
         if gone {
             return sent;
         }
@@ -41,41 +41,41 @@ async fn order_until_the_end(mut partner: Partner, sale: &Sale, placed: &Cell<us
 async fn told_to_end_it_answers_what_is_open_and_leaves_nothing_behind() {
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
-    let sale = operator.sale(5_000).await;
-    let partner = operator.partner("100000").await;
+    let sale = operator.add_stocked_product(5_000).await;
+    let partner = operator.add_partner("100000").await;
     let placed = Cell::new(0);
-    let ordering = (0..CONNECTIONS).map(|_| order_until_the_end(partner.again(), &sale, &placed));
+    let ordering = (0..CONNECTIONS).map(|_| order_until_shutdown(partner.reconnect(), &sale, &placed));
     let ending = async {
-        eventually("orders are under way", SOON, async || {
+        eventually("orders are under way", WAIT_TIMEOUT, async || {
             (placed.get() > 50).then_some(())
         })
         .await;
         service.terminate();
     };
     let (sent, ()) = tokio::join!(join_all(ordering), ending);
-    assert_eq!(service.ended(), Some(0), "{}", service.log());
-    until("its Postgres has ended", SOON, || {
-        processes_with(service.data_dir()).is_empty().then_some(())
+    assert_eq!(service.wait_for_exit(), Some(0), "{}", service.log());
+    wait_until("its Postgres has ended", WAIT_TIMEOUT, || {
+        processes_of(service.data_dir()).is_empty().then_some(())
     });
-    let sent: Vec<Sent> = sent.into_iter().flatten().collect();
-    let count = |of: fn(&Sent) -> bool| sent.iter().filter(|sent| of(sent)).count();
+    let sent: Vec<SentOrder> = sent.into_iter().flatten().collect();
+    let count = |of: fn(&SentOrder) -> bool| sent.iter().filter(|sent| of(sent)).count();
     let refused_ones = count(|sent| sent.outcome.as_ref().is_ok_and(|answer| answer.status == 503));
-    let unknown = count(|sent| matches!(sent.outcome, Err(Failure::Unknown(_))));
+    let unknown = count(|sent| matches!(sent.outcome, Err(RequestFailure::Unknown(_))));
     println!(
         "{} placed, {refused_ones} refused, {unknown} without an answer",
         placed.get()
     );
     service.assert_verified();
     service.restart();
-    let mut partner = partner.at(&service.base_url());
-    for Sent { key, outcome } in &sent {
+    let mut partner = partner.connect_to(&service.base_url());
+    for SentOrder { key, outcome } in &sent {
         match outcome {
             Ok(answer) if answer.status == 201 => {
-                let again = partner.order_under(key, &sale, 1).await;
+                let again = partner.order_with_key(key, &sale, 1).await;
                 assert_eq!((again.status, text_of(&again)), (answer.status, text_of(answer)));
                 assert_eq!(again.header("idempotent-replayed"), Some("true"));
             }
-            Ok(answer) => drop(refused(answer, 503, "SERVICE_UNAVAILABLE")),
+            Ok(answer) => drop(expect_error(answer, 503, "SERVICE_UNAVAILABLE")),
             Err(_) => {}
         }
     }
@@ -87,8 +87,8 @@ async fn told_to_end_it_answers_what_is_open_and_leaves_nothing_behind() {
         .filter(|sent| sent.outcome.is_err())
         .map(|sent| &sent.key)
     {
-        let answer = partner.order_under(key, &sale, 1).await;
-        accepted(&answer, 201);
+        let answer = partner.order_with_key(key, &sale, 1).await;
+        expect_success(&answer, 201);
         assert_eq!(
             answer.header("idempotent-replayed"),
             None,
@@ -100,11 +100,11 @@ async fn told_to_end_it_answers_what_is_open_and_leaves_nothing_behind() {
 #[tokio::test]
 async fn every_invariant_holds_while_orders_are_placed() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1_000).await;
-    let partner = operator.partner("100000").await;
+    let sale = operator.add_stocked_product(1_000).await;
+    let partner = operator.add_partner("100000").await;
     let verified = Cell::new(false);
     let ordering = (0..4).map(|_| {
-        let (mut partner, sale, verified) = (partner.again(), &sale, &verified);
+        let (mut partner, sale, verified) = (partner.reconnect(), &sale, &verified);
         async move {
             while !verified.get() && [201, 409].contains(&partner.order(sale, 1).await.status.as_u16()) {}
         }
@@ -118,7 +118,7 @@ async fn every_invariant_holds_while_orders_are_placed() {
 }
 
 /// Every process whose command line names the directory.
-fn processes_with(directory: &std::path::Path) -> Vec<String> {
+fn processes_of(directory: &std::path::Path) -> Vec<String> {
     let output = Command::new("ps")
         .args(["-A", "-ww", "-o", "pid=", "-o", "command="])
         .output()
@@ -135,14 +135,14 @@ fn processes_with(directory: &std::path::Path) -> Vec<String> {
 #[tokio::test]
 async fn both_listeners_say_that_they_are_alive_and_ready() {
     let service = shared();
-    let partner = Operator::of(service).partner("0").await;
+    let partner = Operator::of(service).add_partner("0").await;
     for address in [service.base_url().replace("/api/v1", ""), service.admin_url()] {
-        let mut anyone = partner.at(&address);
+        let mut anyone = partner.connect_to(&address);
         for path in ["/healthz", "/readyz"] {
-            accepted(
+            expect_success(
                 &anyone
                     .client
-                    .raw(hyper::Method::GET, path, hyper::HeaderMap::new(), "")
+                    .send_raw(hyper::Method::GET, path, hyper::HeaderMap::new(), "")
                     .await
                     .unwrap(),
                 200,
@@ -154,10 +154,10 @@ async fn both_listeners_say_that_they_are_alive_and_ready() {
 #[tokio::test]
 async fn the_figures_tell_of_journal_actors_and_answers() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = operator.partner("100").await;
-    accepted(&partner.order(&sale, 1).await, 201);
-    let answer = operator.anonymous(hyper::Method::GET, "/metrics", &[]).await;
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("100").await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    let answer = operator.call_without_token(hyper::Method::GET, "/metrics", &[]).await;
     let figures = text_of(&answer);
     assert!(
         answer
@@ -176,7 +176,7 @@ async fn the_figures_tell_of_journal_actors_and_answers() {
         ("vouchsafe_journal_commit_seconds_count", 1.0),
         ("vouchsafe_journal_batch_records_sum", 1.0),
         (
-            r#"vouchsafe_http_answers_total{listener="partner",method="POST",status="201"}"#,
+            r#"vouchsafe_http_responses_total{listener="partner",method="POST",status="201"}"#,
             1.0,
         ),
         ("process_resident_memory_bytes", 1_000_000.0),
@@ -200,8 +200,8 @@ async fn the_figures_tell_of_journal_actors_and_answers() {
 async fn the_command_of_the_greeting_places_an_order() {
     let service = shared();
     // It is ready with the first line of its greeting; the others are a moment later, and what follows the command is below.
-    let command = until("the whole greeting", SOON, || {
-        let greeting = service.terminal();
+    let command = wait_until("the whole greeting", WAIT_TIMEOUT, || {
+        let greeting = service.stdout();
         let mut rest = greeting
             .lines()
             .skip_while(|line| *line != "Place an order:")

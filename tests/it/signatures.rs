@@ -5,26 +5,26 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use vouchsafe_load::partner::unix_seconds;
 use vouchsafe_load::signer::{API_KEY, API_SECRET, Credentials, SIGNATURE, TIMESTAMP};
 
-use crate::support::{Operator, accepted, order_of, refused, shared};
+use crate::support::{Operator, expect_success, order_body, expect_error, shared};
 
 const ORDERS: &str = "/api/v1/orders";
 
 /// What is done to an honest request before it is sent.
-type Change = fn(&mut Draft<'_>);
+type RequestChange = fn(&mut SignedRequest<'_>);
 
 /// A request on its way to being a dishonest one.
-struct Draft<'a> {
+struct SignedRequest<'a> {
     headers: HeaderMap,
     body: String,
     credentials: &'a Credentials,
 }
 
-impl Draft<'_> {
+impl SignedRequest<'_> {
     fn set(&mut self, name: HeaderName, value: &str) {
         self.headers.insert(name, HeaderValue::from_str(value).unwrap());
     }
 
-    fn double(&mut self, name: HeaderName) {
+    fn duplicate(&mut self, name: HeaderName) {
         let value = self.headers[&name].clone();
         self.headers.append(name, value);
     }
@@ -43,7 +43,7 @@ impl Draft<'_> {
     }
 
     /// Signs anew with a clock that is so many seconds off.
-    fn sign_off(&mut self, seconds: i64) {
+    fn sign_with_offset(&mut self, seconds: i64) {
         let time = unix_seconds().checked_add_signed(seconds).unwrap();
         self.sign_at(&time.to_string());
     }
@@ -59,19 +59,19 @@ impl Draft<'_> {
     }
 
     /// Writes the signature in another way.
-    fn respell(&mut self, spell: fn(&str, &str) -> String) {
+    fn rewrite_signature(&mut self, spell: fn(&str, &str) -> String) {
         let signature = self.value(&SIGNATURE);
         let (t, v1) = signature.strip_prefix("t=").unwrap().split_once(",v1=").unwrap();
         self.set(SIGNATURE, &spell(t, v1));
     }
 }
 
-const ACCEPTED: [(&str, Change); 8] = [
+const ACCEPTED: [(&str, RequestChange); 8] = [
     ("as it is", |_| {}),
-    ("295 s late", |draft| draft.sign_off(-295)),
-    ("295 s early", |draft| draft.sign_off(295)),
+    ("295 s late", |draft| draft.sign_with_offset(-295)),
+    ("295 s early", |draft| draft.sign_with_offset(295)),
     ("hex in capitals", |draft| {
-        draft.respell(|t, v1| format!("t={t},v1={}", v1.to_uppercase()))
+        draft.rewrite_signature(|t, v1| format!("t={t},v1={}", v1.to_uppercase()))
     }),
     ("signed without the prefix", |draft| {
         draft.sign_message("POST", "/orders", &draft.body.clone())
@@ -88,39 +88,39 @@ const ACCEPTED: [(&str, Change); 8] = [
     }),
 ];
 
-const INVALID_SIGNATURE: [(&str, Change); 20] = [
+const INVALID_SIGNATURE: [(&str, RequestChange); 20] = [
     ("none", |draft| drop(draft.headers.remove(SIGNATURE))),
     ("empty", |draft| draft.set(SIGNATURE, "")),
-    ("twice", |draft| draft.double(SIGNATURE)),
-    ("t alone", |draft| draft.respell(|t, _| format!("t={t}"))),
-    ("v1 alone", |draft| draft.respell(|_, v1| format!("v1={v1}"))),
-    ("v0", |draft| draft.respell(|t, v1| format!("t={t},v0={v1}"))),
+    ("twice", |draft| draft.duplicate(SIGNATURE)),
+    ("t alone", |draft| draft.rewrite_signature(|t, _| format!("t={t}"))),
+    ("v1 alone", |draft| draft.rewrite_signature(|_, v1| format!("v1={v1}"))),
+    ("v0", |draft| draft.rewrite_signature(|t, v1| format!("t={t},v0={v1}"))),
     ("v1 twice", |draft| {
-        draft.respell(|t, v1| format!("t={t},v1={v1},v1={v1}"))
+        draft.rewrite_signature(|t, v1| format!("t={t},v1={v1},v1={v1}"))
     }),
     ("t twice", |draft| {
-        draft.respell(|t, v1| format!("t={t},t={t},v1={v1}"))
+        draft.rewrite_signature(|t, v1| format!("t={t},t={t},v1={v1}"))
     }),
     ("the other order", |draft| {
-        draft.respell(|t, v1| format!("v1={v1},t={t}"))
+        draft.rewrite_signature(|t, v1| format!("v1={v1},t={t}"))
     }),
     ("a space", |draft| {
-        draft.respell(|t, v1| format!("t={t}, v1={v1}"))
+        draft.rewrite_signature(|t, v1| format!("t={t}, v1={v1}"))
     }),
     ("an unknown field", |draft| {
-        draft.respell(|t, v1| format!("t={t},v1={v1},v2=00"))
+        draft.rewrite_signature(|t, v1| format!("t={t},v1={v1},v2=00"))
     }),
     ("63 digits", |draft| {
-        draft.respell(|t, v1| format!("t={t},v1={}", &v1[1..]))
+        draft.rewrite_signature(|t, v1| format!("t={t},v1={}", &v1[1..]))
     }),
     ("65 digits", |draft| {
-        draft.respell(|t, v1| format!("t={t},v1=0{v1}"))
+        draft.rewrite_signature(|t, v1| format!("t={t},v1=0{v1}"))
     }),
     ("no hex", |draft| {
-        draft.respell(|t, v1| format!("t={t},v1=g{}", &v1[1..]))
+        draft.rewrite_signature(|t, v1| format!("t={t},v1=g{}", &v1[1..]))
     }),
     ("another digit", |draft| {
-        draft.respell(|t, v1| {
+        draft.rewrite_signature(|t, v1| {
             let first = if v1.starts_with('0') { '1' } else { '0' };
             format!("t={t},v1={first}{}", &v1[1..])
         });
@@ -140,13 +140,13 @@ const INVALID_SIGNATURE: [(&str, Change); 20] = [
     }),
 ];
 
-const TIMESTAMP_OUT_OF_RANGE: [(&str, Change); 15] = [
+const TIMESTAMP_OUT_OF_RANGE: [(&str, RequestChange); 15] = [
     ("none", |draft| drop(draft.headers.remove(TIMESTAMP))),
     ("empty", |draft| draft.set(TIMESTAMP, "")),
-    ("twice", |draft| draft.double(TIMESTAMP)),
-    ("310 s late", |draft| draft.sign_off(-310)),
-    ("310 s early", |draft| draft.sign_off(310)),
-    ("a day late", |draft| draft.sign_off(-86_400)),
+    ("twice", |draft| draft.duplicate(TIMESTAMP)),
+    ("310 s late", |draft| draft.sign_with_offset(-310)),
+    ("310 s early", |draft| draft.sign_with_offset(310)),
+    ("a day late", |draft| draft.sign_with_offset(-86_400)),
     ("9 digits", |draft| {
         draft.sign_at(&unix_seconds().to_string()[..9])
     }),
@@ -168,9 +168,9 @@ const TIMESTAMP_OUT_OF_RANGE: [(&str, Change); 15] = [
     }),
 ];
 
-const INVALID_CREDENTIALS: [(&str, Change); 4] = [
-    ("the key twice", |draft| draft.double(API_KEY)),
-    ("the secret twice", |draft| draft.double(API_SECRET)),
+const INVALID_CREDENTIALS: [(&str, RequestChange); 4] = [
+    ("the key twice", |draft| draft.duplicate(API_KEY)),
+    ("the secret twice", |draft| draft.duplicate(API_SECRET)),
     ("a wrong secret", |draft| draft.set(API_SECRET, "wrong")),
     ("an unknown key", |draft| draft.set(API_KEY, "vs_sandbox_unknown")),
 ];
@@ -178,13 +178,13 @@ const INVALID_CREDENTIALS: [(&str, Change); 4] = [
 #[tokio::test]
 async fn an_honest_signature_is_taken_in_each_of_its_forms() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(ACCEPTED.len()).await;
-    let mut partner = operator.partner("1000").await;
+    let sale = operator.add_stocked_product(ACCEPTED.len()).await;
+    let mut partner = operator.add_partner("1000").await;
     for (what, change) in ACCEPTED {
-        let body = order_of(&sale, 1).to_string();
+        let body = order_body(&sale, 1).to_string();
         let credentials = partner.client.credentials().clone();
         let headers = partner.headers(ORDERS, body.as_bytes());
-        let mut draft = Draft {
+        let mut draft = SignedRequest {
             headers,
             body,
             credentials: &credentials,
@@ -192,25 +192,25 @@ async fn an_honest_signature_is_taken_in_each_of_its_forms() {
         change(&mut draft);
         let answer = partner.post(draft.headers, draft.body).await;
         assert_eq!(answer.status, 201, "{what}: {:?}", answer.body);
-        accepted(&answer, 201);
+        expect_success(&answer, 201);
     }
 }
 
 #[tokio::test]
 async fn what_is_not_signed_right_is_refused_and_executes_nothing() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(50).await;
-    let mut partner = operator.partner("1000").await;
+    let sale = operator.add_stocked_product(50).await;
+    let mut partner = operator.add_partner("1000").await;
     let cases = [("INVALID_SIGNATURE", &INVALID_SIGNATURE[..])]
         .into_iter()
         .chain([("TIMESTAMP_OUT_OF_RANGE", &TIMESTAMP_OUT_OF_RANGE[..])])
         .chain([("INVALID_CREDENTIALS", &INVALID_CREDENTIALS[..])]);
     for (code, (what, change)) in cases.flat_map(|(code, table)| table.iter().map(move |case| (code, *case)))
     {
-        let body = order_of(&sale, 1).to_string();
+        let body = order_body(&sale, 1).to_string();
         let credentials = partner.client.credentials().clone();
         let headers = partner.headers(ORDERS, body.as_bytes());
-        let mut draft = Draft {
+        let mut draft = SignedRequest {
             headers,
             body,
             credentials: &credentials,
@@ -224,7 +224,7 @@ async fn what_is_not_signed_right_is_refused_and_executes_nothing() {
             answer.status,
             answer.body
         );
-        refused(&answer, 401, code);
+        expect_error(&answer, 401, code);
     }
     assert_eq!(partner.balance("USD").await, "1000.00");
 }
@@ -232,27 +232,27 @@ async fn what_is_not_signed_right_is_refused_and_executes_nothing() {
 #[tokio::test]
 async fn an_honest_signature_of_one_partner_is_none_of_another() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let (mut partner, other) = (operator.partner("100").await, operator.partner("100").await);
-    let body = order_of(&sale, 1).to_string();
+    let sale = operator.add_stocked_product(1).await;
+    let (mut partner, other) = (operator.add_partner("100").await, operator.add_partner("100").await);
+    let body = order_body(&sale, 1).to_string();
     let mut headers = partner.headers(ORDERS, body.as_bytes());
     headers.insert(
         SIGNATURE,
         other.headers(ORDERS, body.as_bytes())[SIGNATURE].clone(),
     );
-    refused(&partner.post(headers, body).await, 401, "INVALID_SIGNATURE");
+    expect_error(&partner.post(headers, body).await, 401, "INVALID_SIGNATURE");
 }
 
 #[tokio::test]
 async fn the_same_signature_may_come_twice_and_orders_once_a_key() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(2).await;
-    let mut partner = operator.partner("100").await;
-    let body = order_of(&sale, 1).to_string();
+    let sale = operator.add_stocked_product(2).await;
+    let mut partner = operator.add_partner("100").await;
+    let body = order_body(&sale, 1).to_string();
     let headers = partner.headers(ORDERS, body.as_bytes());
     let first = partner.post(headers.clone(), body.clone()).await;
     let second = partner.post(headers, body).await;
-    accepted(&first, 201);
+    expect_success(&first, 201);
     assert_eq!((second.body, second.status), (first.body, first.status));
     assert_eq!(partner.balance("USD").await, "75.00");
 }
@@ -260,26 +260,26 @@ async fn the_same_signature_may_come_twice_and_orders_once_a_key() {
 #[tokio::test]
 async fn reading_codes_is_signed_too() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(1).await;
-    let mut partner = operator.partner("100").await;
-    let order = accepted(&partner.order(&sale, 1).await, 201);
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("100").await;
+    let order = expect_success(&partner.order(&sale, 1).await, 201);
     let path = format!("/api/v1/orders/{}/vouchers", order["order_id"].as_str().unwrap());
     let short = path.strip_prefix("/api/v1").unwrap();
-    refused(&partner.get(short).await, 401, "INVALID_SIGNATURE");
+    expect_error(&partner.get(short).await, 401, "INVALID_SIGNATURE");
     let mut headers = HeaderMap::new();
     let credentials = partner.client.credentials().clone();
     credentials
         .sign("POST", &path, b"", unix_seconds())
-        .apply(&mut headers);
+        .apply_to(&mut headers);
     let answer = partner
         .client
-        .raw(Method::GET, &path, headers.clone(), "")
+        .send_raw(Method::GET, &path, headers.clone(), "")
         .await
         .unwrap();
-    refused(&answer, 401, "INVALID_SIGNATURE");
+    expect_error(&answer, 401, "INVALID_SIGNATURE");
     credentials
         .sign("GET", short, b"", unix_seconds())
-        .apply(&mut headers);
-    let answer = partner.client.raw(Method::GET, &path, headers, "").await.unwrap();
-    accepted(&answer, 200);
+        .apply_to(&mut headers);
+    let answer = partner.client.send_raw(Method::GET, &path, headers, "").await.unwrap();
+    expect_success(&answer, 200);
 }

@@ -1,13 +1,13 @@
 //! What does a partner hear whose order makes no sense?
 
 use serde_json::{Value, json};
-use vouchsafe_load::client::Answer;
+use vouchsafe_load::client::ApiResponse;
 
-use crate::support::{Operator, Partner, line_of, refused, shared, unique};
+use crate::support::{Operator, Partner, order_line, expect_error, shared, unique};
 
 /// The fields that are named by a validation error.
-fn fields(answer: &Answer) -> Vec<String> {
-    let error = refused(answer, 422, "VALIDATION_FAILED");
+fn invalid_fields(answer: &ApiResponse) -> Vec<String> {
+    let error = expect_error(answer, 422, "VALIDATION_FAILED");
     assert_eq!(error["retryable"], false);
     let named = error["details"]
         .as_array()
@@ -17,13 +17,13 @@ fn fields(answer: &Answer) -> Vec<String> {
     named.collect()
 }
 
-async fn buyer() -> Partner {
-    Operator::of(shared()).partner("1000").await
+async fn add_buyer() -> Partner {
+    Operator::of(shared()).add_partner("1000").await
 }
 
 #[tokio::test]
 async fn what_is_no_json_is_malformed() {
-    let mut partner = buyer().await;
+    let mut partner = add_buyer().await;
     let deep = |levels: usize| format!(r#"{{"items":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
     let item = r#"{"product_id":"sbx-instant","denomination":25,"quantity":1}"#;
     let bodies = [
@@ -47,27 +47,27 @@ async fn what_is_no_json_is_malformed() {
     for body in bodies {
         let answer = partner.send_text(&unique("key"), &body).await;
         assert_eq!(answer.status, 400, "{body:.60}: {:?}", answer.body);
-        refused(&answer, 400, "MALFORMED_REQUEST");
+        expect_error(&answer, 400, "MALFORMED_REQUEST");
     }
     // One level less is read, and is no order.
     assert_eq!(
-        fields(&partner.send_text(&unique("key"), &deep(31)).await).len(),
+        invalid_fields(&partner.send_text(&unique("key"), &deep(31)).await).len(),
         1
     );
 }
 
 #[tokio::test]
 async fn bytes_that_are_no_text_are_malformed() {
-    let mut partner = buyer().await;
+    let mut partner = add_buyer().await;
     let mut body = br#"{"items":[],"reference":""#.to_vec();
     body.extend(b"\xff\xfe\"}");
     let headers = partner.headers("/api/v1/orders", &body);
-    refused(&partner.post(headers, body).await, 400, "MALFORMED_REQUEST");
+    expect_error(&partner.post(headers, body).await, 400, "MALFORMED_REQUEST");
 }
 
 #[tokio::test]
 async fn each_field_that_is_wrong_is_named() {
-    let mut partner = buyer().await;
+    let mut partner = add_buyer().await;
     let item = |field: &str, value: &str| {
         let mut item = json!({ "product_id": "sbx-instant", "denomination": 25, "quantity": 1 });
         let value: Value = serde_json::from_str(value).unwrap();
@@ -124,7 +124,7 @@ async fn each_field_that_is_wrong_is_named() {
     for (body, field) in cases {
         let answer = partner.send_text(&unique("key"), &body).await;
         assert_eq!(answer.status, 422, "{body:.80}: {:?}", answer.body);
-        let named = fields(&answer);
+        let named = invalid_fields(&answer);
         // 1001 of one line are too many of the order, too.
         assert!(
             named[0] == field && named[1..].iter().all(|name| name == "items"),
@@ -136,7 +136,7 @@ async fn each_field_that_is_wrong_is_named() {
 
 #[tokio::test]
 async fn a_field_stands_once() {
-    let mut partner = buyer().await;
+    let mut partner = add_buyer().await;
     let item = r#"{"product_id":"sbx-instant","denomination":25,"quantity":1}"#;
     for (body, field) in [
         (format!(r#"{{"items":[{item}],"items":[{item}]}}"#), "items"),
@@ -152,7 +152,7 @@ async fn a_field_stands_once() {
             "metadata",
         ),
     ] {
-        let named = fields(&partner.send_text(&unique("key"), &body).await);
+        let named = invalid_fields(&partner.send_text(&unique("key"), &body).await);
         assert!(
             named.iter().all(|name| name.starts_with(field)),
             "{body}: {named:?}"
@@ -162,7 +162,7 @@ async fn a_field_stands_once() {
 
 #[tokio::test]
 async fn numbers_that_no_machine_counts_are_refused() {
-    let mut partner = buyer().await;
+    let mut partner = add_buyer().await;
     for number in [
         "1e400",
         "-1e400",
@@ -189,7 +189,7 @@ async fn numbers_that_no_machine_counts_are_refused() {
                 ["VALIDATION_FAILED", "DENOMINATION_NOT_ALLOWED"].contains(&code.as_str()),
                 "{body}: {answer:?}"
             );
-            refused(&answer, 422, &code);
+            expect_error(&answer, 422, &code);
         }
     }
 }
@@ -197,47 +197,47 @@ async fn numbers_that_no_machine_counts_are_refused() {
 #[tokio::test]
 async fn the_limits_of_an_order_are_what_they_say() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(0).await;
-    let mut partner = operator.partner("1").await;
+    let sale = operator.add_stocked_product(0).await;
+    let mut partner = operator.add_partner("1").await;
     let mut items = async |lines: usize, quantity: u32| {
         partner
             .send(
                 &unique("key"),
-                &json!({ "items": vec![line_of(&sale, quantity); lines] }),
+                &json!({ "items": vec![order_line(&sale, quantity); lines] }),
             )
             .await
     };
     // At the limit the order is understood, and too dear.
     for (lines, quantity) in [(1, 1_000), (100, 1), (100, 10), (2, 500)] {
-        refused(&items(lines, quantity).await, 402, "INSUFFICIENT_FUNDS");
+        expect_error(&items(lines, quantity).await, 402, "INSUFFICIENT_FUNDS");
     }
     for (lines, quantity) in [(101, 1), (100, 11), (2, 501)] {
-        assert_eq!(fields(&items(lines, quantity).await), ["items"]);
+        assert_eq!(invalid_fields(&items(lines, quantity).await), ["items"]);
     }
 }
 
 #[tokio::test]
 async fn texts_of_the_partner_are_taken_up_to_their_limits() {
     let mut operator = Operator::of(shared());
-    let sale = operator.sale(2).await;
-    let mut partner = operator.partner("100").await;
+    let sale = operator.add_stocked_product(2).await;
+    let mut partner = operator.add_partner("100").await;
     let keys: serde_json::Map<_, _> = (0..50)
         .map(|n| (format!("key-{n:036}"), json!("\u{e9}".repeat(255))))
         .collect();
-    let mut body = json!({ "items": [line_of(&sale, 1)], "metadata": keys });
+    let mut body = json!({ "items": [order_line(&sale, 1)], "metadata": keys });
     body["reference"] = json!("\u{1F381}".repeat(128));
     assert_eq!(partner.send(&unique("key"), &body).await.status, 201);
     body["reference"] = json!("\u{1F381}".repeat(129));
-    assert_eq!(fields(&partner.send(&unique("key"), &body).await), ["reference"]);
+    assert_eq!(invalid_fields(&partner.send(&unique("key"), &body).await), ["reference"]);
 }
 
 #[tokio::test]
 async fn all_that_is_wrong_is_told_at_once() {
-    let mut partner = buyer().await;
+    let mut partner = add_buyer().await;
     let item = |quantity| json!({ "product_id": "sbx-instant", "denomination": 25, "quantity": quantity });
     let body =
         json!({ "items": [item(0), item(1), item(1001)], "currency": "EURO", "reference": "x".repeat(129) });
-    let mut named = fields(&partner.send(&unique("key"), &body).await);
+    let mut named = invalid_fields(&partner.send(&unique("key"), &body).await);
     named.retain(|name| name != "items");
     assert_eq!(
         named,

@@ -12,15 +12,15 @@ use std::time::Duration;
 use serde_json::json;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe::vendor::http::{HttpVendor, Timeouts};
-use vouchsafe::vendor::{
-    Adapter, AdapterKind, Bought, BuyRequest, Failure, Nonsense, PurchaseKey, Rest, Terms, VendorRecord, Why,
+use vouchsafe::procurement::http::{HttpVendor, Timeouts};
+use vouchsafe::procurement::{
+    VendorAdapter, AdapterKind, PurchaseResult, BuyRequest, VendorFailure, InvalidResponse, PurchaseKey, Shortfall, AdapterConfig, VendorRecord, FailureReason,
 };
 use vouchsafe_actors::domain::clock::{Clock, SystemClock};
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::{ExpiryKind, ExpiryPolicy};
 
-use self::simulator::{Log, Simulator};
+use self::simulator::{CapturedLog, Simulator};
 use crate::support::PROGRAM;
 
 /// In every code that the simulator sells.
@@ -29,23 +29,23 @@ const CODE: &str = "SIMULATED";
 /// What the simulator sells to unless it is told otherwise.
 const CREDENTIAL: &str = "simulator";
 
-fn terms(url: &str, credential: &str) -> Terms {
-    Terms {
+fn terms(url: &str, credential: &str) -> AdapterConfig {
+    AdapterConfig {
         kind: AdapterKind::Http,
         url: Some(url.parse().unwrap()),
         credential: Some(credential.to_owned().into()),
     }
 }
 
-fn adapter_with(terms: &Terms, timeouts: Timeouts) -> Adapter {
+fn adapter_with(terms: &AdapterConfig, timeouts: Timeouts) -> VendorAdapter {
     let vendor = HttpVendor::new(terms, timeouts, Arc::new(SystemClock::new()));
-    Adapter::Http(Box::new(vendor.unwrap()))
+    VendorAdapter::Http(Box::new(vendor.unwrap()))
 }
 
 /// A clock on which no pause is ever over.
-struct Standing;
+struct FrozenClock;
 
-impl Clock for Standing {
+impl Clock for FrozenClock {
     fn now(&self) -> OffsetDateTime {
         SystemClock::new().now()
     }
@@ -56,7 +56,7 @@ impl Clock for Standing {
 }
 
 /// A fresh adapter: its breaker knows nothing against the vendor.
-pub(crate) fn adapter(url: &str) -> Adapter {
+pub(crate) fn adapter(url: &str) -> VendorAdapter {
     adapter_with(&terms(url, CREDENTIAL), Timeouts::default())
 }
 
@@ -75,7 +75,7 @@ fn request(product_id: &str, quantity: u32) -> BuyRequest {
 }
 
 /// What the vendor's books have of a purchase. It may have been sold after midnight.
-async fn recorded(adapter: &Adapter, request: &BuyRequest) -> Vec<VendorRecord> {
+async fn vendor_records_of(adapter: &VendorAdapter, request: &BuyRequest) -> Vec<VendorRecord> {
     let first = request.requested_at.date();
     let mut found = Vec::new();
     for day in [first, first.next_day().unwrap()] {
@@ -90,84 +90,84 @@ async fn recorded(adapter: &Adapter, request: &BuyRequest) -> Vec<VendorRecord> 
 }
 
 /// How many came, and what becomes of the rest.
-type Seen = Result<(usize, Rest), Failure>;
+type CallOutcome = Result<(usize, Shortfall), VendorFailure>;
 
-fn seen(outcome: &Result<Bought, Failure>) -> Seen {
+fn outcome_of(outcome: &Result<PurchaseResult, VendorFailure>) -> CallOutcome {
     match outcome {
-        Ok(bought) => Ok((bought.vouchers.len(), bought.rest)),
+        Ok(bought) => Ok((bought.vouchers.len(), bought.shortfall)),
         Err(failure) => Err(failure.clone()),
     }
 }
 
 /// The parts of the first voucher's code.
-fn first_code(outcome: &Result<Bought, Failure>) -> Vec<String> {
+fn first_code(outcome: &Result<PurchaseResult, VendorFailure>) -> Vec<String> {
     let voucher = &outcome.as_ref().unwrap().vouchers[0];
     voucher
         .code
-        .credentials()
+        .parts()
         .map(|(_, text)| text.to_owned())
         .collect()
 }
 
-fn nonsense(nonsense: Nonsense) -> Seen {
+fn invalid_response(nonsense: InvalidResponse) -> CallOutcome {
     Err(nonsense.into())
 }
 
-fn unknown(why: Why) -> Seen {
-    Err(Failure::Unknown { why, after: None })
+fn unknown_outcome(why: FailureReason) -> CallOutcome {
+    Err(VendorFailure::Unknown { reason: why, retry_after: None })
 }
 
 /// What is seen of a product: bought, polled, bought again under the same key; and how many the books have.
-fn table() -> Vec<(&'static str, Seen, Seen, Seen, usize)> {
-    let all = || Ok((5, Rest::None));
-    let same = |product_id, seen: Seen, sold| (product_id, seen.clone(), seen.clone(), seen, sold);
-    let busy = Failure::NotNow {
-        why: Why::Busy,
-        after: Some(Duration::from_secs(1)),
+fn fault_table() -> Vec<(&'static str, CallOutcome, CallOutcome, CallOutcome, usize)> {
+    let all = || Ok((5, Shortfall::None));
+    let same = |product_id, seen: CallOutcome, sold| (product_id, seen.clone(), seen.clone(), seen, sold);
+    let busy = VendorFailure::RetryLater {
+        reason: FailureReason::Busy,
+        retry_after: Some(Duration::from_secs(1)),
     };
-    let schema = Nonsense::Schema {
+    let schema = InvalidResponse::Schema {
         field: "vouchers[0]".to_owned(),
     };
-    let expired = Nonsense::Expired {
+    let expired = InvalidResponse::Expired {
         index: 0,
         on: time::macros::date!(2001 - 01 - 01),
     };
     vec![
         same("game-us", all(), 5),
         same("sim-slow", all(), 5),
-        ("sim-drop", unknown(Why::Lost), all(), all(), 5),
+        ("sim-drop", unknown_outcome(FailureReason::ConnectionLost), all(), all(), 5),
         (
             "sim-down",
-            unknown(Why::Broken(503)),
-            Err(Failure::Unheard),
+            unknown_outcome(FailureReason::ServerError(503)),
+            Err(VendorFailure::PurchaseNotFound),
             all(),
             5,
         ),
-        ("sim-busy", Err(busy), Err(Failure::Unheard), all(), 5),
+        ("sim-busy", Err(busy), Err(VendorFailure::PurchaseNotFound), all(), 5),
         (
             "sim-out-of-stock",
-            Err(Failure::OutOfStock),
-            Err(Failure::Unheard),
-            Err(Failure::OutOfStock),
+            Err(VendorFailure::OutOfStock),
+            Err(VendorFailure::PurchaseNotFound),
+            Err(VendorFailure::OutOfStock),
             0,
         ),
-        same("sim-part", Ok((2, Rest::Never)), 2),
-        ("sim-pending", Ok((2, Rest::ToCome(None))), all(), all(), 5),
-        same("sim-same-code", nonsense(Nonsense::RepeatedCode { index: 1 }), 5),
+        same("sim-part", Ok((2, Shortfall::Final)), 2),
+        ("sim-pending", Ok((2, Shortfall::Pending(None))), all(), all(), 5),
+        same("sim-same-code", invalid_response(InvalidResponse::RepeatedCode { index: 1 }), 5),
         same(
             "sim-too-many",
-            nonsense(Nonsense::TooMany { asked: 5, got: 6 }),
+            invalid_response(InvalidResponse::TooMany { asked: 5, got: 6 }),
             6,
         ),
-        same("sim-other-sku", nonsense(Nonsense::OtherSku { index: 0 }), 5),
-        same("sim-expired", nonsense(expired), 5),
+        same("sim-other-sku", invalid_response(InvalidResponse::OtherSku { index: 0 }), 5),
+        same("sim-expired", invalid_response(expired), 5),
         same(
             "sim-negative-price",
-            nonsense(Nonsense::NegativePrice { index: 0 }),
+            invalid_response(InvalidResponse::NegativePrice { index: 0 }),
             5,
         ),
-        same("sim-wrong-schema", nonsense(schema), 5),
-        same("sim-huge", nonsense(Nonsense::TooLarge), 5),
+        same("sim-wrong-schema", invalid_response(schema), 5),
+        same("sim-huge", invalid_response(InvalidResponse::TooLarge), 5),
         same("sim-record-dropped", all(), 4),
         same("sim-record-added", all(), 6),
         same("sim-record-altered", all(), 5),
@@ -177,9 +177,9 @@ fn table() -> Vec<(&'static str, Seen, Seen, Seen, usize)> {
 #[tokio::test]
 async fn after_each_fault_it_is_known_what_was_bought_and_nothing_is_bought_twice() {
     let simulator = Simulator::start(&["--slow-ms", "10"]);
-    let (log, _guard) = Log::kept();
+    let (log, _guard) = CapturedLog::start();
     let mut texts = String::new();
-    for (product_id, bought, polled, again, sold) in table() {
+    for (product_id, bought, polled, again, sold) in fault_table() {
         let (adapter, request) = (adapter(&simulator.url), request(product_id, 5));
         let outcomes = [
             adapter.buy(&request).await,
@@ -188,13 +188,13 @@ async fn after_each_fault_it_is_known_what_was_bought_and_nothing_is_bought_twic
             adapter.buy(&request).await,
         ];
         for (outcome, expected) in outcomes.iter().zip([&bought, &polled, &again, &again]) {
-            assert_eq!(seen(outcome), *expected, "{product_id}");
+            assert_eq!(outcome_of(outcome), *expected, "{product_id}");
             texts += &format!("{outcome:?}\n");
             if let Err(failure) = outcome {
                 texts += &format!("{failure}\n");
             }
         }
-        let records = recorded(&adapter, &request).await;
+        let records = vendor_records_of(&adapter, &request).await;
         assert_eq!(records.len(), sold, "{product_id}");
         texts += &format!("{adapter:?} {records:?}\n");
     }
@@ -215,13 +215,13 @@ async fn what_was_bought_before_a_timeout_is_found_by_the_poll() {
     };
     let adapter = adapter_with(&terms(&simulator.url, CREDENTIAL), impatient);
     let request = request("sim-timeout", 3);
-    assert_eq!(seen(&adapter.buy(&request).await), unknown(Why::TimedOut));
+    assert_eq!(outcome_of(&adapter.buy(&request).await), unknown_outcome(FailureReason::TimedOut));
     let polled = adapter.poll(&request).await;
-    assert_eq!(seen(&polled), Ok((3, Rest::None)));
+    assert_eq!(outcome_of(&polled), Ok((3, Shortfall::None)));
     let again = adapter.buy(&request).await;
     assert_eq!(first_code(&again), first_code(&polled));
     assert!(first_code(&again)[0].starts_with(CODE));
-    assert_eq!(recorded(&adapter, &request).await.len(), 3);
+    assert_eq!(vendor_records_of(&adapter, &request).await.len(), 3);
 }
 
 #[tokio::test]
@@ -243,23 +243,23 @@ async fn many_at_once_under_one_key_buy_once() {
         outcomes.0, outcomes.1, outcomes.2, outcomes.3, outcomes.4, outcomes.5,
     ];
     for outcome in &outcomes {
-        assert_eq!(seen(outcome), Ok((4, Rest::None)));
+        assert_eq!(outcome_of(outcome), Ok((4, Shortfall::None)));
         assert_eq!(first_code(outcome), first_code(&outcomes[0]));
     }
-    assert_eq!(recorded(&adapter, &request).await.len(), 4);
+    assert_eq!(vendor_records_of(&adapter, &request).await.len(), 4);
 }
 
 #[tokio::test]
 async fn one_key_is_one_request() {
     let simulator = Simulator::start(&[]);
     let (adapter, request) = (adapter(&simulator.url), request("game-us", 4));
-    assert_eq!(seen(&adapter.buy(&request).await), Ok((4, Rest::None)));
+    assert_eq!(outcome_of(&adapter.buy(&request).await), Ok((4, Shortfall::None)));
     let other = BuyRequest {
         quantity: 5,
         ..request.clone()
     };
-    assert_eq!(seen(&adapter.buy(&other).await), nonsense(Nonsense::KeyReused));
-    assert_eq!(recorded(&adapter, &request).await.len(), 4);
+    assert_eq!(outcome_of(&adapter.buy(&other).await), invalid_response(InvalidResponse::KeyReused));
+    assert_eq!(vendor_records_of(&adapter, &request).await.len(), 4);
 }
 
 #[tokio::test]
@@ -267,62 +267,62 @@ async fn what_is_wrong_on_our_side_buys_nothing_and_says_what_to_do() {
     let simulator = Simulator::start(&[]);
     let request = request("game-us", 1);
     let stranger = adapter_with(&terms(&simulator.url, "wrong"), Timeouts::default());
-    let refused = Failure::NotNow {
-        why: Why::Credential(401),
-        after: None,
+    let refused = VendorFailure::RetryLater {
+        reason: FailureReason::Credential(401),
+        retry_after: None,
     };
-    assert_eq!(seen(&stranger.buy(&request).await), Err(refused.clone()));
+    assert_eq!(outcome_of(&stranger.buy(&request).await), Err(refused.clone()));
     assert!(refused.to_string().contains("vouchsafe vendor put"), "{refused}");
     assert_eq!(
-        seen(&stranger.poll(&request).await),
-        unknown(Why::Credential(401))
+        outcome_of(&stranger.poll(&request).await),
+        unknown_outcome(FailureReason::Credential(401))
     );
     let elsewhere = adapter(&format!("{}/elsewhere", simulator.url));
     for outcome in [elsewhere.buy(&request).await, elsewhere.poll(&request).await] {
-        assert_eq!(seen(&outcome), unknown(Why::Foreign(404)));
+        assert_eq!(outcome_of(&outcome), unknown_outcome(FailureReason::UnexpectedStatus(404)));
     }
     assert_eq!(
-        seen(&adapter(&simulator.url).poll(&request).await),
-        Err(Failure::Unheard)
+        outcome_of(&adapter(&simulator.url).poll(&request).await),
+        Err(VendorFailure::PurchaseNotFound)
     );
     let url = simulator.url.clone();
     drop(simulator);
     let nobody = adapter(&url);
-    let unreachable = Failure::NotNow {
-        why: Why::Unreachable,
-        after: None,
+    let unreachable = VendorFailure::RetryLater {
+        reason: FailureReason::Unreachable,
+        retry_after: None,
     };
-    assert_eq!(seen(&nobody.buy(&request).await), Err(unreachable));
-    assert_eq!(seen(&nobody.poll(&request).await), unknown(Why::Unreachable));
+    assert_eq!(outcome_of(&nobody.buy(&request).await), Err(unreachable));
+    assert_eq!(outcome_of(&nobody.poll(&request).await), unknown_outcome(FailureReason::Unreachable));
 }
 
 #[tokio::test]
 async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while() {
     let simulator = Simulator::start(&["--faults", "down"]);
-    let (log, _guard) = Log::kept();
+    let (log, _guard) = CapturedLog::start();
     let vendor = HttpVendor::new(
         &terms(&simulator.url, CREDENTIAL),
         Timeouts::default(),
-        Arc::new(Standing),
+        Arc::new(FrozenClock),
     );
-    let adapter = Adapter::Http(Box::new(vendor.unwrap()));
+    let adapter = VendorAdapter::Http(Box::new(vendor.unwrap()));
     for _ in 0..5 {
         assert_eq!(
-            seen(&adapter.buy(&request("game-us", 1)).await),
-            unknown(Why::Broken(503))
+            outcome_of(&adapter.buy(&request("game-us", 1)).await),
+            unknown_outcome(FailureReason::ServerError(503))
         );
     }
     let held_back = request("game-us", 1);
-    let paused = Failure::NotNow {
-        why: Why::Paused,
-        after: Some(Duration::from_secs(1)),
+    let paused = VendorFailure::RetryLater {
+        reason: FailureReason::CircuitOpen,
+        retry_after: Some(Duration::from_secs(1)),
     };
-    assert_eq!(seen(&adapter.buy(&held_back).await), Err(paused));
+    assert_eq!(outcome_of(&adapter.buy(&held_back).await), Err(paused));
     assert!(log.text().contains("is left alone for a while"), "{}", log.text());
     // Another adapter asks: the call that was held back did not arrive.
     assert_eq!(
-        seen(&self::adapter(&simulator.url).poll(&held_back).await),
-        Err(Failure::Unheard)
+        outcome_of(&self::adapter(&simulator.url).poll(&held_back).await),
+        Err(VendorFailure::PurchaseNotFound)
     );
 }
 
@@ -332,7 +332,7 @@ async fn records_are_walked_page_by_page_with_their_drifts() {
     let adapter = adapter(&simulator.url);
     let request = request("sim-record-altered", 250);
     let bought = adapter.buy(&request).await.unwrap();
-    let records = recorded(&adapter, &request).await;
+    let records = vendor_records_of(&adapter, &request).await;
     assert_eq!(records.len(), 250);
     let names: Vec<_> = records.iter().map(|record| record.reference.clone()).collect();
     let sold: Vec<_> = bought

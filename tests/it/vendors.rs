@@ -2,21 +2,21 @@
 
 use hyper::Method;
 use serde_json::{Value, json};
-use vouchsafe_load::client::Answer;
+use vouchsafe_load::client::ApiResponse;
 
-use crate::commands::{complaint, told, told_json};
-use crate::support::{Database, Operator, accepted, refused, shared, unique};
+use crate::commands::{run_error, run_ok, run_json};
+use crate::support::{Database, Operator, expect_success, expect_error, shared, unique};
 
 const CREDENTIAL: &str = "CNRYVENDOR-credential";
 
-async fn put(operator: &mut Operator, vendor_id: &str, body: &Value) -> Answer {
+async fn put_vendor(operator: &mut Operator, vendor_id: &str, body: &Value) -> ApiResponse {
     let path = format!("/admin/v1/vendors/{vendor_id}");
     operator
         .call(Method::PUT, &path, "application/json", body.to_string())
         .await
 }
 
-async fn shown(operator: &mut Operator, vendor_id: &str) -> Value {
+async fn find_vendor(operator: &mut Operator, vendor_id: &str) -> Value {
     let mut path = "/admin/v1/vendors?limit=100".to_owned();
     loop {
         let page = operator.get(&path).await;
@@ -36,7 +36,7 @@ async fn shown(operator: &mut Operator, vendor_id: &str) -> Value {
 }
 
 /// A vendor but for the time of its last change.
-fn vendor(vendor_id: &str, adapter: &str, url: Value, has_credentials: bool, concurrency: u16) -> Value {
+fn vendor_body(vendor_id: &str, adapter: &str, url: Value, has_credentials: bool, concurrency: u16) -> Value {
     json!({
         "vendor_id": vendor_id, "adapter": adapter, "url": url, "has_credentials": has_credentials,
         "concurrency": concurrency,
@@ -52,8 +52,8 @@ fn without_time(mut vendor: Value) -> Value {
 #[tokio::test]
 async fn the_sandbox_has_its_vendor() {
     let mut operator = Operator::of(shared());
-    let mock = without_time(shown(&mut operator, "mock").await);
-    assert_eq!(mock, vendor("mock", "mock", Value::Null, false, 4));
+    let mock = without_time(find_vendor(&mut operator, "mock").await);
+    assert_eq!(mock, vendor_body("mock", "mock", Value::Null, false, 4));
 }
 
 #[tokio::test]
@@ -63,35 +63,35 @@ async fn a_vendor_is_put_kept_and_shown_without_its_credential() {
     let url = "https://vendor.example/api";
     let http =
         json!({ "adapter": "http", "url": format!("{url}/"), "credentials": CREDENTIAL, "concurrency": 8 });
-    let expected = vendor(&id, "http", json!(url), true, 8);
+    let expected = vendor_body(&id, "http", json!(url), true, 8);
     assert_eq!(
-        without_time(accepted(&put(&mut operator, &id, &http).await, 201)),
+        without_time(expect_success(&put_vendor(&mut operator, &id, &http).await, 201)),
         expected
     );
-    assert_eq!(without_time(shown(&mut operator, &id).await), expected);
+    assert_eq!(without_time(find_vendor(&mut operator, &id).await), expected);
     // Nothing said of it, the credential stays, while the URL does.
     let kept = json!({ "adapter": "http", "url": url });
-    let expected = vendor(&id, "http", json!(url), true, 4);
+    let expected = vendor_body(&id, "http", json!(url), true, 4);
     assert_eq!(
-        without_time(accepted(&put(&mut operator, &id, &kept).await, 200)),
+        without_time(expect_success(&put_vendor(&mut operator, &id, &kept).await, 200)),
         expected
     );
     let moved = json!({ "adapter": "http", "url": "https://other.example" });
-    let error = refused(&put(&mut operator, &id, &moved).await, 422, "VALIDATION_FAILED");
+    let error = expect_error(&put_vendor(&mut operator, &id, &moved).await, 422, "VALIDATION_FAILED");
     assert_eq!(error["details"][0]["field"], "credentials");
     assert_eq!(
-        without_time(shown(&mut operator, &id).await),
+        without_time(find_vendor(&mut operator, &id).await),
         expected,
         "nothing was changed"
     );
-    let by_hand = vendor(&id, "manual", Value::Null, false, 4);
+    let by_hand = vendor_body(&id, "manual", Value::Null, false, 4);
     let manual = json!({ "adapter": "manual" });
     assert_eq!(
-        without_time(accepted(&put(&mut operator, &id, &manual).await, 200)),
+        without_time(expect_success(&put_vendor(&mut operator, &id, &manual).await, 200)),
         by_hand
     );
     // What was dropped is not there again.
-    refused(&put(&mut operator, &id, &kept).await, 422, "VALIDATION_FAILED");
+    expect_error(&put_vendor(&mut operator, &id, &kept).await, 422, "VALIDATION_FAILED");
 }
 
 #[tokio::test]
@@ -99,9 +99,9 @@ async fn the_trail_says_that_a_credential_changed_and_not_to_what() {
     let mut operator = Operator::of(shared());
     let id = unique("vendor");
     let http = json!({ "adapter": "http", "url": "https://vendor.example", "credentials": CREDENTIAL });
-    accepted(&put(&mut operator, &id, &http).await, 201);
+    expect_success(&put_vendor(&mut operator, &id, &http).await, 201);
     let kept = json!({ "adapter": "http", "url": "https://vendor.example", "concurrency": 64 });
-    accepted(&put(&mut operator, &id, &kept).await, 200);
+    expect_success(&put_vendor(&mut operator, &id, &kept).await, 200);
     let trail = operator
         .get(&format!("/admin/v1/audit?action=vendor.put&subject={id}"))
         .await;
@@ -125,7 +125,7 @@ async fn a_credential_is_sealed_in_the_database() {
     let mut operator = Operator::of(shared());
     let id = unique("vendor");
     let http = json!({ "adapter": "http", "url": "https://vendor.example", "credentials": CREDENTIAL });
-    accepted(&put(&mut operator, &id, &http).await, 201);
+    expect_success(&put_vendor(&mut operator, &id, &http).await, 201);
     let mut database = Database::of(shared()).await;
     let sealed = "SELECT count(*)
                     FROM vendors
@@ -179,12 +179,12 @@ async fn what_is_no_vendor_is_refused_with_the_field() {
         (json!({ "adapter": "mock", "concurrency": -1 }), "concurrency"),
         (json!({ "adapter": "mock", "colour": "red" }), "colour"),
     ] {
-        let error = refused(&put(&mut operator, &id, &body).await, 422, "VALIDATION_FAILED");
+        let error = expect_error(&put_vendor(&mut operator, &id, &body).await, 422, "VALIDATION_FAILED");
         assert_eq!(error["details"][0]["field"], field, "{body}: {error}");
         assert!(!error.to_string().contains("CNRY"), "{error}");
     }
-    let error = refused(
-        &put(&mut operator, "No-Slug", &json!({ "adapter": "mock" })).await,
+    let error = expect_error(
+        &put_vendor(&mut operator, "No-Slug", &json!({ "adapter": "mock" })).await,
         422,
         "VALIDATION_FAILED",
     );
@@ -208,12 +208,12 @@ fn vendors_are_put_and_listed_by_command() {
         "--credentials",
         &from,
     ];
-    let made = told_json(&put);
+    let made = run_json(&put);
     assert_eq!(
         (&made["has_credentials"], &made["concurrency"]),
         (&json!(true), &json!(4))
     );
-    let list = told(&["vendor", "list"]);
+    let list = run_ok(&["vendor", "list"]);
     assert!(
         list.contains(&id) && list.contains("https://vendor.example"),
         "{list}"
@@ -222,7 +222,7 @@ fn vendors_are_put_and_listed_by_command() {
         !list.contains("CNRY") && !made.to_string().contains("CNRY"),
         "{list}"
     );
-    let refused = complaint(&[
+    let refused = run_error(&[
         "vendor",
         "put",
         &id,

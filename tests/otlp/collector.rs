@@ -13,18 +13,18 @@ use prost::Message as _;
 
 /// How it treats who sends.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Manner {
-    Takes,
+pub(crate) enum Behavior {
+    Accept,
     /// It says that it cannot.
-    Refuses,
+    Reject,
     /// It reads, and says nothing.
-    Hangs,
+    Hang,
 }
 
 /// A collector that runs until the process ends.
 pub(crate) struct Collector {
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<Vec<u8>>>>,
+    bodies: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
 /// A span, with the ids in hexadecimal digits.
@@ -38,25 +38,25 @@ pub(crate) struct Span {
 }
 
 impl Collector {
-    pub(crate) fn start(manner: Manner) -> Self {
+    pub(crate) fn start(manner: Behavior) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&asked);
+        let bodies = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&bodies);
         std::thread::spawn(move || {
             let mut silent = Vec::new();
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
-                let body = read(&stream);
+                let body = read_body(&stream);
                 kept.lock().unwrap().push(body);
                 match manner {
-                    Manner::Takes => answer(&mut stream, "200 OK"),
-                    Manner::Refuses => answer(&mut stream, "503 Service Unavailable"),
-                    Manner::Hangs => silent.push(stream),
+                    Behavior::Accept => respond(&mut stream, "200 OK"),
+                    Behavior::Reject => respond(&mut stream, "503 Service Unavailable"),
+                    Behavior::Hang => silent.push(stream),
                 }
             }
         });
-        Self { address, asked }
+        Self { address, bodies }
     }
 
     /// Its address, as the setting takes it.
@@ -65,20 +65,20 @@ impl Collector {
     }
 
     /// Whether somebody sent something.
-    pub(crate) fn was_asked(&self) -> bool {
-        !self.asked.lock().unwrap().is_empty()
+    pub(crate) fn has_requests(&self) -> bool {
+        !self.bodies.lock().unwrap().is_empty()
     }
 
     /// Everything that it was sent, as it came.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        self.asked.lock().unwrap().concat()
+        self.bodies.lock().unwrap().concat()
     }
 
     /// What it was sent says of the service that sent it.
     pub(crate) fn resource(&self) -> BTreeMap<String, String> {
         let requests = self.requests();
         let resource = requests[0].resource_spans[0].resource.clone();
-        named(resource.unwrap().attributes)
+        attributes_by_key(resource.unwrap().attributes)
     }
 
     /// Every span that it was sent.
@@ -92,7 +92,7 @@ impl Collector {
     }
 
     fn requests(&self) -> Vec<ExportTraceServiceRequest> {
-        let asked = self.asked.lock().unwrap();
+        let asked = self.bodies.lock().unwrap();
         let decode = |body: &Vec<u8>| ExportTraceServiceRequest::decode(&body[..]).unwrap();
         asked.iter().map(decode).collect()
     }
@@ -107,12 +107,12 @@ impl Span {
             id: hex::encode(sent.span_id),
             parent: hex::encode(sent.parent_span_id),
             name: sent.name,
-            attributes: named(sent.attributes),
+            attributes: attributes_by_key(sent.attributes),
         }
     }
 }
 
-fn named(attributes: Vec<KeyValue>) -> BTreeMap<String, String> {
+fn attributes_by_key(attributes: Vec<KeyValue>) -> BTreeMap<String, String> {
     let text = |value: Option<AnyValue>| match value.and_then(|value| value.value) {
         Some(Value::StringValue(text)) => text,
         Some(Value::IntValue(number)) => number.to_string(),
@@ -125,7 +125,7 @@ fn named(attributes: Vec<KeyValue>) -> BTreeMap<String, String> {
 }
 
 /// The body of a request for traces.
-fn read(stream: &TcpStream) -> Vec<u8> {
+fn read_body(stream: &TcpStream) -> Vec<u8> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -144,7 +144,7 @@ fn read(stream: &TcpStream) -> Vec<u8> {
     body
 }
 
-fn answer(stream: &mut TcpStream, status: &str) {
+fn respond(stream: &mut TcpStream, status: &str) {
     let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     // Who sent it may have gone.
     drop(stream.write_all(answer.as_bytes()));

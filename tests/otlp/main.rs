@@ -7,9 +7,9 @@
 )]
 
 mod collector;
-#[path = "../it/support/patience.rs"]
+#[path = "../it/support/wait.rs"]
 #[allow(dead_code, reason = "shared with other suites")]
-mod patience;
+mod wait;
 #[path = "../it/support/service.rs"]
 #[allow(dead_code, reason = "shared with other suites")]
 mod service;
@@ -21,26 +21,26 @@ use futures_util::future::join_all;
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
-use vouchsafe_load::client::{Answer, Client};
+use vouchsafe_load::client::{ApiResponse, Client};
 use vouchsafe_load::origin::Origin;
 use vouchsafe_load::partner::{IDEMPOTENCY_KEY, PartnerClient};
 use vouchsafe_load::partner_file::PartnerFile;
 
-use crate::collector::{Collector, Manner, Span};
-use crate::patience::{SOON, until};
+use crate::collector::{Collector, Behavior, Span};
+use crate::wait::{WAIT_TIMEOUT, wait_until};
 use crate::service::{Instance, PROGRAM, free_addresses};
 
 const ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
 
 /// Begins every key of these tests.
-const KEY: &str = "key-that-must-not-be-told";
+const KEY_PREFIX: &str = "key-that-must-not-be-told";
 
 /// A caller's trace, and its span.
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
-const CALLER: &str = "00f067aa0ba902b7";
+const PARENT_SPAN: &str = "00f067aa0ba902b7";
 
 /// A service that exports to this address. Its one lane makes batches of what comes at once.
-fn exporting_to(url: String) -> Instance {
+fn start_exporting_to(url: String) -> Instance {
     Instance::start_with(&[
         ("VOUCHSAFE_OTLP_ENDPOINT", Box::leak(url.into_boxed_str())),
         ("VOUCHSAFE_LANES", "1"),
@@ -53,30 +53,30 @@ fn partner_of(service: &Instance) -> PartnerClient {
 }
 
 /// Orders one voucher, with this `traceparent` if there is one.
-async fn order(partner: &mut PartnerClient, key: &str, traceparent: Option<&str>) -> Answer {
+async fn place_order(partner: &mut PartnerClient, key: &str, traceparent: Option<&str>) -> ApiResponse {
     let mut headers = HeaderMap::new();
     headers.insert(
         IDEMPOTENCY_KEY,
-        HeaderValue::from_str(&format!("{KEY}-{key}")).unwrap(),
+        HeaderValue::from_str(&format!("{KEY_PREFIX}-{key}")).unwrap(),
     );
     if let Some(traceparent) = traceparent {
         let name = HeaderName::from_static("traceparent");
         headers.insert(name, HeaderValue::from_str(traceparent).unwrap());
     }
     let answer = partner
-        .signed(Method::POST, "/orders", ORDER, headers)
+        .send_signed(Method::POST, "/orders", ORDER, headers)
         .await
         .unwrap();
     assert_eq!(answer.status, 201, "{:?}", answer.body);
     answer
 }
 
-fn trace_of(answer: &Answer) -> &str {
+fn trace_of(answer: &ApiResponse) -> &str {
     answer.header("x-trace-id").unwrap()
 }
 
 /// A figure of `/metrics`.
-async fn figure(service: &Instance, name: &str) -> u64 {
+async fn metric(service: &Instance, name: &str) -> u64 {
     let mut client = Client::new(Origin::parse(&service.admin_url()).unwrap());
     let answer = client
         .call(Method::GET, "/metrics", HeaderMap::new(), "".into())
@@ -92,9 +92,9 @@ async fn figure(service: &Instance, name: &str) -> u64 {
 }
 
 /// The codes of an order, as its partner reads them.
-async fn codes_of(partner: &mut PartnerClient, order: &Answer) -> Vec<String> {
+async fn read_codes(partner: &mut PartnerClient, order: &ApiResponse) -> Vec<String> {
     let order: Value = order.json().unwrap();
-    let read = partner.codes(order["order_id"].as_str().unwrap()).await.unwrap();
+    let read = partner.get_codes(order["order_id"].as_str().unwrap()).await.unwrap();
     let read: Value = read.json().unwrap();
     let vouchers = read["data"].as_array().unwrap().iter();
     let credentials = vouchers.flat_map(|voucher| voucher["credentials"].as_array().unwrap());
@@ -104,7 +104,7 @@ async fn codes_of(partner: &mut PartnerClient, order: &Answer) -> Vec<String> {
 }
 
 /// The spans of an order by their names, each a child of whom it should be; the first of the trace has this parent.
-fn story<'a>(spans: &'a [Span], trace: &str, caller: &str) -> BTreeMap<&'a str, &'a Span> {
+fn order_spans<'a>(spans: &'a [Span], trace: &str, caller: &str) -> BTreeMap<&'a str, &'a Span> {
     let own = spans.iter().filter(|span| span.trace == trace);
     let own: Vec<_> = own.map(|span| (span.name.as_str(), span)).collect();
     let story: BTreeMap<_, _> = own.iter().copied().collect();
@@ -134,31 +134,31 @@ fn attribute<'a>(span: &'a Span, name: &str) -> &'a str {
 
 #[tokio::test]
 async fn an_order_is_one_trace_and_tells_no_secret() {
-    let collector = Collector::start(Manner::Takes);
-    let mut service = exporting_to(collector.url());
+    let collector = Collector::start(Behavior::Accept);
+    let mut service = start_exporting_to(collector.url());
     let mut partner = partner_of(&service);
-    let continued = order(
+    let continued = place_order(
         &mut partner,
         "continued",
-        Some(&format!("00-{TRACE}-{CALLER}-01")),
+        Some(&format!("00-{TRACE}-{PARENT_SPAN}-01")),
     )
     .await;
-    let begun = order(&mut partner, "begun", None).await;
+    let begun = place_order(&mut partner, "begun", None).await;
     let unrecorded = "5bf92f3577b34da6a3ce929d0e0e4736";
-    let unrecorded = order(
+    let unrecorded = place_order(
         &mut partner,
         "unrecorded",
-        Some(&format!("00-{unrecorded}-{CALLER}-00")),
+        Some(&format!("00-{unrecorded}-{PARENT_SPAN}-00")),
     )
     .await;
-    let codes = codes_of(&mut partner, &begun).await;
+    let codes = read_codes(&mut partner, &begun).await;
     assert_eq!(trace_of(&continued), TRACE);
     // What is not sent yet is sent at the end.
     assert_eq!(service.stop(), Some(0));
 
     let spans = collector.spans();
-    let story_of_continued = story(&spans, TRACE, CALLER);
-    story(&spans, trace_of(&begun), "");
+    let story_of_continued = order_spans(&spans, TRACE, PARENT_SPAN);
+    order_spans(&spans, trace_of(&begun), "");
     assert!(spans.iter().all(|span| span.trace != trace_of(&unrecorded)));
     for (span, name, value) in [
         ("request", "http.method", "POST"),
@@ -182,7 +182,7 @@ async fn an_order_is_one_trace_and_tells_no_secret() {
     for secret in codes
         .iter()
         .cloned()
-        .chain([KEY.to_owned(), said("api_key"), said("api_secret")])
+        .chain([KEY_PREFIX.to_owned(), said("api_key"), said("api_secret")])
     {
         assert!(!sent.contains(&secret), "a collector was told {secret}");
     }
@@ -190,11 +190,11 @@ async fn an_order_is_one_trace_and_tells_no_secret() {
 
 #[tokio::test]
 async fn each_record_of_a_batch_is_in_its_own_trace() {
-    let collector = Collector::start(Manner::Takes);
-    let mut service = exporting_to(collector.url());
+    let collector = Collector::start(Behavior::Accept);
+    let mut service = start_exporting_to(collector.url());
     let orders = (0..24).map(async |number| {
         let mut partner = partner_of(&service);
-        let placed = order(&mut partner, &number.to_string(), None).await;
+        let placed = place_order(&mut partner, &number.to_string(), None).await;
         trace_of(&placed).to_owned()
     });
     let traces = join_all(orders).await;
@@ -202,7 +202,7 @@ async fn each_record_of_a_batch_is_in_its_own_trace() {
 
     let spans = collector.spans();
     for trace in &traces {
-        story(&spans, trace, "");
+        order_spans(&spans, trace, "");
     }
     let mut batches: BTreeMap<_, Vec<&str>> = BTreeMap::new();
     for commit in spans.iter().filter(|span| span.name == "commit") {
@@ -220,34 +220,34 @@ async fn each_record_of_a_batch_is_in_its_own_trace() {
 #[tokio::test]
 async fn a_collector_that_is_away_is_nobodys_trouble() {
     let [nobody, _] = free_addresses();
-    let refuses = Collector::start(Manner::Refuses);
+    let refuses = Collector::start(Behavior::Reject);
     for url in [format!("http://{nobody}"), refuses.url()] {
-        let mut service = exporting_to(url);
+        let mut service = start_exporting_to(url);
         let mut partner = partner_of(&service);
-        order(&mut partner, "before", None).await;
-        until("spans are lost", SOON, || {
+        place_order(&mut partner, "before", None).await;
+        wait_until("spans are lost", WAIT_TIMEOUT, || {
             service
                 .log()
-                .contains("spans are lost on their way")
+                .contains("span export dropping spans")
                 .then_some(())
         });
-        order(&mut partner, "after", None).await;
-        assert!(figure(&service, "vouchsafe_spans_dropped_total").await > 0);
-        assert_eq!(figure(&service, "vouchsafe_spans_exported_total").await, 0);
+        place_order(&mut partner, "after", None).await;
+        assert!(metric(&service, "vouchsafe_spans_dropped_total").await > 0);
+        assert_eq!(metric(&service, "vouchsafe_spans_exported_total").await, 0);
         assert_eq!(service.stop(), Some(0));
     }
 }
 
 #[tokio::test]
 async fn a_collector_that_says_nothing_holds_neither_orders_nor_the_end() {
-    let hangs = Collector::start(Manner::Hangs);
-    let mut service = exporting_to(hangs.url());
+    let hangs = Collector::start(Behavior::Hang);
+    let mut service = start_exporting_to(hangs.url());
     let mut partner = partner_of(&service);
-    order(&mut partner, "before", None).await;
-    until("spans are being sent", SOON, || hangs.was_asked().then_some(()));
-    order(&mut partner, "after", None).await;
+    place_order(&mut partner, "before", None).await;
+    wait_until("spans are being sent", WAIT_TIMEOUT, || hangs.has_requests().then_some(()));
+    place_order(&mut partner, "after", None).await;
     assert_eq!(service.stop(), Some(0));
-    assert!(service.log().contains("the last spans were not sent"));
+    assert!(service.log().contains("cannot flush spans to the collector"));
 }
 
 #[test]

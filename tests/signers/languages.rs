@@ -2,18 +2,18 @@
 
 use std::time::UNIX_EPOCH;
 
-use crate::programs::{DOCS, Place};
+use crate::programs::{DOCS, DocsWorkspace};
 use crate::rust_signer;
 
 /// A signer that is ready to run.
 pub(crate) struct Language<'a> {
     pub(crate) name: &'static str,
-    place: &'a Place,
-    way: Way,
+    workspace: &'a DocsWorkspace,
+    invocation: Invocation,
 }
 
 /// How a signer is run.
-enum Way {
+enum Invocation {
     /// As a program, with these arguments before its own.
     Program(&'static str, Vec<String>),
     /// The one in Rust is compiled into the tests: cargo would build an example for some of its commands only.
@@ -21,14 +21,14 @@ enum Way {
 }
 
 /// All five. What has to be compiled is compiled once.
-pub(crate) fn languages(place: &Place) -> [Language<'_>; 5] {
+pub(crate) fn languages(place: &DocsWorkspace) -> [Language<'_>; 5] {
     let source = |file: &str| format!("{DOCS}/signers/{file}");
     let classes = place.path().to_str().unwrap().to_owned();
     place.run("javac", &["-d", &classes, &source("Sign.java")], "");
     let run = |name, program, arguments: &[String]| Language {
         name,
-        place,
-        way: Way::Program(program, arguments.to_vec()),
+        workspace: place,
+        invocation: Invocation::Program(program, arguments.to_vec()),
     };
     [
         run("shell", "bash", &[source("sign.sh")]),
@@ -37,8 +37,8 @@ pub(crate) fn languages(place: &Place) -> [Language<'_>; 5] {
         run("java", "java", &["-cp".to_owned(), classes, "Sign".to_owned()]),
         Language {
             name: "rust",
-            place,
-            way: Way::Function,
+            workspace: place,
+            invocation: Invocation::Function,
         },
     ]
 }
@@ -52,14 +52,14 @@ impl Language<'_> {
         timestamp: Option<&str>,
         body: &str,
     ) -> String {
-        match &self.way {
-            Way::Program(program, arguments) => {
+        match &self.invocation {
+            Invocation::Program(program, arguments) => {
                 let own = arguments.iter().map(String::as_str);
                 let all: Vec<&str> = own.chain(request).chain(timestamp).collect();
                 let secret = [("VOUCHSAFE_API_SECRET", secret)];
-                self.place.run_with(program, &all, &secret, body)
+                self.workspace.run_with(program, &all, &secret, body)
             }
-            Way::Function => {
+            Invocation::Function => {
                 let timestamp = timestamp.map_or_else(now_s, ToOwned::to_owned);
                 let [method, path] = request;
                 let signature = rust_signer::sign(secret, &timestamp, method, path, body.as_bytes()).unwrap();

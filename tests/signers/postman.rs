@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::programs::{DOCS, Place};
+use crate::programs::{DOCS, DocsWorkspace};
 use crate::service;
 
 /// Runs the collection as Postman does.
-const RUNNER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/signers/postman.mjs");
+const RUNNER_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/signers/postman.mjs");
 
 /// A request of the collection and its answer.
 #[derive(Debug, Deserialize)]
-struct Sent {
+struct SentRequest {
     method: String,
     path: String,
     status: u16,
@@ -89,21 +89,21 @@ fn the_collection_has_every_route_and_no_other() {
 #[test]
 fn its_script_signs_every_vector() {
     let vectors = format!("{DOCS}/signers/vectors.json");
-    let signed = Place::new().run("node", &[RUNNER, &collection(), "sign", &vectors], "");
+    let signed = DocsWorkspace::new().run("node", &[RUNNER_SCRIPT, &collection(), "sign", &vectors], "");
     assert_eq!(signed, format!("{} signed\n", crate::vectors().len()));
 }
 
 #[test]
 fn each_of_its_requests_is_answered() {
     let service = service::shared();
-    let place = Place::beside(service);
+    let place = DocsWorkspace::with_service(service);
     let (key, secret) = (place.api_key(), place.api_secret());
     let variables = [("API_KEY", key.as_str()), ("API_SECRET", secret.as_str())];
-    let arguments = [RUNNER, &collection(), "send", &service.base_url()];
+    let arguments = [RUNNER_SCRIPT, &collection(), "send", &service.base_url()];
     let printed = place.run_with("node", &arguments, &variables, "");
-    let sent: Vec<Sent> = serde_json::from_str(&printed).unwrap();
+    let sent: Vec<SentRequest> = serde_json::from_str(&printed).unwrap();
     assert_eq!(sent.len(), requests().len());
-    for Sent {
+    for SentRequest {
         method,
         path,
         status,

@@ -14,7 +14,7 @@ use crate::service::Instance;
 pub(crate) const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/partner");
 
 /// What has to be installed for a program; a test does without none of them.
-const PACKAGES: [(&str, &str); 8] = [
+const REQUIRED_PACKAGES: [(&str, &str); 8] = [
     ("bash", "bash"),
     ("curl", "curl"),
     ("openssl", "openssl"),
@@ -27,11 +27,11 @@ const PACKAGES: [(&str, &str); 8] = [
 
 /// A directory in which programs run, made as the documentation supposes it: `docs` is there, and `.vouchsafe` where a
 /// service runs.
-pub(crate) struct Place {
+pub(crate) struct DocsWorkspace {
     directory: TempDir,
 }
 
-impl Place {
+impl DocsWorkspace {
     /// Without a service.
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -41,7 +41,7 @@ impl Place {
     }
 
     /// Beside a service, with the headers that the quick start makes of its partner's credentials.
-    pub(crate) fn beside(service: &Instance) -> Self {
+    pub(crate) fn with_service(service: &Instance) -> Self {
         let place = Self::new();
         std::fs::copy(
             service.data_dir().join("sandbox-partner.json"),
@@ -100,7 +100,7 @@ impl Place {
     }
 
     /// Whether a program ends as one that succeeds does, or else with 1.
-    pub(crate) fn ends_well(
+    pub(crate) fn is_successful(
         &self,
         program: &str,
         arguments: &[impl AsRef<OsStr>],
@@ -134,7 +134,7 @@ impl Place {
             .stderr(Stdio::piped());
         let mut child = command
             .spawn()
-            .unwrap_or_else(|error| panic!("{}", missing(program, &error)));
+            .unwrap_or_else(|error| panic!("{}", spawn_error(program, &error)));
         let mut stdin = child.stdin.take().unwrap();
         // One that ends without reading has said why.
         drop(stdin.write_all(input.as_bytes()));
@@ -143,8 +143,8 @@ impl Place {
     }
 }
 
-fn missing(program: &str, error: &std::io::Error) -> String {
-    let package = PACKAGES.iter().find(|(name, _)| *name == program);
+fn spawn_error(program: &str, error: &std::io::Error) -> String {
+    let package = REQUIRED_PACKAGES.iter().find(|(name, _)| *name == program);
     match (error.kind(), package) {
         (ErrorKind::NotFound, Some((_, package))) => {
             format!("{program} is missing: install {package}, or run ./dev test, which does")
@@ -156,5 +156,5 @@ fn missing(program: &str, error: &std::io::Error) -> String {
 #[test]
 #[should_panic(expected = "openssl is missing: install openssl, or run ./dev test, which does")]
 fn a_missing_program_is_named() {
-    panic!("{}", missing("openssl", &ErrorKind::NotFound.into()));
+    panic!("{}", spawn_error("openssl", &ErrorKind::NotFound.into()));
 }

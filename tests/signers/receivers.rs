@@ -7,14 +7,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::wait::{WAIT_TIMEOUT, wait_until};
-use crate::programs::{DOCS, Place};
+use crate::programs::{DOCS, DocsWorkspace};
 use crate::python::Python;
 use crate::receiver::{ReceivedEvent, Receiver};
 use crate::rust_receiver;
 use crate::service;
 
 /// The version of the JavaScript library that is asked.
-const LIBRARY: &str = "standardwebhooks@1.0.0";
+const JAVASCRIPT_LIBRARY: &str = "standardwebhooks@1.0.0";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,7 +38,7 @@ fn vectors() -> Vec<Vector> {
 }
 
 /// How each receiver but the one in Rust is run.
-fn programs(place: &Place) -> [(&'static str, Vec<String>); 4] {
+fn receiver_programs(place: &DocsWorkspace) -> [(&'static str, Vec<String>); 4] {
     let source = |file: &str| format!("{DOCS}/receivers/{file}");
     let classes = place.path().to_str().unwrap().to_owned();
     place.run("javac", &["-d", &classes, &source("Verify.java")], "");
@@ -52,8 +52,8 @@ fn programs(place: &Place) -> [(&'static str, Vec<String>); 4] {
 
 #[test]
 fn each_receiver_knows_what_is_genuine() {
-    let place = Place::new();
-    for (program, arguments) in programs(&place) {
+    let place = DocsWorkspace::new();
+    for (program, arguments) in receiver_programs(&place) {
         for vector in vectors() {
             let own = arguments.iter().map(String::as_str);
             let given = [
@@ -64,7 +64,7 @@ fn each_receiver_knows_what_is_genuine() {
             ];
             let all: Vec<&str> = own.chain(given).collect();
             let secret = [("VOUCHSAFE_WEBHOOK_SECRET", vector.secret.as_str())];
-            let ended = place.ends_well(program, &all, &secret, &vector.body);
+            let ended = place.is_successful(program, &all, &secret, &vector.body);
             assert_eq!(ended, vector.genuine, "{program}: {}", vector.name);
         }
     }
@@ -81,7 +81,7 @@ fn each_receiver_knows_what_is_genuine() {
 }
 
 /// Registers an endpoint at the shared service, has an order placed, and gives the secret and what came.
-fn delivered(place: &Place) -> (String, Vec<ReceivedEvent>) {
+fn deliver_order_events(place: &DocsWorkspace) -> (String, Vec<ReceivedEvent>) {
     let receiver = Receiver::new();
     let call = |path: &str, body: &Value| -> Value {
         let body = body.to_string();
@@ -119,9 +119,9 @@ fn delivered(place: &Place) -> (String, Vec<ReceivedEvent>) {
 
 #[test]
 fn the_libraries_of_standard_webhooks_accept_what_is_sent() {
-    let place = Place::beside(service::shared());
-    let (secret, heard) = delivered(&place);
-    let library = javascript_library(&place);
+    let place = DocsWorkspace::with_service(service::shared());
+    let (secret, heard) = deliver_order_events(&place);
+    let library = install_javascript_library(&place);
     let here = crate::HERE;
     for one in heard {
         let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
@@ -161,15 +161,15 @@ fn both_signatures_of_a_vector_are_those_that_are_sent() {
 }
 
 /// The library, from its registry: fetched once, and kept.
-fn javascript_library(place: &Place) -> PathBuf {
-    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(LIBRARY);
+fn install_javascript_library(place: &DocsWorkspace) -> PathBuf {
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(JAVASCRIPT_LIBRARY);
     let lock = File::create(home.with_extension("lock")).unwrap();
     lock.lock().unwrap();
     if !home.join("node_modules/standardwebhooks").exists() {
         std::fs::create_dir_all(&home).unwrap();
         let directory = home.to_str().unwrap();
         let quiet = ["install", "--no-audit", "--no-fund", "--prefix"];
-        place.run("npm", &[&quiet[..], &[directory, LIBRARY]].concat(), "");
+        place.run("npm", &[&quiet[..], &[directory, JAVASCRIPT_LIBRARY]].concat(), "");
     }
     home
 }

@@ -79,7 +79,7 @@ impl Database {
     /// On a server of this kind. Needs a runtime of several threads: it blocks.
     pub(crate) async fn create_on(durability: Durability) -> Self {
         let database = Self::create_empty(durability).await;
-        schema::bring_up_to_date(&database.options()).await.unwrap();
+        schema::migrate(&database.options()).await.unwrap();
         database
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The tables are the rules; what follows only applies them. What a `tests` module imports is its own affair.
 
-use crate::text::{code_of, has_word, own_modules};
+use crate::text::{code_without_comments, has_word, imported_modules};
 
 /// Lines of a file from which on it needs a reason in [`LONG_FILES`]: what is longer answers more than one question.
 pub(crate) const MAX_LINES: usize = 400;
@@ -11,7 +11,7 @@ pub(crate) const MAX_LINES: usize = 400;
 const LONG_FILES: [(&str, &str); 0] = [];
 
 /// Words that appear nowhere, in parts so that they do not appear here: unfinished work, and what is of one machine.
-pub(crate) const NOWHERE: [(&str, &str); 7] = [
+pub(crate) const FORBIDDEN_WORDS: [(&str, &str); 7] = [
     ("TO", "DO"),
     ("FIX", "ME"),
     ("/wo", "rk/"),
@@ -22,10 +22,10 @@ pub(crate) const NOWHERE: [(&str, &str); 7] = [
 ];
 
 /// Macros and attributes that stand for work not done or a look that was forgotten.
-const UNFINISHED: [&str; 4] = ["todo!", "unimplemented!", "dbg!", "#[ignore"];
+const UNFINISHED_CODE: [&str; 4] = ["todo!", "unimplemented!", "dbg!", "#[ignore"];
 
 /// Pure cores: decisions on plain data, with time and chance as arguments.
-const CORES: [&str; 5] = [
+const PURE_CORES: [&str; 5] = [
     "actors/src/inventory/shelf",
     "actors/src/wallet/purse",
     "actors/src/procurement/queue",
@@ -34,7 +34,7 @@ const CORES: [&str; 5] = [
 ];
 
 /// Where actors meet their framework.
-const SHELLS: [&str; 6] = [
+const ACTIX_MODULES: [&str; 6] = [
     "/actor.rs",
     "/actor/",
     "/hold.rs",
@@ -44,25 +44,25 @@ const SHELLS: [&str; 6] = [
 ];
 
 /// One line of the design: these files never use these names.
-struct Never {
-    whose: fn(&str) -> bool,
+struct Restriction {
+    applies_to: fn(&str) -> bool,
     names: &'static [&'static str],
-    why: &'static str,
+    reason: &'static str,
 }
 
-const NEVER: [Never; 10] = [
-    Never {
-        whose: |path| path.starts_with("actors/"),
+const RESTRICTIONS: [Restriction; 10] = [
+    Restriction {
+        applies_to: |path| path.starts_with("actors/"),
         names: &["sqlx", "actix_web", "reqwest", "hyper"],
-        why: "the engine knows neither SQL nor HTTP",
+        reason: "the engine knows neither SQL nor HTTP",
     },
-    Never {
-        whose: |path| path.starts_with("actors/src/") && !SHELLS.iter().any(|shell| path.contains(shell)),
+    Restriction {
+        applies_to: |path| path.starts_with("actors/src/") && !ACTIX_MODULES.iter().any(|shell| path.contains(shell)),
         names: &["actix", "actix_rt"],
-        why: "actix is for shells, holds, the supervisor and the engine",
+        reason: "actix is for shells, holds, the supervisor and the engine",
     },
-    Never {
-        whose: is_core,
+    Restriction {
+        applies_to: is_pure_core,
         names: &[
             "actix",
             "actix_rt",
@@ -74,47 +74,51 @@ const NEVER: [Never; 10] = [
             "async",
             "super",
         ],
-        why: "a pure core imports the domain alone, and is handed time and chance",
+        reason: "a pure core imports the domain alone, and is handed time and chance",
     },
-    Never {
-        whose: is_domain,
+    Restriction {
+        applies_to: is_domain,
         names: &["super::super", "actix", "tokio"],
-        why: "the domain imports nothing of ours",
+        reason: "the domain imports nothing of ours",
     },
-    Never {
-        whose: |path| path.starts_with("src/store/"),
+    Restriction {
+        applies_to: |path| path.starts_with("src/store/"),
         names: &["actix_web", "reqwest", "hyper", "crate::http"],
-        why: "the store knows no HTTP",
+        reason: "the store knows no HTTP",
     },
-    Never {
-        whose: |path| path.starts_with("src/http/"),
+    Restriction {
+        applies_to: |path| path.starts_with("src/http/"),
         names: &["Addr", "Recipient", "actix", "sqlx"],
-        why: "HTTP sees the engine and reads of the store, never an actor",
+        reason: "HTTP sees the engine and reads of the store, never an actor",
     },
-    Never {
-        whose: |path| path.starts_with("src/access/"),
+    Restriction {
+        applies_to: |path| path.starts_with("src/access/"),
         names: &["actix_web", "sqlx"],
-        why: "access decides on bytes and names, whatever carries them",
+        reason: "access decides on bytes and names, whatever carries them",
     },
-    Never {
-        whose: |path| path.starts_with("src/vendor/") && !path.starts_with("src/vendor/simulator/"),
+    Restriction {
+        applies_to: |path| {
+            path.starts_with("src/procurement/")
+                && !path.starts_with("src/procurement/simulator/")
+                && !path.starts_with("src/procurement/service/")
+        },
         names: &["actix_web", "sqlx", "crate::store", "crate::http"],
-        why: "an adapter knows its vendor, not who keeps or serves what it buys",
+        reason: "an adapter knows its vendor, not who keeps or serves what it buys",
     },
-    Never {
-        whose: |path| path.starts_with("load/"),
+    Restriction {
+        applies_to: |path| path.starts_with("load/"),
         names: &["vouchsafe", "vouchsafe_actors"],
-        why: "the load generator knows the wire alone",
+        reason: "the load generator knows the wire alone",
     },
-    Never {
-        whose: |path| path.starts_with("actors/src/flows/") || path.starts_with("actors/src/journal/"),
+    Restriction {
+        applies_to: |path| path.starts_with("actors/src/flows/") || path.starts_with("actors/src/journal/"),
         names: &["Addr", "Context"],
-        why: "flows and journal ask through the engine's parts",
+        reason: "flows and journal ask through the engine's parts",
     },
 ];
 
 /// Packages that may not depend on these, whatever their sources do.
-const NO_DEPENDENCY: [(&str, &[&str]); 2] = [
+const FORBIDDEN_DEPENDENCIES: [(&str, &[&str]); 2] = [
     (
         "actors/Cargo.toml",
         &[
@@ -129,8 +133,8 @@ const NO_DEPENDENCY: [(&str, &[&str]); 2] = [
     ("load/Cargo.toml", &["vouchsafe", "vouchsafe-actors"]),
 ];
 
-fn is_core(path: &str) -> bool {
-    CORES.iter().any(|core| path.starts_with(core)) && !is_test_file(path)
+fn is_pure_core(path: &str) -> bool {
+    PURE_CORES.iter().any(|core| path.starts_with(core)) && !is_test_file(path)
 }
 
 fn is_domain(path: &str) -> bool {
@@ -142,26 +146,26 @@ fn is_test_file(path: &str) -> bool {
 }
 
 /// Everything that is wrong with a file, a line each.
-pub(crate) fn breaches(path: &str, text: &str) -> Vec<String> {
+pub(crate) fn violations(path: &str, text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for (begin, end) in NOWHERE {
+    for (begin, end) in FORBIDDEN_WORDS {
         let word = [begin, end].concat();
         if text.contains(&word) {
             found.push(format!("{path}: {word} appears"));
         }
     }
-    for (manifest, names) in NO_DEPENDENCY {
+    for (manifest, names) in FORBIDDEN_DEPENDENCIES {
         if path == manifest {
             found.extend(forbidden_dependencies(path, text, names));
         }
     }
     if path.ends_with(".rs") {
-        found.extend(breaches_of_rust(path, text));
+        found.extend(rust_violations(path, text));
     }
     found
 }
 
-fn breaches_of_rust(path: &str, text: &str) -> Vec<String> {
+fn rust_violations(path: &str, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     if !text.starts_with("//!") {
         found.push(format!(
@@ -175,21 +179,21 @@ fn breaches_of_rust(path: &str, text: &str) -> Vec<String> {
         (false, true) => found.push(format!("{path}: no longer long, and still excused")),
         _ => {}
     }
-    let code = code_of(text);
-    for word in UNFINISHED {
+    let code = code_without_comments(text);
+    for word in UNFINISHED_CODE {
         if code.contains(word) {
             found.push(format!("{path}: {word}"));
         }
     }
     // What tests beside the code import is their own affair.
     let imports = code.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    for rule in NEVER.iter().filter(|rule| (rule.whose)(path)) {
+    for rule in RESTRICTIONS.iter().filter(|rule| (rule.applies_to)(path)) {
         for name in rule.names.iter().filter(|name| has_word(imports, name)) {
-            found.push(format!("{path}: {name}: {}", rule.why));
+            found.push(format!("{path}: {name}: {}", rule.reason));
         }
     }
-    if is_core(path) || is_domain(path) {
-        let foreign = own_modules(imports)
+    if is_pure_core(path) || is_domain(path) {
+        let foreign = imported_modules(imports)
             .into_iter()
             .filter(|module| module != "domain");
         found

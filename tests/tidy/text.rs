@@ -1,7 +1,7 @@
 //! What of a source text is code, and which names does it use?
 
 /// The modules behind each `crate::`, also those of a group in braces.
-pub(crate) fn own_modules(code: &str) -> Vec<String> {
+pub(crate) fn imported_modules(code: &str) -> Vec<String> {
     let mut modules = Vec::new();
     for (at, found) in code.match_indices("crate::") {
         let rest = &code[at + found.len()..];
@@ -41,7 +41,7 @@ pub(crate) fn has_word(code: &str, word: &str) -> bool {
 }
 
 /// The text without comments and without what stands in quotes.
-pub(crate) fn code_of(text: &str) -> String {
+pub(crate) fn code_without_comments(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {

@@ -1,17 +1,17 @@
 //! The records of what happens in that database, as flows would write them.
 
-use vouchsafe::store::By;
-use vouchsafe_actors::domain::answer::{Answer, Fingerprint, Keep, KeyHash};
+use vouchsafe::store::AuditActor;
+use vouchsafe_actors::domain::idempotency::{Response, Fingerprint, Retention, KeyHash};
 use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
-use vouchsafe_actors::domain::deed::{Action, Deed};
+use vouchsafe_actors::domain::audit::{DecisionAction, AuditEntry};
 use vouchsafe_actors::domain::event::EventBundle;
 use vouchsafe_actors::domain::ids::{ChunkId, OrderId, StockId, TransactionId, VoucherId};
-use vouchsafe_actors::domain::ledger::{LedgerKind, Movement, PendingShift};
+use vouchsafe_actors::domain::ledger::{LedgerKind, Movement, PendingDelta};
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::order::{Actor, Fulfilment, Order, PricedLine, PricedOrder, StoredOrder};
-use vouchsafe_actors::domain::product::{Approval, Route};
-use vouchsafe_actors::domain::progress::{Cause, Progress};
-use vouchsafe_actors::domain::voucher::{Allocation, Expiry, Shelved};
+use vouchsafe_actors::domain::product::{ApprovalPolicy, SupplyRoute};
+use vouchsafe_actors::domain::transition::{Cause, OrderTransition};
+use vouchsafe_actors::domain::voucher::{Allocation, Expiry, StockVoucher};
 use vouchsafe_actors::journal::{KeyClaim, Record};
 use vouchsafe_actors::store::Store as _;
 use vouchsafe_actors::testing::build;
@@ -19,12 +19,12 @@ use vouchsafe_actors::testing::build;
 use super::Builder;
 
 impl Builder {
-    pub(super) fn delivered_with(&self, vouchers: &[(StockId, Expiry)], chunk_id: ChunkId) -> Record {
+    pub(super) fn delivered_record(&self, vouchers: &[(StockId, Expiry)], chunk_id: ChunkId) -> Record {
         let held = vouchers.iter().map(|&(stock_id, expiry)| Allocation {
             voucher_id: VoucherId::generate(),
             line: 0,
             sku: self.sku.clone(),
-            voucher: Shelved {
+            voucher: StockVoucher {
                 expiry,
                 stock_id,
                 chunk_id,
@@ -33,8 +33,8 @@ impl Builder {
         let at = SystemClock::new().now();
         let priced = self.priced(u32::try_from(vouchers.len()).unwrap());
         let partner_id = self.partner.partner_id;
-        self.order(Order::delivered(
-            OrderId::at(at),
+        self.order_record(Order::delivered(
+            OrderId::generate_at(at),
             partner_id,
             &priced,
             held.collect(),
@@ -42,9 +42,9 @@ impl Builder {
         ))
     }
 
-    pub(super) async fn cancel(&self, stored: &StoredOrder) -> Record {
+    pub(super) async fn cancellation_record(&self, stored: &StoredOrder) -> Record {
         let at = SystemClock::new().now();
-        let mut progress = Progress::of(stored.order.clone(), TransactionId::generate(), at);
+        let mut progress = OrderTransition::new(stored.order.clone(), TransactionId::generate(), at);
         let cause = Cause {
             by: Actor::Operator,
             reason: Some("ordered twice".to_owned()),
@@ -52,20 +52,20 @@ impl Builder {
         progress.cancel(&cause);
         let numbers = self
             .store
-            .number_stock(stored.order.vouchers.len())
+            .allocate_stock_ids(stored.order.vouchers.len())
             .await
             .unwrap();
-        let by = build::somebody();
-        let deed = Deed::on_order(
+        let by = build::operator();
+        let deed = AuditEntry::on_order(
             &by,
-            Action::CancelOrder,
+            DecisionAction::CancelOrder,
             "ordered twice",
             &stored.order,
             progress.order(),
         );
         Record {
-            deed: Some(deed),
-            ..build::progressed("cancelled", stored.last_sequence, progress, &numbers)
+            audit_entry: Some(deed),
+            ..build::order_change("cancelled", stored.last_sequence, progress, &numbers)
         }
     }
 
@@ -74,9 +74,9 @@ impl Builder {
             sku: self.sku.clone(),
             quantity,
             unit_price: self.sku.denomination,
-            route: Route::Vendor,
+            route: SupplyRoute::Vendor,
             min_validity_days: 0,
-            approval: Approval::Rule,
+            approval: ApprovalPolicy::Rule,
         };
         PricedOrder {
             total: self
@@ -92,13 +92,13 @@ impl Builder {
         }
     }
 
-    pub(super) fn booking(&self) -> Record {
+    pub(super) fn top_up_record(&self) -> Record {
         let transaction_id = TransactionId::generate();
         let movement = movement(transaction_id, LedgerKind::TopUp, 100_000, None);
-        self.record(201, transaction_id.to_string(), Keep::Forever, movement, None)
+        self.record(201, transaction_id.to_string(), Retention::Forever, movement, None)
     }
 
-    pub(super) fn order(&self, order: Order) -> Record {
+    pub(super) fn order_record(&self, order: Order) -> Record {
         let total = order.total.amount.minor();
         let pending = if order.vouchers.is_empty() { total } else { 0 };
         let movement = movement(
@@ -109,9 +109,9 @@ impl Builder {
         );
         let body = format!(r#"{{"order_id":"{}"}}"#, order.order_id);
         let status = if pending == 0 { 201 } else { 202 };
-        let record = self.record(status, body, Keep::Day, movement, Some(order));
+        let record = self.record(status, body, Retention::Day, movement, Some(order));
         Record {
-            pending: (pending != 0).then(|| PendingShift {
+            pending_delta: (pending != 0).then(|| PendingDelta {
                 currency: "USD".parse().unwrap(),
                 orders: Amount::from_minor(pending),
                 payouts: Amount::ZERO,
@@ -121,15 +121,15 @@ impl Builder {
     }
 
     /// A payout that waits to be paid.
-    pub(super) fn payout(&self) -> Record {
-        build::payout(build::usd_of(self.partner.partner_id), "payout", 700)
+    pub(super) fn payout_record(&self) -> Record {
+        build::payout_request(build::usd_wallet(self.partner.partner_id), "payout", 700)
     }
 
     fn record(
         &self,
         status: u16,
         body: String,
-        keep: Keep,
+        keep: Retention,
         movement: Movement,
         order: Option<Order>,
     ) -> Record {
@@ -137,17 +137,17 @@ impl Builder {
         let claim = KeyClaim {
             key,
             fingerprint: Fingerprint([7; 32]),
-            answer: Answer {
+            response: Response {
                 status,
                 body: body.into(),
             },
-            keep,
+            retention: keep,
         };
         Record {
-            events: order.as_ref().map(EventBundle::accepted),
+            events: order.as_ref().map(EventBundle::for_new_order),
             order,
             movement: Some(movement),
-            ..Record::answering(self.partner.partner_id, claim)
+            ..Record::new(self.partner.partner_id, claim)
         }
     }
 }
@@ -166,6 +166,6 @@ fn movement(
         order_id,
         payout_id: None,
         reference: None,
-        booked_by: (kind == LedgerKind::TopUp).then(|| By::service().into()),
+        booked_by: (kind == LedgerKind::TopUp).then(|| AuditActor::service().into()),
     }
 }

@@ -1,15 +1,15 @@
-//! The shell round the queue of one endpoint: reads, sends, writes down what came of it, and goes to rest.
+//! Delivery actor of one endpoint: leases it, reads, sends, and writes the outcomes.
 //!
-//! | it is | it has |
+//! | state | holds |
 //! |---|---|
-//! | dormant | nothing; it may be forgotten |
-//! | opening | asked for the lease |
-//! | live | the lease, the queue, and what is under way |
+//! | idle | nothing; the actor may be evicted |
+//! | leasing | a pending lease request |
+//! | active | the lease, the queue, and deliveries in flight |
 //!
-//! Rules: one turn with the store is under way at a time, so that what is read was read after everything was written that
-//! the queue knew of. Nothing durable is here: who loses the lease, or dies, leaves what the next one finds.
+//! One flush is in flight at a time, so each read happens after everything that the queue knew was written. The actor holds
+//! nothing durable: after a crash or a lost lease, the next owner continues from the store.
 
-mod live;
+mod active;
 pub(super) mod message;
 
 use std::sync::Arc;
@@ -19,219 +19,218 @@ use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Context, Handler, Spa
 use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
-use self::live::{Live, Next};
-use self::message::{Rest, Wake};
-use super::Equipment;
-use super::outbox::{Opened, Page, Turn};
-use crate::domain::delivery::{Answered, Attempt, Ending, Fault, MAX_ANSWER_BYTES, Waiting};
+use self::active::{ActiveEndpoint, NextAction};
+use self::message::{ReleaseLease, Wake};
+use super::DeliveryContext;
+use super::outbox::{LeasedEndpoint, DeliveryPage, FlushRequest};
+use crate::domain::delivery::{SendResult, DeliveryAttempt, AttemptOutcome, DeliveryFault, MAX_STORED_RESPONSE_BYTES, QueuedDelivery};
 use crate::domain::ids::WebhookId;
 use crate::store::Unavailable;
 use crate::supervisor::Lineage;
 
-/// How long one attempt may take, from connecting to the answer's head (contract §6).
-pub const ATTEMPT_LIMIT: Duration = Duration::from_secs(5);
+/// Timeout of one attempt, from connecting to the head of the response (contract §6).
+pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long after a turn that got no answer it is tried again.
-const TURN_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// Delay before a failed flush is repeated.
+const FLUSH_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 enum State {
-    Dormant,
-    Opening { told_to_rest: bool },
-    Live(Box<Live>),
+    Idle,
+    Leasing { release_requested: bool },
+    Active(Box<ActiveEndpoint>),
 }
 
 /// The delivery actor of one endpoint.
 pub(super) struct DeliveryActor {
     webhook_id: WebhookId,
-    equipment: Equipment,
+    context: DeliveryContext,
     lineage: Lineage,
-    began: Instant,
+    started_at: Instant,
     state: State,
-    alarm: Option<SpawnHandle>,
+    timer: Option<SpawnHandle>,
 }
 
 impl DeliveryActor {
-    /// An actor that has nothing yet.
-    pub(super) fn new(webhook_id: WebhookId, equipment: Equipment, lineage: Lineage) -> Self {
+    pub(super) fn new(webhook_id: WebhookId, context: DeliveryContext, lineage: Lineage) -> Self {
         Self {
             webhook_id,
-            equipment,
+            context,
             lineage,
-            began: Instant::now(),
-            state: State::Dormant,
-            alarm: None,
+            started_at: Instant::now(),
+            state: State::Idle,
+            timer: None,
         }
     }
 
-    /// Time since it began; never nought, which stands for never.
+    /// Time since the actor started; never zero, since zero stands for "never".
     fn now(&self) -> Duration {
-        self.began.elapsed() + Duration::from_millis(1)
+        self.started_at.elapsed() + Duration::from_millis(1)
     }
 
-    fn open(&mut self, ctx: &mut Context<Self>) {
-        self.state = State::Opening { told_to_rest: false };
-        // As long as it is open, nobody forgets it.
-        let hold = self.lineage.holds.begin();
-        let (outbox, webhook_id) = (Arc::clone(&self.equipment.outbox), self.webhook_id);
-        let asked = self.now();
-        let taken = async move { outbox.take(webhook_id).await };
-        ctx.spawn(taken.into_actor(self).map(move |taken, actor, ctx| {
-            let told_to_rest = matches!(actor.state, State::Opening { told_to_rest: true });
-            actor.state = State::Dormant;
-            match taken {
-                Ok(Some(opened)) => {
+    fn lease(&mut self, ctx: &mut Context<Self>) {
+        self.state = State::Leasing { release_requested: false };
+        // The hold keeps the actor from being evicted.
+        let hold = self.lineage.holds.open_hold();
+        let (outbox, webhook_id) = (Arc::clone(&self.context.outbox), self.webhook_id);
+        let requested_at = self.now();
+        let leased = async move { outbox.lease(webhook_id).await };
+        ctx.spawn(leased.into_actor(self).map(move |leased, actor, ctx| {
+            let release_requested = matches!(actor.state, State::Leasing { release_requested: true });
+            actor.state = State::Idle;
+            match leased {
+                Ok(Some(endpoint)) => {
                     let now = actor.now();
-                    let mut live = Live::new(opened, asked, now, hold);
-                    live.rest(told_to_rest);
-                    actor.state = State::Live(Box::new(live));
-                    actor.lineage.meter.set_ready(true);
-                    actor.go_on(ctx);
+                    let mut active = ActiveEndpoint::new(endpoint, requested_at, now, hold);
+                    active.set_releasing(release_requested);
+                    actor.state = State::Active(Box::new(active));
+                    actor.lineage.metrics.set_ready(true);
+                    actor.advance(ctx);
                 }
                 Ok(None) => drop(hold),
                 Err(error) => {
-                    warn!(webhook.id = %actor.webhook_id, %error, "an endpoint cannot be taken yet");
+                    warn!(webhook.id = %actor.webhook_id, error.message = %error, "cannot lease webhook endpoint");
                     drop(hold);
                 }
             }
         }));
     }
 
-    /// Does whatever can be done now, and sets the alarm for the next thing.
-    fn go_on(&mut self, ctx: &mut Context<Self>) {
-        if let Some(alarm) = self.alarm.take() {
-            ctx.cancel_future(alarm);
+    /// Starts due attempts and the next flush, and sets the timer for the next action.
+    fn advance(&mut self, ctx: &mut Context<Self>) {
+        if let Some(timer) = self.timer.take() {
+            ctx.cancel_future(timer);
         }
         let now = self.now();
-        let State::Live(live) = &mut self.state else {
+        let State::Active(active) = &mut self.state else {
             return;
         };
-        let due = live.due(now, &self.equipment.places);
-        for (waiting, place) in due {
-            self.send(waiting, place, ctx);
+        let due = active.take_due(now, &self.context.concurrency);
+        for (delivery, permit) in due {
+            self.send(delivery, permit, ctx);
         }
-        let State::Live(live) = &mut self.state else {
+        let State::Active(active) = &mut self.state else {
             return;
         };
-        match live.next(now) {
-            Next::Turn(turn) => self.turn(turn, ctx),
-            Next::Wait(Some(wait)) => {
-                self.alarm = Some(ctx.run_later(wait, |actor, ctx| {
-                    actor.alarm = None;
-                    actor.go_on(ctx);
+        match active.next_action(now) {
+            NextAction::Flush(flush) => self.flush(flush, ctx),
+            NextAction::Wait(Some(wait)) => {
+                self.timer = Some(ctx.run_later(wait, |actor, ctx| {
+                    actor.timer = None;
+                    actor.advance(ctx);
                 }));
             }
-            Next::Wait(None) => {}
+            NextAction::Wait(None) => {}
         }
     }
 
-    fn send(&mut self, waiting: Waiting, place: tokio::sync::OwnedSemaphorePermit, ctx: &mut Context<Self>) {
-        let State::Live(live) = &self.state else { return };
-        let Some(letter) = live.letter(waiting.number) else {
+    fn send(&mut self, delivery: QueuedDelivery, permit: tokio::sync::OwnedSemaphorePermit, ctx: &mut Context<Self>) {
+        let State::Active(active) = &self.state else { return };
+        let Some(event) = active.event(delivery.number) else {
             return;
         };
-        let Equipment {
+        let DeliveryContext {
             sender,
             clock,
             metrics,
             ..
-        } = &self.equipment;
-        self.lineage.meter.handle();
-        let (began, at) = (Instant::now(), clock.now());
-        if waiting.attempts == 0 && !waiting.stored {
-            let after = Duration::try_from(at - letter.told.created_at).unwrap_or_default();
-            metrics.first_attempt(after);
+        } = &self.context;
+        self.lineage.metrics.record_handled();
+        let (started_at, at) = (Instant::now(), clock.now());
+        if delivery.attempts == 0 && !delivery.has_row {
+            let delay = Duration::try_from(at - event.events.created_at).unwrap_or_default();
+            metrics.record_first_attempt(delay);
         }
-        let (lease, sent) = (live.lease(), sender.send(live.target(), letter));
+        let (lease, response) = (active.lease(), sender.send(active.target(), event));
         let attempt = async move {
-            let answered = timeout(ATTEMPT_LIMIT, sent).await;
-            drop(place);
-            answered.unwrap_or_else(|_| Answered::not(Fault::Timeout))
+            let result = timeout(ATTEMPT_TIMEOUT, response).await;
+            drop(permit);
+            result.unwrap_or_else(|_| SendResult::failed(DeliveryFault::Timeout))
         };
-        ctx.spawn(attempt.into_actor(self).map(move |answered, actor, ctx| {
-            let took = began.elapsed();
-            let ending = answered.ending();
-            let attempt = attempt_of(at, took, answered);
-            actor.equipment.metrics.ended(actor.webhook_id, ending, took);
-            if let State::Live(live) = &mut actor.state
-                && live.lease() == lease
+        ctx.spawn(attempt.into_actor(self).map(move |result, actor, ctx| {
+            let duration = started_at.elapsed();
+            let outcome = result.outcome();
+            let attempt = attempt_of(at, duration, result);
+            actor.context.metrics.record_attempt(actor.webhook_id, outcome, duration);
+            if let State::Active(active) = &mut actor.state
+                && active.lease() == lease
             {
-                actor.ended(waiting, ending, attempt);
-                actor.go_on(ctx);
+                actor.record_attempt(delivery, outcome, attempt);
+                actor.advance(ctx);
             }
         }));
     }
 
-    fn ended(&mut self, waiting: Waiting, ending: Ending, attempt: Attempt) {
+    fn record_attempt(&mut self, delivery: QueuedDelivery, outcome: AttemptOutcome, attempt: DeliveryAttempt) {
         let now = self.now();
         let webhook_id = self.webhook_id;
-        if ending != Ending::Delivered {
+        if outcome != AttemptOutcome::Delivered {
             debug!(
                 webhook.id = %webhook_id,
-                delivery.number = waiting.number,
-                delivery.attempt = waiting.attempts + 1,
-                status = attempt.status,
-                fault = ?attempt.fault,
-                "a delivery failed"
+                delivery.number = delivery.number,
+                delivery.attempt = delivery.attempts + 1,
+                http.response.status_code = attempt.status,
+                delivery.fault = ?attempt.fault,
+                "delivery attempt failed"
             );
         }
-        let chance = (self.equipment.chance)();
-        if let State::Live(live) = &mut self.state {
-            live.ended(waiting, ending, attempt, now, chance);
+        let jitter = (self.context.jitter)();
+        if let State::Active(active) = &mut self.state {
+            active.record_attempt(delivery, outcome, attempt, now, jitter);
         }
     }
 
-    fn turn(&mut self, turn: Turn, ctx: &mut Context<Self>) {
-        let (outbox, webhook_id) = (Arc::clone(&self.equipment.outbox), self.webhook_id);
-        let written = async move { (outbox.turn(webhook_id, turn.clone()).await, turn) };
+    fn flush(&mut self, flush: FlushRequest, ctx: &mut Context<Self>) {
+        let (outbox, webhook_id) = (Arc::clone(&self.context.outbox), self.webhook_id);
+        let written = async move { (outbox.flush(webhook_id, flush.clone()).await, flush) };
         ctx.spawn(
             written
                 .into_actor(self)
-                .map(|(page, turn), actor, ctx| actor.turned(page, turn, ctx)),
+                .map(|(page, flush), actor, ctx| actor.finish_flush(page, flush, ctx)),
         );
     }
 
-    fn turned(&mut self, page: Result<Option<Page>, Unavailable>, turn: Turn, ctx: &mut Context<Self>) {
+    fn finish_flush(&mut self, page: Result<Option<DeliveryPage>, Unavailable>, flush: FlushRequest, ctx: &mut Context<Self>) {
         let now = self.now();
-        let State::Live(live) = &mut self.state else {
+        let State::Active(active) = &mut self.state else {
             return;
         };
         match page {
             Ok(Some(page)) => {
-                if live.turned(&turn, page, now) {
-                    return self.go_on(ctx);
+                if active.finish_flush(&flush, page, now) {
+                    return self.advance(ctx);
                 }
             }
             Ok(None) => {
-                debug!(webhook.id = %self.webhook_id, "an endpoint belongs to another process, or was changed")
+                debug!(webhook.id = %self.webhook_id, "webhook endpoint lost: leased by another process, or changed")
             }
-            Err(error) if !live.is_overdue(now) => {
-                warn!(webhook.id = %self.webhook_id, %error, "deliveries cannot be written down yet");
-                ctx.run_later(TURN_AGAIN_AFTER, |actor, ctx| actor.turn(turn, ctx));
+            Err(error) if !active.is_lease_expired(now) => {
+                warn!(webhook.id = %self.webhook_id, error.message = %error, "cannot write deliveries; the flush is repeated");
+                ctx.run_later(FLUSH_RETRY_DELAY, |actor, ctx| actor.flush(flush, ctx));
                 return;
             }
             Err(error) => {
-                warn!(webhook.id = %self.webhook_id, %error, "an endpoint is given up: its lease has run out");
+                warn!(webhook.id = %self.webhook_id, error.message = %error, "webhook lease expired; endpoint dropped");
             }
         }
-        // Its hold goes with it: the actor may be forgotten.
-        self.state = State::Dormant;
-        self.lineage.meter.set_ready(false);
+        // Dropping the state drops its hold: the actor may be evicted.
+        self.state = State::Idle;
+        self.lineage.metrics.set_ready(false);
     }
 }
 
-fn attempt_of(at: time::OffsetDateTime, took: Duration, answered: Answered) -> Attempt {
-    let mut answer = answered.answer;
-    let mut end = answer.len().min(MAX_ANSWER_BYTES);
-    while !answer.is_char_boundary(end) {
+fn attempt_of(at: time::OffsetDateTime, duration: Duration, result: SendResult) -> DeliveryAttempt {
+    let mut body = result.body;
+    let mut end = body.len().min(MAX_STORED_RESPONSE_BYTES);
+    while !body.is_char_boundary(end) {
         end -= 1;
     }
-    answer.truncate(end);
-    Attempt {
+    body.truncate(end);
+    DeliveryAttempt {
         at,
-        latency_ms: u32::try_from(took.as_millis()).unwrap_or(u32::MAX),
-        status: answered.status.ok(),
-        fault: answered.status.err(),
-        answer,
+        latency_ms: u32::try_from(duration.as_millis()).unwrap_or(u32::MAX),
+        status: result.status.ok(),
+        fault: result.status.err(),
+        answer: body,
     }
 }
 
@@ -244,38 +243,38 @@ impl Handler<Wake> for DeliveryActor {
 
     fn handle(&mut self, wake: Wake, ctx: &mut Self::Context) {
         match &mut self.state {
-            State::Dormant => self.open(ctx),
-            State::Opening { .. } => {}
-            State::Live(live) => {
-                live.look();
-                self.go_on(ctx);
+            State::Idle => self.lease(ctx),
+            State::Leasing { .. } => {}
+            State::Active(active) => {
+                active.request_poll();
+                self.advance(ctx);
             }
         }
         drop(wake);
     }
 }
 
-impl Handler<Rest> for DeliveryActor {
+impl Handler<ReleaseLease> for DeliveryActor {
     type Result = ();
 
-    fn handle(&mut self, rest: Rest, ctx: &mut Self::Context) {
+    fn handle(&mut self, message: ReleaseLease, ctx: &mut Self::Context) {
         match &mut self.state {
-            State::Dormant => {}
-            State::Opening { told_to_rest } => *told_to_rest = true,
-            State::Live(live) => {
-                live.rest(true);
-                self.go_on(ctx);
+            State::Idle => {}
+            State::Leasing { release_requested } => *release_requested = true,
+            State::Active(active) => {
+                active.set_releasing(true);
+                self.advance(ctx);
             }
         }
-        drop(rest);
+        drop(message);
     }
 }
 
-/// The endpoint as it was taken, with its waiting time from now on.
-pub(super) fn health_of(opened: &Opened, now: Duration) -> crate::domain::delivery::Health {
-    crate::domain::delivery::Health {
-        failures: opened.failures,
-        step: opened.step,
-        not_before: now + opened.wait,
+/// The failure state of an endpoint that was leased at `now`.
+pub(super) fn health_of(endpoint: &LeasedEndpoint, now: Duration) -> crate::domain::delivery::EndpointHealth {
+    crate::domain::delivery::EndpointHealth {
+        consecutive_failures: endpoint.consecutive_failures,
+        backoff_step: endpoint.backoff_step,
+        not_before: now + endpoint.retry_in,
     }
 }

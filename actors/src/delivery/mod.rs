@@ -1,109 +1,108 @@
-//! Deliveries: one actor an endpoint carries a partner's events to it, in order, until they are taken or their time is over.
+//! Webhook delivery: one actor per endpoint delivers a partner's events in order, with retries.
 //!
-//! | part | question |
+//! | module | responsibility |
 //! |---|---|
-//! | `queue` | which delivery may be tried now, and what is written of it? |
-//! | `schedule` | when is one tried again? |
-//! | `places` | how many are under way at once? |
-//! | `outbox` | the ports: what is kept, and what carries |
-//! | `actor` | the shell |
-//! | `bell` | whose events were committed a moment ago? |
+//! | `queue` | which delivery may be attempted now, and what is written about it |
+//! | `retry` | when a failed delivery is retried |
+//! | `concurrency` | how many deliveries are in flight at once |
+//! | `outbox` | ports: stored events and deliveries, the HTTP sender |
+//! | `actor` | the actor of one endpoint |
+//! | `commit_notifier` | which partners have newly committed events |
 
 mod actor;
-pub mod bell;
-mod meter;
+pub mod commit_notifier;
+mod metrics;
 pub mod outbox;
-pub mod places;
+pub mod concurrency;
 pub mod queue;
-pub mod schedule;
+pub mod retry;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use actor::DeliveryActor;
-use actor::message::{Rest, Wake};
+use actor::message::{ReleaseLease, Wake};
 
-pub use actor::ATTEMPT_LIMIT;
-pub use meter::DeliveryMetrics;
+pub use actor::ATTEMPT_TIMEOUT;
+pub use metrics::DeliveryMetrics;
 
 use self::outbox::{Outbox, Sender};
-use self::places::Places;
+use self::concurrency::ConcurrencyLimit;
 use crate::domain::clock::Clock;
 use crate::domain::ids::WebhookId;
-use crate::supervisor::{ActorState, Directory, Reading, Spawner, Total};
+use crate::supervisor::{ActorState, Directory, ActorStats, Spawner, ActorTotals};
 
-/// How often it is looked whether all have gone to rest.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often [`Deliveries::drain`] checks whether every endpoint was released.
+const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A number from 0 to 1.
-pub type Chance = Arc<dyn Fn() -> f64 + Send + Sync>;
+/// Source of random numbers from 0 to 1.
+pub type Jitter = Arc<dyn Fn() -> f64 + Send + Sync>;
 
-/// What every delivery actor works with.
+/// Dependencies shared by all delivery actors.
 #[derive(Clone)]
-pub struct Equipment {
-    /// Where events and failed deliveries are kept.
+pub struct DeliveryContext {
+    /// Stored events and deliveries.
     pub outbox: Arc<dyn Outbox>,
     pub sender: Arc<dyn Sender>,
-    /// The time of day, for what is shown.
+    /// For displayed timestamps.
     pub clock: Arc<dyn Clock>,
-    /// How many are under way at once.
-    pub places: Places,
-    pub chance: Chance,
+    /// Limits the deliveries in flight.
+    pub concurrency: ConcurrencyLimit,
+    pub jitter: Jitter,
     pub metrics: DeliveryMetrics,
 }
 
-/// All delivery actors of a process.
+/// The delivery actors of a process.
 pub struct Deliveries {
     actors: Directory<WebhookId, DeliveryActor>,
 }
 
 impl Deliveries {
-    /// Nothing is leased yet.
     #[must_use]
-    pub fn new(spawner: Spawner, equipment: Equipment) -> Self {
-        let make = move |webhook_id, lineage| DeliveryActor::new(webhook_id, equipment.clone(), lineage);
+    pub fn new(spawner: Spawner, equipment: DeliveryContext) -> Self {
+        let factory = move |webhook_id, lineage| DeliveryActor::new(webhook_id, equipment.clone(), lineage);
         Self {
-            actors: Directory::new(spawner, make),
+            actors: Directory::new(spawner, factory),
         }
     }
 
-    /// There may be something to deliver to this endpoint. Says whether there is room for its actor.
+    /// Tells the endpoint's actor that there may be something to deliver. Returns whether there was room for the actor.
     pub async fn wake(&self, webhook_id: WebhookId) -> bool {
-        let Some(found) = self.actors.get(&webhook_id) else {
+        let Some(actor) = self.actors.get(&webhook_id) else {
             return false;
         };
-        let _queued = found.lineage.meter.queue();
-        found.addr.send(Wake { _queued }).await.is_ok()
+        let _queued = actor.lineage.metrics.enqueue();
+        actor.addr.send(Wake { _queued }).await.is_ok()
     }
 
-    /// Gives the endpoint back when what is under way has ended, if it is here.
-    pub async fn rest(&self, webhook_id: WebhookId) {
-        if let Some(found) = self.actors.find(&webhook_id) {
-            let _queued = found.lineage.meter.queue();
-            // One that died has nothing to give back.
-            let _ = found.addr.send(Rest { _queued }).await;
+    /// Releases the endpoint's lease once its deliveries in flight have ended, if it is leased here.
+    pub async fn release(&self, webhook_id: WebhookId) {
+        if let Some(actor) = self.actors.find(&webhook_id) {
+            let _queued = actor.lineage.metrics.enqueue();
+            // An actor that died has nothing to release.
+            let _ = actor.addr.send(ReleaseLease { _queued }).await;
         }
     }
 
-    /// The endpoints that are leased here.
+    /// The endpoints leased by this process.
     #[must_use]
     pub fn leased(&self) -> Vec<WebhookId> {
-        let ready = |(webhook_id, reading): (WebhookId, Reading)| {
+        let ready = |(webhook_id, reading): (WebhookId, ActorStats)| {
             (reading.state == ActorState::Ready).then_some(webhook_id)
         };
-        self.actors.readings().into_iter().filter_map(ready).collect()
+        self.actors.stats().into_iter().filter_map(ready).collect()
     }
 
-    /// Forgets the actors that have gone to rest.
-    pub fn forget_resting(&self) {
-        for (webhook_id, reading) in self.actors.readings() {
+    /// Evicts the actors that hold no lease.
+    pub fn evict_idle(&self) {
+        for (webhook_id, reading) in self.actors.stats() {
             if reading.state != ActorState::Ready {
-                self.actors.retire(&webhook_id);
+                self.actors.evict(&webhook_id);
             }
         }
     }
 
-    /// Gives every endpoint back, and returns when the last attempt has ended and is written down.
+    /// Releases every endpoint; returns when the last attempt has ended and is stored.
     pub async fn drain(&self) {
         loop {
             let leased = self.leased();
@@ -111,19 +110,19 @@ impl Deliveries {
                 return;
             }
             for webhook_id in leased {
-                self.rest(webhook_id).await;
+                self.release(webhook_id).await;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(DRAIN_POLL_INTERVAL).await;
         }
     }
 
     /// The counters of every delivery actor.
-    pub fn readings(&self) -> Vec<(WebhookId, Reading)> {
-        self.actors.readings()
+    pub fn stats(&self) -> Vec<(WebhookId, ActorStats)> {
+        self.actors.stats()
     }
 
-    /// The counters of all delivery actors together.
-    pub fn total(&self) -> Total {
-        self.actors.total()
+    /// Totals over all delivery actors.
+    pub fn totals(&self) -> ActorTotals {
+        self.actors.totals()
     }
 }

@@ -1,138 +1,135 @@
-//! The two ports of deliveries: where events and failed deliveries are kept, and what carries a letter to its receiver.
+//! Ports of webhook delivery: the outbox (stored events and deliveries) and the sender.
 //!
-//! Rules: an endpoint is leased to one process, and every write is made under that lease: who has lost it learns so and
-//! writes nothing. A delivery that was replayed since it was read is as the replay left it, whatever is written of it: its
-//! attempts alone are remembered. Times are told as spans from now, by the store's own clock: what decides is one clock's word.
+//! An endpoint is leased to one process, and every write carries that lease: a process that lost the lease writes nothing
+//! and learns so. A delivery that was replayed after it was read keeps the state that the replay set; only its attempts are
+//! recorded. Times are durations relative to the store's clock, so that a single clock decides.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::queue::{Changes, Want};
-use crate::domain::delivery::{Answered, Attempt, Letter, Target};
+use super::queue::{QueueChanges, ReadRequest};
+use crate::domain::delivery::{SendResult, DeliveryAttempt, WebhookEvent, WebhookTarget};
 use crate::domain::ids::{OrderId, WebhookId};
 use crate::store::{StoreFuture, Unavailable};
 
-/// How long an endpoint stays with a process that says nothing.
-pub const LEASE: Duration = Duration::from_secs(30);
+/// How long a lease lasts without renewal.
+pub const LEASE_DURATION: Duration = Duration::from_secs(30);
 
-/// Which taking of an endpoint it is: what was taken before may no longer write.
+/// A lease's fencing number: writes under an earlier lease are rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease(pub i64);
 
-/// An endpoint that was taken.
+/// A leased endpoint.
 #[derive(Debug, Clone)]
-pub struct Opened {
+pub struct LeasedEndpoint {
     pub lease: Lease,
-    pub target: Arc<Target>,
-    /// Every event up to this number was seen to.
+    pub target: Arc<WebhookTarget>,
+    /// Every event up to this number is delivered, has a row, or was not subscribed to.
     pub cursor: i64,
-    /// Failed attempts since the last that succeeded.
-    pub failures: u32,
-    /// How far the gaps have grown.
-    pub step: u32,
-    /// While it fails: how long it is not tried.
-    pub wait: Duration,
+    /// Consecutive failed attempts.
+    pub consecutive_failures: u32,
+    /// The attempt number that determines the current backoff.
+    pub backoff_step: u32,
+    /// While the endpoint fails: time until the next attempt.
+    pub retry_in: Duration,
 }
 
-/// What an actor writes and asks for at once.
+/// A write and a read in one request.
 #[derive(Debug, Clone)]
-pub struct Turn {
+pub struct FlushRequest {
     pub lease: Lease,
-    /// Which turn under this lease it is, from 1: one that is written again counts its attempts once.
-    pub number: i64,
-    /// What is to be written.
-    pub changes: Changes,
-    /// The moment that the times in `changes` count from.
+    /// Number of the flush under this lease, from 1. A repeated flush counts its attempts once.
+    pub sequence: i64,
+    pub changes: QueueChanges,
+    /// The time that the times in `changes` are relative to.
     pub now: Duration,
-    /// Attempts that failed or belong to a row, by the event's number.
-    pub attempts: Vec<(i64, Attempt)>,
-    /// How many attempts were taken since the last turn.
+    /// Attempts that failed or belong to a row, by event number.
+    pub attempts: Vec<(i64, DeliveryAttempt)>,
+    /// Successful attempts since the last flush.
     pub delivered: u32,
-    /// How many were not.
-    pub refused: u32,
-    /// The receiver wants nothing any more.
+    /// Failed attempts since the last flush.
+    pub failed: u32,
+    /// The receiver responded with 410 Gone.
     pub gone: bool,
-    /// How long nothing is tried, if the rows do not say.
-    pub wait: Option<Duration>,
-    /// Whether the cursor is written and the lease renewed; marks are written in any case.
-    pub save: bool,
-    /// What happens to the lease.
-    pub then: Then,
+    /// Time until the next attempt, if the rows do not determine it.
+    pub retry_in: Option<Duration>,
+    /// Whether to write the cursor and renew the lease. Updates are always written.
+    pub save_cursor: bool,
+    pub lease_action: LeaseAction,
 }
 
-impl Turn {
-    /// Whether anything is written.
+impl FlushRequest {
+    /// Whether the flush writes anything.
     #[must_use]
-    pub fn writes(&self) -> bool {
-        self.save || self.has_rows() || self.gone || self.then == Then::Release
+    pub fn has_writes(&self) -> bool {
+        self.save_cursor || self.has_row_writes() || self.gone || self.lease_action == LeaseAction::Release
     }
 
-    /// Whether rows of deliveries are written.
+    /// Whether the flush writes delivery rows.
     #[must_use]
-    pub fn has_rows(&self) -> bool {
-        !self.changes.marks.is_empty() || !self.attempts.is_empty() || self.changes.recovered
+    pub fn has_row_writes(&self) -> bool {
+        !self.changes.updates.is_empty() || !self.attempts.is_empty() || self.changes.recovered
     }
 }
 
-/// What happens to a lease after a turn.
+/// What to do with the lease after a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
-    /// It is kept, and this is read if there is room for something.
-    Keep(Option<Want>),
-    /// It is given back.
+pub enum LeaseAction {
+    /// Keep it, and read the next deliveries if the queue has room.
+    Keep(Option<ReadRequest>),
+    /// Release it.
     Release,
 }
 
-/// A delivery as the store tells of it.
+/// A delivery as the store returns it.
 #[derive(Debug, Clone)]
-pub struct Pending {
-    pub letter: Letter,
+pub struct PendingDelivery {
+    pub event: WebhookEvent,
     pub order_id: OrderId,
     /// Failed attempts so far.
     pub attempts: u32,
     /// How often it was replayed.
     pub replays: u32,
     /// Whether it has a row.
-    pub stored: bool,
-    /// Whether an earlier one of its order has a row, and waits.
-    pub behind: bool,
-    /// Until it is due.
+    pub has_row: bool,
+    /// Whether it waits for an earlier event of its order that has a row.
+    pub is_blocked: bool,
+    /// Time until it is due.
     pub due_in: time::Duration,
-    /// Until its last attempt.
-    pub ends_in: time::Duration,
+    /// Time until its last attempt.
+    pub give_up_in: time::Duration,
 }
 
-/// What was read.
+/// The deliveries that a flush read.
 #[derive(Debug, Clone, Default)]
-pub struct Page {
-    /// In the order of the numbers.
-    pub pending: Vec<Pending>,
-    /// Events up to here were looked at.
-    pub read_to: i64,
-    /// Whether there is more to read at once.
-    pub more: bool,
-    /// Until the next row is due, where there is one.
+pub struct DeliveryPage {
+    /// In order of their event numbers.
+    pub pending: Vec<PendingDelivery>,
+    /// The number of the last event that was scanned.
+    pub scanned_to: i64,
+    /// Whether more can be read at once.
+    pub has_more: bool,
+    /// Time until the next row is due, if there is one.
     pub next_due_in: Option<Duration>,
 }
 
-/// Where events and failed deliveries are kept.
+/// Storage of events and deliveries.
 pub trait Outbox: Send + Sync + 'static {
-    /// Takes an endpoint; `None` where there is nothing to do for it, or another process has it.
+    /// Leases an endpoint; `None` if it has nothing to deliver or another process has the lease.
     ///
     /// # Errors
-    /// [`Unavailable`]: ask again later.
-    fn take(&self, webhook_id: WebhookId) -> StoreFuture<'_, Result<Option<Opened>, Unavailable>>;
+    /// [`Unavailable`]: retry later.
+    fn lease(&self, webhook_id: WebhookId) -> StoreFuture<'_, Result<Option<LeasedEndpoint>, Unavailable>>;
 
-    /// Writes, and reads what is wanted; `None` when the lease is no longer this one, and nothing was written. The same
-    /// turn may be written again.
+    /// Writes and reads in one request; `None`, with nothing written, if the lease has been lost. Idempotent per flush.
     ///
     /// # Errors
-    /// [`Unavailable`]: whether it was written is not known.
-    fn turn(&self, webhook_id: WebhookId, turn: Turn) -> StoreFuture<'_, Result<Option<Page>, Unavailable>>;
+    /// [`Unavailable`]: it is unknown whether the flush was written.
+    fn flush(&self, webhook_id: WebhookId, flush: FlushRequest) -> StoreFuture<'_, Result<Option<DeliveryPage>, Unavailable>>;
 }
 
-/// What carries letters.
+/// Sends webhooks.
 pub trait Sender: Send + Sync + 'static {
-    /// Signs and sends one, and says what was answered. Whoever stops waiting for it cancels it.
-    fn send(&self, target: Arc<Target>, letter: Letter) -> StoreFuture<'static, Answered>;
+    /// Signs and sends an event and returns the response. Dropping the future cancels the request.
+    fn send(&self, target: Arc<WebhookTarget>, event: WebhookEvent) -> StoreFuture<'static, SendResult>;
 }

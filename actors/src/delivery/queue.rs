@@ -1,286 +1,290 @@
-//! Which delivery of an endpoint may be tried now, and what is to be written of those that were? Pure.
+//! Delivery queue of one endpoint: selects the next delivery to attempt and records what to write about finished ones.
+//! Pure.
 //!
-//! The queue is a view of what the store has: events past the cursor, and rows of deliveries that failed or wait behind one
-//! that did. It holds a window of them; a backlog of any length stays in the store.
+//! The queue holds a window over the store: events past the cursor, and rows of deliveries that failed or wait for a failed
+//! one. A backlog of any length stays in the store.
 //!
-//! | an event is | where |
+//! | an event is | stored as |
 //! |---|---|
-//! | delivered at once | nowhere: the cursor goes past it |
-//! | failed | a row with the time of its next attempt; the cursor goes past it |
-//! | behind a failed one of its order | a row that waits for that one |
-//! | waiting while the endpoint fails | past the cursor, as any new event |
+//! | delivered on the first attempt | nothing: the cursor passes it |
+//! | failed | a row with the time of its next attempt; the cursor passes it |
+//! | blocked by a failed event of its order | a row that waits for that event |
+//! | waiting while the endpoint fails | nothing: it lies past the cursor like a new event |
 //!
-//! Rules: of an order one delivery is under way, the earliest that waits. While the endpoint fails, the oldest delivery
-//! alone is tried; what is over its time then was given up with it. The cursor passes nothing that is neither taken nor in
-//! a row. What was replayed since it was read is tried again after that, whatever becomes of an attempt that is under way.
+//! Rules: of each order at most one delivery is in flight, the earliest one. While the endpoint fails, only the oldest
+//! delivery is attempted, and deliveries whose retry window ends meanwhile are given up with it. The cursor passes an event
+//! only once it is delivered or has a row. A delivery that is replayed while an attempt is in flight is attempted again
+//! afterwards, whatever the outcome of that attempt.
 
-mod words;
+mod types;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-pub use self::words::{Changes, Read, Want};
-use crate::domain::delivery::{Ending, Fate, Health, Mark, Waiting};
+pub use self::types::{QueueChanges, LoadedDelivery, ReadRequest};
+use crate::domain::delivery::{AttemptOutcome, DeliveryOutcome, EndpointHealth, DeliveryUpdate, QueuedDelivery};
 use crate::domain::ids::OrderId;
 
-/// How many deliveries of an endpoint are under way at once, when it takes them: orders side by side.
-pub const MAX_AT_ONCE: usize = 16;
+/// Maximum number of deliveries of an endpoint in flight; they belong to different orders.
+pub const MAX_CONCURRENCY: usize = 16;
 
-/// How many deliveries of an endpoint are in memory for each that may be under way: enough to keep those going while more
-/// are read. An endpoint that takes nothing has one under way, so nobody reads for it what it will not get to.
+/// Deliveries in memory per delivery that may be in flight: enough to keep those busy while more are read. A failing
+/// endpoint has a concurrency of one, so little is read for it in vain.
 const READ_AHEAD: usize = 16;
 
-/// After so many failures in a row only the oldest delivery is tried (contract §6).
-pub const FAILING_AFTER: u32 = 5;
+/// Consecutive failures after which only the oldest delivery is attempted (contract §6).
+pub const FAILING_THRESHOLD: u32 = 5;
 
 /// The deliveries of one endpoint that are in memory.
 #[derive(Debug)]
-pub struct Queue {
-    /// Those of each order, by number. What is under way is the first, and is in `under_way`, too.
-    chains: HashMap<OrderId, BTreeMap<i64, Waiting>>,
-    /// The first of each order that is not under way.
+pub struct DeliveryQueue {
+    /// Deliveries by order and event number. The first of an order may be in flight; it is then in `in_flight` too.
+    by_order: HashMap<OrderId, BTreeMap<i64, QueuedDelivery>>,
+    /// The first delivery of each order that has none in flight.
     heads: BTreeMap<i64, OrderId>,
-    under_way: BTreeMap<i64, Waiting>,
-    /// How many may be under way: doubles with each that is taken, halves with each that is not.
-    room: usize,
-    /// Events up to here were read.
-    read_to: i64,
-    /// Events up to there that are neither taken nor in a row.
-    open: BTreeSet<i64>,
-    /// Events past there that are taken or in a row.
+    in_flight: BTreeMap<i64, QueuedDelivery>,
+    /// How many deliveries may be in flight: doubles with each success, halves with each failure.
+    concurrency: usize,
+    /// The number of the last event that was read.
+    scanned_to: i64,
+    /// Events up to `scanned_to` that are neither delivered nor have a row.
+    unsettled: BTreeSet<i64>,
+    /// Events past `scanned_to` that are delivered or have a row.
     settled: BTreeSet<i64>,
-    health: Health,
-    /// When the last attempt failed.
-    failed_at: Duration,
-    /// The least time between two attempts while the endpoint fails.
-    pause: Duration,
-    marks: Vec<Mark>,
+    health: EndpointHealth,
+    /// When the last attempt failed; zero if none has.
+    last_failure_at: Duration,
+    /// Minimum time between two attempts while the endpoint fails.
+    min_retry_interval: Duration,
+    updates: Vec<DeliveryUpdate>,
     recovered: bool,
 }
 
-impl Queue {
-    /// Nothing is read yet; every event up to `cursor` was seen to. `pause` is the least time between two attempts while
-    /// the endpoint fails.
+impl DeliveryQueue {
+    /// Creates an empty queue. Every event up to `cursor` is delivered, has a row, or was not subscribed to.
+    /// `min_retry_interval` is the minimum time between two attempts while the endpoint fails.
     #[must_use]
-    pub fn new(cursor: i64, health: Health, pause: Duration) -> Self {
+    pub fn new(cursor: i64, health: EndpointHealth, min_retry_interval: Duration) -> Self {
         Self {
-            chains: HashMap::new(),
+            by_order: HashMap::new(),
             heads: BTreeMap::new(),
-            under_way: BTreeMap::new(),
-            room: 1,
-            read_to: cursor,
-            open: BTreeSet::new(),
+            in_flight: BTreeMap::new(),
+            concurrency: 1,
+            scanned_to: cursor,
+            unsettled: BTreeSet::new(),
             settled: BTreeSet::new(),
             health,
-            failed_at: Duration::ZERO,
-            pause,
-            marks: Vec::new(),
+            last_failure_at: Duration::ZERO,
+            min_retry_interval,
+            updates: Vec::new(),
             recovered: false,
         }
     }
 
-    /// Whether only the oldest delivery is tried.
+    /// Whether the endpoint is failing: only its oldest delivery is attempted.
     #[must_use]
-    pub const fn failing(&self) -> bool {
-        self.health.failures >= FAILING_AFTER
+    pub const fn is_failing(&self) -> bool {
+        self.health.consecutive_failures >= FAILING_THRESHOLD
     }
 
     fn len(&self) -> usize {
-        self.chains.values().map(BTreeMap::len).sum()
+        self.by_order.values().map(BTreeMap::len).sum()
     }
 
-    /// The numbers of those that are.
+    /// The event numbers of the deliveries in memory.
     pub fn numbers(&self) -> impl Iterator<Item = i64> {
-        self.chains.values().flat_map(BTreeMap::keys).copied()
+        self.by_order.values().flat_map(BTreeMap::keys).copied()
     }
 
-    /// What there is room to read; `None` while there is none.
+    /// The next read; `None` while there is no room.
     #[must_use]
-    pub fn wants(&self) -> Option<Want> {
+    pub fn next_read(&self) -> Option<ReadRequest> {
         let len = self.len();
-        if self.failing() {
-            let after = self.read_to;
-            return (len == 0).then_some(Want::Oldest { after });
+        if self.is_failing() {
+            let after = self.scanned_to;
+            return (len == 0).then_some(ReadRequest::Oldest { after });
         }
-        let window = self.room * READ_AHEAD;
-        (len <= window / 2).then(|| Want::Due {
-            after: self.read_to,
-            most: window - len,
+        let window = self.concurrency * READ_AHEAD;
+        (len <= window / 2).then(|| ReadRequest::Due {
+            after: self.scanned_to,
+            limit: window - len,
         })
     }
 
-    /// Takes in what was read as `want` said, in the order of the numbers; events up to `read_to` were looked at.
-    pub fn load(&mut self, want: Want, read: Vec<Read>, read_to: i64) {
-        match want {
-            Want::Due { .. } if self.failing() => {}
-            Want::Due { .. } => {
-                self.has_read(read_to);
-                read.into_iter().for_each(|one| self.take_in(one));
+    /// Adds the deliveries that were read for `request`, in order of their event numbers. Events up to `scanned_to` were
+    /// scanned.
+    pub fn load(&mut self, request: ReadRequest, page: Vec<LoadedDelivery>, scanned_to: i64) {
+        match request {
+            ReadRequest::Due { .. } if self.is_failing() => {}
+            ReadRequest::Due { .. } => {
+                self.advance_scan(scanned_to);
+                page.into_iter().for_each(|loaded| self.load_one(loaded));
             }
-            Want::Oldest { .. } => self.load_oldest(read, read_to),
+            ReadRequest::Oldest { .. } => self.load_oldest(page, scanned_to),
         }
-        self.settled = self.settled.split_off(&(self.read_to + 1));
+        self.settled = self.settled.split_off(&(self.scanned_to + 1));
     }
 
-    /// The next delivery to try at this moment; from here on it is under way.
-    pub fn next(&mut self, now: Duration) -> Option<Waiting> {
-        let room = if self.failing() { 1 } else { self.room };
-        if self.under_way.len() >= room {
+    /// Returns the next delivery to attempt and marks it as in flight; `None` if none is due or the concurrency is used up.
+    pub fn start_next(&mut self, now: Duration) -> Option<QueuedDelivery> {
+        let concurrency = if self.is_failing() { 1 } else { self.concurrency };
+        if self.in_flight.len() >= concurrency {
             return None;
         }
         let due = |(number, order_id): (&i64, &OrderId)| {
-            let waiting = *self.chains.get(order_id)?.get(number)?;
-            (waiting.due <= now).then_some(waiting)
+            let delivery = *self.by_order.get(order_id)?.get(number)?;
+            (delivery.due_at <= now).then_some(delivery)
         };
-        let waiting = self.heads.iter().find_map(due)?;
-        self.heads.remove(&waiting.number);
-        self.under_way.insert(waiting.number, waiting);
-        Some(waiting)
+        let delivery = self.heads.iter().find_map(due)?;
+        self.heads.remove(&delivery.number);
+        self.in_flight.insert(delivery.number, delivery);
+        Some(delivery)
     }
 
-    /// When the next delivery that is in memory and not under way is due.
+    /// When the next delivery in memory that is not in flight is due.
     #[must_use]
-    pub fn due_at(&self) -> Option<Duration> {
-        let due = |(number, order_id): (&i64, &OrderId)| Some(self.chains.get(order_id)?.get(number)?.due);
+    pub fn next_due_at(&self) -> Option<Duration> {
+        let due = |(number, order_id): (&i64, &OrderId)| Some(self.by_order.get(order_id)?.get(number)?.due_at);
         self.heads.iter().filter_map(due).min()
     }
 
-    /// How many are under way.
+    /// The number of deliveries in flight.
     #[must_use]
-    pub fn under_way(&self) -> usize {
-        self.under_way.len()
+    pub fn in_flight_count(&self) -> usize {
+        self.in_flight.len()
     }
 
-    /// How the endpoint is doing.
+    /// The endpoint's failure state.
     #[must_use]
-    pub const fn health(&self) -> Health {
+    pub const fn health(&self) -> EndpointHealth {
         self.health
     }
 
-    /// A delivery that was under way has ended at this moment: says what is known of it. `plan` says when one with so many
-    /// failed attempts is tried again, if its last attempt is at the moment that it is given.
-    pub fn ended(
+    /// Records the outcome of an attempt and returns its delivery, if it was in flight. `plan` returns the time of the next
+    /// attempt from the number of failed attempts and the time of the last attempt; `None` to give up.
+    pub fn record_attempt(
         &mut self,
         number: i64,
-        ending: Ending,
+        outcome: AttemptOutcome,
         at: Duration,
         plan: impl Fn(u32, Duration) -> Option<Duration>,
-    ) -> Option<Waiting> {
-        let waiting = self.under_way.remove(&number)?;
-        match ending {
-            Ending::Delivered => self.delivered(waiting),
-            Ending::Refused(_) | Ending::Gone => self.refused(waiting, at, plan),
+    ) -> Option<QueuedDelivery> {
+        let delivery = self.in_flight.remove(&number)?;
+        match outcome {
+            AttemptOutcome::Delivered => self.record_success(delivery),
+            AttemptOutcome::Failed(_) | AttemptOutcome::Gone => self.record_failure(delivery, at, plan),
         }
-        Some(waiting)
+        Some(delivery)
     }
 
-    /// What is to be written now. It is not told again.
-    pub fn take_changes(&mut self) -> Changes {
-        Changes {
+    /// Takes the changes to write; they are returned once.
+    pub fn take_changes(&mut self) -> QueueChanges {
+        QueueChanges {
             cursor: self.cursor(),
             health: self.health,
-            marks: std::mem::take(&mut self.marks),
+            updates: std::mem::take(&mut self.updates),
             recovered: std::mem::take(&mut self.recovered),
         }
     }
 
-    /// Whether something must be written before it is lost: the cursor alone may wait.
+    /// Whether changes must be written before they are lost; the cursor alone can wait.
     #[must_use]
-    pub fn has_marks(&self) -> bool {
-        !self.marks.is_empty() || self.recovered
+    pub fn has_updates(&self) -> bool {
+        !self.updates.is_empty() || self.recovered
     }
 
-    /// Every event up to this number is taken, in a row, or not asked for.
+    /// Every event up to this number is delivered, has a row, or was not subscribed to.
     #[must_use]
     pub fn cursor(&self) -> i64 {
-        self.open.first().map_or(self.read_to, |first| first - 1)
+        self.unsettled.first().map_or(self.scanned_to, |first| first - 1)
     }
 
-    fn has_read(&mut self, read_to: i64) {
-        let events = self.under_way.values().filter(|waiting| !waiting.stored);
-        let events = events.map(|waiting| waiting.number);
-        let now_open = events.filter(|number| *number > self.read_to && *number <= read_to);
-        self.open.extend(now_open);
-        self.read_to = self.read_to.max(read_to);
+    fn advance_scan(&mut self, scanned_to: i64) {
+        let events = self.in_flight.values().filter(|delivery| !delivery.has_row);
+        let events = events.map(|delivery| delivery.number);
+        let newly_unsettled = events.filter(|number| *number > self.scanned_to && *number <= scanned_to);
+        self.unsettled.extend(newly_unsettled);
+        self.scanned_to = self.scanned_to.max(scanned_to);
     }
 
-    fn take_in(&mut self, read: Read) {
-        let Read { waiting, behind } = read;
-        let Waiting { number, order_id, .. } = waiting;
-        if waiting.stored {
-            // Replayed before it was sent, or while it is: what becomes of it is written, and the row read after that.
+    fn load_one(&mut self, loaded: LoadedDelivery) {
+        let LoadedDelivery { delivery, is_blocked } = read;
+        let QueuedDelivery { number, order_id, .. } = delivery;
+        if delivery.has_row {
+            // It was replayed before it was sent or while it is in flight: the outcome is written first, then the row is
+            // read again.
             self.settle(number);
-            self.under_way
+            self.in_flight
                 .entry(number)
-                .and_modify(|tried| tried.stored = true);
+                .and_modify(|in_flight_delivery| in_flight_delivery.has_row = true);
         }
-        if self.knows(&waiting) {
+        if self.is_known(&delivery) {
             return;
         }
-        let behind = behind || self.marks.iter().any(|mark| mark.holds_back(&waiting));
-        match (waiting.stored, behind) {
+        let is_blocked = is_blocked || self.updates.iter().any(|mark| mark.is_blocking(&delivery));
+        match (delivery.has_row, is_blocked) {
             (true, false) => {}
             (true, true) => return,
-            (false, true) => return self.mark(&waiting, Fate::Behind),
-            (false, false) => drop(self.open.insert(number)),
+            (false, true) => return self.push_update(&delivery, DeliveryOutcome::Blocked),
+            (false, false) => drop(self.unsettled.insert(number)),
         }
-        self.chains.entry(order_id).or_default().insert(number, waiting);
-        self.expose(order_id);
+        self.by_order.entry(order_id).or_default().insert(number, delivery);
+        self.refresh_head(order_id);
     }
 
-    /// Whether nothing new is said of it: it is in memory, and was not replayed since; or it is under way, or was a moment ago,
-    /// and is read once that is written.
-    fn knows(&self, waiting: &Waiting) -> bool {
-        let number = &waiting.number;
+    /// Whether the delivery is already known: it is in memory and was not replayed since, or it is in flight or about to be
+    /// written and will be read again after that.
+    fn is_known(&self, delivery: &QueuedDelivery) -> bool {
+        let number = &delivery.number;
         let known = self
-            .chains
-            .get(&waiting.order_id)
+            .by_order
+            .get(&delivery.order_id)
             .and_then(|chain| chain.get(number));
-        known.is_some_and(|known| known.replays >= waiting.replays)
-            || self.under_way.contains_key(number)
-            || self.marks.iter().any(|mark| mark.number == *number)
-            || (!waiting.stored && self.settled.contains(number))
+        known.is_some_and(|known| known.replays >= delivery.replays)
+            || self.in_flight.contains_key(number)
+            || self.updates.iter().any(|mark| mark.number == *number)
+            || (!delivery.has_row && self.settled.contains(number))
     }
 
-    /// Those whose time is over were tried in the person of the one before them, and are given up; the next is tried.
-    fn load_oldest(&mut self, read: Vec<Read>, read_to: i64) {
-        if !self.failing() || !self.chains.is_empty() {
+    /// Gives up the deliveries whose retry window ended before the last failure, and queues the next one.
+    fn load_oldest(&mut self, page: Vec<LoadedDelivery>, scanned_to: i64) {
+        if !self.is_failing() || !self.by_order.is_empty() {
             return;
         }
-        for Read { mut waiting, .. } in read {
-            if self.knows(&waiting) {
+        for LoadedDelivery { delivery: mut delivery, .. } in page {
+            if self.is_known(&delivery) {
                 continue;
             }
-            if !waiting.stored {
-                self.has_read(waiting.number);
-                self.open.insert(waiting.number);
+            if !delivery.has_row {
+                self.advance_scan(delivery.number);
+                self.unsettled.insert(delivery.number);
             }
-            if waiting.ends <= self.failed_at {
-                self.mark(&waiting, Fate::Failed);
+            if delivery.give_up_at <= self.last_failure_at {
+                self.push_update(&delivery, DeliveryOutcome::Failed);
                 continue;
             }
-            let planned = if waiting.attempts > 0 {
-                waiting.due
+            let planned = if delivery.attempts > 0 {
+                delivery.due_at
             } else {
                 self.health.not_before
             };
-            waiting.due = planned.min(waiting.ends).max(self.earliest());
-            self.chains
-                .insert(waiting.order_id, BTreeMap::from([(waiting.number, waiting)]));
-            self.heads.insert(waiting.number, waiting.order_id);
+            delivery.due_at = planned.min(delivery.give_up_at).max(self.earliest_retry());
+            self.by_order
+                .insert(delivery.order_id, BTreeMap::from([(delivery.number, delivery)]));
+            self.heads.insert(delivery.number, delivery.order_id);
             return;
         }
-        self.has_read(read_to);
-        // Nothing waits that could be tried: what comes next is, and one more failure is enough.
-        self.health.failures = FAILING_AFTER - 1;
+        self.advance_scan(scanned_to);
+        // Nothing is left to attempt: the next event is attempted, and one more failure makes the endpoint fail again.
+        self.health.consecutive_failures = FAILING_THRESHOLD - 1;
     }
 
-    /// The first of an order may be tried, if none of the order is under way.
-    fn expose(&mut self, order_id: OrderId) {
-        let Some(chain) = self.chains.get(&order_id) else {
+    /// Makes the first delivery of an order available if none of the order is in flight.
+    fn refresh_head(&mut self, order_id: OrderId) {
+        let Some(chain) = self.by_order.get(&order_id) else {
             return;
         };
-        if chain.keys().any(|number| self.under_way.contains_key(number)) {
+        if chain.keys().any(|number| self.in_flight.contains_key(number)) {
             return;
         }
         for number in chain.keys() {
@@ -288,111 +292,112 @@ impl Queue {
         }
         match chain.first_key_value() {
             Some((number, _)) => drop(self.heads.insert(*number, order_id)),
-            None => drop(self.chains.remove(&order_id)),
+            None => drop(self.by_order.remove(&order_id)),
         }
     }
 
-    fn earliest(&self) -> Duration {
-        match self.failed_at {
+    fn earliest_retry(&self) -> Duration {
+        match self.last_failure_at {
             Duration::ZERO => Duration::ZERO,
-            failed_at => failed_at + self.pause,
+            failed_at => failed_at + self.min_retry_interval,
         }
     }
 
-    fn delivered(&mut self, waiting: Waiting) {
-        if self.failing() {
+    fn record_success(&mut self, delivery: QueuedDelivery) {
+        if self.is_failing() {
             self.recovered = true;
         }
-        self.health = Health::default();
-        self.room = (self.room * 2).min(MAX_AT_ONCE);
-        if waiting.stored {
-            self.mark(&waiting, Fate::Delivered);
-            self.leave(&waiting);
-            self.wait_behind(waiting.order_id);
+        self.health = EndpointHealth::default();
+        self.concurrency = (self.concurrency * 2).min(MAX_CONCURRENCY);
+        if delivery.has_row {
+            self.push_update(&delivery, DeliveryOutcome::Delivered);
+            self.remove(&delivery);
+            self.block_order(delivery.order_id);
         } else {
-            self.settle(waiting.number);
-            self.leave(&waiting);
+            self.settle(delivery.number);
+            self.remove(&delivery);
         }
     }
 
-    fn refused(&mut self, waiting: Waiting, at: Duration, plan: impl Fn(u32, Duration) -> Option<Duration>) {
-        let failed = waiting.failed();
-        let failed_before = self.failing();
-        self.room = (self.room / 2).max(1);
-        self.failed_at = at;
-        self.health.failures = self.health.failures.saturating_add(1);
-        self.health.step = self.health.step.max(failed.attempts);
-        let attempts = if self.failing() {
-            self.health.step
+    fn record_failure(&mut self, delivery: QueuedDelivery, at: Duration, plan: impl Fn(u32, Duration) -> Option<Duration>) {
+        let failed = delivery.after_failure();
+        let was_failing = self.is_failing();
+        self.concurrency = (self.concurrency / 2).max(1);
+        self.last_failure_at = at;
+        self.health.consecutive_failures = self.health.consecutive_failures.saturating_add(1);
+        self.health.backoff_step = self.health.backoff_step.max(failed.attempts);
+        let attempts = if self.is_failing() {
+            self.health.backoff_step
         } else {
             failed.attempts
         };
         self.health.not_before = plan(attempts, Duration::MAX).unwrap_or(at);
-        let due = plan(attempts, waiting.ends);
-        self.mark(&failed, due.map_or(Fate::Failed, Fate::Again));
-        self.leave(&failed);
-        if due.is_some() || failed.stored {
-            self.wait_behind(failed.order_id);
+        let due = plan(attempts, delivery.give_up_at);
+        self.push_update(&failed, due.map_or(DeliveryOutcome::Failed, DeliveryOutcome::RetryAt));
+        self.remove(&failed);
+        if due.is_some() || failed.has_row {
+            self.block_order(failed.order_id);
         }
-        if self.failing() && !failed_before {
-            self.forget_what_waits();
+        if self.is_failing() && !was_failing {
+            self.evict_waiting();
         }
     }
 
-    /// What else is in memory of its order waits in rows, like itself: which of them is the next, of those too that a replay
-    /// has put between, the store knows.
-    fn wait_behind(&mut self, order_id: OrderId) {
-        for (number, waiting) in self.chains.remove(&order_id).unwrap_or_default() {
+    /// Moves the other deliveries of the order from memory to rows: only the store knows which of them is next, since a
+    /// replay may have inserted earlier ones.
+    fn block_order(&mut self, order_id: OrderId) {
+        for (number, delivery) in self.by_order.remove(&order_id).unwrap_or_default() {
             self.heads.remove(&number);
-            if !waiting.stored {
-                self.mark(&waiting, Fate::Behind);
+            if !delivery.has_row {
+                self.push_update(&delivery, DeliveryOutcome::Blocked);
             }
         }
     }
 
-    /// From now on the oldest alone is tried: the others are read again when it is their turn.
-    fn forget_what_waits(&mut self) {
-        let under_way = &self.under_way;
-        let mut unread = self.read_to;
-        self.chains.retain(|_, chain| {
-            chain.retain(|number, waiting| {
-                let stays = under_way.contains_key(number);
-                if !stays && !waiting.stored {
-                    unread = unread.min(number - 1);
+    /// Evicts what is not in flight: only the oldest delivery is attempted from now on, and the others are read again
+    /// later.
+    fn evict_waiting(&mut self) {
+        let in_flight = &self.in_flight;
+        let mut first_unread = self.scanned_to;
+        self.by_order.retain(|_, chain| {
+            chain.retain(|number, delivery| {
+                let is_in_flight = in_flight.contains_key(number);
+                if !is_in_flight && !delivery.has_row {
+                    first_unread = first_unread.min(number - 1);
                 }
-                stays
+                is_in_flight
             });
             !chain.is_empty()
         });
         self.heads.clear();
-        // What lies past it and was settled would be read again.
-        let settled = (unread + 1..=self.read_to).filter(|number| !self.open.contains(number));
+        // Events past the new position that are settled must not be read again.
+        let settled = (first_unread + 1..=self.scanned_to).filter(|number| !self.unsettled.contains(number));
         self.settled.extend(settled);
-        drop(self.open.split_off(&(unread + 1)));
-        self.read_to = unread;
+        drop(self.unsettled.split_off(&(first_unread + 1)));
+        self.scanned_to = first_unread;
     }
 
-    fn mark(&mut self, waiting: &Waiting, fate: Fate) {
-        self.marks.push(waiting.marked(fate));
-        if !waiting.stored {
-            self.settle(waiting.number);
+    fn push_update(&mut self, delivery: &QueuedDelivery, fate: DeliveryOutcome) {
+        self.updates.push(delivery.update(fate));
+        if !delivery.has_row {
+            self.settle(delivery.number);
         }
     }
 
     fn settle(&mut self, number: i64) {
-        if number > self.read_to {
+        if number > self.scanned_to {
             self.settled.insert(number);
         } else {
-            self.open.remove(&number);
+            self.unsettled.remove(&number);
         }
     }
 
-    /// It is no longer the first of its order.
-    fn leave(&mut self, waiting: &Waiting) {
-        if let Some(chain) = self.chains.get_mut(&waiting.order_id) {
-            chain.remove(&waiting.number);
+    /// Removes a finished delivery from its order.
+    fn remove(&mut self, delivery: &QueuedDelivery) {
+        if let Some(chain) = self.by_order.get_mut(&delivery.order_id) {
+            chain.remove(&delivery.number);
         }
-        self.expose(waiting.order_id);
+        self.refresh_head(delivery.order_id);
     }
 }
 

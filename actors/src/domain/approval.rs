@@ -1,59 +1,58 @@
-//! Whether an order waits for an operator: by its products, or by what was agreed with its partner. Pure.
+//! Approval rules: decide whether an order needs an operator's approval. Pure.
 
 use std::collections::BTreeMap;
 
 use super::money::{Amount, Currency, Money};
 use super::order::PricedOrder;
-use super::product::Approval;
+use super::product::ApprovalPolicy;
 
-/// What becomes of an order in a currency without a threshold.
+/// How the rule treats an order whose currency has no threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OtherCurrencies {
-    Approve,
+    RequireApproval,
     #[default]
-    Pass,
+    NoApproval,
 }
 
-/// When an order of a partner waits for an operator. Any of the three is enough; the default lets everything through.
+/// Conditions under which an order of a partner needs approval; any one of them is enough. The default requires none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ApprovalRule {
-    /// Its total is more than this, in minor units of the currency.
+    /// The order total exceeds this threshold of its currency, in minor units.
     pub amount_over: BTreeMap<Currency, Amount>,
-    /// Its currency has no threshold.
     pub other_currencies: OtherCurrencies,
-    /// It is among the first so many of the partner.
+    /// The order is one of the partner's first `first_orders` orders.
     pub first_orders: u32,
 }
 
 impl ApprovalRule {
-    /// Whether the rule asks how many orders the partner placed before.
+    /// Whether the rule needs the number of the partner's earlier orders.
     #[must_use]
-    pub const fn counts_orders(&self) -> bool {
+    pub const fn is_order_count_needed(&self) -> bool {
         self.first_orders > 0
     }
 
-    /// Whether an order over `total` waits. One of which nobody knows how many came before is taken for the first.
+    /// Whether an order of `total` needs approval. `earlier_orders: None` counts as the partner's first order.
     #[must_use]
-    pub fn waits(&self, total: Money, earlier_orders: Option<u64>) -> bool {
+    pub fn is_triggered_by(&self, total: Money, earlier_orders: Option<u64>) -> bool {
         let by_amount = match self.amount_over.get(&total.currency) {
             Some(threshold) => total.amount > *threshold,
-            None => self.other_currencies == OtherCurrencies::Approve,
+            None => self.other_currencies == OtherCurrencies::RequireApproval,
         };
         by_amount || earlier_orders.unwrap_or(0) < u64::from(self.first_orders)
     }
 }
 
-/// Whether an order waits for an operator before anything of it is allocated.
+/// Whether an operator must approve the order before stock is allocated.
 #[must_use]
-pub fn waits_for_approval(
+pub fn is_approval_required(
     order: &PricedOrder,
     rule: Option<&ApprovalRule>,
     earlier_orders: Option<u64>,
 ) -> bool {
-    let by_rule = rule.is_some_and(|rule| rule.waits(order.total, earlier_orders));
+    let by_rule = rule.is_some_and(|rule| rule.is_triggered_by(order.total, earlier_orders));
     order.lines.iter().any(|line| match line.approval {
-        Approval::Always => true,
-        Approval::Rule => by_rule,
+        ApprovalPolicy::Always => true,
+        ApprovalPolicy::Rule => by_rule,
     })
 }
 
@@ -75,23 +74,23 @@ mod tests {
     }
 
     #[test]
-    fn an_order_waits_above_its_threshold_or_where_there_is_none_if_that_was_agreed() {
-        use OtherCurrencies::{Approve, Pass};
+    fn order_above_threshold_or_in_unlisted_currency_needs_approval() {
+        use OtherCurrencies::{RequireApproval, NoApproval};
         for (other, total, waits) in [
-            (Pass, money(50_000, "USD"), false),
-            (Pass, money(50_001, "USD"), true),
-            (Pass, money(1_000_000, "EUR"), false),
-            (Approve, money(50_000, "USD"), false),
-            (Approve, money(50_001, "USD"), true),
-            (Approve, money(1, "EUR"), true),
+            (NoApproval, money(50_000, "USD"), false),
+            (NoApproval, money(50_001, "USD"), true),
+            (NoApproval, money(1_000_000, "EUR"), false),
+            (RequireApproval, money(50_000, "USD"), false),
+            (RequireApproval, money(50_001, "USD"), true),
+            (RequireApproval, money(1, "EUR"), true),
         ] {
-            assert_eq!(rule(0, other).waits(total, None), waits, "{other:?} {total:?}");
+            assert_eq!(rule(0, other).is_triggered_by(total, None), waits, "{other:?} {total:?}");
         }
-        assert!(!ApprovalRule::default().waits(money(i64::MAX, "USD"), Some(0)));
+        assert!(!ApprovalRule::default().is_triggered_by(money(i64::MAX, "USD"), Some(0)));
     }
 
     #[test]
-    fn the_first_orders_wait_and_one_that_was_not_counted_is_taken_for_the_first() {
+    fn first_orders_need_approval_and_uncounted_order_is_first() {
         let small = money(1, "USD");
         for (first_orders, earlier, counts, waits) in [
             (0, None, false, false),
@@ -102,8 +101,8 @@ mod tests {
             (2, Some(u64::MAX), true, false),
             (2, None, true, true),
         ] {
-            let rule = rule(first_orders, OtherCurrencies::Pass);
-            let found = (rule.counts_orders(), rule.waits(small, earlier));
+            let rule = rule(first_orders, OtherCurrencies::NoApproval);
+            let found = (rule.is_order_count_needed(), rule.is_triggered_by(small, earlier));
             assert_eq!(found, (counts, waits), "{first_orders} {earlier:?}");
         }
     }

@@ -1,6 +1,6 @@
-//! From what a partner asks for to an order with prices: which products, at which denominations, in one currency.
+//! Catalogue and order pricing: validates the requested lines and prices them in one currency.
 //!
-//! Rule: the price is the service's own; nothing of it is taken from the request.
+//! Prices come from the catalogue alone; the request cannot influence them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,84 +10,73 @@ use super::order::{Fulfilment, PricedLine, PricedOrder};
 use super::product::{Product, ProductId, Sku};
 use super::scope::Scope;
 
-/// Most lines of an order (contract §3).
+/// Maximum number of lines in an order (contract §3).
 pub const MAX_LINES: usize = 100;
 
-/// Most vouchers of an order (contract §3); also what bounds one record of the journal.
+/// Maximum number of vouchers in an order (contract §3); also bounds the size of one journal record.
 pub const MAX_VOUCHERS: u32 = 1_000;
 
-/// A line as it was asked for.
+/// A requested order line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestedLine {
-    /// Which product, as it was spelled.
+    /// The product id as the partner sent it; not validated yet.
     pub product_id: String,
-    /// At which face value; read once the product's currency is known.
+    /// The face value; parsed once the product's currency is known.
     pub denomination: AmountText,
     pub quantity: u32,
 }
 
-/// An order as it was asked for: well-formed, and nothing known about it yet.
+/// A well-formed order request, not yet checked against the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestedOrder {
-    /// The lines; 1 to [`MAX_LINES`], together at most [`MAX_VOUCHERS`] vouchers.
+    /// 1 to [`MAX_LINES`] lines with at most [`MAX_VOUCHERS`] vouchers in total.
     pub lines: Vec<RequestedLine>,
-    /// The currency that the partner expects, if it said so.
+    /// The currency the partner expects, if given.
     pub currency: Option<Currency>,
-    /// What it may be fulfilled from.
     pub fulfilment: Fulfilment,
-    /// The partner's own reference.
     pub reference: Option<String>,
-    /// The partner's own metadata: the text of a JSON object.
+    /// The partner's metadata: the text of a JSON object.
     pub metadata: Option<Arc<str>>,
 }
 
-/// Why an order has no price.
+/// Why an order cannot be priced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unpriced {
-    /// The catalogue has no such product for this partner.
+pub enum PricingError {
     #[error("there is no product {0}; GET /products lists what can be ordered")]
     ProductNotFound(String),
-    /// The product is no longer sold.
     #[error("product {0} is discontinued; order another one")]
     Discontinued(ProductId),
-    /// The product is not sold at this face value.
     #[error("product {product_id} is not sold at this denomination; GET /products/{product_id} lists them")]
-    Denomination {
+    DenominationNotOffered {
         product_id: ProductId,
-        /// Which line, from 0.
+        /// Line index, from 0.
         line: usize,
     },
-    /// The face value is no amount of the product's currency.
     #[error("items[{line}].denomination: {error}")]
-    Amount {
-        /// Which line, from 0.
+    InvalidAmount {
+        /// Line index, from 0.
         line: usize,
-        /// What is wrong with it.
         error: InvalidMoney,
     },
-    /// The lines, or the lines and the request, name more than one currency.
     #[error(
         "all items of an order share one currency: {product_id} is sold in {found}, the order is in {expected}"
     )]
-    Currency {
-        /// The product that differs.
+    CurrencyMismatch {
         product_id: ProductId,
         found: Currency,
         expected: Currency,
     },
-    /// The total cannot be counted.
     #[error("the order's total is too large")]
-    TooLarge,
+    TotalTooLarge,
 }
 
-/// The products of the moment, as one order sees them. A snapshot: a change makes a new one.
+/// An immutable snapshot of all products.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     products: HashMap<ProductId, Arc<Product>>,
 }
 
 impl Catalogue {
-    /// A catalogue of these products.
     #[must_use]
     pub fn new(products: impl IntoIterator<Item = Product>) -> Self {
         Self {
@@ -98,22 +87,21 @@ impl Catalogue {
         }
     }
 
-    /// The product of this id.
     #[must_use]
     pub fn get(&self, product_id: &ProductId) -> Option<&Arc<Product>> {
         self.products.get(product_id)
     }
 
-    /// This catalogue with `product` new or replaced.
+    /// Returns a copy of the catalogue with `product` added or replaced.
     #[must_use]
-    pub fn with(&self, product: Product) -> Self {
+    pub fn with_product(&self, product: Product) -> Self {
         let mut products = self.products.clone();
         products.insert(product.product_id.clone(), Arc::new(product));
         Self { products }
     }
 }
 
-/// The catalogue as one partner sees it: what lies outside of its scope is not there, to be seen or to be ordered.
+/// The catalogue restricted to a partner's scope: products outside of it can neither be listed nor ordered.
 #[derive(Debug, Clone)]
 pub struct Assortment {
     catalogue: Arc<Catalogue>,
@@ -121,50 +109,49 @@ pub struct Assortment {
 }
 
 impl Assortment {
-    /// Of this catalogue what lies within `scope`; all of it where there is none.
+    /// Restricts the catalogue to `scope`; `None` admits every product.
     #[must_use]
     pub const fn new(catalogue: Arc<Catalogue>, scope: Option<Arc<Scope>>) -> Self {
         Self { catalogue, scope }
     }
 
-    /// The product of this id.
     #[must_use]
     pub fn get(&self, product_id: &ProductId) -> Option<&Product> {
         let product = self.catalogue.get(product_id)?;
-        self.has(product).then_some(product)
+        self.contains(product).then_some(product)
     }
 
-    /// All products, in no order.
+    /// All products, in no particular order.
     pub fn products(&self) -> impl Iterator<Item = &Product> {
         let all = self.catalogue.products.values().map(AsRef::as_ref);
-        all.filter(|product| self.has(product))
+        all.filter(|product| self.contains(product))
     }
 
-    fn has(&self, product: &Product) -> bool {
-        self.scope.as_ref().is_none_or(|scope| scope.admits(product))
+    fn contains(&self, product: &Product) -> bool {
+        self.scope.as_ref().is_none_or(|scope| scope.contains(product))
     }
 
-    /// Gives every line its price.
+    /// Prices every line of the request.
     ///
     /// # Errors
-    /// [`Unpriced`], for the first line that has none.
-    pub fn price(&self, request: &RequestedOrder) -> Result<PricedOrder, Unpriced> {
+    /// [`PricingError`] of the first line that cannot be priced.
+    pub fn price(&self, request: &RequestedOrder) -> Result<PricedOrder, PricingError> {
         let mut currency = request.currency;
         let mut total = Amount::ZERO;
         let mut lines = Vec::with_capacity(request.lines.len());
         for (index, line) in request.lines.iter().enumerate() {
-            let product = self.sold(&line.product_id)?;
+            let product = self.find_for_sale(&line.product_id)?;
             let expected = *currency.get_or_insert(product.currency);
-            same_currency(product, expected)?;
+            check_currency(product, expected)?;
             let priced = price_line(product, line, index)?;
             let cost = priced
                 .unit_price
                 .checked_mul(priced.quantity)
-                .ok_or(Unpriced::TooLarge)?;
-            total = total.checked_add(cost).ok_or(Unpriced::TooLarge)?;
+                .ok_or(PricingError::TotalTooLarge)?;
+            total = total.checked_add(cost).ok_or(PricingError::TotalTooLarge)?;
             lines.push(priced);
         }
-        let currency = currency.ok_or(Unpriced::TooLarge)?;
+        let currency = currency.ok_or(PricingError::TotalTooLarge)?;
         Ok(PricedOrder {
             lines,
             total: total.of(currency),
@@ -174,33 +161,33 @@ impl Assortment {
         })
     }
 
-    fn sold(&self, product_id: &str) -> Result<&Product, Unpriced> {
+    fn find_for_sale(&self, product_id: &str) -> Result<&Product, PricingError> {
         let known: Option<ProductId> = product_id.parse().ok();
         let product = known.and_then(|id| self.get(&id));
-        let product = product.ok_or_else(|| Unpriced::ProductNotFound(product_id.to_owned()))?;
+        let product = product.ok_or_else(|| PricingError::ProductNotFound(product_id.to_owned()))?;
         if product.discontinued {
-            return Err(Unpriced::Discontinued(product.product_id.clone()));
+            return Err(PricingError::Discontinued(product.product_id.clone()));
         }
         Ok(product)
     }
 }
 
-fn same_currency(product: &Product, expected: Currency) -> Result<(), Unpriced> {
+fn check_currency(product: &Product, expected: Currency) -> Result<(), PricingError> {
     if product.currency == expected {
         return Ok(());
     }
-    Err(Unpriced::Currency {
+    Err(PricingError::CurrencyMismatch {
         product_id: product.product_id.clone(),
         found: product.currency,
         expected,
     })
 }
 
-fn price_line(product: &Product, line: &RequestedLine, index: usize) -> Result<PricedLine, Unpriced> {
+fn price_line(product: &Product, line: &RequestedLine, index: usize) -> Result<PricedLine, PricingError> {
     let denomination = line.denomination.parse(product.currency);
-    let denomination = denomination.map_err(|error| Unpriced::Amount { line: index, error })?;
-    if !product.offers(denomination) {
-        return Err(Unpriced::Denomination {
+    let denomination = denomination.map_err(|error| PricingError::InvalidAmount { line: index, error })?;
+    if !product.has_denomination(denomination) {
+        return Err(PricingError::DenominationNotOffered {
             product_id: product.product_id.clone(),
             line: index,
         });

@@ -1,36 +1,36 @@
-//! What time it is: handed in, so that a day of retries can be tested in a moment.
+//! Clock abstraction: wall-clock and monotonic time as a parameter, so that tests control both.
 //!
-//! Rule: a timestamp is cut to microseconds before it enters a record, as Postgres keeps no more; so a GET answers the
-//! very bytes that the POST did. What decides (leases, retention) is the database's clock, or the monotonic one here.
+//! Timestamps are truncated to microseconds before they enter a record: Postgres stores no more, and a GET must return the
+//! bytes of the POST. Leases and retention use the database's clock or the monotonic clock, never the wall clock.
 
 use std::time::Duration;
 
 use time::OffsetDateTime;
 
-/// A source of time.
+/// A source of wall-clock and monotonic time.
 pub trait Clock: Send + Sync + 'static {
-    /// The time of day in UTC, cut to microseconds. May jump; decides nothing but what is printed and expires by date.
+    /// The current UTC time, truncated to microseconds. It may jump: use it for display and for expiry by date only.
     fn now(&self) -> OffsetDateTime;
 
-    /// Time since an arbitrary point. Never goes back.
+    /// Time since an arbitrary start; never decreases.
     fn monotonic(&self) -> Duration;
 }
 
-/// Cuts what Postgres would not keep.
+/// Truncates a timestamp to the microseconds that Postgres stores.
 #[must_use]
-pub fn cut_to_micros(at: OffsetDateTime) -> OffsetDateTime {
+pub fn truncate_to_micros(at: OffsetDateTime) -> OffsetDateTime {
     let nanos = at.nanosecond() / 1_000 * 1_000;
     at.replace_nanosecond(nanos).unwrap_or(at)
 }
 
-/// The clock of the machine.
+/// The operating system's clock.
 #[derive(Debug)]
 pub struct SystemClock {
     started: std::time::Instant,
 }
 
 impl SystemClock {
-    /// A clock whose monotonic time begins now.
+    /// Creates a clock whose monotonic time starts now.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -46,9 +46,9 @@ impl Default for SystemClock {
 }
 
 impl Clock for SystemClock {
-    #[allow(clippy::disallowed_methods)] // the one place that reads the machine's clock
+    #[allow(clippy::disallowed_methods)] // the only caller of the system clock
     fn now(&self) -> OffsetDateTime {
-        cut_to_micros(OffsetDateTime::now_utc())
+        truncate_to_micros(OffsetDateTime::now_utc())
     }
 
     fn monotonic(&self) -> Duration {
@@ -61,8 +61,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cut_leaves_microseconds() {
+    fn truncation_keeps_microseconds() {
         let at = OffsetDateTime::from_unix_timestamp_nanos(1_700_000_000_123_456_789).unwrap();
-        assert_eq!(cut_to_micros(at).nanosecond(), 123_456_000);
+        assert_eq!(truncate_to_micros(at).nanosecond(), 123_456_000);
     }
 }

@@ -1,6 +1,6 @@
-//! Deliveries: an event on its way to an endpoint, the attempts that were made, and what became of it. Plain data.
+//! Webhook delivery data: events, targets, attempts and their outcomes.
 //!
-//! Rule: what is kept of an answer is its status, its time and its first bytes; nothing of what was sent.
+//! Of a receiver's response only status, latency and the first bytes are stored; nothing of the request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,71 +14,70 @@ use super::event::EventBundle;
 use super::event_kind::EventKind;
 use super::ids::{EventId, OrderId, PartnerId, WebhookId};
 
-/// How much of an answer is kept (contract §10). Bytes.
-pub const MAX_ANSWER_BYTES: usize = 1_024;
+/// How many bytes of a receiver's response are stored (contract §10).
+pub const MAX_STORED_RESPONSE_BYTES: usize = 1_024;
 
-/// The events of one commit as they are delivered: shared by every delivery of them.
+/// The events of one commit, shared by all their deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct CommittedEvents {
     pub partner_id: PartnerId,
-    /// The partner's number of the first.
-    pub number: i64,
+    /// The partner's event number of the first event.
+    pub first_number: i64,
     pub bundle: EventBundle,
-    /// When it was committed.
     pub created_at: OffsetDateTime,
 }
 
-impl Told {
-    /// The partner's number of the last.
+impl CommittedEvents {
+    /// The partner's event number of the last event.
     #[must_use]
     pub fn last_number(&self) -> i64 {
-        self.number + i64::from(self.bundle.count()) - 1
+        self.first_number + i64::from(self.bundle.count()) - 1
     }
 
-    /// The id of the event with this number.
+    /// The id of event `number`.
     #[must_use]
     pub fn event_id(&self, number: i64) -> EventId {
-        EventId::numbered(self.partner_id, number, self.created_at)
+        EventId::for_number(self.partner_id, number, self.created_at)
     }
 
-    /// The kind of the event with this number; `None` if it is not of this commit.
+    /// The kind of event `number`; `None` if it is not part of this commit.
     #[must_use]
     pub fn kind(&self, number: i64) -> Option<EventKind> {
-        self.bundle.kind(self.place(number)?)
+        self.bundle.kind(self.index_of(number)?)
     }
 
-    /// The order's number of the event with this number.
+    /// The sequence number of event `number` within its order.
     #[must_use]
     pub fn sequence(&self, number: i64) -> Option<u32> {
-        self.bundle.first_sequence.checked_add(self.place(number)?)
+        self.bundle.first_sequence.checked_add(self.index_of(number)?)
     }
 
-    /// The event with this number, spelled out.
+    /// The payload of event `number`.
     #[must_use]
     pub fn envelope(&self, number: i64) -> Option<Envelope> {
-        let place = self.place(number)?;
+        let index = self.index_of(number)?;
         Some(Envelope {
-            event: self.bundle.kind(place)?,
+            event: self.bundle.kind(index)?,
             event_id: self.event_id(number),
             created_at: self.created_at,
-            data: self.bundle.tell(place)?,
+            data: self.bundle.data(index)?,
         })
     }
 
-    fn place(&self, number: i64) -> Option<u32> {
-        u32::try_from(number.checked_sub(self.number)?).ok()
+    fn index_of(&self, number: i64) -> Option<u32> {
+        u32::try_from(number.checked_sub(self.first_number)?).ok()
     }
 }
 
-/// One event of a commit, to be sent.
+/// One event of a commit, to be delivered.
 #[derive(Debug, Clone)]
-pub struct Letter {
-    pub told: Arc<Told>,
-    /// Which of its events, by the partner's number.
+pub struct WebhookEvent {
+    pub events: Arc<CommittedEvents>,
+    /// The partner's event number.
     pub number: i64,
 }
 
-/// A secret as it is kept: sealed.
+/// A webhook secret encrypted at rest.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SealedSecret(pub Arc<[u8]>);
 
@@ -88,189 +87,189 @@ impl std::fmt::Debug for SealedSecret {
     }
 }
 
-/// Where deliveries of an endpoint go, and what signs them.
+/// URL and signing secrets of a webhook endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct WebhookTarget {
     pub partner_id: PartnerId,
     pub webhook_id: WebhookId,
     pub url: String,
     pub secret: SealedSecret,
-    /// What signs besides until this moment, during a rotation.
-    pub previous: Option<(SealedSecret, OffsetDateTime)>,
+    /// During a secret rotation: the previous secret, and until when it signs too.
+    pub previous_secret: Option<(SealedSecret, OffsetDateTime)>,
 }
 
-/// How an attempt ended.
+/// The outcome of one delivery attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// The receiver took it.
+pub enum AttemptOutcome {
+    /// The receiver responded with 2xx.
     Delivered,
-    /// It did not, and may have said when to come again.
-    Refused(Option<Duration>),
-    /// It wants nothing any more (410).
+    /// The attempt failed; the receiver may have sent `Retry-After`.
+    Failed(Option<Duration>),
+    /// The receiver responded with 410 Gone.
     Gone,
 }
 
-/// Why an attempt got no answer.
+/// Why an attempt got no response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(
     as = DeliveryFault,
-    description = "Why an attempt got no answer: `timeout` (none within five seconds), `unresolved` (the host has no \
-    address), `forbidden` (an address that is not public), `tls` (no certificate that is trusted), `connection` (refused, \
-    reset or broken), `unreadable` (what came is no HTTP), `internal` (a fault on this side)."
+    description = "Why an attempt got no response: `timeout` (none within five seconds), `unresolved` (the host name has no \
+    address), `forbidden` (the address is not public), `tls` (no trusted certificate), `connection` (refused, reset or \
+    broken), `unreadable` (not a valid HTTP response), `internal` (a fault of the service)."
 )]
-pub enum Fault {
-    /// None within the time for it.
+pub enum DeliveryFault {
+    /// No response within the timeout.
     Timeout,
-    /// The host has no address.
+    /// The host name has no address.
     Unresolved,
-    /// The host has an address that is not public.
+    /// The host name resolves to an address that is not public.
     Forbidden,
-    /// No certificate that is trusted.
+    /// The receiver has no trusted certificate.
     Tls,
-    /// Refused, reset or broken.
+    /// The connection was refused, reset or broken.
     Connection,
-    /// What came is no HTTP.
+    /// The response was not valid HTTP.
     Unreadable,
-    /// A fault on this side.
+    /// The service failed.
     Internal,
 }
 
-/// One attempt, as it is shown.
+/// An attempt to deliver an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = DeliveryAttempt)]
-pub struct Attempt {
-    /// When it began.
-    #[serde(with = "super::moment")]
+pub struct DeliveryAttempt {
+    /// Start of the attempt.
+    #[serde(with = "super::timestamp")]
     pub at: OffsetDateTime,
-    /// How long it took.
+    /// Duration of the attempt in milliseconds.
     pub latency_ms: u32,
-    /// The status of the answer; null if there was none.
+    /// Status code of the response; null if there was none.
     #[schema(required)]
     pub status: Option<u16>,
-    /// Why there was no answer; null if there was one.
+    /// Why there was no response; null if there was one.
     #[schema(required)]
-    pub fault: Option<Fault>,
-    /// The first 1,024 bytes of the answer.
+    pub fault: Option<DeliveryFault>,
+    /// The first 1,024 bytes of the response body.
     pub answer: String,
 }
 
-/// What a sender says of an attempt.
+/// What the sender reports about an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answered {
-    /// The status, or why there was none.
-    pub status: Result<u16, Fault>,
-    /// When the receiver asked to be tried again.
+pub struct SendResult {
+    /// The status code, or why there was no response.
+    pub status: Result<u16, DeliveryFault>,
+    /// The delay from the receiver's `Retry-After` header.
     pub retry_after: Option<Duration>,
-    /// The first bytes of the answer.
-    pub answer: String,
+    /// The first bytes of the response body.
+    pub body: String,
 }
 
-impl Answered {
-    /// No answer.
+impl SendResult {
+    /// An attempt without a response.
     #[must_use]
-    pub const fn not(fault: Fault) -> Self {
+    pub const fn failed(fault: DeliveryFault) -> Self {
         Self {
             status: Err(fault),
             retry_after: None,
-            answer: String::new(),
+            body: String::new(),
         }
     }
 
-    /// What follows from it.
+    /// Classifies the result.
     #[must_use]
-    pub const fn ending(&self) -> Ending {
+    pub const fn outcome(&self) -> AttemptOutcome {
         match self.status {
-            Ok(200..=299) => Ending::Delivered,
-            Ok(410) => Ending::Gone,
-            _ => Ending::Refused(self.retry_after),
+            Ok(200..=299) => AttemptOutcome::Delivered,
+            Ok(410) => AttemptOutcome::Gone,
+            _ => AttemptOutcome::Failed(self.retry_after),
         }
     }
 }
 
-/// A delivery that waits, in monotonic time.
+/// A delivery in the queue of its endpoint. Times are monotonic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waiting {
-    /// The partner's number of the event.
+pub struct QueuedDelivery {
+    /// The partner's event number.
     pub number: i64,
     pub order_id: OrderId,
     /// Failed attempts so far.
     pub attempts: u32,
     /// How often it had been replayed when it was read.
     pub replays: u32,
-    /// Whether it has a row of its own already.
-    pub stored: bool,
-    pub due: Duration,
-    /// Its last attempt is at this moment, or right after it.
-    pub ends: Duration,
+    /// Whether the store has a row for it.
+    pub has_row: bool,
+    pub due_at: Duration,
+    /// The time of the last attempt.
+    pub give_up_at: Duration,
 }
 
-impl Waiting {
-    /// The same after one more failed attempt.
+impl QueuedDelivery {
+    /// Returns the delivery with one more failed attempt.
     #[must_use]
-    pub const fn failed(self) -> Self {
+    pub const fn after_failure(self) -> Self {
         Self {
             attempts: self.attempts + 1,
             ..self
         }
     }
 
-    /// What is to be written of it.
+    /// The update that records `outcome`.
     #[must_use]
-    pub const fn marked(&self, fate: Fate) -> Mark {
-        Mark {
+    pub const fn update(&self, fate: DeliveryOutcome) -> DeliveryUpdate {
+        DeliveryUpdate {
             number: self.number,
             order_id: self.order_id,
             attempts: self.attempts,
             replays: self.replays,
-            fate,
+            outcome: fate,
         }
     }
 }
 
-/// What is to be written of one delivery.
+/// An update to the stored state of one delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
-    /// The partner's number of the event.
+pub struct DeliveryUpdate {
+    /// The partner's event number.
     pub number: i64,
     pub order_id: OrderId,
     /// Failed attempts so far.
     pub attempts: u32,
-    /// Which replay of it this is about, by how often it had been replayed: of a later one it says nothing.
+    /// The replay count that this update refers to. An update with an older count does not apply to a later replay.
     pub replays: u32,
-    /// What has become of it.
-    pub fate: Fate,
+    pub outcome: DeliveryOutcome,
 }
 
-impl Mark {
-    /// Whether this one waits and goes before that one: who has read that one did not know.
+impl DeliveryUpdate {
+    /// Whether this update keeps `delivery` waiting: it is of the same order, earlier, and not delivered. The page that
+    /// `delivery` came with may have been read before this update was written.
     #[must_use]
-    pub fn holds_back(&self, waiting: &Waiting) -> bool {
-        self.order_id == waiting.order_id
-            && self.number < waiting.number
-            && matches!(self.fate, Fate::Again(_) | Fate::Behind)
+    pub fn is_blocking(&self, delivery: &QueuedDelivery) -> bool {
+        self.order_id == delivery.order_id
+            && self.number < delivery.number
+            && matches!(self.outcome, DeliveryOutcome::RetryAt(_) | DeliveryOutcome::Blocked)
     }
 }
 
-/// What has become of a delivery that has, or gets, a row of its own.
+/// The new state of a delivery that has, or gets, a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum DeliveryOutcome {
     Delivered,
-    /// It is tried again at this moment, in monotonic time.
-    Again(Duration),
-    /// It waits for an earlier event of its order.
-    Behind,
-    /// Its time is over.
+    /// Retried at this monotonic time.
+    RetryAt(Duration),
+    /// Waits for an earlier event of its order.
+    Blocked,
+    /// Given up after the last attempt.
     Failed,
 }
 
-/// How an endpoint is doing.
+/// The failure state of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Health {
-    /// Failed attempts since the last that succeeded.
-    pub failures: u32,
-    /// How far the gaps between them have grown, as a number of attempts.
-    pub step: u32,
-    /// While it fails: not before, in monotonic time.
+pub struct EndpointHealth {
+    /// Consecutive failed attempts.
+    pub consecutive_failures: u32,
+    /// The attempt number that determines the current backoff.
+    pub backoff_step: u32,
+    /// While the endpoint fails: the earliest time of the next attempt, monotonic.
     pub not_before: Duration,
 }

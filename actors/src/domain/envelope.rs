@@ -1,85 +1,85 @@
-//! How is one event told? The envelope of the spec, spelled out of the compact row that its commit wrote.
+//! Event payloads (envelopes), expanded from the compact row that the commit wrote.
 //!
-//! Rules: what is told is frozen at emission: nothing is looked up, so every attempt and the feed tell the same. No type
-//! here has a field that could hold a code.
+//! A payload is frozen at emission and nothing is looked up later, so every attempt and the event feed send the same
+//! content. No type here has a field that could hold a code.
 
 use serde::Serialize;
 use time::{Date, OffsetDateTime};
 use utoipa::ToSchema;
 
-use super::event::{EventBundle, Step, TaleVoucher};
+use super::event::{EventBundle, EventStep, VoucherSnapshot};
 use super::event_kind::EventKind;
 use super::ids::{EventId, OrderId, TransactionId, VoucherId};
 use super::money::{Currency, Money};
-use super::order::{Actor, OrderStatus, PendingReason, Source};
+use super::order::{Actor, OrderStatus, PendingReason, FulfilmentSource};
 use super::product::ProductId;
 
-/// One event, as an endpoint and the feed get it.
+/// An event, as webhooks and the event feed deliver it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Event)]
 pub struct Envelope {
     /// What happened.
     pub event: EventKind,
-    /// Its id, the same on every attempt.
+    /// The event's id, the same on every attempt.
     pub event_id: EventId,
-    /// When it was committed.
-    #[serde(with = "super::moment")]
+    /// When the event was committed.
+    #[serde(with = "super::timestamp")]
     pub created_at: OffsetDateTime,
-    /// What it is about.
+    /// The order or voucher that the event is about.
     pub data: EventData,
 }
 
-/// What an event is about.
+/// The subject of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum EventData {
-    /// An order, of an `order.*` event.
-    Order(Box<OrderTale>),
-    /// A voucher, of `voucher.issued`.
-    Voucher(VoucherTale),
+    /// The order, for `order.*` events.
+    Order(Box<OrderEventData>),
+    /// The voucher, for `voucher.issued`.
+    Voucher(VoucherEventData),
 }
 
 /// The order as it was at the event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = OrderEventData)]
-pub struct OrderTale {
-    /// Which.
+pub struct OrderEventData {
+    /// The order's id.
     pub order_id: OrderId,
-    /// Its status.
+    /// The order's status.
     pub status: OrderStatus,
-    /// What all of it costs.
+    /// The order's total price.
     pub total_amount: Money,
-    /// In this currency.
+    /// Currency of the amounts.
     pub currency: Currency,
-    /// Where its vouchers came from; null while it has none.
+    /// Where the order's vouchers came from; null while it has none.
     #[schema(required)]
-    pub fulfilled_from: Option<Source>,
-    /// What it holds; the codes are retrieved apart.
-    pub vouchers: Vec<ShownVoucher>,
-    /// The order's number of this event, from 1 over all its events.
+    pub fulfilled_from: Option<FulfilmentSource>,
+    /// The order's vouchers, without codes; codes are retrieved separately.
+    pub vouchers: Vec<EventVoucher>,
+    /// Sequence number of the event within its order, from 1.
     #[schema(minimum = 1)]
     pub sequence: u32,
-    /// Of `order.processing`: what it waits for, or null.
+    /// Only in `order.processing`: what the order waits for, or null.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<PendingReason>)]
     pub pending_reason: Option<Option<PendingReason>>,
-    /// Of `order.partially_delivered`: how many units are allocated.
+    /// Only in `order.partially_delivered`: number of allocated units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered: Option<u32>,
-    /// Of `order.partially_delivered`: how many are still to come.
+    /// Only in `order.partially_delivered`: number of units still to come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<u32>,
-    /// Of `order.partially_delivered`: how many can never be had.
+    /// Only in `order.partially_delivered`: number of units that will not be delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<u32>,
-    /// Of `order.cancelled`: by whom.
+    /// Only in `order.cancelled`: who cancelled the order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<Actor>,
-    /// Of `order.cancelled`: why, or null.
+    /// Only in `order.cancelled`: the reason, or null.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub reason: Option<Option<String>>,
-    /// Of `order.refunded`: what came back.
+    /// Only in `order.refunded`: the refund.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refund: Option<Refund>,
 }
@@ -87,10 +87,10 @@ pub struct OrderTale {
 /// A voucher of an order, without its code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = EventVoucher)]
-pub struct ShownVoucher {
-    /// Its product.
+pub struct EventVoucher {
+    /// The voucher's product.
     pub product_id: ProductId,
-    /// The last day on which it is valid; null for ever.
+    /// Last day on which the voucher is valid; null if it never expires.
     #[schema(required, value_type = Option<Date>)]
     #[serde(with = "day")]
     pub expiry: Option<Date>,
@@ -99,79 +99,79 @@ pub struct ShownVoucher {
 /// Wallet credit that was returned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Refund {
-    /// The transaction that returned it.
+    /// The refund transaction.
     pub transaction_id: TransactionId,
-    /// How much.
+    /// Refunded amount.
     pub amount: Money,
-    /// In this currency.
+    /// Currency of the amount.
     pub currency: Currency,
 }
 
-/// A voucher that was allocated.
+/// A voucher that was allocated to an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = VoucherEventData)]
-pub struct VoucherTale {
-    /// To which order.
+pub struct VoucherEventData {
+    /// The order's id.
     pub order_id: OrderId,
-    /// Which voucher.
+    /// The voucher's id.
     pub voucher_id: VoucherId,
-    /// Its product.
+    /// The voucher's product.
     pub product_id: ProductId,
-    /// Its face value.
+    /// The voucher's face value.
     pub denomination: Money,
-    /// In this currency.
+    /// Currency of the face value.
     pub currency: Currency,
-    /// The last day on which it is valid; null for ever.
+    /// Last day on which the voucher is valid; null if it never expires.
     #[schema(required, value_type = Option<Date>)]
     #[serde(with = "day")]
     pub expiry: Option<Date>,
-    /// The order's number of this event, from 1 over all its events.
+    /// Sequence number of the event within its order, from 1.
     #[schema(minimum = 1)]
     pub sequence: u32,
 }
 
 impl EventBundle {
-    /// The kind of the event at this place of the bundle, from 0; `None` behind its end.
+    /// The kind of the event at `index` in the bundle, from 0; `None` past its end.
     #[must_use]
-    pub fn kind(&self, place: u32) -> Option<EventKind> {
-        self.step(place).map(|(step, _)| EventKind::of(step))
+    pub fn kind(&self, index: u32) -> Option<EventKind> {
+        self.step_at(index).map(|(step, _)| EventKind::of(step))
     }
 
-    /// What the event at this place of the bundle tells; `None` behind its end, and where a row is not whole.
+    /// The payload of the event at `index` in the bundle; `None` past its end, and where the row is incomplete.
     #[must_use]
-    pub fn tell(&self, place: u32) -> Option<EventData> {
-        let (step, within) = self.step(place)?;
-        let sequence = self.first_sequence.checked_add(place)?;
+    pub fn data(&self, index: u32) -> Option<EventData> {
+        let (step, offset) = self.step_at(index)?;
+        let sequence = self.first_sequence.checked_add(index)?;
         match step {
-            Step::Issued { first, .. } => {
-                let index = usize::try_from(first.checked_add(within)?).ok()?;
-                self.issued(self.vouchers.get(index)?, sequence)
+            EventStep::Issued { first, .. } => {
+                let voucher_index = usize::try_from(first.checked_add(offset)?).ok()?;
+                self.voucher_data(self.vouchers.get(voucher_index)?, sequence)
                     .map(EventData::Voucher)
             }
-            step => self.order(step, sequence).map(Box::new).map(EventData::Order),
+            step => self.order_data(step, sequence).map(Box::new).map(EventData::Order),
         }
     }
 
-    /// The step that a place belongs to, and which event of the step it is.
-    fn step(&self, place: u32) -> Option<(&Step, u32)> {
-        let mut left = place;
+    /// The step that contains the event at `index`, and the event's index within the step.
+    fn step_at(&self, index: u32) -> Option<(&EventStep, u32)> {
+        let mut remaining = index;
         for step in &self.steps {
-            if left < step.count() {
-                return Some((step, left));
+            if remaining < step.count() {
+                return Some((step, remaining));
             }
-            left -= step.count();
+            remaining -= step.count();
         }
         None
     }
 
-    fn order(&self, step: &Step, sequence: u32) -> Option<OrderTale> {
+    fn order_data(&self, step: &EventStep, sequence: u32) -> Option<OrderEventData> {
         let vouchers = self.vouchers.iter().map(|voucher| {
-            Some(ShownVoucher {
+            Some(EventVoucher {
                 product_id: self.line(voucher)?.0.clone(),
                 expiry: expiry(voucher),
             })
         });
-        let mut tale = OrderTale {
+        let mut data = OrderEventData {
             order_id: self.order_id,
             status: self.status_at(step),
             total_amount: self.total.of(self.currency),
@@ -187,44 +187,44 @@ impl EventBundle {
             reason: None,
             refund: None,
         };
-        self.add(step, &mut tale);
-        Some(tale)
+        self.add_step_fields(step, &mut data);
+        Some(data)
     }
 
-    /// A commit may take an order through several states; each event tells the one that it stands for.
-    const fn status_at(&self, step: &Step) -> OrderStatus {
+    /// A commit may take an order through several states; each event reports the state it stands for.
+    const fn status_at(&self, step: &EventStep) -> OrderStatus {
         match step {
-            Step::Processing => OrderStatus::Processing,
-            Step::PartiallyDelivered { .. } => OrderStatus::PartiallyDelivered,
-            Step::Delivered => OrderStatus::Delivered,
-            Step::Cancelled { .. } => OrderStatus::Cancelled,
-            Step::Created | Step::Issued { .. } | Step::Refunded { .. } => self.status,
+            EventStep::Processing => OrderStatus::Processing,
+            EventStep::PartiallyDelivered { .. } => OrderStatus::PartiallyDelivered,
+            EventStep::Delivered => OrderStatus::Delivered,
+            EventStep::Cancelled { .. } => OrderStatus::Cancelled,
+            EventStep::Created | EventStep::Issued { .. } | EventStep::Refunded { .. } => self.status,
         }
     }
 
-    /// What is told of this kind of event alone.
-    fn add(&self, step: &Step, tale: &mut OrderTale) {
+    /// Sets the fields that only this kind of event has.
+    fn add_step_fields(&self, step: &EventStep, data: &mut OrderEventData) {
         match step {
-            Step::Created | Step::Issued { .. } | Step::Delivered => {}
-            Step::Processing => tale.pending_reason = Some(self.pending_reason),
-            Step::PartiallyDelivered {
+            EventStep::Created | EventStep::Issued { .. } | EventStep::Delivered => {}
+            EventStep::Processing => data.pending_reason = Some(self.pending_reason),
+            EventStep::PartiallyDelivered {
                 delivered,
                 pending,
                 failed,
             } => {
-                tale.delivered = Some(*delivered);
-                tale.pending = Some(*pending);
-                tale.failed = Some(*failed);
+                data.delivered = Some(*delivered);
+                data.pending = Some(*pending);
+                data.failed = Some(*failed);
             }
-            Step::Cancelled { by, reason } => {
-                tale.by = Some(*by);
-                tale.reason = Some(reason.clone());
+            EventStep::Cancelled { by, reason } => {
+                data.by = Some(*by);
+                data.reason = Some(reason.clone());
             }
-            Step::Refunded {
+            EventStep::Refunded {
                 transaction_id,
                 amount,
             } => {
-                tale.refund = Some(Refund {
+                data.refund = Some(Refund {
                     transaction_id: *transaction_id,
                     amount: amount.of(self.currency),
                     currency: self.currency,
@@ -233,9 +233,9 @@ impl EventBundle {
         }
     }
 
-    fn issued(&self, voucher: &TaleVoucher, sequence: u32) -> Option<VoucherTale> {
+    fn voucher_data(&self, voucher: &VoucherSnapshot, sequence: u32) -> Option<VoucherEventData> {
         let (product_id, denomination) = self.line(voucher)?;
-        Some(VoucherTale {
+        Some(VoucherEventData {
             order_id: self.order_id,
             voucher_id: voucher.voucher_id,
             product_id: product_id.clone(),
@@ -246,21 +246,21 @@ impl EventBundle {
         })
     }
 
-    fn line(&self, voucher: &TaleVoucher) -> Option<&(ProductId, super::money::Amount)> {
+    fn line(&self, voucher: &VoucherSnapshot) -> Option<&(ProductId, super::money::Amount)> {
         self.lines.get(usize::try_from(voucher.line).ok()?)
     }
 }
 
-fn expiry(voucher: &TaleVoucher) -> Option<Date> {
+fn expiry(voucher: &VoucherSnapshot) -> Option<Date> {
     voucher.expiry.and_then(|day| Date::from_julian_day(day).ok())
 }
 
-/// A day on the wire: `YYYY-MM-DD`, or null.
+/// Serializes a date as `YYYY-MM-DD` or null.
 mod day {
     use serde::{Serialize as _, Serializer};
     use time::Date;
 
-    #[allow(clippy::ref_option)] // serde asks for it
+    #[allow(clippy::ref_option)] // the signature that serde requires
     pub(super) fn serialize<S: Serializer>(day: &Option<Date>, serializer: S) -> Result<S::Ok, S::Error> {
         day.map(|day| day.to_string()).serialize(serializer)
     }

@@ -1,25 +1,23 @@
-//! What partners are told: the events of one commit, kept as one compact row and spelled out when they are read.
+//! Order events in compact form: one row per commit and order, expanded into payloads when it is read.
 //!
-//! Rule: a payload can hold no code, since no type here has a field for one. A bundle is frozen at emission: it holds the
-//! order as it was then, and is never looked up again.
+//! A bundle holds the order as it was at emission and is never updated. No type here has a field that could hold a code.
 
 use serde::{Deserialize, Serialize};
 
 use super::ids::{OrderId, TransactionId, VoucherId};
 use super::money::{Amount, Currency};
-use super::order::{Actor, Order, OrderStatus, PendingReason, Source};
+use super::order::{Actor, Order, OrderStatus, PendingReason, FulfilmentSource};
 use super::product::ProductId;
 use super::voucher::{Allocation, Expiry};
 
-/// One or several events of the same moment.
+/// One or more events of the same commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Step {
+pub enum EventStep {
     #[serde(rename = "c")]
     Created,
-    /// `voucher.issued`, for `count` vouchers of the snapshot from `first` on.
+    /// `voucher.issued` for `count` vouchers of the snapshot, starting at index `first`.
     #[serde(rename = "i")]
     Issued {
-        /// Index of the first.
         #[serde(rename = "f")]
         first: u32,
         #[serde(rename = "n")]
@@ -27,14 +25,13 @@ pub enum Step {
     },
     #[serde(rename = "p")]
     Processing,
-    /// `order.partially_delivered`, with how many units are where.
+    /// `order.partially_delivered`, with the number of units in each state.
     #[serde(rename = "q")]
     PartiallyDelivered {
         #[serde(rename = "d")]
         delivered: u32,
         #[serde(rename = "p")]
         pending: u32,
-        /// Never to be had.
         #[serde(rename = "f")]
         failed: u32,
     },
@@ -44,23 +41,22 @@ pub enum Step {
     Cancelled {
         #[serde(rename = "b")]
         by: Actor,
-        /// Why, where somebody said so.
         #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     #[serde(rename = "r")]
     Refunded {
-        /// The entry of the ledger.
+        /// The ledger entry of the refund.
         #[serde(rename = "t")]
         transaction_id: TransactionId,
-        /// How much, in minor units of the order's currency.
+        /// In minor units of the order's currency.
         #[serde(rename = "a")]
         amount: Amount,
     },
 }
 
-impl Step {
-    /// How many events it stands for.
+impl EventStep {
+    /// The number of events in this step.
     #[must_use]
     pub const fn count(&self) -> u32 {
         match self {
@@ -70,53 +66,52 @@ impl Step {
     }
 }
 
-/// A voucher as an event tells of it.
+/// A voucher in a bundle's snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaleVoucher {
+pub struct VoucherSnapshot {
     #[serde(rename = "v")]
     pub voucher_id: VoucherId,
-    /// Which line of the snapshot it belongs to.
+    /// Index of the snapshot line it belongs to.
     #[serde(rename = "l")]
     pub line: u32,
-    /// Its last valid day, as a Julian day; absent for never.
+    /// The last valid day as a Julian day; absent if it never expires.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub expiry: Option<i32>,
 }
 
-/// The events of one commit about one order, with the order as it was then. Keys are short: a row an order.
+/// The events of one commit about one order, with a snapshot of the order. Serialized keys are short: there is a row per
+/// order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventBundle {
-    /// Which order; a column of its own in the database.
+    /// Stored in a column of its own.
     #[serde(skip, default = "OrderId::nil")]
     pub order_id: OrderId,
-    /// The order's number of the first event, from 1 over all its events.
+    /// Sequence number of the first event within the order, from 1.
     #[serde(rename = "n")]
     pub first_sequence: u32,
-    /// What happened, in this order.
+    /// In the order in which they happened.
     #[serde(rename = "s")]
-    pub steps: Vec<Step>,
+    pub steps: Vec<EventStep>,
     #[serde(rename = "o")]
     pub status: OrderStatus,
-    /// The order's total, in minor units.
+    /// In minor units.
     #[serde(rename = "t")]
     pub total: Amount,
     #[serde(rename = "c")]
     pub currency: Currency,
-    /// Where its vouchers came from.
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
-    pub fulfilled_from: Option<Source>,
-    /// What it waits for.
+    pub fulfilled_from: Option<FulfilmentSource>,
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub pending_reason: Option<PendingReason>,
-    /// What its lines are: product and face value in minor units.
+    /// The order's lines: product and face value in minor units.
     #[serde(rename = "l")]
     pub lines: Vec<(ProductId, Amount)>,
     #[serde(rename = "v", default, skip_serializing_if = "Vec::is_empty")]
-    pub vouchers: Vec<TaleVoucher>,
+    pub vouchers: Vec<VoucherSnapshot>,
 }
 
 impl OrderId {
-    /// The id of no order, until the database's column fills it in.
+    /// The nil id; a placeholder until the database column supplies the id.
     #[must_use]
     pub const fn nil() -> Self {
         Self::from_uuid(uuid::Uuid::nil())
@@ -124,20 +119,20 @@ impl OrderId {
 }
 
 impl EventBundle {
-    /// What is told of an order that was just accepted: created, and on a cache hit each voucher and the delivery.
+    /// The events of a new order: created and, if it is delivered from stock, each voucher and the delivery.
     #[must_use]
-    pub fn accepted(order: &Order) -> Self {
-        let mut steps = vec![Step::Created];
+    pub fn for_new_order(order: &Order) -> Self {
+        let mut steps = vec![EventStep::Created];
         if order.status == OrderStatus::Delivered {
             let count = u32::try_from(order.vouchers.len()).unwrap_or(u32::MAX);
-            steps.extend([Step::Issued { first: 0, count }, Step::Delivered]);
+            steps.extend([EventStep::Issued { first: 0, count }, EventStep::Delivered]);
         }
-        Self::progressed(order, 1, steps)
+        Self::for_changed_order(order, 1, steps)
     }
 
-    /// What is told of an order that has moved on: `first_sequence` is the order's number of the first of these.
+    /// The events of a changed order. `first_sequence` is the sequence number of the first of them within the order.
     #[must_use]
-    pub fn progressed(order: &Order, first_sequence: u32, steps: Vec<Step>) -> Self {
+    pub fn for_changed_order(order: &Order, first_sequence: u32, steps: Vec<EventStep>) -> Self {
         Self {
             order_id: order.order_id,
             first_sequence,
@@ -152,32 +147,32 @@ impl EventBundle {
                 .iter()
                 .map(|line| (line.product_id.clone(), line.denomination))
                 .collect(),
-            vouchers: order.vouchers.iter().map(tell).collect(),
+            vouchers: order.vouchers.iter().map(snapshot).collect(),
         }
     }
 
-    /// How many events it stands for.
+    /// The number of events in the bundle.
     #[must_use]
     pub fn count(&self) -> u32 {
-        self.steps.iter().map(Step::count).sum()
+        self.steps.iter().map(EventStep::count).sum()
     }
 
-    /// The order's number of the last event.
+    /// Sequence number of the last event within the order.
     #[must_use]
     pub fn last_sequence(&self) -> u32 {
         (self.first_sequence + self.count()).saturating_sub(1)
     }
 }
 
-fn tell(allocation: &Allocation) -> TaleVoucher {
-    TaleVoucher {
+fn snapshot(allocation: &Allocation) -> VoucherSnapshot {
+    VoucherSnapshot {
         voucher_id: allocation.voucher_id,
         line: u32::from(allocation.line),
-        expiry: julian(allocation.voucher.expiry),
+        expiry: julian_day(allocation.voucher.expiry),
     }
 }
 
-fn julian(expiry: Expiry) -> Option<i32> {
+fn julian_day(expiry: Expiry) -> Option<i32> {
     expiry.date().map(time::Date::to_julian_day)
 }
 
@@ -188,8 +183,8 @@ mod tests {
     use super::*;
     use crate::domain::ids::{ChunkId, PartnerId, StockId};
     use crate::domain::order::{Fulfilment, PricedLine, PricedOrder};
-    use crate::domain::product::{Approval, Route, Sku};
-    use crate::domain::voucher::Shelved;
+    use crate::domain::product::{ApprovalPolicy, SupplyRoute, Sku};
+    use crate::domain::voucher::StockVoucher;
 
     fn priced(quantities: &[u32]) -> PricedOrder {
         let line = |(index, quantity): (usize, &u32)| PricedLine {
@@ -199,9 +194,9 @@ mod tests {
             },
             quantity: *quantity,
             unit_price: Amount::from_minor(500),
-            route: Route::Stock,
+            route: SupplyRoute::Stock,
             min_validity_days: 0,
-            approval: Approval::Rule,
+            approval: ApprovalPolicy::Rule,
         };
         PricedOrder {
             lines: quantities.iter().enumerate().map(line).collect(),
@@ -221,7 +216,7 @@ mod tests {
                 voucher_id: VoucherId::generate(),
                 line,
                 sku,
-                voucher: Shelved {
+                voucher: StockVoucher {
                     expiry: Expiry::on(date!(2027 - 01 - 01)),
                     stock_id: StockId(n),
                     chunk_id: ChunkId(1),
@@ -231,23 +226,23 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_hit_tells_of_creation_each_voucher_and_delivery() {
+    fn order_delivered_from_stock_emits_created_issued_and_delivered() {
         let priced = priced(&[2, 1]);
         let at = datetime!(2026-01-01 0:00 UTC);
         let order = Order::delivered(
-            OrderId::at(at),
+            OrderId::generate_at(at),
             PartnerId::generate(),
             &priced,
             allocations(&priced),
             at,
         );
-        let bundle = EventBundle::accepted(&order);
+        let bundle = EventBundle::for_new_order(&order);
         assert_eq!(
             bundle.steps,
             [
-                Step::Created,
-                Step::Issued { first: 0, count: 3 },
-                Step::Delivered
+                EventStep::Created,
+                EventStep::Issued { first: 0, count: 3 },
+                EventStep::Delivered
             ]
         );
         assert_eq!(bundle.count(), 5);
@@ -258,34 +253,34 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_miss_tells_of_creation_alone() {
+    fn pending_order_emits_created_only() {
         let at = datetime!(2026-01-01 0:00 UTC);
         let order = Order::pending(
-            OrderId::at(at),
+            OrderId::generate_at(at),
             PartnerId::generate(),
             &priced(&[3]),
             PendingReason::Vendor,
             at,
         );
-        let bundle = EventBundle::accepted(&order);
+        let bundle = EventBundle::for_new_order(&order);
         assert_eq!(
             (bundle.steps.as_slice(), bundle.count()),
-            (&[Step::Created][..], 1)
+            (&[EventStep::Created][..], 1)
         );
     }
 
     #[test]
-    fn a_bundle_reads_back_and_stays_small() {
+    fn bundle_round_trips_and_stays_under_200_bytes() {
         let priced = priced(&[1]);
         let at = datetime!(2026-01-01 0:00 UTC);
         let order = Order::delivered(
-            OrderId::at(at),
+            OrderId::generate_at(at),
             PartnerId::generate(),
             &priced,
             allocations(&priced),
             at,
         );
-        let bundle = EventBundle::accepted(&order);
+        let bundle = EventBundle::for_new_order(&order);
         let text = serde_json::to_string(&bundle).unwrap();
         assert!(text.len() < 200, "{} bytes: {text}", text.len());
         let back: EventBundle = serde_json::from_str(&text).unwrap();

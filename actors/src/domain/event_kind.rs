@@ -1,11 +1,11 @@
-//! Which kinds of events are there, and which of them does an endpoint ask for?
+//! Event kinds, and the set of kinds an endpoint subscribes to.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::event::Step;
+use super::event::EventStep;
 
-/// What an event is about. The list is the spec's; nothing else is ever emitted.
+/// The kind of an event. The list is the spec's; no other kind is emitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[schema(
     description = "What happened: `order.created` (accepted), `order.processing` (allocation has begun, or approval was \
@@ -16,13 +16,13 @@ pub enum EventKind {
     /// An order was accepted.
     #[serde(rename = "order.created")]
     OrderCreated,
-    /// Its allocation has begun, or approval was given.
+    /// Allocation has begun, or an operator approved the order.
     #[serde(rename = "order.processing")]
     OrderProcessing,
-    /// All its vouchers are allocated.
+    /// All vouchers of the order are allocated.
     #[serde(rename = "order.delivered")]
     OrderDelivered,
-    /// Some of its vouchers are.
+    /// Some vouchers of the order are allocated.
     #[serde(rename = "order.partially_delivered")]
     OrderPartiallyDelivered,
     #[serde(rename = "order.cancelled")]
@@ -36,7 +36,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// All of them, in the order of the spec.
+    /// All kinds, in the order of the spec.
     pub const ALL: [Self; 7] = [
         Self::OrderCreated,
         Self::OrderProcessing,
@@ -47,7 +47,7 @@ impl EventKind {
         Self::VoucherIssued,
     ];
 
-    /// The word on the wire and in the database.
+    /// The name on the wire and in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -61,23 +61,23 @@ impl EventKind {
         }
     }
 
-    /// The kind of this word.
+    /// Parses a kind from its name.
     #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    pub fn from_label(label: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == label)
     }
 
-    /// What a step of an order is told as.
+    /// The kind of the events in a step.
     #[must_use]
-    pub const fn of(step: &Step) -> Self {
+    pub const fn of(step: &EventStep) -> Self {
         match step {
-            Step::Created => Self::OrderCreated,
-            Step::Issued { .. } => Self::VoucherIssued,
-            Step::Processing => Self::OrderProcessing,
-            Step::PartiallyDelivered { .. } => Self::OrderPartiallyDelivered,
-            Step::Delivered => Self::OrderDelivered,
-            Step::Cancelled { .. } => Self::OrderCancelled,
-            Step::Refunded { .. } => Self::OrderRefunded,
+            EventStep::Created => Self::OrderCreated,
+            EventStep::Issued { .. } => Self::VoucherIssued,
+            EventStep::Processing => Self::OrderProcessing,
+            EventStep::PartiallyDelivered { .. } => Self::OrderPartiallyDelivered,
+            EventStep::Delivered => Self::OrderDelivered,
+            EventStep::Cancelled { .. } => Self::OrderCancelled,
+            EventStep::Refunded { .. } => Self::OrderRefunded,
         }
     }
 
@@ -86,28 +86,28 @@ impl EventKind {
     }
 }
 
-/// The kinds that an endpoint asks for; never none.
+/// The kinds an endpoint subscribes to; never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EventKinds(u8);
 
 impl EventKinds {
-    /// Every kind, those too that may come later.
+    /// Every kind, including kinds added later.
     pub const ALL: Self = Self(u8::MAX);
 
-    /// These; `None` where there are none.
+    /// The set of `kinds`; `None` if it is empty.
     #[must_use]
     pub fn of(kinds: &[EventKind]) -> Option<Self> {
         let bits = kinds.iter().fold(0, |bits, kind| bits | kind.bit());
         (bits != 0).then_some(Self(bits))
     }
 
-    /// Whether this one is among them.
+    /// Whether the set contains `kind`.
     #[must_use]
     pub const fn contains(self, kind: EventKind) -> bool {
         self.0 & kind.bit() != 0
     }
 
-    /// Each of them, in the order of the spec.
+    /// The kinds in the set, in the order of the spec.
     pub fn iter(self) -> impl Iterator<Item = EventKind> {
         EventKind::ALL
             .into_iter()
@@ -120,15 +120,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_reads_back_as_its_word_and_a_set_has_what_it_was_made_of() {
+    fn kind_round_trips_as_label_and_set_contains_its_kinds() {
         for kind in EventKind::ALL {
-            assert_eq!(EventKind::from_word(kind.as_str()), Some(kind));
+            assert_eq!(EventKind::from_label(kind.as_str()), Some(kind));
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
             let one = EventKinds::of(&[kind]).unwrap();
             assert_eq!(one.iter().collect::<Vec<_>>(), [kind]);
             assert!(EventKinds::ALL.contains(kind));
         }
-        assert_eq!(EventKind::from_word("order.lost"), None);
+        assert_eq!(EventKind::from_label("order.lost"), None);
         assert_eq!(EventKinds::of(&[]), None);
     }
 }

@@ -1,11 +1,11 @@
-//! How things are named: ids with a prefix that sort by the time they were made.
+//! Prefixed ids that sort by creation time.
 //!
-//! Inside and in the database an id is its 16 bytes (UUID version 7); on the wire it is the prefix and 32 lower-case
-//! hex digits, e.g. `ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f` (contract: "ids carry a prefix and sort by time").
+//! Internally and in the database an id is 16 bytes (UUID version 7). On the wire it is a prefix and 32 lower-case hex
+//! digits, e.g. `ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f` (contract: "ids carry a prefix and sort by time").
 //!
-//! Rule: an order's id is made of its `created_at`, to the microsecond. So the orders of a span of time are a range of
-//! the primary key, exactly, and no index on the time is needed. Its debit has the same 16 bytes for an id, so that the
-//! ledger's primary key finds it too, and holds a second debit of one order back.
+//! An order's id contains its `created_at` to the microsecond. A period of orders is therefore an exact range of the
+//! primary key, and no index on the time is needed. The debit of an order has the order's 16 bytes as its id: the primary
+//! key of the ledger finds it, and rejects a second debit of the order.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,11 +14,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// Why a text is no id of the kind that was asked for.
+/// A text that is not an id of the expected kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected {prefix} followed by 32 lower-case hex digits")]
 pub struct InvalidId {
-    /// The prefix that this kind of id carries.
+    /// The expected prefix.
     pub prefix: &'static str,
 }
 
@@ -29,19 +29,19 @@ macro_rules! id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// What the text form begins with.
+            /// Prefix of the text form.
             pub const PREFIX: &'static str = $prefix;
 
-            /// How long the text form is, in bytes.
+            /// Length of the text form in bytes.
             pub const TEXT_LENGTH: usize = $prefix.len() + 32;
 
-            /// The id with these bytes, as read from the database.
+            /// Wraps a UUID read from the database.
             #[must_use]
             pub const fn from_uuid(uuid: Uuid) -> Self {
                 Self(uuid)
             }
 
-            /// The bytes, as written to the database.
+            /// The UUID as written to the database.
             #[must_use]
             pub const fn as_uuid(self) -> Uuid {
                 self.0
@@ -85,29 +85,29 @@ macro_rules! id {
 
 id!(/// A partner organisation.
     PartnerId, "ptn_");
-id!(/// One key and secret of a partner.
+id!(/// An API credential (key and secret) of a partner.
     CredentialId, "cred_");
 id!(/// An order.
     OrderId, "ord_");
-id!(/// An allocation: a voucher as one order holds it. A voucher that is sold again has a new one.
+id!(/// An allocation of a voucher to an order. A voucher that is sold again gets a new id.
     VoucherId, "vch_");
-id!(/// A ledger entry, "transaction" on the wire.
+id!(/// A ledger entry ("transaction" on the wire).
     TransactionId, "txn_");
 id!(/// A payout.
     PayoutId, "po_");
-id!(/// A place where a vendor's books and ours differ.
+id!(/// A drift: a difference between a vendor's records and ours.
     DriftId, "drf_");
-id!(/// An event: the same in the feed and on every attempt to deliver it.
+id!(/// An event; the same id in the feed and on every delivery attempt.
     EventId, "evt_");
-id!(/// An endpoint that a partner has registered for its events.
+id!(/// A webhook endpoint of a partner.
     WebhookId, "wh_");
-id!(/// A delivery that has a row of its own, as operators name it.
+id!(/// A delivery that has a row in the store.
     DeliveryId, "dlv_");
 
 macro_rules! generated {
     ($($name:ident),+) => {
         $(impl $name {
-            /// A new id of this moment.
+            /// Generates an id for the current time.
             #[must_use]
             pub fn generate() -> Self {
                 Self(Uuid::now_v7())
@@ -128,35 +128,35 @@ generated!(
 );
 
 impl OrderId {
-    /// A new id of an order that is accepted at this moment, which is read to the microsecond.
+    /// Generates the id of an order that is accepted at `created_at`, which is truncated to microseconds.
     #[must_use]
-    pub fn at(created_at: OffsetDateTime) -> Self {
-        let mut chance = [0; 8];
-        chance.copy_from_slice(&Uuid::new_v4().as_bytes()[8..]);
-        Self(timed(created_at, chance))
+    pub fn generate_at(created_at: OffsetDateTime) -> Self {
+        let mut random = [0; 8];
+        random.copy_from_slice(&Uuid::new_v4().as_bytes()[8..]);
+        Self(uuid_v7_at(created_at, random))
     }
 
-    /// What no order of this moment or later comes before, and every earlier one does; whether or not there is such an
-    /// order.
+    /// The lower bound of all order ids created at `created_at` or later, whether or not such an order exists.
     #[must_use]
-    pub fn first_at(moment: OffsetDateTime) -> Self {
-        Self(timed(moment, [0; 8]))
+    pub fn lower_bound_at(created_at: OffsetDateTime) -> Self {
+        Self(uuid_v7_at(created_at, [0; 8]))
     }
 }
 
-/// Where a partner's numbers begin among the low bits of its events' ids: partners whose events are of one commit share no
-/// id. The bit that is left out keeps numbers from running over.
+/// Mask of the bits that offset a partner's event numbers within its event ids, so that events of different partners in one
+/// commit get different ids. The bit left out keeps the sum from overflowing.
 const NUMBER_BASE: u64 = (1 << 61) - 1;
 
 impl EventId {
-    /// The id of the partner's event with this number, committed at this moment.
+    /// The id of the partner's event `number`, committed at `at`.
     #[must_use]
-    pub fn numbered(partner_id: PartnerId, number: i64, at: OffsetDateTime) -> Self {
+    pub fn for_number(partner_id: PartnerId, number: i64, at: OffsetDateTime) -> Self {
         let low = number_base(partner_id) + number.unsigned_abs();
-        Self(timed(at, low.to_be_bytes()))
+        Self(uuid_v7_at(at, low.to_be_bytes()))
     }
 
-    /// The number of the partner's event with this id, if it is one: the event of that number has this id, or none has.
+    /// The event number encoded in this id, if it can be an id of this partner. Either that event has this id, or no event
+    /// has.
     #[must_use]
     pub fn number(self, partner_id: PartnerId) -> Option<i64> {
         let (_, low) = self.0.as_u64_pair();
@@ -170,46 +170,46 @@ fn number_base(partner_id: PartnerId) -> u64 {
 }
 
 impl TransactionId {
-    /// The entry that pays this order. There is one.
+    /// The ledger entry that debits this order. There is exactly one.
     #[must_use]
     pub const fn debit_of(order_id: OrderId) -> Self {
         Self(order_id.0)
     }
 }
 
-/// UUID version 7 with its 12 bits below the millisecond for the microseconds (RFC 9562, 6.2, method 3), so that ids
-/// sort as their times do. What is before 1970 counts as 1970.
-fn timed(at: OffsetDateTime, chance: [u8; 8]) -> Uuid {
+/// Builds a UUID version 7 whose 12 bits below the millisecond hold the microseconds (RFC 9562, 6.2, method 3), so that ids
+/// sort by time. Times before 1970 count as 1970.
+fn uuid_v7_at(at: OffsetDateTime, random: [u8; 8]) -> Uuid {
     let micros = (at.unix_timestamp_nanos() / 1_000)
         .clamp(0, MAX_MICROS)
         .cast_unsigned();
     let (millis, below) = (micros / 1_000, micros % 1_000);
-    let mut bits = (millis << 80) | (below << 64) | u128::from(u64::from_be_bytes(chance));
+    let mut bits = (millis << 80) | (below << 64) | u128::from(u64::from_be_bytes(random));
     bits = (bits & !VERSION_AND_VARIANT) | VERSION_7;
     Uuid::from_u128(bits)
 }
 
-/// The last microsecond that 48 bits of milliseconds hold, in the year 10889.
+/// The last microsecond that 48 bits of milliseconds can represent, in the year 10889.
 const MAX_MICROS: i128 = (1 << 48) * 1_000 - 1;
 
-/// Where a UUID says what kind it is.
+/// The version and variant bits of a UUID.
 const VERSION_AND_VARIANT: u128 = (0xf << 76) | (0b11 << 62);
 
-/// What it says there.
+/// The version and variant bits of UUID version 7.
 const VERSION_7: u128 = (0x7 << 76) | (0b10 << 62);
 
-/// Exactly one spelling an id: lower-case hex, no hyphens, so that two texts never mean the same id.
+/// Accepts one spelling only (lower-case hex, no hyphens), so that two texts never denote the same id.
 fn parse_prefixed(text: &str, prefix: &'static str) -> Result<Uuid, InvalidId> {
     let error = InvalidId { prefix };
     let digits = text.strip_prefix(prefix).ok_or(error)?;
-    let plain = |b: &u8| b.is_ascii_digit() || (b'a'..=b'f').contains(b);
-    if digits.len() != 32 || !digits.as_bytes().iter().all(plain) {
+    let is_lower_hex = |b: &u8| b.is_ascii_digit() || (b'a'..=b'f').contains(b);
+    if digits.len() != 32 || !digits.as_bytes().iter().all(is_lower_hex) {
         return Err(error);
     }
     Uuid::try_parse(digits).map_err(|_| error)
 }
 
-/// The row of a voucher in stock. Dense, never seen outside, never used twice: a voucher that comes back gets a new one.
+/// A stock row. Ids are dense, internal and never reused: a returned voucher gets a new row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StockId(pub i64);
 
@@ -227,14 +227,14 @@ mod tests {
     const MICROSECOND: time::Duration = time::Duration::MICROSECOND;
 
     #[test]
-    fn an_id_reads_back_as_it_was_written() {
+    fn id_round_trips_as_text() {
         let id = TransactionId::generate();
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_eq!(id.to_string().len(), 36);
     }
 
     #[test]
-    fn ids_sort_by_the_time_they_were_made_in_text_too() {
+    fn ids_sort_by_creation_time_as_bytes_and_as_text() {
         let ids: Vec<_> = (0..1_000).map(|_| TransactionId::generate()).collect();
         assert!(ids.is_sorted());
         assert!(
@@ -246,70 +246,70 @@ mod tests {
     }
 
     #[test]
-    fn an_order_of_a_moment_lies_between_its_bounds() {
-        let moment = datetime!(2026-11-20 12:00:00.123_456 UTC);
+    fn order_id_lies_within_bounds_of_its_microsecond() {
+        let created_at = datetime!(2026-11-20 12:00:00.123_456 UTC);
         for _ in 0..1_000 {
-            let id = OrderId::at(moment);
-            assert!(OrderId::first_at(moment) <= id && id < OrderId::first_at(moment + MICROSECOND));
+            let id = OrderId::generate_at(created_at);
+            assert!(OrderId::lower_bound_at(created_at) <= id && id < OrderId::lower_bound_at(created_at + MICROSECOND));
             assert_eq!(
                 (id.0.get_version_num(), id.0.get_variant()),
                 (7, uuid::Variant::RFC4122)
             );
         }
-        assert_ne!(OrderId::at(moment), OrderId::at(moment));
+        assert_ne!(OrderId::generate_at(created_at), OrderId::generate_at(created_at));
         assert_eq!(
-            OrderId::first_at(moment).to_string(),
+            OrderId::lower_bound_at(created_at).to_string(),
             "ord_01a1f8d3ea7b71c88000000000000000"
         );
         let ages_ago = datetime!(-4000-01-01 0:00 UTC);
         assert_eq!(
-            OrderId::first_at(ages_ago),
-            OrderId::first_at(OffsetDateTime::UNIX_EPOCH)
+            OrderId::lower_bound_at(ages_ago),
+            OrderId::lower_bound_at(OffsetDateTime::UNIX_EPOCH)
         );
     }
 
     proptest! {
         #[test]
-        fn any_text_is_one_id_or_none(text in "(ord_|evt_|)[0-9a-fA-F-]{30,36}|\\PC{0,40}") {
+        fn text_parses_to_at_most_one_id(text in "(ord_|evt_|)[0-9a-fA-F-]{30,36}|\\PC{0,40}") {
             if let Ok(id) = text.parse::<OrderId>() {
                 prop_assert_eq!(id.to_string(), text);
             }
         }
 
         #[test]
-        fn an_order_reads_back_from_its_path(micros in 0..253_402_300_799_000_000_i128) {
+        fn order_id_round_trips_as_text(micros in 0..253_402_300_799_000_000_i128) {
             let at = OffsetDateTime::from_unix_timestamp_nanos(micros * 1_000).unwrap();
-            let id = OrderId::at(at);
+            let id = OrderId::generate_at(at);
             prop_assert_eq!(id.to_string().parse(), Ok(id));
             prop_assert!(id.to_string().parse::<TransactionId>().is_err());
         }
 
         #[test]
-        fn orders_sort_as_their_times_do(
+        fn order_ids_sort_by_creation_time(
             earlier in 0..253_402_300_799_000_000_i128,
             later in 0..253_402_300_799_000_000_i128,
         ) {
             let at = |micros| OffsetDateTime::from_unix_timestamp_nanos(micros * 1_000).unwrap();
-            prop_assert_eq!(OrderId::at(at(earlier)) < OrderId::first_at(at(later)), earlier < later);
+            prop_assert_eq!(OrderId::generate_at(at(earlier)) < OrderId::lower_bound_at(at(later)), earlier < later);
         }
     }
 
     #[test]
-    fn an_event_is_found_by_its_id_and_sorts_by_its_number() {
+    fn event_number_is_recovered_from_id_and_ids_sort_by_number() {
         let (partner, other) = (PartnerId::generate(), PartnerId::generate());
         let at = datetime!(2026-01-01 0:00 UTC);
-        let id = |number| EventId::numbered(partner, number, at);
+        let id = |number| EventId::for_number(partner, number, at);
         assert_eq!(
             (id(1).number(partner), id(70_000).number(partner)),
             (Some(1), Some(70_000))
         );
-        assert!(id(1) < id(2) && id(2) < EventId::numbered(partner, 1, at + MICROSECOND));
-        assert_ne!(id(1), EventId::numbered(other, 1, at));
+        assert!(id(1) < id(2) && id(2) < EventId::for_number(partner, 1, at + MICROSECOND));
+        assert_ne!(id(1), EventId::for_number(other, 1, at));
         assert_ne!(id(7).number(other), Some(7));
     }
 
     #[test]
-    fn other_spellings_are_refused() {
+    fn non_canonical_spellings_are_rejected() {
         let hex = "0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
         assert!(format!("ord_{hex}").parse::<OrderId>().is_ok());
         for text in [

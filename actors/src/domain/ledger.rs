@@ -1,4 +1,4 @@
-//! Money that moves: an entry in a wallet's ledger ("transaction" on the wire).
+//! Wallet ledger: entries ("transactions" on the wire), balances and pending amounts.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -6,31 +6,30 @@ use utoipa::ToSchema;
 use super::ids::{OrderId, PartnerId, PayoutId, TransactionId};
 use super::money::{Amount, Currency};
 
-/// Why money moved (contract §3).
+/// The kind of a ledger entry (contract §3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[schema(
-    description = "Why money moved: `TOP_UP` (an operator added money), `DEBIT` (an order was paid), `REFUND` (an \
-    order, or a part of it, was paid back), `PAYOUT` (money left for a payout), `PAYOUT_REVERSAL` (a payout did not \
-    happen), `ADJUSTMENT` (an operator corrected the balance)."
+    description = "Kind of transaction: `TOP_UP` (an operator added money), `DEBIT` (an order was paid), `REFUND` (an \
+    order was refunded in full or in part), `PAYOUT` (money was paid out), `PAYOUT_REVERSAL` (a payout was rejected or \
+    failed), `ADJUSTMENT` (an operator corrected the balance)."
 )]
 pub enum LedgerKind {
     /// An operator added money.
     TopUp,
     /// An order was paid.
     Debit,
-    /// An order, or a part of it, was paid back.
+    /// An order was refunded in full or in part.
     Refund,
-    /// Money left for a payout.
+    /// Money was paid out.
     Payout,
-    /// A payout did not happen.
+    /// A payout was rejected or failed.
     PayoutReversal,
     /// An operator corrected the balance.
     Adjustment,
 }
 
 impl LedgerKind {
-    /// All kinds.
     pub const ALL: [Self; 6] = [
         Self::TopUp,
         Self::Debit,
@@ -40,7 +39,7 @@ impl LedgerKind {
         Self::Adjustment,
     ];
 
-    /// The word on the wire and in the database.
+    /// The name on the wire and in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -53,67 +52,67 @@ impl LedgerKind {
         }
     }
 
-    /// The kind of this word.
+    /// Parses a kind from its name.
     #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    pub fn from_label(label: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == label)
     }
 }
 
-/// A wallet: the balance of one partner in one currency.
+/// Identifies a wallet: the balance of one partner in one currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WalletKey {
     pub partner_id: PartnerId,
     pub currency: Currency,
 }
 
-/// One movement of money, as a flow asks for it; the commit gives it its sequence and the balance after it.
+/// A ledger entry that a flow requests. The commit assigns its sequence number and the balance after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Movement {
     pub transaction_id: TransactionId,
     pub currency: Currency,
     pub kind: LedgerKind,
-    /// By how much the balance changes: negative for a debit. Minor units.
+    /// The change of the balance, negative for a debit. Minor units.
     pub amount: Amount,
-    /// The order it is for.
+    /// The order that it pays or refunds.
     pub order_id: Option<OrderId>,
-    /// The payout it is for.
+    /// The payout that it funds or reverses.
     pub payout_id: Option<PayoutId>,
-    /// The operator's or partner's own reference.
+    /// The operator's or partner's reference.
     pub reference: Option<String>,
-    /// Who booked it by hand; the trail of operators is told in the same commit. `None` where a flow did.
-    pub booked_by: Option<BookedBy>,
+    /// The operator who posted it; the commit then writes an audit entry too. `None` for entries posted by a flow.
+    pub booked_by: Option<OperatorIdentity>,
 }
 
-/// What was taken from a wallet and is not settled yet, and by how much that changes. Minor units.
+/// The change of a wallet's pending amounts. Minor units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PendingShift {
+pub struct PendingDelta {
     pub currency: Currency,
-    /// What was debited for vouchers that are not delivered.
+    /// Debited for vouchers that are not delivered yet.
     pub orders: Amount,
-    /// What left for payouts that are not paid.
+    /// Debited for payouts that are not paid yet.
     pub payouts: Amount,
 }
 
-/// An operator who moves money or decides, and the request that said so.
+/// An operator, and the request in which the operator acted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BookedBy {
+pub struct OperatorIdentity {
     pub operator: String,
-    /// In which request; `None` outside of one.
+    /// The trace id of the request; `None` outside of a request.
     pub trace_id: Option<String>,
 }
 
-/// What a commit says of a wallet: its newest balance, with the number of its last ledger entry.
+/// The newest committed state of a wallet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Receipt {
-    /// The number of the wallet's newest ledger entry; an older receipt is ignored.
+pub struct WalletState {
+    /// Sequence number of the wallet's newest ledger entry. A state with a lower number is ignored.
     pub sequence: i64,
-    /// What the wallet holds after it, in minor units.
+    /// The balance after that entry, in minor units.
     pub balance: Amount,
 }
 
-impl Receipt {
-    /// A wallet in which nothing was ever booked.
+impl WalletState {
+    /// A wallet without ledger entries.
     pub const EMPTY: Self = Self {
         sequence: 0,
         balance: Amount::ZERO,

@@ -1,22 +1,22 @@
-//! What the business is made of, as plain data: no actor, no storage, no network.
+//! Domain types: plain data without actors, storage or network.
 
-pub mod answer;
+pub mod idempotency;
 pub mod approval;
 pub mod catalogue;
 pub mod clock;
-pub mod deed;
+pub mod audit;
 pub mod delivery;
 pub mod envelope;
 pub mod event;
 pub mod event_kind;
 pub mod ids;
 pub mod ledger;
-pub mod moment;
+pub mod timestamp;
 pub mod money;
 pub mod order;
 pub mod payout;
 pub mod product;
-pub mod progress;
+pub mod transition;
 pub mod schema;
 pub mod scope;
 pub mod stock;

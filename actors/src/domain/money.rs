@@ -1,7 +1,7 @@
-//! How money is counted: whole minor units of one currency, exact, checked, and printed at the currency's exponent.
+//! Money: whole minor units of an ISO 4217 currency, with checked arithmetic and exact decimal formatting.
 //!
-//! Rule: no float ever touches an amount. On the wire an amount is a JSON number or a string; it is read from its text
-//! through a decimal, and written as a raw JSON number (`25.00`, JPY `25`, KWD `25.000`).
+//! No floating-point number ever holds an amount. On the wire an amount is a JSON number or a string; it is parsed from its
+//! text as a decimal and written as a raw JSON number (`25.00`, JPY `25`, KWD `25.000`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// The ISO 4217 currencies whose minor unit is the hundredth. Sorted, so that a look-up is a binary search.
+/// ISO 4217 currencies with two decimals. Sorted for binary search.
 const TWO_DECIMALS: &[[u8; 3]] = &[
     *b"AED", *b"AFN", *b"ALL", *b"AMD", *b"AOA", *b"ARS", *b"AUD", *b"AWG", *b"AZN", *b"BAM", *b"BBD",
     *b"BDT", *b"BGN", *b"BMD", *b"BND", *b"BOB", *b"BRL", *b"BSD", *b"BTN", *b"BWP", *b"BYN", *b"BZD",
@@ -26,41 +26,40 @@ const TWO_DECIMALS: &[[u8; 3]] = &[
     *b"USD", *b"UYU", *b"UZS", *b"VES", *b"WST", *b"XCD", *b"YER", *b"ZAR", *b"ZMW",
 ];
 
-/// The ISO 4217 currencies that have no minor unit.
+/// ISO 4217 currencies without decimals. Sorted for binary search.
 const NO_DECIMALS: &[[u8; 3]] = &[
     *b"BIF", *b"CLP", *b"DJF", *b"GNF", *b"ISK", *b"JPY", *b"KMF", *b"KRW", *b"PYG", *b"RWF", *b"UGX",
     *b"VND", *b"VUV", *b"XAF", *b"XOF", *b"XPF",
 ];
 
-/// The ISO 4217 currencies whose minor unit is the thousandth.
+/// ISO 4217 currencies with three decimals. Sorted for binary search.
 const THREE_DECIMALS: &[[u8; 3]] = &[*b"BHD", *b"IQD", *b"JOD", *b"KWD", *b"LYD", *b"OMR", *b"TND"];
 
-/// Why a text is no currency or no amount of one.
+/// Why a text is not a currency or not an amount of one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidMoney {
-    /// No ISO 4217 code that is in use.
+    /// Not an active ISO 4217 code.
     #[error("expected an ISO 4217 currency code in upper case, such as USD")]
     Currency,
     #[error("expected a decimal number, such as 25.00")]
     NotANumber,
-    /// More decimals than the currency has.
     #[error("{currency} has {exponent} decimals, the amount has more")]
     TooManyDecimals {
         currency: Currency,
-        /// How many decimals it has.
+        /// The number of decimals of the currency.
         exponent: u32,
     },
-    /// Beyond what can be counted.
+    /// The amount does not fit 64 bits of minor units.
     #[error("the amount is too large")]
     OutOfRange,
 }
 
-/// A settlement currency: an ISO 4217 code that is in use.
+/// A settlement currency: an active ISO 4217 code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Currency([u8; 3]);
 
 impl Currency {
-    /// How many decimals an amount of this currency is written with.
+    /// The number of decimals of the currency.
     #[must_use]
     pub fn exponent(self) -> u32 {
         if NO_DECIMALS.binary_search(&self.0).is_ok() {
@@ -72,7 +71,7 @@ impl Currency {
         }
     }
 
-    /// The three letters.
+    /// The three-letter code.
     #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
@@ -116,55 +115,54 @@ impl<'de> Deserialize<'de> for Currency {
     }
 }
 
-/// A count of minor units (cents, yen, fils); its currency is known from where it stands. May be negative in a ledger.
+/// A number of minor units (cents, yen, fils) of a currency known from the context. May be negative in a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Amount(i64);
 
 impl Amount {
-    /// Nothing.
     pub const ZERO: Self = Self(0);
 
-    /// An amount of so many minor units.
+    /// Creates an amount from minor units.
     #[must_use]
     pub const fn from_minor(minor: i64) -> Self {
         Self(minor)
     }
 
-    /// The minor units.
+    /// The number of minor units.
     #[must_use]
     pub const fn minor(self) -> i64 {
         self.0
     }
 
-    /// The sum, or `None` where it cannot be counted.
+    /// The sum, or `None` on overflow.
     #[must_use]
     pub fn checked_add(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
 
-    /// The difference, or `None` where it cannot be counted.
+    /// The difference, or `None` on overflow.
     #[must_use]
     pub fn checked_sub(self, other: Self) -> Option<Self> {
         self.0.checked_sub(other.0).map(Self)
     }
 
-    /// This amount so many times, or `None` where it cannot be counted.
+    /// The product, or `None` on overflow.
     #[must_use]
     pub fn checked_mul(self, times: u32) -> Option<Self> {
         self.0.checked_mul(i64::from(times)).map(Self)
     }
 
-    /// The same amount with the other sign, or `None` where it cannot be counted.
+    /// The negated amount, or `None` on overflow.
     #[must_use]
     pub fn checked_neg(self) -> Option<Self> {
         self.0.checked_neg().map(Self)
     }
 
-    /// Reads a decimal text as an amount of `currency`.
+    /// Parses a decimal text as an amount of `currency`.
     ///
     /// # Errors
-    /// [`InvalidMoney`] when it is no number, has more decimals than the currency, or cannot be counted.
+    /// [`InvalidMoney`] if the text is not a decimal number, has more decimals than the currency, or is out of range.
     pub fn parse(text: &str, currency: Currency) -> Result<Self, InvalidMoney> {
         let decimal = parse_decimal(text)?;
         let exponent = currency.exponent();
@@ -180,7 +178,7 @@ impl Amount {
         Ok(Self(minor))
     }
 
-    /// The amount with its currency, to be written out.
+    /// Combines the amount with its currency.
     #[must_use]
     pub const fn of(self, currency: Currency) -> Money {
         Money {
@@ -190,7 +188,7 @@ impl Amount {
     }
 }
 
-/// Plain decimals alone: no exponent, no sign but a leading minus, a digit on each side of the point.
+/// Accepts plain decimals only: no exponent, no sign except a leading minus, and a digit on each side of the point.
 fn parse_decimal(text: &str) -> Result<Decimal, InvalidMoney> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
@@ -201,10 +199,10 @@ fn parse_decimal(text: &str) -> Result<Decimal, InvalidMoney> {
     Decimal::from_str_exact(text).map_err(|_| InvalidMoney::OutOfRange)
 }
 
-/// An amount with its currency; prints as an exact decimal at the currency's exponent.
+/// An amount with its currency; displays as an exact decimal with the currency's number of decimals.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Money {
-    /// How much, in minor units.
+    /// In minor units.
     pub amount: Amount,
     pub currency: Currency,
 }
@@ -222,7 +220,7 @@ impl fmt::Debug for Money {
 }
 
 impl Serialize for Money {
-    /// Writes the decimal as a raw JSON number, so that `25.00` keeps its zeros and no float is involved.
+    /// Writes the decimal as a raw JSON number: `25.00` keeps its zeros and no float is involved.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let text = self.to_string();
         let number: &RawValue = serde_json::from_str(&text).map_err(serde::ser::Error::custom)?;
@@ -230,12 +228,12 @@ impl Serialize for Money {
     }
 }
 
-/// An amount as it arrived: the text of a JSON number or string, not yet read, since its currency is not known there.
+/// The text of a JSON number or string that holds an amount; parsed once its currency is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AmountText(String);
 
 impl AmountText {
-    /// Reads the text as an amount of `currency`.
+    /// Parses the text as an amount of `currency`.
     ///
     /// # Errors
     /// As [`Amount::parse`].
@@ -277,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_are_sorted_and_disjoint() {
+    fn currency_tables_are_sorted_and_disjoint() {
         let tables = [TWO_DECIMALS, NO_DECIMALS, THREE_DECIMALS];
         assert!(tables.iter().all(|t| t.is_sorted()));
         let mut all: Vec<_> = tables.concat();
@@ -287,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_read_at_the_currencys_exponent() {
+    fn amounts_parse_with_the_decimals_of_their_currency() {
         let cases: &[(&str, &str, Result<i64, &str>)] = &[
             ("25", "USD", Ok(2_500)),
             ("25.0", "USD", Ok(2_500)),
@@ -318,13 +316,13 @@ mod tests {
                 (Err(error), Err(part)) => {
                     assert!(error.to_string().contains(part), "{text} {code}: {error}")
                 }
-                (got, wanted) => panic!("{text} {code}: {got:?}, wanted {wanted:?}"),
+                (got, expected) => panic!("{text} {code}: {got:?}, expected {expected:?}"),
             }
         }
     }
 
     #[test]
-    fn money_is_written_as_a_number_with_all_its_decimals() {
+    fn money_serializes_as_number_with_all_decimals() {
         for (minor, code, text) in [
             (2_500, "USD", "25.00"),
             (-5, "USD", "-0.05"),

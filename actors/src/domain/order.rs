@@ -1,6 +1,6 @@
-//! An order: what was asked for, what it costs, what it holds, and the stages it went through.
+//! Orders: lines, price, vouchers, status and timeline.
 
-mod words;
+mod labels;
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-pub use self::words::{Actor, Fulfilment, OrderStatus, PendingReason, Source};
+pub use self::labels::{Actor, Fulfilment, OrderStatus, PendingReason, FulfilmentSource};
 use super::ids::{OrderId, PartnerId, VoucherId};
 use super::money::{Amount, Money};
-use super::product::{Approval, Route, Sku};
+use super::product::{ApprovalPolicy, SupplyRoute, Sku};
 use super::voucher::Allocation;
 
-/// An entry of an order's timeline: a status, since when, by whom and why.
+/// An entry of an order's timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Milestone {
-    /// The status that was entered.
+    /// The status that the order entered.
     pub status: OrderStatus,
-    /// When.
-    #[serde(with = "crate::domain::moment")]
+    /// When it entered the status.
+    #[serde(with = "crate::domain::timestamp")]
     pub at: OffsetDateTime,
-    /// By whom.
+    /// Who caused the change.
     pub by: Actor,
-    /// Why, where somebody said so.
+    /// The reason, if one was given.
     #[schema(required)]
     pub reason: Option<String>,
 }
@@ -42,97 +42,93 @@ impl Milestone {
     }
 }
 
-/// An order as a flow reads it, to move it on.
+/// An order as a flow reads it before a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredOrder {
     pub order: Order,
-    /// The number of its last event.
+    /// Sequence number of its last event.
     pub last_sequence: u32,
-    /// The vouchers of it whose codes were retrieved.
+    /// Vouchers whose codes were retrieved.
     pub retrieved: Vec<VoucherId>,
 }
 
-/// A line that has a price: known product, allowed denomination.
+/// A priced line: known product, allowed denomination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PricedLine {
     pub sku: Sku,
     pub quantity: u32,
-    /// What one costs, frozen at acceptance. Minor units.
+    /// Price of one unit, fixed at acceptance. Minor units.
     pub unit_price: Amount,
-    /// Where vouchers come from when the shelf is short.
-    pub route: Route,
-    /// Fewest days that a voucher must have left to be allocated.
+    /// How a shortfall is covered.
+    pub route: SupplyRoute,
+    /// Minimum remaining validity of an allocated voucher, in days.
     pub min_validity_days: u16,
-    /// When an order of it waits for an operator.
-    pub approval: Approval,
+    /// When an order of the product needs approval.
+    pub approval: ApprovalPolicy,
 }
 
-/// What a partner asked for, with prices: what the engine decides on.
+/// A priced order request: the input of the engine's decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PricedOrder {
-    /// The lines, as they were asked for.
+    /// In the order of the request.
     pub lines: Vec<PricedLine>,
-    /// What all of it costs.
     pub total: Money,
-    /// What it may be fulfilled from.
     pub fulfilment: Fulfilment,
-    /// The partner's own reference.
     pub reference: Option<String>,
-    /// The partner's own metadata: the text of a JSON object.
+    /// The partner's metadata: the text of a JSON object.
     pub metadata: Option<Arc<str>>,
 }
 
 impl PricedOrder {
-    /// Whether what is missing of this line may be bought.
+    /// Whether a shortfall of this line may be bought.
     #[must_use]
     pub fn can_buy(&self, line: &PricedLine) -> bool {
-        line.route == Route::Vendor && self.fulfilment == Fulfilment::Auto
+        line.route == SupplyRoute::Vendor && self.fulfilment == Fulfilment::Auto
     }
 }
 
-/// A line of an order with its progress. Keys are short since it is stored with every order.
+/// An order line with its progress. Serialized keys are short: lines are stored with every order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderLine {
     #[serde(rename = "p")]
     pub product_id: super::product::ProductId,
-    /// At which face value, in minor units.
+    /// Face value in minor units.
     #[serde(rename = "d")]
     pub denomination: Amount,
-    /// What one costs, frozen at acceptance. Minor units.
+    /// Price of one unit, fixed at acceptance. Minor units.
     #[serde(rename = "u")]
     pub unit_price: Amount,
-    /// How many were asked for.
     #[serde(rename = "q")]
     pub quantity: u32,
-    /// How many are allocated.
+    /// Number of allocated units.
     #[serde(rename = "a")]
     pub delivered: u32,
-    /// How many can never be had.
+    /// Number of units that will not be delivered.
     #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
     pub failed: u32,
-    /// How many were bought for the order.
+    /// Number of units bought for the order.
     #[serde(rename = "b", default, skip_serializing_if = "is_zero")]
     pub bought: u32,
-    /// Whether what is missing is never bought. Frozen at acceptance, of orders that wait.
+    /// Whether a shortfall is never bought. Fixed at acceptance of pending orders.
     #[serde(rename = "s", default, skip_serializing_if = "is_false")]
     pub stock_only: bool,
-    /// Fewest days that a voucher must have left to be allocated. Frozen at acceptance, of orders that wait.
+    /// Minimum remaining validity of an allocated voucher, in days. Fixed at acceptance of pending orders.
     #[serde(rename = "m", default, skip_serializing_if = "is_zero")]
     pub min_validity_days: u32,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for a reference
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde requires a reference
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for a reference
-fn is_false(yes: &bool) -> bool {
-    !yes
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde requires a reference
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl OrderLine {
-    /// How many are still to come.
+    /// Number of units still to come.
     #[must_use]
     pub const fn pending(&self) -> u32 {
         self.quantity
@@ -140,7 +136,7 @@ impl OrderLine {
             .saturating_sub(self.failed)
     }
 
-    /// What it is of.
+    /// The line's SKU.
     #[must_use]
     pub fn sku(&self) -> Sku {
         Sku {
@@ -149,7 +145,7 @@ impl OrderLine {
         }
     }
 
-    /// What these many units cost. A part of the order's total, which fits.
+    /// The price of `units` units. It cannot overflow: it is a part of the order's total.
     fn cost(&self, units: u32) -> i64 {
         self.unit_price.minor() * i64::from(units)
     }
@@ -162,32 +158,26 @@ pub struct Order {
     pub partner_id: PartnerId,
     pub status: OrderStatus,
     pub total: Money,
-    /// Where its vouchers came from, once there are any.
-    pub fulfilled_from: Option<Source>,
-    /// The partner's own reference.
+    pub fulfilled_from: Option<FulfilmentSource>,
     pub reference: Option<String>,
-    /// The partner's own metadata: the text of a JSON object.
+    /// The partner's metadata: the text of a JSON object.
     pub metadata: Option<Arc<str>>,
-    /// What was asked for, and how far it is.
     pub lines: Vec<OrderLine>,
-    /// What it holds, in the order of its lines.
+    /// In the order of the lines.
     pub vouchers: Vec<Allocation>,
-    /// What was paid back, in minor units of the total's currency.
+    /// In minor units of the total's currency.
     pub refunded: Amount,
-    /// Whether nothing more will be delivered.
+    /// Whether no more vouchers will be delivered.
     pub closed: bool,
-    /// What it waits for.
     pub pending_reason: Option<PendingReason>,
-    /// The stages it went through, oldest first.
+    /// Oldest first.
     pub timeline: Vec<Milestone>,
-    /// When it was accepted.
     pub created_at: OffsetDateTime,
-    /// When it last changed.
     pub updated_at: OffsetDateTime,
 }
 
 impl Order {
-    /// A cache hit: all that was asked for is allocated, and nothing is left to do.
+    /// Creates an order that is delivered from stock and complete.
     #[must_use]
     pub fn delivered(
         order_id: OrderId,
@@ -196,11 +186,11 @@ impl Order {
         vouchers: Vec<Allocation>,
         at: OffsetDateTime,
     ) -> Self {
-        let asked: u32 = priced.lines.iter().map(|line| line.quantity).sum();
+        let requested: u32 = priced.lines.iter().map(|line| line.quantity).sum();
         assert_eq!(
-            asked as usize,
+            requested as usize,
             vouchers.len(),
-            "a delivered order holds exactly what was asked for"
+            "a delivered order holds exactly the requested quantity"
         );
         let mut order = Self::accepted(order_id, partner_id, priced, OrderStatus::Delivered, at);
         order
@@ -208,12 +198,12 @@ impl Order {
             .iter_mut()
             .for_each(|line| line.delivered = line.quantity);
         order.vouchers = vouchers;
-        order.fulfilled_from = Some(Source::Cache);
+        order.fulfilled_from = Some(FulfilmentSource::Cache);
         order.closed = true;
         order
     }
 
-    /// A cache miss: paid, and nothing allocated yet.
+    /// Creates a paid order with nothing allocated.
     #[must_use]
     pub fn pending(
         order_id: OrderId,
@@ -224,42 +214,42 @@ impl Order {
     ) -> Self {
         let mut order = Self::accepted(order_id, partner_id, priced, OrderStatus::Pending, at);
         order.pending_reason = Some(reason);
-        for (line, asked) in order.lines.iter_mut().zip(&priced.lines) {
-            line.stock_only = !priced.can_buy(asked);
-            line.min_validity_days = u32::from(asked.min_validity_days);
+        for (line, requested) in order.lines.iter_mut().zip(&priced.lines) {
+            line.stock_only = !priced.can_buy(requested);
+            line.min_validity_days = u32::from(requested.min_validity_days);
         }
         order
     }
 
-    /// Whether nothing became of it since it was placed.
+    /// Whether the order has not changed since it was placed.
     #[must_use]
-    pub fn stands_as_placed(&self) -> bool {
+    pub fn is_unchanged(&self) -> bool {
         self.timeline == [Milestone::placed(self.status, self.created_at)]
     }
 
-    /// What the partner has paid and not got back: for what is delivered and for what is pending. Minor units.
+    /// The amount the partner has paid and was not refunded, for delivered and pending units. Minor units.
     #[must_use]
     pub fn owed(&self) -> Amount {
         let cost = |line: &OrderLine| line.cost(line.quantity - line.failed);
         Amount::from_minor(self.lines.iter().map(cost).sum())
     }
 
-    /// What the partner has paid for what is still to come. Minor units.
+    /// The amount the partner has paid for pending units. Minor units.
     #[must_use]
     pub fn outstanding(&self) -> Amount {
         let cost = |line: &OrderLine| line.cost(line.pending());
         Amount::from_minor(self.lines.iter().map(cost).sum())
     }
 
-    /// Where its vouchers came from; `None` as long as there are none.
+    /// Where the order's vouchers came from; `None` while it has none.
     #[must_use]
-    pub fn source(&self) -> Option<Source> {
+    pub fn source(&self) -> Option<FulfilmentSource> {
         let sum = |of: fn(&OrderLine) -> u32| -> u32 { self.lines.iter().map(of).sum() };
         match (sum(|line| line.delivered), sum(|line| line.bought)) {
             (0, _) => None,
-            (_, 0) => Some(Source::Cache),
-            (delivered, bought) if bought >= delivered => Some(Source::Vendor),
-            _ => Some(Source::Mixed),
+            (_, 0) => Some(FulfilmentSource::Cache),
+            (delivered, bought) if bought >= delivered => Some(FulfilmentSource::Vendor),
+            _ => Some(FulfilmentSource::Mixed),
         }
     }
 
@@ -278,7 +268,7 @@ impl Order {
             fulfilled_from: None,
             reference: priced.reference.clone(),
             metadata: priced.metadata.clone(),
-            lines: priced.lines.iter().map(OrderLine::untouched).collect(),
+            lines: priced.lines.iter().map(OrderLine::new).collect(),
             vouchers: Vec::new(),
             refunded: Amount::ZERO,
             closed: false,
@@ -291,7 +281,7 @@ impl Order {
 }
 
 impl OrderLine {
-    fn untouched(line: &PricedLine) -> Self {
+    fn new(line: &PricedLine) -> Self {
         Self {
             product_id: line.sku.product_id.clone(),
             denomination: line.sku.denomination,
@@ -311,19 +301,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_read_back() {
+    fn status_labels_round_trip() {
         for status in OrderStatus::ALL {
-            assert_eq!(OrderStatus::from_word(status.as_str()), Some(status));
+            assert_eq!(OrderStatus::from_label(status.as_str()), Some(status));
             assert_eq!(
                 serde_json::to_string(&status).unwrap(),
                 format!("\"{}\"", status.as_str())
             );
         }
-        assert_eq!(OrderStatus::from_word("delivered"), None);
+        assert_eq!(OrderStatus::from_label("delivered"), None);
     }
 
     #[test]
-    fn what_is_neither_delivered_nor_failed_is_pending() {
+    fn pending_units_are_neither_delivered_nor_failed() {
         let line = |delivered, failed| OrderLine {
             product_id: "p".parse().unwrap(),
             denomination: Amount::from_minor(100),

@@ -1,6 +1,6 @@
-//! A payout: money that leaves a wallet for somewhere outside.
+//! Payouts: money that leaves a wallet for an external destination.
 //!
-//! Rule: the money leaves the wallet when the payout is accepted. It is paid, or it comes back; each once.
+//! The wallet is debited when the payout is accepted. The payout is then either paid or reversed, exactly once.
 
 use std::sync::Arc;
 
@@ -17,24 +17,23 @@ use super::order::Actor;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[schema(
-    description = "Where a payout stands: `PENDING` (an operator has to pay it), `PAID`, `REJECTED` (it was not \
-    tried), `FAILED` (it was tried and did not succeed). The money of the last two is back in the wallet."
+    description = "Status of the payout: `PENDING` (an operator has to pay it), `PAID`, `REJECTED` (it was not \
+    attempted), `FAILED` (it was attempted and failed). `REJECTED` and `FAILED` return the money to the wallet."
 )]
 pub enum PayoutStatus {
     /// An operator has to pay it.
     Pending,
     Paid,
-    /// It was not tried; the money is back.
+    /// It was not attempted; the money was returned.
     Rejected,
-    /// It did not succeed; the money is back.
+    /// It was attempted and failed; the money was returned.
     Failed,
 }
 
 impl PayoutStatus {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Pending, Self::Paid, Self::Rejected, Self::Failed];
 
-    /// The word on the wire and in the database.
+    /// The name on the wire and in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -45,100 +44,95 @@ impl PayoutStatus {
         }
     }
 
-    /// The status of this word.
+    /// Parses a status from its name.
     #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == word)
+    pub fn from_label(label: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == label)
     }
 }
 
-/// An entry of a payout's timeline: a status, since when, by whom and why.
+/// An entry of a payout's timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PayoutMilestone {
-    /// The status that was entered.
+    /// The status that the payout entered.
     pub status: PayoutStatus,
-    /// When.
-    #[serde(with = "crate::domain::moment")]
+    /// When it entered the status.
+    #[serde(with = "crate::domain::timestamp")]
     pub at: OffsetDateTime,
-    /// By whom.
+    /// Who caused the change.
     pub by: Actor,
-    /// Why, where somebody said so.
+    /// The reason, if one was given.
     #[schema(required)]
     pub reason: Option<String>,
-    /// What the payment is called where it was made, where somebody said so.
+    /// The payment's reference in the system that made it, if given.
     #[schema(required)]
     pub reference: Option<String>,
 }
 
-/// Where the money goes.
+/// The destination of a payout.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Destination {
-    /// As everybody may see it: a JSON object with its numbers masked.
-    pub shown: Arc<str>,
-    /// All of it, sealed; whoever pays opens it.
+pub struct PayoutDestination {
+    /// A JSON object with masked numbers, for display.
+    pub masked: Arc<str>,
+    /// The complete destination, encrypted at rest; decrypted for the operator who pays.
     pub sealed: Bytes,
 }
 
-impl std::fmt::Debug for Destination {
+impl std::fmt::Debug for PayoutDestination {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.shown)
+        f.write_str(&self.masked)
     }
 }
 
-/// A payout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payout {
     pub payout_id: PayoutId,
     pub partner_id: PartnerId,
     pub status: PayoutStatus,
     pub money: Money,
-    pub destination: Destination,
-    /// The partner's own reference.
+    pub destination: PayoutDestination,
     pub reference: Option<String>,
-    /// How it came here, oldest first.
+    /// Oldest first.
     pub timeline: Vec<PayoutMilestone>,
-    /// When it was accepted.
     pub created_at: OffsetDateTime,
-    /// When it last changed.
     pub updated_at: OffsetDateTime,
 }
 
-/// How a payout ends.
+/// The final outcome of a payout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PayoutEnd {
+pub enum PayoutOutcome {
     Paid,
-    /// It is not tried.
+    /// It is not attempted.
     Rejected,
-    /// It was tried and did not succeed.
+    /// It was attempted and failed.
     Failed,
 }
 
-impl From<PayoutEnd> for PayoutStatus {
-    fn from(end: PayoutEnd) -> Self {
+impl From<PayoutOutcome> for PayoutStatus {
+    fn from(end: PayoutOutcome) -> Self {
         match end {
-            PayoutEnd::Paid => Self::Paid,
-            PayoutEnd::Rejected => Self::Rejected,
-            PayoutEnd::Failed => Self::Failed,
+            PayoutOutcome::Paid => Self::Paid,
+            PayoutOutcome::Rejected => Self::Rejected,
+            PayoutOutcome::Failed => Self::Failed,
         }
     }
 }
 
-/// What an operator says of a payout.
+/// An operator's decision on a payout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PayoutDecision {
-    /// What becomes of it.
-    pub end: PayoutEnd,
+    pub outcome: PayoutOutcome,
     pub reason: Option<String>,
-    /// What the payment is called where it was made.
+    /// The payment's reference in the system that made it.
     pub reference: Option<String>,
 }
 
 impl Payout {
-    /// The payout after this decision.
+    /// Returns the payout with the decision applied.
     #[must_use]
-    pub fn decided(mut self, decision: PayoutDecision, at: OffsetDateTime) -> Self {
+    pub fn apply_decision(mut self, decision: PayoutDecision, at: OffsetDateTime) -> Self {
         let PayoutDecision {
-            end,
+            outcome: end,
             reason,
             reference,
         } = decision;
@@ -161,14 +155,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_read_back() {
+    fn status_labels_round_trip() {
         for status in PayoutStatus::ALL {
-            assert_eq!(PayoutStatus::from_word(status.as_str()), Some(status));
+            assert_eq!(PayoutStatus::from_label(status.as_str()), Some(status));
             assert_eq!(
                 serde_json::to_string(&status).unwrap(),
                 format!("\"{}\"", status.as_str())
             );
         }
-        assert_eq!(PayoutStatus::from_word("paid"), None);
+        assert_eq!(PayoutStatus::from_label("paid"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What can be ordered: products, their denominations, and the SKU that both together name.
+//! Products, denominations and SKUs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +11,10 @@ use utoipa::ToSchema;
 use super::money::{Amount, Currency};
 use super::schema::expiry_value;
 
-/// Longest text of a product, category or vendor id, in bytes: enough for `brand-country-kind`, short in every index.
+/// Maximum length of a product, category or vendor id in bytes: enough for `brand-country-kind`, short in every index.
 pub const MAX_SLUG_LENGTH: usize = 64;
 
-/// Why a text is no product, category or vendor id.
+/// A text that is not a product, category or vendor id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected 1 to 64 of a-z, 0-9, '-', '_' and '.', beginning with a letter or digit")]
 pub struct InvalidSlug;
@@ -24,7 +24,6 @@ pub struct InvalidSlug;
 pub struct ProductId(Arc<str>);
 
 impl ProductId {
-    /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -64,10 +63,10 @@ impl<'de> Deserialize<'de> for ProductId {
     }
 }
 
-/// Checks the id of a product, a category or a vendor.
+/// Validates the id of a product, a category or a vendor.
 ///
 /// # Errors
-/// [`InvalidSlug`] when it is none.
+/// [`InvalidSlug`] if it is not valid.
 pub fn check_slug(text: &str) -> Result<(), InvalidSlug> {
     let bytes = text.as_bytes();
     let first = bytes
@@ -81,11 +80,11 @@ pub fn check_slug(text: &str) -> Result<(), InvalidSlug> {
         .ok_or(InvalidSlug)
 }
 
-/// A product at one denomination: what stock is counted by, and the key of an inventory actor.
+/// A product at one denomination: the unit of stock keeping and the key of an inventory actor.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Sku {
     pub product_id: ProductId,
-    /// At which face value, in minor units of the product's currency.
+    /// Face value in minor units of the product's currency.
     pub denomination: Amount,
 }
 
@@ -101,45 +100,47 @@ impl fmt::Debug for Sku {
     }
 }
 
-/// Where vouchers come from when the shelf is short.
+/// How a stock shortfall of the product is covered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(
-    description = "Where vouchers come from when the shelf is short: `stock` (from nowhere: what is imported is \
-    all there is) or `vendor` (they are bought from the product's vendor)."
+    as = Route,
+    description = "How a stock shortfall is covered: `stock` (not at all: only imported vouchers are sold) or `vendor` \
+    (vouchers are bought from the product's vendor)."
 )]
-pub enum Route {
-    /// From nowhere: what is imported is all there is.
+pub enum SupplyRoute {
+    /// Not at all: only imported vouchers are sold.
     Stock,
-    /// They are bought from the product's vendor.
+    /// By purchase from the product's vendor.
     Vendor,
 }
 
-/// When an order of the product waits for an operator.
+/// When an order of the product needs approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(
-    description = "When an order of the product waits for an operator: `rule` (when the partner's rule says so) or \
+    as = Approval,
+    description = "When an order of the product needs an operator's approval: `rule` (as the partner's rule says) or \
     `always`."
 )]
-pub enum Approval {
-    /// When the partner's rule says so.
+pub enum ApprovalPolicy {
+    /// As the partner's approval rule says.
     #[default]
     Rule,
     Always,
 }
 
-/// Face values between two bounds, in equal steps; all in minor units.
+/// Face values between two bounds in equal steps; all in minor units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DenominationRange {
     pub min: Amount,
     pub max: Amount,
-    /// From one to the next, counted from `min`.
+    /// Distance between face values, counted from `min`.
     pub step: Amount,
 }
 
 impl DenominationRange {
-    /// Whether `amount` lies on a step of the range.
+    /// Whether `amount` is a face value of the range.
     #[must_use]
     pub fn contains(&self, amount: Amount) -> bool {
         let (min, max, step) = (self.min.minor(), self.max.minor(), self.step.minor());
@@ -152,13 +153,13 @@ impl DenominationRange {
     }
 }
 
-/// How long a voucher of the product is good for.
+/// Validity of the product's vouchers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExpiryPolicy {
-    /// What `value` means.
+    /// Kind of policy; determines the meaning of `value`.
     #[serde(rename = "type")]
     pub kind: ExpiryKind,
-    /// A date for `FIXED_DATE`, a count for `MONTHS_FROM_ISSUE`, absent for `NONE`.
+    /// A date for `FIXED_DATE`, a number of months for `MONTHS_FROM_ISSUE`, absent for `NONE`.
     #[serde(default)]
     #[schema(required, schema_with = expiry_value)]
     pub value: Option<serde_json::Value>,
@@ -168,74 +169,69 @@ pub struct ExpiryPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[schema(
-    description = "The kinds of expiry policy: `FIXED_DATE` (every voucher ends on one date), `MONTHS_FROM_ISSUE` \
-    (so many months after it was issued), `NONE` (never)."
+    description = "Kind of expiry policy: `FIXED_DATE` (every voucher expires on one date), `MONTHS_FROM_ISSUE` (a number \
+    of months after issue), `NONE` (vouchers never expire)."
 )]
 pub enum ExpiryKind {
-    /// Every voucher ends on one date.
+    /// Every voucher expires on one date.
     FixedDate,
-    /// So many months after it was issued.
+    /// A number of months after issue.
     MonthsFromIssue,
     None,
 }
 
-/// What the holder of a voucher is told.
+/// Redemption information for the holder of a voucher.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Redemption {
-    /// How to redeem it.
+    /// How to redeem the voucher.
     #[serde(default)]
     #[schema(required)]
     pub instructions: String,
-    /// Under which terms.
+    /// Terms of redemption.
     #[serde(default)]
     #[schema(required)]
     pub terms: String,
 }
 
-/// A product of the catalogue, as the operator set it.
+/// A product of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Product {
     pub product_id: ProductId,
-    /// What it is called.
     pub name: String,
-    /// Whose voucher it is; codes are unique within a brand.
+    /// The issuer's brand; codes are unique within a brand.
     pub brand: String,
-    /// The category it is in.
     pub category_id: String,
-    /// The vendor it is bought from.
+    /// Id of the vendor it is bought from.
     pub vendor: String,
-    /// What its denominations are counted in.
     pub currency: Currency,
-    /// ISO 3166 codes of where it can be redeemed; empty is everywhere.
+    /// ISO 3166 codes of the countries where it can be redeemed; empty means everywhere.
     pub countries: Vec<String>,
-    /// Listed face values, in minor units, ascending.
+    /// Listed face values in minor units, ascending.
     pub denominations: Vec<Amount>,
-    /// Face values beside the listed ones.
+    /// Face values in addition to the listed ones.
     pub denomination_range: Option<DenominationRange>,
-    /// How long a voucher is good for.
     pub expiry_policy: ExpiryPolicy,
-    /// What the holder is told.
     pub redemption: Redemption,
-    /// Where vouchers come from when the shelf is short.
-    pub route: Route,
-    /// When an order waits for an operator.
-    pub approval: Approval,
-    /// Whether the vendor takes a bought voucher back.
+    /// How a stock shortfall is covered.
+    pub route: SupplyRoute,
+    /// When an order needs approval.
+    pub approval: ApprovalPolicy,
+    /// Whether the vendor accepts returns of bought vouchers.
     pub returnable: bool,
-    /// A voucher with fewer days left than this is not allocated. Days.
+    /// Minimum remaining validity of an allocated voucher, in days.
     pub min_validity_days: u16,
-    /// Below how many vouchers the availability reads `LOW_STOCK`.
+    /// Stock level below which the availability is `LOW_STOCK`.
     pub low_stock_at: u32,
-    /// Out of sale for good; still readable.
+    /// No longer sold; still readable.
     pub discontinued: bool,
-    /// When the operator last set it.
+    /// When an operator last changed it.
     pub updated_at: OffsetDateTime,
 }
 
 impl Product {
     /// Whether the product is sold at this face value.
     #[must_use]
-    pub fn offers(&self, denomination: Amount) -> bool {
+    pub fn has_denomination(&self, denomination: Amount) -> bool {
         self.denominations.contains(&denomination)
             || self
                 .denomination_range
@@ -248,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_contains_its_steps_and_nothing_else() {
+    fn denomination_range_contains_only_its_steps() {
         let minor = Amount::from_minor;
         let range = DenominationRange {
             min: minor(1_000),
@@ -276,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn slugs_are_plain() {
+    fn slug_accepts_lower_case_ascii_only() {
         for text in ["sbx-instant", "a", "0", "brand.eu_25"] {
             assert!(text.parse::<ProductId>().is_ok(), "{text}");
         }

@@ -1,6 +1,6 @@
-//! How are the types described whose JSON is written by hand: ids, money, slugs?
+//! OpenAPI schemas of types with hand-written serialization: ids, money, slugs. Other types derive theirs.
 //!
-//! Rule: a schema says what the reader and the writer beside the type do, no less and no more. Plain types derive theirs.
+//! A schema accepts exactly what the type's own reader and writer do.
 
 use serde_json::json;
 use utoipa::openapi::schema::{
@@ -16,10 +16,10 @@ use super::ids::{
 use super::money::{AmountText, Currency, Money};
 use super::product::{MAX_SLUG_LENGTH, ProductId};
 
-/// What follows the prefix of an id in examples: the time comes first, so that ids sort by it.
+/// Digits of example ids. The time comes first, so that ids sort by it.
 const EXAMPLE_DIGITS: &str = "0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
 
-/// What a decimal number looks like as a text.
+/// Pattern of a decimal number as a text.
 const DECIMAL: &str = r"^-?[0-9]+(\.[0-9]+)?$";
 
 macro_rules! described {
@@ -37,36 +37,36 @@ macro_rules! described {
 }
 
 described! {
-    PartnerId => prefixed(Self::PREFIX, "The id of a partner");
-    CredentialId => prefixed(Self::PREFIX, "The public name of a credential");
-    PayoutId => prefixed(Self::PREFIX, "The id of a payout");
-    DriftId => prefixed(Self::PREFIX, "The id of a drift");
-    OrderId => prefixed(Self::PREFIX, "The id of an order");
-    VoucherId => prefixed(Self::PREFIX, "The id of a voucher as one order holds it");
-    TransactionId => prefixed(Self::PREFIX, "The id of a transaction");
-    EventId => prefixed(Self::PREFIX, "The id of an event, the same on every attempt to deliver it");
-    DeliveryId => prefixed(Self::PREFIX, "The id of a delivery");
-    WebhookId => prefixed(Self::PREFIX, "The id of a webhook endpoint");
+    PartnerId => prefixed_id(Self::PREFIX, "The id of a partner");
+    CredentialId => prefixed_id(Self::PREFIX, "The public name of a credential");
+    PayoutId => prefixed_id(Self::PREFIX, "The id of a payout");
+    DriftId => prefixed_id(Self::PREFIX, "The id of a drift");
+    OrderId => prefixed_id(Self::PREFIX, "The id of an order");
+    VoucherId => prefixed_id(Self::PREFIX, "The id of a voucher as one order holds it");
+    TransactionId => prefixed_id(Self::PREFIX, "The id of a transaction");
+    EventId => prefixed_id(Self::PREFIX, "The id of an event, the same on every attempt to deliver it");
+    DeliveryId => prefixed_id(Self::PREFIX, "The id of a delivery");
+    WebhookId => prefixed_id(Self::PREFIX, "The id of a webhook endpoint");
     ProductId => slug("The id of a product", "amzn-us");
     Currency => currency();
     Money => money();
     AmountText => amount_text();
 }
 
-/// An id with a prefix. Exactly one spelling is an id.
+/// Schema of a prefixed id in its only spelling.
 #[must_use]
-pub fn prefixed(prefix: &str, what: &str) -> Object {
-    text(&format!("{what}. Ids sort by the time they were made."))
+pub fn prefixed_id(prefix: &str, description: &str) -> Object {
+    text(&format!("{description}. Ids sort by creation time."))
         .pattern(Some(format!("^{prefix}[0-9a-f]{{32}}$")))
         .examples([format!("{prefix}{EXAMPLE_DIGITS}")])
         .build()
 }
 
-/// The id of a product, a category or a vendor, which an operator chose.
+/// Schema of a product, category or vendor id.
 #[must_use]
-pub fn slug(what: &str, example: &str) -> Object {
+pub fn slug(description: &str, example: &str) -> Object {
     text(&format!(
-        "{what}: 1 to {MAX_SLUG_LENGTH} of `a-z`, `0-9`, `-`, `_` and `.`, beginning with a letter or digit."
+        "{description}: 1 to {MAX_SLUG_LENGTH} of `a-z`, `0-9`, `-`, `_` and `.`, beginning with a letter or digit."
     ))
     .max_length(Some(MAX_SLUG_LENGTH))
     .pattern(Some(format!(
@@ -77,7 +77,7 @@ pub fn slug(what: &str, example: &str) -> Object {
     .build()
 }
 
-/// A date for `FIXED_DATE`, a count of months for `MONTHS_FROM_ISSUE`, null for `NONE`.
+/// Schema of an expiry policy's value.
 #[must_use]
 pub fn expiry_value() -> Schema {
     let date = ObjectBuilder::new()

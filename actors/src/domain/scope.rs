@@ -1,6 +1,6 @@
-//! What a partner may order, where that is not everything: whole categories, and single products.
+//! Partner scope: the categories and products that a restricted partner may order.
 //!
-//! The JSON of the type is what the database keeps, what the trail shows and what is on the wire: one spelling.
+//! The type's JSON is stored in the database, shown in the audit log and sent on the wire.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,10 @@ use utoipa::ToSchema;
 
 use super::product::{Product, ProductId, check_slug};
 
-/// Most entries in each list: what an operator can still look through, and small beside the partner it belongs to.
+/// Maximum number of entries in each list: an operator can still review them, and they are small compared with the partner.
 pub const MAX_SCOPE_ENTRIES: usize = 1_000;
 
-/// The products in these categories, and these products. A category stands for what is in it, not for what is in the
-/// categories below it.
+/// The products of these categories and these single products. A category does not include its subcategories.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scope {
@@ -28,15 +27,15 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Whether the product is within.
+    /// Whether the product is in the scope.
     #[must_use]
-    pub fn admits(&self, product: &Product) -> bool {
+    pub fn contains(&self, product: &Product) -> bool {
         self.products.contains(&product.product_id) || self.categories.contains(&product.category_id)
     }
 
-    /// What is wrong with it, if something is.
+    /// The first validation error, if any.
     #[must_use]
-    pub fn fault(&self) -> Option<&'static str> {
+    pub fn validation_error(&self) -> Option<&'static str> {
         if self.categories.len().max(self.products.len()) > MAX_SCOPE_ENTRIES {
             return Some("at most 1000 categories and 1000 products");
         }
@@ -54,18 +53,18 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_is_small_and_names_categories_by_their_ids() {
+    fn scope_limits_its_size_and_validates_category_ids() {
         assert_eq!(scope("{}"), Scope::default());
         assert_eq!(
-            scope(r#"{"categories":["games"],"products":["card"]}"#).fault(),
+            scope(r#"{"categories":["games"],"products":["card"]}"#).validation_error(),
             None
         );
-        assert!(scope(r#"{"categories":["Not a slug"]}"#).fault().is_some());
+        assert!(scope(r#"{"categories":["Not a slug"]}"#).validation_error().is_some());
         let ids: Vec<String> = (0..=MAX_SCOPE_ENTRIES).map(|n| format!("p{n}")).collect();
         for list in ["categories", "products"] {
             let of = |ids: &[String]| scope(&serde_json::json!({ list: ids }).to_string());
-            assert_eq!(of(&ids[1..]).fault(), None, "{list}");
-            assert!(of(&ids).fault().is_some(), "{list}");
+            assert_eq!(of(&ids[1..]).validation_error(), None, "{list}");
+            assert!(of(&ids).validation_error().is_some(), "{list}");
         }
     }
 }

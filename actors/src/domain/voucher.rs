@@ -1,4 +1,4 @@
-//! A voucher as the engine sees it: a row of stock, a last valid day, never a code.
+//! Vouchers as the engine sees them: a stock row and an expiry, never a code.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use time::Date;
 use super::ids::{ChunkId, StockId, VoucherId};
 use super::product::Sku;
 
-/// The last day on which a voucher is valid (UTC), or never; what expires first sorts first.
+/// The last day (UTC) on which a voucher is valid, or never; sorts by what expires first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Expiry(i32);
 
 impl Expiry {
-    /// Good for ever: sorts after every date.
+    /// Never expires; sorts after every date.
     pub const NEVER: Self = Self(i32::MAX);
 
-    /// Before every date.
+    /// Sorts before every date.
     pub const PAST: Self = Self(i32::MIN);
 
     /// Valid up to and including `day`.
@@ -24,13 +24,13 @@ impl Expiry {
         Self(day.to_julian_day())
     }
 
-    /// From what a database or a wire keeps: a date, or nothing for never.
+    /// Converts an optional date; `None` means that the voucher never expires.
     #[must_use]
     pub fn from_date(day: Option<Date>) -> Self {
         day.map_or(Self::NEVER, Self::on)
     }
 
-    /// The last valid day; `None` for never.
+    /// The last valid day; `None` if the voucher never expires.
     #[must_use]
     pub fn date(self) -> Option<Date> {
         if self == Self::NEVER {
@@ -40,9 +40,9 @@ impl Expiry {
         }
     }
 
-    /// The earliest expiry that leaves at least `min_days` full days after `today`; on the last valid day none remain.
+    /// The earliest expiry that leaves at least `min_days` full days after `today`. On the last valid day none remain.
     #[must_use]
-    pub const fn leaving(today: Date, min_days: u16) -> Self {
+    pub const fn with_remaining_days(today: Date, min_days: u16) -> Self {
         Self(today.to_julian_day().saturating_add(min_days as i32))
     }
 }
@@ -56,27 +56,26 @@ impl fmt::Debug for Expiry {
     }
 }
 
-/// A voucher in stock. The order of the fields is the order in which an order shows its vouchers: first to expire, then first
-/// in. (Within a day, the shelf sells chunk by chunk.)
+/// A voucher in stock. The field order is the order in which an order shows its vouchers: earliest expiry first, then
+/// oldest stock row. (Within a day, the shelf sells chunk by chunk.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Shelved {
-    /// Its last valid day.
+pub struct StockVoucher {
     pub expiry: Expiry,
     pub stock_id: StockId,
-    /// The chunk it was claimed with.
+    /// The chunk that it was claimed with.
     pub chunk_id: ChunkId,
 }
 
-/// A voucher as it belongs to an order.
+/// A voucher allocated to an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocation {
-    /// Its public id, new for each allocation.
+    /// The public id, new for each allocation.
     pub voucher_id: VoucherId,
-    /// For which line of the order, from 0.
+    /// Index of the order line, from 0.
     pub line: u16,
     pub sku: Sku,
-    /// Which row of stock it is, and until when it is valid.
-    pub voucher: Shelved,
+    /// The stock row and its expiry.
+    pub voucher: StockVoucher,
 }
 
 #[cfg(test)]
@@ -88,15 +87,15 @@ mod tests {
     #[test]
     fn expiry_is_the_last_valid_day() {
         let expiry = Expiry::on(date!(2026 - 02 - 28));
-        assert!(expiry >= Expiry::leaving(date!(2026 - 02 - 28), 0));
-        assert!(expiry < Expiry::leaving(date!(2026 - 03 - 01), 0));
-        assert!(expiry >= Expiry::leaving(date!(2026 - 02 - 18), 10));
-        assert!(expiry < Expiry::leaving(date!(2026 - 02 - 19), 10));
-        assert!(Expiry::NEVER > Expiry::leaving(date!(9999 - 12 - 31), u16::MAX));
+        assert!(expiry >= Expiry::with_remaining_days(date!(2026 - 02 - 28), 0));
+        assert!(expiry < Expiry::with_remaining_days(date!(2026 - 03 - 01), 0));
+        assert!(expiry >= Expiry::with_remaining_days(date!(2026 - 02 - 18), 10));
+        assert!(expiry < Expiry::with_remaining_days(date!(2026 - 02 - 19), 10));
+        assert!(Expiry::NEVER > Expiry::with_remaining_days(date!(9999 - 12 - 31), u16::MAX));
     }
 
     #[test]
-    fn what_never_expires_is_sold_last() {
+    fn never_expiring_voucher_sorts_last() {
         assert!(Expiry::on(date!(9999 - 12 - 31)) < Expiry::NEVER);
         assert_eq!(Expiry::from_date(None).date(), None);
         assert_eq!(

@@ -1,141 +1,138 @@
-//! Cancelling an order: what it holds goes back to stock, what it cost back to the wallet, in one commit (contract §4).
+//! Cancels an order: vouchers return to stock and the price to the wallet, in one commit (contract §4).
 //!
 //! | step | in memory | on disk |
 //! |---|---|---|
-//! | read the order, see whether it may be cancelled | the order | nothing |
-//! | find room in the wallet, numbers for the vouchers that come back | hold | numbers taken |
-//! | the lane commits | the wallet knows its balance, shelves know of new stock | refund, vouchers back, both stages, both events |
+//! | read the order and check that it may be cancelled | the order | nothing |
+//! | check the room in the wallet, allocate stock ids for returned vouchers | hold | ids used |
+//! | commit | the wallet knows its balance, shelves know of new stock | refund, returned vouchers, both statuses, both events |
 //!
-//! Retrieval and cancellation lock the order's row: whichever commits first wins, and the other one sees it.
+//! Retrieval and cancellation lock the order's row: the first to commit wins, and the other sees it.
 
 use time::{Duration, OffsetDateTime};
 
-use super::change::{self, Turn};
-use super::keyed::Unanswered;
-use crate::domain::deed::{Action, Deed};
+use super::change::{self, OrderDecision};
+use super::idempotent::FlowError;
+use crate::domain::audit::{DecisionAction, AuditEntry};
 use crate::domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
-use crate::domain::ledger::BookedBy;
+use crate::domain::ledger::OperatorIdentity;
 use crate::domain::order::{Actor, Order, OrderStatus, StoredOrder};
 use crate::domain::product::ProductId;
-use crate::domain::progress::{Cause, Progress};
+use crate::domain::transition::{Cause, OrderTransition};
 use crate::domain::voucher::Expiry;
 use crate::engine::Engine;
 
-/// A partner's wish to cancel.
+/// A partner's command to cancel an order.
 #[derive(Debug, Clone)]
 pub struct CancelOrder {
     pub partner_id: PartnerId,
     pub order_id: OrderId,
-    /// Why, if it was said.
+    /// The reason, if given.
     pub reason: Option<String>,
-    /// For how long after acceptance this partner may cancel.
+    /// How long after acceptance this partner may cancel.
     pub window: Duration,
 }
 
-/// An operator's wish to cancel: the window does not bind it, and what was retrieved stays.
+/// An operator's command to cancel an order. The partner's time window does not apply; retrieved vouchers stay.
 #[derive(Debug, Clone)]
 pub struct RevokeOrder {
     pub partner_id: PartnerId,
     pub order_id: OrderId,
     pub reason: String,
-    pub by: BookedBy,
+    pub operator: OperatorIdentity,
 }
 
-/// Why an order is not cancelled.
+/// Why an order was not cancelled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotCancelled {
-    /// This partner has no such order.
-    #[error("there is no such order")]
+pub enum CancelError {
+    #[error("order not found")]
     NotFound,
-    /// A code of it was retrieved.
     #[error("a code of the order was retrieved")]
     Retrieved,
-    /// It was accepted too long ago.
-    #[error("the time to cancel it ended at {0}")]
+    #[error("the order could be cancelled until {0}")]
     TooLate(OffsetDateTime),
-    /// A voucher of it has expired.
     #[error("a voucher of the order has expired")]
     Expired,
-    /// Vouchers were bought for it, and their product takes none back.
+    /// Vouchers were bought for the order, and their product is not returnable.
     #[error("vouchers of product {0} were bought for the order and cannot be returned")]
     NotReturnable(ProductId),
-    /// It is over: refunded already, or all that is left of it was retrieved.
-    #[error("there is nothing left of the order to cancel")]
-    Over,
+    /// The order is refunded, or everything left of it was retrieved.
+    #[error("nothing of the order is left to cancel")]
+    NothingToCancel,
     #[error(transparent)]
-    Unanswered(#[from] Unanswered),
+    Flow(#[from] FlowError),
 }
 
-/// Cancels an order for its partner; one that the partner has cancelled stays as it is. `returnable` says whether bought
-/// vouchers of a product may come back.
+/// Cancels an order for its partner; an order that the partner has cancelled does not change. `is_returnable` says whether
+/// bought vouchers of a product may be returned.
 ///
 /// # Errors
-/// [`NotCancelled`]; then nothing was written, or it says that this is not known yet.
+/// [`CancelError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
 pub async fn cancel_order(
     engine: &Engine,
     command: CancelOrder,
-    returnable: impl Fn(&ProductId) -> bool,
-) -> Result<Order, NotCancelled> {
+    is_returnable: impl Fn(&ProductId) -> bool,
+) -> Result<Order, CancelError> {
     let cause = Cause {
         by: Actor::Partner,
         reason: command.reason.clone(),
     };
     let decide = async |stored: &StoredOrder, _: &_| {
         let now = engine.clock.now();
-        if was_cancelled_by_partner(&stored.order) {
-            return Ok(Turn::Rest(stored.order.clone()));
+        if is_cancelled_by_partner(&stored.order) {
+            return Ok(OrderDecision::Unchanged(stored.order.clone()));
         }
-        may_cancel(stored, command.window, now, &returnable)?;
-        let mut progress = Progress::of(stored.order.clone(), TransactionId::generate(), now);
-        progress.cancel(&cause);
-        Ok(Turn::Move(progress, Vec::new()))
+        check_cancellable(stored, command.window, now, &is_returnable)?;
+        let mut transition = OrderTransition::new(stored.order.clone(), TransactionId::generate(), now);
+        transition.cancel(&cause);
+        Ok(OrderDecision::Advance(transition, Vec::new()))
     };
     let (partner_id, order_id) = (command.partner_id, command.order_id);
-    let order = change::order::<NotCancelled>(engine, partner_id, order_id, decide, |_, _| None).await?;
-    order.ok_or(NotCancelled::NotFound)
+    let order = change::change_order::<CancelError>(engine, partner_id, order_id, decide, |_, _| None).await?;
+    order.ok_or(CancelError::NotFound)
 }
 
-/// Cancels for an operator what of an order was not retrieved. One of which an operator has cancelled that stays as it is.
+/// Cancels for an operator the vouchers of an order that were not retrieved. An order of which an operator has cancelled
+/// them does not change.
 ///
 /// # Errors
-/// [`NotCancelled::NotFound`], [`NotCancelled::Over`], and [`NotCancelled::Unanswered`].
-pub async fn revoke_order(engine: &Engine, command: RevokeOrder) -> Result<Order, NotCancelled> {
+/// [`CancelError::NotFound`], [`CancelError::NothingToCancel`] and [`CancelError::Flow`].
+pub async fn revoke_order(engine: &Engine, command: RevokeOrder) -> Result<Order, CancelError> {
     let cause = Cause {
         by: Actor::Operator,
         reason: Some(command.reason.clone()),
     };
     let decide = async |stored: &StoredOrder, _: &_| {
         let now = engine.clock.now();
-        let back = may_come_back(stored, now);
-        if back.is_empty() && was_ended_by_operator(&stored.order) {
-            return Ok(Turn::Rest(stored.order.clone()));
+        let returned = returnable_vouchers(stored, now);
+        if returned.is_empty() && is_ended_by_operator(&stored.order) {
+            return Ok(OrderDecision::Unchanged(stored.order.clone()));
         }
-        if stored.order.status == OrderStatus::Refunded || (stored.order.closed && back.is_empty()) {
-            return Err(NotCancelled::Over);
+        if stored.order.status == OrderStatus::Refunded || (stored.order.closed && returned.is_empty()) {
+            return Err(CancelError::NothingToCancel);
         }
-        let mut progress = Progress::of(stored.order.clone(), TransactionId::generate(), now);
-        if back.len() == stored.order.vouchers.len() {
-            progress.cancel(&cause);
+        let mut transition = OrderTransition::new(stored.order.clone(), TransactionId::generate(), now);
+        if returned.len() == stored.order.vouchers.len() {
+            transition.cancel(&cause);
         } else {
-            progress.take_back(&back, &cause);
+            transition.revoke_vouchers(&returned, &cause);
         }
-        Ok(Turn::Move(progress, Vec::new()))
+        Ok(OrderDecision::Advance(transition, Vec::new()))
     };
-    let deed = |before: &Order, after: &Order| {
-        Some(Deed::on_order(
-            &command.by,
-            Action::CancelOrder,
+    let audit_entry = |before: &Order, after: &Order| {
+        Some(AuditEntry::on_order(
+            &command.operator,
+            DecisionAction::CancelOrder,
             &command.reason,
             before,
             after,
         ))
     };
     let (partner_id, order_id) = (command.partner_id, command.order_id);
-    let order = change::order::<NotCancelled>(engine, partner_id, order_id, decide, deed).await?;
-    order.ok_or(NotCancelled::NotFound)
+    let order = change::change_order::<CancelError>(engine, partner_id, order_id, decide, audit_entry).await?;
+    order.ok_or(CancelError::NotFound)
 }
 
-fn was_cancelled_by_partner(order: &Order) -> bool {
+fn is_cancelled_by_partner(order: &Order) -> bool {
     let cancelled = |by: Actor, status| by == Actor::Partner && status == OrderStatus::Cancelled;
     order.status == OrderStatus::Refunded
         && order
@@ -144,43 +141,43 @@ fn was_cancelled_by_partner(order: &Order) -> bool {
             .any(|milestone| cancelled(milestone.by, milestone.status))
 }
 
-fn was_ended_by_operator(order: &Order) -> bool {
+fn is_ended_by_operator(order: &Order) -> bool {
     let last = order.timeline.last();
     order.closed && last.is_some_and(|milestone| milestone.by == Actor::Operator)
 }
 
-fn may_cancel(
+fn check_cancellable(
     stored: &StoredOrder,
     window: Duration,
     now: OffsetDateTime,
-    returnable: &impl Fn(&ProductId) -> bool,
-) -> Result<(), NotCancelled> {
+    is_returnable: &impl Fn(&ProductId) -> bool,
+) -> Result<(), CancelError> {
     let order = &stored.order;
     if order.status == OrderStatus::Refunded {
-        return Err(NotCancelled::Over);
+        return Err(CancelError::NothingToCancel);
     }
     if !stored.retrieved.is_empty() {
-        return Err(NotCancelled::Retrieved);
+        return Err(CancelError::Retrieved);
     }
     let until = order.created_at.checked_add(window);
     if let Some(until) = until.filter(|until| now > *until) {
-        return Err(NotCancelled::TooLate(until));
+        return Err(CancelError::TooLate(until));
     }
-    if may_come_back(stored, now).len() < order.vouchers.len() {
-        return Err(NotCancelled::Expired);
+    if returnable_vouchers(stored, now).len() < order.vouchers.len() {
+        return Err(CancelError::Expired);
     }
-    let kept = order
+    let unreturnable = order
         .lines
         .iter()
-        .find(|line| line.bought > 0 && !returnable(&line.product_id));
-    kept.map_or(Ok(()), |line| {
-        Err(NotCancelled::NotReturnable(line.product_id.clone()))
+        .find(|line| line.bought > 0 && !is_returnable(&line.product_id));
+    unreturnable.map_or(Ok(()), |line| {
+        Err(CancelError::NotReturnable(line.product_id.clone()))
     })
 }
 
-/// The vouchers that nobody has read and that are still worth something.
-fn may_come_back(stored: &StoredOrder, now: OffsetDateTime) -> Vec<VoucherId> {
-    let today = Expiry::leaving(now.date(), 0);
+/// The vouchers that were not retrieved and have not expired.
+fn returnable_vouchers(stored: &StoredOrder, now: OffsetDateTime) -> Vec<VoucherId> {
+    let today = Expiry::with_remaining_days(now.date(), 0);
     let held = stored.order.vouchers.iter();
     held.filter(|held| held.voucher.expiry >= today && !stored.retrieved.contains(&held.voucher_id))
         .map(|held| held.voucher_id)

@@ -1,60 +1,59 @@
-//! What every flow does that moves something on which is there already: read it, decide, make it durable, and decide again
-//! when somebody else has moved it meanwhile.
+//! Changes of existing orders and payouts: read, decide, commit, and decide again if another change was faster.
 //!
 //! | step | in memory | on disk |
 //! |---|---|---|
-//! | read | the order with the number of its last event | nothing |
+//! | read | the order and the sequence number of its last event | nothing |
 //! | (the flow decides) | holds | nothing |
-//! | take the key of this step: the thing and its number | key, admission | nothing |
-//! | the lane commits | holds settled, watchers told | the step, or nothing: it has moved on |
+//! | acquire the key of this change: the subject's id and the sequence number | key, admission permit | nothing |
+//! | commit | holds settled, long polls notified | the change, or nothing on a conflict |
 //!
-//! Rule: the number decides. Two who read the same state ask for the same key and find the same number: one of them wins,
-//! on whichever node it runs, and the other one reads again.
+//! The sequence number decides. Two flows that read the same state use the same key and expect the same number: one of them
+//! commits, on whichever node, and the other reads again.
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
-use super::keyed::{COMMIT_PATIENCE, KEY_PATIENCE, Unanswered};
-use crate::domain::answer::{Answer, Fingerprint, Keep, KeyHash};
-use crate::domain::deed::Deed;
+use super::idempotent::{COMMIT_TIMEOUT, KEY_TIMEOUT, FlowError};
+use crate::domain::idempotency::{Response, Fingerprint, Retention, KeyHash};
+use crate::domain::audit::AuditEntry;
 use crate::domain::ids::{OrderId, PartnerId, StockId};
 use crate::domain::order::{Order, StoredOrder};
-use crate::domain::progress::{Progress, Progressed};
+use crate::domain::transition::{OrderTransition, TransitionEffects};
 use crate::domain::stock::CHUNK_VOUCHERS;
 use crate::domain::voucher::Allocation;
 use crate::engine::Engine;
-use crate::journal::{Hold, KeyClaim, OrderChange, Outcome, Record, Return, Ticket};
-use crate::keys::Begun;
-use crate::supervisor::Patience;
+use crate::journal::{Hold, KeyClaim, OrderChange, RecordOutcome, Record, ReturnedVoucher, Ticket};
+use crate::idempotency::KeyStatus;
+use crate::supervisor::DecisionDeadline;
 use crate::wallet::Funds;
-use crate::wallet::purse::Wish;
+use crate::wallet::purse::ReserveRequest;
 
-/// How often a change is decided when each time somebody else was faster.
+/// How often a change is decided if another one is faster each time.
 pub(super) const MAX_DECISIONS: u32 = 5;
 
-/// What a step is named by: who it is about, and where that stood.
+/// Identifies a change by its subject and the subject's state.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct ChangeKey {
     pub(super) partner_id: PartnerId,
-    pub(super) thing: Uuid,
-    pub(super) since: u32,
+    pub(super) subject_id: Uuid,
+    pub(super) expected_sequence: u32,
 }
 
-impl Step {
+impl ChangeKey {
     fn key(self) -> KeyHash {
         let mut digest = Sha256::new();
         digest.update(b"step");
-        digest.update(self.thing.as_bytes());
-        digest.update(self.since.to_be_bytes());
+        digest.update(self.subject_id.as_bytes());
+        digest.update(self.expected_sequence.to_be_bytes());
         let digest = digest.finalize();
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&digest[..16]);
         KeyHash(Uuid::from_bytes(bytes))
     }
 
-    /// The claim of one attempt at it. Its fingerprint is chance: nobody else's attempt is ever taken for this one.
+    /// The key claim of one attempt. Its fingerprint is random, so that no other attempt matches it.
     fn claim(self) -> KeyClaim {
         let mut fingerprint = [0; 32];
         fingerprint[..16].copy_from_slice(Uuid::new_v4().as_bytes());
@@ -62,193 +61,192 @@ impl Step {
         KeyClaim {
             key: self.key(),
             fingerprint: Fingerprint(fingerprint),
-            answer: Answer {
+            response: Response {
                 status: 200,
                 body: Bytes::new(),
             },
-            keep: Keep::Day,
+            retention: Retention::Day,
         }
     }
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attempted {
+pub(super) enum CommitAttempt {
     Done,
-    /// Somebody else was faster, or what it rested on is no longer so: read again.
-    Again,
+    /// Another change was faster, or a hold was stale: read again.
+    Retry,
 }
 
-/// Makes a step durable, if nobody else has taken it.
-pub(super) async fn attempt(
+/// Commits a change unless another one was faster.
+pub(super) async fn commit_change(
     engine: &Engine,
-    step: Step,
+    change_key: ChangeKey,
     fill: impl FnOnce(Record) -> Record,
     holds: Vec<Box<dyn Hold>>,
-) -> Result<Attempted, Unanswered> {
-    let key = match engine.keys.begin(step.key()) {
-        Begun::First(key) => key,
-        Begun::Known(_) => return Ok(Attempted::Again),
-        Begun::Crowded => return Err(Unanswered::KeyBusy),
-        Begun::Running(other) => {
+) -> Result<CommitAttempt, FlowError> {
+    let key = match engine.keys.begin(change_key.key()) {
+        KeyStatus::First(key) => key,
+        KeyStatus::Known(_) => return Ok(CommitAttempt::Retry),
+        KeyStatus::TooManyWaiters => return Err(FlowError::KeyInFlight),
+        KeyStatus::InFlight(other) => {
             drop(holds);
-            let ended = timeout_at(Instant::now() + KEY_PATIENCE, other.ended()).await;
-            return ended.map(|_| Attempted::Again).map_err(|_| Unanswered::KeyBusy);
+            let result = timeout_at(Instant::now() + KEY_TIMEOUT, other.outcome()).await;
+            return result.map(|_| CommitAttempt::Retry).map_err(|_| FlowError::KeyInFlight);
         }
     };
     let admission = std::sync::Arc::clone(&engine.admission).try_acquire_owned();
-    let admission = admission.map_err(|_| Unanswered::Overloaded)?;
-    let record = fill(Record::answering(step.partner_id, step.claim()));
+    let admission = admission.map_err(|_| FlowError::Overloaded)?;
+    let record = fill(Record::new(change_key.partner_id, change_key.claim()));
     let outcome = engine.journal.submit(record, holds, Ticket { key, admission });
-    match timeout(COMMIT_PATIENCE, outcome).await {
-        Ok(Ok(Outcome::Committed(_))) => Ok(Attempted::Done),
-        Ok(Ok(Outcome::KeyKnown(_) | Outcome::Stale(..))) => Ok(Attempted::Again),
-        Ok(Ok(Outcome::Poisoned)) => Err(Unanswered::Poisoned),
-        Ok(Ok(Outcome::Busy)) => Err(Unanswered::Unavailable),
-        Ok(Err(_)) | Err(_) => Err(Unanswered::OutcomeUnknown),
+    match timeout(COMMIT_TIMEOUT, outcome).await {
+        Ok(Ok(RecordOutcome::Committed(_))) => Ok(CommitAttempt::Done),
+        Ok(Ok(RecordOutcome::KeyKnown(_) | RecordOutcome::Stale(..))) => Ok(CommitAttempt::Retry),
+        Ok(Ok(RecordOutcome::Poisoned)) => Err(FlowError::Poisoned),
+        Ok(Ok(RecordOutcome::Busy)) => Err(FlowError::Unavailable),
+        Ok(Err(_)) | Err(_) => Err(FlowError::OutcomeUnknown),
     }
 }
 
-/// What a flow makes of an order that it has read.
-pub(super) enum Turn {
-    /// There is nothing to do.
-    Rest(Order),
-    /// It moves on, resting on these.
-    Move(Progress, Vec<Box<dyn Hold>>),
+/// A flow's decision on an order.
+pub(super) enum OrderDecision {
+    /// Nothing to do.
+    Unchanged(Order),
+    /// Commit this transition with these holds.
+    Advance(OrderTransition, Vec<Box<dyn Hold>>),
 }
 
-/// Moves an order on by what `decide` says of it; gives the order after it. `deed` says what the trail is told of the way
-/// from the one to the other.
+/// Changes an order as `decide` says and returns the order after it; `None` if the partner has no such order. `audit`
+/// builds the audit entry from the order before and after.
 ///
 /// # Errors
-/// Those of `decide`, and [`Unanswered`]; then nothing was written, or it says that this is not known yet. `None` where
-/// this partner has no such order.
-pub(super) async fn order<E: From<Unanswered>>(
+/// The errors of `decide`, and [`FlowError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
+pub(super) async fn change_order<E: From<FlowError>>(
     engine: &Engine,
     partner_id: PartnerId,
     order_id: OrderId,
-    decide: impl AsyncFn(&StoredOrder, &Patience) -> Result<Turn, E>,
-    deed: impl Fn(&Order, &Order) -> Option<Deed>,
+    decide: impl AsyncFn(&StoredOrder, &DecisionDeadline) -> Result<OrderDecision, E>,
+    audit_entry: impl Fn(&Order, &Order) -> Option<AuditEntry>,
 ) -> Result<Option<Order>, E> {
-    let patience = Patience::begin();
+    let deadline = DecisionDeadline::start();
     for _ in 0..MAX_DECISIONS {
         let stored = engine.store.load_order(partner_id, order_id).await;
-        let Some(stored) = stored.map_err(|error| unavailable(&error))? else {
+        let Some(stored) = stored.map_err(|error| log_unavailable(&error))? else {
             return Ok(None);
         };
-        let (progress, holds) = match decide(&stored, &patience).await? {
-            Turn::Rest(order) => return Ok(Some(order)),
-            Turn::Move(progress, holds) => (progress, holds),
+        let (transition, holds) = match decide(&stored, &deadline).await? {
+            OrderDecision::Unchanged(order) => return Ok(Some(order)),
+            OrderDecision::Advance(transition, holds) => (transition, holds),
         };
-        let progressed = progress.finish(stored.last_sequence);
-        let order = progressed.order.clone();
-        let deed = deed(&stored.order, &order);
-        let written = write(engine, stored.last_sequence, progressed, deed, holds, &patience);
-        if written.await? == Attempted::Done {
+        let effects = transition.finish(stored.last_sequence);
+        let order = effects.order.clone();
+        let audit_entry = audit_entry(&stored.order, &order);
+        let written = commit_transition(engine, stored.last_sequence, effects, audit_entry, holds, &deadline);
+        if written.await? == CommitAttempt::Done {
             return Ok(Some(order));
         }
     }
-    Err(Unanswered::Unavailable.into())
+    Err(FlowError::Unavailable.into())
 }
 
-/// Makes what an order has become durable, and tells whoever waits for it.
-async fn write(
+/// Commits a transition and notifies long polls and shelves.
+async fn commit_transition(
     engine: &Engine,
-    since: u32,
-    progressed: Progressed,
-    deed: Option<Deed>,
+    expected_sequence: u32,
+    effects: TransitionEffects,
+    audit_entry: Option<AuditEntry>,
     mut holds: Vec<Box<dyn Hold>>,
-    patience: &Patience,
-) -> Result<Attempted, Unanswered> {
-    let Progressed {
+    deadline: &DecisionDeadline,
+) -> Result<CommitAttempt, FlowError> {
+    let TransitionEffects {
         order,
         issued,
         returned,
         movement,
-        pending,
+        pending_delta,
         events,
-    } = progressed;
+    } = effects;
     let (order_id, partner_id) = (order.order_id, order.partner_id);
     if let Some(refund) = &movement {
-        let asked = Wish::Add(refund.amount);
-        let asked = engine
+        let held = ReserveRequest::Credit(refund.amount);
+        let held = engine
             .wallets
-            .set_aside(partner_id, refund.currency, asked, patience);
-        match asked.await? {
+            .hold(partner_id, refund.currency, held, deadline);
+        match held.await? {
             Funds::Held(hold) => holds.push(Box::new(hold)),
-            Funds::Refused(_) => return Err(Unanswered::Poisoned),
+            Funds::Refused(_) => return Err(FlowError::Poisoned),
         }
     }
-    let returned = number(engine, returned).await?;
+    let returned = assign_stock_ids(engine, returned).await?;
     let restocked: Vec<_> = returned
         .iter()
-        .map(|back| (back.allocation.sku.clone(), back.allocation.voucher.expiry))
+        .map(|returned_voucher| (returned_voucher.allocation.sku.clone(), returned_voucher.allocation.voucher.expiry))
         .collect();
-    let step = Step {
+    let change_key = ChangeKey {
         partner_id,
-        thing: order_id.as_uuid(),
-        since,
+        subject_id: order_id.as_uuid(),
+        expected_sequence,
     };
     let fill = |record| Record {
         change: Some(OrderChange {
             after: order,
-            since,
+            expected_sequence,
             issued,
             returned,
         }),
         movement,
-        pending,
+        pending_delta,
         events: Some(events),
-        deed,
+        audit_entry,
         ..record
     };
-    let attempted = attempt(engine, step, fill, holds).await?;
-    if attempted == Attempted::Done {
-        engine.watch.changed(order_id);
+    let outcome = commit_change(engine, change_key, fill, holds).await?;
+    if outcome == CommitAttempt::Done {
+        engine.long_polls.notify(order_id);
         for (sku, expiry) in restocked {
-            engine.inventory.restocked(&sku, expiry);
+            engine.inventory.notify_restocked(&sku, expiry);
         }
     }
-    Ok(attempted)
+    Ok(outcome)
 }
 
-/// Gives vouchers that come back rows of their own, in chunks of neighbours.
-async fn number(engine: &Engine, mut vouchers: Vec<Allocation>) -> Result<Vec<Return>, Unanswered> {
+/// Assigns returned vouchers new stock rows, in chunks of neighbours.
+async fn assign_stock_ids(engine: &Engine, mut vouchers: Vec<Allocation>) -> Result<Vec<ReturnedVoucher>, FlowError> {
     if vouchers.is_empty() {
         return Ok(Vec::new());
     }
     vouchers.sort_by(|a, b| (&a.sku, a.voucher).cmp(&(&b.sku, b.voucher)));
-    let numbers = engine.store.number_stock(vouchers.len()).await;
-    let numbers = numbers.map_err(|error| unavailable(&error))?;
-    Ok(shelved_again(vouchers, &numbers))
+    let stock_ids = engine.store.allocate_stock_ids(vouchers.len()).await;
+    let stock_ids = stock_ids.map_err(|error| log_unavailable(&error))?;
+    Ok(group_into_chunks(vouchers, &stock_ids))
 }
 
-/// Each voucher under its number; a chunk ends with its SKU, with a gap between numbers, and when it is full.
-fn shelved_again(vouchers: Vec<Allocation>, numbers: &[StockId]) -> Vec<Return> {
-    let mut returned: Vec<Return> = Vec::with_capacity(vouchers.len());
-    let full = i64::try_from(CHUNK_VOUCHERS).unwrap_or(i64::MAX);
-    for (allocation, &stock_id) in vouchers.into_iter().zip(numbers) {
-        let chunk_begins = match returned.last() {
-            Some(before)
-                if before.allocation.sku == allocation.sku
-                    && before.stock_id.0 + 1 == stock_id.0
-                    && stock_id.0 - before.chunk_begins.0 < full =>
+/// Assigns the ids in order. A chunk ends with its SKU, at a gap between ids, and when it is full.
+fn group_into_chunks(vouchers: Vec<Allocation>, stock_ids: &[StockId]) -> Vec<ReturnedVoucher> {
+    let mut returned: Vec<ReturnedVoucher> = Vec::with_capacity(vouchers.len());
+    let max_chunk_length = i64::try_from(CHUNK_VOUCHERS).unwrap_or(i64::MAX);
+    for (allocation, &stock_id) in vouchers.into_iter().zip(stock_ids) {
+        let chunk_first_id = match returned.last() {
+            Some(previous)
+                if previous.allocation.sku == allocation.sku
+                    && previous.stock_id.0 + 1 == stock_id.0
+                    && stock_id.0 - previous.chunk_first_id.0 < max_chunk_length =>
             {
-                before.chunk_begins
+                previous.chunk_first_id
             }
             _ => stock_id,
         };
-        returned.push(Return {
+        returned.push(ReturnedVoucher {
             allocation,
             stock_id,
-            chunk_begins,
+            chunk_first_id,
         });
     }
     returned
 }
 
-/// Why nothing could be read.
-pub(super) fn unavailable(error: &crate::store::Unavailable) -> Unanswered {
-    tracing::warn!(%error, "what is to be changed cannot be read");
-    Unanswered::Unavailable
+/// Logs a failed read and maps it to a flow error.
+pub(super) fn log_unavailable(error: &crate::store::Unavailable) -> FlowError {
+    tracing::warn!(error.message = %error, "cannot read order or payout for a change");
+    FlowError::Unavailable
 }

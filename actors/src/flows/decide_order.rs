@@ -1,86 +1,85 @@
-//! An operator's word on an order that waits for approval: it goes on, or it is cancelled and paid back.
+//! An operator's decision on an order that waits for approval: approve it, or cancel and refund it.
 //!
 //! | step | in memory | on disk |
 //! |---|---|---|
 //! | read the order | the order | nothing |
-//! | approved: set aside what is in stock, SKU by SKU | holds | nothing |
-//! | the lane commits | holds settled | PROCESSING and what is delivered of it, or the refund |
+//! | if approved: hold what is in stock, SKU by SKU | holds | nothing |
+//! | commit | holds settled | PROCESSING and delivered vouchers, or the refund |
 //!
-//! Rule: nothing is allocated before approval. What is short then is bought where it can be; else what is there is
-//! delivered, and the rest paid back.
+//! Nothing is allocated before approval. A shortfall is then bought where possible; otherwise the available vouchers are
+//! delivered and the rest is refunded.
 
-use super::change::{self, Turn};
-use super::fulfil_order::give_up_what_nobody_buys;
-use super::keyed::Unanswered;
-use super::picking::pick;
-use crate::domain::deed::{Action, Deed};
+use super::change::{self, OrderDecision};
+use super::fulfil_order::fail_unpurchasable;
+use super::idempotent::FlowError;
+use super::hold_for_order::hold_for_order;
+use crate::domain::audit::{DecisionAction, AuditEntry};
 use crate::domain::ids::{OrderId, PartnerId, TransactionId};
-use crate::domain::ledger::BookedBy;
-use crate::domain::order::{Actor, Order, OrderStatus, PendingReason, Source, StoredOrder};
-use crate::domain::progress::{Cause, Progress};
+use crate::domain::ledger::OperatorIdentity;
+use crate::domain::order::{Actor, Order, OrderStatus, PendingReason, FulfilmentSource, StoredOrder};
+use crate::domain::transition::{Cause, OrderTransition};
 use crate::engine::Engine;
-use crate::supervisor::Patience;
+use crate::supervisor::DecisionDeadline;
 
-/// What an operator says of an order.
+/// The command to approve or reject an order.
 #[derive(Debug, Clone)]
 pub struct DecideOrder {
     pub partner_id: PartnerId,
     pub order_id: OrderId,
-    /// Whether it goes on.
+    /// Whether the order is approved.
     pub approved: bool,
     pub reason: String,
-    pub by: BookedBy,
+    pub operator: OperatorIdentity,
 }
 
 /// Why an order was not decided.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotDecided {
-    /// This partner has no such order.
-    #[error("there is no such order")]
+pub enum DecideOrderError {
+    #[error("order not found")]
     NotFound,
-    /// It does not wait for approval.
+    /// The order does not wait for approval.
     #[error("the order does not wait for approval")]
-    NotWaiting,
+    NotAwaitingApproval,
     #[error(transparent)]
-    Unanswered(#[from] Unanswered),
+    Flow(#[from] FlowError),
 }
 
-/// Lets an order go on, or ends it.
+/// Approves or rejects an order.
 ///
 /// # Errors
-/// [`NotDecided`]; then nothing was written, or it says that this is not known yet.
-pub async fn decide_order(engine: &Engine, command: DecideOrder) -> Result<Order, NotDecided> {
+/// [`DecideOrderError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
+pub async fn decide_order(engine: &Engine, command: DecideOrder) -> Result<Order, DecideOrderError> {
     let cause = Cause {
         by: Actor::Operator,
         reason: Some(command.reason.clone()),
     };
-    let decide = async |stored: &StoredOrder, patience: &Patience| {
+    let decide = async |stored: &StoredOrder, deadline: &DecisionDeadline| {
         let order = &stored.order;
         if order.status != OrderStatus::Pending || order.pending_reason != Some(PendingReason::Approval) {
-            return Err(NotDecided::NotWaiting);
+            return Err(DecideOrderError::NotAwaitingApproval);
         }
-        let mut progress = Progress::of(order.clone(), TransactionId::generate(), engine.clock.now());
+        let mut transition = OrderTransition::new(order.clone(), TransactionId::generate(), engine.clock.now());
         if !command.approved {
-            progress.cancel(&cause);
-            return Ok(Turn::Move(progress, Vec::new()));
+            transition.cancel(&cause);
+            return Ok(OrderDecision::Advance(transition, Vec::new()));
         }
-        let picked = pick(engine, order, |_, line| line.pending(), patience).await?;
-        if picked.elsewhere {
-            return Err(Unanswered::Unavailable.into());
+        let picked = hold_for_order(engine, order, |_, line| line.pending(), deadline).await?;
+        if picked.has_unclaimable {
+            return Err(FlowError::Unavailable.into());
         }
-        progress.process(&cause, picked.leaves(order));
-        progress.issue(picked.vouchers.clone(), Source::Cache);
-        give_up_what_nobody_buys(&mut progress);
-        Ok(Turn::Move(progress, picked.holds()))
+        transition.start_processing(&cause, picked.pending_reason_after(order));
+        transition.issue(picked.vouchers.clone(), FulfilmentSource::Cache);
+        fail_unpurchasable(&mut transition);
+        Ok(OrderDecision::Advance(transition, picked.holds()))
     };
     let action = if command.approved {
-        Action::ApproveOrder
+        DecisionAction::ApproveOrder
     } else {
-        Action::RejectOrder
+        DecisionAction::RejectOrder
     };
-    let deed = |before: &Order, after: &Order| {
-        Some(Deed::on_order(
-            &command.by,
+    let audit_entry = |before: &Order, after: &Order| {
+        Some(AuditEntry::on_order(
+            &command.operator,
             action,
             &command.reason,
             before,
@@ -88,6 +87,6 @@ pub async fn decide_order(engine: &Engine, command: DecideOrder) -> Result<Order
         ))
     };
     let (partner_id, order_id) = (command.partner_id, command.order_id);
-    let order = change::order::<NotDecided>(engine, partner_id, order_id, decide, deed).await?;
-    order.ok_or(NotDecided::NotFound)
+    let order = change::change_order::<DecideOrderError>(engine, partner_id, order_id, decide, audit_entry).await?;
+    order.ok_or(DecideOrderError::NotFound)
 }

@@ -1,25 +1,25 @@
-//! The stories: one file for each thing that can be asked of the engine, from the question to the commit.
+//! Flows: the engine's operations, one file each, from the request to the commit.
 
 mod cancel_order;
 mod change;
 mod decide_order;
 mod fulfil_order;
-mod keyed;
+mod idempotent;
 mod payout;
-mod picking;
+mod hold_for_order;
 mod place_order;
 mod procure;
-mod serve_waiting;
+mod distribute_reserved_stock;
 mod top_up;
 
-pub use cancel_order::{CancelOrder, NotCancelled, RevokeOrder, cancel_order, revoke_order};
-pub use decide_order::{DecideOrder, NotDecided, decide_order};
-pub use fulfil_order::{Delivery, deliver, give_up, take_up};
-pub use keyed::Unanswered;
+pub use cancel_order::{CancelOrder, CancelError, RevokeOrder, cancel_order, revoke_order};
+pub use decide_order::{DecideOrder, DecideOrderError, decide_order};
+pub use fulfil_order::{ReservedDelivery, deliver_reserved, end_fulfilment, start_fulfilment};
+pub use idempotent::FlowError;
 pub use payout::{
-    DecidePayout, PayoutNotDecided, PayoutWording, RequestPayout, decide_payout, request_payout,
+    DecidePayout, DecidePayoutError, PayoutResponseEncoder, RequestPayout, decide_payout, request_payout,
 };
-pub use place_order::{NotPlaced, PlaceOrder, Placed, Refusal, Wording, place_order};
-pub use procure::{Stuck, pursue, settle};
-pub use serve_waiting::serve_waiting;
-pub use top_up::{Booked, NotBooked, TopUp, top_up};
+pub use place_order::{PlaceOrderError, PlaceOrder, IdempotentResponse, OrderRefusal, OrderResponseEncoder, place_order};
+pub use procure::{ProcureError, advance_purchase, advance_waiting_order};
+pub use distribute_reserved_stock::distribute_reserved_stock;
+pub use top_up::{TopUpResult, TopUpError, TopUp, top_up};

@@ -1,90 +1,89 @@
-//! A payout: the money leaves the wallet when it is accepted; an operator pays it, or the money comes back.
+//! Payouts: the wallet is debited at acceptance; an operator pays the payout or reverses it.
 //!
 //! | step | in memory | on disk |
 //! |---|---|---|
-//! | take the key; set the money aside | key, admission, hold | nothing |
-//! | the lane commits | the wallet knows its balance | payout, ledger entry, answer under its key |
-//! | an operator decides | hold, where money comes back | the payout's end, and its reversal |
+//! | acquire the key, hold the money | key, admission permit, hold | nothing |
+//! | commit | the wallet knows its balance | payout, ledger entry, response under its key |
+//! | an operator decides | hold, if money is returned | the payout's final status and its reversal |
 //!
-//! Rule: a payout is decided once; the commit finds it pending, or writes nothing.
+//! A payout is decided once: the commit finds it pending or writes nothing.
 
-use super::change::{self, Attempted, Step};
-use super::keyed::{self, Decided, Unanswered};
-use crate::domain::answer::{Answer, Fingerprint, Keep, KeyHash};
-use crate::domain::deed::Deed;
+use super::change::{self, CommitAttempt, ChangeKey};
+use super::idempotent::{self, FlowDecision, FlowError};
+use crate::domain::idempotency::{Response, Fingerprint, Retention, KeyHash};
+use crate::domain::audit::AuditEntry;
 use crate::domain::ids::{PartnerId, PayoutId, TransactionId};
-use crate::domain::ledger::{BookedBy, LedgerKind, Movement, PendingShift};
+use crate::domain::ledger::{OperatorIdentity, LedgerKind, Movement, PendingDelta};
 use crate::domain::money::{Amount, Money};
 use crate::domain::order::Actor;
-use crate::domain::payout::{Destination, Payout, PayoutDecision, PayoutMilestone, PayoutStatus};
+use crate::domain::payout::{PayoutDestination, Payout, PayoutDecision, PayoutMilestone, PayoutStatus};
 use crate::engine::Engine;
-use crate::flows::place_order::Placed;
+use crate::flows::place_order::IdempotentResponse;
 use crate::journal::{Hold, KeyClaim, PayoutChange, Record};
-use crate::supervisor::Patience;
+use crate::supervisor::DecisionDeadline;
 use crate::wallet::Funds;
-use crate::wallet::purse::Wish;
+use crate::wallet::purse::ReserveRequest;
 
-/// A partner's wish for a payout.
+/// A partner's command to request a payout.
 #[derive(Debug, Clone)]
 pub struct RequestPayout {
     pub partner_id: PartnerId,
     pub key: KeyHash,
-    /// The request that the key belongs to.
+    /// Fingerprint of the request that the key belongs to.
     pub fingerprint: Fingerprint,
     pub money: Money,
-    pub destination: Destination,
-    /// The partner's own reference.
+    pub destination: PayoutDestination,
     pub reference: Option<String>,
 }
 
-/// How answers are worded; the engine keeps their bytes and does not read them.
-pub trait PayoutWording {
-    /// The answer to a payout that was accepted.
-    fn accepted(&self, payout: &Payout) -> Answer;
+/// Encodes the responses to a payout; the engine stores their bytes without interpreting them.
+pub trait PayoutResponseEncoder {
+    /// The response to an accepted payout.
+    fn accepted(&self, payout: &Payout) -> Response;
 
-    /// The answer where the wallet holds less.
-    fn short(&self, needed: Money, available: Amount) -> Answer;
+    /// The response if the balance is too low.
+    fn insufficient_funds(&self, needed: Money, available: Amount) -> Response;
 }
 
-/// Takes the money, or gives the answer that the key was given before.
+/// Requests a payout, or replays the response stored under its key.
 ///
 /// # Errors
-/// [`Unanswered`].
+/// [`FlowError`].
 pub async fn request_payout(
     engine: &Engine,
     command: RequestPayout,
-    wording: &dyn PayoutWording,
-) -> Result<Placed, Unanswered> {
-    let decide = async |attempt: &keyed::Attempt| {
+    encoder: &dyn PayoutResponseEncoder,
+) -> Result<IdempotentResponse, FlowError> {
+    let decide = async |attempt: &idempotent::DecisionAttempt| {
         let Money { amount, currency } = command.money;
-        let asked = engine.wallets.set_aside(
+        let held = engine.wallets.hold(
             command.partner_id,
             currency,
-            Wish::Take(amount),
-            &attempt.patience,
+            ReserveRequest::Debit(amount),
+            &attempt.deadline,
         );
-        Ok::<_, Unanswered>(match asked.await? {
-            Funds::Held(hold) => Decided {
-                record: requested(&command, engine.clock.now(), wording),
+        Ok::<_, FlowError>(match held.await? {
+            Funds::Held(hold) => FlowDecision {
+                record: payout_record(&command, engine.clock.now(), encoder),
                 holds: vec![Box::new(hold)],
-                refuses: false,
+                is_refusal: false,
             },
-            Funds::Refused(available) => Decided {
-                record: kept(&command, wording.short(command.money, available)),
+            Funds::Refused(available) => FlowDecision {
+                record: response_record(&command, encoder.insufficient_funds(command.money, available)),
                 holds: Vec::new(),
-                refuses: true,
+                is_refusal: true,
             },
         })
     };
-    let given = keyed::answer(engine, command.key, command.fingerprint, decide).await?;
-    Ok(if given.replayed {
-        Placed::Replayed(given.answer)
+    let keyed = idempotent::run(engine, command.key, command.fingerprint, decide).await?;
+    Ok(if keyed.replayed {
+        IdempotentResponse::Replayed(keyed.response)
     } else {
-        Placed::Fresh(given.answer)
+        IdempotentResponse::Fresh(keyed.response)
     })
 }
 
-fn requested(command: &RequestPayout, at: time::OffsetDateTime, wording: &dyn PayoutWording) -> Record {
+fn payout_record(command: &RequestPayout, at: time::OffsetDateTime, encoder: &dyn PayoutResponseEncoder) -> Record {
     let payout = Payout {
         payout_id: PayoutId::generate(),
         partner_id: command.partner_id,
@@ -104,104 +103,102 @@ fn requested(command: &RequestPayout, at: time::OffsetDateTime, wording: &dyn Pa
     };
     Record {
         movement: Some(movement(&payout, LedgerKind::Payout)),
-        pending: Some(shift(&payout, payout.money.amount)),
+        pending_delta: Some(pending_delta(&payout, payout.money.amount)),
         payout: Some(PayoutChange::Requested(payout.clone())),
-        ..kept(command, wording.accepted(&payout))
+        ..response_record(command, encoder.accepted(&payout))
     }
 }
 
-fn kept(command: &RequestPayout, answer: Answer) -> Record {
+fn response_record(command: &RequestPayout, response: Response) -> Record {
     let claim = KeyClaim {
         key: command.key,
         fingerprint: command.fingerprint,
-        answer,
-        keep: Keep::Day,
+        response,
+        retention: Retention::Day,
     };
-    Record::answering(command.partner_id, claim)
+    Record::new(command.partner_id, claim)
 }
 
-/// What an operator says of a payout.
+/// An operator's command to decide a payout.
 #[derive(Debug, Clone)]
 pub struct DecidePayout {
     pub partner_id: PartnerId,
     pub payout_id: PayoutId,
-    /// What becomes of it.
     pub decision: PayoutDecision,
-    pub by: BookedBy,
+    pub operator: OperatorIdentity,
 }
 
 /// Why a payout was not decided.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PayoutNotDecided {
-    /// This partner has no such payout.
-    #[error("there is no such payout")]
+pub enum DecidePayoutError {
+    #[error("payout not found")]
     NotFound,
     /// It was decided before.
-    #[error("the payout is {} already", .0.as_str())]
-    Over(PayoutStatus),
+    #[error("the payout is already {}", .0.as_str())]
+    AlreadyDecided(PayoutStatus),
     #[error(transparent)]
-    Unanswered(#[from] Unanswered),
+    Flow(#[from] FlowError),
 }
 
-/// Notes that a payout was paid, or gives its money back.
+/// Marks a payout as paid, or returns its money.
 ///
 /// # Errors
-/// [`PayoutNotDecided`]; then nothing was written, or it says that this is not known yet.
-pub async fn decide_payout(engine: &Engine, command: DecidePayout) -> Result<Payout, PayoutNotDecided> {
-    let patience = Patience::begin();
+/// [`DecidePayoutError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
+pub async fn decide_payout(engine: &Engine, command: DecidePayout) -> Result<Payout, DecidePayoutError> {
+    let deadline = DecisionDeadline::start();
     for _ in 0..change::MAX_DECISIONS {
         let stored = engine
             .store
             .load_payout(command.partner_id, command.payout_id)
             .await;
-        let stored = stored.map_err(|error| change::unavailable(&error))?;
-        let before = stored.ok_or(PayoutNotDecided::NotFound)?;
+        let stored = stored.map_err(|error| change::log_unavailable(&error))?;
+        let before = stored.ok_or(DecidePayoutError::NotFound)?;
         if before.status != PayoutStatus::Pending {
-            return Err(PayoutNotDecided::Over(before.status));
+            return Err(DecidePayoutError::AlreadyDecided(before.status));
         }
         let payout = before
             .clone()
-            .decided(command.decision.clone(), engine.clock.now());
-        let deed = Deed::on_payout(&command.by, &command.decision, &before, &payout);
-        if write(engine, payout.clone(), deed, &patience).await? == Attempted::Done {
+            .apply_decision(command.decision.clone(), engine.clock.now());
+        let audit_entry = AuditEntry::on_payout(&command.operator, &command.decision, &before, &payout);
+        if commit_decision(engine, payout.clone(), audit_entry, &deadline).await? == CommitAttempt::Done {
             return Ok(payout);
         }
     }
-    Err(Unanswered::Unavailable.into())
+    Err(FlowError::Unavailable.into())
 }
 
-async fn write(
+async fn commit_decision(
     engine: &Engine,
     payout: Payout,
-    deed: Deed,
-    patience: &Patience,
-) -> Result<Attempted, Unanswered> {
+    audit_entry: AuditEntry,
+    deadline: &DecisionDeadline,
+) -> Result<CommitAttempt, FlowError> {
     let mut holds: Vec<Box<dyn Hold>> = Vec::new();
     let mut reversal = None;
     if payout.status != PayoutStatus::Paid {
         let Money { amount, currency } = payout.money;
-        let asked = engine
+        let held = engine
             .wallets
-            .set_aside(payout.partner_id, currency, Wish::Add(amount), patience);
-        match asked.await? {
+            .hold(payout.partner_id, currency, ReserveRequest::Credit(amount), deadline);
+        match held.await? {
             Funds::Held(hold) => holds.push(Box::new(hold)),
-            Funds::Refused(_) => return Err(Unanswered::Poisoned),
+            Funds::Refused(_) => return Err(FlowError::Poisoned),
         }
         reversal = Some(movement(&payout, LedgerKind::PayoutReversal));
     }
-    let step = Step {
+    let step = ChangeKey {
         partner_id: payout.partner_id,
-        thing: payout.payout_id.as_uuid(),
-        since: 0,
+        subject_id: payout.payout_id.as_uuid(),
+        expected_sequence: 0,
     };
     let fill = |record| Record {
         movement: reversal,
-        pending: Some(shift(&payout, negative(payout.money.amount))),
+        pending_delta: Some(pending_delta(&payout, negate(payout.money.amount))),
         payout: Some(PayoutChange::Decided(payout)),
-        deed: Some(deed),
+        audit_entry: Some(audit_entry),
         ..record
     };
-    change::attempt(engine, step, fill, holds).await
+    change::commit_change(engine, step, fill, holds).await
 }
 
 fn movement(payout: &Payout, kind: LedgerKind) -> Movement {
@@ -211,7 +208,7 @@ fn movement(payout: &Payout, kind: LedgerKind) -> Movement {
         currency: payout.money.currency,
         kind,
         amount: if kind == LedgerKind::Payout {
-            negative(amount)
+            negate(amount)
         } else {
             amount
         },
@@ -222,15 +219,15 @@ fn movement(payout: &Payout, kind: LedgerKind) -> Movement {
     }
 }
 
-fn shift(payout: &Payout, payouts: Amount) -> PendingShift {
-    PendingShift {
+fn pending_delta(payout: &Payout, payouts: Amount) -> PendingDelta {
+    PendingDelta {
         currency: payout.money.currency,
         orders: Amount::ZERO,
         payouts,
     }
 }
 
-/// An amount that is more than nothing.
-const fn negative(amount: Amount) -> Amount {
+/// Cannot overflow: `amount` is positive.
+const fn negate(amount: Amount) -> Amount {
     Amount::from_minor(-amount.minor())
 }

@@ -1,16 +1,16 @@
-//! Placing an order: price it, set money and vouchers aside, and make all of it durable in one record.
+//! Places an order: prices it, holds money and vouchers, and commits everything in one record.
 //!
 //! | step | in memory | on disk |
 //! |---|---|---|
-//! | take the key | key, admission | nothing |
+//! | acquire the key | key, admission permit | nothing |
 //! | price the lines | the order with its total | nothing |
-//! | set money aside, then vouchers, SKU by SKU in their order | holds | nothing |
-//! | submit the record | the lane has everything | nothing |
-//! | the lane commits | holds settled | order, allocations, debit, ledger entry, answer under its key, events |
-//! | answer | nothing | the same |
+//! | hold the money, then the vouchers, SKU by SKU in sort order | holds | nothing |
+//! | submit the record | the lane owns everything | nothing |
+//! | commit | holds settled | order, allocations, debit, ledger entry, response under its key, events |
+//! | respond | nothing | the same |
 //!
-//! Wallet first, then SKUs sorted: waiting for each other's holds cannot go round in a circle. A cache miss sets no voucher
-//! aside for good: what was held for it goes back when the decision is made, and the record has the debit alone.
+//! Wallet first, then SKUs in sort order: this lock order prevents deadlocks between holds. An order that is not fully in
+//! stock keeps no vouchers: its stock holds are released with the decision, and its record contains only the debit.
 
 mod draft;
 
@@ -20,12 +20,12 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 use tracing::{Instrument as _, debug_span};
 
-use self::draft::Draft;
-use super::keyed::{self, Unanswered};
+use self::draft::OrderDraft;
+use super::idempotent::{self, FlowError};
 use crate::SPANS;
-use crate::domain::answer::{Answer, Fingerprint, KeyHash};
-use crate::domain::approval::{ApprovalRule, waits_for_approval};
-use crate::domain::catalogue::{Assortment, RequestedOrder, Unpriced};
+use crate::domain::idempotency::{Response, Fingerprint, KeyHash};
+use crate::domain::approval::{ApprovalRule, is_approval_required};
+use crate::domain::catalogue::{Assortment, RequestedOrder, PricingError};
 use crate::domain::ids::PartnerId;
 use crate::domain::money::{Amount, Money};
 use crate::domain::order::{Order, PendingReason, PricedOrder};
@@ -33,120 +33,115 @@ use crate::domain::product::Sku;
 use crate::domain::voucher::Expiry;
 use crate::engine::Engine;
 use crate::inventory::{StockHold, Supply};
-use crate::supervisor::Patience;
-use crate::wallet::purse::Wish;
+use crate::supervisor::DecisionDeadline;
+use crate::wallet::purse::ReserveRequest;
 use crate::wallet::{Funds, WalletHold};
 
-/// After how many commits that found a voucher gone the shelves are doubted as a whole: what one chunk shows may be true
-/// of all, and the last decision is not to be made on the next one.
-const SHELVES_DOUBTED_AFTER: u32 = 2;
+/// Stock conflicts after which all shelves of the order are invalidated: other chunks may be as outdated as the one that
+/// conflicted, and the last decision must not rest on them.
+const INVALIDATE_SHELVES_AFTER: u32 = 2;
 
-/// A partner's wish, ready to be decided.
+/// The command to place an order.
 #[derive(Debug, Clone)]
 pub struct PlaceOrder {
     pub partner_id: PartnerId,
     pub key: KeyHash,
-    /// The request that the key belongs to.
+    /// Fingerprint of the request that the key belongs to.
     pub fingerprint: Fingerprint,
-    /// What is asked for.
     pub request: RequestedOrder,
-    /// What this partner may order.
     pub assortment: Assortment,
-    /// When its orders wait for an operator beside those of products that always do; `None` when nothing was agreed.
+    /// The partner's approval rule, in addition to products that always need approval; `None` if it has none.
     pub approval_rule: Option<Arc<ApprovalRule>>,
-    /// How many orders it placed before, if [`ApprovalRule::counts_orders`].
+    /// The number of the partner's earlier orders, if [`ApprovalRule::is_order_count_needed`].
     pub earlier_orders: Option<u64>,
 }
 
-/// A refusal that is kept under the key.
+/// A refusal that is stored under the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    /// The wallet holds less than the order costs.
+pub enum OrderRefusal {
+    /// The wallet's balance is less than the order's total.
     InsufficientFunds {
-        /// What the order costs.
         needed: Money,
-        /// What the wallet holds.
         available: Amount,
     },
-    /// There are fewer vouchers than were asked for, and no more can be had.
+    /// Fewer vouchers are available than requested, and the rest cannot be bought.
     InsufficientInventory {
         sku: Sku,
-        /// How many were asked for.
-        asked: usize,
-        /// How many there may be, if all that others hold comes back.
+        requested: usize,
+        /// The number available if all open holds are released.
         available: usize,
     },
 }
 
-/// How answers are worded; the engine keeps their bytes and does not read them.
-pub trait Wording {
-    /// The answer to an order that was accepted.
-    fn accepted(&self, order: &Order) -> Answer;
+/// Encodes the responses to an order; the engine stores their bytes without interpreting them.
+pub trait OrderResponseEncoder {
+    /// The response to an accepted order.
+    fn accepted(&self, order: &Order) -> Response;
 
-    /// The answer to an order that was refused for good.
-    fn refused(&self, refusal: &Refusal) -> Answer;
+    /// The response to a refused order.
+    fn refused(&self, refusal: &OrderRefusal) -> Response;
 }
 
-/// An answer that is durable under the request's key.
+/// A response stored under the request's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Placed {
-    /// It was given for the first time.
-    Fresh(Answer),
-    /// It was given before.
-    Replayed(Answer),
+pub enum IdempotentResponse {
+    /// Stored by this request.
+    Fresh(Response),
+    /// Stored by an earlier request.
+    Replayed(Response),
 }
 
-/// Why there is no durable answer.
+/// Why there is no stored response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotPlaced {
-    /// The order has no price. Nothing is kept under the key.
+pub enum PlaceOrderError {
+    /// The order cannot be priced; nothing is stored under the key.
     #[error(transparent)]
-    Unpriced(#[from] Unpriced),
+    Pricing(#[from] PricingError),
     #[error(transparent)]
-    Unanswered(#[from] Unanswered),
+    Flow(#[from] FlowError),
 }
 
-/// What was decided, with what it rests on.
+/// The decision with its holds.
 enum Decision {
     Deliver(WalletHold, Vec<StockHold>),
     Await(WalletHold, PendingReason),
-    Refuse(Refusal),
+    Refuse(OrderRefusal),
 }
 
-/// Places an order, or gives the answer that its key was given before.
+/// Places an order, or replays the response stored under its key.
 ///
 /// # Errors
-/// [`NotPlaced`]; then nothing was written, or it says that this is not known yet.
+/// [`PlaceOrderError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
 pub async fn place_order(
     engine: &Engine,
     command: PlaceOrder,
-    wording: &dyn Wording,
-) -> Result<Placed, NotPlaced> {
-    let decide = async |attempt: &keyed::Attempt| {
+    encoder: &dyn OrderResponseEncoder,
+) -> Result<IdempotentResponse, PlaceOrderError> {
+    let decide = async |attempt: &idempotent::DecisionAttempt| {
         let priced = command.assortment.price(&command.request)?;
-        if attempt.refuted_stock == SHELVES_DOUBTED_AFTER {
-            needs(&priced)
+        if attempt.stock_conflicts == INVALIDATE_SHELVES_AFTER {
+            demand_by_sku(&priced)
                 .into_keys()
-                .for_each(|sku| engine.inventory.doubt(sku));
+                .for_each(|sku| engine.inventory.invalidate(sku));
         }
         let at = engine.clock.now();
-        let decision = decide(engine, &command, &priced, at, &attempt.patience).await?;
-        let draft = Draft {
+        let decision = decide(engine, &command, &priced, at, &attempt.deadline).await?;
+        let draft = OrderDraft {
             command: &command,
             priced: &priced,
             at,
         };
-        Ok(draft.decided(decision, wording))
+        Ok(draft.to_flow_decision(decision, encoder))
     };
-    // By hand: the attribute would lay the future of the whole flow out three times, to be moved each time.
-    let given = keyed::answer::<NotPlaced>(engine, command.key, command.fingerprint, decide);
-    let given = given
+    // Instrumented by hand: `#[instrument]` would copy the flow's future twice more.
+    let keyed = idempotent::run::<PlaceOrderError>(engine, command.key, command.fingerprint, decide);
+    let keyed = keyed
         .instrument(debug_span!(target: SPANS, "place_order"))
         .await?;
-    Ok(if given.replayed {
-        Placed::Replayed(given.answer)
+    Ok(if keyed.replayed {
+        IdempotentResponse::Replayed(keyed.response)
     } else {
-        Placed::Fresh(given.answer)
+        IdempotentResponse::Fresh(keyed.response)
     })
 }
 
@@ -155,89 +150,89 @@ async fn decide(
     command: &PlaceOrder,
     priced: &PricedOrder,
     at: OffsetDateTime,
-    patience: &Patience,
-) -> Result<Decision, Unanswered> {
+    deadline: &DecisionDeadline,
+) -> Result<Decision, FlowError> {
     let Money { amount, currency } = priced.total;
-    let money = match engine
+    let wallet_hold = match engine
         .wallets
-        .set_aside(command.partner_id, currency, Wish::Take(amount), patience)
+        .hold(command.partner_id, currency, ReserveRequest::Debit(amount), deadline)
         .await?
     {
-        Funds::Held(money) => money,
+        Funds::Held(wallet_hold) => wallet_hold,
         Funds::Refused(available) => {
-            return Ok(Decision::Refuse(Refusal::InsufficientFunds {
+            return Ok(Decision::Refuse(OrderRefusal::InsufficientFunds {
                 needed: priced.total,
                 available,
             }));
         }
     };
-    let mut stock = Vec::new();
+    let mut stock_holds = Vec::new();
     let mut backorder = false;
-    for (sku, need) in needs(priced) {
-        let not_before = Expiry::leaving(at.date(), need.min_validity_days);
-        match supply(engine, sku, &need, not_before, patience).await? {
-            Supply::Held(hold) => stock.push(hold),
-            Supply::SoldOut(_) | Supply::Owned(_) | Supply::Kept(_)
-                if need.can_be_bought && !engine.last_words.out_of_stock(sku) =>
+    for (sku, demand) in demand_by_sku(priced) {
+        let not_before = Expiry::with_remaining_days(at.date(), demand.min_validity_days);
+        match hold_stock(engine, sku, &demand, not_before, deadline).await? {
+            Supply::Held(hold) => stock_holds.push(hold),
+            Supply::SoldOut(_) | Supply::OwnedByOtherNode(_) | Supply::Reserved(_)
+                if demand.can_be_bought && !engine.out_of_stock.contains(sku) =>
             {
                 backorder = true;
             }
             Supply::SoldOut(available) => {
-                let refusal = Refusal::InsufficientInventory {
+                let refusal = OrderRefusal::InsufficientInventory {
                     sku: sku.clone(),
-                    asked: need.quantity,
+                    requested: demand.quantity,
                     available,
                 };
                 return Ok(Decision::Refuse(refusal));
             }
-            Supply::Owned(_) | Supply::Kept(_) => return Err(Unanswered::Unavailable),
+            Supply::OwnedByOtherNode(_) | Supply::Reserved(_) => return Err(FlowError::Unavailable),
         }
     }
     let rule = command.approval_rule.as_deref();
-    let approval = waits_for_approval(priced, rule, command.earlier_orders);
+    let approval = is_approval_required(priced, rule, command.earlier_orders);
     Ok(match (approval, backorder) {
-        (true, _) => Decision::Await(money, PendingReason::Approval),
-        (false, true) => Decision::Await(money, PendingReason::Vendor),
-        (false, false) => Decision::Deliver(money, stock),
+        (true, _) => Decision::Await(wallet_hold, PendingReason::Approval),
+        (false, true) => Decision::Await(wallet_hold, PendingReason::Vendor),
+        (false, false) => Decision::Deliver(wallet_hold, stock_holds),
     })
 }
 
-/// What a shelf says; where stock is about to be given to whoever waits, what it says once they have it: what they leave is
-/// for sale, and nobody is refused before that is known.
-async fn supply(
+/// Asks a shelf for vouchers. While stock is reserved for waiting orders, it asks again until they are served, since what
+/// they leave is for sale: an order is not refused before that is known.
+async fn hold_stock(
     engine: &Engine,
     sku: &Sku,
-    need: &Need,
+    demand: &SkuDemand,
     not_before: Expiry,
-    patience: &Patience,
-) -> Result<Supply, Unanswered> {
+    deadline: &DecisionDeadline,
+) -> Result<Supply, FlowError> {
     loop {
-        let asked = engine
+        let held = engine
             .inventory
-            .set_aside(sku, need.quantity, not_before, patience);
-        match asked.await? {
-            Supply::Kept(_) if !need.can_be_bought => patience.rest().await?,
+            .hold(sku, demand.quantity, not_before, deadline);
+        match held.await? {
+            Supply::Reserved(_) if !demand.can_be_bought => deadline.wait_before_retry().await?,
             supply => return Ok(supply),
         }
     }
 }
 
-/// What an order needs of one SKU, all its lines together.
-struct Need {
+/// An order's demand for one SKU, over all its lines.
+struct SkuDemand {
     quantity: usize,
     min_validity_days: u16,
     can_be_bought: bool,
 }
 
-fn needs(priced: &PricedOrder) -> BTreeMap<&Sku, Need> {
-    let mut needs = BTreeMap::new();
+fn demand_by_sku(priced: &PricedOrder) -> BTreeMap<&Sku, SkuDemand> {
+    let mut demands = BTreeMap::new();
     for line in &priced.lines {
-        let need = needs.entry(&line.sku).or_insert(Need {
+        let demand = demands.entry(&line.sku).or_insert(SkuDemand {
             quantity: 0,
             min_validity_days: line.min_validity_days,
             can_be_bought: priced.can_buy(line),
         });
-        need.quantity += line.quantity as usize;
+        demand.quantity += line.quantity as usize;
     }
-    needs
+    demands
 }

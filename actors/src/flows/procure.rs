@@ -1,66 +1,67 @@
-//! Buying what orders wait for: an order is taken up, each of its purchases asked about until its vendor has said its last
-//! word, and what never comes is paid back.
+//! Procurement steps: start an order, advance its purchases until the vendor has sold or refused everything, and refund the
+//! rest.
 //!
 //! | step | on disk |
 //! |---|---|
-//! | an order is taken up | PROCESSING, and what was in stock |
-//! | its purchases are written down | each under its key, before a vendor hears of it |
-//! | one of them is claimed | a claim, so that one node asks at a time |
-//! | its vendor is asked: to sell, or what it sold | what is new is stock, kept for the order |
-//! | it is delivered, as far as the order still wants it | vouchers issued |
-//! | nothing more comes, or it is wanted no more | what is left is others', the purchase ended |
-//! | no purchase of the order goes on | what is missing is paid back, the order closed |
+//! | start the order | PROCESSING, and what was in stock |
+//! | record its purchases | each under its key, before the vendor is contacted |
+//! | claim a purchase | a claim: one node at a time contacts the vendor |
+//! | request vouchers, or poll for them | newly sold vouchers as stock reserved for the order |
+//! | deliver them, as far as the order needs them | vouchers issued |
+//! | nothing more comes, or is needed | the remainder released, the purchase ended |
+//! | no purchase of the order is open | the shortfall refunded, the order closed |
 //!
-//! Rule: every step may be repeated. Whoever dies between two leaves what the next one finds by asking the store.
+//! Every step may be repeated; after a crash the next poll continues from the store.
 
 use std::time::Duration;
 
 use tracing::error;
 use uuid::Uuid;
 
-use super::change::unavailable;
-use super::fulfil_order::{Delivery, deliver, give_up, take_up};
-use super::keyed::Unanswered;
+use super::change::log_unavailable;
+use super::fulfil_order::{ReservedDelivery, deliver_reserved, end_fulfilment, start_fulfilment};
+use super::idempotent::FlowError;
 use crate::domain::order::{Order, PendingReason};
 use crate::domain::voucher::Expiry;
 use crate::engine::Engine;
-use crate::procurement::{ClaimedPurchase, Rest, Vendors, WaitingOrder};
+use crate::procurement::{ClaimedPurchase, PurchaseRemainder, Vendors, WaitingOrder};
 use crate::store::Unavailable;
 
-/// How soon, and how late at most, a vendor is asked about a purchase again: a quarter of its age lies between.
-const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(300));
+/// Minimum and maximum delay before a vendor is asked about a purchase again; in between it is a quarter of the purchase's
+/// age.
+const POLL_DELAY_BOUNDS: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(300));
 
-/// Why something that is bought cannot go on for now.
+/// Why a procurement step failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Stuck {
-    /// The books cannot be read or written.
+pub enum ProcureError {
+    /// The store is unavailable.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// The order could not be moved on.
-    #[error("the order could not be moved on: {0}")]
-    Unanswered(#[from] Unanswered),
+    /// The order could not be changed.
+    #[error("cannot change the order: {0}")]
+    Flow(#[from] FlowError),
 }
 
-/// Moves on an order for which nothing is being bought: it is taken up, or nothing more comes for it.
+/// Advances an order without open purchases: starts it, or ends it if nothing more will come.
 ///
 /// # Errors
-/// [`Stuck`]; it is found again.
-pub async fn settle(engine: &Engine, vendors: &dyn Vendors, waiting: WaitingOrder) -> Result<(), Stuck> {
+/// [`ProcureError`]; the next poll retries.
+pub async fn advance_waiting_order(engine: &Engine, vendors: &dyn Vendors, waiting: WaitingOrder) -> Result<(), ProcureError> {
     let WaitingOrder {
         partner_id,
         order_id,
-        bought,
+        was_purchased: bought,
     } = waiting;
     if bought {
-        give_up(engine, partner_id, order_id).await?;
+        end_fulfilment(engine, partner_id, order_id).await?;
         return Ok(());
     }
     let stored = engine.store.load_order(partner_id, order_id).await?;
     let Some(stored) = stored else {
         return Ok(());
     };
-    let asked = vendors.is_asked_for(&stored.order).await?;
-    let order = take_up(engine, partner_id, order_id, asked).await?;
+    let is_purchasable = vendors.is_purchasable(&stored.order).await?;
+    let order = start_fulfilment(engine, partner_id, order_id, is_purchasable).await?;
     let Some(order) = order.filter(|order| order.pending_reason == Some(PendingReason::Vendor)) else {
         return Ok(());
     };
@@ -69,76 +70,76 @@ pub async fn settle(engine: &Engine, vendors: &dyn Vendors, waiting: WaitingOrde
         .iter()
         .any(|line| line.pending() > 0 && !line.stock_only)
     {
-        return Ok(vendors.open(order).await?);
+        return Ok(vendors.open_purchases(order).await?);
     }
-    // What could be bought came into stock before anybody was asked for it, and what is left is bought by nobody.
-    give_up(engine, partner_id, order_id).await?;
+    // Everything purchasable came into stock meanwhile, and the rest cannot be bought.
+    end_fulfilment(engine, partner_id, order_id).await?;
     Ok(())
 }
 
-/// Asks about a purchase once, if nobody else does, and delivers what came of it.
+/// Requests a purchase from its vendor once, unless another node has claimed it, and delivers the result.
 ///
 /// # Errors
-/// [`Stuck`] when nothing is known to have been done; a claim that is not given back ends by itself.
-pub async fn pursue(engine: &Engine, vendors: &dyn Vendors, purchase_id: Uuid) -> Result<(), Stuck> {
-    let Some(claimed) = vendors.claim(purchase_id).await? else {
+/// [`ProcureError`] if the claim's release is not known to be stored; an unreleased claim expires.
+pub async fn advance_purchase(engine: &Engine, vendors: &dyn Vendors, purchase_id: Uuid) -> Result<(), ProcureError> {
+    let Some(claimed) = vendors.claim_purchase(purchase_id).await? else {
         return Ok(());
     };
     let age = (engine.clock.now() - claimed.requested_at).try_into();
-    let pause = pause(age.unwrap_or_default());
-    let after = match ask(engine, vendors, claimed).await {
-        Ok(Rest::Over) => None,
-        Ok(Rest::ToCome(least)) => Some(pause.max(least.unwrap_or_default())),
-        Ok(Rest::ByHand) => Some(pause),
+    let delay = poll_delay(age.unwrap_or_default());
+    let after = match request_vouchers(engine, vendors, claimed).await {
+        Ok(PurchaseRemainder::Done) => None,
+        Ok(PurchaseRemainder::Pending(least)) => Some(delay.max(least.unwrap_or_default())),
+        Ok(PurchaseRemainder::Manual) => Some(pause),
         Err(stuck) => {
-            error!(purchase.id = %purchase_id, error = %stuck, "a purchase cannot go on for now");
+            error!(purchase.id = %purchase_id, error = %stuck, "purchase failed for now; retrying");
             Some(pause)
         }
     };
-    Ok(vendors.note(purchase_id, after).await?)
+    Ok(vendors.release_claim(purchase_id, after).await?)
 }
 
-async fn ask(engine: &Engine, vendors: &dyn Vendors, claimed: ClaimedPurchase) -> Result<Rest, Stuck> {
-    let ClaimedPurchase { delivery, asked, .. } = claimed;
-    // What nobody has heard of and nobody wants any more is not bought.
-    let rest = if asked || still_wanted(engine, delivery).await? {
-        vendors.ask(claimed).await?
+async fn request_vouchers(engine: &Engine, vendors: &dyn Vendors, claimed: ClaimedPurchase) -> Result<PurchaseRemainder, ProcureError> {
+    let ClaimedPurchase { delivery, was_requested: is_purchasable, .. } = claimed;
+    // A purchase that was never requested and is not needed any more is not bought.
+    let remainder = if is_purchasable || is_still_needed(engine, delivery).await? {
+        vendors.request_vouchers(claimed).await?
     } else {
-        Rest::Over
+        PurchaseRemainder::Done
     };
-    let order = deliver(engine, delivery).await?;
-    let wanted = order.is_some_and(|order| wants(&order, delivery.line));
-    let rest = match rest {
-        Rest::ByHand if !wanted => Rest::Over,
-        rest => rest,
+    let order = deliver_reserved(engine, delivery).await?;
+    let is_needed = order.is_some_and(|order| is_line_pending(&order, delivery.line));
+    let remainder = match remainder {
+        PurchaseRemainder::Manual if !is_needed => PurchaseRemainder::Done,
+        remainder => remainder,
     };
-    if rest == Rest::Over || !wanted {
-        pass_on(engine, vendors, delivery.kept_id).await?;
+    if remainder == PurchaseRemainder::Done || !is_needed {
+        release_remainder(engine, vendors, delivery.reservation_id).await?;
     }
-    Ok(rest)
+    Ok(remainder)
 }
 
-async fn still_wanted(engine: &Engine, delivery: Delivery) -> Result<bool, Stuck> {
+async fn is_still_needed(engine: &Engine, delivery: ReservedDelivery) -> Result<bool, ProcureError> {
     let stored = engine.store.load_order(delivery.partner_id, delivery.order_id);
-    let stored = stored.await.map_err(|error| unavailable(&error))?;
-    Ok(stored.is_some_and(|stored| wants(&stored.order, delivery.line)))
+    let stored = stored.await.map_err(|error| log_unavailable(&error))?;
+    Ok(stored.is_some_and(|stored| is_line_pending(&stored.order, delivery.line)))
 }
 
-fn wants(order: &Order, line: u16) -> bool {
+fn is_line_pending(order: &Order, line: u16) -> bool {
     let line = order.lines.get(usize::from(line));
     !order.closed && line.is_some_and(|line| line.pending() > 0)
 }
 
-async fn pass_on(engine: &Engine, vendors: &dyn Vendors, purchase_id: Uuid) -> Result<(), Stuck> {
-    if let Some(sku) = vendors.pass_on(purchase_id).await? {
-        engine.inventory.restocked(&sku, Expiry::PAST);
+async fn release_remainder(engine: &Engine, vendors: &dyn Vendors, purchase_id: Uuid) -> Result<(), ProcureError> {
+    if let Some(sku) = vendors.release_remainder(purchase_id).await? {
+        engine.inventory.notify_restocked(&sku, Expiry::PAST);
     }
     Ok(())
 }
 
-/// Until a purchase of this age is asked about again: the older it is, the longer.
-fn pause(age: Duration) -> Duration {
-    let (least, most) = ASK_AGAIN;
+/// The delay before a purchase of this age is polled again.
+fn poll_delay(age: Duration) -> Duration {
+    let (least, most) = POLL_DELAY_BOUNDS;
     (age / 4).clamp(least, most)
 }
 
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_older_a_purchase_is_the_later_it_is_asked_about() {
+    fn poll_delay_grows_with_the_age_of_the_purchase() {
         let table = [
             (0, 250),
             (1_000, 250),
@@ -155,10 +156,10 @@ mod tests {
             (1_200_000, 300_000),
             (86_400_000, 300_000),
         ];
-        for (age_ms, pause_ms) in table {
+        for (age_ms, delay_ms) in table {
             assert_eq!(
-                pause(Duration::from_millis(age_ms)),
-                Duration::from_millis(pause_ms)
+                poll_delay(Duration::from_millis(age_ms)),
+                Duration::from_millis(delay_ms)
             );
         }
     }

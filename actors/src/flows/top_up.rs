@@ -1,108 +1,108 @@
-//! Adding money to a wallet, or correcting its balance, by an operator.
+//! Top-ups and balance adjustments by operators.
 //!
 //! | step | in memory | on disk |
 //! |---|---|---|
-//! | take the reference as the key | key, admission | nothing |
-//! | set money aside, if any is taken; find room, if any is added | hold | nothing |
-//! | the lane commits | the wallet knows its balance | ledger entry, balance, the entry's id under its reference |
+//! | acquire the reference as the key | key, admission permit | nothing |
+//! | hold a debit, or check the room for a credit | hold | nothing |
+//! | commit | the wallet knows its balance | ledger entry, balance, the entry's id under its reference |
 //!
-//! The reference is kept for ever: the same one never books twice.
+//! The reference is stored forever: it is never posted twice.
 
 use tracing::instrument;
 
-use super::keyed::{self, Decided, Unanswered};
+use super::idempotent::{self, FlowDecision, FlowError};
 use crate::SPANS;
-use crate::domain::answer::{Answer, Fingerprint, Keep, KeyHash};
+use crate::domain::idempotency::{Response, Fingerprint, Retention, KeyHash};
 use crate::domain::ids::{PartnerId, TransactionId};
-use crate::domain::ledger::{BookedBy, LedgerKind, Movement};
+use crate::domain::ledger::{OperatorIdentity, LedgerKind, Movement};
 use crate::domain::money::{Amount, Money};
 use crate::engine::Engine;
 use crate::journal::{KeyClaim, Record};
 use crate::wallet::Funds;
-use crate::wallet::purse::{MAX_BALANCE, Wish};
+use crate::wallet::purse::{MAX_BALANCE, ReserveRequest};
 
-/// What an operator books.
+/// An operator's command to post a ledger entry.
 #[derive(Debug, Clone)]
 pub struct TopUp {
     pub partner_id: PartnerId,
-    /// How much; an adjustment may be negative.
+    /// The amount; negative for an adjustment that debits.
     pub money: Money,
     pub kind: LedgerKind,
-    /// The operator's reference, which is booked once.
+    /// The operator's reference; posted once.
     pub reference: String,
-    pub booked_by: BookedBy,
-    /// The reference as a key.
+    pub operator: OperatorIdentity,
+    /// The key derived from the reference.
     pub key: KeyHash,
-    /// Partner, kind, amount and reference together.
+    /// Covers partner, kind, amount and reference.
     pub fingerprint: Fingerprint,
 }
 
-/// A ledger entry that is durable.
+/// A committed ledger entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Booked {
+pub struct TopUpResult {
     pub transaction_id: TransactionId,
-    /// Whether it was booked before.
+    /// Whether an earlier command posted it.
     pub replayed: bool,
 }
 
-/// Why nothing was booked.
+/// Why nothing was posted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotBooked {
-    /// The wallet holds less than would be taken. Holds the balance, in minor units.
-    #[error("the wallet holds less than would be taken")]
-    Short(Amount),
-    /// The wallet would hold more than it may ([`MAX_BALANCE`]), or the amount is more than can be counted.
-    #[error("a wallet holds at most {} minor units; book less, or take some out before", MAX_BALANCE.minor())]
+pub enum TopUpError {
+    /// The balance is less than the debit. Contains the balance in minor units.
+    #[error("the wallet's balance is less than the debit")]
+    InsufficientBalance(Amount),
+    /// The balance would exceed [`MAX_BALANCE`], or the amount overflows.
+    #[error("a wallet's balance is at most {} minor units; post less, or debit the wallet first", MAX_BALANCE.minor())]
     TooLarge,
     #[error(transparent)]
-    Unanswered(#[from] Unanswered),
+    Flow(#[from] FlowError),
 }
 
-/// Books a top-up or an adjustment, or finds the one that its reference booked before.
+/// Posts a top-up or an adjustment, or returns the entry that its reference posted before.
 ///
 /// # Errors
-/// [`NotBooked`]; then nothing was written, or it says that this is not known yet.
+/// [`TopUpError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
 #[instrument(target = SPANS, level = "debug", skip_all)]
-pub async fn top_up(engine: &Engine, command: TopUp) -> Result<Booked, NotBooked> {
+pub async fn top_up(engine: &Engine, command: TopUp) -> Result<TopUpResult, TopUpError> {
     let Money { amount, currency } = command.money;
-    let wish = if amount < Amount::ZERO {
-        Wish::Take(amount.checked_neg().ok_or(NotBooked::TooLarge)?)
+    let request = if amount < Amount::ZERO {
+        ReserveRequest::Debit(amount.checked_neg().ok_or(TopUpError::TooLarge)?)
     } else {
-        Wish::Add(amount)
+        ReserveRequest::Credit(amount)
     };
-    let decide = async |attempt: &keyed::Attempt| {
-        let asked = engine
+    let decide = async |attempt: &idempotent::DecisionAttempt| {
+        let held = engine
             .wallets
-            .set_aside(command.partner_id, currency, wish, &attempt.patience);
-        match (asked.await.map_err(Unanswered::from)?, wish) {
-            (Funds::Held(hold), _) => Ok(Decided {
+            .hold(command.partner_id, currency, request, &attempt.deadline);
+        match (held.await.map_err(FlowError::from)?, request) {
+            (Funds::Held(hold), _) => Ok(FlowDecision {
                 record: record(&command),
                 holds: vec![Box::new(hold)],
-                refuses: false,
+                is_refusal: false,
             }),
-            (Funds::Refused(balance), Wish::Take(_)) => Err(NotBooked::Short(balance)),
-            (Funds::Refused(_), Wish::Add(_)) => Err(NotBooked::TooLarge),
+            (Funds::Refused(balance), ReserveRequest::Debit(_)) => Err(TopUpError::InsufficientBalance(balance)),
+            (Funds::Refused(_), ReserveRequest::Credit(_)) => Err(TopUpError::TooLarge),
         }
     };
-    let given = keyed::answer(engine, command.key, command.fingerprint, decide).await?;
-    Ok(Booked {
-        transaction_id: read(&given.answer)?,
-        replayed: given.replayed,
+    let keyed = idempotent::run(engine, command.key, command.fingerprint, decide).await?;
+    Ok(TopUpResult {
+        transaction_id: parse_transaction_id(&keyed.response)?,
+        replayed: keyed.replayed,
     })
 }
 
-/// What is kept under the reference is the entry's id: its balance is known in the commit, and read from the ledger.
+/// The stored response is the entry's id: its balance is known only in the commit, and is read from the ledger.
 fn record(command: &TopUp) -> Record {
     let transaction_id = TransactionId::generate();
-    let answer = Answer {
+    let response = Response {
         status: 201,
         body: transaction_id.to_string().into(),
     };
     let claim = KeyClaim {
         key: command.key,
         fingerprint: command.fingerprint,
-        answer,
-        keep: Keep::Forever,
+        response,
+        retention: Retention::Forever,
     };
     let movement = Movement {
         transaction_id,
@@ -112,17 +112,17 @@ fn record(command: &TopUp) -> Record {
         order_id: None,
         payout_id: None,
         reference: Some(command.reference.clone()),
-        booked_by: Some(command.booked_by.clone()),
+        booked_by: Some(command.operator.clone()),
     };
     Record {
         movement: Some(movement),
-        ..Record::answering(command.partner_id, claim)
+        ..Record::new(command.partner_id, claim)
     }
 }
 
-/// The id in the answer that is kept. One that cannot be read says that something was booked, and not what.
-fn read(kept: &Answer) -> Result<TransactionId, Unanswered> {
-    let text = std::str::from_utf8(&kept.body).ok();
+/// Parses the stored id. An unreadable one proves that something was posted, but not what.
+fn parse_transaction_id(response: &Response) -> Result<TransactionId, FlowError> {
+    let text = std::str::from_utf8(&response.body).ok();
     text.and_then(|text| text.parse().ok())
-        .ok_or(Unanswered::OutcomeUnknown)
+        .ok_or(FlowError::OutcomeUnknown)
 }

@@ -1,6 +1,6 @@
-//! The shell round the shelf of one SKU: serialises allocation, claims stock when it runs low, keeps who waits.
+//! Inventory actor of one SKU: serializes allocation, claims stock when it runs low, and keeps waiting requests.
 //!
-//! Every decision is a synchronous handler: between two awaits of an asynchronous one another message would run.
+//! Every decision is made in a synchronous handler: an asynchronous one could interleave with other messages at its awaits.
 
 mod claim;
 pub(super) mod message;
@@ -15,45 +15,46 @@ use actix::{
 };
 use tracing::warn;
 
-use self::claim::Claim;
-use self::message::{HoldVouchers, Need, StockChange, StockChanged, VouchersFate, VouchersResolved};
+use self::claim::ClaimState;
+use self::message::{HoldVouchers, VoucherRequest, StockChange, NotifyStockChange, VouchersResolution, ResolveVouchers};
 use super::hold::StockHold;
 use super::shelf::{Shelf, ShelfDecision};
 use crate::domain::product::Sku;
-use crate::domain::stock::{ClaimedStock, Elsewhere, StockRequest};
+use crate::domain::stock::{ClaimedStock, UnclaimableStock, StockRequest};
 use crate::domain::voucher::Expiry;
 use crate::store::{Store, Unavailable};
-use crate::supervisor::{Found, Lineage, Reply, WaitingLine};
+use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
 
-/// Below how many free vouchers more is claimed ahead of need. At 10,000 vouchers a second of one SKU it is gone in
-/// 200 ms, many times what a claim takes.
+/// Free vouchers below which more stock is claimed ahead of demand. At 10,000 vouchers a second of one SKU they last 200
+/// ms, many times as long as a claim takes.
 const LOW_WATER: usize = 2_000;
 
-/// How many free vouchers a claim aims at: 16 chunks, so that a hot SKU claims about once a second.
+/// Free vouchers that a claim aims for: 16 chunks, so that a busy SKU claims about once a second.
 const HIGH_WATER: usize = 8_000;
 
-/// How long after a claim that failed, or brought less than was asked for, the next one is tried.
-const CLAIM_AGAIN_AFTER: Duration = Duration::from_millis(50);
+/// Delay before a claim that failed, or brought less than requested, is retried.
+const CLAIM_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// What a shelf says to a request for vouchers.
+/// A shelf's reply to a request for vouchers.
 #[derive(Debug)]
 pub enum Supply {
-    /// They are set aside.
+    /// The vouchers are held.
     Held(StockHold),
-    /// There are not enough anywhere, whatever is still under way. Holds how many there may be, if all of it comes back.
+    /// No node has enough, whatever the outcome of open holds. Contains the number available if all holds are released.
     SoldOut(usize),
-    /// Not here; but another node has some. Holds how many there may be here, if all of it comes back.
-    Owned(usize),
-    /// Not here; but some is about to be given to whoever waits, and may be left over. Holds the same.
-    Kept(usize),
+    /// Another node owns some. Contains the number available here if all holds are released.
+    OwnedByOtherNode(usize),
+    /// Some are reserved for waiting orders, which may leave a rest. Contains the number available here if all holds are
+    /// released.
+    Reserved(usize),
 }
 
-/// What is said to a question.
-enum Said {
+/// The decision on a request.
+enum SupplyDecision {
     Now(Supply),
-    /// Wait: something under way may change it.
-    Later,
-    /// Wait: more must be claimed first.
+    /// Wait for a hold to end.
+    Wait,
+    /// Wait for a claim.
     AfterClaim,
 }
 
@@ -62,149 +63,149 @@ pub(super) struct InventoryActor {
     sku: Sku,
     store: Arc<dyn Store>,
     lineage: Lineage,
-    /// Its address in the holds that are open.
-    handed_out: Weak<Addr<Self>>,
+    /// The actor's address as its open holds share it.
+    own_address: Weak<Addr<Self>>,
     shelf: Shelf,
-    line: WaitingLine<Need, Supply>,
-    claim: Claim,
+    wait_queue: WaitQueue<VoucherRequest, Supply>,
+    claim: ClaimState,
 }
 
 impl InventoryActor {
-    /// An actor with an empty shelf.
+    /// Creates an actor with an empty shelf.
     pub(super) fn new(sku: Sku, store: Arc<dyn Store>, lineage: Lineage) -> Self {
         Self {
             sku,
             store,
             lineage,
-            handed_out: Weak::new(),
+            own_address: Weak::new(),
             shelf: Shelf::new(),
-            line: WaitingLine::default(),
-            claim: Claim::Never,
+            wait_queue: WaitQueue::default(),
+            claim: ClaimState::Never,
         }
     }
 
-    /// `confirmed` says that a claim that brought nothing began after the question came, after the last voucher was
-    /// claimed and after the last one was sold: only then is it known what there is at other nodes.
-    fn decide(&mut self, need: Need, confirmed: bool, ctx: &mut Context<Self>) -> Said {
-        if !self.claim.knows_shelf() {
-            return Said::AfterClaim;
+    /// `confirmed` means that a claim which brought nothing started after the request arrived and after the last voucher
+    /// was claimed or sold here: only then is the stock of other nodes known.
+    fn decide(&mut self, request: VoucherRequest, confirmed: bool, ctx: &mut Context<Self>) -> SupplyDecision {
+        if !self.claim.is_shelf_known() {
+            return SupplyDecision::AfterClaim;
         }
-        match self.shelf.hold(need.quantity, need.not_before, confirmed) {
+        match self.shelf.hold(request.quantity, request.not_before, confirmed) {
             ShelfDecision::Held(vouchers) => {
-                let shelf = Found::own(&mut self.handed_out, &self.lineage, ctx);
-                Said::Now(Supply::Held(StockHold::new(shelf, self.sku.clone(), vouchers)))
+                let shelf = ActorRef::to_self(&mut self.own_address, &self.lineage, ctx);
+                SupplyDecision::Now(Supply::Held(StockHold::new(shelf, self.sku.clone(), vouchers)))
             }
-            ShelfDecision::Refill => Said::AfterClaim,
-            ShelfDecision::Wait => Said::Later,
-            ShelfDecision::Short(left) => match self.claim {
-                Claim::Exhausted(Elsewhere::Nowhere) => Said::Now(Supply::SoldOut(left)),
-                Claim::Exhausted(Elsewhere::Owned) => Said::Now(Supply::Owned(left)),
-                Claim::Exhausted(Elsewhere::Kept) => Said::Now(Supply::Kept(left)),
-                _ => Said::AfterClaim,
+            ShelfDecision::Refill => SupplyDecision::AfterClaim,
+            ShelfDecision::Wait => SupplyDecision::Wait,
+            ShelfDecision::Short(available) => match self.claim {
+                ClaimState::Exhausted(UnclaimableStock::None) => SupplyDecision::Now(Supply::SoldOut(available)),
+                ClaimState::Exhausted(UnclaimableStock::OwnedByOtherNode) => SupplyDecision::Now(Supply::OwnedByOtherNode(available)),
+                ClaimState::Exhausted(UnclaimableStock::Reserved) => SupplyDecision::Now(Supply::Reserved(available)),
+                _ => SupplyDecision::AfterClaim,
             },
         }
     }
 
-    fn ask_again(&mut self, ctx: &mut Context<Self>) {
-        let mut line = std::mem::take(&mut self.line);
-        let mut wanted = None;
-        line.ask_again(|need, confirmed| match self.decide(*need, confirmed, ctx) {
-            Said::Now(supply) => Some(supply),
-            Said::Later => None,
-            Said::AfterClaim => {
-                wanted = Some(*need);
+    fn retry_waiting(&mut self, ctx: &mut Context<Self>) {
+        let mut wait_queue = std::mem::take(&mut self.wait_queue);
+        let mut claim_for = None;
+        wait_queue.retry_all(|request, confirmed| match self.decide(*request, confirmed, ctx) {
+            SupplyDecision::Now(supply) => Some(supply),
+            SupplyDecision::Wait => None,
+            SupplyDecision::AfterClaim => {
+                claim_for = Some(*request);
                 None
             }
         });
-        self.line = line;
-        if let Some(need) = wanted {
-            self.claim(need, ctx);
+        self.wait_queue = wait_queue;
+        if let Some(request) = claim_for {
+            self.claim(request, ctx);
         }
     }
 
-    /// Claims stock for `need` and some more; whoever waits is asked again after it.
-    fn claim(&mut self, mut need: Need, ctx: &mut Context<Self>) {
-        let first = !self.claim.knows_shelf();
-        if !self.claim.begin() {
+    /// Claims stock for `request` and beyond, then retries the waiting requests.
+    fn claim(&mut self, mut request: VoucherRequest, ctx: &mut Context<Self>) {
+        let first = !self.claim.is_shelf_known();
+        if !self.claim.start() {
             return;
         }
-        // Nobody who waits may find that what would do for it was left out.
-        let waiting = self.line.questions().map(|waiting| waiting.not_before);
-        need.not_before = waiting.fold(need.not_before, Expiry::min);
-        self.line.round_begins();
-        self.shelf.claim_begins();
-        let request = StockRequest {
+        // No waiting request may find its acceptable stock left out.
+        let waiting = self.wait_queue.requests().map(|waiting| waiting.not_before);
+        request.not_before = waiting.fold(request.not_before, Expiry::min);
+        self.wait_queue.start_read();
+        self.shelf.start_claim();
+        let stock_request = StockRequest {
             sku: self.sku.clone(),
-            loaded: self.shelf.loaded(),
-            enough: HIGH_WATER
-                .max(need.quantity)
+            loaded_chunks: self.shelf.loaded_chunks(),
+            target_quantity: HIGH_WATER
+                .max(request.quantity)
                 .saturating_sub(self.shelf.free())
                 .max(1),
-            not_before: need.not_before,
+            not_before: request.not_before,
         };
         let store = Arc::clone(&self.store);
         let holds = first.then(|| Arc::clone(&self.lineage.holds));
         let claim = async move {
-            // What a dead incarnation set aside is settled first: its vouchers are not to be shelved twice.
+            // Holds of a dead incarnation settle first: their vouchers must not be loaded twice.
             if let Some(holds) = holds {
-                holds.all_settled().await;
+                holds.wait_until_none().await;
             }
-            store.claim_stock(request).await
+            store.claim_stock(stock_request).await
         };
         let claimed = claim
             .into_actor(self)
-            .map(move |claimed, actor, ctx| actor.has_claimed(claimed, need, ctx));
+            .map(move |claimed, actor, ctx| actor.finish_claim(claimed, request, ctx));
         ctx.spawn(claimed);
     }
 
-    fn has_claimed(
+    fn finish_claim(
         &mut self,
         claimed: Result<ClaimedStock, Unavailable>,
-        need: Need,
+        request: VoucherRequest,
         ctx: &mut Context<Self>,
     ) {
         let claimed = match claimed {
             Ok(claimed) => claimed,
             Err(error) => {
-                warn!(sku = %self.sku, %error, "stock cannot be claimed yet");
-                return self.claim_later(need, ctx);
+                warn!(sku = %self.sku, error.message = %error, "cannot claim stock; retrying");
+                return self.schedule_claim(request, ctx);
             }
         };
-        self.shelf.shelve(&claimed, need.not_before);
-        self.lineage.meter.set_ready(true);
-        match (claimed.chunks.is_empty(), claimed.next) {
+        self.shelf.add_claimed(&claimed, request.not_before);
+        self.lineage.metrics.set_ready(true);
+        match (claimed.chunks.is_empty(), claimed.next_expiry) {
             (false, _) => {
-                self.claim = Claim::Answered;
-                self.line.changed();
-                self.ask_again(ctx);
+                self.claim = ClaimState::Answered;
+                self.wait_queue.invalidate_reads();
+                self.retry_waiting(ctx);
             }
             (true, None) => {
-                self.claim = Claim::Exhausted(claimed.elsewhere);
-                self.line.round_ends();
-                self.ask_again(ctx);
+                self.claim = ClaimState::Exhausted(claimed.unclaimable);
+                self.wait_queue.finish_read();
+                self.retry_waiting(ctx);
             }
-            // There is something, and somebody stands on it for the moment.
+            // Stock exists, but another transaction has locked it.
             (true, Some(_)) => {
-                self.claim = Claim::UnderWay { first: false };
-                self.claim_later(need, ctx);
+                self.claim = ClaimState::InFlight { first: false };
+                self.schedule_claim(request, ctx);
             }
         }
     }
 
-    /// Tries again, if somebody waits for it then.
-    fn claim_later(&mut self, need: Need, ctx: &mut Context<Self>) {
-        ctx.run_later(CLAIM_AGAIN_AFTER, move |actor, ctx| {
-            actor.claim.give_up();
-            actor.line.forget_gone();
-            if !actor.line.is_empty() {
-                actor.claim(need, ctx);
+    /// Schedules another claim; it runs only if requests still wait.
+    fn schedule_claim(&mut self, request: VoucherRequest, ctx: &mut Context<Self>) {
+        ctx.run_later(CLAIM_RETRY_DELAY, move |actor, ctx| {
+            actor.claim.abandon();
+            actor.wait_queue.drop_disconnected();
+            if !actor.wait_queue.is_empty() {
+                actor.claim(request, ctx);
             }
         });
     }
 
-    fn claim_ahead(&mut self, need: Need, ctx: &mut Context<Self>) {
+    fn claim_ahead(&mut self, request: VoucherRequest, ctx: &mut Context<Self>) {
         if self.shelf.free() < LOW_WATER && self.shelf.can_grow() {
-            self.claim(need, ctx);
+            self.claim(request, ctx);
         }
     }
 }
@@ -214,7 +215,7 @@ impl Actor for InventoryActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         self.claim(
-            Need {
+            VoucherRequest {
                 quantity: 0,
                 not_before: Expiry::PAST,
             },
@@ -227,62 +228,62 @@ impl Handler<HoldVouchers> for InventoryActor {
     type Result = MessageResult<HoldVouchers>;
 
     fn handle(&mut self, message: HoldVouchers, ctx: &mut Self::Context) -> Self::Result {
-        let HoldVouchers { need, queued } = message;
-        self.lineage.meter.handle();
-        let reply = match self.decide(need, false, ctx) {
-            Said::Now(supply) => {
-                self.claim_ahead(need, ctx);
+        let HoldVouchers { request, slot } = message;
+        self.lineage.metrics.record_handled();
+        let reply = match self.decide(request, false, ctx) {
+            SupplyDecision::Now(supply) => {
+                self.claim_ahead(request, ctx);
                 Reply::Now(supply)
             }
-            Said::Later => self.line.join(need),
-            Said::AfterClaim => {
-                let reply = self.line.join(need);
-                self.claim(need, ctx);
+            SupplyDecision::Wait => self.wait_queue.enqueue(request),
+            SupplyDecision::AfterClaim => {
+                let reply = self.wait_queue.enqueue(request);
+                self.claim(request, ctx);
                 reply
             }
         };
-        drop(queued);
+        drop(slot);
         MessageResult(reply)
     }
 }
 
-impl Handler<VouchersResolved> for InventoryActor {
+impl Handler<ResolveVouchers> for InventoryActor {
     type Result = ();
 
-    fn handle(&mut self, message: VouchersResolved, ctx: &mut Self::Context) {
-        let VouchersResolved {
+    fn handle(&mut self, message: ResolveVouchers, ctx: &mut Self::Context) {
+        let ResolveVouchers {
             vouchers,
-            fate,
-            queued,
+            resolution,
+            slot,
         } = message;
-        self.lineage.meter.handle();
-        match fate {
-            VouchersFate::Settled => {
+        self.lineage.metrics.record_handled();
+        match resolution {
+            VouchersResolution::Settled => {
                 self.shelf.settle(&vouchers);
-                self.line.changed();
+                self.wait_queue.invalidate_reads();
             }
-            VouchersFate::Released => self.shelf.release(&vouchers),
-            VouchersFate::Refuted => self.shelf.refute(&vouchers),
+            VouchersResolution::Released => self.shelf.release(&vouchers),
+            VouchersResolution::Invalidated => self.shelf.invalidate(&vouchers),
         }
-        if !self.line.is_empty() {
-            self.ask_again(ctx);
+        if !self.wait_queue.is_empty() {
+            self.retry_waiting(ctx);
         }
-        drop(queued);
+        drop(slot);
     }
 }
 
-impl Handler<StockChanged> for InventoryActor {
+impl Handler<NotifyStockChange> for InventoryActor {
     type Result = ();
 
-    fn handle(&mut self, message: StockChanged, ctx: &mut Self::Context) {
-        let StockChanged { how, queued } = message;
-        self.lineage.meter.handle();
-        match how {
-            StockChange::Restocked(earliest) => self.shelf.expect(earliest),
-            StockChange::Doubted => self.shelf.doubt_all(),
+    fn handle(&mut self, message: NotifyStockChange, ctx: &mut Self::Context) {
+        let NotifyStockChange { change, slot } = message;
+        self.lineage.metrics.record_handled();
+        match change {
+            StockChange::Restocked(earliest) => self.shelf.expect_stock(earliest),
+            StockChange::Invalidated => self.shelf.invalidate_all(),
         }
-        self.line.changed();
-        self.ask_again(ctx);
-        drop(queued);
+        self.wait_queue.invalidate_reads();
+        self.retry_waiting(ctx);
+        drop(slot);
     }
 }

@@ -1,26 +1,26 @@
-//! Vouchers set aside for one record: a token that is settled, refuted, or gives itself back.
+//! Stock hold: vouchers reserved for one record, until they are settled, invalidated or released.
 
 use super::actor::InventoryActor;
-use super::actor::message::{VouchersFate, VouchersResolved};
-use crate::domain::ledger::Receipt;
+use super::actor::message::{VouchersResolution, ResolveVouchers};
+use crate::domain::ledger::WalletState;
 use crate::domain::product::Sku;
-use crate::domain::voucher::Shelved;
-use crate::journal::{Hold, Stale};
-use crate::supervisor::{Found, OpenHold};
+use crate::domain::voucher::StockVoucher;
+use crate::journal::{Hold, StaleReason};
+use crate::supervisor::{ActorRef, OpenHold};
 
-/// Vouchers set aside. Dropping it puts them back on the shelf.
+/// Held vouchers. Dropping the hold returns them to the shelf.
 #[derive(Debug)]
 pub struct StockHold {
-    shelf: Found<InventoryActor>,
+    shelf: ActorRef<InventoryActor>,
     sku: Sku,
-    vouchers: Vec<Shelved>,
+    vouchers: Vec<StockVoucher>,
     resolved: bool,
     _open: OpenHold,
 }
 
 impl StockHold {
-    pub(super) fn new(shelf: Found<InventoryActor>, sku: Sku, vouchers: Vec<Shelved>) -> Self {
-        let open = shelf.lineage.holds.begin();
+    pub(super) fn new(shelf: ActorRef<InventoryActor>, sku: Sku, vouchers: Vec<StockVoucher>) -> Self {
+        let open = shelf.lineage.holds.open_hold();
         Self {
             shelf,
             sku,
@@ -30,50 +30,51 @@ impl StockHold {
         }
     }
 
-    /// What they are.
+    /// The SKU of the vouchers.
     #[must_use]
     pub const fn sku(&self) -> &Sku {
         &self.sku
     }
 
-    /// The vouchers, first to expire first.
+    /// The vouchers, earliest expiry first.
     #[must_use]
-    pub fn vouchers(&self) -> &[Shelved] {
+    pub fn vouchers(&self) -> &[StockVoucher] {
         &self.vouchers
     }
 
-    /// Tells the shelf, once. To a shelf that has died it says nothing: the next incarnation claims from the store.
-    #[allow(clippy::disallowed_methods)] // no answer is needed, and a dead incarnation has nothing to settle
-    fn resolve(&mut self, fate: VouchersFate) {
+    /// Notifies the shelf, once. A message to a dead actor is lost, which is harmless: the next incarnation claims from the
+    /// store.
+    #[allow(clippy::disallowed_methods)] // no reply is needed, and a dead actor has no state to settle
+    fn resolve(&mut self, resolution: VouchersResolution) {
         if std::mem::replace(&mut self.resolved, true) {
             return;
         }
-        let queued = self.shelf.lineage.meter.queue();
+        let queued = self.shelf.lineage.metrics.enqueue();
         let vouchers = std::mem::take(&mut self.vouchers);
-        self.shelf.addr.do_send(VouchersResolved {
+        self.shelf.addr.do_send(ResolveVouchers {
             vouchers,
-            fate,
-            queued,
+            resolution,
+            slot: queued,
         });
     }
 }
 
 impl Hold for StockHold {
-    fn settle(mut self: Box<Self>, _: Option<Receipt>) {
-        self.resolve(VouchersFate::Settled);
+    fn settle(mut self: Box<Self>, _: Option<WalletState>) {
+        self.resolve(VouchersResolution::Settled);
     }
 
-    fn refute(mut self: Box<Self>, stale: Stale) {
-        self.resolve(if stale.doubts_stock() {
-            VouchersFate::Refuted
+    fn invalidate(mut self: Box<Self>, stale: StaleReason) {
+        self.resolve(if stale.is_stock_suspect() {
+            VouchersResolution::Invalidated
         } else {
-            VouchersFate::Released
+            VouchersResolution::Released
         });
     }
 }
 
 impl Drop for StockHold {
     fn drop(&mut self) {
-        self.resolve(VouchersFate::Released);
+        self.resolve(VouchersResolution::Released);
     }
 }

@@ -1,4 +1,4 @@
-//! Inventory: one actor a SKU decides which vouchers an order gets.
+//! Inventory: one actor per SKU decides which vouchers an order gets.
 
 mod actor;
 mod hold;
@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use actor::InventoryActor;
 pub use actor::Supply;
-use actor::message::{HoldVouchers, Need, StockChange, StockChanged};
+use actor::message::{HoldVouchers, VoucherRequest, StockChange, NotifyStockChange};
 #[cfg(any(test, feature = "testing"))]
-use actor::probe::{Panic, Show};
+use actor::probe::{Panic, GetShelf};
 pub use hold::StockHold;
 use tracing::{Instrument as _, debug_span};
 
@@ -18,82 +18,82 @@ use crate::SPANS;
 use crate::domain::product::Sku;
 use crate::domain::voucher::Expiry;
 use crate::store::Store;
-use crate::supervisor::{Directory, Patience, Reading, Spawner, Total, Undecided};
+use crate::supervisor::{Directory, DecisionDeadline, ActorStats, Spawner, ActorTotals, DecisionError};
 
-/// All shelves.
+/// The inventory actors of this node.
 pub struct Inventory {
     actors: Directory<Sku, InventoryActor>,
 }
 
 impl Inventory {
-    /// No shelf is in memory yet; each claims its stock when it is first asked.
+    /// Creates an empty inventory; each shelf claims its stock on its first request.
     pub fn new(spawner: Spawner, store: Arc<dyn Store>) -> Self {
-        let make = move |sku, lineage| InventoryActor::new(sku, Arc::clone(&store), lineage);
+        let factory = move |sku, lineage| InventoryActor::new(sku, Arc::clone(&store), lineage);
         Self {
-            actors: Directory::new(spawner, make),
+            actors: Directory::new(spawner, factory),
         }
     }
 
-    /// Sets `quantity` vouchers of a SKU aside, none of which expires before `not_before`.
+    /// Holds `quantity` vouchers of a SKU, none of which expires before `not_before`.
     ///
     /// # Errors
-    /// [`Undecided`] when the shelf could not decide in time: stock is being claimed, others hold what there is, or too
-    /// many wait.
-    pub async fn set_aside(
+    /// [`DecisionError`] if the shelf could not decide in time: stock is being claimed, other holds use it, or its wait
+    /// queue is full.
+    pub async fn hold(
         &self,
         sku: &Sku,
         quantity: usize,
         not_before: Expiry,
-        patience: &Patience,
-    ) -> Result<Supply, Undecided> {
-        let need = Need { quantity, not_before };
-        let asked = patience.ask(|| self.actors.get(sku), |queued| HoldVouchers { need, queued });
-        asked
+        deadline: &DecisionDeadline,
+    ) -> Result<Supply, DecisionError> {
+        let request = VoucherRequest { quantity, not_before };
+        let held = deadline.ask(|| self.actors.get(sku), |queued| HoldVouchers { request, slot: queued });
+        held
             .instrument(debug_span!(target: SPANS, "hold inventory", %sku))
             .await
     }
 
-    /// Tells the shelf of a SKU, if it is in memory, that new stock can be claimed, and when the first of it expires.
-    pub fn restocked(&self, sku: &Sku, earliest: Expiry) {
-        self.tell(sku, StockChange::Restocked(earliest));
+    /// Notifies the SKU's shelf, if it is in memory, that new stock can be claimed; `earliest` is its earliest expiry.
+    pub fn notify_restocked(&self, sku: &Sku, earliest: Expiry) {
+        self.notify(sku, StockChange::Restocked(earliest));
     }
 
-    /// Tells the shelf of a SKU, if it is in memory, that its vouchers may have been taken out by others: it sells none of
-    /// them before it has claimed them anew.
-    pub fn doubt(&self, sku: &Sku) {
-        self.tell(sku, StockChange::Doubted);
+    /// Notifies the SKU's shelf, if it is in memory, that others may have taken its vouchers; it sells none of them before
+    /// it has claimed them again.
+    pub fn invalidate(&self, sku: &Sku) {
+        self.notify(sku, StockChange::Invalidated);
     }
 
-    #[allow(clippy::disallowed_methods)] // a shelf that is not in memory, or dies, learns it from the store
-    fn tell(&self, sku: &Sku, how: StockChange) {
+    #[allow(clippy::disallowed_methods)] // a shelf that is not in memory, or dies, reads the store later
+    fn notify(&self, sku: &Sku, change: StockChange) {
         if let Some(shelf) = self.actors.find(sku) {
-            let queued = shelf.lineage.meter.queue();
-            shelf.addr.do_send(StockChanged { how, queued });
+            let queued = shelf.lineage.metrics.enqueue();
+            shelf.addr.do_send(NotifyStockChange { change, slot: queued });
         }
     }
 
     /// The counters of every inventory actor.
-    pub fn readings(&self) -> Vec<(Sku, Reading)> {
-        self.actors.readings()
+    pub fn stats(&self) -> Vec<(Sku, ActorStats)> {
+        self.actors.stats()
     }
 
-    /// The counters of all inventory actors together.
-    pub fn total(&self) -> Total {
-        self.actors.total()
+    /// Totals over all inventory actors.
+    pub fn totals(&self) -> ActorTotals {
+        self.actors.totals()
     }
 
-    /// The shelf of a SKU as its actor has it; nothing if none is alive.
+    /// The shelf of a SKU as its actor knows it; `None` if no actor is alive.
     #[cfg(any(test, feature = "testing"))]
     pub async fn shelf(&self, sku: &Sku) -> Option<shelf::Shelf> {
-        self.actors.find(sku)?.addr.send(Show).await.ok()
+        self.actors.find(sku)?.addr.send(GetShelf).await.ok()
     }
 
-    /// Kills the actor of a SKU in the middle of its work.
+    /// Makes a SKU's actor panic in the middle of its work.
     #[cfg(any(test, feature = "testing"))]
     pub async fn panic(&self, sku: &Sku) {
         if let Some(shelf) = self.actors.get(sku) {
             let died = shelf.addr.send(Panic).await;
-            assert!(died.is_err(), "an actor that panics answers nothing");
+            assert!(died.is_err(), "a panicking actor must not reply");
         }
     }
 }

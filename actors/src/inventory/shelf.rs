@@ -1,56 +1,56 @@
-//! The vouchers of one SKU that this node may sell: what expires first goes first. Pure.
+//! Shelf: the vouchers of one SKU that this node may sell, earliest expiry first. Pure.
 //!
-//! Rule: what is on the shelf goes down at the decision and up only after a commit. Vouchers are handed out in the exact
-//! order of their expiry: none is sold while a chunk that could still be claimed begins with an earlier one (the horizon).
-//! A shortage stands only if it would stand with every unsettled hold given back.
+//! The free stock falls with a decision and rises only with a commit. Vouchers are sold in the exact order of their expiry:
+//! none is sold while a chunk that could still be claimed starts with an earlier one (the horizon). A shortfall is final
+//! only if it would remain with every open hold released.
 
-mod free;
+mod free_vouchers;
 
 use std::collections::{BTreeSet, HashMap};
 
-use self::free::{Free, Place};
+use self::free_vouchers::{FreeVouchers, VoucherPosition};
 use crate::domain::ids::{ChunkId, StockId};
 use crate::domain::stock::{ClaimedChunk, ClaimedStock};
-use crate::domain::voucher::{Expiry, Shelved};
+use crate::domain::voucher::{Expiry, StockVoucher};
 
-/// The answer to "set so many aside".
+/// The decision on a request for vouchers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShelfDecision {
-    /// These are set aside.
-    Held(Vec<Shelved>),
-    /// More has to be claimed first.
+    /// These vouchers are held.
+    Held(Vec<StockVoucher>),
+    /// More stock must be claimed first.
     Refill,
-    /// Not now; but they would be there if what is set aside came back.
+    /// Not possible now, but possible if open holds are released.
     Wait,
-    /// They are not there, whatever comes back. Holds how many may be, if all does.
+    /// Not possible even if every hold is released. Contains the number of vouchers available in that case.
     Short(usize),
 }
 
-/// How many vouchers of a chunk are where.
+/// Counts of one chunk's vouchers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Chunk {
-    /// The places of its vouchers are counted from this one.
+    /// The lowest stock id; positions are offsets from it.
     first: StockId,
     free: usize,
-    aside: usize,
-    /// What of it is free is not known here any more: none of it is sold until it is claimed again.
+    held: usize,
+    /// Its free vouchers are unknown: none is sold until the chunk is claimed again.
     suspect: bool,
 }
 
-/// The shelf.
+/// The shelf of a SKU.
 #[derive(Debug, Clone)]
 pub struct Shelf {
-    free: Free,
+    free: FreeVouchers,
     chunks: HashMap<ChunkId, Chunk>,
-    aside: usize,
-    /// The earliest expiry that could still be claimed; `None` when nothing could.
+    held: usize,
+    /// The earliest expiry that could still be claimed; `None` if nothing can be claimed.
     horizon: Option<Expiry>,
-    /// The earliest expiry that came up since the claim under way began: its answer may not know of it.
-    come_up: Option<Expiry>,
-    /// What expires earlier may be missing from the chunks that are here.
+    /// The earliest expiry reported since the claim in flight started; its result may not include it.
+    expected_since_claim: Option<Expiry>,
+    /// Vouchers that expire earlier may be missing from the loaded chunks.
     floor: Expiry,
-    /// All was doubted since the claim under way began: its answer may be as wrong as what was here.
-    doubted: bool,
+    /// Everything was invalidated since the claim in flight started; its result may be outdated.
+    invalidated: bool,
 }
 
 impl Default for Shelf {
@@ -60,65 +60,65 @@ impl Default for Shelf {
 }
 
 impl Shelf {
-    /// An empty shelf that knows nothing of what could be claimed.
+    /// An empty shelf that does not know what could be claimed.
     #[must_use]
     pub fn new() -> Self {
         Self {
-            free: Free::default(),
+            free: FreeVouchers::default(),
             chunks: HashMap::new(),
-            aside: 0,
+            held: 0,
             horizon: Some(Expiry::PAST),
-            come_up: None,
+            expected_since_claim: None,
             floor: Expiry::PAST,
-            doubted: false,
+            invalidated: false,
         }
     }
 
-    /// How many can be sold now.
+    /// The number of free vouchers.
     #[must_use]
     pub const fn free(&self) -> usize {
         self.free.len()
     }
 
-    /// How many are set aside.
+    /// The number of held vouchers.
     #[must_use]
-    pub const fn aside(&self) -> usize {
-        self.aside
+    pub const fn held(&self) -> usize {
+        self.held
     }
 
-    /// What expires earlier may be missing from the chunks that are here.
+    /// Vouchers that expire earlier may be missing from the loaded chunks.
     #[must_use]
     pub const fn floor(&self) -> Expiry {
         self.floor
     }
 
-    /// Whether something could still be claimed.
+    /// Whether more stock could be claimed.
     #[must_use]
     pub const fn can_grow(&self) -> bool {
         self.horizon.is_some()
     }
 
-    /// The chunks that are in memory: they are not claimed again.
+    /// The chunks in memory; they are not claimed again.
     #[must_use]
-    pub fn loaded(&self) -> Vec<ChunkId> {
+    pub fn loaded_chunks(&self) -> Vec<ChunkId> {
         self.chunks.keys().copied().collect()
     }
 
-    /// The vouchers that can be sold, in the order of sale.
-    pub fn on_sale(&self) -> impl Iterator<Item = Shelved> {
+    /// The free vouchers, in the order of sale.
+    pub fn free_vouchers(&self) -> impl Iterator<Item = StockVoucher> {
         self.free
             .iter()
-            .map(|place| self.chunks[&place.chunk_id].voucher(place))
+            .map(|position| self.chunks[&position.chunk_id].voucher_at(position))
     }
 
-    /// Sets `quantity` vouchers aside that expire no earlier than `not_before`. `confirmed` says that the store was asked
-    /// for more after this request came.
+    /// Holds `quantity` vouchers that expire no earlier than `not_before`. `confirmed` means that the store was asked for
+    /// more after the request arrived.
     pub fn hold(&mut self, quantity: usize, not_before: Expiry, confirmed: bool) -> ShelfDecision {
         if not_before < self.floor {
-            self.doubt_all();
+            self.invalidate_all();
             return ShelfDecision::Refill;
         }
-        let (usable, last) = self.free.reach(quantity, not_before);
+        let (usable, last) = self.free.count_usable(quantity, not_before);
         if usable < quantity {
             return self.shortage(quantity, usable, confirmed);
         }
@@ -126,106 +126,107 @@ impl Shelf {
             return ShelfDecision::Refill;
         }
         let mut held = Vec::with_capacity(quantity);
-        self.free.take(quantity, not_before, |place| {
-            if let Some(chunk) = self.chunks.get_mut(&place.chunk_id) {
+        self.free.take(quantity, not_before, |position| {
+            if let Some(chunk) = self.chunks.get_mut(&position.chunk_id) {
                 chunk.free -= 1;
-                chunk.aside += 1;
-                held.push(chunk.voucher(place));
+                chunk.held += 1;
+                held.push(chunk.voucher_at(position));
             }
         });
-        self.aside += quantity;
-        // As an order shows its vouchers, when it is answered and whenever it is read: by day, then by id, whatever chunk.
+        self.held += quantity;
+        // The order in which an order shows its vouchers, now and whenever it is read: by expiry, then by id, across
+        // chunks.
         held.sort_unstable();
         ShelfDecision::Held(held)
     }
 
     fn shortage(&self, quantity: usize, usable: usize, confirmed: bool) -> ShelfDecision {
-        // A suspect chunk can be claimed again as soon as nothing of it is under way: until then nobody knows.
+        // A suspect chunk can be claimed again once no voucher of it is held; until then its stock is unknown.
         let unknown = || self.chunks.values().any(|chunk| chunk.suspect);
         if self.can_grow() || !confirmed {
             ShelfDecision::Refill
-        } else if usable + self.aside >= quantity || unknown() {
+        } else if usable + self.held >= quantity || unknown() {
             ShelfDecision::Wait
         } else {
-            ShelfDecision::Short(usable + self.aside)
+            ShelfDecision::Short(usable + self.held)
         }
     }
 
-    /// The store is about to be asked for more.
-    pub const fn claim_begins(&mut self) {
-        self.come_up = None;
-        self.doubted = false;
+    /// A claim starts.
+    pub const fn start_claim(&mut self) {
+        self.expected_since_claim = None;
+        self.invalidated = false;
     }
 
-    /// A claim brought this, and left out what expires before `not_before`.
-    pub fn shelve(&mut self, claimed: &ClaimedStock, not_before: Expiry) {
-        if self.doubted {
-            // The chunks are this node's, and come with the next claim again.
+    /// Adds the result of a claim that left out vouchers expiring before `not_before`.
+    pub fn add_claimed(&mut self, claimed: &ClaimedStock, not_before: Expiry) {
+        if self.invalidated {
+            // The chunks belong to this node and are returned by the next claim again.
             return;
         }
         for chunk in &claimed.chunks {
             if self.chunks.contains_key(&chunk.chunk_id) {
                 continue;
             }
-            self.shelve_chunk(chunk);
+            self.add_chunk(chunk);
         }
-        self.horizon = earlier(claimed.next, self.come_up);
+        self.horizon = earlier(claimed.next_expiry, self.expected_since_claim);
         self.floor = self.floor.max(not_before);
-        self.drop_lapsed(not_before);
+        self.drop_expired(not_before);
     }
 
-    fn shelve_chunk(&mut self, claimed: &ClaimedChunk) {
+    fn add_chunk(&mut self, claimed: &ClaimedChunk) {
         let ids = claimed.vouchers.iter().map(|(stock_id, _)| *stock_id);
         let chunk = Chunk {
             first: ids.min().unwrap_or(StockId(0)),
             free: claimed.vouchers.len(),
-            aside: 0,
+            held: 0,
             suspect: false,
         };
-        let vouchers = claimed.vouchers.iter().map(|(stock_id, expiry)| Shelved {
+        let vouchers = claimed.vouchers.iter().map(|(stock_id, expiry)| StockVoucher {
             expiry: *expiry,
             chunk_id: claimed.chunk_id,
             stock_id: *stock_id,
         });
-        self.free.put_all(vouchers.map(|voucher| chunk.place(&voucher)));
+        self.free.insert_all(vouchers.map(|voucher| chunk.position_of(&voucher)));
         self.chunks.insert(claimed.chunk_id, chunk);
     }
 
-    /// New stock can be claimed, the earliest of it expiring then.
-    pub fn expect(&mut self, expiry: Expiry) {
+    /// Reports that stock with earliest expiry `expiry` can be claimed.
+    pub fn expect_stock(&mut self, expiry: Expiry) {
         self.horizon = earlier(self.horizon, Some(expiry));
-        self.come_up = earlier(self.come_up, Some(expiry));
+        self.expected_since_claim = earlier(self.expected_since_claim, Some(expiry));
     }
 
-    /// What was set aside is sold.
-    pub fn settle(&mut self, vouchers: &[Shelved]) {
-        self.take_back(vouchers);
+    /// Held vouchers are sold.
+    pub fn settle(&mut self, vouchers: &[StockVoucher]) {
+        self.remove_held(vouchers);
         vouchers
             .iter()
-            .for_each(|voucher| self.forget_if_done(voucher.chunk_id));
+            .for_each(|voucher| self.drop_if_empty(voucher.chunk_id));
     }
 
-    /// What was set aside comes back.
-    pub fn release(&mut self, vouchers: &[Shelved]) {
-        self.take_back(vouchers);
+    /// Held vouchers are released.
+    pub fn release(&mut self, vouchers: &[StockVoucher]) {
+        self.remove_held(vouchers);
         for voucher in vouchers {
             match self.chunks.get_mut(&voucher.chunk_id) {
                 Some(chunk) if !chunk.suspect => {
                     chunk.free += 1;
-                    self.free.put(chunk.place(voucher));
+                    self.free.insert(chunk.position_of(voucher));
                 }
-                _ => self.forget_if_done(voucher.chunk_id),
+                _ => self.drop_if_empty(voucher.chunk_id),
             }
         }
     }
 
-    /// A commit refused what was set aside: its chunks are sold from no more, and claimed anew once nothing of them is
-    /// under way.
-    pub fn refute(&mut self, vouchers: &[Shelved]) {
+    /// A commit rejected held vouchers: their chunks are not sold from until they have been claimed again, once no voucher
+    /// of them is held.
+    pub fn invalidate(&mut self, vouchers: &[StockVoucher]) {
         let suspects: BTreeSet<ChunkId> = vouchers.iter().map(|voucher| voucher.chunk_id).collect();
-        self.free.forget(&suspects);
+        self.free.remove_chunks(&suspects);
         for suspect in suspects {
-            self.chunk(suspect, |chunk| {
+            self.update_chunk(suspect, |chunk| {
                 chunk.suspect = true;
                 chunk.free = 0;
             });
@@ -233,54 +234,55 @@ impl Shelf {
         self.release(vouchers);
     }
 
-    fn take_back(&mut self, vouchers: &[Shelved]) {
-        assert!(vouchers.len() <= self.aside, "more comes back than was set aside");
-        self.aside -= vouchers.len();
+    fn remove_held(&mut self, vouchers: &[StockVoucher]) {
+        assert!(vouchers.len() <= self.held, "more vouchers were returned than were held");
+        self.held -= vouchers.len();
         for voucher in vouchers {
-            self.chunk(voucher.chunk_id, |chunk| {
-                assert!(chunk.aside > 0, "a voucher comes back that was not set aside");
-                chunk.aside -= 1;
+            self.update_chunk(voucher.chunk_id, |chunk| {
+                assert!(chunk.held > 0, "a voucher was returned that was not held");
+                chunk.held -= 1;
             });
         }
     }
 
-    /// Forgets a chunk of which nothing is left here; a suspect one can then be claimed again.
-    fn forget_if_done(&mut self, chunk_id: ChunkId) {
+    /// Drops a chunk without free or held vouchers; a suspect one can then be claimed again.
+    fn drop_if_empty(&mut self, chunk_id: ChunkId) {
         let Some(chunk) = self.chunks.get(&chunk_id).copied() else {
             return;
         };
-        if chunk.free + chunk.aside > 0 {
+        if chunk.free + chunk.held > 0 {
             return;
         }
         self.chunks.remove(&chunk_id);
         if chunk.suspect {
-            // What else is in it, and when that expires, is not known here any more.
-            self.expect(Expiry::PAST);
+            // The rest of the chunk and its expiry are unknown.
+            self.expect_stock(Expiry::PAST);
         }
     }
 
-    /// All chunks are claimed anew, each once nothing of it is under way: vouchers may have been taken out, or less validity
-    /// will do than what was claimed for, since the clock was set back or an operator changed the product.
-    pub fn doubt_all(&mut self) {
-        self.doubted = true;
+    /// Invalidates all chunks: each is claimed again once no voucher of it is held. Called when vouchers may have been
+    /// taken out, or when a lower minimum validity applies than the one claimed for (the clock was set back, or the product
+    /// was changed).
+    pub fn invalidate_all(&mut self) {
+        self.invalidated = true;
         self.free.clear();
-        self.chunks.retain(|_, chunk| chunk.aside > 0);
+        self.chunks.retain(|_, chunk| chunk.held > 0);
         for chunk in self.chunks.values_mut() {
             chunk.free = 0;
             chunk.suspect = true;
         }
         self.floor = Expiry::PAST;
-        self.expect(Expiry::PAST);
+        self.expect_stock(Expiry::PAST);
     }
 
-    fn drop_lapsed(&mut self, not_before: Expiry) {
-        for place in self.free.take_lapsed(not_before) {
-            self.chunk(place.chunk_id, |chunk| chunk.free -= 1);
-            self.forget_if_done(place.chunk_id);
+    fn drop_expired(&mut self, not_before: Expiry) {
+        for position in self.free.take_expired(not_before) {
+            self.update_chunk(position.chunk_id, |chunk| chunk.free -= 1);
+            self.drop_if_empty(position.chunk_id);
         }
     }
 
-    fn chunk(&mut self, chunk_id: ChunkId, change: impl FnOnce(&mut Chunk)) {
+    fn update_chunk(&mut self, chunk_id: ChunkId, change: impl FnOnce(&mut Chunk)) {
         if let Some(chunk) = self.chunks.get_mut(&chunk_id) {
             change(chunk);
         }
@@ -288,29 +290,29 @@ impl Shelf {
 }
 
 impl Chunk {
-    /// Where a voucher of it has its place.
-    fn place(&self, voucher: &Shelved) -> Place {
+    /// The position of a voucher in the chunk.
+    fn position_of(&self, voucher: &StockVoucher) -> VoucherPosition {
         let offset = u32::try_from(voucher.stock_id.0 - self.first.0);
-        assert!(offset.is_ok(), "a voucher is not in the range of its chunk");
-        Place {
+        assert!(offset.is_ok(), "a voucher is outside of its chunk's range");
+        VoucherPosition {
             expiry: voucher.expiry,
             chunk_id: voucher.chunk_id,
             offset: offset.unwrap_or_default(),
         }
     }
 
-    /// Which voucher has this place in it.
-    fn voucher(&self, place: Place) -> Shelved {
-        Shelved {
-            expiry: place.expiry,
-            chunk_id: place.chunk_id,
-            stock_id: StockId(self.first.0 + i64::from(place.offset)),
+    /// The voucher at a position in the chunk.
+    fn voucher_at(&self, position: VoucherPosition) -> StockVoucher {
+        StockVoucher {
+            expiry: position.expiry,
+            chunk_id: position.chunk_id,
+            stock_id: StockId(self.first.0 + i64::from(position.offset)),
         }
     }
 }
 
-fn earlier(one: Option<Expiry>, other: Option<Expiry>) -> Option<Expiry> {
-    one.into_iter().chain(other).min()
+fn earlier(left: Option<Expiry>, right: Option<Expiry>) -> Option<Expiry> {
+    left.into_iter().chain(right).min()
 }
 
 #[cfg(test)]

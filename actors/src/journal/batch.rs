@@ -1,52 +1,53 @@
-//! The records of one commit, with what waits for each; and how a batch that cannot be written falls into parts.
+//! Batches: the records of one commit with their completions, and the splitting of a rejected batch.
 
 use tracing::Span;
 
-use super::entry::{Entry, Open, Outcome};
+use super::submission::{Submission, Completion, RecordOutcome};
 use super::record::{Record, Verdict};
 use crate::domain::ids::PartnerId;
 
-/// Most records of a batch. Beyond some 500 the time per record no longer falls (it is flat from 256), and latency grows.
+/// Maximum number of records in a batch. Beyond some 500 the time per record no longer falls (it is flat from 256), and
+/// latency grows.
 pub const MAX_BATCH_RECORDS: usize = 512;
 
-/// Most voucher rows of a batch: bounds the statement's memory and its time where orders are large.
+/// Maximum number of voucher rows in a batch: bounds the statement's memory and its time where orders are large.
 pub const MAX_BATCH_VOUCHERS: usize = 4_096;
 
-/// Into how many parts a batch falls: the root of [`MAX_BATCH_RECORDS`], so that a full one is down to single records after
-/// two times. Each time may cost the wait for a lock, and a part that is written costs a commit.
-const PARTS: usize = 23;
+/// Maximum number of parts of a split batch: the square root of [`MAX_BATCH_RECORDS`], so that two splits reduce a full
+/// batch to single records. Each split may cost a lock timeout, and each written part costs a commit.
+const MAX_PARTS: usize = 23;
 
-/// The records of one commit, with what waits for each.
+/// The records of one commit and their completions.
 #[derive(Default)]
 pub(super) struct Batch {
     records: Vec<Record>,
-    open: Vec<Open>,
-    vouchers: usize,
+    completions: Vec<Completion>,
+    voucher_count: usize,
 }
 
 impl Batch {
-    pub(super) fn push(&mut self, entry: Entry) {
-        self.vouchers += entry.record.vouchers();
-        self.records.push(entry.record);
-        self.open.push(entry.open);
+    pub(super) fn push(&mut self, submission: Submission) {
+        self.voucher_count += submission.record.voucher_count();
+        self.records.push(submission.record);
+        self.completions.push(submission.completion);
     }
 
     pub(super) fn records(&self) -> &[Record] {
         &self.records
     }
 
-    /// Whose events it wrote.
-    pub(super) fn told(&self, verdicts: &[Verdict]) -> impl Iterator<Item = PartnerId> {
-        let told =
+    /// The partners whose events were committed.
+    pub(super) fn partners_with_events(&self, verdicts: &[Verdict]) -> impl Iterator<Item = PartnerId> {
+        let records =
             self.records.iter().zip(verdicts).filter(|(record, verdict)| {
                 record.events.is_some() && matches!(verdict, Verdict::Committed(_))
             });
-        told.map(|(record, _)| record.partner_id)
+        records.map(|(record, _)| record.partner_id)
     }
 
-    /// What is logged about the batch belongs to a request where the batch is the record of one.
+    /// Log lines about a batch of one record belong to that record's request.
     pub(super) fn span(&self) -> Span {
-        match &self.open[..] {
+        match &self.completions[..] {
             [only] => only.span.clone(),
             _ => Span::none(),
         }
@@ -60,58 +61,59 @@ impl Batch {
         self.len() >= MAX_BATCH_RECORDS
     }
 
-    pub(super) fn has_room_for(&self, entry: &Entry) -> bool {
-        let vouchers = self.vouchers + entry.record.vouchers();
+    pub(super) fn has_room_for(&self, submission: &Submission) -> bool {
+        let vouchers = self.voucher_count + submission.record.voucher_count();
         self.records.is_empty() || vouchers <= MAX_BATCH_VOUCHERS
     }
 
-    /// The batch in parts of nearly one size.
-    pub(super) fn parts(self) -> impl Iterator<Item = Self> {
-        let size = self.len().div_ceil(PARTS);
-        let mut entries: Vec<Entry> = self.entries().collect();
-        // What stands in somebody's way mostly does so at the rows of its partner: so few parts have some of it.
-        entries.sort_by_key(|entry| entry.record.partner_id);
-        let mut entries = entries.into_iter();
-        let part = move || Some(Self::of(entries.by_ref().take(size)));
+    /// Splits the batch into parts of nearly equal size.
+    pub(super) fn split(self) -> impl Iterator<Item = Self> {
+        let size = self.len().div_ceil(MAX_PARTS);
+        let mut submissions: Vec<Submission> = self.into_submissions().collect();
+        // Conflicts are mostly about rows of one partner: sorted, few parts contain them.
+        submissions.sort_by_key(|submission| submission.record.partner_id);
+        let mut submissions = submissions.into_iter();
+        let part = move || Some(Self::of(submissions.by_ref().take(size)));
         std::iter::from_fn(part).take_while(|part| part.len() > 0)
     }
 
-    /// Drops what nobody waits for: it is certainly not written, and its client was told to come again.
-    pub(super) fn forget_abandoned(self) -> Self {
-        let (abandoned, kept): (Vec<_>, Vec<_>) = self.entries().partition(|entry| entry.open.abandoned());
+    /// Drops records whose flows have stopped waiting: they are certainly not written, and their clients were told to
+    /// retry.
+    pub(super) fn drop_abandoned(self) -> Self {
+        let (abandoned, remaining): (Vec<_>, Vec<_>) = self.into_submissions().partition(|submission| submission.completion.is_abandoned());
         abandoned
             .into_iter()
-            .for_each(|entry| entry.open.give_up(Outcome::Busy));
-        Self::of(kept)
+            .for_each(|submission| submission.completion.abort(RecordOutcome::Busy));
+        Self::of(remaining)
     }
 
-    /// The batch with this number of its lane committed, and said this of each record.
+    /// Delivers the verdicts of batch `number` to its records.
     pub(super) fn settle(self, number: i64, verdicts: Vec<Verdict>) {
         assert_eq!(
             self.len(),
             verdicts.len(),
-            "the store gives a verdict for each record"
+            "the store must return one verdict per record"
         );
-        // Signed, since numbers of traces are.
+        // Signed: trace attributes are.
         let records = i64::try_from(self.len()).unwrap_or(i64::MAX);
-        for (entry, verdict) in self.entries().zip(verdicts) {
-            entry.open.was_in(number, records);
-            entry.open.settle(entry.record, verdict);
+        for (submission, verdict) in self.into_submissions().zip(verdicts) {
+            submission.completion.record_batch(number, records);
+            submission.completion.settle(submission.record, verdict);
         }
     }
 
-    pub(super) fn give_up(self, outcome: fn() -> Outcome) {
-        self.open.into_iter().for_each(|open| open.give_up(outcome()));
+    pub(super) fn abort(self, outcome: fn() -> RecordOutcome) {
+        self.completions.into_iter().for_each(|open| open.abort(outcome()));
     }
 
-    fn of(entries: impl IntoIterator<Item = Entry>) -> Self {
+    fn of(submissions: impl IntoIterator<Item = Submission>) -> Self {
         let mut batch = Self::default();
-        entries.into_iter().for_each(|entry| batch.push(entry));
+        submissions.into_iter().for_each(|submission| batch.push(submission));
         batch
     }
 
-    fn entries(self) -> impl Iterator<Item = Entry> {
-        let entries = self.records.into_iter().zip(self.open);
-        entries.map(|(record, open)| Entry { record, open })
+    fn into_submissions(self) -> impl Iterator<Item = Submission> {
+        let submissions = self.records.into_iter().zip(self.completions);
+        submissions.map(|(record, open)| Submission { record, completion: open })
     }
 }

@@ -1,16 +1,15 @@
-//! One lane: takes whatever has gathered while its last commit was under way, and writes it as one transaction.
+//! A journal lane: collects the records queued during its last commit and writes them in one transaction.
 //!
 //! | after | in memory | on disk |
 //! |---|---|---|
-//! | gather | records with their holds, in the lane's hands | nothing |
-//! | commit | the same | all of the batch's records, or none |
-//! | settle | holds settled or released, waiters answered | the same |
+//! | collect | records with their holds, owned by the lane | nothing |
+//! | commit | the same | all records of the batch, or none |
+//! | settle | holds settled or released, flows notified | the same |
 //!
-//! A batch is settled while the server works on the next one: what gathered meanwhile is sent first, since the server has
-//! nothing to do until then.
+//! The lane sends the next batch before it settles the previous one, since the server is idle until then.
 //!
-//! Rule: a lane is a task of its own and is never cancelled. A batch whose outcome is unknown is settled by the fence
-//! before anything else is written; until then its holds stay held and its keys stay taken.
+//! A lane is a task of its own and is never cancelled. A batch with an unknown outcome is resolved by the fence before
+//! anything else is written; until then its holds stay held and its keys stay taken.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -25,110 +24,110 @@ use tokio::time::Instant;
 use tracing::{Instrument as _, error, info, warn};
 
 use super::batch::Batch;
-use super::entry::{Entry, Outcome};
-use super::meter::LaneMeter;
+use super::submission::{Submission, RecordOutcome};
+use super::metrics::LaneMetrics;
 use super::record::{Record, Verdict};
-use crate::delivery::bell::Bell;
-use crate::store::{BatchFate, CommitError, LaneStore, RecoverError};
+use crate::delivery::commit_notifier::CommitNotifier;
+use crate::store::{BatchOutcome, CommitError, LaneStore, RecoverError};
 
-/// How often a batch is written while its connection breaks each time and the fence says "not written".
+/// How often a batch is rewritten when its connection breaks each time and the fence reports it as not written.
 const MAX_REWRITES: u32 = 3;
 
-/// First and longest pause between attempts to reach the store again.
-const RECOVERY_PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+/// First and longest delay between attempts to reach the store.
+const RECOVERY_BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// For how long the parts of a batch that collided with somebody else are told apart. A part that collides takes as long as
-/// the store's lock timeout, 2 s: so it ends within 9 s, and flows wait for 10. What is left is not written, and its
-/// clients come again.
+/// How long a batch that ran into a lock is split and retried. A part that conflicts takes as long as the store's lock
+/// timeout, 2 s, so this ends within 9 s, and flows wait for 10 s. The remaining records are not written, and their clients
+/// retry.
 const CONTENTION_BUDGET: Duration = Duration::from_secs(5);
 
-/// A batch that is durable, and that nobody has heard of yet.
-struct Written {
+/// A committed batch that is not settled yet.
+struct CommittedBatch {
     batch: Batch,
     number: i64,
     verdicts: Vec<Verdict>,
 }
 
-impl Written {
-    /// Says whose events are durable now, and each record's verdict.
-    fn settle(self, bell: &Bell) {
-        bell.ring(self.batch.told(&self.verdicts));
+impl CommittedBatch {
+    /// Notifies the delivery poller, then delivers the verdicts.
+    fn settle(self, commit_notifier: &CommitNotifier) {
+        commit_notifier.notify(self.batch.partners_with_events(&self.verdicts));
         self.batch.settle(self.number, self.verdicts);
     }
 }
 
-/// How an attempt to write a batch ended.
-enum Attempt {
+/// The result of one attempt to write a batch.
+enum WriteResult {
     Written(Vec<Verdict>),
-    Spoiled(Spoiled),
+    Rejected(BatchRejection),
     Busy,
-    /// Certainly not written: the connection was lost before.
-    Lost,
+    /// Not written: the connection was lost before.
+    NotWritten,
     Superseded,
 }
 
-/// Why a batch was certainly not written, though parts of it may be.
+/// Why a batch was not written, though parts of it may be writable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Spoiled {
-    /// Something in it can never be written.
+enum BatchRejection {
+    /// A record in it can never be written.
     Poisoned,
-    /// Something in it collided with somebody else.
+    /// A record in it conflicted with another transaction.
     Contended,
 }
 
 /// A later start of this node has taken over: the lane writes nothing more.
 #[derive(Debug)]
-pub(super) struct Superseded;
+pub(super) struct SupersededError;
 
-/// A lane, as its task owns it.
+/// The state of a lane's task.
 pub(super) struct Lane {
     number: u16,
     store: Box<dyn LaneStore>,
-    inbox: UnboundedReceiver<Entry>,
-    /// Taken from the inbox, but the batch before it had no room.
-    carried: Option<Entry>,
-    /// Settled once the next batch is on its way, and before anything is waited for.
-    written: Option<Written>,
-    batch: i64,
-    meter: Arc<LaneMeter>,
-    bell: Arc<Bell>,
+    inbox: UnboundedReceiver<Submission>,
+    /// Taken from the inbox, but did not fit the previous batch.
+    deferred: Option<Submission>,
+    /// Settled after the next batch is sent, and before the lane waits for a record.
+    committed: Option<CommittedBatch>,
+    batch_number: i64,
+    metrics: Arc<LaneMetrics>,
+    commit_notifier: Arc<CommitNotifier>,
 }
 
 impl Lane {
     pub(super) fn new(
         number: u16,
         store: Box<dyn LaneStore>,
-        inbox: UnboundedReceiver<Entry>,
-        meter: Arc<LaneMeter>,
-        bell: Arc<Bell>,
+        inbox: UnboundedReceiver<Submission>,
+        metrics: Arc<LaneMetrics>,
+        commit_notifier: Arc<CommitNotifier>,
     ) -> Self {
         Self {
             number,
             store,
             inbox,
-            carried: None,
-            written: None,
-            batch: 0,
-            meter,
-            bell,
+            deferred: None,
+            committed: None,
+            batch_number: 0,
+            metrics,
+            commit_notifier,
         }
     }
 
     /// Writes batches until the journal is closed.
-    pub(super) async fn run(mut self) -> Result<(), Superseded> {
-        while let Some(batch) = self.gather().await {
-            self.meter.batch_begins(batch.len());
-            self.write(batch).await?;
+    pub(super) async fn run(mut self) -> Result<(), SupersededError> {
+        while let Some(batch) = self.collect_batch().await {
+            self.metrics.record_batch(batch.len());
+            self.write_batch(batch).await?;
         }
         Ok(())
     }
 
-    async fn gather(&mut self) -> Option<Batch> {
-        let ready = self.carried.take().or_else(|| self.inbox.try_recv().ok());
+    async fn collect_batch(&mut self) -> Option<Batch> {
+        let ready = self.deferred.take().or_else(|| self.inbox.try_recv().ok());
         let first = match ready {
-            Some(entry) => entry,
+            Some(submission) => submission,
             None => {
-                self.settle();
+                self.settle_committed();
                 self.inbox.recv().await?
             }
         };
@@ -136,9 +135,9 @@ impl Lane {
         batch.push(first);
         while !batch.is_full() {
             match self.inbox.try_recv() {
-                Ok(entry) if batch.has_room_for(&entry) => batch.push(entry),
-                Ok(entry) => {
-                    self.carried = Some(entry);
+                Ok(submission) if batch.has_room_for(&submission) => batch.push(submission),
+                Ok(submission) => {
+                    self.deferred = Some(submission);
                     break;
                 }
                 Err(_) => break,
@@ -147,189 +146,189 @@ impl Lane {
         Some(batch)
     }
 
-    fn settle(&mut self) {
-        if let Some(written) = self.written.take() {
-            written.settle(&self.bell);
+    fn settle_committed(&mut self) {
+        if let Some(written) = self.committed.take() {
+            written.settle(&self.commit_notifier);
         }
     }
 
-    /// Writes a batch whole if that is possible, and otherwise in ever smaller parts, until what spoils it stands by
-    /// itself. Parts that were not tried yet come first: what can be written does not wait for what cannot.
-    async fn write(&mut self, batch: Batch) -> Result<(), Superseded> {
+    /// Writes a batch whole or, if it is rejected, in ever smaller parts until the offending record is alone. Parts that
+    /// were not tried yet come first, so writable records do not wait for others.
+    async fn write_batch(&mut self, batch: Batch) -> Result<(), SupersededError> {
         let mut parts = VecDeque::from([batch]);
-        let (mut once_more, mut contended_until) = (true, None);
+        let (mut may_retry, mut contention_deadline) = (true, None);
         while let Some(part) = parts.pop_front() {
-            if contended_until.is_some_and(|end| Instant::now() >= end) {
-                part.give_up(|| Outcome::Busy);
+            if contention_deadline.is_some_and(|end| Instant::now() >= end) {
+                part.abort(|| RecordOutcome::Busy);
                 continue;
             }
-            let Some((part, spoiled)) = self.write_part(part, once_more).await? else {
+            let Some((part, rejection)) = self.write_part(part, may_retry).await? else {
                 continue;
             };
-            once_more = false;
-            if spoiled == Spoiled::Contended {
-                contended_until.get_or_insert_with(|| Instant::now() + CONTENTION_BUDGET);
+            may_retry = false;
+            if rejection == BatchRejection::Contended {
+                contention_deadline.get_or_insert_with(|| Instant::now() + CONTENTION_BUDGET);
             }
-            match spoiled {
-                _ if part.len() > 1 => parts.extend(part.parts()),
-                Spoiled::Contended => part.give_up(|| Outcome::Busy),
-                Spoiled::Poisoned => {
-                    self.meter.poisoned();
-                    part.give_up(|| Outcome::Poisoned);
+            match rejection {
+                _ if part.len() > 1 => parts.extend(part.split()),
+                BatchRejection::Contended => part.abort(|| RecordOutcome::Busy),
+                BatchRejection::Poisoned => {
+                    self.metrics.record_poisoned();
+                    part.abort(|| RecordOutcome::Poisoned);
                 }
             }
         }
         Ok(())
     }
 
-    /// Writes a batch as it is, or gives it back where parts of it may be written. `once_more`: what fails for certain is
-    /// tried again, unless it waited for others, and can be tried in parts instead.
+    /// Writes a batch, or returns it if parts of it may be writable. With `may_retry`, a rejected batch is tried once more
+    /// first, unless it waited for a lock and can be split.
     async fn write_part(
         &mut self,
         mut batch: Batch,
-        mut once_more: bool,
-    ) -> Result<Option<(Batch, Spoiled)>, Superseded> {
-        let mut lost = 0;
+        mut may_retry: bool,
+    ) -> Result<Option<(Batch, BatchRejection)>, SupersededError> {
+        let mut losses = 0;
         loop {
-            match self.attempt(batch.records()).instrument(batch.span()).await {
-                Attempt::Written(verdicts) => {
-                    self.meter.written(&verdicts);
-                    self.written = Some(Written {
+            match self.try_write(batch.records()).instrument(batch.span()).await {
+                WriteResult::Written(verdicts) => {
+                    self.metrics.record_verdicts(&verdicts);
+                    self.committed = Some(CommittedBatch {
                         batch,
-                        number: self.batch,
+                        number: self.batch_number,
                         verdicts,
                     });
                     return Ok(None);
                 }
-                Attempt::Lost => {
-                    lost += 1;
-                    once_more = false;
-                    batch = batch.forget_abandoned();
+                WriteResult::NotWritten => {
+                    losses += 1;
+                    may_retry = false;
+                    batch = batch.drop_abandoned();
                     if batch.len() == 0 {
                         return Ok(None);
                     }
-                    if lost == MAX_REWRITES {
-                        batch.give_up(|| Outcome::Busy);
+                    if losses == MAX_REWRITES {
+                        batch.abort(|| RecordOutcome::Busy);
                         return Ok(None);
                     }
                 }
-                Attempt::Spoiled(Spoiled::Contended) if batch.len() > 1 => {
-                    return Ok(Some((batch, Spoiled::Contended)));
+                WriteResult::Rejected(BatchRejection::Contended) if batch.len() > 1 => {
+                    return Ok(Some((batch, BatchRejection::Contended)));
                 }
-                Attempt::Spoiled(_) | Attempt::Busy if once_more => once_more = false,
-                Attempt::Spoiled(spoiled) => return Ok(Some((batch, spoiled))),
-                Attempt::Busy => {
-                    batch.give_up(|| Outcome::Busy);
+                WriteResult::Rejected(_) | WriteResult::Busy if may_retry => may_retry = false,
+                WriteResult::Rejected(rejection) => return Ok(Some((batch, rejection))),
+                WriteResult::Busy => {
+                    batch.abort(|| RecordOutcome::Busy);
                     return Ok(None);
                 }
-                Attempt::Superseded => return Err(Superseded),
+                WriteResult::Superseded => return Err(SupersededError),
             }
         }
     }
 
-    async fn attempt(&mut self, records: &[Record]) -> Attempt {
-        self.batch += 1;
+    async fn try_write(&mut self, records: &[Record]) -> WriteResult {
+        self.batch_number += 1;
         let written = self.commit(records).await;
         match written {
-            Ok(verdicts) => Attempt::Written(verdicts),
+            Ok(verdicts) => WriteResult::Written(verdicts),
             Err(CommitError::Poisoned(reason)) => {
                 error!(
                     lane = self.number,
                     batch.records = records.len(),
                     reason,
-                    "a batch was refused"
+                    "batch rejected"
                 );
-                Attempt::Spoiled(Spoiled::Poisoned)
+                WriteResult::Rejected(BatchRejection::Poisoned)
             }
             Err(CommitError::Contended(reason)) => {
                 warn!(
                     lane = self.number,
                     batch.records = records.len(),
                     reason,
-                    "a batch collided with somebody else"
+                    "batch conflicted with another transaction"
                 );
-                Attempt::Spoiled(Spoiled::Contended)
+                WriteResult::Rejected(BatchRejection::Contended)
             }
             Err(CommitError::Busy(reason)) => {
                 warn!(
                     lane = self.number,
                     batch.records = records.len(),
                     reason,
-                    "a batch could not be written now"
+                    "batch not written"
                 );
-                Attempt::Busy
+                WriteResult::Busy
             }
-            Err(unsettled @ (CommitError::Fenced | CommitError::Unknown(_))) => {
-                warn!(lane = self.number, batch.records = records.len(), reason = %unsettled, "a batch must be settled");
+            Err(unresolved @ (CommitError::Fenced | CommitError::Unknown(_))) => {
+                warn!(lane = self.number, batch.records = records.len(), reason = %unresolved, "batch outcome unknown; recovering the lane");
                 self.recover(records).await
             }
         }
     }
 
-    /// Sends a batch, settles the one before it, and waits for the verdicts.
+    /// Sends a batch, settles the previous one, and waits for the verdicts.
     async fn commit(&mut self, records: &[Record]) -> Result<Vec<Verdict>, CommitError> {
-        let before = self.written.take();
-        let _timer = self.meter.commit_begins();
-        let mut commit = self.store.commit(self.batch, records);
-        let at_once = poll_fn(|context| Poll::Ready(commit.as_mut().poll(context))).await;
-        if let Some(before) = before {
-            before.settle(&self.bell);
+        let previous = self.committed.take();
+        let _timer = self.metrics.start_commit_timer();
+        let mut commit = self.store.commit(self.batch_number, records);
+        let first_poll = poll_fn(|context| Poll::Ready(commit.as_mut().poll(context))).await;
+        if let Some(previous) = previous {
+            previous.settle(&self.commit_notifier);
         }
-        match at_once {
+        match first_poll {
             Poll::Ready(written) => written,
             Poll::Pending => commit.await,
         }
     }
 
-    /// Settles a batch whose outcome is unknown. Takes as long as the store takes to answer.
-    async fn recover(&mut self, records: &[Record]) -> Attempt {
-        self.meter.recovery_begins();
-        let mut pause = recovery_pauses();
-        let fate = loop {
-            match self.store.recover(self.batch).await {
-                Ok(fate) => break fate,
-                Err(RecoverError::Superseded) => return Attempt::Superseded,
+    /// Resolves a batch with an unknown outcome; retries until the store is available.
+    async fn recover(&mut self, records: &[Record]) -> WriteResult {
+        self.metrics.start_recovery();
+        let mut backoff = recovery_backoff();
+        let outcome = loop {
+            match self.store.recover(self.batch_number).await {
+                Ok(outcome) => break outcome,
+                Err(RecoverError::Superseded) => return WriteResult::Superseded,
                 Err(RecoverError::Unavailable(reason)) => {
-                    warn!(lane = self.number, %reason, "the lane cannot be taken up yet");
-                    sleep(&mut pause).await;
+                    warn!(lane = self.number, %reason, "cannot recover the lane; retrying");
+                    sleep(&mut backoff).await;
                 }
             }
         };
-        let attempt = match fate {
-            BatchFate::Committed => Attempt::Written(self.verdicts(records, &mut pause).await),
-            BatchFate::NotWritten => Attempt::Lost,
+        let attempt = match outcome {
+            BatchOutcome::Committed => WriteResult::Written(self.load_verdicts(records, &mut backoff).await),
+            BatchOutcome::NotWritten => WriteResult::NotWritten,
         };
-        info!(lane = self.number, batch.fate = ?fate, batch.records = records.len(), "a batch was settled");
-        self.meter.recovery_ends();
+        info!(lane = self.number, batch.fate = ?outcome, batch.records = records.len(), "batch outcome resolved");
+        self.metrics.finish_recovery();
         attempt
     }
 
-    async fn verdicts(&mut self, records: &[Record], pause: &mut ExponentialBackoff) -> Vec<Verdict> {
+    async fn load_verdicts(&mut self, records: &[Record], backoff: &mut ExponentialBackoff) -> Vec<Verdict> {
         loop {
-            match self.store.verdicts(records).await {
+            match self.store.load_verdicts(records).await {
                 Ok(verdicts) => return verdicts,
                 Err(reason) => {
-                    warn!(lane = self.number, %reason, "the verdicts cannot be read yet");
-                    sleep(pause).await;
+                    warn!(lane = self.number, %reason, "cannot read verdicts; retrying");
+                    sleep(backoff).await;
                 }
             }
         }
     }
 }
 
-fn recovery_pauses() -> ExponentialBackoff {
-    let (first, longest) = RECOVERY_PAUSE;
+fn recovery_backoff() -> ExponentialBackoff {
+    let (first, longest) = RECOVERY_BACKOFF;
     ExponentialBackoff {
         initial_interval: first,
         current_interval: first,
         max_interval: longest,
         max_elapsed_time: None,
-        // Without chance: a node has a few lanes alone, and a test repeats what it saw.
+        // No jitter: a node has few lanes, and tests stay deterministic.
         randomization_factor: 0.0,
         ..ExponentialBackoff::default()
     }
 }
 
-async fn sleep(pause: &mut ExponentialBackoff) {
-    tokio::time::sleep(pause.next_backoff().unwrap_or(RECOVERY_PAUSE.1)).await;
+async fn sleep(backoff: &mut ExponentialBackoff) {
+    tokio::time::sleep(backoff.next_backoff().unwrap_or(RECOVERY_BACKOFF.1)).await;
 }

@@ -1,16 +1,16 @@
-//! Group commit: decisions become durable in batches, each with a verdict of its own.
+//! Group commit: the journal writes decisions in batches and gives each record its own verdict.
 //!
-//! A flow hands over a [`Record`] with the [`Hold`]s it rests on. A lane, picked by the partner, writes what has gathered
-//! while its last commit was under way as one transaction: one round trip, no timer. What bounds a batch is
-//! [`MAX_BATCH_RECORDS`] and [`MAX_BATCH_VOUCHERS`]; what bounds the queue in front of it is the engine's admission.
+//! A flow submits a [`Record`] with the [`Hold`]s it rests on. A lane, chosen by partner, writes the records that were
+//! queued during its last commit in one transaction: one round trip, no timer. [`MAX_BATCH_RECORDS`] and
+//! [`MAX_BATCH_VOUCHERS`] bound a batch; the engine's admission bounds the queue.
 //!
-//! Two lanes overlap their commits where fsync is slow. All records of a partner go through one lane, so the receipts of
-//! a wallet come in order, and two lanes of a node never wait for one wallet.
+//! Two lanes overlap their commits where fsync is slow. All records of a partner go through one lane: a wallet's states
+//! arrive in order, and two lanes of a node never wait for the same wallet.
 
 mod batch;
-mod entry;
+mod submission;
 mod lane;
-mod meter;
+mod metrics;
 mod record;
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
@@ -23,91 +23,90 @@ use tracing::field::Empty;
 use tracing::{Span, debug_span};
 
 pub use batch::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS};
-use entry::{Entry, Open};
-pub use entry::{Hold, Outcome, Ticket};
-use lane::{Lane, Superseded};
-pub use meter::JournalMetrics;
-use meter::LaneMeter;
-pub use record::{KeyClaim, OrderChange, PayoutChange, Record, Return, Stale, Verdict};
+use submission::{Submission, Completion};
+pub use submission::{Hold, RecordOutcome, Ticket};
+use lane::{Lane, SupersededError};
+pub use metrics::JournalMetrics;
+use metrics::LaneMetrics;
+pub use record::{KeyClaim, OrderChange, PayoutChange, Record, ReturnedVoucher, StaleReason, Verdict};
 
 use crate::SPANS;
-use crate::delivery::bell::Bell;
+use crate::delivery::commit_notifier::CommitNotifier;
 use crate::domain::ids::PartnerId;
 use crate::store::{LaneStore, StoreFuture};
 
-/// Starts a task that outlives every request, on the runtime that the store's work lives on.
+/// Spawns a task on the store's runtime; the task outlives every request.
 pub type Spawn<'a> = &'a dyn Fn(StoreFuture<'static, ()>);
 
-/// The way to the disk. Cheap to share; submitting never waits.
+/// The journal. Cheap to share; submitting never waits.
 #[derive(Debug)]
 pub struct Journal {
-    lanes: Vec<(mpsc::UnboundedSender<Entry>, Arc<LaneMeter>)>,
+    lanes: Vec<(mpsc::UnboundedSender<Submission>, Arc<LaneMetrics>)>,
     metrics: JournalMetrics,
-    superseded: watch::Receiver<bool>,
+    wait_until_superseded: watch::Receiver<bool>,
 }
 
 impl Journal {
-    /// Starts a task for each lane; `bell` rings for whoever has new events.
+    /// Starts a task for each lane. After a commit, a lane notifies `commit_notifier` of the partners with new events.
     pub fn start(
         lanes: Vec<Box<dyn LaneStore>>,
         metrics: JournalMetrics,
-        bell: Arc<Bell>,
+        commit_notifier: Arc<CommitNotifier>,
         spawn: Spawn<'_>,
     ) -> Self {
-        assert!(!lanes.is_empty(), "a journal needs a lane");
-        let (superseded_sender, superseded) = watch::channel(false);
+        assert!(!lanes.is_empty(), "a journal needs at least one lane");
+        let (superseded_sender, wait_until_superseded) = watch::channel(false);
         let superseded_sender = Arc::new(superseded_sender);
         let start = |(number, store): (u16, Box<dyn LaneStore>)| {
             let (sender, inbox) = mpsc::unbounded_channel();
-            let meter = Arc::new(LaneMeter::new(metrics.clone()));
-            let lane = Lane::new(number, store, inbox, Arc::clone(&meter), Arc::clone(&bell));
-            spawn(Box::pin(keep_running(lane, Arc::clone(&superseded_sender))));
+            let meter = Arc::new(LaneMetrics::new(metrics.clone()));
+            let lane = Lane::new(number, store, inbox, Arc::clone(&meter), Arc::clone(&commit_notifier));
+            spawn(Box::pin(run_lane(lane, Arc::clone(&superseded_sender))));
             (sender, meter)
         };
         Self {
             lanes: (0..).zip(lanes).map(start).collect(),
             metrics,
-            superseded,
+            wait_until_superseded,
         }
     }
 
-    /// Hands a record over. The fate of record, holds and ticket is the lane's from here on, whatever becomes of the
-    /// receiver that is returned.
+    /// Submits a record. From here on the lane owns record, holds and ticket, even if the returned receiver is dropped.
     pub fn submit(
         &self,
         record: Record,
         holds: Vec<Box<dyn Hold>>,
         ticket: Ticket,
-    ) -> oneshot::Receiver<Outcome> {
+    ) -> oneshot::Receiver<RecordOutcome> {
         let (reply, outcome) = oneshot::channel();
         let number = self.lane_of(record.partner_id);
         let (lane, _) = &self.lanes[number];
-        self.metrics.submitted();
-        // A closed lane belongs to a superseded process: the entry is dropped, and the flow hears "closed".
-        drop(lane.send(Entry {
+        self.metrics.record_submission();
+        // A closed lane belongs to a superseded process: dropping the submission closes the flow's receiver.
+        drop(lane.send(Submission {
             record,
-            open: Open {
+            completion: Completion {
                 holds,
                 ticket,
                 reply,
                 span: Span::current(),
-                commit: commit_span(number),
+                commit_span: commit_span(number),
             },
         }));
         outcome
     }
 
-    /// Whether no lane is busy finding out what became of a batch.
+    /// Whether no lane is recovering a batch with an unknown outcome.
     #[must_use]
-    pub fn flows(&self) -> bool {
-        self.lanes.iter().all(|(_, meter)| meter.flows())
+    pub fn can_commit(&self) -> bool {
+        self.lanes.iter().all(|(_, meter)| meter.can_commit())
     }
 
-    /// Resolves when a later start of this node has taken over, and this process must end.
-    pub async fn superseded(&self) {
-        let mut superseded = self.superseded.clone();
-        if superseded.wait_for(|yes| *yes).await.is_err() {
-            // No lane is left that could say so.
+    /// Resolves when a later start of this node has taken over; this process must then end.
+    pub async fn wait_until_superseded(&self) {
+        let mut superseded = self.wait_until_superseded.clone();
+        if superseded.wait_for(|superseded| *superseded).await.is_err() {
+            // All lanes have ended without being superseded.
             std::future::pending::<()>().await;
         }
     }
@@ -119,7 +118,7 @@ impl Journal {
     }
 }
 
-/// A batch belongs to many requests: so each record has a span of its own, and learns there which batch had it.
+/// A batch serves many requests: each record has its own span, which records the batch that contained it.
 fn commit_span(lane: usize) -> Span {
     debug_span!(
         target: SPANS,
@@ -131,13 +130,14 @@ fn commit_span(lane: usize) -> Span {
     )
 }
 
-/// Runs a lane to its end. One that panics has lost track of money: the process ends, and the next start loads the truth.
-async fn keep_running(lane: Lane, superseded: Arc<watch::Sender<bool>>) {
+/// Runs a lane. After a panic the state of money in memory is not trustworthy: the process aborts, and the next start loads
+/// the committed state.
+async fn run_lane(lane: Lane, superseded: Arc<watch::Sender<bool>>) {
     match AssertUnwindSafe(lane.run()).catch_unwind().await {
         Ok(Ok(())) => {}
-        Ok(Err(Superseded)) => drop(superseded.send_replace(true)),
+        Ok(Err(SupersededError)) => drop(superseded.send_replace(true)),
         Err(_) => {
-            tracing::error!("a lane of the journal panicked: the process ends now");
+            tracing::error!("journal lane panicked; aborting the process");
             std::process::abort();
         }
     }

@@ -1,98 +1,98 @@
-//! What one decision makes durable, and what the commit says to it.
+//! Records: everything one decision writes, and the verdict that the commit returns.
 //!
-//! Rule: a record is whole or not there. Its parts are plain data that map onto the arrays of one statement, so that a
-//! lane writes hundreds of records in one round trip; a flow that needs another part adds it here and to the statement.
+//! A record is written completely or not at all. Its parts are plain data that map to the arrays of one statement, so a
+//! lane writes hundreds of records in one round trip. A new part is added here and to the statement.
 
-use crate::domain::answer::{Answer, Fingerprint, Keep, KeyHash, KnownAnswer};
-use crate::domain::deed::Deed;
+use crate::domain::idempotency::{Response, Fingerprint, Retention, KeyHash, StoredResponse};
+use crate::domain::audit::AuditEntry;
 use crate::domain::event::EventBundle;
 use crate::domain::ids::{OrderId, PartnerId, StockId};
-use crate::domain::ledger::{Movement, PendingShift, Receipt, WalletKey};
+use crate::domain::ledger::{Movement, PendingDelta, WalletState, WalletKey};
 use crate::domain::order::Order;
 use crate::domain::payout::Payout;
 use crate::domain::voucher::Allocation;
 
-/// A claim on an idempotency key, with the answer that is kept under it.
+/// An idempotency key with the response to store under it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyClaim {
     pub key: KeyHash,
-    /// Of the request that is answered.
+    /// The fingerprint of the request.
     pub fingerprint: Fingerprint,
-    /// What is answered, once the record is committed.
-    pub answer: Answer,
-    pub keep: Keep,
+    /// The response, valid once the record is committed.
+    pub response: Response,
+    pub retention: Retention,
 }
 
-/// An order that moves on.
+/// A change of an existing order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderChange {
-    /// The order after it.
+    /// The order after the change.
     pub after: Order,
-    /// The number of its last event when it was decided on. The commit finds the same, or nothing is written.
-    pub since: u32,
-    /// The vouchers that it gets.
+    /// Sequence number of the order's last event when the change was decided. If the commit finds another, it writes
+    /// nothing.
+    pub expected_sequence: u32,
+    /// Vouchers allocated to the order.
     pub issued: Vec<Allocation>,
-    /// The vouchers that leave it. The commit finds no code of them retrieved, or nothing is written.
-    pub returned: Vec<Return>,
+    /// Vouchers taken back. If the commit finds that a code of them was retrieved, it writes nothing.
+    pub returned: Vec<ReturnedVoucher>,
 }
 
-/// A voucher that comes back: the row it was sold from stays sold, and its code gets a new one.
+/// A voucher that returns to stock: the row it was sold from stays sold, and its code gets a new row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Return {
-    /// The voucher as the order held it.
+pub struct ReturnedVoucher {
+    /// The allocation that ends.
     pub allocation: Allocation,
     pub stock_id: StockId,
-    /// The first row of the new chunk that this one lies in.
-    pub chunk_begins: StockId,
+    /// Id of the first row of its new chunk.
+    pub chunk_first_id: StockId,
 }
 
-/// What becomes of a payout.
+/// A new or changed payout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PayoutChange {
     Requested(Payout),
-    /// It was decided on. The commit finds it pending, or nothing is written.
+    /// Decided by an operator. If the commit does not find it pending, it writes nothing.
     Decided(Payout),
 }
 
 /// Everything one decision writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Whose record it is; also what picks the lane.
+    /// The partner; also determines the lane.
     pub partner_id: PartnerId,
-    /// The key it answers, and by which a lost outcome is found again.
+    /// The idempotency key; also finds an outcome that was lost.
     pub claim: KeyClaim,
-    /// A new order, with the vouchers it holds.
+    /// A new order with its vouchers.
     pub order: Option<Order>,
-    /// An order that moves on.
+    /// A change of an existing order.
     pub change: Option<OrderChange>,
     pub movement: Option<Movement>,
-    /// What of the wallet's money waits for something else than before.
-    pub pending: Option<PendingShift>,
+    /// Change of the wallet's pending amounts.
+    pub pending_delta: Option<PendingDelta>,
     pub payout: Option<PayoutChange>,
-    /// What the partner is told.
     pub events: Option<EventBundle>,
-    /// The operator's decision behind it, for the trail.
-    pub deed: Option<Deed>,
+    /// The operator's decision, for the audit log.
+    pub audit_entry: Option<AuditEntry>,
 }
 
 impl Record {
-    /// A record that writes its answer alone; a flow adds to it.
+    /// Creates a record that stores a response only; the flow adds the other parts.
     #[must_use]
-    pub const fn answering(partner_id: PartnerId, claim: KeyClaim) -> Self {
+    pub const fn new(partner_id: PartnerId, claim: KeyClaim) -> Self {
         Self {
             partner_id,
             claim,
             order: None,
             change: None,
             movement: None,
-            pending: None,
+            pending_delta: None,
             payout: None,
             events: None,
-            deed: None,
+            audit_entry: None,
         }
     }
 
-    /// The vouchers that it allocates, with the order that gets them.
+    /// The vouchers that it allocates, with their orders.
     pub fn issued(&self) -> impl Iterator<Item = (OrderId, &Allocation)> {
         let new = self.order.iter().map(|order| (order.order_id, &order.vouchers));
         let change = self
@@ -104,42 +104,42 @@ impl Record {
     }
 
     /// The vouchers that it takes back.
-    pub fn returned(&self) -> impl Iterator<Item = &Return> {
+    pub fn returned(&self) -> impl Iterator<Item = &ReturnedVoucher> {
         self.change.iter().flat_map(|change| &change.returned)
     }
 
-    /// The wallet that it changes, if it changes one.
+    /// The wallet that it changes, if any.
     #[must_use]
     pub fn wallet(&self) -> Option<WalletKey> {
-        let moved = self.movement.as_ref().map(|movement| movement.currency);
-        let currency = moved.or(self.pending.map(|shift| shift.currency))?;
+        let posted = self.movement.as_ref().map(|movement| movement.currency);
+        let currency = posted.or(self.pending_delta.map(|shift| shift.currency))?;
         Some(WalletKey {
             partner_id: self.partner_id,
             currency,
         })
     }
 
-    /// How many voucher rows it writes.
+    /// The number of voucher rows that it writes.
     #[must_use]
-    pub fn vouchers(&self) -> usize {
+    pub fn voucher_count(&self) -> usize {
         self.issued().count() + self.returned().count()
     }
 }
 
-/// What the commit says to one record of a batch that committed.
+/// The verdict on one record of a committed batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is durable; with the newest state of the wallet that it moved money in.
-    Committed(Option<Receipt>),
-    /// Not written: its key was known, with this answer.
-    KeyKnown(KnownAnswer),
-    /// Not written: what it was decided on is no longer so.
-    Stale(Stale),
+    /// Committed, with the newest state of the wallet that it posted to.
+    Committed(Option<WalletState>),
+    /// Not written: the key already had this response.
+    KeyKnown(StoredResponse),
+    /// Not written: the state that it was decided on has changed.
+    Stale(StaleReason),
 }
 
 impl Verdict {
-    /// In one word.
-    pub(super) const fn word(&self) -> &'static str {
+    /// The verdict's label in traces.
+    pub(super) const fn label(&self) -> &'static str {
         match self {
             Self::Committed(_) => "committed",
             Self::KeyKnown(_) => "key_known",
@@ -148,31 +148,31 @@ impl Verdict {
     }
 }
 
-/// What a decision rested on and no longer held.
+/// What a decision was based on that has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stale {
-    /// The wallet holds less than was thought.
+pub enum StaleReason {
+    /// The wallet holds less than expected.
     Balance,
-    /// A voucher is gone, or its chunk belongs to somebody else.
+    /// A voucher was sold, or its chunk belongs to another node.
     Stock,
-    /// The order, the payout, or what was retrieved of it, is not what it was.
-    Moved,
-    /// Nothing: its key was known, and purged before its answer could be read.
+    /// The order or payout has changed, or a code was retrieved.
+    StateChanged,
+    /// Nothing: the key was known, but its response was purged before it could be read.
     KeyPurged,
-    /// The balance or the stock, and nobody can tell which.
+    /// Balance or stock; the commit cannot tell which.
     Unclear,
 }
 
-impl Stale {
-    /// Whether the wallet may hold less than was thought.
+impl StaleReason {
+    /// Whether the wallet may hold less than expected.
     #[must_use]
-    pub const fn doubts_balance(self) -> bool {
+    pub const fn is_balance_suspect(self) -> bool {
         matches!(self, Self::Balance | Self::Unclear)
     }
 
-    /// Whether a voucher may be gone.
+    /// Whether a voucher may be unavailable.
     #[must_use]
-    pub const fn doubts_stock(self) -> bool {
+    pub const fn is_stock_suspect(self) -> bool {
         matches!(self, Self::Stock | Self::Unclear)
     }
 }

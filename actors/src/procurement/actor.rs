@@ -1,6 +1,7 @@
-//! The shell round the purchases of one vendor: asks about those that are due, as many at once as the vendor's terms say.
+//! Procurement actor of one vendor: requests its due purchases with the vendor's concurrency.
 //!
-//! Its futures hold nothing that is not on disk: what they are at when it dies is claimed, and its successor gives that back.
+//! Its futures hold no state that is not stored: purchases in flight are claimed in the store, and a successor releases
+//! those claims.
 
 pub(super) mod message;
 #[cfg(any(test, feature = "testing"))]
@@ -12,23 +13,23 @@ use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Context, Handler, Wra
 use tracing::warn;
 use uuid::Uuid;
 
-use self::message::Look;
-use super::port::{Due, VendorId, Vendors};
-use super::queue::{MAX_WAITING, Queue};
+use self::message::Poll;
+use super::port::{DuePurchase, VendorId, Vendors};
+use super::queue::{MAX_QUEUED, PurchaseQueue};
 use crate::engine::Engine;
 use crate::flows;
 use crate::store::Unavailable;
 use crate::supervisor::Lineage;
 
-/// Where an actor stands with the books.
+/// Whether the actor may read due purchases from the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Books {
-    /// What its predecessors claimed may still be claimed.
-    Unknown,
-    /// They are being read or written.
+enum StoreAccess {
+    /// Claims of earlier incarnations are not released yet.
+    ClaimsNotReleased,
+    /// A read or write is in flight.
     Busy,
-    /// They may be read.
-    Known,
+    /// Due purchases may be read.
+    Ready,
 }
 
 /// The procurement actor of one vendor.
@@ -37,16 +38,16 @@ pub(super) struct ProcurementActor {
     engine: Arc<Engine>,
     vendors: Arc<dyn Vendors>,
     lineage: Lineage,
-    queue: Queue<Uuid>,
-    books: Books,
-    /// How many purchases may be under way, by the last look.
+    queue: PurchaseQueue<Uuid>,
+    store_access: StoreAccess,
+    /// Maximum number of purchases in flight, as of the last poll.
     concurrency: usize,
-    /// A claim could not be given back: nothing more is begun until what is under way has ended and all were.
-    doubtful: bool,
+    /// A claim could not be released: no purchase starts until those in flight have finished and all claims are released.
+    has_unreleased_claim: bool,
 }
 
 impl ProcurementActor {
-    /// An actor that has yet to give back what its predecessors claimed.
+    /// Creates an actor that has not released the claims of its predecessors.
     pub(super) fn new(
         vendor_id: VendorId,
         engine: Arc<Engine>,
@@ -58,76 +59,76 @@ impl ProcurementActor {
             engine,
             vendors,
             lineage,
-            queue: Queue::default(),
-            books: Books::Unknown,
+            queue: PurchaseQueue::default(),
+            store_access: StoreAccess::ClaimsNotReleased,
             concurrency: 0,
-            doubtful: false,
+            has_unreleased_claim: false,
         }
     }
 
-    fn look(&mut self, ctx: &mut Context<Self>) {
-        match self.books {
-            Books::Busy => {}
-            Books::Unknown => self.give_back(ctx),
-            Books::Known if self.doubtful && self.queue.under_way() == 0 => self.give_back(ctx),
-            Books::Known if !self.doubtful && self.queue.under_way() < self.concurrency => self.read(ctx),
-            Books::Known => {}
+    fn poll(&mut self, ctx: &mut Context<Self>) {
+        match self.store_access {
+            StoreAccess::Busy => {}
+            StoreAccess::ClaimsNotReleased => self.release_own_claims(ctx),
+            StoreAccess::Ready if self.has_unreleased_claim && self.queue.in_flight_count() == 0 => self.release_own_claims(ctx),
+            StoreAccess::Ready if !self.has_unreleased_claim && self.queue.in_flight_count() < self.concurrency => self.read_due(ctx),
+            StoreAccess::Ready => {}
         }
     }
 
-    fn give_back(&mut self, ctx: &mut Context<Self>) {
-        self.books = Books::Busy;
+    fn release_own_claims(&mut self, ctx: &mut Context<Self>) {
+        self.store_access = StoreAccess::Busy;
         let (vendors, vendor_id) = (Arc::clone(&self.vendors), self.vendor_id.clone());
-        let given_back = async move { vendors.give_back(&vendor_id).await };
-        ctx.spawn(given_back.into_actor(self).map(|given_back, actor, ctx| {
-            if let Err(error) = given_back {
-                warn!(vendor.id = %actor.vendor_id, %error, "what was claimed before cannot be given back yet");
-                actor.books = Books::Unknown;
+        let released = async move { vendors.release_own_claims(&vendor_id).await };
+        ctx.spawn(released.into_actor(self).map(|released, actor, ctx| {
+            if let Err(error) = released {
+                warn!(vendor.id = %actor.vendor_id, error.message = %error, "cannot release earlier purchase claims; retrying");
+                actor.store_access = StoreAccess::ClaimsNotReleased;
                 return;
             }
-            actor.doubtful = false;
-            actor.lineage.meter.set_ready(true);
-            actor.read(ctx);
+            actor.has_unreleased_claim = false;
+            actor.lineage.metrics.set_ready(true);
+            actor.read_due(ctx);
         }));
     }
 
-    fn read(&mut self, ctx: &mut Context<Self>) {
-        self.books = Books::Busy;
+    fn read_due(&mut self, ctx: &mut Context<Self>) {
+        self.store_access = StoreAccess::Busy;
         let (vendors, vendor_id) = (Arc::clone(&self.vendors), self.vendor_id.clone());
-        let read = async move { vendors.due(&vendor_id, MAX_WAITING).await };
+        let read = async move { vendors.list_due_purchases(&vendor_id, MAX_QUEUED).await };
         ctx.spawn(
             read.into_actor(self)
-                .map(|due, actor, ctx| actor.has_read(due, ctx)),
+                .map(|due, actor, ctx| actor.finish_read(due, ctx)),
         );
     }
 
-    fn has_read(&mut self, due: Result<Vec<Due>, Unavailable>, ctx: &mut Context<Self>) {
-        self.books = Books::Known;
+    fn finish_read(&mut self, due: Result<Vec<DuePurchase>, Unavailable>, ctx: &mut Context<Self>) {
+        self.store_access = StoreAccess::Ready;
         match due {
             Ok(due) => self
                 .queue
-                .offer(due.into_iter().map(|due| (due.purchase_id, due.order_id))),
-            Err(error) => warn!(vendor.id = %self.vendor_id, %error, "purchases cannot be read now"),
+                .replace_due(due.into_iter().map(|due| (due.purchase_id, due.order_id))),
+            Err(error) => warn!(vendor.id = %self.vendor_id, error.message = %error, "cannot read due purchases"),
         }
-        self.begin(ctx);
+        self.start_purchases(ctx);
     }
 
-    /// Asks about as many as may be under way.
-    fn begin(&mut self, ctx: &mut Context<Self>) {
-        while !self.doubtful {
-            let Some(purchase_id) = self.queue.next(self.concurrency) else {
+    /// Starts purchases up to the concurrency.
+    fn start_purchases(&mut self, ctx: &mut Context<Self>) {
+        while !self.has_unreleased_claim {
+            let Some(purchase_id) = self.queue.start_next(self.concurrency) else {
                 return;
             };
             let (engine, vendors) = (Arc::clone(&self.engine), Arc::clone(&self.vendors));
-            let pursued = async move { flows::pursue(&engine, &*vendors, purchase_id).await };
-            ctx.spawn(pursued.into_actor(self).map(move |pursued, actor, ctx| {
-                if let Err(error) = pursued {
-                    warn!(purchase.id = %purchase_id, %error, "what became of a purchase cannot be noted now");
-                    actor.doubtful = true;
+            let advanced = async move { flows::advance_purchase(&engine, &*vendors, purchase_id).await };
+            ctx.spawn(advanced.into_actor(self).map(move |advanced, actor, ctx| {
+                if let Err(error) = advanced {
+                    warn!(purchase.id = %purchase_id, error.message = %error, "cannot release purchase claim");
+                    actor.has_unreleased_claim = true;
                 }
-                actor.queue.done(purchase_id);
-                // Whoever came meanwhile has its turn before those who were offered earlier.
-                actor.look(ctx);
+                actor.queue.finish(purchase_id);
+                // Read again, so that newly due purchases compete with those queued earlier.
+                actor.poll(ctx);
             }));
         }
     }
@@ -137,14 +138,14 @@ impl Actor for ProcurementActor {
     type Context = Context<Self>;
 }
 
-impl Handler<Look> for ProcurementActor {
+impl Handler<Poll> for ProcurementActor {
     type Result = ();
 
-    fn handle(&mut self, message: Look, ctx: &mut Self::Context) {
-        let Look { concurrency, queued } = message;
-        self.lineage.meter.handle();
+    fn handle(&mut self, message: Poll, ctx: &mut Self::Context) {
+        let Poll { concurrency, slot } = message;
+        self.lineage.metrics.record_handled();
         self.concurrency = concurrency;
-        self.look(ctx);
-        drop(queued);
+        self.poll(ctx);
+        drop(slot);
     }
 }

@@ -1,32 +1,32 @@
-//! Procurement: one actor a vendor asks about what is bought from it, and each node looks for what is to be done next.
+//! Procurement: one actor per vendor buys what orders lack, and a poller on each node finds pending work.
 //!
-//! | who | does | when |
+//! | component | does | when |
 //! |---|---|---|
-//! | the look | gives new stock to those who wait, takes orders up, gives up what never comes | four times a second |
-//! | the actor of a vendor | asks about its purchases, as many at once as the vendor's terms say | at each look, and when one is done |
+//! | poller | distributes reserved stock, starts waiting orders, ends orders that cannot be filled | four times a second |
+//! | vendor actor | requests and polls purchases, with the vendor's concurrency | at each poll, and when a purchase finishes |
 //!
-//! Rule: nothing is known here that is not on disk. An actor that dies is rebuilt at the next look and gives back what it
-//! had claimed; a node that dies leaves orders, purchases and kept stock where the next look of any node finds them.
+//! All state is in the store. An actor that dies is restarted at the next poll and releases its claims; a node that dies
+//! leaves orders, purchases and reserved stock to the next poll of any node.
 
 mod actor;
-pub mod last_words;
-mod look;
+pub mod out_of_stock;
+mod poll;
 mod port;
 pub mod queue;
 
 use std::sync::Arc;
 
 use self::actor::ProcurementActor;
-use self::actor::message::Look;
+use self::actor::message::Poll;
 #[cfg(any(test, feature = "testing"))]
 use self::actor::probe::Panic;
-pub use self::port::{ClaimedPurchase, Due, KeptStock, Rest, Supplier, VendorId, Vendors, WaitingOrder};
+pub use self::port::{ClaimedPurchase, DuePurchase, ReservedStock, PurchaseRemainder, VendorCapacity, VendorId, Vendors, WaitingOrder};
 use crate::domain::ids::{OrderId, PartnerId};
 use crate::engine::Engine;
-use crate::flows::{self, Stuck};
-use crate::supervisor::{Directory, Reading, Spawner, Total};
+use crate::flows::{self, ProcureError};
+use crate::supervisor::{Directory, ActorStats, Spawner, ActorTotals};
 
-/// What is bought, and by whom.
+/// The procurement of one node.
 pub struct Procurement {
     actors: Directory<VendorId, ProcurementActor>,
     engine: Arc<Engine>,
@@ -34,70 +34,69 @@ pub struct Procurement {
 }
 
 impl Procurement {
-    /// Nothing is bought yet; the first look begins.
     pub fn new(spawner: Spawner, engine: Arc<Engine>, vendors: Arc<dyn Vendors>) -> Self {
         let parts = (Arc::clone(&engine), Arc::clone(&vendors));
-        let make = move |vendor_id, lineage| {
+        let factory = move |vendor_id, lineage| {
             let (engine, vendors) = (Arc::clone(&parts.0), Arc::clone(&parts.1));
             ProcurementActor::new(vendor_id, engine, vendors, lineage)
         };
         Self {
-            actors: Directory::new(spawner, make),
+            actors: Directory::new(spawner, factory),
             engine,
             vendors,
         }
     }
 
-    /// Tells the actor of a vendor to look for what is due; one that died is rebuilt.
-    #[allow(clippy::disallowed_methods)] // an actor that dies meanwhile is told again at the next look
-    fn tell(&self, supplier: Supplier) {
-        // Where there is no room for another actor, this vendor has its turn at a later look.
-        if let Some(found) = self.actors.get(&supplier.vendor_id) {
-            let queued = found.lineage.meter.queue();
-            let concurrency = supplier.concurrency;
-            found.addr.do_send(Look { concurrency, queued });
+    /// Tells a vendor's actor to poll for due purchases; restarts an actor that died.
+    #[allow(clippy::disallowed_methods)] // an actor that dies meanwhile is notified again at the next poll
+    fn notify_actor(&self, vendor: VendorCapacity) {
+        // If the directory is full, this vendor is served at a later poll.
+        if let Some(actor) = self.actors.get(&vendor.vendor_id) {
+            let slot = actor.lineage.metrics.enqueue();
+            let concurrency = vendor.concurrency;
+            actor.addr.do_send(Poll { concurrency, slot });
         }
     }
 
-    /// Begins nothing more; what is under way comes to its end. The next look begins anew.
-    pub fn rest(&self) {
-        for (vendor_id, _) in self.actors.readings() {
-            self.tell(Supplier {
+    /// Starts no more purchases; those in flight finish. The next poll resumes.
+    pub fn pause(&self) {
+        for (vendor_id, _) in self.actors.stats() {
+            self.notify_actor(VendorCapacity {
                 vendor_id,
                 concurrency: 0,
             });
         }
     }
 
-    /// Takes an order up now, if it was not yet: afterwards it has its purchases, or waits for nothing.
+    /// Starts an order at once, if it was not started: it then has its purchases or waits for none.
     ///
     /// # Errors
-    /// [`Stuck`]; the next look does it.
-    pub async fn take_up(&self, partner_id: PartnerId, order_id: OrderId) -> Result<(), Stuck> {
+    /// [`ProcureError`]; the next poll retries.
+    pub async fn start_order(&self, partner_id: PartnerId, order_id: OrderId) -> Result<(), ProcureError> {
         let order = WaitingOrder {
             partner_id,
             order_id,
-            bought: false,
+            was_purchased: false,
         };
-        flows::settle(&self.engine, &*self.vendors, order).await
+        flows::advance_waiting_order(&self.engine, &*self.vendors, order).await
     }
 
     /// The counters of every vendor's actor.
-    pub fn readings(&self) -> Vec<(VendorId, Reading)> {
-        self.actors.readings()
+    pub fn stats(&self) -> Vec<(VendorId, ActorStats)> {
+        self.actors.stats()
     }
 
-    /// The counters of all vendors' actors together.
-    pub fn total(&self) -> Total {
-        self.actors.total()
+    /// Totals over all vendors' actors.
+    pub fn totals(&self) -> ActorTotals {
+        self.actors.totals()
     }
 
-    /// Kills the actor of a vendor in the middle of its work.
+    /// Makes a vendor's actor panic in the middle of its work.
     #[cfg(any(test, feature = "testing"))]
     pub async fn panic(&self, vendor_id: &VendorId) {
-        if let Some(found) = self.actors.get(vendor_id) {
-            let died = found.addr.send(Panic).await;
-            assert!(died.is_err(), "an actor that panics answers nothing");
+        if let Some(actor) = self.actors.get(vendor_id) {
+            let died = actor.addr.send(Panic).await;
+            assert!(died.is_err(), "a panicking actor must not reply");
         }
     }
 }

@@ -1,7 +1,8 @@
-//! What does the engine ask of vendors, and of the books of what is bought from them? The port that the service implements.
+//! Procurement port: vendors and purchase records, as the engine needs them; implemented by the service.
 //!
-//! Rule: a code never passes here. Whoever implements this asks the vendor, seals what it sold and makes stock of it that is
-//! kept for the purchase; the engine hears what becomes of the rest. Each method is one step that may be repeated.
+//! A code never passes through this port. The implementation requests vouchers from the vendor, encrypts them and stores
+//! them as stock reserved for the purchase; the engine learns only what remains. Each method is a step that may be
+//! repeated.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,10 +14,10 @@ use uuid::Uuid;
 use crate::domain::ids::{OrderId, PartnerId};
 use crate::domain::order::Order;
 use crate::domain::product::Sku;
-use crate::flows::Delivery;
+use crate::flows::ReservedDelivery;
 use crate::store::{StoreFuture, Unavailable};
 
-/// A vendor, by the name that its operator gave it.
+/// A vendor's id, chosen by its operator.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VendorId(pub Arc<str>);
 
@@ -26,149 +27,151 @@ impl fmt::Display for VendorId {
     }
 }
 
-/// A vendor that may be bought from.
+/// A vendor and its concurrency.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Supplier {
+pub struct VendorCapacity {
     pub vendor_id: VendorId,
-    /// How many purchases may be under way with it at a time.
+    /// Maximum number of purchases in flight.
     pub concurrency: usize,
 }
 
-/// An order that waits for a vendor, and for which nothing is being bought.
+/// An order that waits for a vendor and has no open purchase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitingOrder {
     pub partner_id: PartnerId,
     pub order_id: OrderId,
-    /// Whether something was bought for it, and nothing more comes of that.
-    pub bought: bool,
+    /// Whether it had purchases, from which nothing more will come.
+    pub was_purchased: bool,
 }
 
-/// A purchase that may be asked about.
+/// A purchase that is due for a request to its vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Due {
+pub struct DuePurchase {
     pub purchase_id: Uuid,
     pub order_id: OrderId,
 }
 
-/// A purchase that this node alone asks about for now.
+/// A purchase claimed by this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimedPurchase {
-    /// What it is for, and under which key.
-    pub delivery: Delivery,
-    /// When it was written down.
+    /// The order line it is for, and its reservation id (the purchase's key).
+    pub delivery: ReservedDelivery,
+    /// When the purchase was recorded.
     pub requested_at: OffsetDateTime,
-    /// Whether its vendor may have heard of it.
-    pub asked: bool,
+    /// Whether its vendor may have received a request.
+    pub was_requested: bool,
 }
 
-/// What becomes of what a vendor was asked for and has not sold yet.
+/// The part of a purchase that the vendor has not delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
-    /// It may come: ask again, this much later at least where the vendor said so.
-    ToCome(Option<Duration>),
-    /// An operator brings it in: nobody else was ever told of it.
-    ByHand,
-    Over,
+pub enum PurchaseRemainder {
+    /// May still come: ask again, no sooner than after this delay if the vendor gave one.
+    Pending(Option<Duration>),
+    /// An operator fulfils it by hand; no vendor was asked.
+    Manual,
+    Done,
 }
 
-/// Stock that is kept for orders that wait for it, and not for one of them.
+/// Stock reserved for waiting orders of a SKU, not for one order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptStock {
-    pub kept_id: Uuid,
+pub struct ReservedStock {
+    pub reservation_id: Uuid,
     pub sku: Sku,
 }
 
-/// Vendors and the books of purchases, as the engine sees them.
+/// Vendors and purchase records.
 pub trait Vendors: Send + Sync + 'static {
-    /// All vendors, with their terms of this moment.
+    /// Lists all vendors with their current concurrency.
     ///
     /// # Errors
-    /// [`Unavailable`], as for every method here.
-    fn suppliers(&self) -> StoreFuture<'_, Result<Vec<Supplier>, Unavailable>>;
+    /// [`Unavailable`], as for every method of this trait.
+    fn list_capacities(&self) -> StoreFuture<'_, Result<Vec<VendorCapacity>, Unavailable>>;
 
-    /// Up to `limit` orders that wait, oldest first, of those after `after`.
+    /// Lists up to `limit` waiting orders after `after`, oldest first.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn waiting_orders(
+    fn list_waiting_orders(
         &self,
         after: Option<OrderId>,
         limit: usize,
     ) -> StoreFuture<'_, Result<Vec<WaitingOrder>, Unavailable>>;
 
-    /// Whether a vendor is asked for something that the order lacks. Not where operators bring in all of it.
-    fn is_asked_for(&self, order: &Order) -> StoreFuture<'_, Result<bool, Unavailable>>;
-
-    /// Writes a purchase down for each line that waits and may be bought; a line that has one keeps it.
+    /// Whether a vendor can be asked for something the order lacks; false if operators fulfil all of it by hand.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn open(&self, order: Order) -> StoreFuture<'_, Result<(), Unavailable>>;
+    fn is_purchasable(&self, order: &Order) -> StoreFuture<'_, Result<bool, Unavailable>>;
 
-    /// Up to `limit` purchases of a vendor that are due and that nobody asks about: the first of each order before the second
-    /// of any.
+    /// Records a purchase for each pending line that may be bought; a line that has one keeps it.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn due(&self, vendor_id: &VendorId, limit: usize) -> StoreFuture<'_, Result<Vec<Due>, Unavailable>>;
+    fn open_purchases(&self, order: Order) -> StoreFuture<'_, Result<(), Unavailable>>;
 
-    /// Claims a purchase that is due. From here on the vendor may have heard of it. `None` where somebody was faster.
+    /// Lists up to `limit` due, unclaimed purchases of a vendor: the first of each order before the second of any.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn claim(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>>;
+    fn list_due_purchases(&self, vendor_id: &VendorId, limit: usize) -> StoreFuture<'_, Result<Vec<DuePurchase>, Unavailable>>;
 
-    /// Asks the vendor once: to sell, or where it may have heard of it, what it sold. What is new of it is stock when this
-    /// answers, kept for the purchase.
-    ///
-    /// # Errors
-    /// [`Unavailable`], for a reason of ours: the vendor's own troubles are a rest that is to come.
-    fn ask(&self, claimed: ClaimedPurchase) -> StoreFuture<'_, Result<Rest, Unavailable>>;
-
-    /// Gives a claim back. `after` is when the purchase is due again; with none nothing more comes of it.
+    /// Claims a due purchase; `None` if another node was faster. From here on the vendor may have received a request.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn note(&self, purchase_id: Uuid, after: Option<Duration>) -> StoreFuture<'_, Result<(), Unavailable>>;
+    fn claim_purchase(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>>;
 
-    /// Gives back what an earlier incarnation on this node has claimed of a vendor's purchases.
+    /// Sends one request to the vendor: to sell or, if it may have received one before, to report what it sold. Newly sold
+    /// vouchers are stored as stock reserved for the purchase before this returns.
+    ///
+    /// # Errors
+    /// [`Unavailable`] if the service itself failed; a failure of the vendor is [`PurchaseRemainder::Pending`].
+    fn request_vouchers(&self, claimed: ClaimedPurchase) -> StoreFuture<'_, Result<PurchaseRemainder, Unavailable>>;
+
+    /// Releases a claim. The purchase is due again after `after`; `None` if nothing more will come.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn give_back(&self, vendor_id: &VendorId) -> StoreFuture<'_, Result<(), Unavailable>>;
+    fn release_claim(&self, purchase_id: Uuid, after: Option<Duration>) -> StoreFuture<'_, Result<(), Unavailable>>;
 
-    /// What is left of a purchase is kept for its order no more: for orders that wait for the SKU, if there are any, else
-    /// for nobody. Gives the SKU if anything was left.
+    /// Releases the claims of earlier incarnations of this node on a vendor's purchases.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn pass_on(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<Sku>, Unavailable>>;
+    fn release_own_claims(&self, vendor_id: &VendorId) -> StoreFuture<'_, Result<(), Unavailable>>;
 
-    /// Up to `limit` ids under which stock is kept for whoever waits.
+    /// Ends the reservation of a purchase's unused stock: it becomes reserved for orders that wait for the SKU, or free if
+    /// there are none. Returns the SKU if any stock was left.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn kept_stock(&self, limit: usize) -> StoreFuture<'_, Result<Vec<KeptStock>, Unavailable>>;
+    fn release_remainder(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<Sku>, Unavailable>>;
 
-    /// The oldest order that waits for vouchers of a SKU, of those after `after`.
+    /// Lists up to `limit` reservations for waiting orders.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn first_in_line<'a>(
+    fn list_reserved_stock(&self, limit: usize) -> StoreFuture<'_, Result<Vec<ReservedStock>, Unavailable>>;
+
+    /// Finds the oldest order after `after` that waits for a SKU.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    fn find_oldest_waiting_order<'a>(
         &'a self,
         sku: &'a Sku,
         after: Option<OrderId>,
     ) -> StoreFuture<'a, Result<Option<(PartnerId, OrderId)>, Unavailable>>;
 
-    /// What is kept under this id is kept for nobody any more: any shelf may claim it.
+    /// Releases a reservation: any shelf may claim the stock.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn release(&self, kept_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>>;
+    fn release_reservation(&self, kept_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>>;
 
-    /// The SKUs of which their vendor's last word, not too long ago, is that it has none.
+    /// Lists the SKUs that their vendors recently reported as out of stock.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn out_of_stock(&self) -> StoreFuture<'_, Result<Vec<Sku>, Unavailable>>;
+    fn list_out_of_stock(&self) -> StoreFuture<'_, Result<Vec<Sku>, Unavailable>>;
 }

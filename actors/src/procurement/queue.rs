@@ -1,86 +1,85 @@
-//! Which purchase of a vendor is asked about next? Fair between orders: one with a hundred lines does not hold up another
-//! with a single one. Pure.
+//! Fair purchase queue of one vendor: an order with a hundred lines does not delay one with a single line. Pure.
 //!
-//! Rule: of the orders with something due, the one with the fewest purchases under way has the next turn; of equal ones,
-//! the one whose last turn is longest ago, and of those that had none the one that was offered first.
+//! The order with the fewest purchases in flight is next; among equals the one served least recently, then the one queued
+//! first.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::domain::ids::OrderId;
 
-/// How many purchases wait here at most: what is due beyond that is offered again. Many times what may be under way with
-/// one vendor.
-pub const MAX_WAITING: usize = 512;
+/// Maximum number of queued purchases, many times a vendor's concurrency; what is due beyond it is offered again at the
+/// next poll.
+pub const MAX_QUEUED: usize = 512;
 
-/// The purchases of one vendor that are due or under way; `P` names one.
+/// The due and in-flight purchases of one vendor; `P` identifies a purchase.
 #[derive(Debug)]
-pub struct Queue<P> {
+pub struct PurchaseQueue<P> {
     waiting: VecDeque<(P, OrderId)>,
-    under_way: HashMap<P, OrderId>,
-    /// When an order had its last turn, as long as it has something here.
-    turns: HashMap<OrderId, u64>,
+    in_flight: HashMap<P, OrderId>,
+    /// When an order was last served, while it has purchases here.
+    last_turns: HashMap<OrderId, u64>,
     turns_given: u64,
 }
 
-impl<P> Default for Queue<P> {
+impl<P> Default for PurchaseQueue<P> {
     fn default() -> Self {
         Self {
             waiting: VecDeque::new(),
-            under_way: HashMap::new(),
-            turns: HashMap::new(),
+            in_flight: HashMap::new(),
+            last_turns: HashMap::new(),
             turns_given: 0,
         }
     }
 }
 
-impl<P: Copy + Eq + std::hash::Hash> Queue<P> {
-    /// What is due now, in place of what was due before. What is under way is left out, and what there is no room for.
-    pub fn offer(&mut self, due: impl IntoIterator<Item = (P, OrderId)>) {
+impl<P: Copy + Eq + std::hash::Hash> PurchaseQueue<P> {
+    /// Replaces the due purchases. Leaves out those in flight and those beyond [`MAX_QUEUED`].
+    pub fn replace_due(&mut self, due: impl IntoIterator<Item = (P, OrderId)>) {
         let fresh = due
             .into_iter()
-            .filter(|(purchase, _)| !self.under_way.contains_key(purchase));
-        self.waiting = fresh.take(MAX_WAITING).collect();
-        self.forget_turns();
+            .filter(|(purchase, _)| !self.in_flight.contains_key(purchase));
+        self.waiting = fresh.take(MAX_QUEUED).collect();
+        self.prune_turns();
     }
 
-    /// The next purchase, if fewer than `most` are under way; it is under way from here on.
-    pub fn next(&mut self, most: usize) -> Option<P> {
-        if self.under_way.len() >= most {
+    /// Returns the next purchase and marks it as in flight, if fewer than `limit` are in flight.
+    pub fn start_next(&mut self, limit: usize) -> Option<P> {
+        if self.in_flight.len() >= limit {
             return None;
         }
         let mut busy: HashMap<OrderId, usize> = HashMap::new();
-        for order_id in self.under_way.values() {
+        for order_id in self.in_flight.values() {
             *busy.entry(*order_id).or_default() += 1;
         }
         let rank = |order_id: &OrderId| {
-            let last_turn = self.turns.get(order_id).copied().unwrap_or_default();
+            let last_turn = self.last_turns.get(order_id).copied().unwrap_or_default();
             (busy.get(order_id).copied().unwrap_or_default(), last_turn)
         };
         let ranked = self.waiting.iter().enumerate();
-        let (place, _) = ranked.min_by_key(|(place, (_, order_id))| (rank(order_id), *place))?;
-        let (purchase, order_id) = self.waiting.remove(place)?;
+        let (index, _) = ranked.min_by_key(|(index, (_, order_id))| (rank(order_id), *index))?;
+        let (purchase, order_id) = self.waiting.remove(index)?;
         self.turns_given += 1;
-        self.turns.insert(order_id, self.turns_given);
-        self.under_way.insert(purchase, order_id);
+        self.last_turns.insert(order_id, self.turns_given);
+        self.in_flight.insert(purchase, order_id);
         Some(purchase)
     }
 
-    /// A purchase is not under way any more.
-    pub fn done(&mut self, purchase: P) {
-        self.under_way.remove(&purchase);
-        self.forget_turns();
+    /// Marks a purchase as no longer in flight.
+    pub fn finish(&mut self, purchase: P) {
+        self.in_flight.remove(&purchase);
+        self.prune_turns();
     }
 
-    /// How many are under way.
+    /// The number of purchases in flight.
     #[must_use]
-    pub fn under_way(&self) -> usize {
-        self.under_way.len()
+    pub fn in_flight_count(&self) -> usize {
+        self.in_flight.len()
     }
 
-    fn forget_turns(&mut self) {
+    fn prune_turns(&mut self) {
         let waiting = self.waiting.iter().map(|(_, order_id)| *order_id);
-        let present: HashSet<OrderId> = waiting.chain(self.under_way.values().copied()).collect();
-        self.turns.retain(|order_id, _| present.contains(order_id));
+        let present: HashSet<OrderId> = waiting.chain(self.in_flight.values().copied()).collect();
+        self.last_turns.retain(|order_id, _| present.contains(order_id));
     }
 }
 

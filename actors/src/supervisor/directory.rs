@@ -1,8 +1,8 @@
-//! Finds the actor of a key, starts it when there is none, and rebuilds it when it has died.
+//! Actor directory: finds the actor of a key, starts it on first use, and replaces it after it died.
 //!
-//! Actix restarts nothing after a panic, and keeps the old state where it restarts at all. So supervision is ours: who
-//! asks for a dead actor gets a new one, which loads its state from the store. Rule: no reference into the map is held
-//! across an await, and never two at once.
+//! Actix restarts nothing after a panic, and keeps the old state where it restarts at all. The directory therefore
+//! supervises: the next request for a dead actor starts a new one, which loads its state from the store. No map reference
+//! is held across an await, and never two at once (DashMap would deadlock).
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -14,40 +14,40 @@ use tokio::time::Instant;
 use tracing::error;
 
 use super::holds::OpenHolds;
-use super::meter::{ActorMeter, ActorState, Reading};
+use super::metrics::{ActorMetrics, ActorState, ActorStats};
 use super::spawner::Spawner;
 
-/// Most actors of one kind that live at once: at some 4 KiB each, 400 MiB. Where more keys are asked for, actors that
-/// nobody has anything with are forgotten; they come back from the store when they are asked again.
+/// Maximum number of live actors of one kind: at some 4 KiB each, 400 MiB. Beyond it idle actors are evicted; they load
+/// from the store when they are needed again.
 const MAX_ACTORS: usize = 100_000;
 
-/// One in so many, at most, is forgotten to make room: those whom nobody has asked for longest, so that a busy one which is
-/// idle for the moment stays; and so many that the look through all of them is seldom made.
-const FORGOTTEN_PART: usize = 8;
+/// At most one in this many actors is evicted at a time, least recently used first: large enough that the scan over all
+/// actors is rare, small enough that an actor which is idle for a moment stays.
+const EVICTION_DIVISOR: usize = 8;
 
-/// What an actor shares with the incarnations before and after it.
+/// State that the successive incarnations of an actor share.
 #[derive(Debug, Clone, Default)]
 pub struct Lineage {
-    pub meter: Arc<ActorMeter>,
-    /// The holds that are open on its state.
+    pub metrics: Arc<ActorMetrics>,
+    /// Open holds on the actor's state.
     pub holds: Arc<OpenHolds>,
 }
 
-/// A live actor.
-pub struct Found<A: Actor> {
-    /// Where to send. Shared: another address of an actor takes two allocations, and an order would make four.
+/// A reference to a live actor.
+pub struct ActorRef<A: Actor> {
+    /// Shared: cloning an actix address costs two allocations, and an order would need four.
     pub addr: Arc<Addr<A>>,
-    /// What its messages are counted by.
+    /// Counts the messages sent to it.
     pub lineage: Lineage,
 }
 
-impl<A: Actor> std::fmt::Debug for Found<A> {
+impl<A: Actor> std::fmt::Debug for ActorRef<A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Found")
     }
 }
 
-impl<A: Actor> Clone for Found<A> {
+impl<A: Actor> Clone for ActorRef<A> {
     fn clone(&self) -> Self {
         Self {
             addr: Arc::clone(&self.addr),
@@ -56,12 +56,12 @@ impl<A: Actor> Clone for Found<A> {
     }
 }
 
-impl<A: Actor<Context = Context<A>>> Found<A> {
-    /// What an actor hands out of itself; `handed_out` is the address that it handed out before.
-    pub fn own(handed_out: &mut Weak<Addr<A>>, lineage: &Lineage, ctx: &Context<A>) -> Self {
-        let addr = handed_out.upgrade().unwrap_or_else(|| {
+impl<A: Actor<Context = Context<A>>> ActorRef<A> {
+    /// A reference to the actor itself. `own_address` caches the address while a reference to it is alive.
+    pub fn to_self(own_address: &mut Weak<Addr<A>>, lineage: &Lineage, ctx: &Context<A>) -> Self {
+        let addr = own_address.upgrade().unwrap_or_else(|| {
             let addr = Arc::new(ctx.address());
-            *handed_out = Arc::downgrade(&addr);
+            *own_address = Arc::downgrade(&addr);
             addr
         });
         Self {
@@ -71,45 +71,45 @@ impl<A: Actor<Context = Context<A>>> Found<A> {
     }
 }
 
-type Make<K, A> = dyn Fn(K, Lineage) -> A + Send + Sync;
+type ActorFactory<K, A> = dyn Fn(K, Lineage) -> A + Send + Sync;
 
 /// The actors of one kind, by key.
 pub struct Directory<K, A: Actor> {
-    actors: DashMap<K, Found<A>>,
+    actors: DashMap<K, ActorRef<A>>,
     spawner: Spawner,
-    make: Arc<Make<K, A>>,
-    limit: usize,
-    began: Instant,
-    /// What those did that were forgotten. Held while some are forgotten.
-    forgotten: Mutex<Work>,
+    factory: Arc<ActorFactory<K, A>>,
+    capacity: usize,
+    started_at: Instant,
+    /// Counters of evicted actors. The lock also serializes evictions.
+    evicted: Mutex<EvictedTotals>,
 }
 
-/// What actors have done, of which the sum never falls.
+/// Monotonic counters.
 #[derive(Debug, Clone, Copy, Default)]
-struct Work {
+struct EvictedTotals {
     handled: u64,
     restarts: u64,
 }
 
-impl Work {
-    fn add(&mut self, reading: &Reading) {
+impl EvictedTotals {
+    fn add(&mut self, reading: &ActorStats) {
         self.handled += reading.handled;
         self.restarts += u64::from(reading.restarts);
     }
 }
 
-/// All actors of one kind together.
+/// Totals over all actors of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Total {
+pub struct ActorTotals {
     pub actors: usize,
-    /// How many of them do not know their state.
+    /// Actors that have not loaded their state.
     pub not_ready: usize,
     pub mailbox_depth: usize,
-    /// Messages that wait in the fullest mailbox.
+    /// Messages in the fullest mailbox.
     pub deepest_mailbox: usize,
-    /// Messages handled since the process began, by those too that were forgotten.
+    /// Messages handled since the process started, by evicted actors too.
     pub handled: u64,
-    /// How often one was rebuilt since the process began, as above.
+    /// Restarts since the process started, of evicted actors too.
     pub restarts: u64,
 }
 
@@ -118,152 +118,152 @@ where
     K: Eq + Hash + Clone + std::fmt::Debug + Send + 'static,
     A: Actor<Context = Context<A>>,
 {
-    /// No actor lives yet; `make` builds one that has yet to load its state.
-    pub fn new(spawner: Spawner, make: impl Fn(K, Lineage) -> A + Send + Sync + 'static) -> Self {
+    /// Creates an empty directory. `factory` builds an actor that has not loaded its state.
+    pub fn new(spawner: Spawner, factory: impl Fn(K, Lineage) -> A + Send + Sync + 'static) -> Self {
         Self {
             actors: DashMap::new(),
             spawner,
-            make: Arc::new(make),
-            limit: MAX_ACTORS,
-            began: Instant::now(),
-            forgotten: Mutex::default(),
+            factory: Arc::new(factory),
+            capacity: MAX_ACTORS,
+            started_at: Instant::now(),
+            evicted: Mutex::default(),
         }
     }
 
-    /// The same with room for so many.
+    /// Sets the maximum number of live actors.
     #[cfg(test)]
-    pub(super) fn with_room_for(self, limit: usize) -> Self {
-        Self { limit, ..self }
+    pub(super) fn with_capacity(self, capacity: usize) -> Self {
+        Self { capacity, ..self }
     }
 
-    /// The live actor of `key`; `None` when there is no room for another, since every one that lives is at something.
-    pub fn get(&self, key: &K) -> Option<Found<A>> {
-        if let Some(found) = self.find(key) {
-            return Some(found);
+    /// Returns the actor of `key` and starts it if necessary; `None` if the directory is full and no actor is idle.
+    pub fn get(&self, key: &K) -> Option<ActorRef<A>> {
+        if let Some(actor) = self.find(key) {
+            return Some(actor);
         }
-        if self.actors.len() >= self.limit && !self.make_room() && !self.actors.contains_key(key) {
+        if self.actors.len() >= self.capacity && !self.evict_idle() && !self.actors.contains_key(key) {
             return None;
         }
         Some(self.get_or_start(key))
     }
 
-    fn get_or_start(&self, key: &K) -> Found<A> {
+    fn get_or_start(&self, key: &K) -> ActorRef<A> {
         match self.actors.entry(key.clone()) {
-            // Somebody else may have been faster.
+            // Another thread may have started it meanwhile.
             Entry::Occupied(entry) if entry.get().addr.connected() => entry.get().clone(),
             Entry::Occupied(mut entry) => {
                 let lineage = entry.get().lineage.clone();
-                lineage.meter.restarted();
-                error!(actor.key = ?key, "an actor died and is rebuilt from the store");
-                let found = self.start(key, lineage);
-                entry.insert(found.clone());
-                found
+                lineage.metrics.record_restart();
+                error!(actor.key = ?key, "actor restarted after a panic");
+                let actor = self.start(key, lineage);
+                entry.insert(actor.clone());
+                actor
             }
             Entry::Vacant(entry) => entry.insert(self.start(key, Lineage::default())).clone(),
         }
     }
 
-    /// Forgets some of the actors that nobody has anything with. Says whether there is room.
-    fn make_room(&self) -> bool {
-        let mut forgotten = self.forgotten();
-        if self.actors.len() < self.limit {
-            // Somebody else made room while this one waited to.
+    /// Evicts idle actors, least recently used first. Returns whether there is room.
+    fn evict_idle(&self) -> bool {
+        let mut evicted = self.forgotten();
+        if self.actors.len() < self.capacity {
+            // Another thread evicted while this one waited for the lock.
             return true;
         }
         let idle = self.actors.iter().filter(|entry| is_idle(entry.value()));
-        let idle = idle.map(|entry| (entry.lineage.meter.asked_at_ms(), entry.key().clone()));
+        let idle = idle.map(|entry| (entry.lineage.metrics.last_used_ms(), entry.key().clone()));
         let mut idle: Vec<_> = idle.collect();
         idle.sort_unstable_by_key(|(asked_at_ms, _)| *asked_at_ms);
-        for (_, key) in idle.into_iter().take(self.limit.div_ceil(FORGOTTEN_PART)) {
-            if let Some((_, found)) = self.actors.remove_if(&key, |_, found| is_idle(found)) {
-                forgotten.add(&found.lineage.meter.reading());
+        for (_, key) in idle.into_iter().take(self.capacity.div_ceil(EVICTION_DIVISOR)) {
+            if let Some((_, actor)) = self.actors.remove_if(&key, |_, actor| is_idle(actor)) {
+                evicted.add(&actor.lineage.metrics.stats());
             }
         }
-        self.actors.len() < self.limit
+        self.actors.len() < self.capacity
     }
 
-    /// Forgets the actor of `key`, if nobody has anything with it.
-    pub fn retire(&self, key: &K) {
-        let mut forgotten = self.forgotten();
-        if let Some((_, found)) = self.actors.remove_if(key, |_, found| is_idle(found)) {
-            forgotten.add(&found.lineage.meter.reading());
+    /// Evicts the actor of `key` if it is idle.
+    pub fn evict(&self, key: &K) {
+        let mut evicted = self.forgotten();
+        if let Some((_, actor)) = self.actors.remove_if(key, |_, actor| is_idle(actor)) {
+            evicted.add(&actor.lineage.metrics.stats());
         }
     }
 
-    fn forgotten(&self) -> MutexGuard<'_, Work> {
-        self.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
+    fn evicted(&self) -> MutexGuard<'_, EvictedTotals> {
+        self.evicted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The live actor of `key`, if there is one.
-    pub fn find(&self, key: &K) -> Option<Found<A>> {
-        let found = self
+    /// Returns the actor of `key` if it is alive.
+    pub fn find(&self, key: &K) -> Option<ActorRef<A>> {
+        let actor = self
             .actors
             .get(key)
-            .filter(|found| found.addr.connected())?
+            .filter(|actor| actor.addr.connected())?
             .clone();
-        found.lineage.meter.asked(self.now_ms());
-        Some(found)
+        actor.lineage.metrics.touch(self.now_ms());
+        Some(actor)
     }
 
     /// The counters of every actor.
-    pub fn readings(&self) -> Vec<(K, Reading)> {
+    pub fn stats(&self) -> Vec<(K, ActorStats)> {
         self.actors
             .iter()
-            .map(|entry| (entry.key().clone(), read(entry.value())))
+            .map(|entry| (entry.key().clone(), stats_of(entry.value())))
             .collect()
     }
 
-    /// The counters of all actors together.
-    pub fn total(&self) -> Total {
-        // Held to the end: nobody is forgotten meanwhile, and counted twice or not at all.
-        let forgotten = self.forgotten();
-        let mut work = *forgotten;
-        let mut total = Total::default();
+    /// Totals over all actors.
+    pub fn totals(&self) -> ActorTotals {
+        // The lock is held until the end: an eviction meanwhile would count an actor twice or not at all.
+        let evicted = self.forgotten();
+        let mut counters = *evicted;
+        let mut total = ActorTotals::default();
         for entry in &self.actors {
-            let reading = read(entry.value());
-            work.add(&reading);
+            let reading = stats_of(entry.value());
+            counters.add(&reading);
             total.actors += 1;
             total.not_ready += usize::from(reading.state != ActorState::Ready);
             total.mailbox_depth += reading.mailbox_depth;
             total.deepest_mailbox = total.deepest_mailbox.max(reading.mailbox_depth);
         }
-        Total {
-            handled: work.handled,
-            restarts: work.restarts,
+        ActorTotals {
+            handled: counters.handled,
+            restarts: counters.restarts,
             ..total
         }
     }
 
     fn now_ms(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn start(&self, key: &K, lineage: Lineage) -> Found<A> {
-        let place = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
-        lineage.meter.asked(self.now_ms());
-        let (make, owned_key, owned) = (Arc::clone(&self.make), key.clone(), lineage.clone());
-        let addr = self.spawner.start(place, move |_| make(owned_key, owned));
-        Found {
+    fn start(&self, key: &K, lineage: Lineage) -> ActorRef<A> {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
+        lineage.metrics.touch(self.now_ms());
+        let (factory, owned_key, owned_lineage) = (Arc::clone(&self.factory), key.clone(), lineage.clone());
+        let addr = self.spawner.start(hash, move |_| factory(owned_key, owned_lineage));
+        ActorRef {
             addr: Arc::new(addr),
             lineage,
         }
     }
 }
 
-/// Whether nobody has anything with the actor: no hold, no question, no address.
+/// Whether nothing refers to the actor: no hold, no pending request, no address.
 ///
-/// Besides the directory only the actor itself knows its lineage then, and nobody can come to know it while its part of
-/// the map is locked. If it is removed, its last address goes, and with it the actor.
-fn is_idle<A: Actor>(found: &Found<A>) -> bool {
-    Arc::strong_count(&found.lineage.holds) <= 2
+/// In that case only the directory and the actor itself own the lineage. Nothing else can obtain it while the actor's shard
+/// of the map is locked. Removing the entry drops the last address and stops the actor.
+fn is_idle<A: Actor>(actor: &ActorRef<A>) -> bool {
+    Arc::strong_count(&actor.lineage.holds) <= 2
 }
 
-fn read<A: Actor>(found: &Found<A>) -> Reading {
-    let reading = found.lineage.meter.reading();
-    if found.addr.connected() {
+fn stats_of<A: Actor>(actor: &ActorRef<A>) -> ActorStats {
+    let reading = actor.lineage.metrics.stats();
+    if actor.addr.connected() {
         reading
     } else {
-        Reading {
+        ActorStats {
             state: ActorState::Ended,
             ..reading
         }
@@ -284,44 +284,44 @@ mod tests {
         type Context = Context<Self>;
     }
 
-    fn directory(limit: usize) -> Directory<u32, Idle> {
-        Directory::new(Spawner::Here, |_, lineage| Idle { _lineage: lineage }).with_room_for(limit)
+    fn directory(capacity: usize) -> Directory<u32, Idle> {
+        Directory::new(Spawner::CurrentThread, |_, lineage| Idle { _lineage: lineage }).with_capacity(capacity)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_at_nothing_makes_room_and_who_holds_something_stays() {
+    async fn idle_actor_is_evicted_and_actor_with_hold_stays() {
         let test = async {
             let directory = directory(2);
-            let held = directory.get(&1).unwrap().lineage.holds.begin();
+            let held = directory.get(&1).unwrap().lineage.holds.open_hold();
             drop(directory.get(&2));
-            assert!(directory.get(&3).is_some(), "the second was at nothing");
+            assert!(directory.get(&3).is_some(), "the second actor was idle");
             assert!(directory.find(&1).is_some() && directory.find(&2).is_none());
-            let also_held = directory.get(&3).unwrap().lineage.holds.begin();
-            assert!(directory.get(&4).is_none(), "both are at something");
-            assert!(directory.get(&1).is_some(), "who is there is found all the same");
+            let also_held = directory.get(&3).unwrap().lineage.holds.open_hold();
+            assert!(directory.get(&4).is_none(), "both actors have holds");
+            assert!(directory.get(&1).is_some(), "a live actor is found in a full directory");
             drop((held, also_held));
             assert!(directory.get(&4).is_some());
-            assert_eq!(directory.readings().len(), 2);
+            assert_eq!(directory.stats().len(), 2);
         };
         LocalSet::new().run_until(test).await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_was_asked_longest_ago_makes_room_first_and_what_it_did_stays_counted() {
+    async fn least_recently_used_actors_are_evicted_and_stay_counted() {
         let test = async {
             let directory = directory(24);
             for key in 0..24 {
-                let found = directory.get(&key).unwrap();
-                found.lineage.meter.handle();
-                found.lineage.meter.restarted();
+                let actor = directory.get(&key).unwrap();
+                actor.lineage.metrics.record_handled();
+                actor.lineage.metrics.record_restart();
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
             drop(directory.find(&0));
-            let before = directory.total();
+            let before = directory.totals();
             drop(directory.get(&24));
-            let gone: Vec<_> = (0..24).filter(|key| directory.find(key).is_none()).collect();
-            assert_eq!(gone, [1, 2, 3]);
-            let after = directory.total();
+            let evicted_keys: Vec<_> = (0..24).filter(|key| directory.find(key).is_none()).collect();
+            assert_eq!(evicted_keys, [1, 2, 3]);
+            let after = directory.totals();
             assert_eq!((before.actors, after.actors), (24, 22));
             assert_eq!((before.handled, before.restarts), (24, 24));
             assert_eq!((after.handled, after.restarts), (24, 24));
@@ -330,16 +330,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn at_full_size_the_next_key_finds_room_and_who_holds_something_is_still_there() {
+    async fn full_directory_makes_room_and_keeps_actor_with_hold() {
         let test = async {
             let directory = directory(MAX_ACTORS);
-            let held = directory.get(&0).unwrap().lineage.holds.begin();
+            let held = directory.get(&0).unwrap().lineage.holds.open_hold();
             let most = u32::try_from(MAX_ACTORS).unwrap();
             for key in 1..most + 10 {
                 assert!(directory.get(&key).is_some());
             }
-            let left = MAX_ACTORS - MAX_ACTORS / FORGOTTEN_PART + 10;
-            assert_eq!(directory.readings().len(), left);
+            let left = MAX_ACTORS - MAX_ACTORS / EVICTION_DIVISOR + 10;
+            assert_eq!(directory.stats().len(), left);
             assert!(directory.find(&0).is_some());
             drop(held);
         };

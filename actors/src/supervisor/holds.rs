@@ -1,12 +1,12 @@
-//! How many holds of an actor are open, over all its incarnations: a rebuild loads only when there are none, so that what
-//! it reads from the store is the whole truth.
+//! Counts the open holds of an actor over all its incarnations. A new incarnation loads its state only when no hold is
+//! open, so that what it reads from the store is complete.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// Counts the open holds on one actor's state.
+/// Counter of the open holds on one actor's state.
 #[derive(Debug, Default)]
 pub struct OpenHolds {
     open: AtomicUsize,
@@ -14,26 +14,25 @@ pub struct OpenHolds {
 }
 
 impl OpenHolds {
-    /// Counts a hold in; it counts itself out when it goes.
+    /// Counts a new hold; dropping the result uncounts it.
     #[must_use]
-    pub fn begin(self: &Arc<Self>) -> OpenHold {
+    pub fn open_hold(self: &Arc<Self>) -> OpenHold {
         self.open.fetch_add(1, Ordering::AcqRel);
         OpenHold(Arc::clone(self))
     }
 
     /// Waits until no hold is open.
-    pub async fn all_settled(&self) {
+    pub async fn wait_until_none(&self) {
         loop {
-            let changed = self.none_left.notified();
+            let none_left = self.none_left.notified();
             if self.open.load(Ordering::Acquire) == 0 {
                 return;
             }
-            changed.await;
+            none_left.await;
         }
     }
 }
 
-/// An open hold.
 #[derive(Debug)]
 pub struct OpenHold(Arc<OpenHolds>);
 

@@ -1,25 +1,25 @@
-//! Routes requests to actors, and keeps the actors alive.
+//! Actor supervision: routing by key, restarts, decision timeouts, mailbox metrics.
 
 mod directory;
 mod holds;
-mod meter;
-mod patience;
+mod metrics;
+mod decision_timeout;
 mod spawner;
-mod waiting;
+mod wait_queue;
 
-pub use directory::{Directory, Found, Lineage, Total};
+pub use directory::{Directory, ActorRef, Lineage, ActorTotals};
 pub use holds::{OpenHold, OpenHolds};
-pub use meter::{ActorMeter, ActorState, Queued, Reading};
-pub use patience::{DECISION_PATIENCE, Patience, Undecided};
+pub use metrics::{ActorMetrics, ActorState, MailboxSlot, ActorStats};
+pub use decision_timeout::{DECISION_TIMEOUT, DecisionDeadline, DecisionError};
 pub use spawner::{Arbiters, Spawner};
-pub use waiting::WaitingLine;
+pub use wait_queue::WaitQueue;
 
-/// The answer of an actor: at once, or when something has changed.
+/// An actor's reply: immediate, deferred, or none.
 #[derive(Debug)]
 pub enum Reply<A> {
     Now(A),
-    /// It comes here; a channel that closes says that the actor died.
+    /// Sent later on this channel; a closed channel means that the actor died.
     Later(tokio::sync::oneshot::Receiver<A>),
-    /// None comes: as many wait for the actor as may.
-    Crowded,
+    /// None: the actor's wait queue is full.
+    WaitQueueFull,
 }

@@ -1,5 +1,4 @@
-//! Where actors run: on arbiters of their own or of the listeners in the service, on the current thread in tests with paused
-//! time.
+//! Placement of actors on threads: on arbiters in the service, on the current thread in tests with paused time.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,50 +8,50 @@ use tokio::sync::Notify;
 /// Starts actors.
 #[derive(Debug, Clone)]
 pub enum Spawner {
-    /// On the thread that asks, which must be in a `LocalSet`.
-    Here,
+    /// On the calling thread, which must run a `LocalSet`.
+    CurrentThread,
     /// On these arbiters, by the key's hash.
     Arbiters(Arc<Arbiters>),
 }
 
-/// The threads that actors are spread over. A thread may join later, or take the place of one that has ended.
+/// The threads that actors are distributed over. Threads may be added later, also to replace those that have ended.
 #[derive(Debug, Default)]
 pub struct Arbiters {
     handles: RwLock<Vec<ArbiterHandle>>,
-    joined: Notify,
+    added: Notify,
 }
 
 impl Arbiters {
-    /// One more; those that have ended are forgotten.
-    pub fn join(&self, handle: ArbiterHandle) {
+    /// Adds an arbiter and removes those that have ended.
+    pub fn add(&self, handle: ArbiterHandle) {
         let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
-        handles.retain(runs);
+        handles.retain(is_running);
         handles.push(handle);
-        self.joined.notify_waiters();
+        self.added.notify_waiters();
     }
 
-    /// Resolves when there are so many.
-    pub async fn until(&self, count: usize) {
+    /// Waits until there are `count` arbiters.
+    pub async fn wait_for(&self, count: usize) {
         loop {
-            let joined = self.joined.notified();
-            if self.read(Vec::len) >= count {
+            let joined = self.added.notified();
+            if self.with_handles(Vec::len) >= count {
                 return;
             }
             joined.await;
         }
     }
 
-    /// One that runs; `place` picks it.
-    fn pick(&self, place: u64) -> Option<ArbiterHandle> {
-        self.read(|handles| {
-            let place = place.checked_rem(handles.len() as u64)?;
-            let (before, from) = handles.split_at_checked(usize::try_from(place).ok()?)?;
-            from.iter().chain(before).find(|handle| runs(handle)).cloned()
+    /// Picks a running arbiter by `hash`.
+    fn pick(&self, hash: u64) -> Option<ArbiterHandle> {
+        self.with_handles(|handles| {
+            let index = hash.checked_rem(handles.len() as u64)?;
+            let (before, from) = handles.split_at_checked(usize::try_from(index).ok()?)?;
+            from.iter().chain(before).find(|handle| is_running(handle)).cloned()
         })
     }
 
-    fn read<T>(&self, look: impl FnOnce(&Vec<ArbiterHandle>) -> T) -> T {
-        look(&self.handles.read().unwrap_or_else(PoisonError::into_inner))
+    fn with_handles<T>(&self, read: impl FnOnce(&Vec<ArbiterHandle>) -> T) -> T {
+        read(&self.handles.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -60,35 +59,35 @@ impl FromIterator<ArbiterHandle> for Arbiters {
     fn from_iter<I: IntoIterator<Item = ArbiterHandle>>(handles: I) -> Self {
         Self {
             handles: RwLock::new(handles.into_iter().collect()),
-            joined: Notify::new(),
+            added: Notify::new(),
         }
     }
 }
 
-/// An arbiter that has ended takes nothing.
-fn runs(handle: &ArbiterHandle) -> bool {
+/// An arbiter that has ended accepts no function.
+fn is_running(handle: &ArbiterHandle) -> bool {
     handle.spawn_fn(|| ())
 }
 
 impl Spawner {
-    /// On one arbiter.
+    /// Places all actors on one arbiter.
     #[must_use]
-    pub fn on(arbiter: ArbiterHandle) -> Self {
+    pub fn on_arbiter(arbiter: ArbiterHandle) -> Self {
         Self::Arbiters(Arc::new([arbiter].into_iter().collect()))
     }
 
-    /// Starts an actor; `place` picks its arbiter. Where none runs, the actor lives on the thread that asks.
-    pub fn start<A>(&self, place: u64, make: impl FnOnce(&mut Context<A>) -> A + Send + 'static) -> Addr<A>
+    /// Starts an actor on the arbiter picked by `hash`, or on the calling thread if no arbiter is running.
+    pub fn start<A>(&self, hash: u64, factory: impl FnOnce(&mut Context<A>) -> A + Send + 'static) -> Addr<A>
     where
         A: Actor<Context = Context<A>>,
     {
         let arbiter = match self {
-            Self::Here => None,
-            Self::Arbiters(arbiters) => arbiters.pick(place),
+            Self::CurrentThread => None,
+            Self::Arbiters(arbiters) => arbiters.pick(hash),
         };
         match arbiter {
-            Some(arbiter) => A::start_in_arbiter(&arbiter, make),
-            None => A::create(make),
+            Some(arbiter) => A::start_in_arbiter(&arbiter, factory),
+            None => A::create(factory),
         }
     }
 }
@@ -101,47 +100,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn actors_are_spread_and_never_on_a_thread_that_has_ended() {
+    fn actors_are_placed_on_running_arbiters_only() {
         let system = System::new();
         let (ended, first, second) = system.block_on(async {
             let arbiters = [(); 3].map(|()| Arbiter::new());
             let handles = arbiters.each_ref().map(Arbiter::handle);
             let all = Arbiters::from_iter(handles.clone());
             let [ending, ..] = arbiters;
-            assert!((0..3).all(|place| all.pick(place).is_some()));
+            assert!((0..3).all(|hash| all.pick(hash).is_some()));
             ending.stop();
             ending.join().unwrap();
-            let picked: Vec<_> = (0..3).map(|place| all.pick(place).unwrap()).collect();
-            all.join(handles[1].clone());
+            let picked: Vec<_> = (0..3).map(|hash| all.pick(hash).unwrap()).collect();
+            all.add(handles[1].clone());
             (
-                !runs(&handles[0]) && picked.iter().all(runs),
-                all.read(Vec::len),
+                !is_running(&handles[0]) && picked.iter().all(is_running),
+                all.with_handles(Vec::len),
                 Arbiters::default().pick(7).is_none(),
             )
         });
-        assert!(ended, "those picked run");
-        assert_eq!(first, 3, "who has ended was forgotten when one joined");
-        assert!(second, "there is nobody to pick");
+        assert!(ended, "an ended arbiter was picked");
+        assert_eq!(first, 3, "adding an arbiter removes the ended one");
+        assert!(second, "nothing was picked without arbiters");
     }
 
     #[tokio::test]
-    async fn who_waits_for_threads_hears_of_the_last_one() {
+    async fn wait_for_resolves_when_the_last_arbiter_is_added() {
         let arbiters = Arbiters::default();
-        let waits = arbiters.until(1);
-        tokio::pin!(waits);
-        assert!(waits.as_mut().now_or_never().is_none());
-        let joins = std::thread::scope(|scope| {
+        let waiting = arbiters.wait_for(1);
+        tokio::pin!(waiting);
+        assert!(waiting.as_mut().now_or_never().is_none());
+        let added = std::thread::scope(|scope| {
             let joined = scope.spawn(|| {
                 System::new().block_on(async {
                     let arbiter = Arbiter::new();
-                    arbiters.join(arbiter.handle());
+                    arbiters.add(arbiter.handle());
                     arbiter.stop();
                     arbiter.join().unwrap();
                 });
             });
             joined.join()
         });
-        joins.unwrap();
-        waits.await;
+        added.unwrap();
+        waiting.await;
     }
 }

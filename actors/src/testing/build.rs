@@ -1,7 +1,6 @@
-//! How a test says what it needs in few words: partners, stock, priced orders, records.
+//! Builders of test data: partners, stock, priced orders, records.
 //!
-//! Rule: everything is made from its name, so that the same test writes the same bytes every time, and two records of
-//! the same name are the same request.
+//! Ids derive from names, so a test writes the same bytes in every run, and two records with one name are the same request.
 
 use std::sync::Arc;
 
@@ -11,29 +10,29 @@ use time::macros::{date, datetime};
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
-use crate::domain::answer::{Answer, Fingerprint, Keep, KeyHash};
-use crate::domain::deed::Deed;
+use crate::domain::idempotency::{Response, Fingerprint, Retention, KeyHash};
+use crate::domain::audit::AuditEntry;
 use crate::domain::event::EventBundle;
 use crate::domain::ids::{OrderId, PartnerId, PayoutId, StockId, TransactionId, VoucherId};
-use crate::domain::ledger::{BookedBy, LedgerKind, Movement, PendingShift, WalletKey};
+use crate::domain::ledger::{OperatorIdentity, LedgerKind, Movement, PendingDelta, WalletKey};
 use crate::domain::money::{Amount, Currency};
 use crate::domain::order::{Actor, Fulfilment, Order, PendingReason, PricedLine, PricedOrder};
-use crate::domain::payout::{Destination, Payout, PayoutDecision, PayoutEnd, PayoutMilestone, PayoutStatus};
-use crate::domain::product::{Approval, Route, Sku};
-use crate::domain::progress::{Progress, Progressed};
-use crate::domain::voucher::{Allocation, Expiry, Shelved};
-use crate::journal::{KeyClaim, OrderChange, PayoutChange, Record, Return};
+use crate::domain::payout::{PayoutDestination, Payout, PayoutDecision, PayoutOutcome, PayoutMilestone, PayoutStatus};
+use crate::domain::product::{ApprovalPolicy, SupplyRoute, Sku};
+use crate::domain::transition::{OrderTransition, TransitionEffects};
+use crate::domain::voucher::{Allocation, Expiry, StockVoucher};
+use crate::journal::{KeyClaim, OrderChange, PayoutChange, Record, ReturnedVoucher};
 
-/// When everything in a test happens.
+/// Timestamp of everything that a test creates.
 pub const NOW: OffsetDateTime = datetime!(2030-01-01 12:00 UTC);
 
-/// The partner of this number.
+/// Partner id with this number.
 #[must_use]
 pub const fn partner(number: u64) -> PartnerId {
     PartnerId::from_uuid(Uuid::from_u128(number as u128))
 }
 
-/// A product at a face value in minor units.
+/// SKU with a face value in minor units.
 #[must_use]
 pub fn sku(product_id: &str, denomination: i64) -> Sku {
     Sku {
@@ -42,73 +41,72 @@ pub fn sku(product_id: &str, denomination: i64) -> Sku {
     }
 }
 
-/// What most tests pay with.
 #[must_use]
 pub fn usd() -> Currency {
     "USD".parse().unwrap()
 }
 
-/// The wallet that most tests pay from.
+/// A partner's USD wallet.
 #[must_use]
-pub fn usd_of(partner_id: PartnerId) -> WalletKey {
+pub fn usd_wallet(partner_id: PartnerId) -> WalletKey {
     WalletKey {
         partner_id,
         currency: usd(),
     }
 }
 
-/// So many minor units.
+/// Amount in minor units.
 #[must_use]
 pub const fn minor(amount: i64) -> Amount {
     Amount::from_minor(amount)
 }
 
-/// The day so many days after the first of 2031.
+/// Expiry date, in days after 2031-01-01.
 #[must_use]
 pub fn day(number: i64) -> Expiry {
     Expiry::on(date!(2031 - 01 - 01) + Duration::days(number))
 }
 
-/// The idempotency key of this name.
+/// Idempotency key derived from a name.
 #[must_use]
 pub fn key(name: &str) -> KeyHash {
     KeyHash(uuid("key", name))
 }
 
-/// The request of this name.
+/// Request fingerprint derived from a name.
 #[must_use]
 pub fn fingerprint(name: &str) -> Fingerprint {
     Fingerprint(Sha256::digest(name).into())
 }
 
-/// A 201 with this body.
+/// Response with status 201 and this body.
 #[must_use]
-pub fn answer(body: &str) -> Answer {
-    Answer {
+pub fn response(body: &str) -> Response {
+    Response {
         status: 201,
         body: Bytes::copy_from_slice(body.as_bytes()),
     }
 }
 
-/// The order that the record of this name places, with an id of its time.
+/// Order id derived from a record's name, with the time part of [`NOW`].
 #[must_use]
 pub fn order_id(name: &str) -> OrderId {
-    let (time, name) = (OrderId::first_at(NOW).as_uuid(), uuid("order", name));
+    let (time, name) = (OrderId::lower_bound_at(NOW).as_uuid(), uuid("order", name));
     let below_the_time = (1 << 62) - 1;
     OrderId::from_uuid(Uuid::from_u128(
         time.as_u128() | (name.as_u128() & below_the_time),
     ))
 }
 
-/// The entry that the record of this name books.
+/// Ledger transaction id derived from a record's name.
 #[must_use]
 pub fn transaction_id(name: &str) -> TransactionId {
     TransactionId::from_uuid(uuid("transaction", name))
 }
 
-/// An order at list price; each voucher costs its denomination.
+/// Priced order in which each voucher costs its denomination.
 #[must_use]
-pub fn priced(lines: &[(&Sku, u32)]) -> PricedOrder {
+pub fn priced_order(lines: &[(&Sku, u32)]) -> PricedOrder {
     let total = lines
         .iter()
         .map(|(sku, quantity)| sku.denomination.minor() * i64::from(*quantity))
@@ -127,20 +125,20 @@ fn line(sku: &Sku, quantity: u32) -> PricedLine {
         sku: sku.clone(),
         quantity,
         unit_price: sku.denomination,
-        route: Route::Vendor,
+        route: SupplyRoute::Vendor,
         min_validity_days: 0,
-        approval: Approval::Rule,
+        approval: ApprovalPolicy::Rule,
     }
 }
 
-/// An order that was delivered from the shelf, paid and told.
+/// Record of an order that is delivered from stock: order, allocations, debit, events.
 #[must_use]
-pub fn delivered(partner_id: PartnerId, name: &str, basket: &[(&Sku, &[Shelved])]) -> Record {
+pub fn delivered_order(partner_id: PartnerId, name: &str, basket: &[(&Sku, &[StockVoucher])]) -> Record {
     let lines: Vec<_> = basket
         .iter()
         .map(|(sku, held)| (*sku, u32::try_from(held.len()).unwrap()))
         .collect();
-    let priced = priced(&lines);
+    let priced = priced_order(&lines);
     let order = Order::delivered(
         order_id(name),
         partner_id,
@@ -148,14 +146,14 @@ pub fn delivered(partner_id: PartnerId, name: &str, basket: &[(&Sku, &[Shelved])
         allocations(name, basket),
         NOW,
     );
-    accepted(partner_id, name, order, Amount::ZERO)
+    accepted_order(partner_id, name, order, Amount::ZERO)
 }
 
-fn allocations(name: &str, basket: &[(&Sku, &[Shelved])]) -> Vec<Allocation> {
+fn allocations(name: &str, basket: &[(&Sku, &[StockVoucher])]) -> Vec<Allocation> {
     let vouchers = (0..)
         .zip(basket)
         .flat_map(|(line, (sku, held))| held.iter().map(move |voucher| (line, (*sku).clone(), *voucher)));
-    let allocate = |(index, (line, sku, voucher)): (usize, (u16, Sku, Shelved))| Allocation {
+    let allocate = |(index, (line, sku, voucher)): (usize, (u16, Sku, StockVoucher))| Allocation {
         voucher_id: VoucherId::from_uuid(uuid("voucher", &format!("{name}/{index}"))),
         line,
         sku,
@@ -164,15 +162,15 @@ fn allocations(name: &str, basket: &[(&Sku, &[Shelved])]) -> Vec<Allocation> {
     vouchers.enumerate().map(allocate).collect()
 }
 
-/// An order over this amount that waits for the vendor: a debit that needs no stock.
+/// Record of an order that waits for the vendor: a debit without stock.
 #[must_use]
-pub fn pending(partner_id: PartnerId, name: &str, amount: i64) -> Record {
-    let priced = priced(&[(&sku("bought", amount), 1)]);
+pub fn pending_order(partner_id: PartnerId, name: &str, amount: i64) -> Record {
+    let priced = priced_order(&[(&sku("bought", amount), 1)]);
     let order = Order::pending(order_id(name), partner_id, &priced, PendingReason::Vendor, NOW);
-    accepted(partner_id, name, order, minor(amount))
+    accepted_order(partner_id, name, order, minor(amount))
 }
 
-pub(super) fn accepted(partner_id: PartnerId, name: &str, order: Order, pending_orders: Amount) -> Record {
+pub(super) fn accepted_order(partner_id: PartnerId, name: &str, order: Order, pending_orders: Amount) -> Record {
     let debit = Movement {
         transaction_id: TransactionId::debit_of(order.order_id),
         currency: order.total.currency,
@@ -183,8 +181,8 @@ pub(super) fn accepted(partner_id: PartnerId, name: &str, order: Order, pending_
         reference: order.reference.clone(),
         booked_by: None,
     };
-    let events = Some(EventBundle::accepted(&order));
-    let pending = (pending_orders != Amount::ZERO).then_some(PendingShift {
+    let events = Some(EventBundle::for_new_order(&order));
+    let pending = (pending_orders != Amount::ZERO).then_some(PendingDelta {
         currency: order.total.currency,
         orders: pending_orders,
         payouts: Amount::ZERO,
@@ -192,32 +190,32 @@ pub(super) fn accepted(partner_id: PartnerId, name: &str, order: Order, pending_
     Record {
         order: Some(order),
         movement: Some(debit),
-        pending,
+        pending_delta: pending,
         events,
         ..refusal(partner_id, name)
     }
 }
 
-/// An order that moves on, from its last event before. The voucher rows that come back have these numbers, in one chunk.
+/// Record of a change to an order whose last event is `since`. Returned vouchers get the stock ids `numbers`, in one chunk.
 #[must_use]
-pub fn progressed(name: &str, since: u32, progress: Progress, numbers: &[StockId]) -> Record {
-    let Progressed {
+pub fn order_change(name: &str, since: u32, progress: OrderTransition, numbers: &[StockId]) -> Record {
+    let TransitionEffects {
         order,
         issued,
         returned,
         movement,
-        pending,
+        pending_delta: pending,
         events,
     } = progress.finish(since);
     let returned = returned.into_iter().zip(numbers);
-    let returned = returned.map(|(allocation, stock_id)| Return {
+    let returned = returned.map(|(allocation, stock_id)| ReturnedVoucher {
         allocation,
         stock_id: *stock_id,
-        chunk_begins: numbers[0],
+        chunk_first_id: numbers[0],
     });
     let partner_id = order.partner_id;
     let change = OrderChange {
-        since,
+        expected_sequence: since,
         issued,
         returned: returned.collect(),
         after: order,
@@ -225,22 +223,22 @@ pub fn progressed(name: &str, since: u32, progress: Progress, numbers: &[StockId
     Record {
         change: Some(change),
         movement,
-        pending,
+        pending_delta: pending,
         events: Some(events),
         ..refusal(partner_id, name)
     }
 }
 
-/// A payout of this amount that is accepted.
+/// Record of a payout request.
 #[must_use]
-pub fn payout(wallet: WalletKey, name: &str, amount: i64) -> Record {
+pub fn payout_request(wallet: WalletKey, name: &str, amount: i64) -> Record {
     let payout = Payout {
         payout_id: PayoutId::from_uuid(uuid("payout", name)),
         partner_id: wallet.partner_id,
         status: PayoutStatus::Pending,
         money: minor(amount).of(wallet.currency),
-        destination: Destination {
-            shown: r#"{"type":"bank_account","iban":"••••3000"}"#.into(),
+        destination: PayoutDestination {
+            masked: r#"{"type":"bank_account","iban":"••••3000"}"#.into(),
             sealed: Bytes::from_static(b"\x00\xffsealed"),
         },
         reference: Some(name.to_owned()),
@@ -254,7 +252,7 @@ pub fn payout(wallet: WalletKey, name: &str, amount: i64) -> Record {
         created_at: NOW,
         updated_at: NOW,
     };
-    paid_out(
+    payout_record(
         name,
         PayoutChange::Requested(payout),
         LedgerKind::Payout,
@@ -263,26 +261,26 @@ pub fn payout(wallet: WalletKey, name: &str, amount: i64) -> Record {
     )
 }
 
-/// The end of a payout: paid, or back in the wallet.
+/// Record of an operator's decision on a payout: paid, or credited back to the wallet.
 #[must_use]
-pub fn payout_decided(name: &str, payout: &Payout, end: PayoutEnd) -> Record {
+pub fn payout_decision(name: &str, payout: &Payout, end: PayoutOutcome) -> Record {
     let decision = PayoutDecision {
-        end,
+        outcome: end,
         reason: None,
         reference: Some("bank-7".to_owned()),
     };
     let amount = payout.money.amount.minor();
-    let back = if end == PayoutEnd::Paid { 0 } else { amount };
-    let decided = payout.clone().decided(decision.clone(), NOW);
-    let deed = Deed::on_payout(&somebody(), &decision, payout, &decided);
+    let back = if end == PayoutOutcome::Paid { 0 } else { amount };
+    let decided = payout.clone().apply_decision(decision.clone(), NOW);
+    let deed = AuditEntry::on_payout(&operator(), &decision, payout, &decided);
     let decided = PayoutChange::Decided(decided);
     Record {
-        deed: Some(deed),
-        ..paid_out(name, decided, LedgerKind::PayoutReversal, back, -amount)
+        audit_entry: Some(deed),
+        ..payout_record(name, decided, LedgerKind::PayoutReversal, back, -amount)
     }
 }
 
-fn paid_out(name: &str, change: PayoutChange, kind: LedgerKind, amount: i64, pending: i64) -> Record {
+fn payout_record(name: &str, change: PayoutChange, kind: LedgerKind, amount: i64, pending: i64) -> Record {
     let (PayoutChange::Requested(payout) | PayoutChange::Decided(payout)) = &change;
     let currency = payout.money.currency;
     let movement = Movement {
@@ -297,7 +295,7 @@ fn paid_out(name: &str, change: PayoutChange, kind: LedgerKind, amount: i64, pen
     };
     Record {
         movement: (amount != 0).then_some(movement),
-        pending: Some(PendingShift {
+        pending_delta: Some(PendingDelta {
             currency,
             orders: Amount::ZERO,
             payouts: minor(pending),
@@ -307,29 +305,28 @@ fn paid_out(name: &str, change: PayoutChange, kind: LedgerKind, amount: i64, pen
     }
 }
 
-/// An answer that is kept, and nothing else.
+/// Record that stores a response and writes nothing else.
 #[must_use]
 pub fn refusal(partner_id: PartnerId, name: &str) -> Record {
     let claim = KeyClaim {
         key: key(name),
         fingerprint: fingerprint(name),
-        answer: answer(&format!("answer to {name}")),
-        keep: Keep::Day,
+        response: response(&format!("answer to {name}")),
+        retention: Retention::Day,
     };
-    Record::answering(partner_id, claim)
+    Record::new(partner_id, claim)
 }
 
-/// Money that an operator adds; its reference is never booked twice.
+/// Record of a top-up; its reference never expires.
 #[must_use]
 pub fn top_up(wallet: WalletKey, name: &str, amount: i64) -> Record {
     let mut record = refusal(wallet.partner_id, name);
-    record.claim.keep = Keep::Forever;
-    record.movement = Some(credit(wallet, name, minor(amount)));
+    record.claim.retention = Retention::Forever;
+    record.movement = Some(top_up_movement(wallet, name, minor(amount)));
     record
 }
 
-/// The movement of a top-up.
-pub(super) fn credit(wallet: WalletKey, name: &str, amount: Amount) -> Movement {
+pub(super) fn top_up_movement(wallet: WalletKey, name: &str, amount: Amount) -> Movement {
     Movement {
         transaction_id: transaction_id(name),
         currency: wallet.currency,
@@ -338,29 +335,28 @@ pub(super) fn credit(wallet: WalletKey, name: &str, amount: Amount) -> Movement 
         order_id: None,
         payout_id: None,
         reference: Some(name.to_owned()),
-        booked_by: Some(somebody()),
+        booked_by: Some(operator()),
     }
 }
 
-/// An operator.
 #[must_use]
-pub fn somebody() -> BookedBy {
-    BookedBy {
+pub fn operator() -> OperatorIdentity {
+    OperatorIdentity {
         operator: "somebody".to_owned(),
         trace_id: None,
     }
 }
 
-/// The record under another key, as a client that lost its own would send it.
+/// The record under another idempotency key, as a client that lost its own key would send it.
 #[must_use]
-pub fn under_key(name: &str, mut record: Record) -> Record {
+pub fn with_key(name: &str, mut record: Record) -> Record {
     record.claim.key = key(name);
     record
 }
 
-/// The record with a text that Postgres refuses in any column: a NUL.
+/// The record with a NUL byte, which Postgres rejects in any text column.
 #[must_use]
-pub fn poisoned(mut record: Record) -> Record {
+pub fn with_nul_byte(mut record: Record) -> Record {
     if let Some(movement) = &mut record.movement {
         movement.reference = Some("poison\0".to_owned());
     }

@@ -1,7 +1,7 @@
-//! A store in memory that behaves as Postgres does, as far as the engine can tell: locks, waits, verdicts, faults.
+//! In-memory store with the transaction semantics of Postgres: row locks, blocking, verdicts, injected faults.
 //!
-//! Rule: it is not kinder than Postgres. Whatever Postgres may refuse, lose or answer late, it refuses, loses and
-//! answers late; `conformance` holds both to the same cases. Everything is in order, so one seed gives one history.
+//! It rejects, loses and delays whatever Postgres may; `conformance` runs the same cases against both. Iteration order is
+//! deterministic, so one seed reproduces one run.
 
 mod claim;
 mod commit;
@@ -16,16 +16,16 @@ mod state;
 mod store;
 mod subject;
 mod tables;
-mod wait;
+mod reservations;
 
 use std::sync::Arc;
 
-pub use fault::{Fault, FaultKind, Rates};
+pub use fault::{Fault, FaultKind, FaultRates};
 pub use guard::Guard;
 pub use operate::{Backup, OtherTransaction};
 pub use store::MemoryStore;
 
-/// A database in memory; its clones are handles of the same one.
+/// An in-memory database; clones are handles to the same database.
 #[derive(Debug, Clone)]
 pub struct MemoryDatabase {
     shared: Arc<state::Shared>,

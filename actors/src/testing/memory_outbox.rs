@@ -1,6 +1,6 @@
-//! An outbox in memory: events, rows and a lease, with tokio's time for the database's.
+//! In-memory delivery outbox: events, delivery rows and a lease, on tokio's clock.
 //!
-//! Rule: it passes every case of [`super::outbox`], so that what is shown over it is true over Postgres as well.
+//! It passes every case of [`super::outbox`], as the outbox over Postgres does.
 
 mod page;
 mod subject;
@@ -13,19 +13,19 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 pub use self::page::bundle;
-pub use self::tables::{Pace, Row, RowState, Tables};
-use crate::delivery::outbox::{LEASE, Opened, Outbox, Page, Then, Turn};
-use crate::domain::delivery::{SealedSecret, Target};
+pub use self::tables::{Latency, Row, RowState, Tables};
+use crate::delivery::outbox::{LEASE_DURATION, LeasedEndpoint, Outbox, DeliveryPage, LeaseAction, FlushRequest};
+use crate::domain::delivery::{SealedSecret, WebhookTarget};
 use crate::domain::ids::{OrderId, WebhookId};
 use crate::store::{StoreFuture, Unavailable};
 use crate::testing::build;
 
-/// The outbox of one endpoint, as one process reaches it, and what it has.
+/// Outbox of one endpoint, as seen by one incarnation of a node.
 #[derive(Debug, Clone)]
 pub struct MemoryOutbox {
     pub webhook_id: WebhookId,
     pub tables: Arc<Mutex<Tables>>,
-    life: (String, u32),
+    incarnation: (String, u32),
 }
 
 impl Default for MemoryOutbox {
@@ -33,86 +33,86 @@ impl Default for MemoryOutbox {
         Self {
             webhook_id: WebhookId::generate(),
             tables: Arc::default(),
-            life: ("node".to_owned(), 0),
+            incarnation: ("node".to_owned(), 0),
         }
     }
 }
 
 impl MemoryOutbox {
-    /// The same, reached by the next start of this node.
+    /// The same outbox, for the next incarnation of a node.
     ///
     /// # Panics
-    /// When a test has failed before.
+    /// If the lock is poisoned by a failed test.
     #[must_use]
-    pub fn of(&self, node: &str) -> Self {
-        let life = self.tables.lock().unwrap().start(node);
+    pub fn for_node(&self, node: &str) -> Self {
+        let incarnation = self.tables.lock().unwrap().next_incarnation(node);
         Self {
-            life: (node.to_owned(), life),
+            incarnation: (node.to_owned(), incarnation),
             ..self.clone()
         }
     }
 
-    /// An event of this order is committed; says its number.
+    /// Commits an event of this order; returns its number.
     ///
     /// # Panics
-    /// When a test has failed before.
+    /// If the lock is poisoned by a failed test.
     pub fn commit(&self, order: u32) -> i64 {
         self.tables.lock().unwrap().commit(order)
     }
 
-    /// The partner asks for these events again.
+    /// Replays these events.
     ///
     /// # Panics
-    /// When a test has failed before.
+    /// If the lock is poisoned by a failed test.
     pub fn replay(&self, numbers: RangeInclusive<i64>) {
         self.tables.lock().unwrap().replay(numbers);
     }
 
-    /// Somebody else takes the endpoint.
+    /// Gives the lease to another process.
     ///
     /// # Panics
-    /// When a test has failed before.
-    pub fn steal(&self) {
+    /// If the lock is poisoned by a failed test.
+    pub fn steal_lease(&self) {
         let mut tables = self.tables.lock().unwrap();
-        tables.recall();
-        tables.leased_until = Some(Instant::now() + LEASE);
+        tables.revoke_lease();
+        tables.leased_until = Some(Instant::now() + LEASE_DURATION);
     }
 }
 
-/// The order of this number.
+/// Order id with this number.
 #[must_use]
 pub fn order_id(order: u32) -> OrderId {
     OrderId::from_uuid(uuid::Uuid::from_u128(order.into()))
 }
 
 impl Outbox for MemoryOutbox {
-    fn take(&self, webhook_id: WebhookId) -> StoreFuture<'_, Result<Option<Opened>, Unavailable>> {
+    fn lease(&self, webhook_id: WebhookId) -> StoreFuture<'_, Result<Option<LeasedEndpoint>, Unavailable>> {
         Box::pin(async move {
             let mut tables = self.tables.lock().unwrap();
-            if tables.down {
+            if tables.unavailable {
                 return Err(Unavailable("down".to_owned()));
             }
             let sealed = |secret: u8| SealedSecret(Arc::from([secret]));
-            Ok(tables.take(&self.life).map(|lease| Opened {
+            Ok(tables.acquire_lease(&self.incarnation).map(|lease| LeasedEndpoint {
                 lease,
-                target: Arc::new(Target {
+                target: Arc::new(WebhookTarget {
                     partner_id: build::partner(1),
                     webhook_id,
                     url: "http://127.0.0.1/".to_owned(),
                     secret: sealed(tables.secret),
-                    previous: tables.previous.map(|secret| (sealed(secret), build::NOW + LEASE)),
+                    previous_secret: tables.previous.map(|secret| (sealed(secret), build::NOW + LEASE_DURATION)),
                 }),
                 cursor: tables.cursor,
-                failures: tables.failures,
-                step: tables.step,
-                wait: tables.due_at.map_or(Duration::ZERO, |due| due - Instant::now()),
+                consecutive_failures: tables.failures,
+                backoff_step: tables.step,
+                retry_in: tables.due_at.map_or(Duration::ZERO, |due| due - Instant::now()),
             }))
         })
     }
 
-    fn turn(&self, _: WebhookId, turn: Turn) -> StoreFuture<'_, Result<Option<Page>, Unavailable>> {
+    fn flush(&self, _: WebhookId, turn: FlushRequest) -> StoreFuture<'_, Result<Option<DeliveryPage>, Unavailable>> {
         Box::pin(async move {
-            let pace = self.tables.lock().unwrap().pace;
+            let pace = self.tables.lock().unwrap().latency;
             sleep(pace.before).await;
             let page = self.write_and_read(&turn);
             sleep(pace.after).await;
@@ -122,20 +122,20 @@ impl Outbox for MemoryOutbox {
 }
 
 impl MemoryOutbox {
-    fn write_and_read(&self, turn: &Turn) -> Result<Option<Page>, Unavailable> {
+    fn write_and_read(&self, turn: &FlushRequest) -> Result<Option<DeliveryPage>, Unavailable> {
         let mut tables = self.tables.lock().unwrap();
-        if tables.down {
+        if tables.unavailable {
             return Err(Unavailable("down".to_owned()));
         }
-        if !tables.is_leased_under(turn.lease, &self.life) {
+        if !tables.is_leased_under(turn.lease, &self.incarnation) {
             return Ok(None);
         }
-        if turn.writes() {
-            tables.write(turn);
+        if turn.has_writes() {
+            tables.apply(turn);
         }
-        Ok(Some(match turn.then {
-            Then::Keep(Some(want)) => tables.page(want),
-            Then::Keep(None) | Then::Release => Page::default(),
+        Ok(Some(match turn.lease_action {
+            LeaseAction::Keep(Some(want)) => tables.page(want),
+            LeaseAction::Keep(None) | LeaseAction::Release => DeliveryPage::default(),
         }))
     }
 }

@@ -1,18 +1,18 @@
-//! What tests and benches stand on: a store in memory that behaves as Postgres does, and the suite that both must pass.
+//! In-memory store, simulation and conformance suites for tests and benchmarks.
 //!
-//! Rule: what a test takes for granted of the store is a case of [`conformance`], and of the outbox of deliveries one of
-//! [`outbox`], so that it is true of Postgres as well.
+//! Every property of the store that a test relies on is a case of [`conformance`] (for the delivery outbox: of [`outbox`]),
+//! and Postgres passes the same cases.
 
-// Test support: a failed unwrap here is a failed test, and its place is what the reader wants to see.
+// Test support: a failed unwrap is a failed test, and its line says where.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 pub mod build;
 pub mod conformance;
-mod facts;
+mod rows;
 mod memory;
 pub mod memory_outbox;
 pub mod outbox;
-pub mod world;
+pub mod simulation;
 
-pub use facts::{Entry, Holder, Kept, Told};
-pub use memory::{Backup, Fault, FaultKind, Guard, MemoryDatabase, MemoryStore, OtherTransaction, Rates};
+pub use rows::{LedgerEntry, Holder, StoredKey, FeedEntry};
+pub use memory::{Backup, Fault, FaultKind, Guard, MemoryDatabase, MemoryStore, OtherTransaction, FaultRates};

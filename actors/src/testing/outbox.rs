@@ -1,77 +1,76 @@
-//! What deliveries take for granted of their outbox, as cases that every outbox must pass: in memory and Postgres alike.
+//! Conformance suite of the delivery outbox: the cases that the in-memory outbox and Postgres must both pass.
 //!
-//! Rule: a case says one thing, in its name, and asks for no moment in time: time passes when the case says so, by an hour or
-//! by a second that nobody can tell from a slow machine.
+//! Time advances only when a case says so, in steps long enough that a slow machine makes no difference.
 
 mod changes;
 mod cursors;
 mod failures;
 mod leases;
 mod replays;
-mod sequence;
+mod ordering;
 mod subject;
-mod teller;
+mod lease_holder;
 
 pub use changes::*;
 pub use cursors::*;
 pub use failures::*;
 pub use leases::*;
 pub use replays::*;
-pub use sequence::*;
-pub use subject::{OutboxSubject, Row, RowState, Standing};
+pub use ordering::*;
+pub use subject::{OutboxSubject, Row, RowState, EndpointStatus};
 
-/// Hands the names of all cases to a macro, so that each outbox runs each of them as a test of its own.
+/// Passes the names of all cases to a macro, so that each outbox runs each case as a separate test.
 #[macro_export]
 macro_rules! outbox_cases {
     ($each:ident) => {
         $each! {
-            one_process_has_an_endpoint
-            an_endpoint_with_nothing_to_do_is_not_taken
-            a_lease_that_is_kept_stays
-            a_lease_that_ran_out_is_anothers
-            a_lease_that_was_given_back_is_anybodys
-            a_later_start_takes_over_at_once
-            a_taking_that_was_forgotten_is_nobodys
-            who_lost_the_lease_reads_nothing
-            events_are_read_in_the_order_of_their_numbers
-            the_cursor_never_goes_back
-            the_next_process_begins_at_the_cursor
-            what_is_not_asked_for_is_passed_over
-            a_turn_that_is_written_again_says_the_same
-            what_failed_waits_for_its_time
-            every_attempt_is_remembered
-            while_it_fails_the_oldest_is_read_and_new_events_wake_nobody
-            the_first_that_is_taken_frees_the_others
-            a_delivery_ends_a_day_after_its_event
-            a_receiver_that_is_gone_is_switched_off
-            of_an_order_the_next_is_due_when_one_ended
-            an_event_behind_one_that_waits_says_so
-            a_row_among_unread_events_is_read_in_its_place
-            a_replayed_event_is_due_at_once_with_a_day_of_its_own
-            a_replay_goes_before_what_waits_of_its_order
-            a_replay_goes_before_what_is_under_way_and_fails
-            replays_of_an_order_are_due_one_after_the_other
-            a_replay_wakes_an_endpoint_that_gave_everything_up
-            an_attempt_that_is_taken_ends_no_later_replay
-            an_attempt_that_fails_puts_off_no_later_replay
-            what_is_sent_for_the_first_time_ends_no_replay
-            a_turn_that_is_written_again_ends_no_later_replay
-            a_replay_is_the_same_for_the_next_process
-            an_endpoint_that_is_off_is_nobodys
-            after_a_long_time_off_the_last_day_is_sent
-            a_rotation_takes_the_lease_and_both_secrets_sign
-            enabling_lets_what_failed_be_tried_at_once
-            an_endpoint_that_was_removed_is_nobodys
+            endpoint_is_leased_by_one_process
+            idle_endpoint_is_not_leased
+            flush_renews_the_lease
+            expired_lease_goes_to_another_process
+            released_lease_is_available
+            restarted_node_takes_over_at_once
+            lease_lost_in_crash_is_fenced
+            lost_lease_reads_nothing
+            events_are_read_by_number
+            cursor_never_moves_back
+            next_process_starts_at_cursor
+            unsubscribed_kinds_are_skipped
+            retried_flush_is_idempotent
+            failed_delivery_waits_until_due
+            attempts_are_logged
+            failing_endpoint_retries_oldest_and_ignores_new_events
+            recovery_makes_failed_deliveries_due
+            delivery_expires_a_day_after_its_event
+            gone_receiver_is_disabled
+            next_delivery_of_order_is_due_after_previous_ends
+            event_behind_waiting_row_is_marked
+            row_among_unread_events_is_read_in_sequence
+            replayed_event_is_due_at_once_for_a_day
+            replay_precedes_waiting_deliveries_of_its_order
+            replay_precedes_failing_attempt_of_its_order
+            replays_of_an_order_are_sequential
+            replay_wakes_failed_endpoint
+            successful_attempt_does_not_end_later_replay
+            failed_attempt_does_not_delay_later_replay
+            first_attempt_does_not_end_replay
+            retried_flush_does_not_end_later_replay
+            replay_count_is_read_by_next_process
+            disabled_endpoint_is_not_leased
+            enabled_endpoint_gets_only_last_day
+            rotation_revokes_lease_and_both_secrets_sign
+            enabling_makes_failed_deliveries_due
+            removed_endpoint_is_not_leased
         }
     };
 }
 
 macro_rules! by_name {
     ($($case:ident)*) => {
-        /// Runs the case of this name, and checks that what it leaves behind is sound.
+        /// Runs a case by name and checks the invariants of the rows that it leaves behind.
         ///
         /// # Panics
-        /// When the outbox fails it or breaks an invariant, or when there is no such case.
+        /// If the case fails, does not exist, or an invariant is broken.
         pub async fn run_and_audit<S: OutboxSubject>(case: &str, subject: &S) {
             match case {
                 $(stringify!($case) => Box::pin($case(subject)).await,)*

@@ -1,6 +1,6 @@
-//! The shell round the purses of one partner: serialises debits, reads the store when it must, keeps who waits.
+//! Wallet actor of one partner: serializes debits, reads the store when necessary, and keeps waiting requests.
 //!
-//! Every decision is a synchronous handler: between two awaits of an asynchronous one another message would run.
+//! Every decision is made in a synchronous handler: an asynchronous one could interleave with other messages at its awaits.
 
 pub(super) mod message;
 #[cfg(any(test, feature = "testing"))]
@@ -15,24 +15,24 @@ use actix::{
 };
 use tracing::warn;
 
-use self::message::{HoldMoney, MoneyFate, MoneyResolved};
+use self::message::{HoldMoney, MoneyResolution, ResolveMoney};
 use super::hold::WalletHold;
-use super::purse::{Purse, PurseDecision, Wish};
+use super::purse::{Purse, PurseDecision, ReserveRequest};
 use crate::domain::ids::PartnerId;
-use crate::domain::ledger::Receipt;
+use crate::domain::ledger::WalletState;
 use crate::domain::money::{Amount, Currency};
 use crate::store::{Store, Unavailable};
-use crate::supervisor::{Found, Lineage, Reply, WaitingLine};
+use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
 
-/// How long after a failed read of the store the next one is tried.
-const READ_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// Delay before a failed read is retried.
+const READ_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// What a wallet says to a [`Wish`].
+/// A wallet's reply to a [`ReserveRequest`].
 #[derive(Debug)]
 pub enum Funds {
-    /// It is granted; what it takes is set aside.
+    /// Granted; the debit is held.
     Held(WalletHold),
-    /// It cannot be, whatever is still under way. Holds the balance, in minor units.
+    /// Refused, whatever the outcome of open holds. Contains the balance in minor units.
     Refused(Amount),
 }
 
@@ -41,122 +41,122 @@ pub(super) struct WalletActor {
     partner_id: PartnerId,
     store: Arc<dyn Store>,
     lineage: Lineage,
-    /// Its address in the holds that are open.
-    handed_out: Weak<Addr<Self>>,
+    /// The actor's address as its open holds share it.
+    own_address: Weak<Addr<Self>>,
     purses: HashMap<Currency, Purse>,
-    line: WaitingLine<(Currency, Wish), Funds>,
+    wait_queue: WaitQueue<(Currency, ReserveRequest), Funds>,
     loaded: bool,
-    /// Whether a read is under way, or about to be tried again.
-    reading: bool,
-    /// How often a commit found less in the wallet than was thought here.
-    doubts: u64,
-    /// How many of these were known when the last read that was answered began.
-    dispelled: u64,
+    /// Whether a read is in flight or scheduled.
+    read_in_flight: bool,
+    /// How often a commit found less in the wallet than expected.
+    contradictions: u64,
+    /// The value of `contradictions` when the last successful read started.
+    contradictions_read: u64,
 }
 
 impl WalletActor {
-    /// An actor that has yet to load its state.
+    /// Creates an actor that has not loaded its state.
     pub(super) fn new(partner_id: PartnerId, store: Arc<dyn Store>, lineage: Lineage) -> Self {
         Self {
             partner_id,
             store,
             lineage,
-            handed_out: Weak::new(),
+            own_address: Weak::new(),
             purses: HashMap::new(),
-            line: WaitingLine::default(),
+            wait_queue: WaitQueue::default(),
             loaded: false,
-            reading: false,
-            doubts: 0,
-            dispelled: 0,
+            read_in_flight: false,
+            contradictions: 0,
+            contradictions_read: 0,
         }
     }
 
-    /// `None` when the question has to wait.
+    /// `None` if the request must wait.
     fn decide(
         &mut self,
         currency: Currency,
-        wish: Wish,
+        request: ReserveRequest,
         confirmed: bool,
         ctx: &mut Context<Self>,
     ) -> Option<Funds> {
-        if !self.knows() {
+        if !self.is_current() {
             return None;
         }
-        match self.purses.entry(currency).or_default().hold(wish) {
-            PurseDecision::Held => Some(Funds::Held(self.hold(currency, wish.taken(), ctx))),
+        match self.purses.entry(currency).or_default().hold(request) {
+            PurseDecision::Held => Some(Funds::Held(self.hold(currency, request.debit_amount(), ctx))),
             PurseDecision::Refused(balance) if confirmed => Some(Funds::Refused(balance)),
             PurseDecision::Refused(_) | PurseDecision::Wait => None,
         }
     }
 
-    /// Whether the purses are what the store said, after the last commit that contradicted them.
-    fn knows(&self) -> bool {
-        self.loaded && self.dispelled == self.doubts
+    /// Whether the purses reflect a read that started after the last contradicting commit.
+    fn is_current(&self) -> bool {
+        self.loaded && self.contradictions_read == self.contradictions
     }
 
     fn hold(&mut self, currency: Currency, amount: Amount, ctx: &Context<Self>) -> WalletHold {
-        let wallet = Found::own(&mut self.handed_out, &self.lineage, ctx);
+        let wallet = ActorRef::to_self(&mut self.own_address, &self.lineage, ctx);
         WalletHold::new(wallet, currency, amount)
     }
 
-    fn ask_again(&mut self, ctx: &mut Context<Self>) {
-        let mut line = std::mem::take(&mut self.line);
-        line.ask_again(|(currency, wish), confirmed| self.decide(*currency, *wish, confirmed, ctx));
-        self.line = line;
+    fn retry_waiting(&mut self, ctx: &mut Context<Self>) {
+        let mut wait_queue = std::mem::take(&mut self.wait_queue);
+        wait_queue.retry_all(|(currency, request), confirmed| self.decide(*currency, *request, confirmed, ctx));
+        self.wait_queue = wait_queue;
     }
 
-    /// Reads the wallets; whoever waits is asked again after it.
+    /// Reads the wallets, then retries the waiting requests.
     fn read(&mut self, ctx: &mut Context<Self>) {
-        if std::mem::replace(&mut self.reading, true) {
+        if std::mem::replace(&mut self.read_in_flight, true) {
             return;
         }
-        self.line.round_begins();
-        self.purses.values_mut().for_each(Purse::read_begins);
+        self.wait_queue.start_read();
+        self.purses.values_mut().for_each(Purse::start_read);
         let (store, partner_id) = (Arc::clone(&self.store), self.partner_id);
-        let doubts = self.doubts;
+        let contradictions = self.contradictions;
         let holds = (!self.loaded).then(|| Arc::clone(&self.lineage.holds));
         let read = async move {
-            // What a dead incarnation set aside is settled first, so that nothing under way is missed.
+            // Holds of a dead incarnation settle first, so that the read misses nothing in flight.
             if let Some(holds) = holds {
-                holds.all_settled().await;
+                holds.wait_until_none().await;
             }
             store.load_wallets(partner_id).await
         };
         ctx.spawn(
             read.into_actor(self)
-                .map(move |wallets, actor, ctx| actor.has_read(wallets, doubts, ctx)),
+                .map(move |wallets, actor, ctx| actor.finish_read(wallets, contradictions, ctx)),
         );
     }
 
-    fn has_read(
+    fn finish_read(
         &mut self,
-        wallets: Result<Vec<(Currency, Receipt)>, Unavailable>,
-        doubts: u64,
+        wallets: Result<Vec<(Currency, WalletState)>, Unavailable>,
+        contradictions: u64,
         ctx: &mut Context<Self>,
     ) {
         match wallets {
             Ok(wallets) => {
-                self.reading = false;
-                self.believe(wallets);
+                self.read_in_flight = false;
+                self.apply_read(wallets);
                 self.loaded = true;
-                self.dispelled = doubts;
-                self.lineage.meter.set_ready(true);
-                self.line.round_ends();
-                self.ask_again(ctx);
+                self.contradictions_read = contradictions;
+                self.lineage.metrics.set_ready(true);
+                self.wait_queue.finish_read();
+                self.retry_waiting(ctx);
                 self.read_if_needed(ctx);
             }
             Err(error) => {
-                warn!(partner.id = %self.partner_id, %error, "a wallet cannot be read yet");
-                self.read_later(ctx);
+                warn!(partner.id = %self.partner_id, error.message = %error, "cannot read wallet; retrying");
+                self.schedule_read(ctx);
             }
         }
     }
 
-    /// What the store did not name is not there.
-    fn believe(&mut self, wallets: Vec<(Currency, Receipt)>) {
-        let mut wallets: HashMap<Currency, Receipt> = wallets.into_iter().collect();
+    /// Applies a read. A currency that is not in it has no ledger entries.
+    fn apply_read(&mut self, wallets: Vec<(Currency, WalletState)>) {
+        let mut wallets: HashMap<Currency, WalletState> = wallets.into_iter().collect();
         for (currency, purse) in &mut self.purses {
-            purse.believe(wallets.remove(currency).unwrap_or(Receipt::EMPTY));
+            purse.apply_read(wallets.remove(currency).unwrap_or(WalletState::EMPTY));
         }
         let new = wallets
             .into_iter()
@@ -164,24 +164,24 @@ impl WalletActor {
         self.purses.extend(new);
     }
 
-    /// Tries again, if somebody waits for it then.
-    fn read_later(&mut self, ctx: &mut Context<Self>) {
-        ctx.run_later(READ_AGAIN_AFTER, |actor, ctx| {
-            actor.reading = false;
-            actor.line.forget_gone();
-            if !actor.line.is_empty() {
+    /// Schedules another read; it runs only if requests still wait.
+    fn schedule_read(&mut self, ctx: &mut Context<Self>) {
+        ctx.run_later(READ_RETRY_DELAY, |actor, ctx| {
+            actor.read_in_flight = false;
+            actor.wait_queue.drop_disconnected();
+            if !actor.wait_queue.is_empty() {
                 actor.read(ctx);
             }
         });
     }
 
-    /// Reads again if a commit contradicted the last read, or if somebody is refused who came after it began.
+    /// Reads again after a contradicting commit, or if a request that arrived after the last read started would be refused.
     fn read_if_needed(&mut self, ctx: &mut Context<Self>) {
-        let refused = |(currency, wish): &(Currency, Wish)| {
+        let refused = |(currency, request): &(Currency, ReserveRequest)| {
             let purse = self.purses.get(currency).copied().unwrap_or_default();
-            purse.refuses(*wish)
+            purse.can_never_grant(*request)
         };
-        if !self.knows() || self.line.questions().any(refused) {
+        if !self.is_current() || self.wait_queue.requests().any(refused) {
             self.read(ctx);
         }
     }
@@ -201,48 +201,48 @@ impl Handler<HoldMoney> for WalletActor {
     fn handle(&mut self, message: HoldMoney, ctx: &mut Self::Context) -> Self::Result {
         let HoldMoney {
             currency,
-            wish,
-            queued,
+            request,
+            slot,
         } = message;
-        self.lineage.meter.handle();
-        let reply = match self.decide(currency, wish, false, ctx) {
-            Some(funds) => Reply::Now(funds),
+        self.lineage.metrics.record_handled();
+        let reply = match self.decide(currency, request, false, ctx) {
+            Some(decision) => Reply::Now(decision),
             None => {
-                let reply = self.line.join((currency, wish));
+                let reply = self.wait_queue.enqueue((currency, request));
                 self.read_if_needed(ctx);
                 reply
             }
         };
-        drop(queued);
+        drop(slot);
         MessageResult(reply)
     }
 }
 
-impl Handler<MoneyResolved> for WalletActor {
+impl Handler<ResolveMoney> for WalletActor {
     type Result = ();
 
-    fn handle(&mut self, message: MoneyResolved, ctx: &mut Self::Context) {
-        let MoneyResolved {
+    fn handle(&mut self, message: ResolveMoney, ctx: &mut Self::Context) {
+        let ResolveMoney {
             currency,
             amount,
-            fate,
-            queued,
+            resolution,
+            slot,
         } = message;
-        self.lineage.meter.handle();
+        self.lineage.metrics.record_handled();
         let purse = self.purses.entry(currency).or_default();
-        match fate {
-            MoneyFate::Settled(receipt) => purse.settle(amount, receipt),
-            MoneyFate::Released => purse.release(amount),
-            MoneyFate::Refuted => {
+        match resolution {
+            MoneyResolution::Settled(state) => purse.settle(amount, state),
+            MoneyResolution::Released => purse.release(amount),
+            MoneyResolution::Invalidated => {
                 purse.release(amount);
-                self.doubts += 1;
+                self.contradictions += 1;
                 self.read(ctx);
             }
         }
-        if !self.line.is_empty() {
-            self.ask_again(ctx);
+        if !self.wait_queue.is_empty() {
+            self.retry_waiting(ctx);
             self.read_if_needed(ctx);
         }
-        drop(queued);
+        drop(slot);
     }
 }

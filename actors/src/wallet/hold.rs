@@ -1,17 +1,17 @@
-//! Money set aside for one record: a token that is settled, refuted, or gives itself back.
+//! Wallet hold: money reserved for one record, until it is settled, invalidated or released.
 
-use crate::domain::ledger::Receipt;
+use crate::domain::ledger::WalletState;
 use crate::domain::money::{Amount, Currency};
-use crate::journal::{Hold, Stale};
-use crate::supervisor::{Found, OpenHold};
+use crate::journal::{Hold, StaleReason};
+use crate::supervisor::{ActorRef, OpenHold};
 
 use super::actor::WalletActor;
-use super::actor::message::{MoneyFate, MoneyResolved};
+use super::actor::message::{MoneyResolution, ResolveMoney};
 
-/// Money set aside. Dropping it gives the money back to the wallet.
+/// Held money. Dropping it releases the money to the wallet.
 #[derive(Debug)]
 pub struct WalletHold {
-    wallet: Found<WalletActor>,
+    wallet: ActorRef<WalletActor>,
     currency: Currency,
     amount: Amount,
     resolved: bool,
@@ -19,8 +19,8 @@ pub struct WalletHold {
 }
 
 impl WalletHold {
-    pub(super) fn new(wallet: Found<WalletActor>, currency: Currency, amount: Amount) -> Self {
-        let open = wallet.lineage.holds.begin();
+    pub(super) fn new(wallet: ActorRef<WalletActor>, currency: Currency, amount: Amount) -> Self {
+        let open = wallet.lineage.holds.open_hold();
         Self {
             wallet,
             currency,
@@ -30,38 +30,39 @@ impl WalletHold {
         }
     }
 
-    /// Tells the wallet, once. To a wallet that has died it says nothing: the next incarnation reads the store.
-    #[allow(clippy::disallowed_methods)] // no answer is needed, and a dead incarnation has nothing to settle
-    fn resolve(&mut self, fate: MoneyFate) {
+    /// Notifies the wallet, once. A message to a dead actor is lost, which is harmless: the next incarnation reads the
+    /// store.
+    #[allow(clippy::disallowed_methods)] // no reply is needed, and a dead actor has no state to settle
+    fn resolve(&mut self, resolution: MoneyResolution) {
         if std::mem::replace(&mut self.resolved, true) {
             return;
         }
-        let queued = self.wallet.lineage.meter.queue();
-        self.wallet.addr.do_send(MoneyResolved {
+        let queued = self.wallet.lineage.metrics.enqueue();
+        self.wallet.addr.do_send(ResolveMoney {
             currency: self.currency,
             amount: self.amount,
-            fate,
-            queued,
+            resolution,
+            slot: queued,
         });
     }
 }
 
 impl Hold for WalletHold {
-    fn settle(mut self: Box<Self>, receipt: Option<Receipt>) {
-        self.resolve(MoneyFate::Settled(receipt));
+    fn settle(mut self: Box<Self>, state: Option<WalletState>) {
+        self.resolve(MoneyResolution::Settled(state));
     }
 
-    fn refute(mut self: Box<Self>, stale: Stale) {
-        self.resolve(if stale.doubts_balance() {
-            MoneyFate::Refuted
+    fn invalidate(mut self: Box<Self>, stale: StaleReason) {
+        self.resolve(if stale.is_balance_suspect() {
+            MoneyResolution::Invalidated
         } else {
-            MoneyFate::Released
+            MoneyResolution::Released
         });
     }
 }
 
 impl Drop for WalletHold {
     fn drop(&mut self) {
-        self.resolve(MoneyFate::Released);
+        self.resolve(MoneyResolution::Released);
     }
 }

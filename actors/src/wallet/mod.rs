@@ -1,4 +1,4 @@
-//! Wallets: one actor a partner decides what it may spend.
+//! Wallets: one actor per partner decides what the partner may spend.
 
 mod actor;
 mod hold;
@@ -10,76 +10,77 @@ pub use actor::Funds;
 use actor::WalletActor;
 use actor::message::HoldMoney;
 #[cfg(any(test, feature = "testing"))]
-use actor::probe::{Panic, Show};
+use actor::probe::{Panic, GetPurse};
 pub use hold::WalletHold;
 use tracing::{Instrument as _, debug_span};
 
-use self::purse::Wish;
+use self::purse::ReserveRequest;
 use crate::SPANS;
 use crate::domain::ids::PartnerId;
 use crate::domain::money::Currency;
 use crate::store::Store;
-use crate::supervisor::{Directory, Patience, Reading, Spawner, Total, Undecided};
+use crate::supervisor::{Directory, DecisionDeadline, ActorStats, Spawner, ActorTotals, DecisionError};
 
-/// All wallets.
+/// The wallet actors of this node.
 pub struct Wallets {
     actors: Directory<PartnerId, WalletActor>,
 }
 
 impl Wallets {
-    /// No wallet is in memory yet; each is read from the store when it is first asked.
+    /// Creates an empty set of wallets; each is read from the store on its first request.
     pub fn new(spawner: Spawner, store: Arc<dyn Store>) -> Self {
-        let make = move |partner_id, lineage| WalletActor::new(partner_id, Arc::clone(&store), lineage);
+        let factory = move |partner_id, lineage| WalletActor::new(partner_id, Arc::clone(&store), lineage);
         Self {
-            actors: Directory::new(spawner, make),
+            actors: Directory::new(spawner, factory),
         }
     }
 
-    /// Sets aside what `wish` takes, or finds room for what it adds.
+    /// Holds the amount of a debit, or checks that the wallet has room for a credit.
     ///
     /// # Errors
-    /// [`Undecided`] when the wallet could not decide in time: it is being read, others hold what it has, or too many wait.
-    pub async fn set_aside(
+    /// [`DecisionError`] if the wallet could not decide in time: it is being read, other holds use its balance, or its wait
+    /// queue is full.
+    pub async fn hold(
         &self,
         partner_id: PartnerId,
         currency: Currency,
-        wish: Wish,
-        patience: &Patience,
-    ) -> Result<Funds, Undecided> {
+        request: ReserveRequest,
+        deadline: &DecisionDeadline,
+    ) -> Result<Funds, DecisionError> {
         let message = |queued| HoldMoney {
             currency,
-            wish,
-            queued,
+            request,
+            slot: queued,
         };
-        let asked = patience.ask(|| self.actors.get(&partner_id), message);
-        asked
+        let held = deadline.ask(|| self.actors.get(&partner_id), message);
+        held
             .instrument(debug_span!(target: SPANS, "hold wallet", %currency))
             .await
     }
 
     /// The counters of every wallet actor.
-    pub fn readings(&self) -> Vec<(PartnerId, Reading)> {
-        self.actors.readings()
+    pub fn stats(&self) -> Vec<(PartnerId, ActorStats)> {
+        self.actors.stats()
     }
 
-    /// The counters of all wallet actors together.
-    pub fn total(&self) -> Total {
-        self.actors.total()
+    /// Totals over all wallet actors.
+    pub fn totals(&self) -> ActorTotals {
+        self.actors.totals()
     }
 
-    /// What the actor of a partner knows of a currency; nothing if none is alive.
+    /// The purse of a currency as the partner's actor knows it; `None` if no actor is alive.
     #[cfg(any(test, feature = "testing"))]
     pub async fn purse(&self, partner_id: PartnerId, currency: Currency) -> Option<purse::Purse> {
         let wallet = self.actors.find(&partner_id)?;
-        wallet.addr.send(Show(currency)).await.ok().flatten()
+        wallet.addr.send(GetPurse(currency)).await.ok().flatten()
     }
 
-    /// Kills the actor of a partner in the middle of its work.
+    /// Makes a partner's actor panic in the middle of its work.
     #[cfg(any(test, feature = "testing"))]
     pub async fn panic(&self, partner_id: PartnerId) {
         if let Some(wallet) = self.actors.get(&partner_id) {
             let died = wallet.addr.send(Panic).await;
-            assert!(died.is_err(), "an actor that panics answers nothing");
+            assert!(died.is_err(), "a panicking actor must not reply");
         }
     }
 }

@@ -1,147 +1,147 @@
-//! What a wallet may spend in one currency: its newest known balance, less what is set aside. Pure.
+//! Purse: the spendable balance of a wallet in one currency, i.e. its newest known balance less open holds. Pure.
 //!
-//! Rule: what can be spent goes down at the decision and up only after a commit. A refusal stands only if it would stand
-//! with everything that is set aside given back.
+//! The spendable balance falls with a decision and rises only with a commit. A refusal is final only if it would hold with
+//! every open hold released.
 
-use crate::domain::ledger::Receipt;
+use crate::domain::ledger::WalletState;
 use crate::domain::money::Amount;
 
-/// Most that bookings fill a wallet to, in minor units: a ninth of what 64 bits count. What others book at the same time,
-/// and what comes back by refunds, still finds room above it, so that no commit fails for a sum that cannot be counted.
+/// Maximum balance that credits may reach, in minor units: a ninth of the range of 64 bits. The rest is headroom for
+/// concurrent credits and refunds, so that no commit fails on overflow.
 pub const MAX_BALANCE: Amount = Amount::from_minor(1_000_000_000_000_000_000);
 
-/// What is asked of a purse. Amounts are in minor units and not negative.
+/// A request to a purse. Amounts are in minor units and not negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
-    /// To set this much aside; nothing only asks to be told what the commit says of the wallet.
-    Take(Amount),
-    /// Room for this much more.
-    Add(Amount),
+pub enum ReserveRequest {
+    /// Hold this amount. Zero holds nothing; the flow then learns the wallet's state from the commit.
+    Debit(Amount),
+    /// Check that the balance may grow by this amount.
+    Credit(Amount),
 }
 
-impl Wish {
-    /// How much of it is set aside.
+impl ReserveRequest {
+    /// The amount to hold.
     #[must_use]
-    pub const fn taken(self) -> Amount {
+    pub const fn debit_amount(self) -> Amount {
         match self {
-            Self::Take(amount) => amount,
-            Self::Add(_) => Amount::ZERO,
+            Self::Debit(amount) => amount,
+            Self::Credit(_) => Amount::ZERO,
         }
     }
 }
 
-/// The answer to a [`Wish`].
+/// The decision on a [`ReserveRequest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PurseDecision {
-    /// It is granted, and what is taken is set aside.
+    /// Granted; the debit is held.
     Held,
-    /// Not now; but it would be there if what is set aside came back.
+    /// Not possible now, but possible if open holds are released.
     Wait,
-    /// It cannot be, whatever comes back. Holds what the wallet has, in minor units.
+    /// Not possible even if every hold is released. Contains the balance in minor units.
     Refused(Amount),
 }
 
 /// One currency of a wallet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Purse {
-    newest: Receipt,
-    /// Whether `newest` was learned from a commit since the read under way began.
-    learned: bool,
-    /// Set aside for records whose fate is open.
-    aside: Amount,
+    newest: WalletState,
+    /// Whether `newest` comes from a commit after the read in flight started.
+    updated_since_read: bool,
+    /// Held for records in flight.
+    held: Amount,
 }
 
 impl Default for Purse {
     fn default() -> Self {
-        Self::new(Receipt::EMPTY)
+        Self::new(WalletState::EMPTY)
     }
 }
 
 impl Purse {
-    /// A purse as the store says it is, with nothing set aside.
+    /// A purse without holds.
     #[must_use]
-    pub const fn new(newest: Receipt) -> Self {
+    pub const fn new(newest: WalletState) -> Self {
         Self {
             newest,
-            learned: false,
-            aside: Amount::ZERO,
+            updated_since_read: false,
+            held: Amount::ZERO,
         }
     }
 
-    /// What the newest receipt says.
+    /// The newest known state of the wallet.
     #[must_use]
-    pub const fn newest(&self) -> Receipt {
+    pub const fn newest(&self) -> WalletState {
         self.newest
     }
 
-    /// What is set aside, in minor units.
+    /// The held amount in minor units.
     #[must_use]
-    pub const fn aside(&self) -> Amount {
-        self.aside
+    pub const fn held(&self) -> Amount {
+        self.held
     }
 
-    /// Whether the wish cannot be granted with what the wallet is known to hold, whatever comes back.
+    /// Whether the request cannot be granted even if every hold is released.
     #[must_use]
-    pub fn refuses(&self, wish: Wish) -> bool {
-        match wish {
-            Wish::Take(amount) => self.newest.balance < amount,
-            Wish::Add(amount) => {
+    pub fn can_never_grant(&self, request: ReserveRequest) -> bool {
+        match request {
+            ReserveRequest::Debit(amount) => self.newest.balance < amount,
+            ReserveRequest::Credit(amount) => {
                 let filled = self.newest.balance.checked_add(amount);
                 filled.is_none_or(|filled| filled > MAX_BALANCE)
             }
         }
     }
 
-    /// Grants the wish if that can be, and sets aside what it takes.
-    pub fn hold(&mut self, wish: Wish) -> PurseDecision {
-        let taken = wish.taken();
-        assert!(taken >= Amount::ZERO, "a hold takes money, it does not make any");
-        if self.refuses(wish) {
+    /// Decides a request and holds its debit.
+    pub fn hold(&mut self, request: ReserveRequest) -> PurseDecision {
+        let debit = request.debit_amount();
+        assert!(debit >= Amount::ZERO, "a hold must not be negative");
+        if self.can_never_grant(request) {
             return PurseDecision::Refused(self.newest.balance);
         }
-        match self.aside.checked_add(taken) {
-            Some(aside) if taken == Amount::ZERO || aside <= self.newest.balance => {
-                self.aside = aside;
+        match self.held.checked_add(debit) {
+            Some(aside) if debit == Amount::ZERO || aside <= self.newest.balance => {
+                self.held = aside;
                 PurseDecision::Held
             }
             _ => PurseDecision::Wait,
         }
     }
 
-    /// What was set aside is spent; the receipt says what is left.
-    pub fn settle(&mut self, amount: Amount, receipt: Option<Receipt>) {
+    /// The held amount was spent; `state` is the wallet's state after the commit.
+    pub fn settle(&mut self, amount: Amount, state: Option<WalletState>) {
         self.release(amount);
-        if let Some(receipt) = receipt {
-            self.learn(receipt);
+        if let Some(state) = state {
+            self.apply_commit(state);
         }
     }
 
-    /// What was set aside comes back.
+    /// Releases a held amount.
     pub fn release(&mut self, amount: Amount) {
         let aside = self
-            .aside
+            .held
             .checked_sub(amount)
             .filter(|aside| *aside >= Amount::ZERO);
-        self.aside = aside.unwrap_or_else(|| panic!("released {amount:?} of {:?} set aside", self.aside));
+        self.held = aside.unwrap_or_else(|| panic!("released {amount:?}, but only {:?} is held", self.held));
     }
 
-    /// A commit told of the wallet; what is older than what is known is ignored.
-    pub const fn learn(&mut self, receipt: Receipt) {
-        if receipt.sequence > self.newest.sequence {
-            self.newest = receipt;
-            self.learned = true;
+    /// Applies the state that a commit returned; an older state is ignored.
+    pub const fn apply_commit(&mut self, state: WalletState) {
+        if state.sequence > self.newest.sequence {
+            self.newest = state;
+            self.updated_since_read = true;
         }
     }
 
-    /// The store is about to be read.
-    pub const fn read_begins(&mut self) {
-        self.learned = false;
+    /// A read of the store starts.
+    pub const fn start_read(&mut self) {
+        self.updated_since_read = false;
     }
 
-    /// A read told of the wallet. It counts, whatever was known before it began: a store that fell back behind what it had
-    /// said is believed. What a commit told meanwhile may be newer than the read.
-    pub const fn believe(&mut self, read: Receipt) {
-        if !self.learned || read.sequence > self.newest.sequence {
+    /// Applies the state that a read returned, even an older one than known before the read: a store that fell back is
+    /// believed. A state that a commit returned after the read started may be newer than the read.
+    pub const fn apply_read(&mut self, read: WalletState) {
+        if !self.updated_since_read || read.sequence > self.newest.sequence {
             self.newest = read;
         }
     }
@@ -155,19 +155,19 @@ mod tests {
         Amount::from_minor(amount)
     }
 
-    fn receipt(sequence: i64, balance: i64) -> Receipt {
-        Receipt {
+    fn state(sequence: i64, balance: i64) -> WalletState {
+        WalletState {
             sequence,
             balance: minor(balance),
         }
     }
 
     #[test]
-    fn holds_until_nothing_is_left_then_waits_for_what_is_set_aside() {
-        let mut purse = Purse::new(receipt(1, 100));
-        let answers = [60, 40, 1, 100, 101].map(|amount| purse.hold(Wish::Take(minor(amount))));
+    fn purse_holds_its_balance_then_waits_for_released_holds() {
+        let mut purse = Purse::new(state(1, 100));
+        let decisions = [60, 40, 1, 100, 101].map(|amount| purse.hold(ReserveRequest::Debit(minor(amount))));
         assert_eq!(
-            answers,
+            decisions,
             [
                 PurseDecision::Held,
                 PurseDecision::Held,
@@ -179,67 +179,67 @@ mod tests {
     }
 
     #[test]
-    fn a_released_hold_can_be_held_again() {
-        let mut purse = Purse::new(receipt(1, 100));
-        assert_eq!(purse.hold(Wish::Take(minor(100))), PurseDecision::Held);
+    fn released_amount_can_be_held_again() {
+        let mut purse = Purse::new(state(1, 100));
+        assert_eq!(purse.hold(ReserveRequest::Debit(minor(100))), PurseDecision::Held);
         purse.release(minor(100));
-        assert_eq!(purse.hold(Wish::Take(minor(100))), PurseDecision::Held);
+        assert_eq!(purse.hold(ReserveRequest::Debit(minor(100))), PurseDecision::Held);
     }
 
     #[test]
-    fn a_settled_hold_is_spent() {
-        let mut purse = Purse::new(receipt(1, 100));
-        assert_eq!(purse.hold(Wish::Take(minor(70))), PurseDecision::Held);
-        purse.settle(minor(70), Some(receipt(2, 30)));
+    fn settled_hold_is_spent() {
+        let mut purse = Purse::new(state(1, 100));
+        assert_eq!(purse.hold(ReserveRequest::Debit(minor(70))), PurseDecision::Held);
+        purse.settle(minor(70), Some(state(2, 30)));
         assert_eq!(
-            purse.hold(Wish::Take(minor(31))),
+            purse.hold(ReserveRequest::Debit(minor(31))),
             PurseDecision::Refused(minor(30))
         );
-        assert_eq!(purse.hold(Wish::Take(minor(30))), PurseDecision::Held);
+        assert_eq!(purse.hold(ReserveRequest::Debit(minor(30))), PurseDecision::Held);
     }
 
     #[test]
-    fn an_older_receipt_is_ignored() {
-        let mut purse = Purse::new(receipt(5, 10));
-        purse.learn(receipt(4, 1_000));
-        assert_eq!(purse.newest(), receipt(5, 10));
-        purse.learn(receipt(6, 1_000));
-        assert_eq!(purse.newest(), receipt(6, 1_000));
+    fn older_state_is_ignored() {
+        let mut purse = Purse::new(state(5, 10));
+        purse.apply_commit(state(4, 1_000));
+        assert_eq!(purse.newest(), state(5, 10));
+        purse.apply_commit(state(6, 1_000));
+        assert_eq!(purse.newest(), state(6, 1_000));
     }
 
     #[test]
-    fn a_read_counts_unless_a_commit_told_of_something_newer_meanwhile() {
-        // What was known, what commits told while the read was under way, what the read said, what is known then.
+    fn read_applies_unless_a_newer_commit_arrived_meanwhile() {
+        // Known state, states from commits during the read, state from the read, expected state.
         let table = [
-            (receipt(5, 10), vec![], receipt(6, 20), receipt(6, 20)),
-            (receipt(5, 10), vec![], receipt(3, 20), receipt(3, 20)),
-            (receipt(5, 10), vec![receipt(6, 9)], receipt(5, 10), receipt(6, 9)),
-            (receipt(5, 10), vec![receipt(6, 9)], receipt(7, 8), receipt(7, 8)),
+            (state(5, 10), vec![], state(6, 20), state(6, 20)),
+            (state(5, 10), vec![], state(3, 20), state(3, 20)),
+            (state(5, 10), vec![state(6, 9)], state(5, 10), state(6, 9)),
+            (state(5, 10), vec![state(6, 9)], state(7, 8), state(7, 8)),
             (
-                receipt(5, 10),
-                vec![receipt(4, 11)],
-                receipt(5, 10),
-                receipt(5, 10),
+                state(5, 10),
+                vec![state(4, 11)],
+                state(5, 10),
+                state(5, 10),
             ),
             (
-                receipt(5, 10),
-                vec![receipt(4, 11)],
-                receipt(3, 12),
-                receipt(3, 12),
+                state(5, 10),
+                vec![state(4, 11)],
+                state(3, 12),
+                state(3, 12),
             ),
         ];
-        for (known, told, read, then) in table {
+        for (known, committed, read, expected) in table {
             let mut purse = Purse::default();
-            purse.learn(known);
-            purse.read_begins();
-            told.iter().for_each(|told| purse.learn(*told));
-            purse.believe(read);
-            assert_eq!(purse.newest(), then, "{known:?}, {told:?}, {read:?}");
+            purse.apply_commit(known);
+            purse.start_read();
+            committed.iter().for_each(|state| purse.apply_commit(*state));
+            purse.apply_read(read);
+            assert_eq!(purse.newest(), expected, "{known:?}, {committed:?}, {read:?}");
         }
     }
 
     #[test]
-    fn a_wallet_is_filled_to_its_limit_and_no_further() {
+    fn credit_beyond_the_maximum_balance_is_refused() {
         let limit = MAX_BALANCE.minor();
         let table = [
             (0, limit, PurseDecision::Held),
@@ -250,28 +250,28 @@ mod tests {
             (1, i64::MAX, PurseDecision::Refused(minor(1))),
         ];
         for (balance, more, expected) in table {
-            let mut purse = Purse::new(receipt(1, balance));
+            let mut purse = Purse::new(state(1, balance));
             assert_eq!(
-                purse.hold(Wish::Add(minor(more))),
+                purse.hold(ReserveRequest::Credit(minor(more))),
                 expected,
                 "{balance} and {more}"
             );
-            assert_eq!(purse.aside(), Amount::ZERO);
+            assert_eq!(purse.held(), Amount::ZERO);
         }
     }
 
     #[test]
-    fn sums_that_cannot_be_counted_wait_instead_of_wrapping() {
-        let mut purse = Purse::new(receipt(1, i64::MAX));
-        assert_eq!(purse.hold(Wish::Take(minor(i64::MAX))), PurseDecision::Held);
-        assert_eq!(purse.hold(Wish::Take(minor(i64::MAX))), PurseDecision::Wait);
+    fn overflowing_hold_waits() {
+        let mut purse = Purse::new(state(1, i64::MAX));
+        assert_eq!(purse.hold(ReserveRequest::Debit(minor(i64::MAX))), PurseDecision::Held);
+        assert_eq!(purse.hold(ReserveRequest::Debit(minor(i64::MAX))), PurseDecision::Wait);
     }
 
     #[test]
-    #[should_panic(expected = "set aside")]
-    fn a_hold_is_not_released_twice() {
-        let mut purse = Purse::new(receipt(1, 100));
-        assert_eq!(purse.hold(Wish::Take(minor(10))), PurseDecision::Held);
+    #[should_panic(expected = "is held")]
+    fn releasing_a_hold_twice_panics() {
+        let mut purse = Purse::new(state(1, 100));
+        assert_eq!(purse.hold(ReserveRequest::Debit(minor(10))), PurseDecision::Held);
         purse.release(minor(10));
         purse.release(minor(10));
     }

@@ -1,4 +1,4 @@
-//! A receiver that answers as it is told, and remembers what it got and when.
+//! Simulated webhook receiver with scripted responses and a log of attempts.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -6,146 +6,144 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use vouchsafe_actors::delivery::outbox::Sender;
-use vouchsafe_actors::domain::delivery::{Answered, Fault, Letter, Target};
+use vouchsafe_actors::domain::delivery::{SendResult, DeliveryFault, WebhookEvent, WebhookTarget};
 use vouchsafe_actors::store::StoreFuture;
 
-/// What it answers.
+/// Response of the receiver.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Mood {
-    /// This status, after so long.
-    Answers(u16, Duration),
-    /// 429, and asks to be tried again after so long.
-    Later(Duration),
-    Hangs,
-    /// The connection is refused.
-    Refuses,
+pub(crate) enum ReceiverBehavior {
+    /// This status after this delay.
+    Respond(u16, Duration),
+    /// 429 with `Retry-After`.
+    RetryAfter(Duration),
+    Hang,
+    RefuseConnection,
 }
 
-pub(crate) const TAKES: Mood = Mood::Answers(204, Duration::ZERO);
-pub(crate) const FAILS: Mood = Mood::Answers(500, Duration::ZERO);
+pub(crate) const ACCEPT: ReceiverBehavior = ReceiverBehavior::Respond(204, Duration::ZERO);
+pub(crate) const FAIL: ReceiverBehavior = ReceiverBehavior::Respond(500, Duration::ZERO);
 
-/// An attempt.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedAttempt {
     pub(crate) number: i64,
-    pub(crate) began: Instant,
-    /// When it was answered with a 2xx.
-    pub(crate) taken: Option<Instant>,
+    pub(crate) started_at: Instant,
+    /// Time of a 2xx response.
+    pub(crate) delivered_at: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Memory {
-    began: Instant,
-    mood: Mood,
-    /// For single events, by number.
-    moods: HashMap<i64, Mood>,
-    seen: Vec<Seen>,
-    under_way: usize,
-    most_at_once: usize,
+struct ReceiverState {
+    started_at: Instant,
+    behavior: ReceiverBehavior,
+    /// Overrides by event number.
+    behavior_by_number: HashMap<i64, ReceiverBehavior>,
+    attempts: Vec<ReceivedAttempt>,
+    in_flight: usize,
+    max_in_flight: usize,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Receiver(Arc<Mutex<Memory>>);
+pub(crate) struct Receiver(Arc<Mutex<ReceiverState>>);
 
 impl Receiver {
-    pub(crate) fn new(mood: Mood) -> Self {
-        Self(Arc::new(Mutex::new(Memory {
-            began: Instant::now(),
-            mood,
-            moods: HashMap::new(),
-            seen: Vec::new(),
-            under_way: 0,
-            most_at_once: 0,
+    pub(crate) fn new(behavior: ReceiverBehavior) -> Self {
+        Self(Arc::new(Mutex::new(ReceiverState {
+            started_at: Instant::now(),
+            behavior: behavior,
+            behavior_by_number: HashMap::new(),
+            attempts: Vec::new(),
+            in_flight: 0,
+            max_in_flight: 0,
         })))
     }
 
-    pub(crate) fn is(&self, mood: Mood) {
-        self.0.lock().unwrap().mood = mood;
+    pub(crate) fn set_behavior(&self, behavior: ReceiverBehavior) {
+        self.0.lock().unwrap().behavior = behavior;
     }
 
-    pub(crate) fn answers(&self, number: i64, mood: Mood) {
-        self.0.lock().unwrap().moods.insert(number, mood);
+    pub(crate) fn set_behavior_for(&self, number: i64, behavior: ReceiverBehavior) {
+        self.0.lock().unwrap().behavior_by_number.insert(number, behavior);
     }
 
-    /// The numbers of what came, with the second at which it came.
-    pub(crate) fn seen(&self) -> Vec<(i64, u64)> {
-        let memory = self.0.lock().unwrap();
-        let second = |seen: &Seen| (seen.began - memory.began).as_secs();
-        memory
-            .seen
+    /// Event number and arrival second of each attempt.
+    pub(crate) fn numbers_and_seconds(&self) -> Vec<(i64, u64)> {
+        let state = self.0.lock().unwrap();
+        let second = |attempt: &ReceivedAttempt| (attempt.started_at - state.started_at).as_secs();
+        state
+            .attempts
             .iter()
-            .map(|seen| (seen.number, second(seen)))
+            .map(|attempt| (attempt.number, second(attempt)))
             .collect()
     }
 
-    pub(crate) fn attempts(&self) -> Vec<Seen> {
-        self.0.lock().unwrap().seen.clone()
+    pub(crate) fn attempts(&self) -> Vec<ReceivedAttempt> {
+        self.0.lock().unwrap().attempts.clone()
     }
 
     pub(crate) fn numbers(&self) -> Vec<i64> {
-        self.seen().into_iter().map(|(number, _)| number).collect()
+        self.numbers_and_seconds().into_iter().map(|(number, _)| number).collect()
     }
 
-    pub(crate) fn most_at_once(&self) -> usize {
-        self.0.lock().unwrap().most_at_once
+    pub(crate) fn max_in_flight(&self) -> usize {
+        self.0.lock().unwrap().max_in_flight
     }
 
-    fn begin(&self, number: i64) -> (Mood, UnderWay) {
-        let mut memory = self.0.lock().unwrap();
-        memory.seen.push(Seen {
+    fn begin(&self, number: i64) -> (ReceiverBehavior, InFlightAttempt) {
+        let mut state = self.0.lock().unwrap();
+        state.attempts.push(ReceivedAttempt {
             number,
-            began: Instant::now(),
-            taken: None,
+            started_at: Instant::now(),
+            delivered_at: None,
         });
-        memory.under_way += 1;
-        memory.most_at_once = memory.most_at_once.max(memory.under_way);
-        let mood = memory.moods.get(&number).copied().unwrap_or(memory.mood);
-        let under_way = UnderWay {
+        state.in_flight += 1;
+        state.max_in_flight = state.max_in_flight.max(state.in_flight);
+        let behavior = state.behavior_by_number.get(&number).copied().unwrap_or(state.behavior);
+        let attempt = InFlightAttempt {
             receiver: self.clone(),
-            place: memory.seen.len() - 1,
+            index: state.attempts.len() - 1,
         };
-        (mood, under_way)
+        (behavior, attempt)
     }
 }
 
-/// Counted until it is dropped: an attempt that is given up ends, too.
-struct UnderWay {
+/// Counts an attempt as in flight until dropped, which includes cancelled attempts.
+struct InFlightAttempt {
     receiver: Receiver,
-    place: usize,
+    index: usize,
 }
 
-impl UnderWay {
-    fn taken(&self) {
-        self.receiver.0.lock().unwrap().seen[self.place].taken = Some(Instant::now());
+impl InFlightAttempt {
+    fn mark_delivered(&self) {
+        self.receiver.0.lock().unwrap().attempts[self.index].delivered_at = Some(Instant::now());
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for InFlightAttempt {
     fn drop(&mut self) {
-        self.receiver.0.lock().unwrap().under_way -= 1;
+        self.receiver.0.lock().unwrap().in_flight -= 1;
     }
 }
 
 impl Sender for Receiver {
-    fn send(&self, _: Arc<Target>, letter: Letter) -> StoreFuture<'static, Answered> {
-        let (mood, under_way) = self.begin(letter.number);
-        let answered = |status, retry_after| Answered {
+    fn send(&self, _: Arc<WebhookTarget>, letter: WebhookEvent) -> StoreFuture<'static, SendResult> {
+        let (behavior, attempt) = self.begin(letter.number);
+        let answered = |status, retry_after| SendResult {
             status: Ok(status),
             retry_after,
-            answer: "é".repeat(1_000),
+            body: "é".repeat(1_000),
         };
         Box::pin(async move {
-            match mood {
-                Mood::Answers(status, after) => {
+            match behavior {
+                ReceiverBehavior::Respond(status, after) => {
                     sleep(after).await;
                     if (200..300).contains(&status) {
-                        under_way.taken();
+                        attempt.mark_delivered();
                     }
                     answered(status, None)
                 }
-                Mood::Later(after) => answered(429, Some(after)),
-                Mood::Hangs => std::future::pending().await,
-                Mood::Refuses => Answered::not(Fault::Connection),
+                ReceiverBehavior::RetryAfter(after) => answered(429, Some(after)),
+                ReceiverBehavior::Hang => std::future::pending().await,
+                ReceiverBehavior::RefuseConnection => SendResult::failed(DeliveryFault::Connection),
             }
         })
     }

@@ -1,5 +1,4 @@
-//! What is sent again while the same is under way, waits, or is being written: each replay is followed by an attempt, and each
-//! order goes in sequence.
+//! Replays during an attempt, a wait or a flush: each replay is followed by an attempt, and each order stays sequential.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -8,213 +7,213 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::time::{Instant, sleep};
-use vouchsafe_actors::testing::memory_outbox::{Pace, RowState};
+use vouchsafe_actors::testing::memory_outbox::{Latency, RowState};
 
-use crate::receiver::{FAILS, Mood, TAKES};
-use crate::stage::{Stage, play};
+use crate::receiver::{FAIL, ReceiverBehavior, ACCEPT};
+use crate::harness::{DeliveryHarness, run};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
-async fn what_is_replayed_while_it_is_under_way_is_sent_again() {
-    play(Mood::Answers(204, 2 * SECOND), async |stage| {
-        stage.commit(1).await;
+async fn replay_during_attempt_is_sent_again() {
+    run(ReceiverBehavior::Respond(204, 2 * SECOND), async |harness| {
+        harness.commit(1).await;
         for second in [1, 3] {
-            stage.until(second).await;
-            stage.outbox.replay(1..=1);
-            stage.look().await;
+            harness.run_until(second).await;
+            harness.outbox.replay(1..=1);
+            harness.poll().await;
         }
-        stage.until(8).await;
-        assert_eq!(stage.receiver.seen(), [(1, 0), (1, 2), (1, 4)]);
-        assert_eq!(stage.row(1), (RowState::Delivered, 0));
+        harness.run_until(8).await;
+        assert_eq!(harness.receiver.numbers_and_seconds(), [(1, 0), (1, 2), (1, 4)]);
+        assert_eq!(harness.row(1), (RowState::Delivered, 0));
     })
     .await;
 }
 
-/// Its first attempt fails after the replay: that is not put off by the gap of a failure.
+/// The first attempt fails after the replay, which is not delayed by the retry gap.
 #[tokio::test(start_paused = true)]
-async fn what_is_replayed_while_it_fails_is_sent_at_once() {
-    play(Mood::Answers(500, 2 * SECOND), async |stage| {
-        stage.commit(1).await;
+async fn replay_during_failing_attempt_is_sent_at_once() {
+    run(ReceiverBehavior::Respond(500, 2 * SECOND), async |harness| {
+        harness.commit(1).await;
         sleep(SECOND).await;
-        stage.outbox.replay(1..=1);
-        stage.receiver.is(TAKES);
-        stage.until(4).await;
-        assert_eq!(stage.receiver.seen(), [(1, 0), (1, 2)]);
-        assert_eq!(stage.row(1), (RowState::Delivered, 0));
+        harness.outbox.replay(1..=1);
+        harness.receiver.set_behavior(ACCEPT);
+        harness.run_until(4).await;
+        assert_eq!(harness.receiver.numbers_and_seconds(), [(1, 0), (1, 2)]);
+        assert_eq!(harness.row(1), (RowState::Delivered, 0));
     })
     .await;
 }
 
-/// The answer was heard, and is not written down yet when the replay is committed.
+/// The response has arrived but is not flushed when the replay is committed.
 #[tokio::test(start_paused = true)]
-async fn what_is_replayed_before_its_end_is_written_is_sent_again() {
-    play(TAKES, async |stage| {
-        stage.commit(1).await;
-        stage.until(3).await;
-        stage.receiver.is(Mood::Answers(204, SECOND));
-        stage.outbox.replay(1..=1);
-        stage.look().await;
+async fn replay_before_flush_of_success_is_sent_again() {
+    run(ACCEPT, async |harness| {
+        harness.commit(1).await;
+        harness.run_until(3).await;
+        harness.receiver.set_behavior(ReceiverBehavior::Respond(204, SECOND));
+        harness.outbox.replay(1..=1);
+        harness.poll().await;
         sleep(SECOND / 2).await;
-        stage.outbox.tables.lock().unwrap().pace.before = 3 * SECOND;
-        stage.until(5).await;
+        harness.outbox.tables.lock().unwrap().latency.before = 3 * SECOND;
+        harness.run_until(5).await;
         assert!(
-            matches!(stage.row(1), (RowState::Waiting(_), 0)),
-            "it was taken at 4"
+            matches!(harness.row(1), (RowState::Waiting(_), 0)),
+            "delivered at 4"
         );
-        stage.outbox.replay(1..=1);
-        stage.look().await;
-        stage.until(30).await;
-        assert_eq!(stage.receiver.numbers(), [1, 1, 1]);
-        assert_eq!(stage.row(1), (RowState::Delivered, 0));
+        harness.outbox.replay(1..=1);
+        harness.poll().await;
+        harness.run_until(30).await;
+        assert_eq!(harness.receiver.numbers(), [1, 1, 1]);
+        assert_eq!(harness.row(1), (RowState::Delivered, 0));
     })
     .await;
 }
 
-/// What was committed after them is in memory, and does not come between.
+/// Later events of the order are already in memory and must not overtake the replays.
 #[tokio::test(start_paused = true)]
-async fn a_replayed_span_goes_before_what_waits_of_its_order() {
-    play(TAKES, async |stage| {
+async fn replayed_span_precedes_waiting_events_of_its_order() {
+    run(ACCEPT, async |harness| {
         for _ in 0..3 {
-            stage.commit(1).await;
+            harness.commit(1).await;
         }
-        stage.until(1).await;
-        stage.receiver.is(Mood::Answers(204, 2 * SECOND));
-        stage.commit(1).await;
-        stage.commit(1).await;
-        stage.until(2).await;
-        stage.outbox.replay(1..=3);
-        stage.look().await;
-        stage.until(20).await;
-        assert_eq!(stage.receiver.numbers(), [1, 2, 3, 4, 1, 2, 3, 5]);
+        harness.run_until(1).await;
+        harness.receiver.set_behavior(ReceiverBehavior::Respond(204, 2 * SECOND));
+        harness.commit(1).await;
+        harness.commit(1).await;
+        harness.run_until(2).await;
+        harness.outbox.replay(1..=3);
+        harness.poll().await;
+        harness.run_until(20).await;
+        assert_eq!(harness.receiver.numbers(), [1, 2, 3, 4, 1, 2, 3, 5]);
     })
     .await;
 }
 
-/// An event of the order is read while the one before it fails.
+/// An event is read while the previous one of its order is failing.
 #[tokio::test(start_paused = true)]
-async fn what_was_read_while_one_of_its_order_failed_waits_for_it() {
-    play(Mood::Answers(500, 2 * SECOND), async |stage| {
-        stage.commit(1).await;
+async fn event_read_while_predecessor_fails_waits_for_it() {
+    run(ReceiverBehavior::Respond(500, 2 * SECOND), async |harness| {
+        harness.commit(1).await;
         sleep(SECOND).await;
-        stage.outbox.tables.lock().unwrap().pace.after = 2 * SECOND;
-        stage.commit(1).await;
-        stage.receiver.is(TAKES);
-        stage.until(20).await;
-        assert_eq!(stage.receiver.numbers(), [1, 1, 2]);
+        harness.outbox.tables.lock().unwrap().latency.after = 2 * SECOND;
+        harness.commit(1).await;
+        harness.receiver.set_behavior(ACCEPT);
+        harness.run_until(20).await;
+        assert_eq!(harness.receiver.numbers(), [1, 1, 2]);
     })
     .await;
 }
 
-/// Orders, replays, a receiver that hangs and fails and takes, a store that is slow and down, and nodes that die, at random:
-/// in the end each replay was followed by an attempt that was taken, and none went before one of its order that had not been.
+/// Random orders, replays, receiver failures, store latency and outages, and stolen leases: in the end each replay is followed
+/// by a successful attempt, and no event was sent before its predecessor was delivered.
 #[tokio::test(start_paused = true)]
-async fn whatever_meets_each_replay_is_followed_by_an_attempt_and_each_order_is_in_sequence() {
+async fn random_walk_follows_each_replay_by_an_attempt_in_sequence() {
     for seed in 0..30 {
-        play(TAKES, async |stage| Walk::new(seed, stage).go().await).await;
+        run(ACCEPT, async |harness| RandomWalk::new(seed, harness).run().await).await;
     }
 }
 
-struct Walk {
+struct RandomWalk {
     seed: u64,
-    dice: StdRng,
-    stage: Stage,
-    /// The order of each event, from number 1 on.
+    rng: StdRng,
+    harness: DeliveryHarness,
+    /// Order of each event, from number 1.
     orders: Vec<u32>,
     replays: Vec<(RangeInclusive<i64>, Instant)>,
 }
 
-impl Walk {
-    fn new(seed: u64, stage: Stage) -> Self {
+impl RandomWalk {
+    fn new(seed: u64, harness: DeliveryHarness) -> Self {
         Self {
             seed,
-            dice: StdRng::seed_from_u64(seed),
-            stage,
+            rng: StdRng::seed_from_u64(seed),
+            harness,
             orders: Vec::new(),
             replays: Vec::new(),
         }
     }
 
-    async fn go(mut self) {
+    async fn run(mut self) {
         for _ in 0..150 {
             self.step();
-            sleep(Duration::from_millis(self.dice.random_range(0..1_500))).await;
-            self.stage.look().await;
+            sleep(Duration::from_millis(self.rng.random_range(0..1_500))).await;
+            self.harness.poll().await;
         }
         {
-            let mut tables = self.stage.outbox.tables.lock().unwrap();
-            tables.pace = Pace::default();
-            tables.down = false;
+            let mut tables = self.harness.outbox.tables.lock().unwrap();
+            tables.latency = Latency::default();
+            tables.unavailable = false;
         }
-        self.stage.receiver.is(TAKES);
-        self.stage.rest(2 * 3_600).await;
+        self.harness.receiver.set_behavior(ACCEPT);
+        self.harness.run_for(2 * 3_600).await;
         self.check();
     }
 
     fn step(&mut self) {
-        match self.dice.random_range(0..12) {
+        match self.rng.random_range(0..12) {
             0..=3 => {
-                let order = self.dice.random_range(1..=3);
-                self.stage.outbox.commit(order);
+                let order = self.rng.random_range(1..=3);
+                self.harness.outbox.commit(order);
                 self.orders.push(order);
             }
             4..=6 if !self.orders.is_empty() => {
                 let last = i64::try_from(self.orders.len()).unwrap();
-                let first = self.dice.random_range(1..=last);
-                let numbers = first..=self.dice.random_range(first..=last.min(first + 3));
-                self.stage.outbox.replay(numbers.clone());
+                let first = self.rng.random_range(1..=last);
+                let numbers = first..=self.rng.random_range(first..=last.min(first + 3));
+                self.harness.outbox.replay(numbers.clone());
                 self.replays.push((numbers, Instant::now()));
             }
             7 | 8 => {
-                let after = self.millis(2_500);
-                let moods = [TAKES, Mood::Answers(204, after), Mood::Answers(500, after), FAILS];
-                let mood = moods[self.dice.random_range(0..moods.len())];
-                self.stage.receiver.is(mood);
+                let after = self.random_millis(2_500);
+                let behaviors = [ACCEPT, ReceiverBehavior::Respond(204, after), ReceiverBehavior::Respond(500, after), FAIL];
+                let behavior = behaviors[self.rng.random_range(0..moods.len())];
+                self.harness.receiver.set_behavior(behavior);
             }
             9 | 10 => {
-                let (before, after) = (self.millis(2_000), self.millis(2_000));
-                let down = self.dice.random_range(0..5) == 0;
-                let mut tables = self.stage.outbox.tables.lock().unwrap();
-                tables.pace = Pace { before, after };
-                tables.down = down;
+                let (before, after) = (self.random_millis(2_000), self.random_millis(2_000));
+                let down = self.rng.random_range(0..5) == 0;
+                let mut tables = self.harness.outbox.tables.lock().unwrap();
+                tables.latency = Latency { before, after };
+                tables.unavailable = down;
             }
-            11 if self.dice.random_range(0..4) == 0 => self.stage.outbox.steal(),
+            11 if self.rng.random_range(0..4) == 0 => self.harness.outbox.steal_lease(),
             _ => {}
         }
     }
 
-    fn millis(&mut self, most: u64) -> Duration {
-        Duration::from_millis(self.dice.random_range(0..most))
+    fn random_millis(&mut self, max: u64) -> Duration {
+        Duration::from_millis(self.rng.random_range(0..most))
     }
 
     fn check(&self) {
         let seed = self.seed;
-        let attempts = self.stage.receiver.attempts();
+        let attempts = self.harness.receiver.attempts();
         for (numbers, at) in &self.replays {
             for number in numbers.clone() {
-                let again = |seen: &&crate::receiver::Seen| {
-                    seen.number == number && seen.began >= *at && seen.taken.is_some()
+                let again = |attempt: &&crate::receiver::ReceivedAttempt| {
+                    attempt.number == number && attempt.started_at >= *at && attempt.delivered_at.is_some()
                 };
                 let again = attempts.iter().find(again);
-                assert!(again.is_some(), "seed {seed}: {number} was replayed at {at:?}");
+                assert!(again.is_some(), "seed {seed}: no attempt followed the replay of {number} at {at:?}");
             }
         }
         let mut taken: HashMap<i64, Instant> = HashMap::new();
-        for seen in attempts.iter().filter(|seen| seen.taken.is_some()) {
-            let first = taken.entry(seen.number).or_insert(seen.taken.unwrap());
-            *first = (*first).min(seen.taken.unwrap());
+        for attempt in attempts.iter().filter(|attempt| attempt.delivered_at.is_some()) {
+            let first = taken.entry(attempt.number).or_insert(attempt.delivered_at.unwrap());
+            *first = (*first).min(attempt.delivered_at.unwrap());
         }
         let mut before: HashMap<u32, i64> = HashMap::new();
         for (number, order) in (1..).zip(&self.orders) {
             let earlier = before.insert(*order, number);
-            let first = attempts.iter().find(|seen| seen.number == number);
+            let first = attempts.iter().find(|attempt| attempt.number == number);
             let first = first.unwrap_or_else(|| panic!("seed {seed}: {number} was not sent"));
             if let Some(earlier) = earlier {
-                let in_sequence = taken[&earlier] <= first.began;
-                assert!(in_sequence, "seed {seed}: {number} went before {earlier}");
+                let in_sequence = taken[&earlier] <= first.started_at;
+                assert!(in_sequence, "seed {seed}: {number} was sent before {earlier}");
             }
         }
-        let tables = self.stage.outbox.tables.lock().unwrap();
+        let tables = self.harness.outbox.tables.lock().unwrap();
         for (number, row) in &tables.rows {
             assert_eq!(row.state, RowState::Delivered, "seed {seed}: {number}");
         }

@@ -1,4 +1,4 @@
-//! Every flow, aborted at each of its steps and repeated: nothing leaks, and its key executes once.
+//! Cancellation safety: flows aborted at each poll and repeated. Nothing leaks, and each key executes once.
 
 mod changes;
 
@@ -7,33 +7,33 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use vouchsafe_actors::testing::world::{Ask, Heard, Node, World};
+use vouchsafe_actors::testing::simulation::{OrderRequest, OrderReply, Node, Simulation};
 use vouchsafe_actors::testing::{Fault, build};
 
-use crate::in_a_world;
-use crate::shop::{ALICE, SECOND, all_is_settled, booking, gift, shop, wants};
+use crate::simulation_tests;
+use crate::fixture::{ALICE, SECOND, assert_settled, top_up_command, gift, setup, order_request};
 
-/// Polls a future so many times, and then drops it. Says whether it had come to its end.
-struct Aborted<F> {
-    inner: Option<Pin<Box<F>>>,
+/// Polls a future `polls_left` times and then drops it; `None` if it was not finished.
+struct AbortedFuture<F> {
+    future: Option<Pin<Box<F>>>,
     polls_left: usize,
 }
 
-impl<F: Future> Future for Aborted<F> {
+impl<F: Future> Future for AbortedFuture<F> {
     type Output = Option<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let polled = self
-            .inner
+            .future
             .as_mut()
-            .expect("it is not polled again")
+            .expect("not polled after completion")
             .as_mut()
             .poll(context);
         self.polls_left -= 1;
         match polled {
             Poll::Ready(output) => Poll::Ready(Some(output)),
             Poll::Pending if self.polls_left == 0 => {
-                self.inner = None;
+                self.future = None;
                 Poll::Ready(None)
             }
             Poll::Pending => Poll::Pending,
@@ -41,115 +41,115 @@ impl<F: Future> Future for Aborted<F> {
     }
 }
 
-/// Runs `flow` on the node, for so many polls.
+/// Runs `flow` on the node for at most this many polls.
 async fn abort_after<F: Future + 'static>(node: &Node, polls_left: usize, flow: F) -> Option<F::Output> {
     let inner = Some(Box::pin(flow));
-    node.spawn(Aborted { inner, polls_left }).await.unwrap()
+    node.spawn(AbortedFuture { future: inner, polls_left }).await.unwrap()
 }
 
-/// Aborts the order after 1, 2, 3 … polls, each in a shop of its own, and repeats it. Returns how many steps it has.
-async fn aborted_at_each_step(ask: &Ask, stock: usize, faults: &[Fault], expected: &str) -> usize {
+/// Aborts the order after 1, 2, 3 … polls, each in a new simulation, and repeats it. Returns the number of polls it takes.
+async fn abort_at_each_poll(request: &OrderRequest, stock: usize, faults: &[Fault], expected: &str) -> usize {
     for polls in 1.. {
-        let (world, node) = shop().await;
+        let (sim, node) = setup().await;
         if stock > 0 {
-            world.import(&gift(), &vec![1; stock]);
-            world.import(&build::sku("gift", 2_500), &vec![1; stock]);
+            sim.import(&gift(), &vec![1; stock]);
+            sim.import(&build::sku("gift", 2_500), &vec![1; stock]);
         }
         faults
             .iter()
-            .for_each(|fault| world.db.fail_commit("one", *fault));
-        let command = ask.command(world.catalogue());
+            .for_each(|fault| sim.db.fail_commit("one", *fault));
+        let command = request.command(sim.catalogue());
         let engine = std::sync::Arc::clone(&node.engine);
         let flow = async move {
-            let plain = &vouchsafe_actors::testing::world::Plain;
-            Heard::from(vouchsafe_actors::flows::place_order(&engine, command, plain).await)
+            let plain = &vouchsafe_actors::testing::simulation::PlainTextResponses;
+            OrderReply::from(vouchsafe_actors::flows::place_order(&engine, command, plain).await)
         };
-        let heard = abort_after(&node, polls, flow).await;
-        all_is_settled(&world, &node).await;
-        let again = node.places(ask).await;
+        let reply = abort_after(&node, polls, flow).await;
+        assert_settled(&sim, &node).await;
+        let again = node.place_order(request).await;
         let text = again
-            .answer()
+            .response()
             .map(|answer| String::from_utf8_lossy(&answer.body).into_owned());
         assert!(
             text.unwrap().starts_with(expected),
             "after {polls}: {}",
-            again.in_words()
+            again.describe()
         );
-        executed_once(&world, &node, ask, polls).await;
-        if let Some(heard) = heard {
-            assert_eq!(heard.fresh(), again.replayed(), "after {polls}");
+        assert_executed_once(&sim, &node, request, polls).await;
+        if let Some(reply) = reply {
+            assert_eq!(reply.expect_new(), again.expect_replay(), "after {polls}");
             return polls;
         }
     }
-    unreachable!("a flow has an end")
+    unreachable!("a flow finishes")
 }
 
-async fn executed_once(world: &World, node: &Node, ask: &Ask, polls: usize) {
-    all_is_settled(world, node).await;
-    let accepted = world.db.kept(ask.key_hash()).unwrap().known.answer.status < 300;
-    assert_eq!(world.db.orders().len(), usize::from(accepted), "after {polls}");
-    assert!(node.knows_balance(ALICE).await, "after {polls}");
-    assert!(node.places(ask).await.replayed().len() > 1, "after {polls}");
+async fn assert_executed_once(sim: &Simulation, node: &Node, request: &OrderRequest, polls: usize) {
+    assert_settled(sim, node).await;
+    let accepted = sim.db.stored_key(request.key_hash()).unwrap().known.response.status < 300;
+    assert_eq!(sim.db.orders().len(), usize::from(accepted), "after {polls}");
+    assert!(node.has_current_balance(ALICE).await, "after {polls}");
+    assert!(node.place_order(request).await.expect_replay().len() > 1, "after {polls}");
 }
 
-in_a_world! {
-    async fn an_order_aborted_at_each_step_executes_once() {
-        let two_skus = Ask::new(ALICE, "k", &[("gift", "10.00", 2), ("gift", "25.00", 1)]);
-        let table: &[(&str, Ask, usize, &[Fault], &str)] = &[
+simulation_tests! {
+    async fn order_aborted_at_each_poll_executes_once() {
+        let two_skus = OrderRequest::new(ALICE, "k", &[("gift", "10.00", 2), ("gift", "25.00", 1)]);
+        let table: &[(&str, OrderRequest, usize, &[Fault], &str)] = &[
             ("hit", two_skus.clone(), 5, &[], "DELIVERED"),
-            ("hit, all there is", two_skus.clone(), 2, &[], "DELIVERED"),
-            ("hit, slowly", two_skus.clone(), 5, &[Fault::Slow(SECOND)], "DELIVERED"),
-            ("hit, answer lost", two_skus.clone(), 5, &[Fault::AnswerLost], "DELIVERED"),
+            ("hit, all stock", two_skus.clone(), 2, &[], "DELIVERED"),
+            ("hit, slow", two_skus.clone(), 5, &[Fault::Slow(SECOND)], "DELIVERED"),
+            ("hit, response lost", two_skus.clone(), 5, &[Fault::ResponseLost], "DELIVERED"),
             ("hit, never sent", two_skus.clone(), 5, &[Fault::NeverSent], "DELIVERED"),
             ("hit, busy", two_skus.clone(), 5, &[Fault::Busy], "DELIVERED"),
-            ("miss", wants(ALICE, "k", "bought", 1), 0, &[], "PENDINGVENDOR"),
-            ("approval", wants(ALICE, "k", "checked", 1), 0, &[], "PENDINGAPPROVAL"),
-            ("funds", wants(ALICE, "k", "gift", 11), 20, &[], "INSUFFICIENT_FUNDS"),
+            ("miss", order_request(ALICE, "k", "bought", 1), 0, &[], "PENDINGVENDOR"),
+            ("approval", order_request(ALICE, "k", "checked", 1), 0, &[], "PENDINGAPPROVAL"),
+            ("funds", order_request(ALICE, "k", "gift", 11), 20, &[], "INSUFFICIENT_FUNDS"),
             ("stock", two_skus, 1, &[], "INSUFFICIENT_INVENTORY"),
         ];
-        for (name, ask, stock, faults, expected) in table {
-            let steps = aborted_at_each_step(ask, *stock, faults, expected).await;
+        for (name, request, stock, faults, expected) in table {
+            let steps = abort_at_each_poll(request, *stock, faults, expected).await;
             println!("{name}: {steps} steps");
             assert!(steps >= 3, "{name}: only {steps} steps");
         }
     }
 
-    async fn an_order_whose_world_moved_on_aborted_at_each_step_executes_once() {
+    async fn order_with_stale_stock_aborted_at_each_poll_executes_once() {
         for polls in 1.. {
-            let (world, node) = shop().await;
-            let shelved = world.import(&gift(), &[1; 4]);
-            node.places(&wants(build::partner(2), "warm", "gift", 1)).await.fresh();
-            assert!(world.db.void(shelved[1].stock_id).await);
-            let ask = wants(ALICE, "k", "gift", 2);
-            let task = node.begins(&ask);
+            let (sim, node) = setup().await;
+            let shelved = sim.import(&gift(), &[1; 4]);
+            node.place_order(&order_request(build::partner(2), "warm", "gift", 1)).await.expect_new();
+            assert!(sim.db.void(shelved[1].stock_id).await);
+            let request = order_request(ALICE, "k", "gift", 2);
+            let task = node.start_order(&request);
             let ended = abort_after(&node, polls, task).await.is_some();
-            all_is_settled(&world, &node).await;
-            assert!(node.places(&ask).await.answer().is_some());
-            all_is_settled(&world, &node).await;
-            assert_eq!((world.db.orders().len(), world.balance(ALICE)), (2, 8_000), "after {polls}");
+            assert_settled(&sim, &node).await;
+            assert!(node.place_order(&request).await.response().is_some());
+            assert_settled(&sim, &node).await;
+            assert_eq!((sim.db.orders().len(), sim.balance(ALICE)), (2, 8_000), "after {polls}");
             if ended {
                 break;
             }
         }
     }
 
-    async fn a_booking_aborted_at_each_step_is_booked_once() {
-        for (amount, fault) in [(500, None), (-500, None), (500, Some(Fault::AnswerLost)), (-500, Some(Fault::Late))] {
+    async fn top_up_aborted_at_each_poll_is_posted_once() {
+        for (amount, fault) in [(500, None), (-500, None), (500, Some(Fault::ResponseLost)), (-500, Some(Fault::Delayed))] {
             for polls in 1.. {
-                let (world, node) = shop().await;
-                fault.into_iter().for_each(|fault| world.db.fail_commit("one", fault));
-                let command = booking(ALICE, "b", amount);
+                let (sim, node) = setup().await;
+                fault.into_iter().for_each(|fault| sim.db.fail_commit("one", fault));
+                let command = top_up_command(ALICE, "b", amount);
                 let engine = std::sync::Arc::clone(&node.engine);
                 let flow = {
                     let command = command.clone();
                     async move { vouchsafe_actors::flows::top_up(&engine, command).await }
                 };
                 let ended = abort_after(&node, polls, flow).await.is_some();
-                all_is_settled(&world, &node).await;
-                node.books(command).await.unwrap();
-                all_is_settled(&world, &node).await;
-                assert_eq!(world.balance(ALICE), 10_000 + amount, "after {polls}");
-                assert!(node.knows_balance(ALICE).await);
+                assert_settled(&sim, &node).await;
+                node.top_up(command).await.unwrap();
+                assert_settled(&sim, &node).await;
+                assert_eq!(sim.balance(ALICE), 10_000 + amount, "after {polls}");
+                assert!(node.has_current_balance(ALICE).await);
                 if ended {
                     break;
                 }
@@ -157,19 +157,19 @@ in_a_world! {
         }
     }
 
-    async fn many_that_hang_up_at_any_moment_leave_nothing_behind() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1; 8]);
+    async fn concurrent_disconnects_leak_nothing() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1; 8]);
         for wave in 0..6_u64 {
-            world.db.fail_commit("one", Fault::Slow(SECOND / 10));
+            sim.db.fail_commit("one", Fault::Slow(SECOND / 10));
             let key = |call| format!("{wave}/{}", call / 2);
-            let calls: Vec<_> = (0..16).map(|call| node.begins(&wants(ALICE, &key(call), "gift", 1))).collect();
+            let calls: Vec<_> = (0..16).map(|call| node.start_order(&order_request(ALICE, &key(call), "gift", 1))).collect();
             tokio::time::sleep(Duration::from_millis(wave * 20)).await;
             calls.iter().step_by(2).for_each(tokio::task::JoinHandle::abort);
             tokio::task::yield_now().await;
             calls.iter().for_each(tokio::task::JoinHandle::abort);
         }
-        all_is_settled(&world, &node).await;
-        assert!(node.knows_balance(ALICE).await);
+        assert_settled(&sim, &node).await;
+        assert!(node.has_current_balance(ALICE).await);
     }
 }

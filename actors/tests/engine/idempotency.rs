@@ -1,254 +1,254 @@
-//! One key, one execution, one answer: at once, later, in other hands, after a restart, after its day.
+//! Idempotency keys: concurrent and later retries, other requests under the key, other nodes, restarts, expiry.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use vouchsafe_actors::domain::catalogue::Catalogue;
-use vouchsafe_actors::flows::{NotPlaced, Unanswered};
-use vouchsafe_actors::testing::world::{Heard, Node, World, catalogue, discontinued};
+use vouchsafe_actors::flows::{PlaceOrderError, FlowError};
+use vouchsafe_actors::testing::simulation::{OrderReply, Node, Simulation, catalogue, discontinued};
 use vouchsafe_actors::testing::{Fault, FaultKind};
 
-use crate::in_a_world;
-use crate::shop::{ALICE, BOB, SECOND, all_is_settled, booking, gift, shop, wants};
+use crate::simulation_tests;
+use crate::fixture::{ALICE, BOB, SECOND, assert_settled, top_up_command, gift, setup, order_request};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const MOMENT: Duration = Duration::from_millis(1);
 
-in_a_world! {
-    async fn a_replay_has_the_very_bytes_and_executes_nothing() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1; 9]);
-        let ask = wants(ALICE, "k", "gift", 1);
-        let first = node.places(&ask).await;
-        let kept = world.db.kept(ask.key_hash()).unwrap();
+simulation_tests! {
+    async fn replay_returns_stored_bytes_and_executes_nothing() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1; 9]);
+        let request = order_request(ALICE, "k", "gift", 1);
+        let first = node.place_order(&request).await;
+        let kept = sim.db.stored_key(request.key_hash()).unwrap();
         for _ in 0..3 {
-            assert_eq!(node.places(&ask).await, Heard::Replayed(kept.known.answer.clone()));
+            assert_eq!(node.place_order(&request).await, OrderReply::Replayed(kept.known.response.clone()));
         }
-        assert_eq!(first, Heard::Fresh(kept.known.answer));
-        assert_eq!((world.db.orders().len(), world.balance(ALICE)), (1, 9_000));
-        all_is_settled(&world, &node).await;
+        assert_eq!(first, OrderReply::New(kept.known.response));
+        assert_eq!((sim.db.orders().len(), sim.balance(ALICE)), (1, 9_000));
+        assert_settled(&sim, &node).await;
     }
 
-    async fn what_was_answered_lately_is_replayed_though_the_store_is_out_of_reach() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1]);
-        let (order, refusal) = (wants(ALICE, "k", "gift", 1), wants(ALICE, "too much", "gift", 9_999));
-        let first = [node.places(&order).await, node.places(&refusal).await];
-        world.db.fail_calls("one", FaultKind::ReadFails, 9);
-        (0..9).for_each(|_| world.db.fail_commit("one", Fault::Busy));
-        for (ask, heard) in [&order, &refusal].into_iter().zip(&first) {
-            assert_eq!(node.places(ask).await.replayed(), heard.fresh());
+    async fn recent_response_is_replayed_while_store_is_unavailable() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1]);
+        let (order, refusal) = (order_request(ALICE, "k", "gift", 1), order_request(ALICE, "too much", "gift", 9_999));
+        let first = [node.place_order(&order).await, node.place_order(&refusal).await];
+        sim.db.fail_calls("one", FaultKind::ReadError, 9);
+        (0..9).for_each(|_| sim.db.fail_commit("one", Fault::Busy));
+        for (request, reply) in [&order, &refusal].into_iter().zip(&first) {
+            assert_eq!(node.place_order(request).await.expect_replay(), reply.expect_new());
         }
-        world.db.heal();
-        all_is_settled(&world, &node).await;
+        sim.db.heal();
+        assert_settled(&sim, &node).await;
     }
 
-    async fn another_request_under_a_used_key_is_refused_and_executes_nothing() {
-        let (world, mut node) = shop().await;
-        world.import(&gift(), &[1; 9]);
-        node.places(&wants(ALICE, "k", "gift", 1)).await.fresh();
+    async fn other_request_under_used_key_is_rejected() {
+        let (sim, mut node) = setup().await;
+        sim.import(&gift(), &[1; 9]);
+        node.place_order(&order_request(ALICE, "k", "gift", 1)).await.expect_new();
         for _ in ["from memory", "from the store"] {
-            let other = node.places(&wants(ALICE, "k", "gift", 2)).await;
-            assert_eq!(other.unanswered(), Some(&Unanswered::KeyReused));
-            node = world.start("one").await;
+            let other = node.place_order(&order_request(ALICE, "k", "gift", 2)).await;
+            assert_eq!(other.error(), Some(&FlowError::KeyReused));
+            node = sim.start("one").await;
         }
-        assert_eq!((world.db.orders().len(), world.balance(ALICE)), (1, 9_000));
-        assert!(node.places(&wants(BOB, "k", "gift", 2)).await.fresh().starts_with("DELIVERED"), "his own key");
-        all_is_settled(&world, &node).await;
+        assert_eq!((sim.db.orders().len(), sim.balance(ALICE)), (1, 9_000));
+        assert!(node.place_order(&order_request(BOB, "k", "gift", 2)).await.expect_new().starts_with("DELIVERED"), "keys are per partner");
+        assert_settled(&sim, &node).await;
     }
 
-    async fn of_many_at_once_one_executes_and_the_others_hear_its_answer() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1; 9]);
-        world.db.fail_commit("one", Fault::Slow(SECOND));
-        let ask = wants(ALICE, "k", "gift", 1);
-        let calls: Vec<_> = (0..20).map(|_| node.begins(&ask)).collect();
-        let other = node.begins(&wants(ALICE, "k", "gift", 3));
-        let mut heard = Vec::new();
+    async fn concurrent_duplicates_execute_once_and_share_response() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1; 9]);
+        sim.db.fail_commit("one", Fault::Slow(SECOND));
+        let request = order_request(ALICE, "k", "gift", 1);
+        let calls: Vec<_> = (0..20).map(|_| node.start_order(&request)).collect();
+        let other = node.start_order(&order_request(ALICE, "k", "gift", 3));
+        let mut reply = Vec::new();
         for call in calls {
-            heard.push(call.await.unwrap());
+            reply.push(call.await.unwrap());
         }
-        let answer = world.db.kept(ask.key_hash()).unwrap().known.answer;
-        assert_eq!(heard[0], Heard::Fresh(answer.clone()));
-        assert!(heard[1..].iter().all(|heard| *heard == Heard::Replayed(answer.clone())));
-        assert_eq!(other.await.unwrap().unanswered(), Some(&Unanswered::KeyReused));
-        assert_eq!(world.db.orders().len(), 1);
-        all_is_settled(&world, &node).await;
+        let answer = sim.db.stored_key(request.key_hash()).unwrap().known.response;
+        assert_eq!(reply[0], OrderReply::New(answer.clone()));
+        assert!(reply[1..].iter().all(|reply| *reply == OrderReply::Replayed(answer.clone())));
+        assert_eq!(other.await.unwrap().error(), Some(&FlowError::KeyReused));
+        assert_eq!(sim.db.orders().len(), 1);
+        assert_settled(&sim, &node).await;
     }
 
-    async fn a_waiter_whose_first_kept_nothing_runs_itself() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1; 9]);
-        a_busy_store(&world);
-        let ask = wants(ALICE, "k", "gift", 1);
-        let first = node.begins(&ask);
-        let second = node.begins(&ask);
-        assert_eq!(first.await.unwrap().unanswered(), Some(&Unanswered::Unavailable));
-        assert!(second.await.unwrap().fresh().starts_with("DELIVERED"));
-        all_is_settled(&world, &node).await;
+    async fn duplicate_of_unstored_failure_executes_itself() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1; 9]);
+        make_store_busy(&sim);
+        let request = order_request(ALICE, "k", "gift", 1);
+        let first = node.start_order(&request);
+        let second = node.start_order(&request);
+        assert_eq!(first.await.unwrap().error(), Some(&FlowError::Unavailable));
+        assert!(second.await.unwrap().expect_new().starts_with("DELIVERED"));
+        assert_settled(&sim, &node).await;
     }
 
-    async fn a_waiter_whose_first_had_no_price_has_its_own() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1]);
-        world.set_catalogue(Catalogue::default());
-        let ask = wants(ALICE, "k", "gift", 1);
-        let first = node.begins(&ask);
-        world.set_catalogue(catalogue());
-        let second = node.begins(&ask);
-        assert!(matches!(first.await.unwrap(), Heard::Nothing(NotPlaced::Unpriced(_))));
-        assert!(second.await.unwrap().fresh().starts_with("DELIVERED"));
-        all_is_settled(&world, &node).await;
+    async fn duplicate_of_unpriced_order_is_priced_again() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1]);
+        sim.set_catalogue(Catalogue::default());
+        let request = order_request(ALICE, "k", "gift", 1);
+        let first = node.start_order(&request);
+        sim.set_catalogue(catalogue());
+        let second = node.start_order(&request);
+        assert!(matches!(first.await.unwrap(), OrderReply::Rejected(PlaceOrderError::Pricing(_))));
+        assert!(second.await.unwrap().expect_new().starts_with("DELIVERED"));
+        assert_settled(&sim, &node).await;
     }
 
-    async fn a_waiter_waits_two_seconds() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1]);
-        world.db.fail_commit("one", Fault::Slow(3 * SECOND));
-        let ask = wants(ALICE, "k", "gift", 1);
-        let first = node.begins(&ask);
+    async fn duplicate_waits_2_s_then_key_is_busy() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1]);
+        sim.db.fail_commit("one", Fault::Slow(3 * SECOND));
+        let request = order_request(ALICE, "k", "gift", 1);
+        let first = node.start_order(&request);
         sleep(MOMENT).await;
-        let begun = Instant::now();
-        assert_eq!(node.places(&ask).await.unanswered(), Some(&Unanswered::KeyBusy));
-        assert_eq!(begun.elapsed(), 2 * SECOND);
-        assert!(first.await.unwrap().fresh().starts_with("DELIVERED"));
-        assert!(node.places(&ask).await.replayed().starts_with("DELIVERED"));
-        all_is_settled(&world, &node).await;
+        let started = Instant::now();
+        assert_eq!(node.place_order(&request).await.error(), Some(&FlowError::KeyInFlight));
+        assert_eq!(started.elapsed(), 2 * SECOND);
+        assert!(first.await.unwrap().expect_new().starts_with("DELIVERED"));
+        assert!(node.place_order(&request).await.expect_replay().starts_with("DELIVERED"));
+        assert_settled(&sim, &node).await;
     }
 
-    async fn after_a_restart_a_replay_is_not_decided_on_todays_world() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1]);
-        let ask = wants(ALICE, "k", "gift", 1);
-        let first = node.places(&ask).await.fresh().to_owned();
-        type Change = fn(&World);
+    async fn replay_after_restart_ignores_current_catalogue_and_stock() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1]);
+        let request = order_request(ALICE, "k", "gift", 1);
+        let first = node.place_order(&request).await.expect_new().to_owned();
+        type Change = fn(&Simulation);
         let nothing: Change = |_| {};
-        let discontinue: Change = |world| {
-            let product = world.catalogue().get(&gift().product_id).unwrap().as_ref().clone();
-            world.set_catalogue(world.catalogue().with(discontinued(product)));
+        let discontinue: Change = |sim| {
+            let product = sim.catalogue().get(&gift().product_id).unwrap().as_ref().clone();
+            sim.set_catalogue(sim.catalogue().with_product(discontinued(product)));
         };
-        let restock: Change = |world| {
-            world.set_catalogue(catalogue());
-            world.import(&gift(), &[1, 2, 3]);
+        let restock: Change = |sim| {
+            sim.set_catalogue(catalogue());
+            sim.import(&gift(), &[1, 2, 3]);
         };
         for (today, change) in [("sold out", nothing), ("discontinued", discontinue), ("restocked", restock)] {
-            change(&world);
-            let node = world.start("one").await;
-            assert_eq!(node.places(&ask).await.replayed(), first, "{today}");
-            all_is_settled(&world, &node).await;
+            change(&sim);
+            let node = sim.start("one").await;
+            assert_eq!(node.place_order(&request).await.expect_replay(), first, "{today}");
+            assert_settled(&sim, &node).await;
         }
-        let last = world.start("one").await;
-        last.books(booking(ALICE, "all of it", -9_000)).await.unwrap();
-        assert_eq!(last.places(&ask).await.replayed(), first, "the wallet is empty");
-        assert_eq!((world.db.orders().len(), world.db.free(&gift()).len()), (1, 3));
-        all_is_settled(&world, &last).await;
+        let last = sim.start("one").await;
+        last.top_up(top_up_command(ALICE, "whole balance", -9_000)).await.unwrap();
+        assert_eq!(last.place_order(&request).await.expect_replay(), first, "the wallet is empty");
+        assert_eq!((sim.db.orders().len(), sim.db.free_vouchers(&gift()).len()), (1, 3));
+        assert_settled(&sim, &last).await;
         drop(node);
     }
 
-    async fn after_a_restart_a_replay_is_found_though_the_actors_cannot_decide() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1, 1]);
-        let ask = wants(ALICE, "k", "gift", 1);
-        let first = node.places(&ask).await.fresh().to_owned();
-        node.books(booking(ALICE, "b", 500)).await.unwrap();
+    async fn replay_after_restart_does_not_need_the_actors() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1, 1]);
+        let request = order_request(ALICE, "k", "gift", 1);
+        let first = node.place_order(&request).await.expect_new().to_owned();
+        node.top_up(top_up_command(ALICE, "b", 500)).await.unwrap();
         drop(node);
-        let node = world.start("one").await;
-        // A stuck commit of somebody else in the same wallet keeps the actor from being rebuilt.
-        world.db.fail_commit("one", Fault::Slow(5 * SECOND));
-        let other = node.begins(&wants(ALICE, "other", "gift", 1));
+        let node = sim.start("one").await;
+        // A slow commit of another order in the same wallet prevents the actor from being rebuilt.
+        sim.db.fail_commit("one", Fault::Slow(5 * SECOND));
+        let other = node.start_order(&order_request(ALICE, "other", "gift", 1));
         sleep(MOMENT).await;
-        node.wallet_panics(ALICE).await;
-        assert_eq!(node.places(&ask).await.replayed(), first);
-        assert!(node.books(booking(ALICE, "b", 500)).await.unwrap().replayed);
-        assert!(other.await.unwrap().fresh().starts_with("DELIVERED"));
-        all_is_settled(&world, &node).await;
+        node.panic_wallet(ALICE).await;
+        assert_eq!(node.place_order(&request).await.expect_replay(), first);
+        assert!(node.top_up(top_up_command(ALICE, "b", 500)).await.unwrap().replayed);
+        assert!(other.await.unwrap().expect_new().starts_with("DELIVERED"));
+        assert_settled(&sim, &node).await;
     }
 
-    async fn a_key_lives_for_a_day_from_its_commit() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1; 9]);
-        let ask = wants(ALICE, "k", "gift", 1);
-        let first = node.places(&ask).await.fresh().to_owned();
+    async fn key_expires_24_hours_after_commit() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1; 9]);
+        let request = order_request(ALICE, "k", "gift", 1);
+        let first = node.place_order(&request).await.expect_new().to_owned();
         sleep(24 * HOUR - SECOND).await;
-        assert_eq!(node.places(&ask).await.replayed(), first);
+        assert_eq!(node.place_order(&request).await.expect_replay(), first);
         sleep(SECOND).await;
-        assert_ne!(node.places(&ask).await.fresh(), first);
-        assert_eq!(world.db.orders().len(), 2);
-        all_is_settled(&world, &node).await;
+        assert_ne!(node.place_order(&request).await.expect_new(), first);
+        assert_eq!(sim.db.orders().len(), 2);
+        assert_settled(&sim, &node).await;
     }
 
-    async fn a_replay_from_the_store_does_not_make_a_key_live_longer() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1; 9]);
-        let ask = wants(ALICE, "k", "gift", 1);
-        let refused = wants(ALICE, "too much", "gift", 9_999);
-        let (first, refusal) = (node.places(&ask).await, node.places(&refused).await);
+    async fn replay_from_store_does_not_extend_key() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1; 9]);
+        let request = order_request(ALICE, "k", "gift", 1);
+        let refused = order_request(ALICE, "too much", "gift", 9_999);
+        let (first, refusal) = (node.place_order(&request).await, node.place_order(&refused).await);
         drop(node);
-        let node = world.start("one").await;
+        let node = sim.start("one").await;
         sleep(23 * HOUR).await;
-        assert_eq!(node.places(&ask).await.replayed(), first.fresh());
-        assert_eq!(node.places(&refused).await.replayed(), refusal.fresh());
+        assert_eq!(node.place_order(&request).await.expect_replay(), first.expect_new());
+        assert_eq!(node.place_order(&refused).await.expect_replay(), refusal.expect_new());
         sleep(HOUR).await;
-        node.places(&ask).await.fresh();
-        node.places(&refused).await.fresh();
-        all_is_settled(&world, &node).await;
+        node.place_order(&request).await.expect_new();
+        node.place_order(&refused).await.expect_new();
+        assert_settled(&sim, &node).await;
     }
 
-    async fn of_two_nodes_that_refused_alike_nobody_says_which_was_first() {
-        let (world, one) = shop().await;
-        let two = world.start("two").await;
-        let ask = wants(ALICE, "k", "gift", 11);
-        // The refusal of one waits behind a slow commit while that of two is written; then one hears nothing of its own,
-        // and finds under the key what it wrote, or would have written: a refusal has nothing in it that tells them apart.
-        world.db.fail_commit("one", Fault::Slow(SECOND));
-        world.db.fail_commit("one", Fault::AnswerLost);
-        let before = one.begins_to_book(booking(ALICE, "b", 500));
+    async fn identical_rejections_by_two_nodes_are_indistinguishable() {
+        let (sim, one) = setup().await;
+        let two = sim.start("two").await;
+        let request = order_request(ALICE, "k", "gift", 11);
+        // Node one's rejection waits behind a slow commit while node two's is written. Node one then loses its response and
+        // finds an identical rejection under the key, so it cannot tell whose it is.
+        sim.db.fail_commit("one", Fault::Slow(SECOND));
+        sim.db.fail_commit("one", Fault::ResponseLost);
+        let before = one.start_top_up(top_up_command(ALICE, "b", 500));
         sleep(MOMENT).await;
-        let first = one.begins(&ask);
+        let first = one.start_order(&request);
         sleep(MOMENT).await;
-        let second = two.places(&ask).await;
+        let second = two.place_order(&request).await;
         let first = first.await.unwrap();
-        assert_eq!((first.fresh(), second.fresh()), ("INSUFFICIENT_FUNDS 110.00 of 10000", first.fresh()));
+        assert_eq!((first.expect_new(), second.expect_new()), ("INSUFFICIENT_FUNDS 110.00 of 10000", first.expect_new()));
         before.await.unwrap().unwrap();
-        assert!(world.db.kept(ask.key_hash()).is_some());
-        assert_eq!((world.db.orders().len(), world.balance(ALICE)), (0, 10_500));
-        all_is_settled(&world, &one).await;
-        all_is_settled(&world, &two).await;
+        assert!(sim.db.stored_key(request.key_hash()).is_some());
+        assert_eq!((sim.db.orders().len(), sim.balance(ALICE)), (0, 10_500));
+        assert_settled(&sim, &one).await;
+        assert_settled(&sim, &two).await;
     }
 
-    async fn the_same_key_at_two_nodes_executes_once() {
-        let (world, one) = shop().await;
-        let two = world.start("two").await;
-        let ask = wants(ALICE, "k", "gift", 1);
-        world.import(&gift(), &[1]);
-        world.db.fail_commit("one", Fault::Slow(SECOND));
-        let first = one.begins(&ask);
+    async fn key_at_two_nodes_executes_once() {
+        let (sim, one) = setup().await;
+        let two = sim.start("two").await;
+        let request = order_request(ALICE, "k", "gift", 1);
+        sim.import(&gift(), &[1]);
+        sim.db.fail_commit("one", Fault::Slow(SECOND));
+        let first = one.start_order(&request);
         sleep(MOMENT).await;
-        world.import(&gift(), &[1]);
-        let second = two.places(&ask).await;
-        assert_eq!(second.replayed(), first.await.unwrap().fresh());
-        assert_eq!((world.db.orders().len(), world.balance(ALICE)), (1, 9_000));
-        all_is_settled(&world, &one).await;
-        all_is_settled(&world, &two).await;
+        sim.import(&gift(), &[1]);
+        let second = two.place_order(&request).await;
+        assert_eq!(second.expect_replay(), first.await.unwrap().expect_new());
+        assert_eq!((sim.db.orders().len(), sim.balance(ALICE)), (1, 9_000));
+        assert_settled(&sim, &one).await;
+        assert_settled(&sim, &two).await;
     }
 
-    async fn a_key_that_cannot_be_looked_up_is_not_refused() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1]);
-        let ask = wants(ALICE, "k", "gift", 1);
-        node.places(&ask).await.fresh();
+    async fn key_lookup_failure_is_unavailable_not_rejected() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1]);
+        let request = order_request(ALICE, "k", "gift", 1);
+        node.place_order(&request).await.expect_new();
         drop(node);
-        world.set_catalogue(Catalogue::default());
-        let node: Node = world.start("one").await;
-        world.db.fail_calls("one", FaultKind::ReadFails, 1);
-        assert_eq!(node.places(&ask).await.unanswered(), Some(&Unanswered::Unavailable));
-        assert!(node.places(&ask).await.replayed().starts_with("DELIVERED"));
-        all_is_settled(&world, &node).await;
+        sim.set_catalogue(Catalogue::default());
+        let node: Node = sim.start("one").await;
+        sim.db.fail_calls("one", FaultKind::ReadError, 1);
+        assert_eq!(node.place_order(&request).await.error(), Some(&FlowError::Unavailable));
+        assert!(node.place_order(&request).await.expect_replay().starts_with("DELIVERED"));
+        assert_settled(&sim, &node).await;
     }
 }
 
-/// The next record cannot be written, twice.
-fn a_busy_store(world: &World) {
-    world.db.fail_commit("one", Fault::Busy);
-    world.db.fail_commit("one", Fault::Busy);
+/// Makes the next two commits fail as busy.
+fn make_store_busy(sim: &Simulation) {
+    sim.db.fail_commit("one", Fault::Busy);
+    sim.db.fail_commit("one", Fault::Busy);
 }

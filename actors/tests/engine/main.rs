@@ -1,36 +1,34 @@
-//! The engine over the store in memory: its flows, what breaks them, and random walks through all of it.
-//!
-//! Rule: nothing sleeps for real and nothing is left to chance; each test says in its name what it shows.
+//! Tests of the engine over the in-memory store: flows, faults, races and random walks. Deterministic, on paused time.
 
-// Helpers of tests: a failed unwrap is a failed test.
+// Test helpers: a failed unwrap is a failed test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod aborted;
 mod idempotency;
-mod life;
+mod operations;
 mod nodes;
 mod orders;
 mod panics;
 mod payouts;
-mod picking;
+mod partial_fulfilment;
 mod procurement;
 mod races;
 mod refusals;
-mod shop;
+mod fixture;
 mod stock;
 mod top_ups;
-mod unknown;
+mod commit_faults;
 mod walks;
 
-/// Each body is a test in a world of its own, on paused time.
-macro_rules! in_a_world {
+/// Each body is a test on paused time.
+macro_rules! simulation_tests {
     ($(async fn $name:ident() $body:block)*) => {
         $(
             #[tokio::test(start_paused = true)]
             async fn $name() {
-                vouchsafe_actors::testing::world::live(async $body).await;
+                vouchsafe_actors::testing::simulation::run_local(async $body).await;
             }
         )*
     };
 }
-pub(crate) use in_a_world;
+pub(crate) use simulation_tests;

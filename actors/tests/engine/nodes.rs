@@ -1,147 +1,147 @@
-//! Two nodes over one database, and one node over and over again.
+//! Several nodes over one database, restarts, lease expiry, shutdown.
 
 use std::time::Duration;
 
 use tokio::time::sleep;
-use vouchsafe_actors::flows::Unanswered;
+use vouchsafe_actors::flows::FlowError;
 use vouchsafe_actors::testing::Fault;
 
-use crate::in_a_world;
-use crate::shop::{ALICE, BOB, SECOND, all_is_settled, booking, gift, shop, wants};
+use crate::simulation_tests;
+use crate::fixture::{ALICE, BOB, SECOND, assert_settled, top_up_command, gift, setup, order_request};
 
 const MOMENT: Duration = Duration::from_millis(1);
 
-in_a_world! {
-    async fn a_restart_has_all_stock_at_once() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1; 3]);
-        node.places(&wants(ALICE, "k1", "gift", 1)).await.fresh();
+simulation_tests! {
+    async fn restarted_node_has_its_stock_at_once() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1; 3]);
+        node.place_order(&order_request(ALICE, "k1", "gift", 1)).await.expect_new();
         drop(node);
-        let node = world.start("one").await;
-        assert!(node.places(&wants(ALICE, "k2", "gift", 2)).await.fresh().starts_with("DELIVERED"));
-        all_is_settled(&world, &node).await;
+        let node = sim.start("one").await;
+        assert!(node.place_order(&order_request(ALICE, "k2", "gift", 2)).await.expect_new().starts_with("DELIVERED"));
+        assert_settled(&sim, &node).await;
     }
 
-    async fn what_another_node_owns_is_not_sold_out() {
-        let (world, one) = shop().await;
-        world.import(&gift(), &[1; 3]);
-        one.places(&wants(ALICE, "k", "gift", 1)).await.fresh();
-        let two = world.start("two").await;
-        let ask = wants(BOB, "k", "gift", 1);
-        assert_eq!(two.places(&ask).await.unanswered(), Some(&Unanswered::Unavailable));
-        world.import(&gift(), &[2]);
-        let more = wants(BOB, "more", "gift", 2);
-        assert_eq!(two.places(&more).await.unanswered(), Some(&Unanswered::Unavailable), "one is here, two there");
-        assert!(two.places(&ask).await.fresh().starts_with("DELIVERED"));
-        all_is_settled(&world, &one).await;
-        all_is_settled(&world, &two).await;
+    async fn stock_of_another_node_is_unavailable_not_sold_out() {
+        let (sim, one) = setup().await;
+        sim.import(&gift(), &[1; 3]);
+        one.place_order(&order_request(ALICE, "k", "gift", 1)).await.expect_new();
+        let two = sim.start("two").await;
+        let request = order_request(BOB, "k", "gift", 1);
+        assert_eq!(two.place_order(&request).await.error(), Some(&FlowError::Unavailable));
+        sim.import(&gift(), &[2]);
+        let more = order_request(BOB, "more", "gift", 2);
+        assert_eq!(two.place_order(&more).await.error(), Some(&FlowError::Unavailable), "one voucher is here, two are there");
+        assert!(two.place_order(&request).await.expect_new().starts_with("DELIVERED"));
+        assert_settled(&sim, &one).await;
+        assert_settled(&sim, &two).await;
     }
 
-    async fn what_another_node_owns_is_not_sold_out_whatever_was_claimed_and_sold_since_it_was_seen() {
-        let (world, other) = shop().await;
-        world.import(&gift(), &[1; 6]);
-        other.places(&wants(BOB, "k", "gift", 1)).await.fresh();
-        let node = world.start("two").await;
-        world.import(&gift(), &[1; 8]);
-        world.db.fail_commit("two", Fault::Slow(SECOND));
-        let all_there_is = node.begins(&wants(ALICE, "k", "gift", 8));
+    async fn stock_of_another_node_is_not_sold_out_after_later_claims_and_sales() {
+        let (sim, other) = setup().await;
+        sim.import(&gift(), &[1; 6]);
+        other.place_order(&order_request(BOB, "k", "gift", 1)).await.expect_new();
+        let node = sim.start("two").await;
+        sim.import(&gift(), &[1; 8]);
+        sim.db.fail_commit("two", Fault::Slow(SECOND));
+        let all_there_is = node.start_order(&order_request(ALICE, "k", "gift", 8));
         sleep(MOMENT).await;
-        let short = node.begins(&wants(BOB, "short", "gift", 5));
+        let short = node.start_order(&order_request(BOB, "short", "gift", 5));
         sleep(MOMENT).await;
-        node.imports(&gift(), &[1]);
-        all_there_is.await.unwrap().fresh();
-        let heard = short.await.unwrap();
-        assert_eq!(heard.unanswered(), Some(&Unanswered::Unavailable), "{}", heard.in_words());
-        all_is_settled(&world, &node).await;
+        node.import(&gift(), &[1]);
+        all_there_is.await.unwrap().expect_new();
+        let reply = short.await.unwrap();
+        assert_eq!(reply.error(), Some(&FlowError::Unavailable), "{}", reply.describe());
+        assert_settled(&sim, &node).await;
     }
 
-    async fn what_another_node_got_while_an_order_waited_is_not_sold_out() {
-        let (world, one) = shop().await;
-        world.import(&gift(), &[1; 8]);
-        let two = world.start("two").await;
-        world.db.fail_commit("one", Fault::Slow(SECOND));
-        let all_there_is = one.begins(&wants(ALICE, "k", "gift", 8));
+    async fn stock_claimed_by_another_node_during_wait_is_not_sold_out() {
+        let (sim, one) = setup().await;
+        sim.import(&gift(), &[1; 8]);
+        let two = sim.start("two").await;
+        sim.db.fail_commit("one", Fault::Slow(SECOND));
+        let all_there_is = one.start_order(&order_request(ALICE, "k", "gift", 8));
         sleep(MOMENT).await;
-        let short = one.begins(&wants(BOB, "short", "gift", 5));
+        let short = one.start_order(&order_request(BOB, "short", "gift", 5));
         sleep(MOMENT).await;
-        world.import(&gift(), &[1; 5]);
-        two.places(&wants(BOB, "k", "gift", 1)).await.fresh();
-        all_there_is.await.unwrap().fresh();
-        let heard = short.await.unwrap();
-        assert_eq!(heard.unanswered(), Some(&Unanswered::Unavailable), "{}", heard.in_words());
-        all_is_settled(&world, &one).await;
+        sim.import(&gift(), &[1; 5]);
+        two.place_order(&order_request(BOB, "k", "gift", 1)).await.expect_new();
+        all_there_is.await.unwrap().expect_new();
+        let reply = short.await.unwrap();
+        assert_eq!(reply.error(), Some(&FlowError::Unavailable), "{}", reply.describe());
+        assert_settled(&sim, &one).await;
     }
 
-    async fn what_another_node_owns_is_bought_where_it_can_be() {
-        let (world, one) = shop().await;
-        world.import(&vouchsafe_actors::testing::build::sku("bought", 1_000), &[1; 3]);
-        one.places(&wants(ALICE, "k", "bought", 1)).await.fresh();
-        let two = world.start("two").await;
-        assert!(two.places(&wants(BOB, "k", "bought", 1)).await.fresh().starts_with("PENDINGVENDOR"));
-        all_is_settled(&world, &two).await;
+    async fn stock_of_another_node_is_bought_if_vendor_sells_it() {
+        let (sim, one) = setup().await;
+        sim.import(&vouchsafe_actors::testing::build::sku("bought", 1_000), &[1; 3]);
+        one.place_order(&order_request(ALICE, "k", "bought", 1)).await.expect_new();
+        let two = sim.start("two").await;
+        assert!(two.place_order(&order_request(BOB, "k", "bought", 1)).await.expect_new().starts_with("PENDINGVENDOR"));
+        assert_settled(&sim, &two).await;
     }
 
-    async fn a_node_that_was_paused_past_its_lease_sells_nothing_of_what_it_had() {
-        let (world, one) = shop().await;
-        world.import(&gift(), &[1; 4]);
-        one.places(&wants(ALICE, "k", "gift", 1)).await.fresh();
-        world.db.lapse_lease("one");
-        let two = world.start("two").await;
-        assert!(two.places(&wants(BOB, "k1", "gift", 1)).await.fresh().starts_with("DELIVERED"));
-        let ask = wants(ALICE, "k2", "gift", 1);
-        assert_eq!(one.places(&ask).await.unanswered(), Some(&Unanswered::Unavailable));
-        assert!(two.places(&ask).await.fresh().starts_with("DELIVERED"));
-        assert!(two.places(&wants(BOB, "k2", "gift", 1)).await.fresh().starts_with("DELIVERED"));
-        let refusal = one.places(&wants(ALICE, "k3", "gift", 1)).await;
-        assert_eq!(refusal.fresh(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
-        all_is_settled(&world, &one).await;
-        all_is_settled(&world, &two).await;
+    async fn node_paused_past_its_lease_sells_none_of_its_stock() {
+        let (sim, one) = setup().await;
+        sim.import(&gift(), &[1; 4]);
+        one.place_order(&order_request(ALICE, "k", "gift", 1)).await.expect_new();
+        sim.db.expire_lease("one");
+        let two = sim.start("two").await;
+        assert!(two.place_order(&order_request(BOB, "k1", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
+        let request = order_request(ALICE, "k2", "gift", 1);
+        assert_eq!(one.place_order(&request).await.error(), Some(&FlowError::Unavailable));
+        assert!(two.place_order(&request).await.expect_new().starts_with("DELIVERED"));
+        assert!(two.place_order(&order_request(BOB, "k2", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
+        let refusal = one.place_order(&order_request(ALICE, "k3", "gift", 1)).await;
+        assert_eq!(refusal.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
+        assert_settled(&sim, &one).await;
+        assert_settled(&sim, &two).await;
     }
 
-    async fn a_start_that_was_superseded_writes_nothing_more_and_says_so() {
-        let (world, old) = shop().await;
-        world.import(&gift(), &[1; 4]);
-        old.places(&wants(ALICE, "k1", "gift", 1)).await.fresh();
-        let new = world.start("one").await;
-        let heard = old.places(&wants(ALICE, "k2", "gift", 1)).await;
-        assert_eq!(heard.unanswered(), Some(&Unanswered::OutcomeUnknown));
-        tokio::time::timeout(SECOND, old.engine.superseded()).await.unwrap();
-        assert!(new.places(&wants(ALICE, "k2", "gift", 1)).await.fresh().starts_with("DELIVERED"));
-        assert_eq!((world.db.orders().len(), world.balance(ALICE)), (2, 8_000));
-        all_is_settled(&world, &new).await;
+    async fn superseded_incarnation_writes_nothing_and_reports_it() {
+        let (sim, old) = setup().await;
+        sim.import(&gift(), &[1; 4]);
+        old.place_order(&order_request(ALICE, "k1", "gift", 1)).await.expect_new();
+        let new = sim.start("one").await;
+        let reply = old.place_order(&order_request(ALICE, "k2", "gift", 1)).await;
+        assert_eq!(reply.error(), Some(&FlowError::OutcomeUnknown));
+        tokio::time::timeout(SECOND, old.engine.wait_until_superseded()).await.unwrap();
+        assert!(new.place_order(&order_request(ALICE, "k2", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
+        assert_eq!((sim.db.orders().len(), sim.balance(ALICE)), (2, 8_000));
+        assert_settled(&sim, &new).await;
     }
 
-    async fn a_drained_engine_has_settled_everything_and_admits_nothing() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1; 4]);
-        world.db.fail_commit("one", Fault::Slow(SECOND));
-        let last = node.begins(&wants(ALICE, "k1", "gift", 1));
+    async fn drained_engine_has_settled_and_admits_nothing() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1; 4]);
+        sim.db.fail_commit("one", Fault::Slow(SECOND));
+        let last = node.start_order(&order_request(ALICE, "k1", "gift", 1));
         sleep(MOMENT).await;
         let (drained, late) = tokio::join!(node.engine.drain(), async {
             sleep(MOMENT).await;
-            node.places(&wants(ALICE, "k2", "gift", 1)).await
+            node.place_order(&order_request(ALICE, "k2", "gift", 1)).await
         });
         let () = drained;
-        assert_eq!(late.unanswered(), Some(&Unanswered::Overloaded));
-        assert_eq!(world.db.orders().len(), 1);
-        last.await.unwrap().fresh();
-        assert_eq!(node.places(&wants(ALICE, "k3", "gift", 1)).await.unanswered(), Some(&Unanswered::Overloaded));
+        assert_eq!(late.error(), Some(&FlowError::Overloaded));
+        assert_eq!(sim.db.orders().len(), 1);
+        last.await.unwrap().expect_new();
+        assert_eq!(node.place_order(&order_request(ALICE, "k3", "gift", 1)).await.error(), Some(&FlowError::Overloaded));
     }
 
-    async fn a_wallet_that_knows_more_than_the_store_believes_the_store() {
+    async fn wallet_ahead_of_restored_store_adopts_its_balance() {
         for (booked, quantity, expected) in [
             (5_000, 11, "INSUFFICIENT_FUNDS 110.00 of 10000"),
             (-9_500, 2, "DELIVERED"),
         ] {
-            let (world, node) = shop().await;
-            world.import(&gift(), &[1; 20]);
-            let lagging = world.db.backup();
-            node.books(booking(ALICE, "b", booked)).await.unwrap();
-            world.db.fall_back(&lagging);
-            let heard = node.places(&wants(ALICE, "k", "gift", quantity)).await;
-            assert!(heard.fresh().starts_with(expected), "{}", heard.in_words());
-            all_is_settled(&world, &node).await;
-            assert!(node.knows_balance(ALICE).await);
+            let (sim, node) = setup().await;
+            sim.import(&gift(), &[1; 20]);
+            let lagging = sim.db.backup();
+            node.top_up(top_up_command(ALICE, "b", booked)).await.unwrap();
+            sim.db.restore(&lagging);
+            let reply = node.place_order(&order_request(ALICE, "k", "gift", quantity)).await;
+            assert!(reply.expect_new().starts_with(expected), "{}", reply.describe());
+            assert_settled(&sim, &node).await;
+            assert!(node.has_current_balance(ALICE).await);
         }
     }
 }

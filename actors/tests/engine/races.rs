@@ -1,7 +1,7 @@
-//! Two things done to one order or payout at once, on one node and on two, each pair under many schedules.
+//! Concurrent operations on one order or payout, on one node and on two, each pair under many schedules.
 //!
-//! `races/allowed.txt` says for each pair which ends there may be: what each of the two hears, and what is seen of the order
-//! afterwards. Rule: nothing else ever happens, and each of these happens under some schedule, so that they really race.
+//! `races/allowed.txt` lists the allowed outcomes of each pair: both labels and the observed state. No other outcome may
+//! occur, and each allowed one occurs under some schedule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
@@ -11,54 +11,54 @@ use futures_util::FutureExt as _;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::sleep;
-use vouchsafe_actors::domain::payout::PayoutEnd;
-use vouchsafe_actors::testing::world::{Node, World};
-use vouchsafe_actors::testing::{FaultKind, Guard, MemoryDatabase, Rates};
+use vouchsafe_actors::domain::payout::PayoutOutcome;
+use vouchsafe_actors::testing::simulation::{Node, Simulation};
+use vouchsafe_actors::testing::{FaultKind, Guard, MemoryDatabase, FaultRates};
 
-use crate::in_a_world;
-use crate::life::{Act, Scene, seen};
-use crate::shop::all_is_settled;
+use crate::simulation_tests;
+use crate::operations::{Operation, InitialState, observe};
+use crate::fixture::assert_settled;
 
-/// Schedules of each pair, on one node and on two. More of them: `VOUCHSAFE_RACE_SEEDS`.
+/// Schedules per pair and number of nodes. `VOUCHSAFE_RACE_SEEDS` overrides it.
 const SEEDS: u64 = 60;
 
-/// How long what is slow takes at most, and how much later than the other one of the two begins.
-const LONGEST: Duration = Duration::from_millis(5);
+/// Maximum delay of faults and of each operation's start.
+const MAX_DELAY: Duration = Duration::from_millis(5);
 
-/// What is raced over, and by whom: everybody against everybody, and against the like.
-const RACES: [(Scene, &[Act]); 6] = [
-    (Scene::Delivered, &[Act::Cancel, Act::Revoke, Act::Read]),
+/// Initial states and the operations that race, each against each and against itself.
+const RACES: [(InitialState, &[Operation]); 6] = [
+    (InitialState::Delivered, &[Operation::Cancel, Operation::Revoke, Operation::Retrieve]),
     (
-        Scene::Waiting(2),
-        &[Act::Cancel, Act::Revoke, Act::Approve, Act::Reject],
+        InitialState::AwaitingApproval(2),
+        &[Operation::Cancel, Operation::Revoke, Operation::Approve, Operation::Reject],
     ),
     (
-        Scene::Missed(1),
-        &[Act::Cancel, Act::Revoke, Act::TakeUp, Act::GiveUp],
+        InitialState::AwaitingVendor(1),
+        &[Operation::Cancel, Operation::Revoke, Operation::Advance, Operation::GiveUp],
     ),
     (
-        Scene::Partly {
+        InitialState::PartiallyDelivered {
             bought: 1,
-            read: false,
+            retrieved: false,
         },
-        &[Act::Cancel, Act::Revoke, Act::Read, Act::Deliver, Act::GiveUp],
+        &[Operation::Cancel, Operation::Revoke, Operation::Retrieve, Operation::Deliver, Operation::GiveUp],
     ),
-    (Scene::Money, &[Act::Ask]),
+    (InitialState::Funded, &[Operation::RequestPayout]),
     (
-        Scene::Payout,
+        InitialState::PayoutPending,
         &[
-            Act::End(PayoutEnd::Paid),
-            Act::End(PayoutEnd::Rejected),
-            Act::End(PayoutEnd::Failed),
+            Operation::DecidePayout(PayoutOutcome::Paid),
+            Operation::DecidePayout(PayoutOutcome::Rejected),
+            Operation::DecidePayout(PayoutOutcome::Failed),
         ],
     ),
 ];
 
-/// The ends of each race, by its name.
-type Ends = BTreeMap<String, BTreeSet<String>>;
+/// Outcomes of each race, by its name.
+type Outcomes = BTreeMap<String, BTreeSet<String>>;
 
-fn allowed() -> Ends {
-    let mut ends = Ends::new();
+fn allowed_outcomes() -> Outcomes {
+    let mut ends = Outcomes::new();
     let mut race = String::new();
     for line in include_str!("races/allowed.txt").lines() {
         match line.strip_prefix("    ") {
@@ -69,91 +69,91 @@ fn allowed() -> Ends {
     ends
 }
 
-/// One schedule of one race: how it ends.
-async fn race(scene: Scene, acts: [Act; 2], nodes: usize, seed: u64) -> String {
-    race_in(World::new(), scene, acts, nodes, seed).await
+/// Runs one schedule of a race; returns its outcome.
+async fn race(state: InitialState, acts: [Operation; 2], nodes: usize, seed: u64) -> String {
+    race_in(Simulation::new(), state, acts, nodes, seed).await
 }
 
-async fn race_in(world: World, scene: Scene, acts: [Act; 2], nodes: usize, seed: u64) -> String {
-    let (world, one) = scene.set_in(world).await;
+async fn race_in(sim: Simulation, state: InitialState, acts: [Operation; 2], nodes: usize, seed: u64) -> String {
+    let (sim, one) = state.create_in(sim).await;
     let mut alive = vec![one];
     if nodes == 2 {
-        alive.push(world.start("two").await);
+        alive.push(sim.start("two").await);
     }
     let mut chance = StdRng::seed_from_u64(seed);
-    let slow = Rates::none(LONGEST)
+    let slow = FaultRates::none(MAX_DELAY)
         .with(FaultKind::SlowRead, 500)
         .with(FaultKind::Slow, 300);
-    world.db.fail_by_chance(seed, slow);
+    sim.db.fail_randomly(seed, slow);
     let first = chance.random_range(0..nodes);
-    let [one, other] = [(0, first), (1, nodes - 1 - first)].map(|(place, node)| {
-        let later = LONGEST.mul_f64(chance.random_range(0.0..1.0));
-        begins(&world, &alive[node], acts[place], later)
+    let [one, other] = [(0, first), (1, nodes - 1 - first)].map(|(index, node)| {
+        let later = MAX_DELAY.mul_f64(chance.random_range(0.0..1.0));
+        start_delayed(&sim, &alive[node], acts[index], later)
     });
-    let mut heard = [one.await.unwrap(), other.await.unwrap()];
-    world.db.heal();
+    let mut reply = [one.await.unwrap(), other.await.unwrap()];
+    sim.db.heal();
     for node in &alive {
-        all_is_settled(&world, node).await;
+        assert_settled(&sim, node).await;
     }
-    // Of two of a kind nobody says which was which.
+    // Two operations of one kind are interchangeable.
     if acts[0] == acts[1] {
-        heard.sort();
+        reply.sort();
     }
-    format!("{} | {} | {}", heard[0], heard[1], seen(&world))
+    format!("{} | {} | {}", reply[0], reply[1], observe(&sim))
 }
 
-fn begins(world: &World, node: &Node, act: Act, later: Duration) -> tokio::task::JoinHandle<String> {
-    let doing = act.on(world, node);
+fn start_delayed(sim: &Simulation, node: &Node, operation: Operation, later: Duration) -> tokio::task::JoinHandle<String> {
+    let operation_future = operation.start(sim, node);
     node.spawn(async move {
         sleep(later).await;
-        doing.await
+        operation_future.await
     })
 }
 
-/// Every pair of these, and each with its like.
-fn pairs(acts: &[Act]) -> impl Iterator<Item = [Act; 2]> {
+/// Every pair of these operations, including each with itself.
+fn pairs(acts: &[Operation]) -> impl Iterator<Item = [Operation; 2]> {
     let places = (0..acts.len()).flat_map(|first| (first..acts.len()).map(move |second| [first, second]));
-    places.map(|places| places.map(|place| acts[place]))
+    places.map(|places| places.map(|index| acts[index]))
 }
 
 fn seeds() -> u64 {
     std::env::var("VOUCHSAFE_RACE_SEEDS").map_or(SEEDS, |text| text.parse().expect("a number"))
 }
 
-in_a_world! {
-    async fn of_two_at_once_one_stands_and_the_other_is_told_so() {
-        let mut allowed = allowed();
-        for (scene, acts) in RACES {
+simulation_tests! {
+    async fn concurrent_operations_have_only_allowed_outcomes() {
+        let mut allowed = allowed_outcomes();
+        for (state, acts) in RACES {
             for pair in pairs(acts) {
                 for nodes in [1, 2] {
-                    let name = format!("{scene:?}: {:?} and {:?}, nodes: {nodes}", pair[0], pair[1]);
+                    let name = format!("{state:?}: {:?} and {:?}, nodes: {nodes}", pair[0], pair[1]);
                     let mut ends = BTreeSet::new();
                     for seed in 0..seeds() {
-                        ends.insert(race(scene, pair, nodes, seed).await);
+                        ends.insert(race(state, pair, nodes, seed).await);
                     }
                     assert_eq!(ends, allowed.remove(&name).unwrap_or_default(), "{name}");
                 }
             }
         }
-        assert_eq!(allowed, Ends::new(), "nobody races so");
+        assert_eq!(allowed, Outcomes::new(), "allowed outcomes of unknown races");
     }
 
-    async fn without_what_the_commit_verifies_something_else_happens() {
+    async fn guard_removed_allows_other_outcomes() {
         for seed in 0..SEEDS {
-            let mut world = World::new();
-            world.db = MemoryDatabase::without(Guard::Retrieved);
-            let race = race_in(world, Scene::Delivered, [Act::Cancel, Act::Read], 1, seed);
+            let mut sim = Simulation::new();
+            sim.db = MemoryDatabase::without(Guard::Retrieved);
+            let race = race_in(sim, InitialState::Delivered, [Operation::Cancel, Operation::Retrieve], 1, seed);
             if AssertUnwindSafe(race).catch_unwind().await.is_err() {
                 return;
             }
         }
-        panic!("codes that were read went back to stock, and nobody noticed");
+        panic!("retrieved codes returned to stock undetected");
     }
 
-    async fn one_schedule_has_one_end() {
+    async fn seed_reproduces_the_outcome() {
         for seed in 0..20 {
-            let [first, second] = [(); 2].map(|()| race(Scene::Waiting(2), [Act::Cancel, Act::Approve], 2, seed));
-            assert_eq!(first.await, second.await, "the seed is {seed}");
+            let [first, second] = [(); 2].map(|()| race(InitialState::AwaitingApproval(2), [Operation::Cancel, Operation::Approve], 2, seed));
+            assert_eq!(first.await, second.await, "seed {seed}");
         }
     }
 }

@@ -1,203 +1,203 @@
-//! When an order is refused: only for what the store says, only when nothing under way could still change it.
+//! Rejections of orders: only on the store's state, and only if no operation in flight could still change it.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use vouchsafe_actors::flows::Unanswered;
+use vouchsafe_actors::flows::FlowError;
 use vouchsafe_actors::testing::{Fault, FaultKind, build};
 
-use crate::in_a_world;
-use crate::shop::{ALICE, BOB, SECOND, all_is_settled, booking, gift, shop, wants};
+use crate::simulation_tests;
+use crate::fixture::{ALICE, BOB, SECOND, assert_settled, top_up_command, gift, setup, order_request};
 
 const MOMENT: Duration = Duration::from_millis(1);
 
-in_a_world! {
-    async fn too_little_money_is_refused_for_good() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1; 20]);
-        let ask = wants(ALICE, "k", "gift", 11);
-        assert_eq!(node.places(&ask).await.fresh(), "INSUFFICIENT_FUNDS 110.00 of 10000");
-        world.give(ALICE, 100_000).await;
-        assert_eq!(node.places(&ask).await.replayed(), "INSUFFICIENT_FUNDS 110.00 of 10000");
-        assert!(node.places(&wants(ALICE, "k2", "gift", 11)).await.fresh().starts_with("DELIVERED"));
-        all_is_settled(&world, &node).await;
+simulation_tests! {
+    async fn insufficient_funds_rejection_is_stored() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1; 20]);
+        let request = order_request(ALICE, "k", "gift", 11);
+        assert_eq!(node.place_order(&request).await.expect_new(), "INSUFFICIENT_FUNDS 110.00 of 10000");
+        sim.top_up(ALICE, 100_000).await;
+        assert_eq!(node.place_order(&request).await.expect_replay(), "INSUFFICIENT_FUNDS 110.00 of 10000");
+        assert!(node.place_order(&order_request(ALICE, "k2", "gift", 11)).await.expect_new().starts_with("DELIVERED"));
+        assert_settled(&sim, &node).await;
     }
 
-    async fn a_wallet_that_is_not_there_holds_nothing() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1]);
+    async fn missing_wallet_has_insufficient_funds() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1]);
         let stranger = build::partner(9);
-        let heard = node.places(&wants(stranger, "k", "gift", 1)).await;
-        assert_eq!(heard.fresh(), "INSUFFICIENT_FUNDS 10.00 of 0");
-        world.give(stranger, 1_000).await;
-        assert!(node.places(&wants(stranger, "k2", "gift", 1)).await.fresh().starts_with("DELIVERED"));
-        all_is_settled(&world, &node).await;
+        let reply = node.place_order(&order_request(stranger, "k", "gift", 1)).await;
+        assert_eq!(reply.expect_new(), "INSUFFICIENT_FUNDS 10.00 of 0");
+        sim.top_up(stranger, 1_000).await;
+        assert!(node.place_order(&order_request(stranger, "k2", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
+        assert_settled(&sim, &node).await;
     }
 
-    async fn too_little_stock_is_refused_for_good_and_names_the_product() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1, 2]);
-        let ask = wants(ALICE, "k", "gift", 3);
+    async fn insufficient_stock_rejection_is_stored_and_names_product() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1, 2]);
+        let request = order_request(ALICE, "k", "gift", 3);
         let refusal = "INSUFFICIENT_INVENTORY gift/1000 3 of 2";
-        assert_eq!(node.places(&ask).await.fresh(), refusal);
-        node.imports(&gift(), &[1, 2]);
-        assert_eq!(node.places(&ask).await.replayed(), refusal);
-        assert!(node.places(&wants(ALICE, "k2", "gift", 3)).await.fresh().starts_with("DELIVERED"));
-        assert_eq!(world.balance(ALICE), 7_000);
-        all_is_settled(&world, &node).await;
+        assert_eq!(node.place_order(&request).await.expect_new(), refusal);
+        node.import(&gift(), &[1, 2]);
+        assert_eq!(node.place_order(&request).await.expect_replay(), refusal);
+        assert!(node.place_order(&order_request(ALICE, "k2", "gift", 3)).await.expect_new().starts_with("DELIVERED"));
+        assert_eq!(sim.balance(ALICE), 7_000);
+        assert_settled(&sim, &node).await;
     }
 
-    async fn from_stock_alone_is_refused_where_the_vendor_has_some() {
-        let (world, node) = shop().await;
-        let ask = wants(ALICE, "k", "bought", 1).cache_only();
-        assert_eq!(node.places(&ask).await.fresh(), "INSUFFICIENT_INVENTORY bought/1000 1 of 0");
-        all_is_settled(&world, &node).await;
+    async fn cache_only_order_is_rejected_though_vendor_sells_it() {
+        let (sim, node) = setup().await;
+        let request = order_request(ALICE, "k", "bought", 1).cache_only();
+        assert_eq!(node.place_order(&request).await.expect_new(), "INSUFFICIENT_INVENTORY bought/1000 1 of 0");
+        assert_settled(&sim, &node).await;
     }
 
-    async fn an_import_that_nobody_told_of_is_found_before_anything_is_refused() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1]);
-        node.places(&wants(ALICE, "k1", "gift", 1)).await.fresh();
-        world.import(&gift(), &[1]);
-        assert!(node.places(&wants(ALICE, "k2", "gift", 1)).await.fresh().starts_with("DELIVERED"));
-        all_is_settled(&world, &node).await;
+    async fn import_without_notification_is_found_before_rejection() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1]);
+        node.place_order(&order_request(ALICE, "k1", "gift", 1)).await.expect_new();
+        sim.import(&gift(), &[1]);
+        assert!(node.place_order(&order_request(ALICE, "k2", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
+        assert_settled(&sim, &node).await;
     }
 
-    async fn the_last_voucher_is_not_sold_out_before_its_commit_succeeds() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1]);
-        world.db.fail_commit("one", Fault::Slow(SECOND));
-        let (begun, alice) = (Instant::now(), node.begins(&wants(ALICE, "k", "gift", 1)));
+    async fn last_voucher_is_sold_out_only_after_commit() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1]);
+        sim.db.fail_commit("one", Fault::Slow(SECOND));
+        let (started, alice) = (Instant::now(), node.start_order(&order_request(ALICE, "k", "gift", 1)));
         sleep(MOMENT).await;
-        let bob = node.places(&wants(BOB, "k", "gift", 1)).await;
-        assert_eq!(bob.fresh(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
-        assert_eq!(begun.elapsed(), SECOND);
-        assert!(alice.await.unwrap().fresh().starts_with("DELIVERED"));
-        all_is_settled(&world, &node).await;
+        let bob = node.place_order(&order_request(BOB, "k", "gift", 1)).await;
+        assert_eq!(bob.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
+        assert_eq!(started.elapsed(), SECOND);
+        assert!(alice.await.unwrap().expect_new().starts_with("DELIVERED"));
+        assert_settled(&sim, &node).await;
     }
 
-    async fn the_last_voucher_is_anothers_when_its_commit_fails() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1]);
-        a_slow_commit_that_fails(&world);
-        let alice = node.begins(&wants(ALICE, "k", "gift", 1));
+    async fn last_voucher_is_sold_to_next_order_when_commit_fails() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1]);
+        fail_commit_slowly(&sim);
+        let alice = node.start_order(&order_request(ALICE, "k", "gift", 1));
         sleep(MOMENT).await;
-        let bob = node.places(&wants(BOB, "k", "gift", 1)).await;
-        assert!(bob.fresh().starts_with("DELIVERED"), "{}", bob.in_words());
-        assert_eq!(alice.await.unwrap().unanswered(), Some(&Unanswered::Unavailable));
-        all_is_settled(&world, &node).await;
+        let bob = node.place_order(&order_request(BOB, "k", "gift", 1)).await;
+        assert!(bob.expect_new().starts_with("DELIVERED"), "{}", bob.describe());
+        assert_eq!(alice.await.unwrap().error(), Some(&FlowError::Unavailable));
+        assert_settled(&sim, &node).await;
     }
 
-    async fn money_is_not_short_before_its_commit_succeeds() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1; 20]);
-        world.db.fail_commit("one", Fault::Slow(SECOND));
-        let first = node.begins(&wants(ALICE, "k1", "gift", 9));
+    async fn funds_are_insufficient_only_after_commit() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1; 20]);
+        sim.db.fail_commit("one", Fault::Slow(SECOND));
+        let first = node.start_order(&order_request(ALICE, "k1", "gift", 9));
         sleep(MOMENT).await;
-        let second = node.places(&wants(ALICE, "k2", "gift", 2)).await;
-        assert_eq!(second.fresh(), "INSUFFICIENT_FUNDS 20.00 of 1000");
-        assert!(first.await.unwrap().fresh().starts_with("DELIVERED"));
-        all_is_settled(&world, &node).await;
+        let second = node.place_order(&order_request(ALICE, "k2", "gift", 2)).await;
+        assert_eq!(second.expect_new(), "INSUFFICIENT_FUNDS 20.00 of 1000");
+        assert!(first.await.unwrap().expect_new().starts_with("DELIVERED"));
+        assert_settled(&sim, &node).await;
     }
 
-    async fn money_comes_back_when_its_commit_fails() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1; 20]);
-        a_slow_commit_that_fails(&world);
-        let first = node.begins(&wants(ALICE, "k1", "gift", 9));
+    async fn funds_are_released_when_commit_fails() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1; 20]);
+        fail_commit_slowly(&sim);
+        let first = node.start_order(&order_request(ALICE, "k1", "gift", 9));
         sleep(MOMENT).await;
-        let second = node.places(&wants(ALICE, "k2", "gift", 2)).await;
-        assert!(second.fresh().starts_with("DELIVERED"), "{}", second.in_words());
-        assert_eq!(first.await.unwrap().unanswered(), Some(&Unanswered::Unavailable));
-        assert_eq!(world.balance(ALICE), 8_000);
-        all_is_settled(&world, &node).await;
+        let second = node.place_order(&order_request(ALICE, "k2", "gift", 2)).await;
+        assert!(second.expect_new().starts_with("DELIVERED"), "{}", second.describe());
+        assert_eq!(first.await.unwrap().error(), Some(&FlowError::Unavailable));
+        assert_eq!(sim.balance(ALICE), 8_000);
+        assert_settled(&sim, &node).await;
     }
 
-    async fn who_waits_too_long_is_told_nothing_that_is_kept() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1]);
-        world.db.fail_commit("one", Fault::Slow(5 * SECOND));
-        let alice = node.begins(&wants(ALICE, "k", "gift", 1));
+    async fn order_waiting_too_long_is_unavailable_and_not_stored() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1]);
+        sim.db.fail_commit("one", Fault::Slow(5 * SECOND));
+        let alice = node.start_order(&order_request(ALICE, "k", "gift", 1));
         sleep(MOMENT).await;
-        let (begun, ask) = (Instant::now(), wants(BOB, "k", "gift", 1));
-        assert_eq!(node.places(&ask).await.unanswered(), Some(&Unanswered::Unavailable));
-        assert_eq!((begun.elapsed(), world.db.kept(ask.key_hash())), (2 * SECOND, None));
-        assert!(alice.await.unwrap().fresh().starts_with("DELIVERED"));
-        assert_eq!(node.places(&ask).await.fresh(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
-        all_is_settled(&world, &node).await;
+        let (started, request) = (Instant::now(), order_request(BOB, "k", "gift", 1));
+        assert_eq!(node.place_order(&request).await.error(), Some(&FlowError::Unavailable));
+        assert_eq!((started.elapsed(), sim.db.stored_key(request.key_hash())), (2 * SECOND, None));
+        assert!(alice.await.unwrap().expect_new().starts_with("DELIVERED"));
+        assert_eq!(node.place_order(&request).await.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
+        assert_settled(&sim, &node).await;
     }
 
-    async fn a_shortage_is_not_told_while_the_store_cannot_be_asked() {
-        let (world, node) = shop().await;
-        world.db.fail_calls("one", FaultKind::ReadFails, 3);
-        let heard = node.places(&wants(ALICE, "k", "gift", 1)).await;
-        assert_eq!(heard.fresh(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
-        world.db.fail_calls("one", FaultKind::ReadFails, 1_000);
-        let ask = wants(ALICE, "k2", "gift", 1);
-        assert_eq!(node.places(&ask).await.unanswered(), Some(&Unanswered::Unavailable));
-        world.db.heal();
-        assert_eq!(node.places(&ask).await.fresh(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
-        all_is_settled(&world, &node).await;
+    async fn shortage_is_not_reported_while_store_is_unavailable() {
+        let (sim, node) = setup().await;
+        sim.db.fail_calls("one", FaultKind::ReadError, 3);
+        let reply = node.place_order(&order_request(ALICE, "k", "gift", 1)).await;
+        assert_eq!(reply.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
+        sim.db.fail_calls("one", FaultKind::ReadError, 1_000);
+        let request = order_request(ALICE, "k2", "gift", 1);
+        assert_eq!(node.place_order(&request).await.error(), Some(&FlowError::Unavailable));
+        sim.db.heal();
+        assert_eq!(node.place_order(&request).await.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
+        assert_settled(&sim, &node).await;
     }
 
-    async fn an_actor_that_nobody_waits_for_leaves_the_store_alone_while_it_cannot_be_reached() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1; 9]);
-        let before = node.places(&wants(BOB, "before", "gift", 1)).await;
-        assert!(before.fresh().starts_with("DELIVERED"));
-        world.db.fail_calls("one", FaultKind::ReadFails, 1_000_000);
-        for ask in [wants(ALICE, "new to all", "gift", 1), wants(BOB, "short", "gift", 99)] {
-            assert_eq!(node.places(&ask).await.unanswered(), Some(&Unanswered::Unavailable));
+    async fn actor_without_waiters_does_not_poll_unavailable_store() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1; 9]);
+        let before = node.place_order(&order_request(BOB, "before", "gift", 1)).await;
+        assert!(before.expect_new().starts_with("DELIVERED"));
+        sim.db.fail_calls("one", FaultKind::ReadError, 1_000_000);
+        for request in [order_request(ALICE, "new partner", "gift", 1), order_request(BOB, "short", "gift", 99)] {
+            assert_eq!(node.place_order(&request).await.error(), Some(&FlowError::Unavailable));
         }
-        assert!(node.begins(&wants(BOB, "a new shelf", "bought", 1)).await.unwrap().unanswered().is_some());
+        assert!(node.start_order(&order_request(BOB, "new shelf", "bought", 1)).await.unwrap().error().is_some());
         sleep(SECOND).await;
-        let reads = || world.db.fault_counts()[&FaultKind::ReadFails];
+        let reads = || sim.db.fault_counts()[&FaultKind::ReadError];
         let until_then = reads();
         sleep(600 * SECOND).await;
         assert_eq!(reads() - until_then, 0);
-        world.db.heal();
-        assert!(node.places(&wants(ALICE, "new to all", "gift", 1)).await.fresh().starts_with("DELIVERED"));
-        assert!(node.places(&wants(BOB, "a new shelf", "bought", 1)).await.fresh().starts_with("PENDINGVENDOR"));
-        all_is_settled(&world, &node).await;
+        sim.db.heal();
+        assert!(node.place_order(&order_request(ALICE, "new partner", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
+        assert!(node.place_order(&order_request(BOB, "new shelf", "bought", 1)).await.expect_new().starts_with("PENDINGVENDOR"));
+        assert_settled(&sim, &node).await;
     }
 
-    async fn more_than_may_be_admitted_is_turned_away() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1; 3]);
-        world.db.fail_commit("one", Fault::Slow(SECOND));
-        let crowd = node.crowd(1);
-        let first = node.begins(&wants(ALICE, "k1", "gift", 1));
+    async fn requests_beyond_admission_limit_are_rejected() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1; 3]);
+        sim.db.fail_commit("one", Fault::Slow(SECOND));
+        let permits = node.occupy_admission(1);
+        let first = node.start_order(&order_request(ALICE, "k1", "gift", 1));
         sleep(MOMENT).await;
-        let ask = wants(BOB, "k2", "gift", 1);
-        assert_eq!(node.places(&ask).await.unanswered(), Some(&Unanswered::Overloaded));
-        assert!(first.await.unwrap().fresh().starts_with("DELIVERED"));
-        assert!(node.places(&ask).await.fresh().starts_with("DELIVERED"), "its place is free again");
-        drop(crowd);
-        all_is_settled(&world, &node).await;
+        let request = order_request(BOB, "k2", "gift", 1);
+        assert_eq!(node.place_order(&request).await.error(), Some(&FlowError::Overloaded));
+        assert!(first.await.unwrap().expect_new().starts_with("DELIVERED"));
+        assert!(node.place_order(&request).await.expect_new().starts_with("DELIVERED"), "the permit is free again");
+        drop(permits);
+        assert_settled(&sim, &node).await;
     }
 
-    async fn a_balance_that_others_spent_is_read_again_before_it_is_decided_again() {
-        let (world, node) = shop().await;
-        world.import(&gift(), &[1; 30]);
-        node.places(&wants(ALICE, "k0", "gift", 1)).await.fresh();
-        let other = world.start("two").await;
-        other.books(booking(ALICE, "elsewhere", -8_500)).await.unwrap();
-        // The read that follows the refused commit takes several attempts: no decision is made meanwhile.
-        world.db.fail_calls("one", FaultKind::ReadFails, 5);
-        let begun = Instant::now();
-        let heard = node.places(&wants(ALICE, "k1", "gift", 2)).await;
-        assert_eq!(heard.fresh(), "INSUFFICIENT_FUNDS 20.00 of 500");
-        assert_eq!(begun.elapsed(), SECOND / 2);
-        other.books(booking(ALICE, "more", 1_500)).await.unwrap();
-        let heard = node.places(&wants(ALICE, "k2", "gift", 2)).await;
-        assert!(heard.fresh().starts_with("DELIVERED"), "{}", heard.in_words());
-        all_is_settled(&world, &node).await;
+    async fn stale_balance_is_reread_before_next_decision() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1; 30]);
+        node.place_order(&order_request(ALICE, "k0", "gift", 1)).await.expect_new();
+        let other = sim.start("two").await;
+        other.top_up(top_up_command(ALICE, "elsewhere", -8_500)).await.unwrap();
+        // The read after the rejected commit takes several attempts; no decision is made meanwhile.
+        sim.db.fail_calls("one", FaultKind::ReadError, 5);
+        let started = Instant::now();
+        let reply = node.place_order(&order_request(ALICE, "k1", "gift", 2)).await;
+        assert_eq!(reply.expect_new(), "INSUFFICIENT_FUNDS 20.00 of 500");
+        assert_eq!(started.elapsed(), SECOND / 2);
+        other.top_up(top_up_command(ALICE, "more", 1_500)).await.unwrap();
+        let reply = node.place_order(&order_request(ALICE, "k2", "gift", 2)).await;
+        assert!(reply.expect_new().starts_with("DELIVERED"), "{}", reply.describe());
+        assert_settled(&sim, &node).await;
     }
 }
 
-/// The next commit breaks, is found not written a while later, and cannot be written then.
-fn a_slow_commit_that_fails(world: &vouchsafe_actors::testing::world::World) {
-    world.db.fail_commit("one", Fault::NeverSent);
-    world.db.fail_calls("one", FaultKind::RecoverFails, 5);
-    world.db.fail_commit("one", Fault::Busy);
+/// Makes the next commit get lost, be recovered as not written after a while, and then fail as busy.
+fn fail_commit_slowly(sim: &vouchsafe_actors::testing::simulation::Simulation) {
+    sim.db.fail_commit("one", Fault::NeverSent);
+    sim.db.fail_calls("one", FaultKind::RecoveryError, 5);
+    sim.db.fail_commit("one", Fault::Busy);
 }

@@ -1,9 +1,8 @@
-//! Random walks over the store in memory: two nodes that live and die, and every fault there is.
+//! Random walks over the in-memory store: two nodes that start and crash, with every kind of fault.
 //!
-//! Rule: after each step the invariants hold, a verdict is the truth, and one seed gives one history. A failure prints
-//! its seed.
+//! After each step the invariants hold and verdicts match the rows. One seed reproduces one run; a failure prints its seed.
 
-// Helpers of tests: a failed unwrap is a failed test.
+// Test helpers: a failed unwrap is a failed test.
 #![allow(clippy::unwrap_used)]
 
 mod writer;
@@ -18,29 +17,29 @@ use rand::{RngExt, SeedableRng};
 use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
-use vouchsafe_actors::domain::voucher::Shelved;
+use vouchsafe_actors::domain::voucher::StockVoucher;
 use vouchsafe_actors::journal::{Record, Verdict};
 use vouchsafe_actors::store::Store;
-use vouchsafe_actors::testing::{FaultKind, MemoryDatabase, MemoryStore, Rates, build};
+use vouchsafe_actors::testing::{FaultKind, MemoryDatabase, MemoryStore, FaultRates, build};
 
-use self::writer::{Writer, open};
+use self::writer::{LaneWriter, open};
 
 const SEEDS: u64 = 8;
-const LIVES: usize = 4;
+const STARTS_PER_NODE: usize = 4;
 const PARTNERS: u64 = 3;
-/// Few, so that requests meet under one key.
+/// Few, so that requests collide on keys.
 const KEYS: u32 = 40;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// One walk: the database, what happened in it, and the dice.
+/// State of a walk.
 #[derive(Clone)]
 struct Walk {
     db: MemoryDatabase,
     history: Rc<RefCell<Vec<String>>>,
-    dice: Rc<RefCell<StdRng>>,
+    rng: Rc<RefCell<StdRng>>,
     sku: Sku,
-    /// How many requests there were, so that each has a name of its own.
+    /// Number of requests so far, for unique names.
     requests: Rc<Cell<u64>>,
 }
 
@@ -49,7 +48,7 @@ impl Walk {
         let walk = Self {
             db: MemoryDatabase::new(),
             history: Rc::default(),
-            dice: Rc::new(RefCell::new(StdRng::seed_from_u64(seed))),
+            rng: Rc::new(RefCell::new(StdRng::seed_from_u64(seed))),
             sku: build::sku("gift", 100),
             requests: Rc::default(),
         };
@@ -57,63 +56,63 @@ impl Walk {
         walk.db.add_stock(&walk.sku, &expiries, 20);
         for number in 0..PARTNERS {
             walk.db
-                .top_up(build::usd_of(build::partner(number)), build::minor(500))
+                .top_up(build::usd_wallet(build::partner(number)), build::minor(500))
                 .await;
         }
         walk.db
-            .fail_by_chance(seed, Rates::each(40, Duration::from_millis(300)));
+            .fail_randomly(seed, FaultRates::uniform(40, Duration::from_millis(300)));
         walk
     }
 
-    fn roll(&self, sides: u32) -> u32 {
-        self.dice.borrow_mut().random_range(0..sides)
+    fn below(&self, sides: u32) -> u32 {
+        self.rng.borrow_mut().random_range(0..sides)
     }
 
-    fn note(&self, line: String) {
+    fn record_step(&self, line: String) {
         self.history.borrow_mut().push(line);
         let violations = self.db.invariants();
         assert!(violations.is_empty(), "{violations:#?}");
     }
 
-    /// A request of a random partner: an order under a key that others may use, or a top-up.
-    fn record(&self, stock: &[Shelved]) -> Record {
-        let partner = build::partner(u64::from(self.roll(u32::try_from(PARTNERS).unwrap())));
+    /// A random partner's request: an order under a key that may be in use, or a top-up.
+    fn random_record(&self, stock: &[StockVoucher]) -> Record {
+        let partner = build::partner(u64::from(self.below(u32::try_from(PARTNERS).unwrap())));
         let name = format!(
             "{partner}/request {}",
             self.requests.replace(self.requests.get() + 1)
         );
-        let mut record = match self.roll(5) {
-            0 => return build::top_up(build::usd_of(partner), &name, 300),
+        let mut record = match self.below(5) {
+            0 => return build::top_up(build::usd_wallet(partner), &name, 300),
             1 => build::refusal(partner, &name),
-            2 => build::pending(partner, &name, 150),
-            _ => self.order(partner, &name, stock),
+            2 => build::pending_order(partner, &name, 150),
+            _ => self.random_order(partner, &name, stock),
         };
-        record.claim.answer = build::answer(&name);
-        build::under_key(&format!("{partner}/{}", self.roll(KEYS)), record)
+        record.claim.response = build::response(&name);
+        build::with_key(&format!("{partner}/{}", self.below(KEYS)), record)
     }
 
-    fn order(&self, partner: PartnerId, name: &str, stock: &[Shelved]) -> Record {
+    fn random_order(&self, partner: PartnerId, name: &str, stock: &[StockVoucher]) -> Record {
         if stock.len() < 2 {
-            return build::pending(partner, name, 100);
+            return build::pending_order(partner, name, 100);
         }
-        let first = self.roll(u32::try_from(stock.len()).unwrap() - 1) as usize;
-        let last = (first + 1 + self.roll(3) as usize).min(stock.len());
-        build::delivered(partner, name, &[(&self.sku, &stock[first..last])])
+        let first = self.below(u32::try_from(stock.len()).unwrap() - 1) as usize;
+        let last = (first + 1 + self.below(3) as usize).min(stock.len());
+        build::delivered_order(partner, name, &[(&self.sku, &stock[first..last])])
     }
 
-    /// A node's lives, one after the other, each ended at any moment.
+    /// Successive incarnations of a node, each ended at a random time.
     async fn node(self, name: &'static str) {
-        for _ in 0..LIVES {
+        for _ in 0..STARTS_PER_NODE {
             let store = self.db.start_node(name);
-            let life = Duration::from_millis(u64::from(200 + self.roll(2_000)));
+            let life = Duration::from_millis(u64::from(200 + self.below(2_000)));
             let lanes = async { tokio::join!(self.lane(&store, 0), self.lane(&store, 1)) };
             let ended = tokio::time::timeout(life, lanes).await;
-            self.note(format!(
-                "{name} {} ends, by itself: {}",
+            self.record_step(format!(
+                "{name} {} ends, finished: {}",
                 store.incarnation(),
                 ended.is_ok()
             ));
-            tokio::time::sleep(PAUSE * self.roll(20)).await;
+            tokio::time::sleep(PAUSE * self.below(20)).await;
         }
     }
 
@@ -121,33 +120,33 @@ impl Walk {
         let Some(lane) = open(store, number).await else {
             return;
         };
-        let mut writer = Writer {
+        let mut writer = LaneWriter {
             walk: self,
             lane,
             batch: 0,
         };
         let mut stock = Vec::new();
         loop {
-            tokio::time::sleep(Duration::from_millis(u64::from(1 + self.roll(30)))).await;
-            if self.roll(4) == 0 {
+            tokio::time::sleep(Duration::from_millis(u64::from(1 + self.below(30)))).await;
+            if self.below(4) == 0 {
                 stock = self.claim(store).await;
             }
-            let count = 1 + self.roll(4);
-            let mut records: Vec<_> = (0..count).map(|_| self.record(&stock)).collect();
+            let count = 1 + self.below(4);
+            let mut records: Vec<_> = (0..count).map(|_| self.random_record(&stock)).collect();
             records.sort_by_key(|record| record.claim.key);
             records.dedup_by_key(|record| record.claim.key);
             if writer.write(&records).await.is_none() {
                 return;
             }
-            self.meddle().await;
+            self.disturb().await;
         }
     }
 
-    async fn claim(&self, store: &MemoryStore) -> Vec<Shelved> {
+    async fn claim(&self, store: &MemoryStore) -> Vec<StockVoucher> {
         let request = StockRequest {
             sku: self.sku.clone(),
-            loaded: Vec::new(),
-            enough: 30,
+            loaded_chunks: Vec::new(),
+            target_quantity: 30,
             not_before: build::day(0),
         };
         let claimed = store
@@ -157,7 +156,7 @@ impl Walk {
         let chunks = claimed.chunks.into_iter();
         chunks
             .flat_map(|chunk| {
-                let shelve = move |(stock_id, expiry)| Shelved {
+                let shelve = move |(stock_id, expiry)| StockVoucher {
                     expiry,
                     stock_id,
                     chunk_id: chunk.chunk_id,
@@ -167,31 +166,31 @@ impl Walk {
             .collect()
     }
 
-    /// Operators and time, past every lane.
-    async fn meddle(&self) {
-        match self.roll(20) {
+    /// Random operations outside the lanes: void, key ageing, top-up, lease expiry.
+    async fn disturb(&self) {
+        match self.below(20) {
             0 => {
-                let free = self.db.free(&self.sku);
-                if let Some(voucher) = free.get(self.roll(30) as usize) {
+                let free = self.db.free_vouchers(&self.sku);
+                if let Some(voucher) = free.get(self.below(30) as usize) {
                     self.db.void(voucher.stock_id).await;
                 }
             }
             1 => {
-                let partner = build::partner(u64::from(self.roll(3)));
+                let partner = build::partner(u64::from(self.below(3)));
                 self.db
-                    .age_key(build::key(&format!("{partner}/{}", self.roll(KEYS))), DAY);
+                    .age_key(build::key(&format!("{partner}/{}", self.below(KEYS))), DAY);
             }
             2 => {
-                let wallet = build::usd_of(build::partner(0));
+                let wallet = build::usd_wallet(build::partner(0));
                 self.db.top_up(wallet, build::minor(50)).await;
             }
-            3 => self.db.lapse_lease(["one", "two"][self.roll(2) as usize]),
+            3 => self.db.expire_lease(["one", "two"][self.below(2) as usize]),
             _ => {}
         }
     }
 }
 
-/// Walks once; returns the history and how often each fault struck.
+/// Runs a walk; returns its log and fault counts.
 async fn walk(seed: u64) -> (Vec<String>, BTreeMap<FaultKind, u64>) {
     let walk = Walk::begin(seed).await;
     tokio::join!(walk.clone().node("one"), walk.clone().node("two"));
@@ -199,51 +198,51 @@ async fn walk(seed: u64) -> (Vec<String>, BTreeMap<FaultKind, u64>) {
     tokio::time::sleep(Duration::from_secs(60)).await;
     let last = walk.db.start_node("one");
     let mut lane = open(&last, 0).await.unwrap();
-    let record = build::pending(build::partner(0), "after all", 1);
+    let record = build::pending_order(build::partner(0), "after healing", 1);
     let verdicts = lane.commit(1, &[record]).await.unwrap();
     assert!(
         matches!(verdicts[..], [Verdict::Committed(_)]),
-        "with the faults over, a batch commits: {verdicts:?}"
+        "a batch commits without faults: {verdicts:?}"
     );
-    walk.note("healed".to_owned());
+    walk.record_step("healed".to_owned());
     (walk.history.take(), walk.db.fault_counts())
 }
 
-fn walk_alone(seed: u64) -> (Vec<String>, BTreeMap<FaultKind, u64>) {
+fn run_walk(seed: u64) -> (Vec<String>, BTreeMap<FaultKind, u64>) {
     let outcome = std::panic::catch_unwind(|| {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_time().start_paused(true).build().unwrap();
         runtime.block_on(walk(seed))
     });
     outcome.unwrap_or_else(|panic| {
-        eprintln!("the seed is {seed}");
+        eprintln!("seed {seed}");
         std::panic::resume_unwind(panic)
     })
 }
 
 #[test]
-fn whatever_goes_wrong_the_rows_stay_sound() {
-    let mut struck: BTreeMap<FaultKind, u64> = BTreeMap::new();
+fn random_walks_keep_rows_valid() {
+    let mut fault_counts: BTreeMap<FaultKind, u64> = BTreeMap::new();
     let mut steps = 0;
     for seed in 0..SEEDS {
-        let (history, counts) = walk_alone(seed);
+        let (history, counts) = run_walk(seed);
         steps += history.len();
         counts
             .into_iter()
-            .for_each(|(kind, count)| *struck.entry(kind).or_default() += count);
+            .for_each(|(kind, count)| *fault_counts.entry(kind).or_default() += count);
     }
-    println!("{steps} steps, faults: {struck:?}");
+    println!("{steps} steps, faults: {fault_counts:?}");
     assert!(
-        struck.values().all(|count| *count > 0),
-        "every fault strikes somewhere: {struck:?}"
+        fault_counts.values().all(|count| *count > 0),
+        "every fault occurs: {fault_counts:?}"
     );
 }
 
 #[test]
-fn one_seed_gives_one_history() {
+fn seed_reproduces_the_walk() {
     for seed in [3, 17] {
-        let [(first, _), (second, _)] = [walk_alone(seed), walk_alone(seed)];
-        assert_eq!(first, second, "the seed is {seed}");
+        let [(first, _), (second, _)] = [run_walk(seed), run_walk(seed)];
+        assert_eq!(first, second, "seed {seed}");
     }
-    assert_ne!(walk_alone(3).0, walk_alone(4).0);
+    assert_ne!(run_walk(3).0, run_walk(4).0);
 }

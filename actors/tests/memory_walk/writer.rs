@@ -1,12 +1,12 @@
-//! A lane as the journal drives it, with an eye on whether what it is told is true.
+//! Lane driver that checks verdicts against the rows.
 
 use vouchsafe_actors::journal::{Record, Verdict};
-use vouchsafe_actors::store::{BatchFate, CommitError, LaneStore, RecoverError, Store};
+use vouchsafe_actors::store::{BatchOutcome, CommitError, LaneStore, RecoverError, Store};
 use vouchsafe_actors::testing::MemoryStore;
 
 use crate::{PAUSE, Walk};
 
-/// Opens a lane, however often the store does not answer; `None` when this start was superseded.
+/// Opens a lane, retrying while the store is unavailable; `None` if this incarnation is superseded.
 pub(crate) async fn open(store: &MemoryStore, number: u16) -> Option<Box<dyn LaneStore>> {
     loop {
         match store.open_lane(number).await {
@@ -17,22 +17,22 @@ pub(crate) async fn open(store: &MemoryStore, number: u16) -> Option<Box<dyn Lan
     }
 }
 
-/// A lane as the journal drives it.
-pub(crate) struct Writer<'a> {
+/// Drives a lane as the journal does.
+pub(crate) struct LaneWriter<'a> {
     pub(crate) walk: &'a Walk,
     pub(crate) lane: Box<dyn LaneStore>,
     pub(crate) batch: i64,
 }
 
-impl Writer<'_> {
-    /// Writes a batch until something is certain about it; `None` when this node was superseded.
+impl LaneWriter<'_> {
+    /// Writes a batch until its outcome is final; `None` if this node is superseded.
     pub(crate) async fn write(&mut self, records: &[Record]) -> Option<()> {
-        while !self.attempt(records).await? {}
+        while !self.try_write(records).await? {}
         Some(())
     }
 
-    /// Whether the batch is over and done with.
-    async fn attempt(&mut self, records: &[Record]) -> Option<bool> {
+    /// Whether the batch's outcome is final.
+    async fn try_write(&mut self, records: &[Record]) -> Option<bool> {
         self.batch += 1;
         let (verdicts, why) = match self.lane.commit(self.batch, records).await {
             Ok(verdicts) => (Some(verdicts), ""),
@@ -40,18 +40,18 @@ impl Writer<'_> {
             Err(CommitError::Contended(_)) => (None, "contended"),
             Err(CommitError::Poisoned(_)) => (None, "poisoned"),
             Err(CommitError::Fenced | CommitError::Unknown(_)) => match self.recover().await? {
-                BatchFate::Committed => (Some(self.verdicts(records).await), ""),
-                BatchFate::NotWritten => (None, "not written"),
+                BatchOutcome::Committed => (Some(self.verdicts(records).await), ""),
+                BatchOutcome::NotWritten => (None, "not written"),
             },
         };
         match &verdicts {
-            Some(verdicts) => self.told(records, verdicts),
+            Some(verdicts) => self.assert_verdicts(records, verdicts),
             None => self.assert_absent(records, why),
         }
         Some(verdicts.is_some() || why == "poisoned")
     }
 
-    async fn recover(&mut self) -> Option<BatchFate> {
+    async fn recover(&mut self) -> Option<BatchOutcome> {
         loop {
             match self.lane.recover(self.batch).await {
                 Ok(fate) => return Some(fate),
@@ -63,15 +63,15 @@ impl Writer<'_> {
 
     async fn verdicts(&mut self, records: &[Record]) -> Vec<Verdict> {
         loop {
-            match self.lane.verdicts(records).await {
+            match self.lane.load_verdicts(records).await {
                 Ok(verdicts) => return verdicts,
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
     }
 
-    /// A verdict is the truth: what committed is there, what did not is not.
-    fn told(&self, records: &[Record], verdicts: &[Verdict]) {
+    /// Checks verdicts: committed records exist, others do not.
+    fn assert_verdicts(&self, records: &[Record], verdicts: &[Verdict]) {
         for (record, verdict) in records.iter().zip(verdicts) {
             let committed = matches!(verdict, Verdict::Committed(_));
             assert!(
@@ -79,13 +79,13 @@ impl Writer<'_> {
                 "{verdict:?}: {record:?}"
             );
         }
-        self.walk.note(format!("batch {}: {verdicts:?}", self.batch));
+        self.walk.record_step(format!("batch {}: {verdicts:?}", self.batch));
     }
 
     fn assert_absent(&self, records: &[Record], why: &str) {
         let written = records.iter().find(|record| self.is_there(record) == Some(true));
-        assert!(written.is_none(), "{why}, and yet there: {written:?}");
-        self.walk.note(format!("batch {}: {why}", self.batch));
+        assert!(written.is_none(), "{why}, but written: {written:?}");
+        self.walk.record_step(format!("batch {}: {why}", self.batch));
     }
 
     fn is_there(&self, record: &Record) -> Option<bool> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::books::PartnerBooks;
-use crate::client::Answer;
+use crate::acknowledgements::PartnerAcknowledgements;
+use crate::client::ApiResponse;
 use crate::money::Amount;
 use crate::partner::PartnerClient;
 use crate::wire::{ListView, WalletView, order_number};
@@ -14,13 +14,13 @@ use crate::wire::{ListView, WalletView, order_number};
 const PAGE: usize = 100;
 
 /// Spendable balance per currency.
-pub type Wallets = BTreeMap<String, Amount>;
+pub type WalletBalances = BTreeMap<String, Amount>;
 
 /// A partner of a run, and what it had before.
-pub struct Account {
+pub struct AuditedPartner {
     client: PartnerClient,
     /// `None` if others spend from the same wallets.
-    opening: Option<Wallets>,
+    opening: Option<WalletBalances>,
     orders: Orders,
 }
 
@@ -37,13 +37,13 @@ struct Listed {
     order_id: String,
 }
 
-impl Account {
+impl AuditedPartner {
     /// Opens an account: reads the balances and the newest order.
     ///
     /// # Errors
     /// A sentence, when they cannot be read.
-    pub async fn open(mut client: PartnerClient) -> Result<Self, String> {
-        let opening = Some(wallets(&mut client).await?);
+    pub async fn with_baseline(mut client: PartnerClient) -> Result<Self, String> {
+        let opening = Some(read_wallets(&mut client).await?);
         let newest = page(&mut client, "/orders?limit=1").await?.data.pop();
         Ok(Self {
             client,
@@ -54,12 +54,12 @@ impl Account {
 
     /// The same on a connection of its own: the service has closed the old one by now, where a run was long.
     pub(super) fn reconnect(&mut self) {
-        self.client = self.client.another();
+        self.client = self.client.new_connection();
     }
 
     /// An account whose orders are not looked through.
     #[must_use]
-    pub fn with(client: PartnerClient, opening: Option<Wallets>) -> Self {
+    pub fn without_order_check(client: PartnerClient, opening: Option<WalletBalances>) -> Self {
         Self {
             client,
             opening,
@@ -68,8 +68,8 @@ impl Account {
     }
 
     /// Another connection of this partner.
-    pub(super) fn connection(&self) -> PartnerClient {
-        self.client.another()
+    pub(super) fn new_connection(&self) -> PartnerClient {
+        self.client.new_connection()
     }
 
     pub(super) fn client(&mut self) -> &mut PartnerClient {
@@ -77,12 +77,12 @@ impl Account {
     }
 
     /// Whether nobody else spends from its wallets.
-    pub(super) fn alone(&self) -> bool {
+    pub(super) fn has_exclusive_wallets(&self) -> bool {
         self.opening.is_some()
     }
 
     /// Whether its orders are looked through.
-    pub(super) fn lists(&self) -> bool {
+    pub(super) fn has_order_baseline(&self) -> bool {
         matches!(self.orders, Orders::Until(_))
     }
 }
@@ -91,8 +91,8 @@ impl Account {
 ///
 /// # Errors
 /// A sentence, when they cannot be read.
-pub async fn wallets(client: &mut PartnerClient) -> Result<Wallets, String> {
-    let answer = read(client, "/wallets").await?;
+pub async fn read_wallets(client: &mut PartnerClient) -> Result<WalletBalances, String> {
+    let answer = get_ok(client, "/wallets").await?;
     let list: ListView<WalletView<'_>> = answer
         .json()
         .map_err(|error| format!("GET /wallets is no list of wallets: {error}"))?;
@@ -108,11 +108,11 @@ pub async fn wallets(client: &mut PartnerClient) -> Result<Wallets, String> {
 }
 
 /// Each wallet fell by exactly what its partner was acknowledged.
-pub(super) async fn wallets_fell(accounts: &mut [Account], spent: &[PartnerBooks]) -> Result<String, String> {
-    let (nothing, mut sums) = (PartnerBooks::default(), Vec::new());
+pub(super) async fn check_wallets_debited(accounts: &mut [AuditedPartner], spent: &[PartnerAcknowledgements]) -> Result<String, String> {
+    let (nothing, mut sums) = (PartnerAcknowledgements::default(), Vec::new());
     for (number, account) in accounts.iter_mut().enumerate() {
         let Some(opening) = &account.opening else { continue };
-        let closing = wallets(&mut account.client).await?;
+        let closing = read_wallets(&mut account.client).await?;
         let spent = &spent.get(number).unwrap_or(&nothing).totals;
         sums.extend(fell(opening, spent, &closing)?);
     }
@@ -123,7 +123,7 @@ pub(super) async fn wallets_fell(accounts: &mut [Account], spent: &[PartnerBooks
     })
 }
 
-fn fell(opening: &Wallets, spent: &Wallets, closing: &Wallets) -> Result<Vec<String>, String> {
+fn fell(opening: &WalletBalances, spent: &WalletBalances, closing: &WalletBalances) -> Result<Vec<String>, String> {
     let mut sums = Vec::new();
     for (currency, before) in opening {
         let after = closing
@@ -148,9 +148,9 @@ fn fell(opening: &Wallets, spent: &Wallets, closing: &Wallets) -> Result<Vec<Str
 }
 
 /// Every acknowledged order is in its partner's list once, and no other came in.
-pub(super) async fn all_listed(
-    accounts: &mut [Account],
-    acknowledged: &mut [PartnerBooks],
+pub(super) async fn check_orders_listed(
+    accounts: &mut [AuditedPartner],
+    acknowledged: &mut [PartnerAcknowledgements],
 ) -> Result<String, String> {
     let mut count = 0;
     for (number, account) in accounts.iter_mut().enumerate() {
@@ -211,14 +211,14 @@ async fn list(client: &mut PartnerClient, mark: Option<&str>) -> Result<Vec<u128
 }
 
 async fn page(client: &mut PartnerClient, path: &str) -> Result<ListView<Listed>, String> {
-    let answer = read(client, path).await?;
+    let answer = get_ok(client, path).await?;
     answer
         .json()
         .map_err(|error| format!("GET {path} is no list of orders: {error}"))
 }
 
 /// GET, and success.
-pub(super) async fn read(client: &mut PartnerClient, path: &str) -> Result<Answer, String> {
+pub(super) async fn get_ok(client: &mut PartnerClient, path: &str) -> Result<ApiResponse, String> {
     match client.get(path).await {
         Ok(answer) if answer.status.is_success() => Ok(answer),
         Ok(answer) => {

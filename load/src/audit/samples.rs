@@ -1,29 +1,29 @@
 //! Are sampled orders there as they were answered? Read back, and asked for again under their keys.
 
-use super::Account;
-use super::account::read;
-use crate::books::Sample;
-use crate::client::Answer;
+use super::AuditedPartner;
+use super::account::get_ok;
+use crate::acknowledgements::Sample;
+use crate::client::ApiResponse;
 use crate::wire::OrderView;
 
 /// GET gives each as it was answered.
-pub(super) async fn read_back(accounts: &mut [Account], samples: &[Sample]) -> Result<String, String> {
+pub(super) async fn check_read_back(accounts: &mut [AuditedPartner], samples: &[Sample]) -> Result<String, String> {
     for sample in samples {
         let order_id = order_id(sample)?;
         let client = accounts[sample.partner].client();
-        let answer = read(client, &format!("/orders/{order_id}")).await?;
+        let answer = get_ok(client, &format!("/orders/{order_id}")).await?;
         same_order(sample, &answer).map_err(|what| format!("{order_id}: {what}"))?;
     }
     Ok(format!("{} sampled orders", samples.len()))
 }
 
 /// A delivered order reads as it was answered, byte for byte; one that was still pending may have moved on.
-fn same_order(sample: &Sample, answer: &Answer) -> Result<(), String> {
-    if sample.answer == answer.body {
+fn same_order(sample: &Sample, answer: &ApiResponse) -> Result<(), String> {
+    if sample.response == answer.body {
         return Ok(());
     }
     let parse = |body| OrderView::parse(body).map_err(|error| format!("is no order: {error}"));
-    let (then, now) = (parse(&sample.answer)?, parse(&answer.body)?);
+    let (then, now) = (parse(&sample.response)?, parse(&answer.body)?);
     if then.status == "DELIVERED" {
         return Err(format!(
             "reads {} bytes that differ from its answer",
@@ -43,13 +43,13 @@ fn same_order(sample: &Sample, answer: &Answer) -> Result<(), String> {
 }
 
 /// POST under the same key gives each as it was answered, and says that it was.
-pub(super) async fn replay(accounts: &mut [Account], samples: &[Sample]) -> Result<String, String> {
+pub(super) async fn check_replay(accounts: &mut [AuditedPartner], samples: &[Sample]) -> Result<String, String> {
     for sample in samples {
         let order_id = order_id(sample)?;
         let client = accounts[sample.partner].client();
         let answer = client.order(&sample.key, sample.request.clone()).await;
         let answer = answer.map_err(|failure| format!("{order_id}: {failure}"))?;
-        if answer.status.as_u16() != sample.status || answer.body != sample.answer {
+        if answer.status.as_u16() != sample.status || answer.body != sample.response {
             return Err(format!(
                 "{order_id}: status {} or other bytes under its key",
                 answer.status
@@ -63,7 +63,7 @@ pub(super) async fn replay(accounts: &mut [Account], samples: &[Sample]) -> Resu
 }
 
 fn order_id(sample: &Sample) -> Result<&str, String> {
-    OrderView::parse(&sample.answer)
+    OrderView::parse(&sample.response)
         .map(|order| order.order_id)
         .map_err(|error| format!("no order: {error}"))
 }

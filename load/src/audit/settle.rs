@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::future::join_all;
 
-use super::Account;
-use crate::books::{Books, Unsettled};
-use crate::client::Answer;
+use super::AuditedPartner;
+use crate::acknowledgements::{Acknowledgements, Unsettled};
+use crate::client::ApiResponse;
 
 /// How long unknown outcomes may take to become definite, all together: the service promises to settle what was
 /// open within 30 s of a start, and this is twice that.
@@ -25,7 +25,7 @@ struct Settled {
 }
 
 /// Repeats every order of unknown outcome under its key until the answer is definite.
-pub(super) async fn settle(accounts: &[Account], books: &mut Books) -> Result<String, String> {
+pub(super) async fn settle(accounts: &[AuditedPartner], books: &mut Acknowledgements) -> Result<String, String> {
     let open = std::mem::take(&mut books.unsettled);
     let (count, deadline) = (open.len(), Instant::now() + SETTLE_WITHIN);
     let mut shares: Vec<Vec<Unsettled>> = Vec::new();
@@ -42,7 +42,7 @@ pub(super) async fn settle(accounts: &[Account], books: &mut Books) -> Result<St
     let (mut executed, mut left, mut refusal) = (0, 0, None);
     for settled in found {
         for (order, status, answer) in &settled.executed {
-            books.acknowledge(order.partner, &order.key, &order.body, *status, answer);
+            books.record(order.partner, &order.key, &order.body, *status, answer);
         }
         executed += settled.executed.len();
         left += settled.open;
@@ -54,14 +54,14 @@ pub(super) async fn settle(accounts: &[Account], books: &mut Books) -> Result<St
     }
 }
 
-async fn settle_share(accounts: &[Account], share: Vec<Unsettled>, deadline: Instant) -> Settled {
+async fn settle_share(accounts: &[AuditedPartner], share: Vec<Unsettled>, deadline: Instant) -> Settled {
     let mut settled = Settled {
         executed: Vec::new(),
         open: share.len(),
         refusal: None,
     };
     for order in share {
-        let mut client = accounts[order.partner].connection();
+        let mut client = accounts[order.partner].new_connection();
         loop {
             let refusal = match client.order(&order.key, order.body.clone()).await {
                 Ok(answer) if answer.status.is_success() => {
@@ -84,7 +84,7 @@ async fn settle_share(accounts: &[Account], share: Vec<Unsettled>, deadline: Ins
     settled
 }
 
-fn is_definite(answer: &Answer) -> bool {
+fn is_definite(answer: &ApiResponse) -> bool {
     match answer.status.as_u16() {
         409 => answer.error_code().as_deref() != Some("IDEMPOTENCY_IN_PROGRESS"),
         status => (400..500).contains(&status) && status != 429,

@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use sqlx::postgres::PgConnectOptions;
 use vouchsafe_load::peer::process::DATABASE_VARIABLE;
-use vouchsafe_load::peer::request::minor_units;
-use vouchsafe_load::peer::schema::ForSale;
-use vouchsafe_load::peer::serve::{Settings, serve};
-use vouchsafe_load::peer::{Mode, Shape, credentials};
+use vouchsafe_load::peer::request::parse_minor_units;
+use vouchsafe_load::peer::schema::PeerStock;
+use vouchsafe_load::peer::serve::{PeerSettings, serve};
+use vouchsafe_load::peer::{PeerMode, TransactionShape, credentials};
 
 /// As the service: neither has an advantage by it.
 #[global_allocator]
@@ -23,10 +23,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct Cli {
     /// What becomes of an order.
     #[arg(long, value_enum, default_value = "row-locks")]
-    mode: Mode,
+    mode: PeerMode,
     /// How a transaction is put to the database (row-locks alone).
     #[arg(long, value_enum, default_value = "function")]
-    shape: Shape,
+    shape: TransactionShape,
     /// Connections to the database, shared evenly by the workers (row-locks alone; the floor has two).
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pool: u32,
@@ -68,20 +68,20 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<()> {
-    let for_sale = ForSale {
+    let for_sale = PeerStock {
         product_id: cli.product,
-        denomination: minor_units(&cli.denomination)?,
+        denomination: parse_minor_units(&cli.denomination)?,
         vouchers: cli.stock,
     };
-    serve(&Settings {
+    serve(&PeerSettings {
         mode: cli.mode,
         shape: cli.shape,
         pool: cli.pool,
         workers: cli.workers,
         listen: cli.listen,
         database: cli.database,
-        buyer: credentials::read_or_make(&cli.credentials)?,
-        for_sale: vec![for_sale],
+        partner: credentials::read_or_create(&cli.credentials)?,
+        stock: vec![for_sale],
         until_stdin_closes: cli.until_stdin_closes,
     })
 }

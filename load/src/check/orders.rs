@@ -3,27 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Violation;
-use super::answers::Keys;
+use super::responses::Keys;
 use crate::history::{Call, Event, EventKind, History, Op, OrderFacts};
 
 /// An order as it was first acknowledged.
-pub(super) struct Acknowledged<'a> {
+pub(super) struct AcknowledgedOrder<'a> {
     event: &'a Event,
     facts: &'a OrderFacts,
 }
 
-pub(super) type AcknowledgedOrders<'a> = BTreeMap<&'a str, Acknowledged<'a>>;
+pub(super) type AcknowledgedOrders<'a> = BTreeMap<&'a str, AcknowledgedOrder<'a>>;
 
-impl Acknowledged<'_> {
+impl AcknowledgedOrder<'_> {
     /// Whether a later list of vouchers fits. A delivered order has all of them; any other may have gained some.
-    pub(super) fn fits(&self, later: &BTreeSet<&str>) -> bool {
+    pub(super) fn is_consistent_with(&self, later: &BTreeSet<&str>) -> bool {
         let mut acknowledged = self.facts.vouchers.iter().map(String::as_str);
         let complete = self.facts.order_status != "DELIVERED" || later.len() == self.facts.vouchers.len();
         complete && acknowledged.all(|voucher| later.contains(voucher))
     }
 }
 
-pub(super) fn acknowledged<'a>(keys: &Keys<'a>) -> Result<AcknowledgedOrders<'a>, Violation> {
+pub(super) fn collect_acknowledged<'a>(keys: &Keys<'a>) -> Result<AcknowledgedOrders<'a>, Violation> {
     let mut orders: AcknowledgedOrders<'a> = BTreeMap::new();
     for ops in keys.values() {
         let first = ops.iter().filter_map(|op| op.ok()).min_by_key(|event| event.t_ns);
@@ -31,7 +31,7 @@ pub(super) fn acknowledged<'a>(keys: &Keys<'a>) -> Result<AcknowledgedOrders<'a>
         let (Some(order_id), Some(facts)) = (&event.order_id, &event.order) else {
             continue;
         };
-        if let Some(earlier) = orders.insert(order_id, Acknowledged { event, facts }) {
+        if let Some(earlier) = orders.insert(order_id, AcknowledgedOrder { event, facts }) {
             return Err(Violation::OrderUnderTwoKeys {
                 order_id: order_id.clone(),
                 first: earlier.event.op_id,
@@ -77,14 +77,14 @@ pub(super) fn check_read_backs(
 }
 
 /// Whether this read found the order; a read that was postponed or unanswered tells nothing.
-fn read_back(order: &Acknowledged<'_>, op: &Op) -> Result<bool, Violation> {
+fn read_back(order: &AcknowledgedOrder<'_>, op: &Op) -> Result<bool, Violation> {
     let order_id = || order.event.order_id.clone().unwrap_or_default();
     let Some(event) = op.definite() else {
         return Ok(false);
     };
     if event.kind == EventKind::Fail && event.status == Some(404) {
         let (acknowledged, read) = (order.event.op_id, event.op_id);
-        return Err(Violation::Lost {
+        return Err(Violation::OrderLost {
             order_id: order_id(),
             acknowledged,
             read,
@@ -98,7 +98,7 @@ fn read_back(order: &Acknowledged<'_>, op: &Op) -> Result<bool, Violation> {
         ("order_id", event.order_id == order.event.order_id),
         ("total_amount", facts.total_amount == order.facts.total_amount),
         ("currency", facts.currency == order.facts.currency),
-        ("vouchers", order.fits(&vouchers)),
+        ("vouchers", order.is_consistent_with(&vouchers)),
     ];
     match same.into_iter().find(|(_, same)| !same) {
         None => Ok(true),

@@ -1,13 +1,13 @@
 //! Does each rule fire, and on nothing else? Stories of a few operations, each broken in one place.
 
-use super::story::Came::{Codes, Nothing, Order, Pending, Refused, Unknown};
-use super::story::story;
-use super::{Summary, Violation};
+use super::history_builder::Completion::{Codes, Nothing, Order, Pending, Refused, Unknown};
+use super::history_builder::history;
+use super::{HistorySummary, Violation};
 use crate::history::Event;
 
 #[test]
 fn a_story_without_a_lie_is_clean() {
-    let summary = story()
+    let summary = history()
         .order("k1", Order("o1", &["v1"]))
         .order("k1", Order("o1", &["v1"]))
         .order("k2", Unknown)
@@ -27,7 +27,7 @@ fn a_story_without_a_lie_is_clean() {
         .check();
     assert_eq!(
         summary,
-        Ok(Summary {
+        Ok(HistorySummary {
             operations: 16,
             keys: 5,
             settled_by_replay: 2,
@@ -42,15 +42,15 @@ fn a_story_without_a_lie_is_clean() {
 #[test]
 fn a_replay_with_other_bytes_is_seen() {
     let lie = |event: &mut Event| event.body_hash = Some("other".into());
-    let violation = story()
+    let violation = history()
         .order("k", Order("o1", &["v1"]))
         .order("k", Order("o1", &["v1"]))
-        .but(lie)
-        .violation();
+        .alter_last_event(lie)
+        .expect_violation();
     assert!(
         matches!(
             violation,
-            Violation::AnswersDiffer {
+            Violation::ResponsesDiffer {
                 first: 0,
                 second: 1,
                 ..
@@ -63,13 +63,13 @@ fn a_replay_with_other_bytes_is_seen() {
 #[test]
 fn a_replay_with_another_status_is_seen() {
     let lie = |event: &mut Event| event.status = Some(200);
-    let violation = story()
+    let violation = history()
         .order("k", Order("o1", &["v1"]))
         .order("k", Order("o1", &["v1"]))
-        .but(lie)
-        .violation();
+        .alter_last_event(lie)
+        .expect_violation();
     assert!(
-        matches!(violation, Violation::AnswersDiffer { .. }),
+        matches!(violation, Violation::ResponsesDiffer { .. }),
         "{violation}"
     );
 }
@@ -77,12 +77,12 @@ fn a_replay_with_another_status_is_seen() {
 #[test]
 fn a_kept_refusal_that_turns_into_an_order_is_seen() {
     for (status, code) in [(409, "INSUFFICIENT_INVENTORY"), (402, "INSUFFICIENT_FUNDS")] {
-        let violation = story()
+        let violation = history()
             .order("k", Refused(status, code))
             .order("k", Order("o1", &["v1"]))
-            .violation();
+            .expect_violation();
         assert!(
-            matches!(violation, Violation::AnswersDiffer { .. }),
+            matches!(violation, Violation::ResponsesDiffer { .. }),
             "{violation}"
         );
     }
@@ -90,12 +90,12 @@ fn a_kept_refusal_that_turns_into_an_order_is_seen() {
 
 #[test]
 fn an_order_that_its_key_no_longer_knows_is_seen() {
-    let violation = story()
+    let violation = history()
         .order("k", Order("o1", &["v1"]))
         .order("k", Refused(404, "PRODUCT_NOT_FOUND"))
-        .violation();
+        .expect_violation();
     assert!(
-        matches!(violation, Violation::AnswersDiffer { .. }),
+        matches!(violation, Violation::ResponsesDiffer { .. }),
         "{violation}"
     );
 }
@@ -103,47 +103,47 @@ fn an_order_that_its_key_no_longer_knows_is_seen() {
 #[test]
 fn another_body_under_the_key_may_be_refused_but_not_executed() {
     let other = |event: &mut Event| event.req_hash = Some("other".into());
-    let refused = story()
+    let refused = history()
         .order("k", Order("o1", &["v1"]))
         .order("k", Refused(422, "IDEMPOTENCY_KEY_REUSED"))
-        .but(other)
+        .alter_last_event(other)
         .get("o1", Order("o1", &["v1"]));
     assert!(refused.check().is_ok());
-    let executed = story()
+    let executed = history()
         .order("k", Order("o1", &["v1"]))
         .order("k", Order("o2", &["v2"]))
-        .but(other);
-    assert!(matches!(executed.violation(), Violation::AnswersDiffer { .. }));
+        .alter_last_event(other);
+    assert!(matches!(executed.expect_violation(), Violation::ResponsesDiffer { .. }));
 }
 
 #[test]
 fn an_outcome_that_stays_unknown_is_seen() {
     for open in [Unknown, Nothing, Refused(500, "INTERNAL_ERROR")] {
-        let violation = story().order("k", open).violation();
+        let violation = history().order("k", open).expect_violation();
         assert!(
             matches!(violation, Violation::Unsettled { op_id: 0, .. }),
             "{violation}"
         );
     }
-    let postponed = story()
+    let postponed = history()
         .order("k", Unknown)
         .order("k", Refused(429, "RATE_LIMIT_EXCEEDED"));
-    assert!(matches!(postponed.violation(), Violation::Unsettled { .. }));
-    let before = story()
+    assert!(matches!(postponed.expect_violation(), Violation::Unsettled { .. }));
+    let before = history()
         .order("k", Refused(404, "PRODUCT_NOT_FOUND"))
         .order("k", Unknown);
     assert!(matches!(
-        before.violation(),
+        before.expect_violation(),
         Violation::Unsettled { op_id: 1, .. }
     ));
 }
 
 #[test]
 fn one_order_under_two_keys_is_seen() {
-    let violation = story()
+    let violation = history()
         .order("k1", Order("o1", &["v1"]))
         .order("k2", Order("o1", &["v1"]))
-        .violation();
+        .expect_violation();
     assert!(
         matches!(
             violation,
@@ -159,14 +159,14 @@ fn one_order_under_two_keys_is_seen() {
 
 #[test]
 fn a_lost_order_is_seen() {
-    let violation = story()
+    let violation = history()
         .order("k", Order("o1", &["v1"]))
         .get("o1", Refused(404, "ORDER_NOT_FOUND"))
-        .violation();
+        .expect_violation();
     assert!(
         matches!(
             violation,
-            Violation::Lost {
+            Violation::OrderLost {
                 acknowledged: 0,
                 read: 1,
                 ..
@@ -178,15 +178,15 @@ fn a_lost_order_is_seen() {
 
 #[test]
 fn an_order_that_nobody_found_again_is_seen() {
-    let story = || story().order("k", Order("o1", &["v1"]));
-    assert!(matches!(story().violation(), Violation::NotReadBack { .. }));
+    let story = || history().order("k", Order("o1", &["v1"]));
+    assert!(matches!(story().expect_violation(), Violation::NotReadBack { .. }));
     let postponed = story().get("o1", Refused(429, "RATE_LIMIT_EXCEEDED"));
-    assert!(matches!(postponed.violation(), Violation::NotReadBack { .. }));
+    assert!(matches!(postponed.expect_violation(), Violation::NotReadBack { .. }));
     let by_another = story()
         .get("o1", Refused(404, "ORDER_NOT_FOUND"))
-        .but(|event| event.partner = "x".into());
+        .alter_last_event(|event| event.partner = "x".into());
     assert!(
-        matches!(by_another.violation(), Violation::Lost { .. }),
+        matches!(by_another.expect_violation(), Violation::OrderLost { .. }),
         "the invocation says whose read it is"
     );
 }
@@ -212,11 +212,11 @@ fn each_changed_field_is_seen() {
         } else {
             Order("o1", &["v1"])
         };
-        let violation = story()
+        let violation = history()
             .order("k", Order("o1", &["v1"]))
             .get("o1", read)
-            .but(lie)
-            .violation();
+            .alter_last_event(lie)
+            .expect_violation();
         assert!(
             matches!(violation, Violation::OrderChanged { field, .. } if field == name),
             "{violation}"
@@ -226,10 +226,10 @@ fn each_changed_field_is_seen() {
 
 #[test]
 fn a_delivered_order_gains_no_voucher() {
-    let violation = story()
+    let violation = history()
         .order("k", Order("o1", &["v1"]))
         .get("o1", Order("o1", &["v1", "v2"]))
-        .violation();
+        .expect_violation();
     assert!(
         matches!(
             violation,
@@ -245,30 +245,30 @@ fn a_delivered_order_gains_no_voucher() {
 #[test]
 fn a_voucher_sold_twice_is_seen() {
     for second in [&["v2", "v1"], &["v2", "v2"]] {
-        let violation = story()
+        let violation = history()
             .order("k1", Order("o1", &["v1"]))
             .order("k2", Order("o2", second))
-            .violation();
-        assert!(matches!(violation, Violation::VoucherTwice { .. }), "{violation}");
+            .expect_violation();
+        assert!(matches!(violation, Violation::DuplicateVoucher { .. }), "{violation}");
     }
 }
 
 #[test]
 fn a_code_sold_twice_is_seen() {
-    let violation = story()
+    let violation = history()
         .order("k", Order("o1", &["v1", "v2"]))
         .codes("o1", Codes("o1", &[("v1", "c"), ("v2", "c")]))
-        .violation();
-    assert!(matches!(violation, Violation::CodeTwice { .. }), "{violation}");
+        .expect_violation();
+    assert!(matches!(violation, Violation::DuplicateCode { .. }), "{violation}");
 }
 
 #[test]
 fn a_code_that_changes_is_seen() {
-    let violation = story()
+    let violation = history()
         .order("k", Order("o1", &["v1"]))
         .codes("o1", Codes("o1", &[("v1", "c")]))
         .codes("o1", Codes("o1", &[("v1", "d")]))
-        .violation();
+        .expect_violation();
     assert!(matches!(violation, Violation::CodeChanged { .. }), "{violation}");
 }
 
@@ -279,12 +279,12 @@ fn codes_of_other_vouchers_are_seen() {
         Codes("o1", &[]),
         Codes("o2", &[("v9", "c")]),
     ] {
-        let violation = story()
+        let violation = history()
             .order("k", Order("o1", &["v1"]))
             .codes("o1", codes)
-            .violation();
+            .expect_violation();
         assert!(
-            matches!(violation, Violation::CodesOfOthers { .. }),
+            matches!(violation, Violation::ForeignCodes { .. }),
             "{violation}"
         );
     }
@@ -292,9 +292,9 @@ fn codes_of_other_vouchers_are_seen() {
 
 #[test]
 fn an_answer_without_facts_is_seen() {
-    let violation = story()
+    let violation = history()
         .order("k", Order("o1", &["v1"]))
-        .but(|event| event.order = None)
-        .violation();
-    assert_eq!(violation, Violation::Unreadable { op_id: 0 });
+        .alter_last_event(|event| event.order = None)
+        .expect_violation();
+    assert_eq!(violation, Violation::MalformedResponse { op_id: 0 });
 }

@@ -5,14 +5,14 @@
 pub enum Violation {
     /// A 2xx answer lacks what the contract says it holds.
     #[error("operation {op_id}: a 2xx answer without the fields of the contract")]
-    Unreadable {
+    MalformedResponse {
         op_id: u64,
     },
     /// One key was given two different answers.
     #[error(
         "partner {partner}, key {key}: operation {first} was given one answer, operation {second} another"
     )]
-    AnswersDiffer {
+    ResponsesDiffer {
         partner: String,
         key: String,
         /// The operation with the first kept answer.
@@ -40,7 +40,7 @@ pub enum Violation {
     #[error(
         "order {order_id} was acknowledged by operation {acknowledged} and not found by operation {read}"
     )]
-    Lost {
+    OrderLost {
         order_id: String,
         acknowledged: u64,
         read: u64,
@@ -61,7 +61,7 @@ pub enum Violation {
     },
     /// A voucher stands in two orders, or twice in one.
     #[error("voucher {voucher_id} is in orders {first} and {second}")]
-    VoucherTwice {
+    DuplicateVoucher {
         voucher_id: String,
         /// The order that had it first.
         first: String,
@@ -70,7 +70,7 @@ pub enum Violation {
     },
     /// One code belongs to two vouchers.
     #[error("vouchers {first} and {second} carry the same code")]
-    CodeTwice {
+    DuplicateCode {
         first: String,
         second: String,
     },
@@ -81,7 +81,7 @@ pub enum Violation {
     },
     /// The codes handed out are not those of the order's vouchers.
     #[error("operation {read} handed out codes of other vouchers than order {order_id} has")]
-    CodesOfOthers {
+    ForeignCodes {
         order_id: String,
         /// The operation that fetched the codes.
         read: u64,

@@ -37,7 +37,7 @@ impl<'a> Owners<'a> {
         for voucher_id in vouchers {
             let first = *self.0.entry(voucher_id).or_insert(order_id);
             if first != order_id || !in_this_list.insert(voucher_id) {
-                return Err(Violation::VoucherTwice {
+                return Err(Violation::DuplicateVoucher {
                     voucher_id: voucher_id.to_owned(),
                     first: first.to_owned(),
                     second: order_id.to_owned(),
@@ -66,7 +66,7 @@ impl<'a> Codes<'a> {
         }
         let first = *self.vouchers.entry(code).or_insert(voucher);
         if first != voucher {
-            return Err(Violation::CodeTwice {
+            return Err(Violation::DuplicateCode {
                 first: first.to_owned(),
                 second: voucher.to_owned(),
             });
@@ -83,11 +83,11 @@ fn of_the_order_asked_for(
 ) -> Result<(), Violation> {
     let asked = op.invoke.order_id.as_deref().unwrap_or_default();
     let vouchers = facts.iter().map(|fact| fact.voucher_id.as_str()).collect();
-    let fits = orders.get(asked).is_none_or(|order| order.fits(&vouchers));
+    let fits = orders.get(asked).is_none_or(|order| order.is_consistent_with(&vouchers));
     if fits && event.order_id == op.invoke.order_id {
         return Ok(());
     }
-    Err(Violation::CodesOfOthers {
+    Err(Violation::ForeignCodes {
         order_id: asked.to_owned(),
         read: event.op_id,
     })

@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use vouchsafe_load::compare::rounds::{Comparison, compare};
-use vouchsafe_load::compare::search::{Search, SearchReport, Variant, search};
-use vouchsafe_load::compare::turn::Load;
-use vouchsafe_load::peer::Shape;
-use vouchsafe_load::peer::postgres::{Durability, Server};
-use vouchsafe_load::peer::process::Process;
-use vouchsafe_load::stand::Stand;
+use vouchsafe_load::compare::rounds::{ComparisonPlan, compare};
+use vouchsafe_load::compare::search::{PeerSearch, PeerSearchReport, PeerVariant, search};
+use vouchsafe_load::compare::turn::LoadSettings;
+use vouchsafe_load::peer::TransactionShape;
+use vouchsafe_load::peer::postgres::{Durability, TemporaryPostgres};
+use vouchsafe_load::peer::process::PeerProcess;
+use vouchsafe_load::deployment::TestDeployment;
 
 use super::search::{POOLS, SHAPES};
-use super::turns::{FloorSizes, TurnArgs, publish, runtime, say};
+use super::turns::{FloorSizes, TurnArgs, publish, create_runtime, print_progress};
 
 /// Most connections of a peer on the server of the service's stand.
 const MOST_CONNECTIONS: u32 = 40;
@@ -29,7 +29,7 @@ pub(crate) struct CompareArgs {
     program: Option<PathBuf>,
     /// How the peer puts a transaction to the database. Without it and `--pool`, the best peer is looked for first.
     #[arg(long, value_enum, requires = "pool")]
-    shape: Option<Shape>,
+    shape: Option<TransactionShape>,
     /// Connections of the peer. The service's server takes 64 in all, its own among them.
     #[arg(long, requires = "shape", value_parser = clap::value_parser!(u32).range(2..=i64::from(MOST_CONNECTIONS)))]
     pool: Option<u32>,
@@ -44,16 +44,16 @@ pub(crate) struct CompareArgs {
 
 /// Compares and reports; says whether every figure counts.
 pub(crate) fn command(args: CompareArgs) -> anyhow::Result<bool> {
-    runtime()?.block_on(async {
+    create_runtime()?.block_on(async {
         let directory = tempfile::tempdir()?;
         let service = match args.program {
             Some(given) => given,
-            None => Stand::program_beside()?,
+            None => TestDeployment::default_program()?,
         };
         let loads = args.turns.loads();
-        let peer = Process::program_beside()?;
+        let peer = PeerProcess::default_program()?;
         let (variant, search) = match (args.shape, args.pool, loads.first()) {
-            (Some(shape), Some(pool), _) => (Variant { shape, pool }, None),
+            (Some(shape), Some(pool), _) => (PeerVariant { shape, pool }, None),
             (_, _, Some(load)) => {
                 let found = look_for_the_best(&peer, directory.path(), *load).await?;
                 let best = found.best_within(MOST_CONNECTIONS);
@@ -61,7 +61,7 @@ pub(crate) fn command(args: CompareArgs) -> anyhow::Result<bool> {
             }
             (_, _, None) => bail!("nothing is to be measured: give --connections"),
         };
-        let comparison = Comparison {
+        let comparison = ComparisonPlan {
             service: &service,
             peer: &peer,
             directory: directory.path(),
@@ -71,23 +71,23 @@ pub(crate) fn command(args: CompareArgs) -> anyhow::Result<bool> {
             loads,
             rounds: args.turns.rounds,
             stock: args.turns.stock,
-            floor: args.floor.search(1),
+            floor: args.floor.plan(1),
         };
-        let report = compare(&comparison, &mut say).await?;
+        let report = compare(&comparison, &mut print_progress).await?;
         publish(&report, args.turns.json.as_deref())?;
-        Ok(report.passed())
+        Ok(report.has_passed())
     })
 }
 
 /// Tries every peer once, for a few seconds, under the first of the loads.
-async fn look_for_the_best(program: &Path, directory: &Path, load: Load) -> anyhow::Result<SearchReport> {
-    let server = Server::start(Durability::Durable).await?;
-    let short = Load {
+async fn look_for_the_best(program: &Path, directory: &Path, load: LoadSettings) -> anyhow::Result<PeerSearchReport> {
+    let server = TemporaryPostgres::start(Durability::Durable).await?;
+    let short = LoadSettings {
         warm_up_s: 1,
         seconds: 3,
         ..load
     };
-    let what = Search {
+    let what = PeerSearch {
         program,
         directory,
         shapes: &SHAPES,
@@ -96,11 +96,11 @@ async fn look_for_the_best(program: &Path, directory: &Path, load: Load) -> anyh
         rounds: 1,
         stock: SEARCH_STOCK,
     };
-    search(&server, &what, &mut say).await
+    search(&server, &what, &mut print_progress).await
 }
 
 /// Why there is no peer to compare with, and what to do.
-fn no_peer(found: &SearchReport) -> String {
+fn no_peer(found: &PeerSearchReport) -> String {
     format!(
         "no peer with {MOST_CONNECTIONS} connections at most is as good as the best: name one with --shape and --pool\n{}",
         found.ranking()

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sqlx::postgres::PgConnectOptions;
-use vouchsafe_load::floor::floor;
-use vouchsafe_load::peer::postgres::{Durability, Server};
-use vouchsafe_load::peer::schema::make_database;
+use vouchsafe_load::floor::run_floor_benchmark;
+use vouchsafe_load::peer::postgres::{Durability, TemporaryPostgres};
+use vouchsafe_load::peer::schema::create_database;
 
-use super::turns::{FloorSizes, publish, runtime, say};
+use super::turns::{FloorSizes, publish, create_runtime, print_progress};
 
 /// Arguments of `load floor`.
 #[derive(Args)]
@@ -28,14 +28,14 @@ pub(crate) struct FloorArgs {
 
 /// Measures and reports; says whether the rows were there.
 pub(crate) fn command(args: FloorArgs) -> anyhow::Result<bool> {
-    runtime()?.block_on(async {
-        let search = args.sizes.search(args.rounds);
+    create_runtime()?.block_on(async {
+        let search = args.sizes.plan(args.rounds);
         let report = match &args.database {
-            Some(database) => floor(database, &search, &mut say).await?,
+            Some(database) => run_floor_benchmark(database, &search, &mut print_progress).await?,
             None => {
-                let server = Server::start(Durability::Durable).await?;
-                let database = make_database(&server.options(), "floor").await?;
-                floor(&database, &search, &mut say).await?
+                let server = TemporaryPostgres::start(Durability::Durable).await?;
+                let database = create_database(&server.options(), "floor").await?;
+                run_floor_benchmark(&database, &search, &mut print_progress).await?
             }
         };
         publish(&report, args.json.as_deref())?;

@@ -1,13 +1,13 @@
 //! `load grown`: what does a database cost a scenario that has grown for years?
 
 use clap::Args;
-use vouchsafe_load::grow::Growth;
-use vouchsafe_load::grown::compare;
-use vouchsafe_load::report::page;
-use vouchsafe_load::stand::Stand;
+use vouchsafe_load::prefill::PrefillSizes;
+use vouchsafe_load::grown::compare_empty_and_grown;
+use vouchsafe_load::report::render_html;
+use vouchsafe_load::deployment::TestDeployment;
 
 use super::scenario::ScenarioArgs;
-use super::turns::{publish, say};
+use super::turns::{publish, print_progress};
 
 /// Arguments of `load grown`.
 #[derive(Args)]
@@ -15,7 +15,7 @@ pub(crate) struct GrownArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
     #[command(flatten)]
-    growth: Growth,
+    growth: PrefillSizes,
 }
 
 /// Plays on an empty and on a grown database and reports; says whether both audits passed.
@@ -23,13 +23,13 @@ pub(crate) fn command(args: &GrownArgs) -> anyhow::Result<bool> {
     let scenario = args.scenario.scenario()?;
     let program = match &args.scenario.program {
         Some(program) => program.clone(),
-        None => Stand::program_beside()?,
+        None => TestDeployment::default_program()?,
     };
     let options = args.scenario.options();
-    let grown = compare(&program, &scenario, args.growth, options, &mut say)?;
+    let grown = compare_empty_and_grown(&program, &scenario, args.growth, options, &mut print_progress)?;
     if let Some(path) = &args.scenario.common.html {
-        std::fs::write(path, page(&grown.grown))?;
+        std::fs::write(path, render_html(&grown.grown))?;
     }
     publish(&grown, args.scenario.common.json.as_deref())?;
-    Ok(grown.passed())
+    Ok(grown.has_passed())
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use vouchsafe_load::growth::{Growth, drawing};
+use vouchsafe_load::growth::{BenchCosts, render_svg};
 
 use super::turns::publish;
 
@@ -30,9 +30,9 @@ pub(crate) struct GrowthArgs {
 
 /// Tells and draws; says that there was something to tell.
 pub(crate) fn command(args: &GrowthArgs) -> anyhow::Result<bool> {
-    let growth = Growth::read(&args.directory, &args.groups)?;
+    let growth = BenchCosts::read(&args.directory, &args.groups)?;
     if let Some(path) = &args.svg {
-        std::fs::write(path, drawing(&growth, &args.title)).context("writing the drawing")?;
+        std::fs::write(path, render_svg(&growth, &args.title)).context("writing the drawing")?;
     }
     publish(&growth, args.json.as_deref())?;
     Ok(!growth.0.is_empty())

@@ -16,14 +16,14 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use vouchsafe_load::drive::Signing;
+use vouchsafe_load::load_run::SigningTime;
 use vouchsafe_load::report::Report;
 
 /// How the generator works, and where its report goes.
 #[derive(Args)]
-pub(crate) struct Common {
+pub(crate) struct CommonArgs {
     /// Generator threads; it shares the machine with the service.
-    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1, value_parser = parse_positive)]
     pub(crate) threads: usize,
     /// Sign all new orders before the run: with an open loop of at most 240 s, or with --orders and --warmup 0.
     #[arg(long)]
@@ -42,12 +42,12 @@ pub(crate) struct Common {
     pub(crate) html: Option<PathBuf>,
 }
 
-impl Common {
-    pub(crate) fn signing(&self) -> Signing {
+impl CommonArgs {
+    pub(crate) fn signing(&self) -> SigningTime {
         if self.presigned {
-            Signing::Beforehand
+            SigningTime::Presigned
         } else {
-            Signing::OnTheFly
+            SigningTime::OnDemand
         }
     }
 
@@ -61,7 +61,7 @@ impl Common {
     }
 }
 
-pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
+pub(crate) fn parse_positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("must be at least 1".to_owned()),
         Ok(number) => Ok(number),

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use vouchsafe_load::nodes::{Plan, measure};
-use vouchsafe_load::stand::Stand;
+use vouchsafe_load::nodes::{NodesPlan, measure_nodes};
+use vouchsafe_load::deployment::TestDeployment;
 
-use super::at_least_one;
-use super::turns::{publish, runtime, say};
+use super::parse_positive;
+use super::turns::{publish, create_runtime, print_progress};
 
 /// Arguments of `load nodes`.
 #[derive(Args)]
@@ -16,13 +16,13 @@ pub(crate) struct NodesArgs {
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// Connections of the first turn of one node.
-    #[arg(long, default_value_t = 64, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 64, value_parser = parse_positive)]
     few: usize,
     /// Connections of the second turn of one node, and of two nodes together.
-    #[arg(long, default_value_t = 256, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 256, value_parser = parse_positive)]
     many: usize,
     /// Generator threads of each node's partner.
-    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1, value_parser = parse_positive)]
     threads: usize,
     /// Seconds of each turn that are measured.
     #[arg(long, default_value_t = 5)]
@@ -43,12 +43,12 @@ pub(crate) struct NodesArgs {
 
 /// Measures and reports; says whether every figure counts.
 pub(crate) fn command(args: &NodesArgs) -> anyhow::Result<bool> {
-    runtime()?.block_on(async {
+    create_runtime()?.block_on(async {
         let service = match &args.program {
             Some(given) => given.clone(),
-            None => Stand::program_beside()?,
+            None => TestDeployment::default_program()?,
         };
-        let plan = Plan {
+        let plan = NodesPlan {
             service: &service,
             few: args.few,
             many: args.many,
@@ -58,8 +58,8 @@ pub(crate) fn command(args: &NodesArgs) -> anyhow::Result<bool> {
             rounds: args.rounds,
             stock: args.stock,
         };
-        let report = measure(&plan, &mut say).await?;
+        let report = measure_nodes(&plan, &mut print_progress).await?;
         publish(&report, args.json.as_deref())?;
-        Ok(report.passed())
+        Ok(report.has_passed())
     })
 }

@@ -7,24 +7,24 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::runtime::Runtime;
 use vouchsafe_load::arrivals::Spacing;
-use vouchsafe_load::audit::{Account, audit_all};
+use vouchsafe_load::audit::{AuditedPartner, audit_all};
 use vouchsafe_load::client::DEFAULT_TIMEOUT;
-use vouchsafe_load::database::Database;
-use vouchsafe_load::drive::{Drive, drive};
-use vouchsafe_load::keeps::Keeps;
+use vouchsafe_load::database::DatabaseInspector;
+use vouchsafe_load::load_run::{LoadPlan, run_load};
+use vouchsafe_load::run_history::RunHistory;
 use vouchsafe_load::machine::Machine;
 use vouchsafe_load::partner::PartnerClient;
 use vouchsafe_load::partner_file::PartnerFile;
-use vouchsafe_load::progress::{Bar, Progress};
-use vouchsafe_load::report::{After, Figures, Report, Setup};
-use vouchsafe_load::run::Length;
+use vouchsafe_load::progress::{RunProgressBar, Progress};
+use vouchsafe_load::report::{FollowUp, RunMetrics, Report, Setup};
+use vouchsafe_load::run::RunLength;
 use vouchsafe_load::scenario::Pace;
 use vouchsafe_load::signer::Credentials;
 use vouchsafe_load::traffic::Traffic;
-use vouchsafe_load::watch::Watched;
+use vouchsafe_load::resource_monitor::ResourceUsage;
 use vouchsafe_load::workload::Workload;
 
-use super::{Common, at_least_one};
+use super::{CommonArgs, parse_positive};
 
 /// Arguments of `load run`.
 #[derive(Args)]
@@ -36,7 +36,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     credentials: PathBuf,
     /// Connections, each with one order open at a time.
-    #[arg(long, default_value_t = 256, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 256, value_parser = parse_positive)]
     connections: usize,
     /// Open loop: so many orders a second are due, whatever became of those before. Without it, a closed loop.
     #[arg(long, value_name = "PER_SECOND")]
@@ -69,7 +69,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     database: Option<String>,
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
 /// Loads, reports and audits; says whether the audit passed.
@@ -82,46 +82,46 @@ pub(crate) fn command(args: &RunArgs) -> anyhow::Result<bool> {
     let mut database = match &args.database {
         Some(url) => Some(
             runtime
-                .block_on(Database::connect(url))
+                .block_on(DatabaseInspector::connect(url))
                 .context("connecting to the database")?,
         ),
         None => None,
     };
     let account = account(args, &runtime, credentials)?;
-    let machine = Machine::before();
+    let machine = Machine::observe_before();
     let progress = Progress::default();
-    let bar = Bar::of(&progress, time(args));
-    let ran = drive(plan, &progress)?;
+    let bar = RunProgressBar::show(&progress, time(args));
+    let ran = run_load(plan, &progress)?;
     drop(bar);
-    let figures = Figures::of(setup(args), &ran);
-    let (audit, _) = runtime.block_on(audit_all(&mut [account], ran.tally.books));
+    let figures = RunMetrics::from_run(setup(args), &ran);
+    let (audit, _) = runtime.block_on(audit_all(&mut [account], ran.tally.acknowledgements));
     let facts = match &mut database {
         Some(database) => Some(
             runtime
-                .block_on(database.facts())
+                .block_on(database.read_facts())
                 .context("reading the database")?,
         ),
         None => None,
     };
     let report = Report {
         scenario: None,
-        figures,
-        after: After::default(),
-        watched: Watched::default(),
+        metrics: figures,
+        follow_up: FollowUp::default(),
+        usage: ResourceUsage::default(),
         audit,
-        machine: machine.after(),
+        machine: machine.observe_after(),
         database: facts,
     };
     args.common.publish(&report)?;
-    Ok(report.audit.passed())
+    Ok(report.audit.has_passed())
 }
 
-fn plan(args: &RunArgs, credentials: Credentials) -> anyhow::Result<Drive> {
+fn plan(args: &RunArgs, credentials: Credentials) -> anyhow::Result<LoadPlan> {
     let workload = Workload::one_sku(&args.product, &args.denomination, args.quantity)?;
-    Ok(Drive {
+    Ok(LoadPlan {
         base_url: args.url.clone(),
         partners: vec![credentials],
-        traffic: Traffic::one(workload),
+        traffic: Traffic::single(workload),
         pace: pace(args),
         signing: args.common.signing(),
         seed: args.common.seed,
@@ -129,10 +129,10 @@ fn plan(args: &RunArgs, credentials: Credentials) -> anyhow::Result<Drive> {
         warm_up: Duration::from_secs(args.warmup),
         length: args
             .orders
-            .map_or(Length::Time(Duration::from_secs(args.seconds)), Length::Orders),
+            .map_or(RunLength::Time(Duration::from_secs(args.seconds)), RunLength::Orders),
         timeout: DEFAULT_TIMEOUT,
         samples: args.common.audit_sample,
-        keeps: Keeps::default(),
+        history: RunHistory::default(),
     })
 }
 
@@ -154,13 +154,13 @@ fn time(args: &RunArgs) -> Duration {
     Duration::from_secs(args.warmup + args.seconds)
 }
 
-fn account(args: &RunArgs, runtime: &Runtime, credentials: Credentials) -> anyhow::Result<Account> {
+fn account(args: &RunArgs, runtime: &Runtime, credentials: Credentials) -> anyhow::Result<AuditedPartner> {
     let client = PartnerClient::new(&args.url, credentials)?;
     if args.shared_wallet {
-        return Ok(Account::with(client, None));
+        return Ok(AuditedPartner::without_order_check(client, None));
     }
     runtime
-        .block_on(Account::open(client))
+        .block_on(AuditedPartner::with_baseline(client))
         .map_err(anyhow::Error::msg)
 }
 
@@ -169,7 +169,7 @@ fn setup(args: &RunArgs) -> Setup {
         url: args.url.clone(),
         order: format!("{} × {} at {}", args.quantity, args.product, args.denomination),
         pace: pace(args).to_string(),
-        signing: args.common.signing().in_words(),
+        signing: args.common.signing().description(),
         seed: args.common.seed,
         forms: Vec::new(),
         threads: args.common.threads,

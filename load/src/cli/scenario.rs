@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use vouchsafe_load::play::{Options, play};
-use vouchsafe_load::scenario::{Pace, Scenario, Vouchers};
-use vouchsafe_load::stand::Stand;
+use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
+use vouchsafe_load::scenario::{Pace, Scenario, VoucherSupply};
+use vouchsafe_load::deployment::TestDeployment;
 
-use super::{Common, at_least_one};
+use super::{CommonArgs, parse_positive};
 
 /// Arguments of `load scenario`.
 #[derive(Args)]
@@ -24,7 +24,7 @@ pub(crate) struct ScenarioArgs {
     #[arg(long)]
     warmup: Option<u64>,
     /// Another number of connections.
-    #[arg(long, value_parser = at_least_one)]
+    #[arg(long, value_parser = parse_positive)]
     connections: Option<usize>,
     /// Another rate of an open loop; a closed one has none.
     #[arg(long, value_name = "PER_SECOND")]
@@ -36,12 +36,12 @@ pub(crate) struct ScenarioArgs {
     #[arg(long, value_name = "TIMES")]
     restarts: Option<u64>,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: CommonArgs,
 }
 
 impl ScenarioArgs {
-    pub(crate) fn options(&self) -> Options {
-        Options {
+    pub(crate) fn options(&self) -> GeneratorOptions {
+        GeneratorOptions {
             signing: self.common.signing(),
             seed: self.common.seed,
             threads: self.common.threads,
@@ -60,16 +60,16 @@ pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<bool> {
     let scenario = scenario(args)?;
     let program = match &args.program {
         Some(program) => program.clone(),
-        None => Stand::program_beside()?,
+        None => TestDeployment::default_program()?,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let mut stand = runtime.block_on(Stand::start(&program))?;
-    let report = play(&scenario, &mut stand, args.options())?;
+    let mut stand = runtime.block_on(TestDeployment::start(&program))?;
+    let report = run_scenario(&scenario, &mut stand, args.options())?;
     args.common.publish(&report)?;
     stand.stop()?;
-    Ok(report.audit.passed())
+    Ok(report.audit.has_passed())
 }
 
 fn scenario(args: &ScenarioArgs) -> anyhow::Result<Scenario> {
@@ -81,7 +81,7 @@ fn scenario(args: &ScenarioArgs) -> anyhow::Result<Scenario> {
         scenario.warm_up_s = warm_up;
     }
     if let Some(vouchers) = args.vouchers {
-        scenario.skus.vouchers = Vouchers::Each(vouchers);
+        scenario.skus.vouchers = VoucherSupply::Each(vouchers);
     }
     if let Some(restarts) = args.restarts {
         scenario.restarts = restarts;
@@ -104,6 +104,6 @@ fn scenario(args: &ScenarioArgs) -> anyhow::Result<Scenario> {
             spacing,
         },
     };
-    scenario.sensible()?;
+    scenario.validate()?;
     Ok(scenario)
 }

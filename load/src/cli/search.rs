@@ -1,18 +1,18 @@
 //! `load search`: which peer is the best one on this machine?
 
 use clap::Args;
-use vouchsafe_load::compare::search::{Search, search};
-use vouchsafe_load::peer::Shape;
-use vouchsafe_load::peer::postgres::{Durability, Server};
-use vouchsafe_load::peer::process::Process;
+use vouchsafe_load::compare::search::{PeerSearch, search};
+use vouchsafe_load::peer::TransactionShape;
+use vouchsafe_load::peer::postgres::{Durability, TemporaryPostgres};
+use vouchsafe_load::peer::process::PeerProcess;
 
-use super::turns::{TurnArgs, publish, runtime, say};
+use super::turns::{TurnArgs, publish, create_runtime, print_progress};
 
 /// Sizes of the peer's pool.
 pub(super) const POOLS: [u32; 5] = [4, 8, 16, 32, 64];
 
 /// How a transaction is put to the database.
-pub(super) const SHAPES: [Shape; 2] = [Shape::Statements, Shape::Function];
+pub(super) const SHAPES: [TransactionShape; 2] = [TransactionShape::Statements, TransactionShape::Function];
 
 /// Arguments of `load search`.
 #[derive(Args)]
@@ -22,18 +22,18 @@ pub(crate) struct SearchArgs {
     pools: Vec<u32>,
     /// How a transaction is put to the database, each in turn.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = SHAPES)]
-    shapes: Vec<Shape>,
+    shapes: Vec<TransactionShape>,
     #[command(flatten)]
     turns: TurnArgs,
 }
 
 /// Searches on a Postgres of its own and reports; says whether anything counts.
 pub(crate) fn command(args: &SearchArgs) -> anyhow::Result<bool> {
-    runtime()?.block_on(async {
+    create_runtime()?.block_on(async {
         let directory = tempfile::tempdir()?;
-        let server = Server::start(Durability::Durable).await?;
-        let what = Search {
-            program: &Process::program_beside()?,
+        let server = TemporaryPostgres::start(Durability::Durable).await?;
+        let what = PeerSearch {
+            program: &PeerProcess::default_program()?,
             directory: directory.path(),
             shapes: &args.shapes,
             pools: &args.pools,
@@ -41,7 +41,7 @@ pub(crate) fn command(args: &SearchArgs) -> anyhow::Result<bool> {
             rounds: args.turns.rounds,
             stock: args.turns.stock,
         };
-        let report = search(&server, &what, &mut say).await?;
+        let report = search(&server, &what, &mut print_progress).await?;
         publish(&report, args.turns.json.as_deref())?;
         Ok(report.best.is_some())
     })

@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
-use vouchsafe_load::compare::turn::Load;
-use vouchsafe_load::floor::FloorSearch;
+use vouchsafe_load::compare::turn::LoadSettings;
+use vouchsafe_load::floor::FloorPlan;
 use vouchsafe_load::scenario::Pace;
 
-use super::at_least_one;
+use super::parse_positive;
 
 /// How each turn is loaded.
 #[derive(Args)]
 pub(crate) struct TurnArgs {
     /// Connections, each with one order open at a time; each number in turn.
-    #[arg(long, value_delimiter = ',', default_values_t = [256, 64], value_parser = at_least_one)]
+    #[arg(long, value_delimiter = ',', default_values_t = [256, 64], value_parser = parse_positive)]
     connections: Vec<usize>,
     /// Generator threads.
-    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1, value_parser = parse_positive)]
     threads: usize,
     /// Seconds of each turn that are measured.
     #[arg(long, default_value_t = 10)]
@@ -41,8 +41,8 @@ pub(crate) struct TurnArgs {
 
 impl TurnArgs {
     /// A closed loop for each number of connections.
-    pub(crate) fn loads(&self) -> Vec<Load> {
-        let load = |connections: &usize| Load {
+    pub(crate) fn loads(&self) -> Vec<LoadSettings> {
+        let load = |connections: &usize| LoadSettings {
             pace: Pace::Closed {
                 connections: *connections,
             },
@@ -58,7 +58,7 @@ impl TurnArgs {
 #[derive(Args)]
 pub(crate) struct FloorSizes {
     /// Orders of a batch of the floor, each size in turn.
-    #[arg(long, value_delimiter = ',', default_values_t = [64, 256, 1024, 4096], value_parser = at_least_one)]
+    #[arg(long, value_delimiter = ',', default_values_t = [64, 256, 1024, 4096], value_parser = parse_positive)]
     batches: Vec<usize>,
     /// Seconds for each size of batch.
     #[arg(long, default_value_t = 3)]
@@ -66,8 +66,8 @@ pub(crate) struct FloorSizes {
 }
 
 impl FloorSizes {
-    pub(crate) fn search(self, rounds: usize) -> FloorSearch {
-        FloorSearch {
+    pub(crate) fn plan(self, rounds: usize) -> FloorPlan {
+        FloorPlan {
             batches: self.batches,
             seconds: self.floor_seconds,
             rounds,
@@ -76,12 +76,12 @@ impl FloorSizes {
 }
 
 /// Where measuring happens: nothing else is to be done meanwhile.
-pub(crate) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+pub(crate) fn create_runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
 /// Tells whoever waits; a terminal that is gone does not end a measurement.
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_progress(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

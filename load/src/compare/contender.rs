@@ -4,9 +4,9 @@
 
 use serde::Serialize;
 
-use super::numbers::{Spread, ratio};
-use super::search::{SearchReport, Variant};
-use super::turn::{Load, Turn};
+use super::statistics::{Spread, paired_ratios};
+use super::search::{PeerSearchReport, PeerVariant};
+use super::turn::{LoadSettings, Turn};
 use crate::arrivals::Spacing;
 use crate::database::DatabaseFacts;
 use crate::floor::FloorReport;
@@ -52,37 +52,37 @@ impl Contender {
 pub struct Column {
     pub contender: Contender,
     /// How it was loaded.
-    pub load: Load,
+    pub load: LoadSettings,
     pub turns: Vec<Turn>,
 }
 
 impl Column {
     /// Orders/s by round; `None` where a turn does not count.
     #[must_use]
-    pub fn counted(&self) -> Vec<Option<f64>> {
-        self.turns.iter().map(Turn::counted).collect()
+    pub fn counted_rates(&self) -> Vec<Option<f64>> {
+        self.turns.iter().map(Turn::counted_rate).collect()
     }
 
     /// Orders/s of the turns that count.
     #[must_use]
     pub fn spread(&self) -> Option<Spread> {
-        Spread::of(self.counted().into_iter().flatten())
+        Spread::from_values(self.counted_rates().into_iter().flatten())
     }
 
     /// What the turns that count say of something; `None` if it is not known of any of them.
     #[must_use]
     pub fn median(&self, of: impl Fn(&Turn) -> Option<f64>) -> Option<f64> {
-        let counting = self.turns.iter().filter(|turn| turn.counted().is_some());
-        Some(Spread::of(counting.filter_map(of))?.median)
+        let counting = self.turns.iter().filter(|turn| turn.counted_rate().is_some());
+        Some(Spread::from_values(counting.filter_map(of))?.median)
     }
 }
 
 /// The whole comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct CompareReport {
-    pub variant: Variant,
+    pub variant: PeerVariant,
     /// Among which it was found to be the best; `None`: it was named.
-    pub search: Option<SearchReport>,
+    pub search: Option<PeerSearchReport>,
     /// By load, then in the order of [`CONTENDERS`].
     pub columns: Vec<Column>,
     /// The floor without HTTP, by round.
@@ -103,23 +103,23 @@ impl CompareReport {
                 .columns
                 .iter()
                 .find(|column| column.contender == contender && column.load.pace == pace)?;
-            Some(column.counted())
+            Some(column.counted_rates())
         };
-        ratio(&counted(ours)?, &counted(theirs)?)
+        paired_ratios(&counted(ours)?, &counted(theirs)?)
     }
 
     /// Whether every figure counts.
     #[must_use]
-    pub fn passed(&self) -> bool {
+    pub fn has_passed(&self) -> bool {
         let turns = self.columns.iter().flat_map(|column| &column.turns);
-        turns.into_iter().all(|turn| turn.counted().is_some())
+        turns.into_iter().all(|turn| turn.counted_rate().is_some())
             && self.floors.iter().all(|floor| floor.rows.passed)
     }
 }
 
 /// A column for everybody at each load, still without turns.
-pub(super) fn columns_of(loads: &[Load]) -> Vec<Column> {
-    let of = |load: &Load| {
+pub(super) fn empty_columns(loads: &[LoadSettings]) -> Vec<Column> {
+    let of = |load: &LoadSettings| {
         CONTENDERS.map(|contender| Column {
             contender,
             load: *load,
@@ -130,24 +130,24 @@ pub(super) fn columns_of(loads: &[Load]) -> Vec<Column> {
 }
 
 /// An open loop at half of the orders/s that the peer took at its best; `None` if no turn of the peer counts.
-pub(super) fn half_of_the_peer(columns: &[Column], load: Load) -> Option<Load> {
+pub(super) fn half_peer_rate(columns: &[Column], load: LoadSettings) -> Option<LoadSettings> {
     let of_peer = columns
         .iter()
         .filter(|column| column.contender == Contender::Peer);
-    let best = Spread::of(of_peer.filter_map(|column| Some(column.spread()?.median)))?.max;
+    let best = Spread::from_values(of_peer.filter_map(|column| Some(column.spread()?.median)))?.max;
     let pace = Pace::Open {
         connections: load.pace.connections(),
         per_second: (best / 2.0).round(),
         spacing: Spacing::Poisson,
     };
-    Some(Load { pace, ..load })
+    Some(LoadSettings { pace, ..load })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::audit::{Audit, Check};
-    use crate::costs::{Costs, Part, Who};
+    use crate::costs::{OrderCosts, ThreadCost, Component};
 
     const CLOSED: Pace = Pace::Closed { connections: 256 };
 
@@ -164,7 +164,7 @@ mod tests {
             audit: Audit {
                 checks: vec![Check::new("no voucher twice", result)],
             },
-            machine: Machine::before(),
+            machine: Machine::observe_before(),
         }
     }
 
@@ -178,13 +178,13 @@ mod tests {
 
     /// Two rounds; of the service's, the second does not count if it cheats.
     fn report(second: Result<&str, &str>) -> CompareReport {
-        let load = Load {
+        let load = LoadSettings {
             pace: CLOSED,
             threads: 1,
             warm_up_s: 1,
             seconds: 2,
         };
-        let mut columns = columns_of(&[load]);
+        let mut columns = empty_columns(&[load]);
         for column in &mut columns {
             let (one, two, audit) = match column.contender {
                 Contender::Service => (4_000.0, 9_000.0, second),
@@ -193,8 +193,8 @@ mod tests {
             column.turns = vec![turn(one, Ok("")), turn(two, audit)];
         }
         CompareReport {
-            variant: Variant {
-                shape: crate::peer::Shape::Function,
+            variant: PeerVariant {
+                shape: crate::peer::TransactionShape::Function,
                 pool: 8,
             },
             search: None,
@@ -202,7 +202,7 @@ mod tests {
             floors: Vec::new(),
             service_database: facts(),
             peer_database: facts(),
-            machine: Machine::before(),
+            machine: Machine::observe_before(),
         }
     }
 
@@ -211,7 +211,7 @@ mod tests {
         let honest = report(Ok(""));
         let ratio = honest.ratio(Contender::Service, Contender::Peer, CLOSED).unwrap();
         assert_eq!((ratio.median, ratio.min, ratio.max), (5.0, 4.0, 6.0));
-        assert!(honest.passed());
+        assert!(honest.has_passed());
         let text = honest.to_string();
         assert!(
             text.contains("5.00 × (4.00–6.00)") && text.contains("fsync on"),
@@ -221,7 +221,7 @@ mod tests {
         let cheat = report(Err("1 repeated"));
         let ratio = cheat.ratio(Contender::Service, Contender::Peer, CLOSED).unwrap();
         assert_eq!((ratio.median, ratio.count), (4.0, 1));
-        assert!(!cheat.passed());
+        assert!(!cheat.has_passed());
         let text = cheat.to_string();
         assert!(
             text.contains("does not count: no voucher twice: 1 repeated"),
@@ -232,16 +232,16 @@ mod tests {
     #[test]
     fn costs_are_those_of_the_turns_that_count() {
         let mut report = report(Err("1 repeated"));
-        let costs = |cpu_us| Costs {
-            parts: Some(vec![Part {
-                who: Who::Service,
+        let costs = |cpu_us| OrderCosts {
+            parts: Some(vec![ThreadCost {
+                who: Component::Service,
                 name: "worker".to_owned(),
                 tasks: 1,
                 cpu_us,
                 voluntary_switches: 0.25,
                 involuntary_switches: 0.0,
             }]),
-            ..Costs::default()
+            ..OrderCosts::default()
         };
         report.columns[0].turns[0].costs = Some(costs(61.5));
         report.columns[0].turns[1].costs = Some(costs(7.0));
@@ -258,7 +258,7 @@ mod tests {
     fn the_open_loop_is_half_of_what_the_peer_took() {
         let columns = report(Ok("")).columns;
         let load = columns[0].load;
-        let open = half_of_the_peer(&columns, load).unwrap().pace;
+        let open = half_peer_rate(&columns, load).unwrap().pace;
         let Pace::Open {
             connections,
             per_second,
@@ -268,6 +268,6 @@ mod tests {
             panic!("{open:?}")
         };
         assert_eq!((connections, per_second), (256, 625.0));
-        assert_eq!(half_of_the_peer(&columns[..1], load), None);
+        assert_eq!(half_peer_rate(&columns[..1], load), None);
     }
 }

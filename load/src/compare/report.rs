@@ -4,9 +4,9 @@
 use std::fmt;
 
 use super::contender::{Column, CompareReport, Contender};
-use super::numbers::Spread;
+use super::statistics::Spread;
 use super::turn::Turn;
-use crate::costs::{Costs, Part, Who, figure};
+use crate::costs::{OrderCosts, ThreadCost, Component, format_value};
 use crate::scenario::Pace;
 
 /// Microseconds in a millisecond.
@@ -78,13 +78,13 @@ fn row(f: &mut fmt::Formatter<'_>, report: &CompareReport, column: &Column) -> f
         .map_or_else(String::new, times);
     let loads = column.turns.iter().filter_map(|turn| turn.machine.load_after);
     let load =
-        Spread::of(loads).map_or_else(String::new, |load| format!("{:.1} to {:.1}", load.min, load.max));
+        Spread::from_values(loads).map_or_else(String::new, |load| format!("{:.1} to {:.1}", load.min, load.max));
     writeln!(
         f,
         "{:<20}{spread:>28}{p50:>10}{p99:>10}{p99_9:>10}  {ratio:<20}{load}",
         column.contender.name()
     )?;
-    for reason in column.turns.iter().filter_map(Turn::why_not) {
+    for reason in column.turns.iter().filter_map(Turn::rejection_reason) {
         writeln!(f, "  does not count: {reason}")?;
     }
     Ok(())
@@ -105,7 +105,7 @@ fn costs(f: &mut fmt::Formatter<'_>, columns: &[Column]) -> fmt::Result {
         write!(f, "{:<36}", format!("{}, {pace}", column.contender.name()))?;
         for (of, width) in COSTS {
             let median = column.median(|turn| of(turn.costs.as_ref()?));
-            let cell = median.map_or_else(|| "–".to_owned(), figure);
+            let cell = median.map_or_else(|| "–".to_owned(), format_value);
             write!(f, "{cell:>width$}")?;
         }
         writeln!(f)?;
@@ -114,13 +114,13 @@ fn costs(f: &mut fmt::Formatter<'_>, columns: &[Column]) -> fmt::Result {
 }
 
 /// One figure of the costs of an order.
-type Cost = fn(&Costs) -> Option<f64>;
+type Cost = fn(&OrderCosts) -> Option<f64>;
 
 /// What is told of the costs of an order, each with the width of its column.
 const COSTS: [(Cost, usize); 7] = [
-    (|costs| costs.cpu_us(Who::Service), 12),
-    (|costs| costs.cpu_us(Who::Postgres), 12),
-    (|costs| costs.cpu_us(Who::Generator), 12),
+    (|costs| costs.cpu_us(Component::Service), 12),
+    (|costs| costs.cpu_us(Component::Postgres), 12),
+    (|costs| costs.cpu_us(Component::Generator), 12),
     (|costs| switches(costs, |part| part.voluntary_switches), 10),
     (|costs| switches(costs, |part| part.involuntary_switches), 10),
     (|costs| Some(costs.log?.bytes), 12),
@@ -128,9 +128,9 @@ const COSTS: [(Cost, usize); 7] = [
 ];
 
 /// Of all but the generator.
-fn switches(costs: &Costs, of: fn(&Part) -> f64) -> Option<f64> {
+fn switches(costs: &OrderCosts, of: fn(&ThreadCost) -> f64) -> Option<f64> {
     let parts = costs.parts.as_ref()?.iter();
-    Some(parts.filter(|part| part.who != Who::Generator).map(of).sum())
+    Some(parts.filter(|part| part.who != Component::Generator).map(of).sum())
 }
 
 fn ms(latency_us: f64) -> String {

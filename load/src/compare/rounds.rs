@@ -6,45 +6,45 @@ use std::path::Path;
 use anyhow::Context;
 use sqlx::postgres::PgConnectOptions;
 
-use super::contender::{Column, CompareReport, Contender, columns_of, half_of_the_peer};
-use super::proof::Proof;
-use super::search::{SearchReport, Variant};
-use super::turn::{Load, Target, Turn, turn};
-use super::upkeep;
-use crate::database::Database;
-use crate::floor::{FloorSearch, floor};
+use super::contender::{Column, CompareReport, Contender, empty_columns, half_peer_rate};
+use super::audit_method::AuditMethod;
+use super::search::{PeerSearchReport, PeerVariant};
+use super::turn::{LoadSettings, Target, Turn, run_turn};
+use super::maintenance;
+use crate::database::DatabaseInspector;
+use crate::floor::{FloorPlan, run_floor_benchmark};
 use crate::machine::Machine;
-use crate::peer::Mode;
-use crate::peer::process::{Process, Start};
-use crate::peer::schema::make_database;
+use crate::peer::PeerMode;
+use crate::peer::process::{PeerProcess, PeerOptions};
+use crate::peer::schema::create_database;
 use crate::signer::Credentials;
-use crate::stand::Stand;
-use crate::stand::furnish::{Furnishing, furnish, product_id};
-use crate::stand::postgres::SERVICE;
-use crate::watch::Subject;
+use crate::deployment::TestDeployment;
+use crate::deployment::seed::{SeedData, seed, product_id};
+use crate::deployment::postgres::SERVICE_DATABASE;
+use crate::resource_monitor::MonitorTarget;
 
 /// What the partner has to spend. USD.
 const USD: u64 = 900_000_000;
 
 /// What is compared.
 #[derive(Clone, Debug)]
-pub struct Comparison<'a> {
+pub struct ComparisonPlan<'a> {
     pub service: &'a Path,
     pub peer: &'a Path,
     /// A directory for credentials.
     pub directory: &'a Path,
-    pub variant: Variant,
+    pub variant: PeerVariant,
     /// Among which it was found to be the best; `None`: it was named.
-    pub search: Option<SearchReport>,
+    pub search: Option<PeerSearchReport>,
     /// How each is loaded in a closed loop, in each round.
-    pub loads: Vec<Load>,
+    pub loads: Vec<LoadSettings>,
     /// How the open loop is, but for its rate: half of what the peer took in the best closed one. `None`: there is none.
-    pub open: Option<Load>,
+    pub open: Option<LoadSettings>,
     pub rounds: usize,
     /// Vouchers that service and peer have at the start, each.
     pub stock: u64,
     /// The floor without HTTP, once a round.
-    pub floor: FloorSearch,
+    pub floor: FloorPlan,
 }
 
 /// Compares; `say` is told of each turn.
@@ -52,32 +52,32 @@ pub struct Comparison<'a> {
 /// # Errors
 /// When a contender could not be started, loaded or audited at all.
 pub async fn compare(
-    comparison: &Comparison<'_>,
+    comparison: &ComparisonPlan<'_>,
     say: &mut impl FnMut(&str),
 ) -> anyhow::Result<CompareReport> {
-    let machine = Machine::before();
+    let machine = Machine::observe_before();
     let ground = Ground::prepare(comparison).await?;
-    let (mut columns, mut floors) = (columns_of(&comparison.loads), Vec::new());
+    let (mut columns, mut floors) = (empty_columns(&comparison.loads), Vec::new());
     for round in 1..=comparison.rounds {
         ground.round(comparison, round, &mut columns, say).await?;
-        floors.push(floor(&ground.plain_database, &comparison.floor, say).await?);
+        floors.push(run_floor_benchmark(&ground.plain_database, &comparison.floor, say).await?);
     }
-    if let Some(load) = comparison.open.and_then(|load| half_of_the_peer(&columns, load)) {
-        let mut open = columns_of(&[load]);
+    if let Some(load) = comparison.open.and_then(|load| half_peer_rate(&columns, load)) {
+        let mut open = empty_columns(&[load]);
         for round in 1..=comparison.rounds {
             ground.round(comparison, round, &mut open, say).await?;
         }
         columns.append(&mut open);
     }
-    let facts = async |options: &PgConnectOptions| Database::connect_with(options).await?.facts().await;
+    let facts = async |options: &PgConnectOptions| DatabaseInspector::connect_with(options).await?.read_facts().await;
     let report = CompareReport {
         variant: comparison.variant,
         search: comparison.search.clone(),
         columns,
         floors,
-        service_database: facts(&ground.stand.postgres()?.service()).await?,
+        service_database: facts(&ground.stand.postgres()?.service_options()).await?,
         peer_database: facts(&ground.peer_database).await?,
-        machine: machine.after(),
+        machine: machine.observe_after(),
     };
     ground.stand.stop().context("ending the service")?;
     Ok(report)
@@ -85,7 +85,7 @@ pub async fn compare(
 
 /// What stands for the whole comparison: the service, and the databases of the others on its server.
 struct Ground {
-    stand: Stand,
+    stand: TestDeployment,
     buyer: Credentials,
     product: String,
     service_database: PgConnectOptions,
@@ -95,28 +95,28 @@ struct Ground {
 }
 
 impl Ground {
-    async fn prepare(comparison: &Comparison<'_>) -> anyhow::Result<Self> {
-        let mut stand = Stand::start(comparison.service).await?;
-        let furnishing = Furnishing::even(1, comparison.stock, 1, USD);
-        let buyers = furnish(stand.operator(), &furnishing).await?;
+    async fn prepare(comparison: &ComparisonPlan<'_>) -> anyhow::Result<Self> {
+        let mut stand = TestDeployment::start(comparison.service).await?;
+        let furnishing = SeedData::even(1, comparison.stock, 1, USD);
+        let buyers = seed(stand.operator(), &furnishing).await?;
         let buyer = buyers.into_iter().next().context("the stand has no buyer")?;
-        let server = stand.postgres()?.superuser();
-        upkeep::by_hand(&server).await?;
+        let server = stand.postgres()?.superuser_options();
+        maintenance::disable_autovacuum(&server).await?;
         Ok(Self {
             stand,
             buyer: buyer.credentials,
             product: product_id(0),
-            service_database: server.clone().database(SERVICE),
-            peer_database: make_database(&server, "peer").await?,
-            floor_database: make_database(&server, "floor").await?,
-            plain_database: make_database(&server, "plain").await?,
+            service_database: server.clone().database(SERVICE_DATABASE),
+            peer_database: create_database(&server, "peer").await?,
+            floor_database: create_database(&server, "floor").await?,
+            plain_database: create_database(&server, "plain").await?,
         })
     }
 
     /// Everybody's turn.
     async fn round(
         &self,
-        comparison: &Comparison<'_>,
+        comparison: &ComparisonPlan<'_>,
         round: usize,
         columns: &mut [Column],
         say: &mut impl FnMut(&str),
@@ -133,31 +133,31 @@ impl Ground {
 
     async fn turn(
         &self,
-        comparison: &Comparison<'_>,
+        comparison: &ComparisonPlan<'_>,
         contender: Contender,
-        load: Load,
+        load: LoadSettings,
     ) -> anyhow::Result<Turn> {
         let (mode, database, proof) = match contender {
             Contender::Service => {
-                upkeep::before_a_turn(&self.service_database).await?;
+                maintenance::vacuum_and_checkpoint(&self.service_database).await?;
                 let target = Target {
                     url: self.stand.base_url(),
                     credentials: self.buyer.clone(),
                     product: self.product.clone(),
-                    proof: Proof::Wire,
-                    subject: self.stand.subject()?,
+                    audit_method: AuditMethod::Api,
+                    monitored: self.stand.monitor_target()?,
                 };
-                return turn(&target, load).await;
+                return run_turn(&target, load).await;
             }
-            Contender::Peer => (Mode::RowLocks, &self.peer_database, Proof::Wire),
+            Contender::Peer => (PeerMode::RowLocks, &self.peer_database, AuditMethod::Api),
             Contender::Floor => {
-                let rows = Proof::Rows(Box::new(self.floor_database.clone()));
-                (Mode::Floor, &self.floor_database, rows)
+                let rows = AuditMethod::Rows(Box::new(self.floor_database.clone()));
+                (PeerMode::Floor, &self.floor_database, rows)
             }
-            Contender::Signature => (Mode::SignatureOnly, &self.floor_database, Proof::Answers),
+            Contender::Signature => (PeerMode::SignatureOnly, &self.floor_database, AuditMethod::Responses),
         };
-        upkeep::before_a_turn(database).await?;
-        let process = Process::start(&Start {
+        maintenance::vacuum_and_checkpoint(database).await?;
+        let process = PeerProcess::start(&PeerOptions {
             program: comparison.peer,
             mode,
             shape: comparison.variant.shape,
@@ -171,17 +171,17 @@ impl Ground {
             url: process.url().to_owned(),
             credentials: process.credentials().clone(),
             product: self.product.clone(),
-            proof,
-            subject: Subject {
+            audit_method: proof,
+            monitored: MonitorTarget {
                 pids: vec![process.pid()],
                 server: Some(
                     self.stand
                         .postgres()?
-                        .watched(database.get_database().unwrap_or_default()),
+                        .monitored(database.get_database().unwrap_or_default()),
                 ),
                 admin_url: None,
             },
         };
-        turn(&target, load).await
+        run_turn(&target, load).await
     }
 }

@@ -6,34 +6,34 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::numbers::{Spread, best};
-use super::proof::Proof;
-use super::turn::{Load, Target, Turn, turn};
-use crate::database::{Database, DatabaseFacts};
+use super::statistics::{Spread, index_of_max};
+use super::audit_method::AuditMethod;
+use super::turn::{LoadSettings, Target, Turn, run_turn};
+use crate::database::{DatabaseInspector, DatabaseFacts};
 use crate::machine::Machine;
-use crate::peer::postgres::Server;
-use crate::peer::process::{Process, Start};
-use crate::peer::schema::make_database;
-use crate::peer::{Mode, Shape};
-use crate::watch::Subject;
+use crate::peer::postgres::TemporaryPostgres;
+use crate::peer::process::{PeerProcess, PeerOptions};
+use crate::peer::schema::create_database;
+use crate::peer::{PeerMode, TransactionShape};
+use crate::resource_monitor::MonitorTarget;
 
 /// How far below the best a peer may lie and still be as good, since turns lie so far apart. Of one.
-pub const AS_GOOD: f64 = 0.9;
+pub const TIE_RATIO: f64 = 0.9;
 
 const PRODUCT: &str = "peer-instant";
 
 /// What is searched.
 #[derive(Clone, Debug)]
-pub struct Search<'a> {
+pub struct PeerSearch<'a> {
     /// The program of the peer.
     pub program: &'a Path,
     /// A directory for credentials.
     pub directory: &'a Path,
     /// Shapes, each with every pool.
-    pub shapes: &'a [Shape],
+    pub shapes: &'a [TransactionShape],
     pub pools: &'a [u32],
     /// How each is loaded, in each round; one entry a column.
-    pub loads: &'a [Load],
+    pub loads: &'a [LoadSettings],
     pub rounds: usize,
     /// Vouchers in each database.
     pub stock: u64,
@@ -41,13 +41,13 @@ pub struct Search<'a> {
 
 /// A shape with a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Variant {
+pub struct PeerVariant {
     /// How a transaction is put to the database.
-    pub shape: Shape,
+    pub shape: TransactionShape,
     pub pool: u32,
 }
 
-impl fmt::Display for Variant {
+impl fmt::Display for PeerVariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, pool {}", self.shape.name(), self.pool)
     }
@@ -55,25 +55,25 @@ impl fmt::Display for Variant {
 
 /// What a variant came to, over the rounds.
 #[derive(Clone, Debug, Serialize)]
-pub struct Found {
-    pub variant: Variant,
+pub struct VariantResult {
+    pub variant: PeerVariant,
     /// Its turns, for each load in each round.
     pub turns: Vec<Vec<Turn>>,
 }
 
-impl Found {
+impl VariantResult {
     /// Orders/s at the load with this index, of the turns that count.
     #[must_use]
-    pub fn at(&self, load: usize) -> Option<Spread> {
+    pub fn rate_at(&self, load: usize) -> Option<Spread> {
         let turns = self.turns.get(load)?;
-        Spread::of(turns.iter().filter_map(Turn::counted))
+        Spread::from_values(turns.iter().filter_map(Turn::counted_rate))
     }
 
     /// The mean of the medians over all loads; `None` if one has no figure.
     #[must_use]
-    pub fn overall(&self) -> Option<f64> {
+    pub fn mean_rate(&self) -> Option<f64> {
         let medians: Option<Vec<f64>> = (0..self.turns.len())
-            .map(|load| Some(self.at(load)?.median))
+            .map(|load| Some(self.rate_at(load)?.median))
             .collect();
         let medians = medians.filter(|medians| !medians.is_empty())?;
         Some(medians.iter().sum::<f64>() / medians.len() as f64)
@@ -82,10 +82,10 @@ impl Found {
 
 /// The whole search.
 #[derive(Clone, Debug, Serialize)]
-pub struct SearchReport {
+pub struct PeerSearchReport {
     /// How each was loaded.
-    pub loads: Vec<Load>,
-    pub found: Vec<Found>,
+    pub loads: Vec<LoadSettings>,
+    pub found: Vec<VariantResult>,
     /// The index of the best.
     pub best: Option<usize>,
     /// The database of one of them, at the end.
@@ -98,19 +98,19 @@ pub struct SearchReport {
 /// # Errors
 /// When a peer could not be started, loaded or audited at all.
 pub async fn search(
-    server: &Server,
-    search: &Search<'_>,
+    server: &TemporaryPostgres,
+    search: &PeerSearch<'_>,
     say: &mut impl FnMut(&str),
-) -> anyhow::Result<SearchReport> {
-    let machine = Machine::before();
+) -> anyhow::Result<PeerSearchReport> {
+    let machine = Machine::observe_before();
     let variants = search.shapes.iter().flat_map(|shape| {
-        search.pools.iter().map(|pool| Variant {
+        search.pools.iter().map(|pool| PeerVariant {
             shape: *shape,
             pool: *pool,
         })
     });
-    let mut found: Vec<Found> = variants
-        .map(|variant| Found {
+    let mut found: Vec<VariantResult> = variants
+        .map(|variant| VariantResult {
             variant,
             turns: vec![Vec::new(); search.loads.len()],
         })
@@ -131,30 +131,30 @@ pub async fn search(
             }
         }
     }
-    let overall: Vec<_> = found.iter().map(Found::overall).collect();
+    let overall: Vec<_> = found.iter().map(VariantResult::mean_rate).collect();
     let database = server.options().database("search_0");
-    Ok(SearchReport {
+    Ok(PeerSearchReport {
         loads: search.loads.to_vec(),
-        best: best(&overall),
+        best: index_of_max(&overall),
         found,
-        database: Database::connect_with(&database).await?.facts().await?,
-        machine: machine.after(),
+        database: DatabaseInspector::connect_with(&database).await?.read_facts().await?,
+        machine: machine.observe_after(),
     })
 }
 
 async fn measured(
-    server: &Server,
-    search: &Search<'_>,
-    variant: Variant,
+    server: &TemporaryPostgres,
+    search: &PeerSearch<'_>,
+    variant: PeerVariant,
     name: &str,
-    load: Load,
+    load: LoadSettings,
 ) -> anyhow::Result<Turn> {
     // A new one for each turn: no variant is measured on a table that another, or an earlier turn, has filled.
-    let database = make_database(&server.options(), name).await?;
+    let database = create_database(&server.options(), name).await?;
     let credentials = search.directory.join("peer-partner.json");
-    let process = Process::start(&Start {
+    let process = PeerProcess::start(&PeerOptions {
         program: search.program,
-        mode: Mode::RowLocks,
+        mode: PeerMode::RowLocks,
         shape: variant.shape,
         pool: variant.pool,
         database: &database,
@@ -166,25 +166,25 @@ async fn measured(
         url: process.url().to_owned(),
         credentials: process.credentials().clone(),
         product: PRODUCT.to_owned(),
-        proof: Proof::Wire,
-        subject: Subject {
+        audit_method: AuditMethod::Api,
+        monitored: MonitorTarget {
             pids: vec![process.pid()],
             server: None,
             admin_url: None,
         },
     };
-    turn(&target, load).await
+    run_turn(&target, load).await
 }
 
-impl SearchReport {
+impl PeerSearchReport {
     /// The best of those with no more than so many connections, if it is as good as the best of all.
     #[must_use]
-    pub fn best_within(&self, connections: u32) -> Option<Variant> {
-        let top = self.best.and_then(|index| self.found.get(index)?.overall())?;
-        let small = |found: &Found| found.overall().filter(|_| found.variant.pool <= connections);
+    pub fn best_within(&self, connections: u32) -> Option<PeerVariant> {
+        let top = self.best.and_then(|index| self.found.get(index)?.mean_rate())?;
+        let small = |found: &VariantResult| found.mean_rate().filter(|_| found.variant.pool <= connections);
         let small: Vec<_> = self.found.iter().map(small).collect();
-        let best = best(&small)?;
-        (small[best]? >= top * AS_GOOD).then(|| self.found[best].variant)
+        let best = index_of_max(&small)?;
+        (small[best]? >= top * TIE_RATIO).then(|| self.found[best].variant)
     }
 
     /// The variants with their figures, the best and what is as good marked.
@@ -196,7 +196,7 @@ impl SearchReport {
 
 /// The variants of a search with their figures.
 #[derive(Debug)]
-pub struct Ranking<'a>(&'a SearchReport);
+pub struct Ranking<'a>(&'a PeerSearchReport);
 
 impl fmt::Display for Ranking<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -206,26 +206,26 @@ impl fmt::Display for Ranking<'_> {
             write!(f, "{:>28}", format!("{} connections", load.pace.connections()))?;
         }
         writeln!(f)?;
-        let top = report.best.and_then(|index| report.found.get(index)?.overall());
+        let top = report.best.and_then(|index| report.found.get(index)?.mean_rate());
         for (index, found) in report.found.iter().enumerate() {
             write!(f, "{:<24}", found.variant.to_string())?;
             for load in 0..report.loads.len() {
                 let figure = found
-                    .at(load)
+                    .rate_at(load)
                     .map_or_else(|| "does not count".to_owned(), |spread| spread.to_string());
                 write!(f, "{figure:>28}")?;
             }
             let as_good = found
-                .overall()
+                .mean_rate()
                 .zip(top)
-                .is_some_and(|(own, top)| own >= top * AS_GOOD);
+                .is_some_and(|(own, top)| own >= top * TIE_RATIO);
             let mark = match (report.best == Some(index), as_good) {
                 (true, _) => "  best",
                 (false, true) => "  within 10 %",
                 (false, false) => "",
             };
             writeln!(f, "{mark}")?;
-            for reason in found.turns.iter().flatten().filter_map(Turn::why_not) {
+            for reason in found.turns.iter().flatten().filter_map(Turn::rejection_reason) {
                 writeln!(f, "  does not count: {reason}")?;
             }
         }
@@ -233,7 +233,7 @@ impl fmt::Display for Ranking<'_> {
     }
 }
 
-impl fmt::Display for SearchReport {
+impl fmt::Display for PeerSearchReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

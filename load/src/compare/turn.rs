@@ -6,27 +6,27 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::Serialize;
 
-use super::proof::Proof;
+use super::audit_method::AuditMethod;
 use crate::audit::Audit;
 use crate::client::DEFAULT_TIMEOUT;
-use crate::costs::Costs;
-use crate::drive::{Drive, Signing, drive};
-use crate::keeps::Keeps;
+use crate::costs::OrderCosts;
+use crate::load_run::{LoadPlan, SigningTime, run_load};
+use crate::run_history::RunHistory;
 use crate::machine::Machine;
 use crate::partner::PartnerClient;
 use crate::progress::Progress;
-use crate::report::{Figures, Setup};
-use crate::run::{Length, Ran, RunError};
+use crate::report::{RunMetrics, Setup};
+use crate::run::{RunLength, RunResult, RunError};
 use crate::scenario::Pace;
 use crate::signer::Credentials;
 use crate::traffic::Traffic;
-use crate::watch::{Subject, Watch};
+use crate::resource_monitor::{MonitorTarget, ResourceMonitor};
 use crate::workload::Workload;
 
 /// Orders that are read back and replayed after a turn, at most.
 const SAMPLES: usize = 100;
 /// When requests are signed.
-const SIGNING: Signing = Signing::OnTheFly;
+const SIGNING: SigningTime = SigningTime::OnDemand;
 /// The same arrivals for everybody.
 const SEED: u64 = 1;
 /// The only outcome of an order in a turn that counts.
@@ -41,14 +41,14 @@ pub struct Target {
     /// What it sells, at 25.
     pub product: String,
     /// How it is audited.
-    pub proof: Proof,
+    pub audit_method: AuditMethod,
     /// Whose use of the machine is read meanwhile.
-    pub subject: Subject,
+    pub monitored: MonitorTarget,
 }
 
 /// How it is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Load {
+pub struct LoadSettings {
     /// When orders leave, over how many connections.
     pub pace: Pace,
     /// Threads of the generator.
@@ -75,7 +75,7 @@ pub struct Turn {
     /// Measured outcomes by status and error code.
     pub outcomes: BTreeMap<String, u64>,
     /// What an order cost; `None`: not measured.
-    pub costs: Option<Costs>,
+    pub costs: Option<OrderCosts>,
     /// Whether it did what it acknowledged.
     pub audit: Audit,
     pub machine: Machine,
@@ -84,13 +84,13 @@ pub struct Turn {
 impl Turn {
     /// Orders a second, if they count: the audit passed and nothing but sales was measured.
     #[must_use]
-    pub fn counted(&self) -> Option<f64> {
-        self.why_not().is_none().then_some(self.orders_per_s)
+    pub fn counted_rate(&self) -> Option<f64> {
+        self.rejection_reason().is_none().then_some(self.orders_per_s)
     }
 
     /// Why they do not count.
     #[must_use]
-    pub fn why_not(&self) -> Option<String> {
+    pub fn rejection_reason(&self) -> Option<String> {
         if let Some(check) = self.audit.checks.iter().find(|check| !check.passed) {
             return Some(format!("{}: {}", check.name, check.detail));
         }
@@ -103,8 +103,8 @@ impl Turn {
 ///
 /// # Errors
 /// When it could not be loaded or audited at all.
-pub async fn turn(target: &Target, load: Load) -> anyhow::Result<Turn> {
-    let mut turns = at_once(std::slice::from_ref(target), target.subject.clone(), load).await?;
+pub async fn run_turn(target: &Target, load: LoadSettings) -> anyhow::Result<Turn> {
+    let mut turns = run_concurrent_turns(std::slice::from_ref(target), target.monitored.clone(), load).await?;
     turns.pop().context("one target has one turn")
 }
 
@@ -113,25 +113,25 @@ pub async fn turn(target: &Target, load: Load) -> anyhow::Result<Turn> {
 ///
 /// # Errors
 /// When one of them could not be loaded or audited at all.
-pub async fn at_once(targets: &[Target], subject: Subject, load: Load) -> anyhow::Result<Vec<Turn>> {
+pub async fn run_concurrent_turns(targets: &[Target], subject: MonitorTarget, load: LoadSettings) -> anyhow::Result<Vec<Turn>> {
     let mut auditors = Vec::with_capacity(targets.len());
     let mut plans = Vec::with_capacity(targets.len());
     for target in targets {
         let mut auditor = PartnerClient::new(&target.url, target.credentials.clone())?;
-        let opening = target.proof.open(&mut auditor).await?;
+        let opening = target.audit_method.capture_baseline(&mut auditor).await?;
         auditors.push((target, auditor, opening));
         plans.push(plan(target, load)?);
     }
-    let machine = Machine::before();
+    let machine = Machine::observe_before();
     let progress = Progress::default();
-    let watch = Watch::over(subject, &progress, Duration::from_secs(load.seconds))?;
+    let watch = ResourceMonitor::start(subject, &progress, Duration::from_secs(load.seconds))?;
     let ran = driven(plans, &progress)?;
-    let watched = watch.end()?;
-    let machine = machine.after();
+    let watched = watch.stop()?;
+    let machine = machine.observe_after();
     let mut turns = Vec::with_capacity(targets.len());
     for ((target, mut auditor, opening), ran) in auditors.into_iter().zip(ran) {
-        let figures = Figures::of(setup(target, load), &ran);
-        let audit = target.proof.close(&mut auditor, opening, ran.tally.books).await?;
+        let figures = RunMetrics::from_run(setup(target, load), &ran);
+        let audit = target.audit_method.audit(&mut auditor, opening, ran.tally.acknowledgements).await?;
         turns.push(Turn {
             orders_per_s: figures.orders_per_s,
             orders: figures.orders,
@@ -148,11 +148,11 @@ pub async fn at_once(targets: &[Target], subject: Subject, load: Load) -> anyhow
 }
 
 /// Carries out all of the plans at the same time.
-fn driven(plans: Vec<Drive>, progress: &Progress) -> Result<Vec<Ran>, RunError> {
+fn driven(plans: Vec<LoadPlan>, progress: &Progress) -> Result<Vec<RunResult>, RunError> {
     std::thread::scope(|scope| {
         let begun: Vec<_> = plans
             .into_iter()
-            .map(|plan| scope.spawn(|| drive(plan, progress)))
+            .map(|plan| scope.spawn(|| run_load(plan, progress)))
             .collect();
         let ended = begun.into_iter().map(|thread| {
             thread
@@ -163,12 +163,12 @@ fn driven(plans: Vec<Drive>, progress: &Progress) -> Result<Vec<Ran>, RunError> 
     })
 }
 
-fn setup(target: &Target, load: Load) -> Setup {
+fn setup(target: &Target, load: LoadSettings) -> Setup {
     Setup {
         url: target.url.clone(),
         order: format!("1 × {} at 25", target.product),
         pace: load.pace.to_string(),
-        signing: SIGNING.in_words(),
+        signing: SIGNING.description(),
         seed: SEED,
         forms: Vec::new(),
         threads: load.threads,
@@ -176,20 +176,20 @@ fn setup(target: &Target, load: Load) -> Setup {
     }
 }
 
-fn plan(target: &Target, load: Load) -> anyhow::Result<Drive> {
-    Ok(Drive {
+fn plan(target: &Target, load: LoadSettings) -> anyhow::Result<LoadPlan> {
+    Ok(LoadPlan {
         base_url: target.url.clone(),
         partners: vec![target.credentials.clone()],
-        traffic: Traffic::one(Workload::one_sku(&target.product, "25", 1)?),
+        traffic: Traffic::single(Workload::one_sku(&target.product, "25", 1)?),
         pace: load.pace,
         signing: SIGNING,
         seed: SEED,
         threads: load.threads,
         warm_up: Duration::from_secs(load.warm_up_s),
-        length: Length::Time(Duration::from_secs(load.seconds)),
+        length: RunLength::Time(Duration::from_secs(load.seconds)),
         timeout: DEFAULT_TIMEOUT,
         samples: SAMPLES,
-        keeps: Keeps::default(),
+        history: RunHistory::default(),
     })
 }
 
@@ -215,20 +215,20 @@ mod tests {
             audit: Audit {
                 checks: vec![Check::new("no voucher twice", result)],
             },
-            machine: Machine::before(),
+            machine: Machine::observe_before(),
         }
     }
 
     #[test]
     fn a_figure_counts_with_its_audit_and_sales_alone() {
-        assert_eq!(turn(true, &[("201", 10)]).counted(), Some(10.0));
+        assert_eq!(turn(true, &[("201", 10)]).counted_rate(), Some(10.0));
         let cheat = turn(false, &[("201", 10)]);
         assert_eq!(
-            (cheat.counted(), cheat.why_not().unwrap().as_str()),
+            (cheat.counted_rate(), cheat.rejection_reason().unwrap().as_str()),
             (None, "no voucher twice: twice")
         );
         let sold_out = turn(true, &[("201", 10), ("409 INSUFFICIENT_INVENTORY", 3)]);
-        assert_eq!(sold_out.counted(), None);
-        assert_eq!(sold_out.why_not().unwrap(), "3 × 409 INSUFFICIENT_INVENTORY");
+        assert_eq!(sold_out.counted_rate(), None);
+        assert_eq!(sold_out.rejection_reason().unwrap(), "3 × 409 INSUFFICIENT_INVENTORY");
     }
 }

@@ -5,12 +5,12 @@ const RECORDS: &str = "vouchsafe_journal_batch_records";
 
 /// Commits so far, and the records in them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Batches {
+pub struct JournalBatchCounters {
     records: f64,
     commits: f64,
 }
 
-impl Batches {
+impl JournalBatchCounters {
     /// Reads the text of `/metrics`; `None` if it does not say.
     #[must_use]
     pub fn parse(metrics: &str) -> Option<Self> {
@@ -45,10 +45,10 @@ mod tests {
                  vouchsafe_journal_batch_records_count {count}\n"
             )
         };
-        let then = Batches::parse(&text("100.0", 50)).unwrap();
-        let now = Batches::parse(&text("1300.0", 60)).unwrap();
+        let then = JournalBatchCounters::parse(&text("100.0", 50)).unwrap();
+        let now = JournalBatchCounters::parse(&text("1300.0", 60)).unwrap();
         assert_eq!(now.mean_since(then), Some(120.0));
         assert_eq!(then.mean_since(then), None);
-        assert_eq!(Batches::parse("up 1\n"), None);
+        assert_eq!(JournalBatchCounters::parse("up 1\n"), None);
     }
 }

@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Task, Who};
+use super::{ThreadSample, Component};
 
 /// Ticks in a second, of what is counted in ticks: the kernel gives them to programs as hundredths on every machine.
 const TICKS_PER_SECOND: u64 = 100;
@@ -22,7 +22,7 @@ const CHILDREN_SYSTEM: usize = 14;
 
 /// What a task used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct CpuUsage {
     /// Time on a core.
     pub cpu: Duration,
     /// How often it waited.
@@ -31,10 +31,10 @@ pub struct Used {
     pub involuntary: u64,
 }
 
-impl Used {
+impl CpuUsage {
     /// Both.
     #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         Self {
             cpu: self.cpu + other.cpu,
             voluntary: self.voluntary + other.voluntary,
@@ -55,13 +55,13 @@ impl Used {
 
 /// What the cores did, all together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MachineTime {
+pub struct MachineCpuTime {
     /// For anybody, and what a host above this machine took.
     pub busy: Duration,
     pub idle: Duration,
 }
 
-impl MachineTime {
+impl MachineCpuTime {
     /// What came after an earlier look.
     #[must_use]
     pub fn since(self, then: Self) -> Self {
@@ -76,7 +76,7 @@ impl MachineTime {
 ///
 /// # Errors
 /// When the process is not there, or there is no `/proc`.
-pub fn threads(pid: u32, who: Who) -> io::Result<BTreeMap<u32, Task>> {
+pub fn read_threads(pid: u32, who: Component) -> io::Result<BTreeMap<u32, ThreadSample>> {
     let mut tasks = BTreeMap::new();
     for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
         let entry = entry?;
@@ -86,7 +86,7 @@ pub fn threads(pid: u32, who: Who) -> io::Result<BTreeMap<u32, Task>> {
         // A thread may end while it is looked at.
         if let Ok((name, used)) = named(&entry.path()) {
             let name = without_numbers(&name);
-            tasks.insert(id, Task { who, name, used });
+            tasks.insert(id, ThreadSample { component: who, name, usage: used });
         }
     }
     Ok(tasks)
@@ -96,7 +96,7 @@ pub fn threads(pid: u32, who: Who) -> io::Result<BTreeMap<u32, Task>> {
 ///
 /// # Errors
 /// When it is not there.
-pub fn process(pid: u32) -> io::Result<Used> {
+pub fn read_process(pid: u32) -> io::Result<CpuUsage> {
     used(Path::new(&format!("/proc/{pid}/task/{pid}")))
 }
 
@@ -104,7 +104,7 @@ pub fn process(pid: u32) -> io::Result<Used> {
 ///
 /// # Errors
 /// When the process is not there.
-pub fn ended_children(pid: u32) -> io::Result<Duration> {
+pub fn read_ended_children(pid: u32) -> io::Result<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     children_time(&stat).ok_or_else(|| malformed("stat"))
 }
@@ -113,7 +113,7 @@ pub fn ended_children(pid: u32) -> io::Result<Duration> {
 ///
 /// # Errors
 /// When there is no `/proc`.
-pub fn machine() -> io::Result<MachineTime> {
+pub fn read_machine_time() -> io::Result<MachineCpuTime> {
     machine_time(&fs::read_to_string("/proc/stat")?).ok_or_else(|| malformed("/proc/stat"))
 }
 
@@ -121,21 +121,21 @@ pub fn machine() -> io::Result<MachineTime> {
 ///
 /// # Errors
 /// When it is not there.
-pub fn resident_kib(pid: u32) -> io::Result<u64> {
+pub fn read_resident_kib(pid: u32) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     field(&status, "VmRSS:").ok_or_else(|| malformed("status"))
 }
 
-fn named(task: &Path) -> io::Result<(String, Used)> {
+fn named(task: &Path) -> io::Result<(String, CpuUsage)> {
     let name = fs::read_to_string(task.join("comm"))?;
     Ok((name.trim().to_owned(), used(task)?))
 }
 
-fn used(task: &Path) -> io::Result<Used> {
+fn used(task: &Path) -> io::Result<CpuUsage> {
     let cpu = on_core(&fs::read_to_string(task.join("schedstat"))?).ok_or_else(|| malformed("schedstat"))?;
     let status = fs::read_to_string(task.join("status"))?;
     let count = |name| field(&status, name).ok_or_else(|| malformed("status"));
-    Ok(Used {
+    Ok(CpuUsage {
         cpu,
         voluntary: count("voluntary_ctxt_switches:")?,
         involuntary: count("nonvoluntary_ctxt_switches:")?,
@@ -168,7 +168,7 @@ fn children_time(stat: &str) -> Option<Duration> {
     Some(ticks(number(CHILDREN_USER)? + number(CHILDREN_SYSTEM)?))
 }
 
-fn machine_time(stat: &str) -> Option<MachineTime> {
+fn machine_time(stat: &str) -> Option<MachineCpuTime> {
     let all = stat.lines().next()?.strip_prefix("cpu ")?;
     let counts: Vec<u64> = all
         .split_whitespace()
@@ -178,7 +178,7 @@ fn machine_time(stat: &str) -> Option<MachineTime> {
     let [user, nice, system, idle, waiting, interrupts, soft, stolen, ..] = counts[..] else {
         return None;
     };
-    Some(MachineTime {
+    Some(MachineCpuTime {
         busy: ticks(user + nice + system + interrupts + soft + stolen),
         idle: ticks(idle + waiting),
     })
@@ -241,10 +241,10 @@ mod tests {
     #[test]
     fn this_process_has_used_something() {
         let me = std::process::id();
-        let threads = threads(me, Who::Generator).unwrap();
-        let whole: Duration = threads.values().map(|task| task.used.cpu).sum();
+        let threads = read_threads(me, Component::Generator).unwrap();
+        let whole: Duration = threads.values().map(|task| task.usage.cpu).sum();
         assert!(!whole.is_zero(), "{threads:?}");
-        assert!(resident_kib(me).unwrap() > 0);
-        assert!(!machine().unwrap().busy.is_zero());
+        assert!(read_resident_kib(me).unwrap() > 0);
+        assert!(!read_machine_time().unwrap().busy.is_zero());
     }
 }

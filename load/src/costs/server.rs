@@ -10,8 +10,8 @@ use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
-use super::proc::{ended_children, process};
-use super::{Task, Who};
+use super::proc::{read_ended_children, read_process};
+use super::{ThreadSample, Component};
 
 /// As this reader names itself.
 const READER: &str = "load";
@@ -40,7 +40,7 @@ const SPLIT: &str = "
 
 /// A server whose costs are read.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct MonitoredServer {
     /// Its superuser, in a database that is always there.
     pub superuser: PgConnectOptions,
     /// The file that names its first process.
@@ -51,7 +51,7 @@ pub struct Server {
 
 /// What a server has counted so far.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct Statistics {
+pub struct ServerCounters {
     /// Where its log ends, in bytes.
     pub wal_end: i64,
     pub wal_records: i64,
@@ -63,7 +63,7 @@ pub struct Statistics {
 
 /// What the log of a server took for an order.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Log {
+pub struct WalCost {
     /// Bytes of the log.
     pub bytes: f64,
     /// Of those, what is no image of a page; `None` if the server cannot say.
@@ -76,12 +76,12 @@ pub struct Log {
     pub commits: f64,
 }
 
-impl Statistics {
+impl ServerCounters {
     /// What came after an earlier look, by order.
     #[must_use]
-    pub fn since(&self, then: &Self, orders: u64) -> Log {
+    pub fn since(&self, then: &Self, orders: u64) -> WalCost {
         let each = |now: i64, then: i64| (now - then) as f64 / orders as f64;
-        Log {
+        WalCost {
             bytes: each(self.wal_end, then.wal_end),
             record_bytes: None,
             image_bytes: None,
@@ -93,18 +93,18 @@ impl Statistics {
 }
 
 /// A connection that reads what a server counts.
-pub struct Reader {
+pub struct ServerStatsReader {
     connection: PgConnection,
     database: String,
     pid_file: PathBuf,
 }
 
-impl Reader {
+impl ServerStatsReader {
     /// Connects.
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub async fn connect(server: &Server) -> sqlx::Result<Self> {
+    pub async fn connect(server: &MonitoredServer) -> sqlx::Result<Self> {
         let options = server.superuser.clone().application_name(READER);
         Ok(Self {
             connection: PgConnection::connect_with(&options).await?,
@@ -118,7 +118,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the query fails.
-    pub async fn statistics(&mut self) -> sqlx::Result<Statistics> {
+    pub async fn statistics(&mut self) -> sqlx::Result<ServerCounters> {
         sqlx::query_as(COUNTERS)
             .bind(&self.database)
             .fetch_one(&mut self.connection)
@@ -143,7 +143,7 @@ impl Reader {
 
     /// How much of the log between two looks was records, and how much images: decoded, which takes seconds for gigabytes.
     /// `None` if this server has no decoder, or the log is gone.
-    pub async fn split(&mut self, before: &Statistics, after: &Statistics) -> Option<(i64, i64)> {
+    pub async fn split_wal(&mut self, before: &ServerCounters, after: &ServerCounters) -> Option<(i64, i64)> {
         sqlx::query("CREATE EXTENSION IF NOT EXISTS pg_walinspect")
             .execute(&mut self.connection)
             .await
@@ -161,16 +161,16 @@ impl Reader {
 ///
 /// # Errors
 /// When there is no `/proc`.
-pub fn used(processes: &BTreeMap<u32, String>) -> std::io::Result<(BTreeMap<u32, Task>, Duration)> {
+pub fn read_server_usage(processes: &BTreeMap<u32, String>) -> std::io::Result<(BTreeMap<u32, ThreadSample>, Duration)> {
     let (mut tasks, mut ended) = (BTreeMap::new(), Duration::ZERO);
     for (&pid, name) in processes {
         // One that has ended since it was asked for is among those that have.
-        if let Ok(used) = process(pid) {
-            let (who, name) = (Who::Postgres, name.clone());
-            tasks.insert(pid, Task { who, name, used });
+        if let Ok(used) = read_process(pid) {
+            let (who, name) = (Component::Postgres, name.clone());
+            tasks.insert(pid, ThreadSample { component: who, name, usage: used });
         }
         if name == "postmaster" {
-            ended = ended_children(pid)?;
+            ended = read_ended_children(pid)?;
         }
     }
     Ok((tasks, ended))
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn counters_are_told_by_order() {
-        let look = |end, records, images, commits| Statistics {
+        let look = |end, records, images, commits| ServerCounters {
             wal_end: end,
             wal_records: records,
             wal_images: images,

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use super::{Costs, Part, Who};
+use super::{OrderCosts, ThreadCost, Component};
 
 /// What a cell says that nothing is known for.
 const NOT_MEASURED: &str = "not measured";
 
 /// One row: what it is about, and its cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct CostRow {
     /// What it is about.
     pub name: String,
     /// Whether it is a part of the last one that is not.
@@ -20,13 +20,13 @@ pub struct Row {
 
 /// The rows of a table of costs.
 #[must_use]
-pub fn rows(costs: &Costs) -> Vec<Row> {
+pub fn cost_rows(costs: &OrderCosts) -> Vec<CostRow> {
     let mut rows = Vec::new();
     match &costs.parts {
         None => rows.push(one("CPU", NOT_MEASURED.to_owned())),
         Some(parts) => {
-            for who in [Who::Service, Who::Postgres, Who::Generator] {
-                let his: Vec<&Part> = parts.iter().filter(|part| part.who == who).collect();
+            for who in [Component::Service, Component::Postgres, Component::Generator] {
+                let his: Vec<&ThreadCost> = parts.iter().filter(|part| part.who == who).collect();
                 rows.extend(told(who, &his));
             }
         }
@@ -35,18 +35,18 @@ pub fn rows(costs: &Costs) -> Vec<Row> {
         ("others on the machine", costs.others_us),
         ("nobody, idle", costs.idle_us),
     ] {
-        rows.extend(us.map(|us| one(name, figure(us))));
+        rows.extend(us.map(|us| one(name, format_value(us))));
     }
     rows.extend(log(costs));
     if let Some(records) = costs.records_per_batch {
-        rows.push(one("records a commit of the journal", figure(records)));
+        rows.push(one("records a commit of the journal", format_value(records)));
     }
     rows
 }
 
 /// All of somebody's, then its parts, the dearest first; what is below a hundredth of a microsecond is left out.
-fn told(who: Who, parts: &[&Part]) -> Vec<Row> {
-    let sum = |of: fn(&Part) -> f64| parts.iter().map(|part| of(part)).sum();
+fn told(who: Component, parts: &[&ThreadCost]) -> Vec<CostRow> {
+    let sum = |of: fn(&ThreadCost) -> f64| parts.iter().map(|part| of(part)).sum();
     let mut rows = vec![row(
         who.name().to_owned(),
         false,
@@ -72,34 +72,34 @@ fn told(who: Who, parts: &[&Part]) -> Vec<Row> {
     rows
 }
 
-fn log(costs: &Costs) -> Vec<Row> {
+fn log(costs: &OrderCosts) -> Vec<CostRow> {
     let Some(log) = &costs.log else {
         return vec![one("log and commits", NOT_MEASURED.to_owned())];
     };
-    let mut rows = vec![one("log, bytes", figure(log.bytes))];
+    let mut rows = vec![one("log, bytes", format_value(log.bytes))];
     for (name, bytes) in [
         ("of records", log.record_bytes),
         ("of images of pages", log.image_bytes),
     ] {
-        let mut row = one(name, bytes.map_or(NOT_MEASURED.to_owned(), figure));
+        let mut row = one(name, bytes.map_or(NOT_MEASURED.to_owned(), format_value));
         row.part = true;
         rows.push(row);
     }
     rows.extend([
-        one("log, records", figure(log.records)),
-        one("log, images of pages", figure(log.images)),
-        one("commits", figure(log.commits)),
+        one("log, records", format_value(log.records)),
+        one("log, images of pages", format_value(log.images)),
+        one("commits", format_value(log.commits)),
     ]);
     rows
 }
 
-fn row(name: String, part: bool, figures: [f64; 3]) -> Row {
-    let cells = figures.map(figure).into();
-    Row { name, part, cells }
+fn row(name: String, part: bool, figures: [f64; 3]) -> CostRow {
+    let cells = figures.map(format_value).into();
+    CostRow { name, part, cells }
 }
 
-fn one(name: &str, cell: String) -> Row {
-    Row {
+fn one(name: &str, cell: String) -> CostRow {
+    CostRow {
         name: name.to_owned(),
         part: false,
         cells: vec![cell],
@@ -108,7 +108,7 @@ fn one(name: &str, cell: String) -> Row {
 
 /// Three digits of a small figure, and none behind the point of a large one.
 #[must_use]
-pub fn figure(value: f64) -> String {
+pub fn format_value(value: f64) -> String {
     // A sum of nothing is −0.
     match value + 0.0 {
         value if value >= 1_000.0 => format!("{value:.0}"),
@@ -117,14 +117,14 @@ pub fn figure(value: f64) -> String {
     }
 }
 
-impl fmt::Display for Costs {
+impl fmt::Display for OrderCosts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
             "costs of an order ({} acknowledged in {:.2} s)\n{:<48}{:>12}{:>12}{:>12}",
             self.orders, self.seconds, "", "CPU µs", "waits", "made wait"
         )?;
-        for row in rows(self) {
+        for row in cost_rows(self) {
             let indent = if row.part { "    " } else { "  " };
             write!(f, "{:<48}", format!("{indent}{}", row.name))?;
             for cell in &row.cells {

@@ -2,28 +2,28 @@
 
 use super::*;
 
-fn used(cpu_us: u64, voluntary: u64) -> Used {
-    Used {
+fn used(cpu_us: u64, voluntary: u64) -> CpuUsage {
+    CpuUsage {
         cpu: Duration::from_micros(cpu_us),
         voluntary,
         involuntary: 0,
     }
 }
 
-fn task(who: Who, name: &str, cpu_us: u64, voluntary: u64) -> Task {
-    Task {
-        who,
+fn task(who: Component, name: &str, cpu_us: u64, voluntary: u64) -> ThreadSample {
+    ThreadSample {
+        component: who,
         name: name.to_owned(),
-        used: used(cpu_us, voluntary),
+        usage: used(cpu_us, voluntary),
     }
 }
 
-fn reading(orders: u64, tasks: &[(u32, Task)], busy_us: u64) -> Reading {
-    Reading {
+fn reading(orders: u64, tasks: &[(u32, ThreadSample)], busy_us: u64) -> UsageSnapshot {
+    UsageSnapshot {
         orders,
-        tasks: Some(tasks.iter().cloned().collect()),
-        ended: Duration::ZERO,
-        machine: Some(MachineTime {
+        threads: Some(tasks.iter().cloned().collect()),
+        ended_backends: Duration::ZERO,
+        machine: Some(MachineCpuTime {
             busy: Duration::from_micros(busy_us),
             idle: Duration::from_micros(busy_us * 2),
         }),
@@ -33,8 +33,8 @@ fn reading(orders: u64, tasks: &[(u32, Task)], busy_us: u64) -> Reading {
 }
 
 /// A hundred orders between the two.
-fn between(before: &[(u32, Task)], after: &[(u32, Task)]) -> Costs {
-    Costs::between(
+fn between(before: &[(u32, ThreadSample)], after: &[(u32, ThreadSample)]) -> OrderCosts {
+    OrderCosts::between(
         &reading(50, before, 0),
         &reading(150, after, 10_000),
         Duration::from_secs(1),
@@ -46,13 +46,13 @@ fn between(before: &[(u32, Task)], after: &[(u32, Task)]) -> Costs {
 fn tasks_of_one_name_are_told_together_and_new_ones_whole() {
     let costs = between(
         &[
-            (1, task(Who::Service, "worker-*", 1_000, 10)),
-            (3, task(Who::Generator, "load", 0, 0)),
+            (1, task(Component::Service, "worker-*", 1_000, 10)),
+            (3, task(Component::Generator, "load", 0, 0)),
         ],
         &[
-            (1, task(Who::Service, "worker-*", 3_000, 60)),
-            (2, task(Who::Service, "worker-*", 500, 50)),
-            (3, task(Who::Generator, "load", 700, 0)),
+            (1, task(Component::Service, "worker-*", 3_000, 60)),
+            (2, task(Component::Service, "worker-*", 500, 50)),
+            (3, task(Component::Generator, "load", 700, 0)),
         ],
     );
     let parts = costs.parts.as_deref().unwrap();
@@ -60,7 +60,7 @@ fn tasks_of_one_name_are_told_together_and_new_ones_whole() {
         (parts[0].tasks, parts[0].cpu_us, parts[0].voluntary_switches),
         (2, 25.0, 1.0)
     );
-    assert_eq!(costs.cpu_us(Who::Generator), Some(7.0));
+    assert_eq!(costs.cpu_us(Component::Generator), Some(7.0));
     assert_eq!((costs.others_us, costs.idle_us), (Some(68.0), Some(200.0)));
 }
 
@@ -68,7 +68,7 @@ fn tasks_of_one_name_are_told_together_and_new_ones_whole() {
 fn the_busiest_backends_of_a_pool_stand_apart() {
     let name = "vouchsafe@vouchsafe";
     let after: Vec<_> = [(1, 9_000), (2, 500), (3, 300)]
-        .map(|(pid, cpu_us)| (pid, task(Who::Postgres, name, cpu_us, 0)))
+        .map(|(pid, cpu_us)| (pid, task(Component::Postgres, name, cpu_us, 0)))
         .into();
     let costs = between(&[], &after);
     let parts: Vec<_> = costs.parts.as_deref().unwrap().iter().collect();
@@ -81,32 +81,32 @@ fn the_busiest_backends_of_a_pool_stand_apart() {
 
     // A pool that works evenly has none that does more.
     let even: Vec<_> = (0..8)
-        .map(|pid| (pid, task(Who::Postgres, name, 100, 0)))
+        .map(|pid| (pid, task(Component::Postgres, name, 100, 0)))
         .collect();
     assert_eq!(between(&[], &even).parts.unwrap()[0].tasks, 8);
 }
 
 #[test]
 fn who_ended_is_counted_once() {
-    let before = [(7, task(Who::Postgres, "autovacuum worker", 1_000, 0))];
+    let before = [(7, task(Component::Postgres, "autovacuum worker", 1_000, 0))];
     let mut after = reading(150, &[], 10_000);
     // Of 3 ms that the server counts of backends that ended, one was used before.
-    after.ended = Duration::from_millis(3);
-    let costs = Costs::between(&reading(50, &before, 0), &after, Duration::from_secs(1)).unwrap();
+    after.ended_backends = Duration::from_millis(3);
+    let costs = OrderCosts::between(&reading(50, &before, 0), &after, Duration::from_secs(1)).unwrap();
     assert_eq!(costs.parts.unwrap()[0].cpu_us, 20.0);
 }
 
 #[test]
 fn what_is_not_there_is_not_measured() {
-    let nothing = |orders| Reading {
+    let nothing = |orders| UsageSnapshot {
         orders,
-        ..Reading::default()
+        ..UsageSnapshot::default()
     };
-    let costs = Costs::between(&nothing(0), &nothing(3), Duration::from_secs(1)).unwrap();
-    assert_eq!((costs.cpu_us(Who::Service), costs.idle_us), (None, None));
+    let costs = OrderCosts::between(&nothing(0), &nothing(3), Duration::from_secs(1)).unwrap();
+    assert_eq!((costs.cpu_us(Component::Service), costs.idle_us), (None, None));
     assert_eq!(costs.to_string().matches("not measured").count(), 2, "{costs}");
     assert_eq!(
-        Costs::between(&nothing(3), &nothing(3), Duration::from_secs(1)),
+        OrderCosts::between(&nothing(3), &nothing(3), Duration::from_secs(1)),
         None
     );
 }
@@ -116,10 +116,10 @@ fn a_table_has_the_dearest_first() {
     let costs = between(
         &[],
         &[
-            (1, task(Who::Service, "a", 100, 0)),
-            (2, task(Who::Service, "b", 900, 0)),
+            (1, task(Component::Service, "a", 100, 0)),
+            (2, task(Component::Service, "b", 900, 0)),
         ],
     );
-    let names: Vec<_> = rows(&costs).into_iter().map(|row| row.name).collect();
+    let names: Vec<_> = cost_rows(&costs).into_iter().map(|row| row.name).collect();
     assert_eq!(names[..3], ["service", "b", "a"]);
 }

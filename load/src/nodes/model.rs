@@ -13,7 +13,7 @@ use serde::Serialize;
 
 /// What was seen of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Seen {
+pub struct NodeObservation {
     /// Connections of each node, all of one partner.
     pub connections: f64,
     /// Orders of a commit.
@@ -26,10 +26,10 @@ pub struct Seen {
     pub generator_us: f64,
 }
 
-impl Seen {
+impl NodeObservation {
     /// As it would have been seen on a machine on which the generator takes so long.
     #[must_use]
-    pub fn at(self, generator_us: f64) -> Self {
+    pub fn scaled_to(self, generator_us: f64) -> Self {
         let speed = generator_us / self.generator_us;
         Self {
             busy_us: self.busy_us * speed,
@@ -41,7 +41,7 @@ impl Seen {
 
     /// Which share of the cores was busy.
     #[must_use]
-    pub fn busy(&self) -> f64 {
+    pub fn utilization(&self) -> f64 {
         self.busy_us / (self.busy_us + self.idle_us)
     }
 
@@ -54,18 +54,18 @@ impl Seen {
 
 /// The model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Model {
+pub struct ThroughputModel {
     /// What an order takes by itself, of everybody; microseconds.
     pub order_us: f64,
     /// What a batch takes whatever its size; microseconds.
     pub batch_us: f64,
-    small: Seen,
-    large: Seen,
+    small: NodeObservation,
+    large: NodeObservation,
 }
 
 /// What the model says of a number of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Predicted {
+pub struct Prediction {
     /// Orders of a commit.
     pub batch: f64,
     /// Time of the cores that an order takes; microseconds.
@@ -76,7 +76,7 @@ pub struct Predicted {
 
 /// What one thread of a kind has to do for an order; microseconds of a core.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Stations {
+pub struct StationCosts {
     /// All that serve and decide, together.
     pub serving_us: f64,
     /// The backend of the lane that writes it.
@@ -98,7 +98,7 @@ pub struct Bounds {
     pub lanes: f64,
 }
 
-impl Stations {
+impl StationCosts {
     /// With so many cores, threads that serve, and lanes whose partners order as much as each other's.
     #[must_use]
     pub fn bounds(&self, cores: usize, serving: usize, lanes: usize) -> Bounds {
@@ -128,11 +128,11 @@ impl Bounds {
     }
 }
 
-impl Model {
+impl ThroughputModel {
     /// Through what was seen with few and with many connections; `None` where the batches do not tell them apart.
     #[must_use]
-    pub fn through(small: Seen, large: Seen) -> Option<Self> {
-        let small = small.at(large.generator_us);
+    pub fn fit(small: NodeObservation, large: NodeObservation) -> Option<Self> {
+        let small = small.scaled_to(large.generator_us);
         let apart = small.batch.recip() - large.batch.recip();
         if apart <= 0.0 || small.connections >= large.connections {
             return None;
@@ -149,7 +149,7 @@ impl Model {
 
     /// So many orders a commit come of so many connections of one partner.
     #[must_use]
-    pub fn batch(&self, connections: f64) -> f64 {
+    pub fn predict_batch(&self, connections: f64) -> f64 {
         let Self { small, large, .. } = self;
         let power = (large.batch / small.batch).ln() / (large.connections / small.connections).ln();
         small.batch * (connections / small.connections).powf(power)
@@ -158,12 +158,12 @@ impl Model {
     /// What nodes that share `cores` give, each with its own partner and so many connections, together as many as `large`
     /// was seen with.
     #[must_use]
-    pub fn nodes(&self, nodes: usize, cores: usize) -> Predicted {
-        let batch = self.batch(self.large.connections / nodes as f64);
+    pub fn predict(&self, nodes: usize, cores: usize) -> Prediction {
+        let batch = self.predict_batch(self.large.connections / nodes as f64);
         let busy_us = self.order_us + self.batch_us / batch;
-        let each_idle = 1.0 - self.large.busy();
+        let each_idle = 1.0 - self.large.utilization();
         let busy = 1.0 - (0..nodes).map(|_| each_idle).product::<f64>();
-        Predicted {
+        Prediction {
             batch,
             busy_us,
             orders_per_s: cores as f64 * busy * 1_000_000.0 / busy_us,
@@ -176,9 +176,9 @@ mod tests {
     use super::*;
 
     /// Orders of 90 µs, batches of 300 µs; a batch is a third of the connections.
-    fn seen(connections: f64, idle_us: f64) -> Seen {
+    fn seen(connections: f64, idle_us: f64) -> NodeObservation {
         let batch = connections / 3.0;
-        Seen {
+        NodeObservation {
             connections,
             batch,
             busy_us: 90.0 + 300.0 / batch,
@@ -193,22 +193,22 @@ mod tests {
 
     #[test]
     fn what_it_was_made_of_comes_out_again() {
-        let model = Model::through(seen(64.0, 40.0), seen(256.0, 20.0)).unwrap();
+        let model = ThroughputModel::fit(seen(64.0, 40.0), seen(256.0, 20.0)).unwrap();
         assert!(
             close(model.order_us, 90.0) && close(model.batch_us, 300.0),
             "{model:?}"
         );
-        assert!(close(model.batch(128.0), 128.0 / 3.0));
-        let two = model.nodes(2, 2);
+        assert!(close(model.predict_batch(128.0), 128.0 / 3.0));
+        let two = model.predict(2, 2);
         assert!(close(two.busy_us, 90.0 + 900.0 / 128.0), "{two:?}");
     }
 
     #[test]
     fn what_the_machine_was_slower_by_falls_out() {
         let (few, many) = (seen(64.0, 40.0), seen(256.0, 20.0));
-        let slow = few.at(30.0);
-        assert!(close(slow.busy_us, few.busy_us * 1.5) && close(slow.busy(), few.busy()));
-        let model = Model::through(slow, many).unwrap();
+        let slow = few.scaled_to(30.0);
+        assert!(close(slow.busy_us, few.busy_us * 1.5) && close(slow.utilization(), few.utilization()));
+        let model = ThroughputModel::fit(slow, many).unwrap();
         assert!(
             close(model.order_us, 90.0) && close(model.batch_us, 300.0),
             "{model:?}"
@@ -218,24 +218,24 @@ mod tests {
     #[test]
     fn two_are_idle_only_where_both_are() {
         let large = seen(256.0, 30.0);
-        let model = Model::through(seen(64.0, 40.0), large).unwrap();
-        let two = model.nodes(2, 2);
+        let model = ThroughputModel::fit(seen(64.0, 40.0), large).unwrap();
+        let two = model.predict(2, 2);
         let idle = 1.0 - two.orders_per_s * two.busy_us / 2e6;
-        assert!(close(idle, (1.0 - large.busy()).powi(2)), "{two:?}");
+        assert!(close(idle, (1.0 - large.utilization()).powi(2)), "{two:?}");
     }
 
     #[test]
     fn one_node_is_predicted_as_it_was_seen() {
         let large = seen(256.0, 20.0);
-        let model = Model::through(seen(64.0, 40.0), large).unwrap();
-        let one = model.nodes(1, 2);
+        let model = ThroughputModel::fit(seen(64.0, 40.0), large).unwrap();
+        let one = model.predict(1, 2);
         assert!(close(one.batch, large.batch) && close(one.busy_us, large.busy_us));
         assert!(close(one.orders_per_s, 2e6 / (large.busy_us + 20.0)), "{one:?}");
     }
 
     #[test]
     fn the_least_of_the_bounds_is_the_bound() {
-        let stations = Stations {
+        let stations = StationCosts {
             serving_us: 40.0,
             lane_us: 25.0,
             all_us: 80.0,
@@ -252,15 +252,15 @@ mod tests {
 
     #[test]
     fn batches_of_one_size_say_nothing() {
-        assert_eq!(Model::through(seen(64.0, 0.0), seen(64.0, 0.0)), None);
-        assert_eq!(Model::through(seen(256.0, 0.0), seen(64.0, 0.0)), None);
+        assert_eq!(ThroughputModel::fit(seen(64.0, 0.0), seen(64.0, 0.0)), None);
+        assert_eq!(ThroughputModel::fit(seen(256.0, 0.0), seen(64.0, 0.0)), None);
     }
 
     #[test]
     fn noise_makes_no_batch_cheaper_than_nothing() {
         let mut small = seen(64.0, 0.0);
         small.busy_us = 1.0;
-        let model = Model::through(small, seen(256.0, 0.0)).unwrap();
-        assert!(close(model.batch_us, 0.0) && model.nodes(2, 2).orders_per_s.is_finite());
+        let model = ThroughputModel::fit(small, seen(256.0, 0.0)).unwrap();
+        assert!(close(model.batch_us, 0.0) && model.predict(2, 2).orders_per_s.is_finite());
     }
 }

@@ -3,10 +3,10 @@
 
 use std::fmt;
 
-use super::{NodesReport, Row, Seen};
-use crate::compare::numbers::Spread;
+use super::{NodesReport, NodeRow, NodeObservation};
+use crate::compare::statistics::Spread;
 use crate::compare::turn::Turn;
-use crate::costs::figure;
+use crate::costs::format_value;
 
 /// Cores that bounds are told for.
 const CORES: [usize; 4] = [2, 4, 8, 16];
@@ -15,7 +15,7 @@ const CORES: [usize; 4] = [2, 4, 8, 16];
 const LANES: usize = 2;
 
 /// A figure of what was seen, on so many cores.
-type Figure = fn(&Seen, usize) -> f64;
+type Figure = fn(&NodeObservation, usize) -> f64;
 
 impl fmt::Display for NodesReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,7 +33,7 @@ impl fmt::Display for NodesReport {
         let word = if verified.passed { "ok" } else { "FAILED" };
         writeln!(f, "\n{word}  {}: {}", verified.name, verified.detail)?;
         let turns = self.rows.iter().flat_map(|row| row.rounds.iter().flatten());
-        for why in turns.filter_map(Turn::why_not) {
+        for why in turns.filter_map(Turn::rejection_reason) {
             writeln!(f, "does not count: {why}")?;
         }
         write!(f, "\n{}", self.database)
@@ -41,16 +41,16 @@ impl fmt::Display for NodesReport {
 }
 
 impl NodesReport {
-    fn row(&self, f: &mut fmt::Formatter<'_>, row: &Row) -> fmt::Result {
-        let orders = Spread::of(row.orders_per_s()).map_or_else(String::new, |spread| spread.to_string());
+    fn row(&self, f: &mut fmt::Formatter<'_>, row: &NodeRow) -> fmt::Result {
+        let orders = Spread::from_values(row.orders_per_s()).map_or_else(String::new, |spread| spread.to_string());
         let slowest = |turns: &Vec<Turn>| turns.iter().map(|turn| turn.p99_us).max();
-        let p99 = Spread::of(
+        let p99 = Spread::from_values(
             row.rounds
                 .iter()
                 .filter_map(slowest)
                 .map(|us| us as f64 / 1_000.0),
         );
-        let cell = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), figure);
+        let cell = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), format_value);
         let seen = row.seen();
         writeln!(
             f,
@@ -71,21 +71,21 @@ impl NodesReport {
             );
         };
         let [_, many, two] = &self.rows;
-        let said = model.nodes(two.nodes, self.machine.cores);
+        let said = model.predict(two.nodes, self.machine.cores);
         writeln!(
             f,
             "\nan order takes {} µs, and a batch {} µs whatever its size: so two nodes on the same cores, at the speed that the \
              machine had with {} connections by the generator's own time",
-            figure(model.order_us),
-            figure(model.batch_us),
+            format_value(model.order_us),
+            format_value(model.batch_us),
             many.connections
         )?;
         let seen = two
             .seen()
             .zip(many.seen())
-            .map(|(two, many)| two.at(many.generator_us));
+            .map(|(two, many)| two.scaled_to(many.generator_us));
         let told: [(_, _, Figure); 3] = [
-            ("orders/s", said.orders_per_s, Seen::orders_per_s),
+            ("orders/s", said.orders_per_s, NodeObservation::orders_per_s),
             ("busy µs an order", said.busy_us, |seen, _| seen.busy_us),
             ("orders a commit", said.batch, |seen, _| seen.batch),
         ];
@@ -103,9 +103,9 @@ impl NodesReport {
             f,
             "\none node on a machine with its Postgres, the generator elsewhere: an order takes {} µs, of it {} the threads that \
              serve, {} the lane's backend; the cores {:.0} % busy",
-            figure(stations.all_us),
-            figure(stations.serving_us),
-            figure(stations.lane_us),
+            format_value(stations.all_us),
+            format_value(stations.serving_us),
+            format_value(stations.lane_us),
             stations.busy * 100.0
         )?;
         for cores in CORES {

@@ -33,12 +33,12 @@ struct Queue {
 
 /// The lanes. They end with the process.
 #[derive(Clone)]
-pub(super) struct Batcher {
+pub(super) struct FloorBatcher {
     queue: Arc<Queue>,
     numbers: Arc<AtomicI64>,
 }
 
-impl Batcher {
+impl FloorBatcher {
     /// Starts the lanes on a thread of their own, numbering on from what is there.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::schema::Buyer;
+use super::schema::PeerPartner;
 
 /// What a partner of the peer has to spend unless told otherwise: more than any run spends. Minor units.
 pub const BALANCE: i64 = 90_000_000_000_000;
@@ -44,7 +44,7 @@ struct PartnerFileText {
 ///
 /// # Errors
 /// [`CredentialsError`].
-pub fn read_or_make(path: &Path) -> Result<Buyer, CredentialsError> {
+pub fn read_or_create(path: &Path) -> Result<PeerPartner, CredentialsError> {
     let form = |source| CredentialsError::Form {
         path: path.to_owned(),
         source,
@@ -63,7 +63,7 @@ pub fn read_or_make(path: &Path) -> Result<Buyer, CredentialsError> {
         }
         Err(error) => return Err(file(error)),
     };
-    Ok(Buyer {
+    Ok(PeerPartner {
         api_key: text.api_key,
         api_secret: text.api_secret,
         balance: BALANCE,
@@ -88,14 +88,14 @@ mod tests {
     fn a_file_is_made_once_and_then_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("peer-partner.json");
-        let made = read_or_make(&path).unwrap();
-        let again = read_or_make(&path).unwrap();
+        let made = read_or_create(&path).unwrap();
+        let again = read_or_create(&path).unwrap();
         assert_eq!((made.api_key, made.api_secret), (again.api_key, again.api_secret));
         crate::partner_file::PartnerFile::read(&path).unwrap();
         std::fs::write(&path, "{}").unwrap();
-        assert!(matches!(read_or_make(&path), Err(CredentialsError::Form { .. })));
+        assert!(matches!(read_or_create(&path), Err(CredentialsError::Form { .. })));
         assert!(matches!(
-            read_or_make(dir.path()),
+            read_or_create(dir.path()),
             Err(CredentialsError::File { .. })
         ));
     }

@@ -4,36 +4,36 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::answer::Delivered;
+use super::response::DeliveredOrder;
 use super::refusal::Refusal;
-use super::request::Wanted;
+use super::request::PricedOrder;
 
 /// Longest Idempotency-Key. Characters.
 const MAX_KEY: usize = 255;
 
 /// An order on its way to the database.
 #[derive(Clone, Debug)]
-pub(super) struct Draft {
+pub(super) struct OrderDraft {
     pub(super) partner_id: Uuid,
     pub(super) order_id: Uuid,
     pub(super) transaction_id: Uuid,
     /// One a voucher, for whichever vouchers are sold.
     pub(super) voucher_ids: Vec<Uuid>,
-    pub(super) key: KeyOfOrder,
-    pub(super) wanted: Wanted,
+    pub(super) key: IdempotencyKey,
+    pub(super) order: PricedOrder,
     pub(super) at: OffsetDateTime,
 }
 
 /// Under which key an order runs, and for what.
 #[derive(Clone, Debug)]
-pub(super) struct KeyOfOrder {
+pub(super) struct IdempotencyKey {
     /// The first 16 bytes of a hash of partner, endpoint and text: short, and spread evenly.
     pub(super) hash: Uuid,
     /// The hash of method, path and body.
     pub(super) fingerprint: [u8; 32],
 }
 
-impl KeyOfOrder {
+impl IdempotencyKey {
     /// Of `POST` to `path`.
     ///
     /// # Errors
@@ -69,36 +69,36 @@ impl KeyOfOrder {
     }
 }
 
-impl Draft {
+impl OrderDraft {
     /// Gives an order its ids.
-    pub(super) fn new(partner_id: Uuid, key: KeyOfOrder, wanted: Wanted, at: OffsetDateTime) -> Self {
+    pub(super) fn new(partner_id: Uuid, key: IdempotencyKey, order: PricedOrder, at: OffsetDateTime) -> Self {
         Self {
             partner_id,
             order_id: Uuid::now_v7(),
             transaction_id: Uuid::now_v7(),
-            voucher_ids: (0..wanted.vouchers()).map(|_| Uuid::now_v7()).collect(),
+            voucher_ids: (0..order.vouchers()).map(|_| Uuid::now_v7()).collect(),
             key,
-            wanted,
+            order,
             at,
         }
     }
 
     /// The order as it will be answered.
-    pub(super) fn delivered(&self) -> Delivered<'_> {
-        Delivered {
+    pub(super) fn delivered(&self) -> DeliveredOrder<'_> {
+        DeliveredOrder {
             order_id: self.order_id,
-            currency: &self.wanted.currency,
-            total: self.wanted.total,
-            reference: self.wanted.reference.as_deref(),
-            metadata: self.wanted.metadata.as_deref(),
-            lines: &self.wanted.lines,
+            currency: &self.order.currency,
+            total: self.order.total,
+            reference: self.order.reference.as_deref(),
+            metadata: self.order.metadata.as_deref(),
+            lines: &self.order.lines,
             at: self.at,
         }
     }
 
     /// The lines as they are kept.
     pub(super) fn lines(&self) -> String {
-        let Ok(text) = serde_json::to_string(&self.wanted.lines) else {
+        let Ok(text) = serde_json::to_string(&self.order.lines) else {
             unreachable!("numbers and texts are JSON")
         };
         text
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn a_key_is_of_one_partner_and_one_request() {
         let key = |partner: u128, text: &[u8], body: &[u8]| {
-            KeyOfOrder::new(Uuid::from_u128(partner), Some(text), "/api/v1/orders", body).unwrap()
+            IdempotencyKey::new(Uuid::from_u128(partner), Some(text), "/api/v1/orders", body).unwrap()
         };
         let one = key(1, b"k", b"{}");
         assert_eq!(key(1, b"k", b"{}").hash, one.hash);
@@ -126,7 +126,7 @@ mod tests {
     fn what_is_no_key_is_refused() {
         let long = [b'k'; MAX_KEY + 1];
         for text in [None, Some(&b""[..]), Some(&b"a b"[..]), Some(&long[..])] {
-            let key = KeyOfOrder::new(Uuid::nil(), text, "/api/v1/orders", b"{}");
+            let key = IdempotencyKey::new(Uuid::nil(), text, "/api/v1/orders", b"{}");
             assert_eq!(key.err(), Some(Refusal::MissingIdempotencyKey));
         }
     }

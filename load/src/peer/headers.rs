@@ -2,20 +2,20 @@
 
 use actix_web::http::header::HeaderMap;
 
-use super::signature::Presented;
+use super::signature::AuthHeaders;
 
 /// The four authentication headers.
-pub(super) fn presented(headers: &HeaderMap) -> Presented<'_> {
-    Presented {
-        api_key: single(headers, "x-api-key"),
-        api_secret: single(headers, "x-api-secret"),
-        timestamp: single(headers, "x-timestamp"),
-        signature: single(headers, "x-signature"),
+pub(super) fn auth_headers(headers: &HeaderMap) -> AuthHeaders<'_> {
+    AuthHeaders {
+        api_key: single_value(headers, "x-api-key"),
+        api_secret: single_value(headers, "x-api-secret"),
+        timestamp: single_value(headers, "x-timestamp"),
+        signature: single_value(headers, "x-signature"),
     }
 }
 
 /// The value of a header that is there once.
-pub(super) fn single<'a>(headers: &'a HeaderMap, name: &'static str) -> Option<&'a [u8]> {
+pub(super) fn single_value<'a>(headers: &'a HeaderMap, name: &'static str) -> Option<&'a [u8]> {
     let mut values = headers.get_all(name);
     let first = values.next()?;
     values.next().is_none().then(|| first.as_bytes())

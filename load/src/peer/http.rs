@@ -7,46 +7,46 @@ use sqlx::PgPool;
 use time::Date;
 use uuid::Uuid;
 
-use super::answer::Sold;
-use super::batcher::Batcher;
-use super::draft::{Draft, KeyOfOrder};
+use super::response::SoldVoucher;
+use super::batcher::FloorBatcher;
+use super::draft::{OrderDraft, IdempotencyKey};
 use super::floor::FloorOrder;
-use super::refusal::{Kept, Refusal};
+use super::refusal::{StoredResponse, Refusal};
 use super::request::{self, Catalogue};
-use super::schema::Known;
-use super::signature::{Message, Register, verify};
-use super::{Shape, clock, headers, reads, row_locks};
+use super::schema::PeerData;
+use super::signature::{SignedMessage, CredentialRegistry, verify};
+use super::{TransactionShape, clock, headers, reads, row_locks};
 
 /// Longest body. Bytes.
 const MAX_BODY_BYTES: usize = 256 * 1024;
 
 /// What a worker has.
 #[derive(Clone)]
-pub(super) struct Peer {
-    pub(super) register: Register,
+pub(super) struct PeerState {
+    pub(super) credentials: CredentialRegistry,
     pub(super) catalogue: Catalogue,
-    pub(super) seller: Seller,
+    pub(super) order_handler: OrderHandler,
 }
 
 /// What becomes of an order.
 #[derive(Clone)]
-pub(super) enum Seller {
-    RowLocks { pool: PgPool, shape: Shape },
-    Floor(Batcher),
-    Nobody,
+pub(super) enum OrderHandler {
+    RowLocks { pool: PgPool, shape: TransactionShape },
+    Floor(FloorBatcher),
+    SignatureOnly,
 }
 
-impl Peer {
-    pub(super) fn new(known: &Known, seller: Seller) -> Self {
+impl PeerState {
+    pub(super) fn new(known: &PeerData, order_handler: OrderHandler) -> Self {
         Self {
-            register: known.register.clone(),
+            credentials: known.credentials.clone(),
             catalogue: known.catalogue.clone(),
-            seller,
+            order_handler,
         }
     }
 
     fn caller(&self, headers: &HeaderMap) -> Result<Uuid, Refusal> {
-        self.register.identify(&headers::presented(headers))
+        self.credentials.authenticate(&headers::auth_headers(headers))
     }
 }
 
@@ -68,16 +68,16 @@ async fn nowhere() -> Result<HttpResponse, Refusal> {
 async fn place(
     request: HttpRequest,
     body: Result<web::Bytes, actix_web::Error>,
-    peer: web::Data<Peer>,
+    peer: web::Data<PeerState>,
 ) -> Result<HttpResponse, Refusal> {
     let partner_id = peer.caller(request.headers())?;
     let body = body.map_err(|_| Refusal::PayloadTooLarge)?;
     check(&request, &body)?;
-    let key = headers::single(request.headers(), "idempotency-key");
-    let key = KeyOfOrder::new(partner_id, key, request.path(), &body)?;
-    let wanted = request::read(&body, &peer.catalogue)?;
-    let draft = Draft::new(partner_id, key, wanted, clock::now());
-    let kept = finished(async move { sell(&peer.seller, draft).await }).await?;
+    let key = headers::single_value(request.headers(), "idempotency-key");
+    let key = IdempotencyKey::new(partner_id, key, request.path(), &body)?;
+    let wanted = request::parse_order(&body, &peer.catalogue)?;
+    let draft = OrderDraft::new(partner_id, key, wanted, clock::now());
+    let kept = finished(async move { sell(&peer.order_handler, draft).await }).await?;
     Ok(answer(kept))
 }
 
@@ -86,7 +86,7 @@ async fn place(
     clippy::disallowed_methods,
     reason = "its handle is awaited, and at the end the worker's runtime waits for its answers"
 )]
-async fn finished(order: impl Future<Output = Result<Kept, Refusal>> + 'static) -> Result<Kept, Refusal> {
+async fn finished(order: impl Future<Output = Result<StoredResponse, Refusal>> + 'static) -> Result<StoredResponse, Refusal> {
     actix_web::rt::spawn(order)
         .await
         .unwrap_or(Err(Refusal::ServiceUnavailable))
@@ -100,40 +100,40 @@ fn check(request: &HttpRequest, body: &[u8]) -> Result<(), Refusal> {
     if request.uri().query().is_some() {
         return Err(Refusal::UnexpectedQuery);
     }
-    let message = Message {
+    let message = SignedMessage {
         method: request.method().as_str(),
         path: request.path(),
         body,
     };
     let now_s = u64::try_from(clock::now().unix_timestamp()).unwrap_or_default();
-    verify(&headers::presented(request.headers()), message, now_s)
+    verify(&headers::auth_headers(request.headers()), message, now_s)
 }
 
-async fn sell(seller: &Seller, draft: Draft) -> Result<Kept, Refusal> {
+async fn sell(seller: &OrderHandler, draft: OrderDraft) -> Result<StoredResponse, Refusal> {
     match seller {
-        Seller::RowLocks { pool, shape } => row_locks::place(pool, *shape, &draft).await,
-        Seller::Floor(batcher) => {
+        OrderHandler::RowLocks { pool, shape } => row_locks::place_order(pool, *shape, &draft).await,
+        OrderHandler::Floor(batcher) => {
             let order = floor_order(&draft, batcher.next_number())?;
             batcher.write(order).await?;
             Ok(created(&draft))
         }
-        Seller::Nobody => Ok(created(&draft)),
+        OrderHandler::SignatureOnly => Ok(created(&draft)),
     }
 }
 
 /// What is answered where no stock is asked: whatever voucher.
-fn created(draft: &Draft) -> Kept {
-    Kept {
+fn created(draft: &OrderDraft) -> StoredResponse {
+    StoredResponse {
         status: 201,
         body: draft.delivered().text(&unsold(draft)).into_bytes(),
         replayed: false,
     }
 }
 
-fn unsold(draft: &Draft) -> Vec<Sold> {
-    let lines = draft.wanted.lines.iter().enumerate();
+fn unsold(draft: &OrderDraft) -> Vec<SoldVoucher> {
+    let lines = draft.order.lines.iter().enumerate();
     let slots = lines.flat_map(|(index, line)| (0..line.quantity).map(move |_| index));
-    let voucher = |(voucher_id, line)| Sold {
+    let voucher = |(voucher_id, line)| SoldVoucher {
         voucher_id,
         line,
         expiry: Date::MAX,
@@ -147,7 +147,7 @@ fn unsold(draft: &Draft) -> Vec<Sold> {
         .collect()
 }
 
-fn floor_order(draft: &Draft, number: i64) -> Result<FloorOrder, Refusal> {
+fn floor_order(draft: &OrderDraft, number: i64) -> Result<FloorOrder, Refusal> {
     let [voucher_id] = draft.voucher_ids[..] else {
         return Err(Refusal::ValidationFailed(
             "the floor sells one voucher an order".to_owned(),
@@ -158,13 +158,13 @@ fn floor_order(draft: &Draft, number: i64) -> Result<FloorOrder, Refusal> {
         transaction_id: draft.transaction_id,
         voucher_id,
         number,
-        total: draft.wanted.total,
+        total: draft.order.total,
         lines: draft.lines(),
         event: draft.delivered().event(&unsold(draft)),
     })
 }
 
-fn answer(kept: Kept) -> HttpResponse {
+fn answer(kept: StoredResponse) -> HttpResponse {
     let status = kept.status.try_into().unwrap_or_default();
     let mut response = HttpResponse::build(status);
     if kept.replayed {
@@ -182,25 +182,25 @@ fn answer(kept: Kept) -> HttpResponse {
 async fn read(
     request: HttpRequest,
     order_id: web::Path<String>,
-    peer: web::Data<Peer>,
+    peer: web::Data<PeerState>,
 ) -> Result<HttpResponse, Refusal> {
     let partner_id = peer.caller(request.headers())?;
-    let Seller::RowLocks { pool, .. } = &peer.seller else {
+    let OrderHandler::RowLocks { pool, .. } = &peer.order_handler else {
         return Err(Refusal::RouteNotFound);
     };
     let order_id = order_id
         .strip_prefix("ord_")
         .and_then(|digits| Uuid::try_parse(digits).ok())
         .ok_or(Refusal::OrderNotFound)?;
-    Ok(json(reads::order(pool, partner_id, order_id).await?))
+    Ok(json(reads::read_order(pool, partner_id, order_id).await?))
 }
 
-async fn wallets(request: HttpRequest, peer: web::Data<Peer>) -> Result<HttpResponse, Refusal> {
+async fn wallets(request: HttpRequest, peer: web::Data<PeerState>) -> Result<HttpResponse, Refusal> {
     let partner_id = peer.caller(request.headers())?;
-    let Seller::RowLocks { pool, .. } = &peer.seller else {
+    let OrderHandler::RowLocks { pool, .. } = &peer.order_handler else {
         return Err(Refusal::RouteNotFound);
     };
-    Ok(json(reads::wallets(pool, partner_id).await?))
+    Ok(json(reads::read_wallets(pool, partner_id).await?))
 }
 
 fn json(body: String) -> HttpResponse {

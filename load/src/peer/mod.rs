@@ -9,7 +9,7 @@
 //!
 //! Rule: wherever the peer leaves out what the service does, it gains by it, and the README of this package says so.
 
-pub mod answer;
+pub mod response;
 mod batcher;
 pub(crate) mod clock;
 pub mod credentials;
@@ -35,7 +35,7 @@ pub use floor::{BATCH_SQL, FloorBatch, FloorOrder};
 /// What a peer does with an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
+pub enum PeerMode {
     /// Sells it, in one transaction of its own.
     RowLocks,
     /// Writes it in a batch of plain inserts.
@@ -47,14 +47,14 @@ pub enum Mode {
 /// How a transaction is put to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Shape {
+pub enum TransactionShape {
     /// A statement a table, between BEGIN and COMMIT.
     Statements,
     /// One call of a stored function.
     Function,
 }
 
-impl Shape {
+impl TransactionShape {
     /// Its name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -65,7 +65,7 @@ impl Shape {
     }
 }
 
-impl Mode {
+impl PeerMode {
     /// Its name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {

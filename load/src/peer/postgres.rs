@@ -56,7 +56,7 @@ pub enum Durability {
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
-pub enum ServerError {
+pub enum TemporaryPostgresError {
     /// No `initdb` and `postgres` were found.
     #[error("PostgreSQL's server programs were found neither on the PATH nor below {HIDING_PLACE}")]
     NoPrograms,
@@ -73,19 +73,19 @@ pub enum ServerError {
 }
 
 /// A running server; it ends when dropped.
-pub struct Server {
+pub struct TemporaryPostgres {
     home: PathBuf,
     keeper: Child,
 }
 
-impl Server {
+impl TemporaryPostgres {
     /// Makes and starts one. Takes a second.
     ///
     /// # Errors
     /// [`ServerError`].
-    pub async fn start(durability: Durability) -> Result<Self, ServerError> {
+    pub async fn start(durability: Durability) -> Result<Self, TemporaryPostgresError> {
         let account = account()?;
-        let programs = programs().ok_or(ServerError::NoPrograms)?;
+        let programs = programs().ok_or(TemporaryPostgresError::NoPrograms)?;
         let home = home(account)?;
         initdb(&programs, &home, account)?;
         let keeper = keep(&programs, &home, account, durability)?;
@@ -99,7 +99,7 @@ impl Server {
                     return Ok(server);
                 }
                 Err(_) if Instant::now() < deadline => tokio::time::sleep(POLL).await,
-                Err(_) => return Err(ServerError::NotReady(server.log())),
+                Err(_) => return Err(TemporaryPostgresError::NotReady(server.log())),
             }
         }
     }
@@ -118,7 +118,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for TemporaryPostgres {
     fn drop(&mut self) {
         // The keeper acts on the pipe's end, and there is nobody to tell of what it could not remove.
         drop(self.keeper.stdin.take());
@@ -129,7 +129,7 @@ impl Drop for Server {
 /// Uid and gid to run as, where this process may not do it itself.
 type Account = Option<(u32, u32)>;
 
-fn account() -> Result<Account, ServerError> {
+fn account() -> Result<Account, TemporaryPostgresError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);
     }
@@ -140,7 +140,7 @@ fn account() -> Result<Account, ServerError> {
     let found = ACCOUNTS
         .iter()
         .find_map(|name| Some((id("-u", name)?, id("-g", name)?)));
-    found.map(Some).ok_or(ServerError::NoAccount)
+    found.map(Some).ok_or(TemporaryPostgresError::NoAccount)
 }
 
 /// The directory of `initdb` and `postgres`, the newest version first.
@@ -179,7 +179,7 @@ fn command(program: impl AsRef<std::ffi::OsStr>, home: &Path, account: Account) 
     command
 }
 
-fn initdb(programs: &Path, home: &Path, account: Account) -> Result<(), ServerError> {
+fn initdb(programs: &Path, home: &Path, account: Account) -> Result<(), TemporaryPostgresError> {
     let output = command(programs.join("initdb"), home, account)
         .arg("--pgdata")
         .arg(home.join("data"))
@@ -196,7 +196,7 @@ fn initdb(programs: &Path, home: &Path, account: Account) -> Result<(), ServerEr
     if output.status.success() {
         return Ok(());
     }
-    Err(ServerError::Initdb(
+    Err(TemporaryPostgresError::Initdb(
         String::from_utf8_lossy(&output.stderr).into_owned(),
     ))
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 
-use super::{Mode, Shape};
+use super::{PeerMode, TransactionShape};
 use crate::partner_file::{PartnerFile, PartnerFileError};
 use crate::signer::Credentials;
 
@@ -20,7 +20,7 @@ pub(super) const GREETING: &str = "listening on ";
 
 /// Why no peer runs.
 #[derive(Debug, thiserror::Error)]
-pub enum ProcessError {
+pub enum PeerProcessError {
     /// The program cannot be run.
     #[error("cannot start `{program}`: build it with `cargo build --release --workspace`")]
     Start {
@@ -40,12 +40,12 @@ pub enum ProcessError {
 
 /// A peer to be started.
 #[derive(Clone, Debug)]
-pub struct Start<'a> {
+pub struct PeerOptions<'a> {
     pub program: &'a Path,
     /// What it does with an order.
-    pub mode: Mode,
+    pub mode: PeerMode,
     /// How it puts a transaction to the database.
-    pub shape: Shape,
+    pub shape: TransactionShape,
     /// Connections to the database.
     pub pool: u32,
     /// Where it reads and writes.
@@ -59,18 +59,18 @@ pub struct Start<'a> {
 }
 
 /// A running peer; it ends when dropped.
-pub struct Process {
+pub struct PeerProcess {
     child: Child,
     url: String,
     credentials: Credentials,
 }
 
-impl Process {
+impl PeerProcess {
     /// The program of the peer beside this one, where a build puts both.
     ///
     /// # Errors
     /// What the system says when asked where this program lies.
-    pub fn program_beside() -> io::Result<PathBuf> {
+    pub fn default_program() -> io::Result<PathBuf> {
         Ok(std::env::current_exe()?.with_file_name("peer"))
     }
 
@@ -78,8 +78,8 @@ impl Process {
     ///
     /// # Errors
     /// [`ProcessError`].
-    pub fn start(start: &Start<'_>) -> Result<Self, ProcessError> {
-        let not_started = |source| ProcessError::Start {
+    pub fn start(start: &PeerOptions<'_>) -> Result<Self, PeerProcessError> {
+        let not_started = |source| PeerProcessError::Start {
             program: start.program.to_owned(),
             source,
         };
@@ -103,7 +103,7 @@ impl Process {
             // It has ended, or will with the pipe.
             drop(child.stdin.take());
             child.wait().map_err(not_started)?;
-            return Err(ProcessError::Ended);
+            return Err(PeerProcessError::Ended);
         };
         Ok(Self {
             url: url.to_owned(),
@@ -131,7 +131,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for PeerProcess {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         // There is nobody to tell: what it acknowledged was committed before.

@@ -4,7 +4,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 use uuid::Uuid;
 
-use super::answer::{Delivered, Sold, amount};
+use super::response::{DeliveredOrder, SoldVoucher, format_amount};
 use super::refusal::Refusal;
 use super::request::Line;
 
@@ -12,7 +12,7 @@ use super::request::Line;
 ///
 /// # Errors
 /// [`Refusal::OrderNotFound`], or [`Refusal::ServiceUnavailable`].
-pub(super) async fn order(pool: &PgPool, partner_id: Uuid, order_id: Uuid) -> Result<String, Refusal> {
+pub(super) async fn read_order(pool: &PgPool, partner_id: Uuid, order_id: Uuid) -> Result<String, Refusal> {
     let row = sqlx::query(
         "SELECT currency,
                 total,
@@ -51,13 +51,13 @@ fn shown(order_id: Uuid, row: &PgRow, vouchers: &[PgRow]) -> sqlx::Result<String
     let lines: Vec<Line> =
         serde_json::from_str(row.try_get("lines")?).map_err(|error| sqlx::Error::Decode(error.into()))?;
     let sold = |row: &PgRow| {
-        Ok(Sold {
+        Ok(SoldVoucher {
             voucher_id: row.try_get("voucher_id")?,
             line: usize::try_from(row.try_get::<i16, _>("line")? - 1).unwrap_or_default(),
             expiry: row.try_get("expiry")?,
         })
     };
-    let order = Delivered {
+    let order = DeliveredOrder {
         order_id,
         currency: row.try_get("currency")?,
         total: row.try_get("total")?,
@@ -73,7 +73,7 @@ fn shown(order_id: Uuid, row: &PgRow, vouchers: &[PgRow]) -> sqlx::Result<String
 ///
 /// # Errors
 /// [`Refusal::ServiceUnavailable`].
-pub(super) async fn wallets(pool: &PgPool, partner_id: Uuid) -> Result<String, Refusal> {
+pub(super) async fn read_wallets(pool: &PgPool, partner_id: Uuid) -> Result<String, Refusal> {
     let rows = sqlx::query_as::<_, (String, i64)>(
         "SELECT currency,
                 balance
@@ -90,7 +90,7 @@ pub(super) async fn wallets(pool: &PgPool, partner_id: Uuid) -> Result<String, R
         .map(|(currency, balance)| {
             format!(
                 r#"{{"currency":"{currency}","balance":{},"pending_orders":0.00,"pending_payouts":0.00}}"#,
-                amount(*balance)
+                format_amount(*balance)
             )
         })
         .collect();

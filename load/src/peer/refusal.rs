@@ -84,7 +84,7 @@ struct Body<'a> {
 
 impl Refusal {
     /// Status and code, as the contract's table has them.
-    const fn word(&self) -> (StatusCode, &'static str) {
+    const fn status_and_code(&self) -> (StatusCode, &'static str) {
         match self {
             Self::InvalidCredentials => (StatusCode::UNAUTHORIZED, "INVALID_CREDENTIALS"),
             Self::InvalidSignature => (StatusCode::UNAUTHORIZED, "INVALID_SIGNATURE"),
@@ -110,13 +110,13 @@ impl Refusal {
     /// The status, as it is kept under a key.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
-        self.word().0
+        self.status_and_code().0
     }
 
     /// The bytes of the answer.
     #[must_use]
     pub fn body(&self) -> Vec<u8> {
-        let (_, code) = self.word();
+        let (_, code) = self.status_and_code();
         let envelope = Envelope {
             error: Body {
                 name: pascal_case(code),
@@ -158,14 +158,14 @@ fn pascal_case(code: &str) -> String {
 
 /// An answer that is kept under a key, given for the first time or again.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredResponse {
     pub status: u16,
     pub body: Vec<u8>,
     /// Whether it was given before.
     pub replayed: bool,
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for StoredResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

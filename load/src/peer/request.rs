@@ -18,7 +18,7 @@ const DECIMALS: usize = 2;
 
 /// What is sold under a product id and a denomination.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sku {
+pub struct PeerSku {
     /// Its number in the database.
     pub sku_id: i32,
     pub currency: String,
@@ -26,15 +26,15 @@ pub struct Sku {
 
 /// Everything that is sold, read once at the start.
 #[derive(Clone, Debug, Default)]
-pub struct Catalogue(HashMap<String, HashMap<i64, Sku>>);
+pub struct Catalogue(HashMap<String, HashMap<i64, PeerSku>>);
 
 impl Catalogue {
     /// Enters a SKU; the denomination is in minor units.
-    pub fn enter(&mut self, product_id: String, denomination: i64, sku: Sku) {
+    pub fn insert(&mut self, product_id: String, denomination: i64, sku: PeerSku) {
         self.0.entry(product_id).or_default().insert(denomination, sku);
     }
 
-    fn find(&self, product_id: &str, denomination: i64) -> Result<&Sku, Refusal> {
+    fn find(&self, product_id: &str, denomination: i64) -> Result<&PeerSku, Refusal> {
         let denominations = self
             .0
             .get(product_id)
@@ -56,7 +56,7 @@ pub struct Line {
 
 /// An order as it was asked for, priced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct PricedOrder {
     /// Sorted by SKU, so that orders that wait for each other's vouchers wait in one direction.
     pub lines: Vec<Line>,
     pub currency: String,
@@ -67,7 +67,7 @@ pub struct Wanted {
     pub metadata: Option<String>,
 }
 
-impl Wanted {
+impl PricedOrder {
     /// How many vouchers it wants.
     #[must_use]
     pub fn vouchers(&self) -> usize {
@@ -109,7 +109,7 @@ struct Item<'a> {
 ///
 /// # Errors
 /// [`Refusal`], by the first thing that is wrong.
-pub fn read(body: &[u8], catalogue: &Catalogue) -> Result<Wanted, Refusal> {
+pub fn parse_order(body: &[u8], catalogue: &Catalogue) -> Result<PricedOrder, Refusal> {
     let request: OrderRequest<'_> = serde_json::from_slice(body).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => Refusal::ValidationFailed(error.to_string()),
         _ => Refusal::MalformedRequest,
@@ -119,7 +119,7 @@ pub fn read(body: &[u8], catalogue: &Catalogue) -> Result<Wanted, Refusal> {
     let mut currency = request.currency;
     let mut total = 0_i64;
     for item in request.items {
-        let denomination = minor_units(item.denomination.get())?;
+        let denomination = parse_minor_units(item.denomination.get())?;
         let sku = catalogue.find(&item.product_id, denomination)?;
         if *currency.get_or_insert_with(|| sku.currency.clone()) != sku.currency {
             return Err(Refusal::CurrencyMismatch);
@@ -136,7 +136,7 @@ pub fn read(body: &[u8], catalogue: &Catalogue) -> Result<Wanted, Refusal> {
         });
     }
     lines.sort_by_key(|line| line.sku_id);
-    Ok(Wanted {
+    Ok(PricedOrder {
         lines,
         currency: currency.unwrap_or_default(),
         total,
@@ -175,7 +175,7 @@ fn check_sizes(request: &OrderRequest<'_>) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// [`Refusal::ValidationFailed`] for anything but a positive amount of at most two decimals.
-pub fn minor_units(json: &str) -> Result<i64, Refusal> {
+pub fn parse_minor_units(json: &str) -> Result<i64, Refusal> {
     let refused = || Refusal::ValidationFailed("denomination: an amount of at most two decimals".to_owned());
     let digits = json
         .strip_prefix('"')
@@ -205,7 +205,7 @@ mod tests {
             (3, "c", 2_500, "EUR"),
         ] {
             let currency = currency.to_owned();
-            catalogue.enter(product.to_owned(), denomination, Sku { sku_id, currency });
+            catalogue.insert(product.to_owned(), denomination, PeerSku { sku_id, currency });
         }
         catalogue
     }
@@ -214,7 +214,7 @@ mod tests {
     fn an_order_is_priced_and_sorted() {
         let body = br#"{"items":[{"product_id":"a","denomination":25,"quantity":2},
             {"product_id":"b","denomination":"10.50","quantity":1}],"reference":"r","metadata":{"k": 1}}"#;
-        let wanted = read(body, &catalogue()).unwrap();
+        let wanted = parse_order(body, &catalogue()).unwrap();
         let lines: Vec<_> = wanted
             .lines
             .iter()
@@ -235,7 +235,7 @@ mod tests {
         };
         let order = |items: &[String]| format!(r#"{{"items":[{}]}}"#, items.join(","));
         let code = |body: &str| {
-            let refusal = read(body.as_bytes(), &catalogue()).unwrap_err();
+            let refusal = parse_order(body.as_bytes(), &catalogue()).unwrap_err();
             crate::wire::error_code(&refusal.body()).unwrap()
         };
         let table = [
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn amounts_are_minor_units() {
         for (text, expected) in [("25", 2_500), ("25.5", 2_550), ("\"0.05\"", 5), ("25.00", 2_500)] {
-            assert_eq!(minor_units(text), Ok(expected), "{text}");
+            assert_eq!(parse_minor_units(text), Ok(expected), "{text}");
         }
         for text in [
             "0",
@@ -274,7 +274,7 @@ mod tests {
             "1.234",
             "99999999999999999999",
         ] {
-            assert!(minor_units(text).is_err(), "{text}");
+            assert!(parse_minor_units(text).is_err(), "{text}");
         }
     }
 }

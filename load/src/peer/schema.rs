@@ -7,9 +7,9 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
 use uuid::Uuid;
 
-use super::Mode;
-use super::request::{Catalogue, Sku};
-use super::signature::Register;
+use super::PeerMode;
+use super::request::{Catalogue, PeerSku};
+use super::signature::CredentialRegistry;
 
 const SCHEMA: &str = include_str!("sql/schema.sql");
 const PLACE_ORDER: &str = include_str!("sql/place_order.sql");
@@ -20,7 +20,7 @@ const EXPIRY_DAYS: i32 = 30;
 
 /// What is put on sale.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForSale {
+pub struct PeerStock {
     pub product_id: String,
     pub denomination: i64,
     /// How many vouchers are added.
@@ -30,7 +30,7 @@ pub struct ForSale {
 /// The partner that buys, with its money in USD.
 /// No `Debug`: it holds a secret.
 #[derive(Clone)]
-pub struct Buyer {
+pub struct PeerPartner {
     pub api_key: String,
     pub api_secret: String,
     /// What its wallet holds at the start, in minor units.
@@ -39,8 +39,8 @@ pub struct Buyer {
 
 /// What a peer reads once at its start.
 #[derive(Clone, Default)]
-pub struct Known {
-    pub register: Register,
+pub struct PeerData {
+    pub credentials: CredentialRegistry,
     pub catalogue: Catalogue,
 }
 
@@ -48,17 +48,17 @@ pub struct Known {
 ///
 /// # Errors
 /// When the database refuses.
-pub async fn make(options: &PgConnectOptions, mode: Mode) -> sqlx::Result<bool> {
+pub async fn create_tables(options: &PgConnectOptions, mode: PeerMode) -> sqlx::Result<bool> {
     let mut connection = PgConnection::connect_with(options).await?;
     let there: bool = sqlx::query_scalar("SELECT to_regclass('orders') IS NOT NULL")
         .fetch_one(&mut connection)
         .await?;
-    if there || mode == Mode::SignatureOnly {
+    if there || mode == PeerMode::SignatureOnly {
         return Ok(false);
     }
     let parts: &[&'static str] = match mode {
-        Mode::RowLocks => &[SCHEMA, PLACE_ORDER],
-        Mode::Floor | Mode::SignatureOnly => &[FLOOR_SCHEMA],
+        PeerMode::RowLocks => &[SCHEMA, PLACE_ORDER],
+        PeerMode::Floor | PeerMode::SignatureOnly => &[FLOOR_SCHEMA],
     };
     for part in parts {
         connection.execute(*part).await?;
@@ -70,7 +70,7 @@ pub async fn make(options: &PgConnectOptions, mode: Mode) -> sqlx::Result<bool> 
 ///
 /// # Errors
 /// When the database refuses, as it does for an API key that is there already.
-pub async fn enter_buyer(connection: &mut PgConnection, buyer: &Buyer) -> sqlx::Result<Uuid> {
+pub async fn insert_partner(connection: &mut PgConnection, buyer: &PeerPartner) -> sqlx::Result<Uuid> {
     let partner_id = Uuid::now_v7();
     sqlx::query("INSERT INTO partners (partner_id, name) VALUES ($1, 'load')")
         .bind(partner_id)
@@ -103,7 +103,7 @@ pub async fn enter_buyer(connection: &mut PgConnection, buyer: &Buyer) -> sqlx::
 ///
 /// # Errors
 /// When the database refuses.
-pub async fn import(connection: &mut PgConnection, for_sale: &ForSale) -> sqlx::Result<()> {
+pub async fn insert_vouchers(connection: &mut PgConnection, for_sale: &PeerStock) -> sqlx::Result<()> {
     let sku_id: i32 = sqlx::query_scalar(
         "INSERT INTO skus (product_id, denomination, currency)
          VALUES ($1, $2, 'USD')
@@ -140,8 +140,8 @@ pub async fn import(connection: &mut PgConnection, for_sale: &ForSale) -> sqlx::
 ///
 /// # Errors
 /// When the database refuses.
-pub async fn known(connection: &mut PgConnection) -> sqlx::Result<Known> {
-    let mut known = Known::default();
+pub async fn load_peer_data(connection: &mut PgConnection) -> sqlx::Result<PeerData> {
+    let mut known = PeerData::default();
     let credentials = sqlx::query("SELECT key_hash, secret_hash, partner_id FROM credentials")
         .fetch_all(&mut *connection)
         .await?;
@@ -152,7 +152,7 @@ pub async fn known(connection: &mut PgConnection) -> sqlx::Result<Known> {
                 .try_into()
                 .map_err(|_| sqlx::Error::Decode("a hash has 32 bytes".into()))
         };
-        known.register.enter(
+        known.credentials.insert(
             hash("key_hash")?,
             hash("secret_hash")?,
             row.try_get("partner_id")?,
@@ -162,13 +162,13 @@ pub async fn known(connection: &mut PgConnection) -> sqlx::Result<Known> {
         .fetch_all(connection)
         .await?;
     for row in skus {
-        let sku = Sku {
+        let sku = PeerSku {
             sku_id: row.try_get("sku_id")?,
             currency: row.try_get("currency")?,
         };
         known
             .catalogue
-            .enter(row.try_get("product_id")?, row.try_get("denomination")?, sku);
+            .insert(row.try_get("product_id")?, row.try_get("denomination")?, sku);
     }
     Ok(known)
 }
@@ -180,7 +180,7 @@ pub async fn known(connection: &mut PgConnection) -> sqlx::Result<Known> {
 ///
 /// # Panics
 /// If the name is more than letters, digits and underscores: it cannot be bound, and a name is chosen by code.
-pub async fn make_database(server: &PgConnectOptions, name: &str) -> sqlx::Result<PgConnectOptions> {
+pub async fn create_database(server: &PgConnectOptions, name: &str) -> sqlx::Result<PgConnectOptions> {
     let plain = name
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');

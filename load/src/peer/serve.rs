@@ -13,12 +13,12 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, PgConnection, PgPool};
 use uuid::Uuid;
 
-use super::batcher::Batcher;
-use super::http::{Peer, Seller, routes};
+use super::batcher::FloorBatcher;
+use super::http::{PeerState, OrderHandler, routes};
 use super::process::GREETING;
-use super::request::Sku;
-use super::schema::{self, Buyer, ForSale, Known};
-use super::{Mode, Shape};
+use super::request::PeerSku;
+use super::schema::{self, PeerPartner, PeerStock, PeerData};
+use super::{PeerMode, TransactionShape};
 
 /// How long an order may wait for a connection.
 const ACQUIRE_WITHIN: Duration = Duration::from_secs(5);
@@ -38,11 +38,11 @@ const SESSION: [(&str, &str); 6] = [
 
 /// What a peer is started with.
 #[derive(Clone)]
-pub struct Settings {
+pub struct PeerSettings {
     /// What it does with an order.
-    pub mode: Mode,
+    pub mode: PeerMode,
     /// How it puts a transaction to the database.
-    pub shape: Shape,
+    pub shape: TransactionShape,
     /// Connections to the database, shared evenly by the workers.
     pub pool: u32,
     pub workers: u32,
@@ -50,14 +50,14 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Its database; none is needed where nothing is written.
     pub database: Option<PgConnectOptions>,
-    pub buyer: Buyer,
+    pub partner: PeerPartner,
     /// What is put on sale in an empty database.
-    pub for_sale: Vec<ForSale>,
+    pub stock: Vec<PeerStock>,
     /// Whether it ends when its standard input does.
     pub until_stdin_closes: bool,
 }
 
-impl Settings {
+impl PeerSettings {
     fn database(&self) -> anyhow::Result<PgConnectOptions> {
         let given = self.database.clone();
         given.ok_or_else(|| anyhow::anyhow!("this mode writes: it needs --database"))
@@ -73,37 +73,37 @@ impl Settings {
 ///
 /// # Errors
 /// When the database or the address cannot be had.
-pub fn serve(settings: &Settings) -> anyhow::Result<()> {
+pub fn serve(settings: &PeerSettings) -> anyhow::Result<()> {
     actix_web::rt::System::new().block_on(async {
         match settings.mode {
-            Mode::RowLocks => row_locks(settings).await,
-            Mode::Floor => floor(settings).await,
-            Mode::SignatureOnly => {
-                let peer = Peer::new(&known_without_database(settings).1, Seller::Nobody);
+            PeerMode::RowLocks => row_locks(settings).await,
+            PeerMode::Floor => floor(settings).await,
+            PeerMode::SignatureOnly => {
+                let peer = PeerState::new(&known_without_database(settings).1, OrderHandler::SignatureOnly);
                 listen(settings, move || peer.clone()).await
             }
         }
     })
 }
 
-async fn row_locks(settings: &Settings) -> anyhow::Result<()> {
+async fn row_locks(settings: &PeerSettings) -> anyhow::Result<()> {
     let options = settings.database()?;
-    let new = schema::make(&options, Mode::RowLocks).await?;
+    let new = schema::create_tables(&options, PeerMode::RowLocks).await?;
     let mut connection = PgConnection::connect_with(&options).await?;
     if new {
-        schema::enter_buyer(&mut connection, &settings.buyer).await?;
-        for for_sale in &settings.for_sale {
-            schema::import(&mut connection, for_sale).await?;
+        schema::insert_partner(&mut connection, &settings.partner).await?;
+        for for_sale in &settings.stock {
+            schema::insert_vouchers(&mut connection, for_sale).await?;
         }
     }
-    let known = schema::known(&mut connection).await?;
+    let known = schema::load_peer_data(&mut connection).await?;
     connection.close().await?;
     let (options, share, shape) = (options.options(SESSION), settings.share(), settings.shape);
-    let seller = move || Seller::RowLocks {
+    let seller = move || OrderHandler::RowLocks {
         pool: pool(&options, share),
         shape,
     };
-    listen(settings, move || Peer::new(&known, seller())).await
+    listen(settings, move || PeerState::new(&known, seller())).await
 }
 
 fn pool(options: &PgConnectOptions, connections: u32) -> PgPool {
@@ -115,36 +115,36 @@ fn pool(options: &PgConnectOptions, connections: u32) -> PgPool {
         .connect_lazy_with(options.clone())
 }
 
-async fn floor(settings: &Settings) -> anyhow::Result<()> {
+async fn floor(settings: &PeerSettings) -> anyhow::Result<()> {
     let options = settings.database()?;
-    schema::make(&options, Mode::Floor).await?;
+    schema::create_tables(&options, PeerMode::Floor).await?;
     let (partner_id, known) = known_without_database(settings);
-    let batcher = Batcher::start(&options.options(SESSION), partner_id).await?;
-    let peer = Peer::new(&known, Seller::Floor(batcher));
+    let batcher = FloorBatcher::start(&options.options(SESSION), partner_id).await?;
+    let peer = PeerState::new(&known, OrderHandler::Floor(batcher));
     listen(settings, move || peer.clone()).await
 }
 
 /// What is known where no table says it.
-fn known_without_database(settings: &Settings) -> (Uuid, Known) {
-    let (partner_id, mut known) = (Uuid::now_v7(), Known::default());
-    let Buyer {
+fn known_without_database(settings: &PeerSettings) -> (Uuid, PeerData) {
+    let (partner_id, mut known) = (Uuid::now_v7(), PeerData::default());
+    let PeerPartner {
         api_key, api_secret, ..
-    } = &settings.buyer;
-    known.register.enter(
+    } = &settings.partner;
+    known.credentials.insert(
         Sha256::digest(api_key).into(),
         Sha256::digest(api_secret).into(),
         partner_id,
     );
-    for (sku_id, sku) in (1..).zip(&settings.for_sale) {
+    for (sku_id, sku) in (1..).zip(&settings.stock) {
         let currency = "USD".to_owned();
         known
             .catalogue
-            .enter(sku.product_id.clone(), sku.denomination, Sku { sku_id, currency });
+            .insert(sku.product_id.clone(), sku.denomination, PeerSku { sku_id, currency });
     }
     (partner_id, known)
 }
 
-async fn listen(settings: &Settings, peer: impl Fn() -> Peer + Send + Clone + 'static) -> anyhow::Result<()> {
+async fn listen(settings: &PeerSettings, peer: impl Fn() -> PeerState + Send + Clone + 'static) -> anyhow::Result<()> {
     let app = move || App::new().app_data(web::Data::new(peer())).configure(routes);
     let server = HttpServer::new(app)
         .workers(usize::try_from(settings.workers)?)

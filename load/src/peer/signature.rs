@@ -23,7 +23,7 @@ const PREFIX: &str = "/api/v1";
 
 /// The authentication headers of a request; `None` where one is missing or there twice.
 #[derive(Clone, Copy)]
-pub struct Presented<'a> {
+pub struct AuthHeaders<'a> {
     pub api_key: Option<&'a [u8]>,
     pub api_secret: Option<&'a [u8]>,
     pub timestamp: Option<&'a [u8]>,
@@ -32,7 +32,7 @@ pub struct Presented<'a> {
 
 /// What a signature covers beside the time.
 #[derive(Clone, Copy)]
-pub struct Message<'a> {
+pub struct SignedMessage<'a> {
     pub method: &'a str,
     pub path: &'a str,
     pub body: &'a [u8],
@@ -40,11 +40,11 @@ pub struct Message<'a> {
 
 /// Who may call: by the hash of the API key, the hash of the secret and whose they are.
 #[derive(Clone, Default)]
-pub struct Register(HashMap<[u8; 32], ([u8; 32], Uuid)>);
+pub struct CredentialRegistry(HashMap<[u8; 32], ([u8; 32], Uuid)>);
 
-impl Register {
+impl CredentialRegistry {
     /// Enters a credential by its two hashes.
-    pub fn enter(&mut self, key_hash: [u8; 32], secret_hash: [u8; 32], partner_id: Uuid) {
+    pub fn insert(&mut self, key_hash: [u8; 32], secret_hash: [u8; 32], partner_id: Uuid) {
         self.0.insert(key_hash, (secret_hash, partner_id));
     }
 
@@ -52,7 +52,7 @@ impl Register {
     ///
     /// # Errors
     /// [`Refusal::InvalidCredentials`], the same whether the key or the secret is wrong.
-    pub fn identify(&self, presented: &Presented<'_>) -> Result<Uuid, Refusal> {
+    pub fn authenticate(&self, presented: &AuthHeaders<'_>) -> Result<Uuid, Refusal> {
         let refused = Refusal::InvalidCredentials;
         let (Some(key), Some(secret)) = (presented.api_key, presented.api_secret) else {
             return Err(refused);
@@ -69,7 +69,7 @@ impl Register {
 ///
 /// # Errors
 /// [`Refusal::TimestampOutOfRange`] or [`Refusal::InvalidSignature`].
-pub fn verify(presented: &Presented<'_>, message: Message<'_>, now_s: u64) -> Result<(), Refusal> {
+pub fn verify(presented: &AuthHeaders<'_>, message: SignedMessage<'_>, now_s: u64) -> Result<(), Refusal> {
     let timestamp = presented.timestamp.ok_or(Refusal::TimestampOutOfRange)?;
     let seconds = unix_seconds_of(timestamp).ok_or(Refusal::TimestampOutOfRange)?;
     let (signed_at, mac) = presented
@@ -117,7 +117,7 @@ fn parts_of(signature: &[u8]) -> Option<(&[u8], [u8; MAC_BYTES])> {
 }
 
 /// The parts are joined without a separator, so none may look like the end of another.
-fn has_one_reading(message: Message<'_>) -> bool {
+fn has_one_reading(message: SignedMessage<'_>) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/_.-".contains(&byte);
     message.path.starts_with('/')
         && message.path.bytes().all(plain)
@@ -136,13 +136,13 @@ mod tests {
     fn outcome(signed_at: u64, signed: (&str, &[u8]), asked: (&str, &[u8])) -> Result<(), Refusal> {
         let credentials = Credentials::new("key", "secret").unwrap();
         let headers = credentials.sign("POST", signed.0, signed.1, signed_at);
-        let presented = Presented {
+        let presented = AuthHeaders {
             api_key: Some(b"key"),
             api_secret: Some(b"secret"),
             timestamp: Some(headers.timestamp().as_bytes()),
             signature: Some(headers.signature().as_bytes()),
         };
-        let message = Message {
+        let message = SignedMessage {
             method: "POST",
             path: asked.0,
             body: asked.1,
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn headers_of_another_form_are_refused() {
-        let message = Message {
+        let message = SignedMessage {
             method: "POST",
             path: "/orders",
             body: BODY,
@@ -217,7 +217,7 @@ mod tests {
             ),
         ];
         for (timestamp, signature, expected) in table {
-            let presented = Presented {
+            let presented = AuthHeaders {
                 api_key: Some(b"key"),
                 api_secret: Some(b"secret"),
                 timestamp: timestamp.map(str::as_bytes),
@@ -234,14 +234,14 @@ mod tests {
     #[test]
     fn a_wrong_secret_looks_like_an_unknown_key() {
         let partner = Uuid::from_u128(7);
-        let mut register = Register::default();
-        register.enter(
+        let mut register = CredentialRegistry::default();
+        register.insert(
             Sha256::digest(b"key").into(),
             Sha256::digest(b"secret").into(),
             partner,
         );
         let who = |api_key, api_secret| {
-            register.identify(&Presented {
+            register.authenticate(&AuthHeaders {
                 api_key,
                 api_secret,
                 timestamp: None,

@@ -3,9 +3,9 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::plot::{Mark, Plot, linear};
-use super::{Percentile, Report, SOON_MS};
-use crate::costs::rows;
-use crate::timeline::Second;
+use super::{Percentile, Report, PROMPT_REFUSAL_MS};
+use crate::costs::cost_rows;
+use crate::timeline::TimelineSecond;
 
 const STYLE: &str = "
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1b1f24; }
@@ -31,7 +31,7 @@ const NAMED_SHARES: [(f64, &str); 6] = [
 
 /// The page of a report.
 #[must_use]
-pub fn page(report: &Report) -> String {
+pub fn render_html(report: &Report) -> String {
     let title = report
         .scenario
         .as_ref()
@@ -49,11 +49,11 @@ pub fn page(report: &Report) -> String {
                 h1 { (title) }
                 @if let Some(scenario) = &report.scenario { p { (scenario.question) } }
                 (figures(report))
-                (latency_curve(&report.figures.percentiles).svg())
-                (over_time("Orders acknowledged, each second", &report.figures.seconds, |second| second.orders as f64).svg())
-                (over_time("The slowest order of each second, ms", &report.figures.seconds, slowest_ms).svg())
-                @for line in report.after.lines() { p { (line) } }
-                @if let Some(memory) = &report.watched.memory { p { (memory) } }
+                (latency_curve(&report.metrics.percentiles).svg())
+                (over_time("Orders acknowledged, each second", &report.metrics.seconds, |second| second.orders as f64).svg())
+                (over_time("The slowest order of each second, ms", &report.metrics.seconds, slowest_ms).svg())
+                @for line in report.follow_up.lines() { p { (line) } }
+                @if let Some(memory) = &report.usage.memory { p { (memory) } }
                 (costs(report))
                 (audit(report))
                 h2 { "All of it" }
@@ -65,7 +65,7 @@ pub fn page(report: &Report) -> String {
 }
 
 fn figures(report: &Report) -> Markup {
-    let figures = &report.figures;
+    let figures = &report.metrics;
     let mut rows = vec![("order".to_owned(), figures.orders_per_s, figures.latency_us)];
     rows.extend(figures.forms.iter().map(|form| {
         let name = format!("order of {}", form.form);
@@ -73,7 +73,7 @@ fn figures(report: &Report) -> Markup {
     }));
     rows.extend(figures.refusals.iter().map(|(status, refused)| {
         let soon = refused.soon * 100.0;
-        let name = format!("refused with {status}, {soon:.2} % within {SOON_MS} ms");
+        let name = format!("refused with {status}, {soon:.2} % within {PROMPT_REFUSAL_MS} ms");
         (name, refused.per_s, refused.latency_us)
     }));
     let beside = figures.beside.iter();
@@ -96,14 +96,14 @@ fn figures(report: &Report) -> Markup {
 }
 
 fn costs(report: &Report) -> Markup {
-    let Some(costs) = &report.watched.costs else {
+    let Some(costs) = &report.usage.costs else {
         return html! {};
     };
     html! {
         h2 { "Costs of an order" }
         table {
             tr { th { "" } th { "CPU µs" } th { "waits" } th { "made wait" } }
-            @for row in rows(costs) {
+            @for row in cost_rows(costs) {
                 tr {
                     td { @if row.part { "\u{2003}" } (row.name) }
                     @for cell in &row.cells { td.number { (cell) } }
@@ -114,7 +114,7 @@ fn costs(report: &Report) -> Markup {
 }
 
 fn audit(report: &Report) -> Markup {
-    let passed = report.audit.passed();
+    let passed = report.audit.has_passed();
     html! {
         h2 { "Audit: " span class=(if passed { "passed" } else { "failed" }) { @if passed { "passed" } @else { "FAILED" } } }
         table {
@@ -156,11 +156,11 @@ fn latency_curve(percentiles: &[Percentile]) -> Plot {
     }
 }
 
-fn slowest_ms(second: &Second) -> f64 {
+fn slowest_ms(second: &TimelineSecond) -> f64 {
     second.slowest_us as f64 / 1_000.0
 }
 
-fn over_time(title: &'static str, seconds: &[Second], value: impl Fn(&Second) -> f64) -> Plot {
+fn over_time(title: &'static str, seconds: &[TimelineSecond], value: impl Fn(&TimelineSecond) -> f64) -> Plot {
     let (y_marks, top) = linear(seconds.iter().map(&value).fold(0.0, f64::max));
     let (x_marks, end) = linear(seconds.len() as f64);
     Plot {

@@ -31,7 +31,7 @@ fn every_file_is_a_scenario_of_its_name() {
 
 #[test]
 fn a_scenario_says_what_is_for_sale() {
-    let furnishing = Scenario::parse(SMALL.as_bytes()).unwrap().furnishing();
+    let furnishing = Scenario::parse(SMALL.as_bytes()).unwrap().seed_data();
     let vouchers: Vec<_> = furnishing.skus.iter().map(|sku| sku.vouchers).collect();
     assert_eq!(vouchers, [10, 1, 10, 1]);
     assert_eq!(furnishing.skus[3].product_id, product_id(3));
@@ -44,7 +44,7 @@ fn there_is_enough_of_each_sku_by_its_popularity() {
         r#""vouchers": 10, "popularity": { "zipf": 1.1 }"#,
         r#""vouchers": { "enough_for": 2000 }, "popularity": { "zipf": 1.0 }"#,
     );
-    let furnishing = small.unwrap().furnishing();
+    let furnishing = small.unwrap().seed_data();
     // 1, 1/2, 1/3, 1/4 of 25/12: 960, 480, 320 and 240 of two thousand; every second has one, as before.
     let vouchers: Vec<_> = furnishing.skus.iter().map(|sku| sku.vouchers).collect();
     assert_eq!(vouchers, [960 + 186 + 10, 1, 320 + 108 + 10, 1]);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::fake::{Fake, Lie};
+use crate::fake::{FakeService, Defect};
 use crate::signature::{KEY, SECRET};
 
 fn load(arguments: &[&str]) -> Output {
@@ -13,11 +13,11 @@ fn load(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-fn run(dir: &Path, lie: Lie) -> Output {
+fn run(dir: &Path, lie: Defect) -> Output {
     let credentials = dir.join("sandbox-partner.json");
     let text = format!(r#"{{"partner_id":"ptn_1","api_key":"{KEY}","api_secret":"{SECRET}"}}"#);
     std::fs::write(&credentials, text).unwrap();
-    let fake = Fake::start(lie);
+    let fake = FakeService::start(lie);
     let (credentials, json) = (credentials.to_str().unwrap(), dir.join("report.json"));
     let html = dir.join("report.html");
     load(&[
@@ -44,7 +44,7 @@ fn run(dir: &Path, lie: Lie) -> Output {
 #[test]
 fn an_audited_run_succeeds_and_is_written_as_json() {
     let dir = tempfile::tempdir().unwrap();
-    let output = run(dir.path(), Lie::None);
+    let output = run(dir.path(), Defect::None);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(
@@ -70,7 +70,7 @@ fn an_audited_run_succeeds_and_is_written_as_json() {
 #[test]
 fn the_page_is_whole_and_fetches_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    run(dir.path(), Lie::None);
+    run(dir.path(), Defect::None);
     let page = std::fs::read_to_string(dir.path().join("report.html")).unwrap();
     assert!(
         page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"),
@@ -115,7 +115,7 @@ fn a_scenario_that_cannot_be_played_is_neither() {
 #[test]
 fn a_failed_audit_fails_the_command() {
     let dir = tempfile::tempdir().unwrap();
-    let output = run(dir.path(), Lie::SellsVoucherTwice);
+    let output = run(dir.path(), Defect::SellsVoucherTwice);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(

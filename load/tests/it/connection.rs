@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::{HeaderMap, Method};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use vouchsafe_load::client::{Answer, Client, Failure};
+use vouchsafe_load::client::{ApiResponse, Client, RequestFailure};
 use vouchsafe_load::origin::Origin;
 
 /// Bound of an exchange where silence is what is tested; all others end by themselves.
@@ -63,7 +63,7 @@ fn request(stream: &mut TcpStream) -> String {
     String::from_utf8(text).unwrap()
 }
 
-async fn get(client: &mut Client, path: &str) -> Result<Answer, Failure> {
+async fn get(client: &mut Client, path: &str) -> Result<ApiResponse, RequestFailure> {
     client
         .call(Method::GET, path, HeaderMap::new(), Bytes::new())
         .await
@@ -117,14 +117,14 @@ async fn nobody_listening_is_not_sent() {
     let origin = Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
     drop(listener);
     let failure = get(&mut Client::new(origin), "/").await.unwrap_err();
-    assert!(matches!(failure, Failure::NotSent(_)), "{failure}");
+    assert!(matches!(failure, RequestFailure::NotSent(_)), "{failure}");
 }
 
 #[tokio::test]
 async fn what_cannot_be_a_path_is_not_sent() {
     let (mut client, _server) = Server::start(0, |_, _| Vec::new());
     let failure = get(&mut client, "/a b").await.unwrap_err();
-    assert!(matches!(failure, Failure::NotSent(_)), "{failure}");
+    assert!(matches!(failure, RequestFailure::NotSent(_)), "{failure}");
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn a_request_that_was_read_and_not_answered_is_unknown() {
             vec![read]
         });
         let failure = get(&mut client, "/").await.unwrap_err();
-        assert!(matches!(failure, Failure::Unknown(_)), "{failure}");
+        assert!(matches!(failure, RequestFailure::Unknown(_)), "{failure}");
         assert_eq!(server.requests().len(), 1);
     }
 }
@@ -160,7 +160,7 @@ async fn silence_is_unknown_and_its_connection_is_not_used_again() {
     });
     let mut client = client.with_timeout(SHORT);
     let failure = get(&mut client, "/first").await.unwrap_err();
-    assert!(matches!(failure, Failure::Unknown(_)), "{failure}");
+    assert!(matches!(failure, RequestFailure::Unknown(_)), "{failure}");
     assert_eq!(get(&mut client, "/second").await.unwrap().status, 200);
     assert!(server.requests()[1].starts_with("GET /second"));
 }
@@ -176,7 +176,7 @@ async fn an_answer_without_end_is_given_up() {
         vec![read]
     });
     let failure = get(&mut client, "/").await.unwrap_err();
-    assert!(matches!(failure, Failure::Unknown(_)), "{failure}");
+    assert!(matches!(failure, RequestFailure::Unknown(_)), "{failure}");
     drop(client);
     server.requests();
 }

@@ -20,7 +20,7 @@ use crate::signature::{self, KEY, SECRET};
 
 /// What this service does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lie {
+pub(crate) enum Defect {
     None,
     /// Order 7 gets the voucher of order 3.
     SellsVoucherTwice,
@@ -29,9 +29,9 @@ pub(crate) enum Lie {
     /// Order 7 is gone.
     LosesOrder,
     /// Order 7 is in no list.
-    ForgetsToList,
+    OmitsFromList,
     /// Order 7 takes [`STALL`], and all stand still meanwhile. No lie: services stall.
-    Stalls,
+    Stall,
     /// Order 7 reads with another total.
     ChangesOrder,
     /// Replays are answered with other bytes.
@@ -41,24 +41,24 @@ pub(crate) enum Lie {
     /// Order 7 costs a cent more than it says.
     Overcharges,
     /// Order 7 is answered with something else than an order.
-    Babbles,
+    MalformedOrder,
     /// Every fifth order is executed and not answered, once. No lie: connections break.
     HangsUp,
     /// The same, and its key is forgotten.
     HangsUpAndForgets,
     /// Every order is refused as overload, for good.
-    IsOverloaded,
+    Overloaded,
 }
 
 /// A running service; ends when dropped.
-pub(crate) struct Fake {
+pub(crate) struct FakeService {
     pub(crate) url: String,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Fake {
-    pub(crate) fn start(lie: Lie) -> Self {
+impl FakeService {
+    pub(crate) fn start(lie: Defect) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let url = format!("http://{}/api/v1", listener.local_addr().unwrap());
@@ -76,14 +76,14 @@ impl Fake {
     }
 }
 
-impl Drop for Fake {
+impl Drop for FakeService {
     fn drop(&mut self) {
         drop(self.stop.take());
         self.thread.take().unwrap().join().unwrap();
     }
 }
 
-fn serve(listener: std::net::TcpListener, lie: Lie, stopped: oneshot::Receiver<()>) {
+fn serve(listener: std::net::TcpListener, lie: Defect, stopped: oneshot::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -118,7 +118,7 @@ async fn handle(
     let body = body.collect().await.map_err(|_| HangUp)?.to_bytes();
     let path = head.uri.path().to_owned();
     let signed = head.method != Method::GET || path.ends_with("/vouchers");
-    let admitted = signature::identify(&head.headers).and_then(|()| {
+    let admitted = signature::authenticate(&head.headers).and_then(|()| {
         if !signed {
             return Ok(());
         }
@@ -149,14 +149,14 @@ struct HangUp;
 
 /// One voucher of 25.00 USD an order; an order's number is its voucher's.
 struct Ledger {
-    lie: Lie,
+    lie: Defect,
     orders: u64,
     cents: u64,
     keys: HashMap<String, (Bytes, Bytes)>,
 }
 
 /// How long the service stands still.
-pub(crate) const STALL: Duration = Duration::from_millis(300);
+pub(crate) const STALL_DURATION: Duration = Duration::from_millis(300);
 
 /// The wallet at the start, in cents.
 const OPENING_CENTS: u64 = 100_000_000;
@@ -165,7 +165,7 @@ const VICTIM: u64 = 7;
 const SOURCE: u64 = 3;
 
 impl Ledger {
-    fn new(lie: Lie) -> Self {
+    fn new(lie: Defect) -> Self {
         Self {
             lie,
             orders: 0,
@@ -175,14 +175,14 @@ impl Ledger {
     }
 
     fn order(&mut self, key: &str, request: &Bytes) -> Result<Response<Full<Bytes>>, HangUp> {
-        if self.lie == Lie::IsOverloaded {
+        if self.lie == Defect::Overloaded {
             return Ok(refusal(503, "SERVICE_UNAVAILABLE"));
         }
         if let Some((first, answer)) = self.keys.get(key) {
             if first != request {
                 return Ok(refusal(422, "IDEMPOTENCY_KEY_REUSED"));
             }
-            let replayed = if self.lie == Lie::HidesReplay {
+            let replayed = if self.lie == Defect::HidesReplay {
                 "false"
             } else {
                 "true"
@@ -191,25 +191,25 @@ impl Ledger {
             response
                 .headers_mut()
                 .insert("idempotent-replayed", replayed.parse().unwrap());
-            if self.lie == Lie::ChangesReplay {
+            if self.lie == Defect::ChangesReplay {
                 *response.body_mut() = Full::new([answer.as_ref(), b" "].concat().into());
             }
             return Ok(response);
         }
         self.orders += 1;
         let lied = self.orders == VICTIM;
-        if lied && self.lie == Lie::Stalls {
-            std::thread::sleep(STALL);
+        if lied && self.lie == Defect::Stall {
+            std::thread::sleep(STALL_DURATION);
         }
-        self.cents -= 2_500 + u64::from(lied && self.lie == Lie::Overcharges);
+        self.cents -= 2_500 + u64::from(lied && self.lie == Defect::Overcharges);
         let answer = self.body(self.orders, false);
         let hangs_up =
-            matches!(self.lie, Lie::HangsUp | Lie::HangsUpAndForgets) && self.orders.is_multiple_of(5);
-        if !(hangs_up && self.lie == Lie::HangsUpAndForgets) {
+            matches!(self.lie, Defect::HangsUp | Defect::HangsUpAndForgets) && self.orders.is_multiple_of(5);
+        if !(hangs_up && self.lie == Defect::HangsUpAndForgets) {
             self.keys
                 .insert(key.to_owned(), (request.clone(), answer.clone()));
         }
-        match (hangs_up, lied && self.lie == Lie::Babbles) {
+        match (hangs_up, lied && self.lie == Defect::MalformedOrder) {
             (true, _) => Err(HangUp),
             (_, true) => Ok(json(201, Bytes::from_static(b"{\"hello\":1}"))),
             _ => Ok(json(201, answer)),
@@ -218,12 +218,12 @@ impl Ledger {
 
     fn body(&self, number: u64, read: bool) -> Bytes {
         let lied = number == VICTIM;
-        let voucher = if lied && self.lie == Lie::SellsVoucherTwice {
+        let voucher = if lied && self.lie == Defect::SellsVoucherTwice {
             SOURCE
         } else {
             number
         };
-        let total = if lied && read && self.lie == Lie::ChangesOrder {
+        let total = if lied && read && self.lie == Defect::ChangesOrder {
             "26.00"
         } else {
             "25.00"
@@ -236,7 +236,7 @@ impl Ledger {
 
     fn number(&self, order_id: &str) -> Option<u64> {
         let number = u64::from_str_radix(order_id.strip_prefix("ord_")?, 16).ok()?;
-        let lost = self.lie == Lie::LosesOrder && number == VICTIM;
+        let lost = self.lie == Defect::LosesOrder && number == VICTIM;
         (number <= self.orders && !lost).then_some(number)
     }
 
@@ -259,7 +259,7 @@ impl Ledger {
             .rev()
             .take(value("limit").unwrap_or(25).try_into().unwrap())
             .collect();
-        let forgotten = |number: &&u64| !(self.lie == Lie::ForgetsToList && **number == VICTIM);
+        let forgotten = |number: &&u64| !(self.lie == Defect::OmitsFromList && **number == VICTIM);
         let data: Vec<_> = page
             .iter()
             .filter(forgotten)
@@ -290,7 +290,7 @@ impl Ledger {
         let Some(number) = self.number(order_id) else {
             return refusal(404, "ORDER_NOT_FOUND");
         };
-        let code = if number == VICTIM && self.lie == Lie::SellsCodeTwice {
+        let code = if number == VICTIM && self.lie == Defect::SellsCodeTwice {
             SOURCE
         } else {
             number

@@ -1,18 +1,18 @@
 //! Does a recorded history of real calls show a lying service?
 
-use vouchsafe_load::check::{Summary, Violation, check};
+use vouchsafe_load::check::{HistorySummary, Violation, check};
 use vouchsafe_load::partner::PartnerClient;
 use vouchsafe_load::recorder::{Intent, Recorder};
 
-use crate::fake::{Fake, Lie};
+use crate::fake::{FakeService, Defect};
 
 const BODY: &[u8] = br#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
 const PARTNER: &str = "sandbox";
 
 /// Ten orders, each repeated, read back, and its code fetched.
-async fn recorded(lie: Lie) -> Result<Summary, Violation> {
-    let fake = Fake::start(lie);
-    let mut client = PartnerClient::new(&fake.url, Fake::credentials()).unwrap();
+async fn recorded(lie: Defect) -> Result<HistorySummary, Violation> {
+    let fake = FakeService::start(lie);
+    let mut client = PartnerClient::new(&fake.url, FakeService::credentials()).unwrap();
     let recorder = Recorder::in_memory();
     for number in 1..=10 {
         let (key, order_id) = (format!("key-{number}"), format!("ord_{number:032x}"));
@@ -28,7 +28,7 @@ async fn recorded(lie: Lie) -> Result<Summary, Violation> {
             .unwrap();
         let pending = recorder.invoke(Intent::codes(0, PARTNER, &order_id)).unwrap();
         recorder
-            .complete(pending, &client.codes(&order_id).await)
+            .complete(pending, &client.get_codes(&order_id).await)
             .unwrap();
     }
     check(&recorder.history())
@@ -36,24 +36,24 @@ async fn recorded(lie: Lie) -> Result<Summary, Violation> {
 
 #[tokio::test]
 async fn an_honest_service_has_a_clean_history() {
-    for lie in [Lie::None, Lie::HangsUp] {
+    for lie in [Defect::None, Defect::HangsUp] {
         let summary = recorded(lie).await.unwrap();
         assert_eq!((summary.acknowledged_orders, summary.read_backs), (10, 10));
         assert_eq!((summary.vouchers, summary.codes), (10, 10));
-        assert_eq!(summary.settled_by_replay, if lie == Lie::HangsUp { 2 } else { 0 });
+        assert_eq!(summary.settled_by_replay, if lie == Defect::HangsUp { 2 } else { 0 });
     }
 }
 
 #[tokio::test]
 async fn each_lie_is_a_violation() {
     type Expected = fn(&Violation) -> bool;
-    let cases: [(Lie, Expected); 7] = [
-        (Lie::SellsVoucherTwice, |v| {
-            matches!(v, Violation::VoucherTwice { .. })
+    let cases: [(Defect, Expected); 7] = [
+        (Defect::SellsVoucherTwice, |v| {
+            matches!(v, Violation::DuplicateVoucher { .. })
         }),
-        (Lie::SellsCodeTwice, |v| matches!(v, Violation::CodeTwice { .. })),
-        (Lie::LosesOrder, |v| matches!(v, Violation::Lost { .. })),
-        (Lie::ChangesOrder, |v| {
+        (Defect::SellsCodeTwice, |v| matches!(v, Violation::DuplicateCode { .. })),
+        (Defect::LosesOrder, |v| matches!(v, Violation::OrderLost { .. })),
+        (Defect::ChangesOrder, |v| {
             matches!(
                 v,
                 Violation::OrderChanged {
@@ -62,11 +62,11 @@ async fn each_lie_is_a_violation() {
                 }
             )
         }),
-        (Lie::ChangesReplay, |v| {
-            matches!(v, Violation::AnswersDiffer { .. })
+        (Defect::ChangesReplay, |v| {
+            matches!(v, Violation::ResponsesDiffer { .. })
         }),
-        (Lie::Babbles, |v| matches!(v, Violation::Unreadable { .. })),
-        (Lie::IsOverloaded, |v| matches!(v, Violation::Unsettled { .. })),
+        (Defect::MalformedOrder, |v| matches!(v, Violation::MalformedResponse { .. })),
+        (Defect::Overloaded, |v| matches!(v, Violation::Unsettled { .. })),
     ];
     for (lie, expected) in cases {
         let violation = recorded(lie).await.unwrap_err();

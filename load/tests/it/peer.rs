@@ -8,30 +8,30 @@ use futures_util::future::join_all;
 use hyper::{HeaderMap, Method};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
-use vouchsafe_load::client::Answer;
+use vouchsafe_load::client::ApiResponse;
 use vouchsafe_load::partner::{IDEMPOTENCY_KEY, PartnerClient, unix_seconds};
-use vouchsafe_load::peer::postgres::{Durability, Server};
-use vouchsafe_load::peer::process::{Process, Start};
-use vouchsafe_load::peer::schema::make_database;
-use vouchsafe_load::peer::{Mode, Shape};
+use vouchsafe_load::peer::postgres::{Durability, TemporaryPostgres};
+use vouchsafe_load::peer::process::{PeerProcess, PeerOptions};
+use vouchsafe_load::peer::schema::create_database;
+use vouchsafe_load::peer::{PeerMode, TransactionShape};
 use vouchsafe_load::signer::Credentials;
 use vouchsafe_load::wire::{ListView, OrderView, WalletView};
 
 const ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
-const SHAPES: [Shape; 2] = [Shape::Statements, Shape::Function];
+const SHAPES: [TransactionShape; 2] = [TransactionShape::Statements, TransactionShape::Function];
 
 /// A peer on a database of its own.
 struct Peer {
-    process: Process,
+    process: PeerProcess,
     database: PgConnectOptions,
 }
 
 impl Peer {
-    async fn start(server: &Server, mode: Mode, shape: Shape, stock: u64) -> Self {
+    async fn start(server: &TemporaryPostgres, mode: PeerMode, shape: TransactionShape, stock: u64) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let name = format!("{}_{stock}_{}", mode.name(), shape.name()).replace('-', "_");
-        let database = make_database(&server.options(), &name).await.unwrap();
-        let process = Process::start(&Start {
+        let database = create_database(&server.options(), &name).await.unwrap();
+        let process = PeerProcess::start(&PeerOptions {
             program: Path::new(env!("CARGO_BIN_EXE_peer")),
             mode,
             shape,
@@ -63,7 +63,7 @@ impl Peer {
     }
 }
 
-fn code(answer: &Answer) -> (u16, String) {
+fn code(answer: &ApiResponse) -> (u16, String) {
     (answer.status.as_u16(), answer.error_code().unwrap_or_default())
 }
 
@@ -79,9 +79,9 @@ async fn balance(partner: &mut PartnerClient) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_is_sold_read_back_and_replayed() {
-    let server = Server::start(Durability::ForTests).await.unwrap();
+    let server = TemporaryPostgres::start(Durability::ForTests).await.unwrap();
     for shape in SHAPES {
-        let peer = Peer::start(&server, Mode::RowLocks, shape, 5).await;
+        let peer = Peer::start(&server, PeerMode::RowLocks, shape, 5).await;
         let mut partner = peer.partner();
         let before = balance(&mut partner).await;
         let several = ORDER.replace(r#""quantity":1"#, r#""quantity":3"#);
@@ -119,9 +119,9 @@ async fn an_order_is_sold_read_back_and_replayed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_is_kept_and_takes_nothing() {
-    let server = Server::start(Durability::ForTests).await.unwrap();
+    let server = TemporaryPostgres::start(Durability::ForTests).await.unwrap();
     for shape in SHAPES {
-        let peer = Peer::start(&server, Mode::RowLocks, shape, 2).await;
+        let peer = Peer::start(&server, PeerMode::RowLocks, shape, 2).await;
         let mut partner = peer.partner();
         let three = ORDER.replace(r#""quantity":1"#, r#""quantity":3"#);
         let short = partner.order("stock", three.clone()).await.unwrap();
@@ -149,9 +149,9 @@ async fn a_refusal_is_kept_and_takes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_voucher_is_sold_once_and_a_key_runs_once() {
-    let server = Server::start(Durability::ForTests).await.unwrap();
+    let server = TemporaryPostgres::start(Durability::ForTests).await.unwrap();
     for shape in SHAPES {
-        let peer = Peer::start(&server, Mode::RowLocks, shape, 2).await;
+        let peer = Peer::start(&server, PeerMode::RowLocks, shape, 2).await;
         let same = (0..8).map(|_| order(&peer, "same".to_owned()));
         let same = join_all(same).await;
         assert!(
@@ -180,14 +180,14 @@ async fn the_last_voucher_is_sold_once_and_a_key_runs_once() {
     }
 }
 
-async fn order(peer: &Peer, key: String) -> Answer {
+async fn order(peer: &Peer, key: String) -> ApiResponse {
     peer.partner().order(&key, ORDER).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_signed_as_it_must_be_is_refused() {
-    let server = Server::start(Durability::ForTests).await.unwrap();
-    let peer = Peer::start(&server, Mode::RowLocks, Shape::Function, 1).await;
+    let server = TemporaryPostgres::start(Durability::ForTests).await.unwrap();
+    let peer = Peer::start(&server, PeerMode::RowLocks, TransactionShape::Function, 1).await;
     let mut partner = peer.partner();
     let now = unix_seconds();
     let signed = |path: &str, body: &str, at: u64| {
@@ -195,7 +195,7 @@ async fn what_is_not_signed_as_it_must_be_is_refused() {
         peer.process
             .credentials()
             .sign("POST", path, body.as_bytes(), at)
-            .apply(&mut headers);
+            .apply_to(&mut headers);
         headers.insert(IDEMPOTENCY_KEY, "k".parse().unwrap());
         headers
     };
@@ -224,7 +224,7 @@ async fn what_is_not_signed_as_it_must_be_is_refused() {
         ),
     ];
     for (path, headers, expected) in table {
-        let answer = partner.raw(Method::POST, path, headers, ORDER).await.unwrap();
+        let answer = partner.send_raw(Method::POST, path, headers, ORDER).await.unwrap();
         assert_eq!(code(&answer), expected);
     }
     let stranger = Credentials::new("vs_sandbox_other", "secret").unwrap();
@@ -238,8 +238,8 @@ async fn what_is_not_signed_as_it_must_be_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_floor_answers_after_its_commit_and_the_wire_alone_answers_too() {
-    let server = Server::start(Durability::ForTests).await.unwrap();
-    let floor = Peer::start(&server, Mode::Floor, Shape::Function, 0).await;
+    let server = TemporaryPostgres::start(Durability::ForTests).await.unwrap();
+    let floor = Peer::start(&server, PeerMode::Floor, TransactionShape::Function, 0).await;
     let answers = join_all((0..20).map(|number| order(&floor, number.to_string()))).await;
     assert!(answers.iter().all(|answer| answer.status == 201));
     for table in [
@@ -251,7 +251,7 @@ async fn the_floor_answers_after_its_commit_and_the_wire_alone_answers_too() {
     ] {
         assert_eq!(floor.count(table).await, 20, "{table}");
     }
-    let wire = Peer::start(&server, Mode::SignatureOnly, Shape::Function, 0).await;
+    let wire = Peer::start(&server, PeerMode::SignatureOnly, TransactionShape::Function, 0).await;
     let answer = order(&wire, "k".to_owned()).await;
     assert_eq!(OrderView::parse(&answer.body).unwrap().vouchers.len(), 1);
     let bad = Credentials::new("vs_sandbox_other", "secret").unwrap();

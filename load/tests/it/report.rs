@@ -3,23 +3,23 @@
 use std::time::Duration;
 
 use vouchsafe_load::audit::Audit;
-use vouchsafe_load::costs::server::Log;
-use vouchsafe_load::costs::{Costs, Part, Who};
-use vouchsafe_load::keeps::SentOrders;
+use vouchsafe_load::costs::server::WalCost;
+use vouchsafe_load::costs::{OrderCosts, ThreadCost, Component};
+use vouchsafe_load::run_history::SentOrders;
 use vouchsafe_load::machine::Machine;
-use vouchsafe_load::report::{After, Figures, Report, Setup, page};
-use vouchsafe_load::restart::Restarts;
-use vouchsafe_load::run::Ran;
+use vouchsafe_load::report::{FollowUp, RunMetrics, Report, Setup, render_html};
+use vouchsafe_load::restart::RestartTimes;
+use vouchsafe_load::run::RunResult;
 use vouchsafe_load::tally::Tally;
-use vouchsafe_load::watch::{Memory, Watched};
+use vouchsafe_load::resource_monitor::{MemoryUsage, ResourceUsage};
 
-fn watched() -> Watched {
-    Watched {
-        costs: Some(Costs {
+fn watched() -> ResourceUsage {
+    ResourceUsage {
+        costs: Some(OrderCosts {
             orders: 1_000,
             seconds: 2.0,
-            parts: Some(vec![Part {
-                who: Who::Postgres,
+            parts: Some(vec![ThreadCost {
+                who: Component::Postgres,
                 name: "checkpointer".to_owned(),
                 tasks: 1,
                 cpu_us: 7.25,
@@ -28,7 +28,7 @@ fn watched() -> Watched {
             }]),
             others_us: Some(3.5),
             idle_us: Some(0.25),
-            log: Some(Log {
+            log: Some(WalCost {
                 bytes: 2_510.0,
                 record_bytes: Some(2_400.0),
                 image_bytes: None,
@@ -38,7 +38,7 @@ fn watched() -> Watched {
             }),
             records_per_batch: Some(120.0),
         }),
-        memory: Some(Memory {
+        memory: Some(MemoryUsage {
             min_kib: 1_024,
             max_kib: 3_072,
             last_kib: 2_048,
@@ -48,7 +48,7 @@ fn watched() -> Watched {
 }
 
 fn report() -> Report {
-    let ran = Ran {
+    let ran = RunResult {
         tally: Tally::new(0),
         measured_for: Duration::from_secs(2),
         lasted: Duration::from_secs(2),
@@ -66,14 +66,14 @@ fn report() -> Report {
     };
     Report {
         scenario: None,
-        figures: Figures::of(setup, &ran),
-        after: After {
-            restarts: Restarts::of(&[Duration::from_millis(480)]),
-            ..After::default()
+        metrics: RunMetrics::from_run(setup, &ran),
+        follow_up: FollowUp {
+            restarts: RestartTimes::from_durations(&[Duration::from_millis(480)]),
+            ..FollowUp::default()
         },
-        watched: watched(),
+        usage: watched(),
         audit: Audit { checks: Vec::new() },
-        machine: Machine::before(),
+        machine: Machine::observe_before(),
         database: None,
     }
 }
@@ -81,7 +81,7 @@ fn report() -> Report {
 #[test]
 fn costs_memory_and_restarts_are_told_everywhere() {
     let report = report();
-    let (text, page) = (report.to_string(), page(&report));
+    let (text, page) = (report.to_string(), render_html(&report));
     for told in [
         "checkpointer",
         "7.250",

@@ -38,7 +38,7 @@ pub(crate) fn verify(
 }
 
 /// `Err` with the contract's error code.
-pub(crate) fn identify(headers: &HeaderMap) -> Result<(), &'static str> {
+pub(crate) fn authenticate(headers: &HeaderMap) -> Result<(), &'static str> {
     let known = single(headers, "x-api-key") == Some(KEY) && single(headers, "x-api-secret") == Some(SECRET);
     if known { Ok(()) } else { Err("INVALID_CREDENTIALS") }
 }

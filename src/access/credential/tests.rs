@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::*;
 
-fn minted(byte: u8) -> Minted {
-    let Ok(minted) = mint::<Infallible>(Environment::Sandbox, |bytes| {
+fn minted(byte: u8) -> ApiKeyPair {
+    let Ok(minted) = generate_key_pair::<Infallible>(Environment::Sandbox, |bytes| {
         bytes.fill(byte);
         Ok(())
     });
@@ -21,7 +21,7 @@ fn a_minted_pair_reads_back_and_names_its_environment() {
         (Environment::Sandbox, "vs_sandbox_"),
         (Environment::Production, "vs_live_"),
     ] {
-        let Minted { api_key, api_secret } = mint(environment, getrandom::fill).unwrap();
+        let ApiKeyPair { api_key, api_secret } = generate_key_pair(environment, getrandom::fill).unwrap();
         let text = api_key.to_string();
         assert!(text.starts_with(prefix), "{text}");
         assert_eq!(ApiKey::parse(text.as_bytes()), Ok(api_key.clone()));
@@ -35,8 +35,8 @@ fn a_minted_pair_reads_back_and_names_its_environment() {
 #[test]
 fn two_minted_pairs_differ() {
     let (a, b) = (
-        mint(Environment::Sandbox, getrandom::fill).unwrap(),
-        mint(Environment::Sandbox, getrandom::fill).unwrap(),
+        generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap(),
+        generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap(),
     );
     assert_ne!(a.api_key, b.api_key);
     assert!(!a.api_secret.hash().matches(&b.api_secret.hash()));
@@ -44,7 +44,7 @@ fn two_minted_pairs_differ() {
 
 #[test]
 fn no_randomness_is_an_error_and_no_weak_secret() {
-    assert_eq!(mint(Environment::Sandbox, |_| Err("none")).err(), Some("none"));
+    assert_eq!(generate_key_pair(Environment::Sandbox, |_| Err("none")).err(), Some("none"));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn the_hash_of_a_secret_is_sha_256_of_its_text() {
 fn a_credential_is_live_between_its_bounds_and_until_revoked() {
     let (start, end) = (datetime!(2026-11-20 12:00 UTC), datetime!(2026-11-20 13:00 UTC));
     let second = time::Duration::SECOND;
-    let base = minted(1).kept(PartnerId::from_uuid(Uuid::nil()), start);
+    let base = minted(1).to_credential(PartnerId::from_uuid(Uuid::nil()), start);
     let bounded = Credential {
         not_after: Some(end),
         ..base.clone()
@@ -128,7 +128,7 @@ fn a_credential_is_live_between_its_bounds_and_until_revoked() {
 #[test]
 fn the_first_use_is_awaited_of_one_that_came_from_a_rotation() {
     let now = datetime!(2026-11-20 12:00 UTC);
-    let issued = minted(1).kept(PartnerId::generate(), now);
+    let issued = minted(1).to_credential(PartnerId::generate(), now);
     let rotated = Credential {
         rotated_from: Some(CredentialId::generate()),
         ..issued.clone()
@@ -142,7 +142,7 @@ fn the_first_use_is_awaited_of_one_that_came_from_a_rotation() {
         ("rotated", rotated, true),
         ("used", used, false),
     ] {
-        assert_eq!(credential.awaits_first_use(), awaited, "{name}");
+        assert_eq!(credential.is_awaiting_first_use(), awaited, "{name}");
     }
 }
 

@@ -10,7 +10,7 @@ type Tuple = (Vec<u8>, String, String, Vec<u8>);
 fn accepted(tuple: &Tuple) -> Option<[Vec<u8>; 2]> {
     let (timestamp, method, path, body) = tuple;
     let request = SignedRequest { method, path, body };
-    let framed = Framed::new(Timestamp::parse(timestamp)?, request).ok()?;
+    let framed = CanonicalRequest::new(Timestamp::parse(timestamp)?, request).ok()?;
     Some([framed.as_received().concat(), framed.without_prefix().concat()])
 }
 
@@ -200,7 +200,7 @@ fn the_parts_that_can_be_mistaken_are_refused() {
             path,
             body: body.as_bytes(),
         };
-        let framed = Framed::new(Timestamp::parse(b"1763640000").unwrap(), request);
+        let framed = CanonicalRequest::new(Timestamp::parse(b"1763640000").unwrap(), request);
         assert_eq!(framed.map(|_| ()), expected, "{method} {path} {body}");
     }
 }
@@ -217,7 +217,7 @@ fn bytes_moved_from_the_path_to_the_body_or_back_are_refused() {
             body: body.as_bytes(),
         };
         assert!(
-            Framed::new(Timestamp::parse(b"1763640000").unwrap(), request).is_err(),
+            CanonicalRequest::new(Timestamp::parse(b"1763640000").unwrap(), request).is_err(),
             "{path} | {body}"
         );
     }

@@ -1,4 +1,4 @@
-//! What is said of `/categories` and `/products`.
+//! OpenAPI operations of `/categories` and `/products`.
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
@@ -6,12 +6,12 @@ use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::product::ProductId;
 use vouchsafe_actors::domain::schema::slug;
 
-use super::{CATALOGUE, looks, writes_json};
+use super::{CATALOGUE, read_operation, json_write_operation};
 use crate::admin::catalogue::CategoryRequest;
-use crate::admin::products::PutRequest;
+use crate::admin::products::ProductRequest;
 use crate::errors::Code;
-use crate::openapi::{Answer, Operation};
-use crate::store::{Category, ShownProduct};
+use crate::openapi::{OperationResponse, Operation};
+use crate::store::{Category, ProductView};
 
 pub(super) fn operations() -> [Operation; 5] {
     [
@@ -24,47 +24,47 @@ pub(super) fn operations() -> [Operation; 5] {
 }
 
 fn list_categories() -> Operation {
-    looks("/categories", "listCategories")
-        .says(CATALOGUE, "List categories", "All of them, by id.")
-        .paged()
-        .answers(Answer::page_of::<Category>("Categories.", category()))
+    read_operation("/categories", "listCategories")
+        .describe(CATALOGUE, "List categories", "Sorted by ID.")
+        .paginated()
+        .response(OperationResponse::page::<Category>("Page of categories.", category()))
 }
 
 fn put_category() -> Operation {
     let path = "/categories/{category_id}";
-    writes_json(HttpMethod::Put, path, "putCategory")
-        .says(
+    json_write_operation(HttpMethod::Put, path, "putCategory")
+        .describe(
             CATALOGUE,
-            "Make or replace a category",
-            "Its parent must be there, and no category is a part of itself.",
+            "Create or replace a category",
+            "The parent must exist; cycles are rejected.",
         )
-        .path(
+        .path_parameter(
             "category_id",
-            "Which category.",
-            slug("The id of a category", "gaming"),
+            "Category ID.",
+            slug("Category ID", "gaming"),
         )
-        .takes::<CategoryRequest>(json!({ "name": "Gaming" }))
-        .answers(Answer::of::<Category>(
+        .json_body::<CategoryRequest>(json!({ "name": "Gaming" }))
+        .response(OperationResponse::json::<Category>(
             200,
-            "It was there, and is replaced.",
+            "Replaced.",
             category(),
         ))
-        .answers(Answer::of::<Category>(201, "It is new.", category()))
+        .response(OperationResponse::json::<Category>(201, "Created.", category()))
 }
 
 fn list_products() -> Operation {
-    looks("/products", "listProducts")
-        .says(CATALOGUE, "List products", "All of them, by id.")
-        .paged()
-        .answers(Answer::page_of::<ShownProduct<'_>>("Products.", product()))
+    read_operation("/products", "listProducts")
+        .describe(CATALOGUE, "List products", "Sorted by ID.")
+        .paginated()
+        .response(OperationResponse::page::<ProductView<'_>>("Page of products.", product()))
 }
 
 fn get_product() -> Operation {
-    looks("/products/{product_id}", "getProduct")
-        .says(CATALOGUE, "Get a product", "All there is to it.")
-        .path("product_id", "Which product.", ProductId::schema())
-        .answers(Answer::of::<ShownProduct<'_>>(200, "The product.", product()))
-        .refuses(&[Code::ProductNotFound])
+    read_operation("/products/{product_id}", "getProduct")
+        .describe(CATALOGUE, "Get a product", "With all fields.")
+        .path_parameter("product_id", "Product ID.", ProductId::schema())
+        .response(OperationResponse::json::<ProductView<'_>>(200, "The product.", product()))
+        .errors(&[Code::ProductNotFound])
 }
 
 fn put_product() -> Operation {
@@ -73,17 +73,17 @@ fn put_product() -> Operation {
         "countries": ["US"], "denominations": [25, "50.00"], "expiry_policy": { "type": "MONTHS_FROM_ISSUE", "value": 12 },
         "redemption": { "instructions": "Enter the code at checkout." }, "route": "stock",
     });
-    writes_json(HttpMethod::Put, "/products/{product_id}", "putProduct")
-        .says(
+    json_write_operation(HttpMethod::Put, "/products/{product_id}", "putProduct")
+        .describe(
             CATALOGUE,
-            "Make or replace a product",
-            "The whole of it: what is left out has its default. Brand and currency stay as they are once stock was \
+            "Create or replace a product",
+            "Replaces all fields; omitted ones get their default. Brand and currency cannot change after stock was \
              imported.",
         )
-        .path("product_id", "Which product.", ProductId::schema())
-        .takes::<PutRequest>(request)
-        .answers(Answer::of::<ShownProduct<'_>>(200, "It was there, and is replaced.", product()))
-        .answers(Answer::of::<ShownProduct<'_>>(201, "It is new.", product()))
+        .path_parameter("product_id", "Product ID.", ProductId::schema())
+        .json_body::<ProductRequest>(request)
+        .response(OperationResponse::json::<ProductView<'_>>(200, "Replaced.", product()))
+        .response(OperationResponse::json::<ProductView<'_>>(201, "Created.", product()))
 }
 
 fn category() -> Value {

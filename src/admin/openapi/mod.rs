@@ -1,4 +1,4 @@
-//! The document of the operator's listener: what `/admin/v1` takes and gives, and what the machine asks beside it.
+//! OpenAPI document of the operator API.
 
 mod catalogue;
 mod orders;
@@ -7,7 +7,7 @@ mod payouts;
 mod reconciliation;
 mod stock;
 mod vendors;
-mod watch;
+mod monitoring;
 mod webhooks;
 
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ use utoipa::openapi::HttpMethod;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
 use crate::errors::Code;
-use crate::openapi::{self, About, Operation};
+use crate::openapi::{self, DocumentInfo, Operation};
 
 const PARTNERS: &str = "Partners";
 const CATALOGUE: &str = "Catalogue";
@@ -28,72 +28,71 @@ const PAYOUTS: &str = "Payouts";
 const RECONCILIATION: &str = "Reconciliation";
 const STOCK: &str = "Stock";
 const WEBHOOKS: &str = "Webhooks";
-const WATCH: &str = "Watching";
-const SERVICE: &str = "Service";
+const MONITORING: &str = "Monitoring";
+const SERVICE: &str = "Health";
 
 const TAGS: &[(&str, &str)] = &[
-    (PARTNERS, "Who may call, on which terms, and their money."),
-    (CATALOGUE, "What can be ordered at all."),
-    (VENDORS, "Who vouchers are bought from, how, and what they said."),
+    (PARTNERS, "Partners, their credentials, terms and wallets."),
+    (CATALOGUE, "Categories and products."),
+    (VENDORS, "Vendors, and purchases from them."),
     (
         ORDERS,
-        "What was ordered, by whom, and where it stands; deciding on it.",
+        "Orders of all partners, and decisions on them.",
     ),
     (
         PAYOUTS,
-        "Money that partners have sent out, and what became of it.",
+        "Payouts requested by partners, and decisions on them.",
     ),
     (
         RECONCILIATION,
-        "Whether the vendors' books and ours are the same, and what is said where they are not.",
+        "Comparison of vendor records with purchases.",
     ),
     (
         STOCK,
-        "Vouchers coming in, what became of them, taking them out of sale.",
+        "Import, levels and voiding of vouchers.",
     ),
     (
         WEBHOOKS,
-        "How partners are told what happens, and what did not arrive.",
+        "Partners' webhook endpoints and their deliveries.",
     ),
-    (WATCH, "What happens inside, and who did what."),
-    (SERVICE, "What the machine tells anybody."),
+    (MONITORING, "Live actors and the audit trail."),
+    (SERVICE, "Liveness, readiness and metrics, without authentication."),
 ];
 
-/// The scheme of every request below `/admin/v1`.
+/// Security scheme of all requests under `/admin/v1`.
 const OPERATOR: &str = "Operator";
 
 const DESCRIPTION: &str = "\
-What operators of Vouchsafe do: taking partners in, keeping the catalogue and its vendors, importing stock, booking money, \
-deciding on orders and payouts.
+Administration of Vouchsafe: partners, catalogue, vendors, stock, wallets, orders and payouts.
 
-**Who calls.** Every request below `/admin/v1` carries `Authorization: Bearer` with an operator's token. A viewer looks, \
-an operator runs the business, an admin hands out access as well. Every write leaves an entry in the trail.
+**Authentication.** Every request under `/admin/v1` carries `Authorization: Bearer` with an operator token. A viewer reads, \
+an operator manages daily business, an admin also manages access. Every write adds an entry to the audit trail.
 
-**Money** is a JSON number with the decimals of its currency, exact; in a request a text will do as well.
+**Money** is an exact JSON number with the decimals of its currency. Requests also accept a string.
 
-**Lists** have one form: `data`, `has_more`, `next_cursor`. Pass `next_cursor` as `cursor` to go on, with the same filters.
+**Lists** return `data`, `has_more` and `next_cursor`. Pass `next_cursor` as `cursor`, with the same filters, to get the next \
+page.
 
-**Errors** have one form, and a `code` to branch on. `X-Trace-ID` is on every answer.";
+**Errors** have one format, with a `code` for your program. Every response has the header `X-Trace-ID`.";
 
 /// `GET /openapi.json`.
 pub(super) async fn get() -> HttpResponse {
-    static BYTES: LazyLock<Bytes> = LazyLock::new(|| openapi::bytes_of(&document()));
-    openapi::served(&BYTES)
+    static BYTES: LazyLock<Bytes> = LazyLock::new(|| openapi::to_bytes(&document()));
+    openapi::document_response(&BYTES)
 }
 
-/// The document.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     let token = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
-        .description(Some("The token of an operator."))
+        .description(Some("Operator token."))
         .build();
-    let about = About {
+    let about = DocumentInfo {
         title: "Vouchsafe operator API",
         description: DESCRIPTION,
         tags: TAGS,
         security: vec![(OPERATOR, SecurityScheme::Http(token))],
     };
-    openapi::describe(about, operations())
+    openapi::build_document(about, operations())
 }
 
 fn operations() -> Vec<Operation> {
@@ -106,24 +105,24 @@ fn operations() -> Vec<Operation> {
     all.extend(stock::operations());
     all.extend(reconciliation::operations());
     all.extend(webhooks::operations());
-    all.extend(watch::operations());
-    all.extend(openapi::anybodys(SERVICE));
+    all.extend(monitoring::operations());
+    all.extend(openapi::public_operations(SERVICE));
     all
 }
 
-/// An operation below `/admin/v1` that looks.
-fn looks(path: &str, id: &'static str) -> Operation {
+/// A read under `/admin/v1`.
+fn read_operation(path: &str, id: &'static str) -> Operation {
     operation(HttpMethod::Get, path, id)
 }
 
-/// An operation below `/admin/v1` that writes.
-fn writes(method: HttpMethod, path: &str, id: &'static str) -> Operation {
-    operation(method, path, id).refuses(&[Code::Forbidden])
+/// A write under `/admin/v1`.
+fn write_operation(method: HttpMethod, path: &str, id: &'static str) -> Operation {
+    operation(method, path, id).errors(&[Code::Forbidden])
 }
 
-/// An operation below `/admin/v1` that writes what its JSON body says.
-fn writes_json(method: HttpMethod, path: &str, id: &'static str) -> Operation {
-    writes(method, path, id).refuses(&[
+/// A write under `/admin/v1` with a JSON body.
+fn json_write_operation(method: HttpMethod, path: &str, id: &'static str) -> Operation {
+    write_operation(method, path, id).errors(&[
         Code::MalformedRequest,
         Code::RequestTimeout,
         Code::PayloadTooLarge,
@@ -135,23 +134,23 @@ fn writes_json(method: HttpMethod, path: &str, id: &'static str) -> Operation {
 fn operation(method: HttpMethod, path: &str, id: &'static str) -> Operation {
     Operation::new(method, format!("/admin/v1{path}"), id)
         .secured(&[OPERATOR])
-        .refuses(&[Code::InvalidCredentials, Code::InternalError])
+        .errors(&[Code::InvalidCredentials, Code::InternalError])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::openapi::check::{assert_whole, documented, routed};
+    use crate::openapi::check::{assert_complete, documented_routes, declared_routes};
 
     #[test]
-    fn every_route_is_documented_and_no_other() {
-        let document = openapi::value_of(&document());
+    fn documented_routes_equal_registered_routes() {
+        let document = openapi::to_value(&document());
         let tables = [include_str!("../mod.rs"), include_str!("../../http/health.rs")];
-        assert_eq!(documented(&document), routed(&tables));
+        assert_eq!(documented_routes(&document), declared_routes(&tables));
     }
 
     #[test]
-    fn the_document_is_whole() {
-        assert_whole(&openapi::value_of(&document()));
+    fn document_is_complete() {
+        assert_complete(&openapi::to_value(&document()));
     }
 }

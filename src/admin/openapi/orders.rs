@@ -1,4 +1,4 @@
-//! What is said of orders, as operators look at them.
+//! OpenAPI operations of `/orders`.
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
@@ -6,82 +6,82 @@ use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
 use vouchsafe_actors::domain::order::OrderStatus;
 
-use super::{ORDERS, looks, writes_json};
-use crate::admin::decision::Because;
-use crate::admin::orders::{FulfilRequest, Fulfilled, OrderOfPartner};
+use super::{ORDERS, read_operation, json_write_operation};
+use crate::admin::decision::ReasonRequest;
+use crate::admin::orders::{FulfilRequest, FulfilReport, OrderOfPartner};
 use crate::errors::Code;
 use crate::http::openapi::example_order;
-use crate::openapi::{Answer, Operation, filter, word};
+use crate::openapi::{OperationResponse, Operation, filter, enum_text};
 
 pub(super) fn operations() -> [Operation; 6] {
     [search(), get(), approve(), reject(), cancel(), fulfil()]
 }
 
 fn search() -> Operation {
-    looks("/orders", "searchOrders")
-        .says(
+    read_operation("/orders", "searchOrders")
+        .describe(
             ORDERS,
             "Search orders",
-            "Every partner's orders, newest first, as their partners see them.",
+            "Orders of all partners, newest first, with the fields that the partner sees.",
         )
-        .query("partner_id", "Only those of this partner.", PartnerId::schema())
-        .query("order_id", "Only this one.", OrderId::schema())
-        .query(
+        .query_parameter("partner_id", "Filter by partner.", PartnerId::schema())
+        .query_parameter("order_id", "Filter by order ID.", OrderId::schema())
+        .query_parameter(
             "status",
-            "Only those in this status.",
-            word(OrderStatus::ALL.map(OrderStatus::as_str)),
+            "Filter by status.",
+            enum_text(OrderStatus::ALL.map(OrderStatus::as_str)),
         )
-        .query("reference", "Only those with this reference.", filter("po-1001"))
-        .dated()
-        .paged()
-        .answers(Answer::page_of::<OrderOfPartner<'_>>("Orders.", order()))
+        .query_parameter("reference", "Filter by the partner's reference.", filter("po-1001"))
+        .with_period()
+        .paginated()
+        .response(OperationResponse::page::<OrderOfPartner<'_>>("Page of orders.", order()))
 }
 
 fn get() -> Operation {
-    looks("/orders/{order_id}", "getOrder")
-        .says(ORDERS, "Get an order", "As its partner sees it; never a code.")
-        .path("order_id", "Which order.", OrderId::schema())
-        .answers(Answer::of::<OrderOfPartner<'_>>(200, "The order.", order()))
-        .refuses(&[Code::OrderNotFound])
+    read_operation("/orders/{order_id}", "getOrder")
+        .describe(ORDERS, "Get an order", "With the fields that the partner sees, without codes.")
+        .path_parameter("order_id", "Order ID.", OrderId::schema())
+        .response(OperationResponse::json::<OrderOfPartner<'_>>(200, "The order.", order()))
+        .errors(&[Code::OrderNotFound])
 }
 
 fn approve() -> Operation {
-    decides("/orders/{order_id}/approve", "approveOrder")
-        .says(
+    decision_operation("/orders/{order_id}/approve", "approveOrder")
+        .describe(
             ORDERS,
             "Approve an order",
-            "Lets an order go on that waits for approval: what is in stock is allocated at once, the rest is bought where it \
-             can be, and paid back where not.",
+            "Approves an order that waits for approval. Available stock is allocated at once; the rest is bought, or \
+             refunded if it cannot be bought.",
         )
-        .answers(Answer::of::<OrderOfPartner<'_>>(200, "The order since.", order()))
-        .refuses(&[Code::OrderNotAwaitingApproval])
+        .response(OperationResponse::json::<OrderOfPartner<'_>>(200, "The order after the decision.", order()))
+        .errors(&[Code::OrderNotAwaitingApproval])
 }
 
 fn reject() -> Operation {
-    decides("/orders/{order_id}/reject", "rejectOrder")
-        .says(
+    decision_operation("/orders/{order_id}/reject", "rejectOrder")
+        .describe(
             ORDERS,
             "Reject an order",
-            "Ends an order that waits for approval; all of it is paid back.",
+            "Cancels an order that waits for approval and refunds it completely.",
         )
-        .answers(Answer::of::<OrderOfPartner<'_>>(
+        .response(OperationResponse::json::<OrderOfPartner<'_>>(
             200,
-            "The order since.",
-            refunded(),
+            "The order after the decision.",
+            refunded_order(),
         ))
-        .refuses(&[Code::OrderNotAwaitingApproval])
+        .errors(&[Code::OrderNotAwaitingApproval])
 }
 
 fn cancel() -> Operation {
-    decides("/orders/{order_id}/cancel", "cancelOrder")
-        .says(
+    decision_operation("/orders/{order_id}/cancel", "cancelOrder")
+        .describe(
             ORDERS,
             "Cancel an order",
-            "Takes back what of an order was not retrieved, and pays it back; the partner's time to cancel does not bind. A \
-             second call answers as the first did.",
+            "Takes back the vouchers whose codes were not retrieved, and refunds them. The partner's cancel window does not \
+             apply. A repeated call returns the same result.",
         )
-        .answers(Answer::of::<OrderOfPartner<'_>>(200, "The order since.", refunded()))
-        .refuses(&[Code::OrderNotCancellable])
+        .response(OperationResponse::json::<OrderOfPartner<'_>>(200, "The order after the decision.", refunded_order()))
+        .errors(&[Code::OrderNotCancellable])
 }
 
 fn fulfil() -> Operation {
@@ -90,16 +90,18 @@ fn fulfil() -> Operation {
         "vouchers": [{ "code": "a-code", "pin": "0000", "expiry": "2099-12-31" }, { "code": "another-code" }],
     });
     let report = json!({ "imported": 2, "duplicates": 0, "order": order() });
-    writes_json(HttpMethod::Post, "/orders/{order_id}/fulfil", "fulfilOrder")
-        .says(
+    json_write_operation(HttpMethod::Post, "/orders/{order_id}/fulfil", "fulfilOrder")
+        .describe(
             ORDERS,
-            "Fulfil an order by hand",
-            "Brings in vouchers that an order waits for, whoever its vendor is: they are stored and delivered at once. A code              comes in once, so the same call may be made again. No more new ones than the order waits for; with one fault              nothing is stored, and `details` names each.",
+            "Fulfil an order manually",
+            "Stores the given vouchers and delivers them to the order at once, whatever its vendor. A code is stored once, so \
+             the call can be repeated. Accepts at most as many new vouchers as the order needs. If one is invalid, nothing \
+             is stored and `details` lists all errors.",
         )
-        .path("order_id", "Which order.", OrderId::schema())
-        .takes::<FulfilRequest>(request)
-        .answers(Answer::of::<Fulfilled<'_>>(200, "What came of it.", report))
-        .refuses(&[
+        .path_parameter("order_id", "Order ID.", OrderId::schema())
+        .json_body::<FulfilRequest>(request)
+        .response(OperationResponse::json::<FulfilReport<'_>>(200, "Result.", report))
+        .errors(&[
             Code::OrderNotFound,
             Code::OrderNotFulfillable,
             Code::IdempotencyInProgress,
@@ -107,14 +109,14 @@ fn fulfil() -> Operation {
         ])
 }
 
-fn decides(path: &str, id: &'static str) -> Operation {
-    writes_json(HttpMethod::Post, path, id)
-        .path("order_id", "Which order.", OrderId::schema())
-        .takes::<Because>(json!({ "reason": "agreed with the buyer by telephone" }))
-        .refuses(&[Code::OrderNotFound, Code::IdempotencyInProgress])
+fn decision_operation(path: &str, id: &'static str) -> Operation {
+    json_write_operation(HttpMethod::Post, path, id)
+        .path_parameter("order_id", "Order ID.", OrderId::schema())
+        .json_body::<ReasonRequest>(json!({ "reason": "agreed with the buyer by telephone" }))
+        .errors(&[Code::OrderNotFound, Code::IdempotencyInProgress])
 }
 
-fn refunded() -> Value {
+fn refunded_order() -> Value {
     let mut order = order();
     let entered = |status: &str| json!({ "status": status, "at": "2026-11-20T12:05:00.123456Z", "by": "operator", "reason": null });
     order["status"] = "REFUNDED".into();

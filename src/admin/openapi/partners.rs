@@ -1,4 +1,4 @@
-//! What is said of partners, their credentials and their wallets.
+//! OpenAPI operations of partners, credentials, certification and wallets.
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
@@ -6,15 +6,15 @@ use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 use vouchsafe_actors::domain::money::Currency;
 
-use super::{PARTNERS, looks, writes, writes_json};
-use crate::admin::credentials::{IssuedCredential, NewCredential, ShownCredential};
-use crate::admin::partners::{Created, NewPartner, Patch, WithCredentials};
-use crate::admin::wallets::BookingRequest;
+use super::{PARTNERS, read_operation, write_operation, json_write_operation};
+use crate::admin::credentials::{IssuedCredential, IssueCredentialRequest, CredentialBody};
+use crate::admin::partners::{CreatedPartner, NewPartner, PartnerPatch, PartnerWithCredentials};
+use crate::admin::wallets::PostingRequest;
 use crate::errors::Code;
 use crate::http::TransactionBody;
 use crate::http::certification::CertificationBody;
 use crate::http::openapi::example_certification;
-use crate::openapi::{Answer, Header, Operation};
+use crate::openapi::{OperationResponse, ResponseHeader, Operation};
 use crate::store::Partner;
 
 pub(super) fn operations() -> [Operation; 11] {
@@ -27,17 +27,17 @@ pub(super) fn operations() -> [Operation; 11] {
         issue(),
         revoke(),
         certification(),
-        start_over(),
+        restart_certification(),
         top_up(),
         adjust(),
     ]
 }
 
 fn list() -> Operation {
-    looks("/partners", "listPartners")
-        .says(PARTNERS, "List partners", "Newest first.")
-        .paged()
-        .answers(Answer::page_of::<Partner>("Partners.", partner()))
+    read_operation("/partners", "listPartners")
+        .describe(PARTNERS, "List partners", "Newest first.")
+        .paginated()
+        .response(OperationResponse::page::<Partner>("Page of partners.", partner()))
 }
 
 fn create() -> Operation {
@@ -45,49 +45,49 @@ fn create() -> Operation {
         "name": "Example Ltd", "allowlist": ["203.0.113.0/24"], "limits": { "orders": { "quota": 500, "window_s": 60 } },
     });
     let mut created = partner();
-    created["credential"] = credential();
-    writes_json(HttpMethod::Post, "/partners", "createPartner")
-        .says(
+    created["credential"] = issued_credential();
+    json_write_operation(HttpMethod::Post, "/partners", "createPartner")
+        .describe(
             PARTNERS,
-            "Take a partner in",
-            "In the sandbox with its first credential, whose secret is shown once. In production `credential` is null: it \
-             is issued when certification and agreement are on record.",
+            "Create a partner",
+            "The sandbox also issues the first credential; its secret is shown once. In production `credential` is null: \
+             issue one after recording certification and agreement.",
         )
-        .takes::<NewPartner>(request)
-        .answers(Answer::of::<Created<'_>>(201, "The partner.", created).with(Header::Location))
+        .json_body::<NewPartner>(request)
+        .response(OperationResponse::json::<CreatedPartner<'_>>(201, "The partner.", created).with_header(ResponseHeader::Location))
 }
 
 fn get() -> Operation {
     let mut partner = partner();
-    partner["credentials"] = json!([shown()]);
-    one(looks("/partners/{partner_id}", "getPartner"))
-        .says(
+    partner["credentials"] = json!([listed_credential()]);
+    partner_operation(read_operation("/partners/{partner_id}", "getPartner"))
+        .describe(
             PARTNERS,
             "Get a partner",
-            "With its newest credentials, of which neither key nor secret is known any more.",
+            "With its newest credentials, without keys and secrets.",
         )
-        .answers(Answer::of::<WithCredentials<'_>>(200, "The partner.", partner))
+        .response(OperationResponse::json::<PartnerWithCredentials<'_>>(200, "The partner.", partner))
 }
 
 fn change() -> Operation {
     let patch =
         json!({ "suspended": true, "approval_rule": { "amount_over": { "USD": 500 }, "first_orders": 3 } });
-    one(writes_json(
+    partner_operation(json_write_operation(
         HttpMethod::Patch,
         "/partners/{partner_id}",
         "changePartner",
     ))
-    .says(
+    .describe(
         PARTNERS,
         "Change the terms of a partner",
-        "In force at once. What is not named stays; null takes a term away. Limits are merged by class.",
+        "Takes effect at once. Omitted fields stay unchanged; null removes a term. Limits are merged by class.",
     )
-    .takes::<Patch>(patch)
-    .answers(Answer::of::<Partner>(200, "The partner as it is now.", partner()))
+    .json_body::<PartnerPatch>(patch)
+    .response(OperationResponse::json::<Partner>(200, "The partner after the change.", partner()))
 }
 
-/// A credential as it is shown after the answer that made it.
-fn shown() -> Value {
+/// A credential without its secret.
+fn listed_credential() -> Value {
     json!({
         "credential_id": "cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
         "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
@@ -103,92 +103,92 @@ fn shown() -> Value {
 }
 
 fn list_credentials() -> Operation {
-    one(looks("/partners/{partner_id}/credentials", "listCredentials"))
-        .says(
+    partner_operation(read_operation("/partners/{partner_id}/credentials", "listCredentials"))
+        .describe(
             PARTNERS,
             "List the credentials of a partner",
-            "Newest first, those out of force too; neither key nor secret is known any more.",
+            "Newest first, including revoked and ended ones, without keys and secrets.",
         )
-        .paged()
-        .answers(Answer::page_of::<ShownCredential>("Credentials.", shown()))
+        .paginated()
+        .response(OperationResponse::page::<CredentialBody>("Page of credentials.", listed_credential()))
 }
 
 fn issue() -> Operation {
     let path = "/partners/{partner_id}/credentials";
-    one(writes_json(HttpMethod::Post, path, "issueCredential"))
-        .says(
+    partner_operation(json_write_operation(HttpMethod::Post, path, "issueCredential"))
+        .describe(
             PARTNERS,
             "Issue a credential",
-            "The secret is shown in this answer alone. A partner has at most five live ones.",
+            "Only this response contains the secret. A partner has at most five valid credentials.",
         )
-        .may_take::<NewCredential>(json!({ "allowlist": ["203.0.113.7"] }))
-        .answers(Answer::of::<IssuedCredential>(
+        .optional_json_body::<IssueCredentialRequest>(json!({ "allowlist": ["203.0.113.7"] }))
+        .response(OperationResponse::json::<IssuedCredential>(
             201,
             "The credential.",
-            credential(),
+            issued_credential(),
         ))
-        .refuses(&[Code::CertificationRequired, Code::CredentialLimitReached])
+        .errors(&[Code::CertificationRequired, Code::CredentialLimitReached])
 }
 
 fn revoke() -> Operation {
-    writes(
+    write_operation(
         HttpMethod::Delete,
         "/credentials/{credential_id}",
         "revokeCredential",
     )
-    .says(
+    .describe(
         PARTNERS,
         "Revoke a credential",
-        "At once, and for good. May be repeated.",
+        "Takes effect at once and is permanent. Can be repeated.",
     )
-    .path("credential_id", "Which credential.", CredentialId::schema())
-    .answers(Answer::empty(204, "It is revoked."))
-    .refuses(&[Code::CredentialNotFound])
+    .path_parameter("credential_id", "Credential ID.", CredentialId::schema())
+    .response(OperationResponse::empty(204, "Revoked."))
+    .errors(&[Code::CredentialNotFound])
 }
 
 fn certification() -> Operation {
-    one(looks("/partners/{partner_id}/certification", "getCertification"))
-        .says(
+    partner_operation(read_operation("/partners/{partner_id}/certification", "getCertification"))
+        .describe(
             PARTNERS,
             "Get the certification of a partner",
-            "What the sandbox has seen of its client, point by point, as the partner reads it. In production there is no such \
-             route: there PATCH the partner with `certified_at` once the sandbox says that it has passed.",
+            "The checks of the partner's client, as the partner sees them. Sandbox only: in production PATCH the partner with \
+             `certified_at` after it has passed in the sandbox.",
         )
-        .answers(Answer::of::<CertificationBody>(
+        .response(OperationResponse::json::<CertificationBody>(
             200,
-            "The checklist.",
+            "The checks.",
             example_certification(),
         ))
-        .refuses(&[Code::RouteNotFound])
+        .errors(&[Code::RouteNotFound])
 }
 
-fn start_over() -> Operation {
+fn restart_certification() -> Operation {
     let path = "/partners/{partner_id}/certification";
-    one(writes(HttpMethod::Delete, path, "restartCertification"))
-        .says(
+    partner_operation(write_operation(HttpMethod::Delete, path, "restartCertification"))
+        .describe(
             PARTNERS,
-            "Begin a certification anew",
-            "What was seen of the partner is forgotten, and every point is open again.",
+            "Restart a certification",
+            "Deletes the observations of the partner, so that every check is open again.",
         )
-        .answers(Answer::empty(204, "Nothing was seen yet."))
-        .refuses(&[Code::RouteNotFound])
+        .response(OperationResponse::empty(204, "The observations are deleted."))
+        .errors(&[Code::RouteNotFound])
 }
 
 fn top_up() -> Operation {
-    booking("top-ups", "topUp", "Add money to a wallet", "TOP_UP", 100)
+    posting("top-ups", "topUp", "Top up a wallet", "TOP_UP", 100)
 }
 
 fn adjust() -> Operation {
-    booking(
+    posting(
         "adjustments",
         "adjust",
-        "Correct the balance of a wallet",
+        "Adjust the balance of a wallet",
         "ADJUSTMENT",
         -10,
     )
 }
 
-fn booking(
+fn posting(
     path: &str,
     id: &'static str,
     summary: &'static str,
@@ -201,28 +201,28 @@ fn booking(
         "created_at": "2026-11-20T12:00:00.123456Z",
     });
     let path = format!("/partners/{{partner_id}}/wallets/{{currency}}/{path}");
-    one(writes_json(HttpMethod::Post, &path, id))
-        .says(
+    partner_operation(json_write_operation(HttpMethod::Post, &path, id))
+        .describe(
             PARTNERS,
             summary,
-            "Booked once under its reference: a repetition is answered with the entry of then, another amount under the \
-             same reference is refused. Each wallet counts its own references.",
+            "Posted once per reference: a repeated request returns the original entry; another amount with the same \
+             reference is rejected. References are unique per wallet.",
         )
-        .path("currency", "Which wallet; one that is not there yet is made.", Currency::schema())
-        .takes::<BookingRequest>(json!({ "amount": amount, "reference": "wire-77" }))
-        .answers(Answer::of::<TransactionBody>(201, "The entry.", transaction).with(Header::Replayed))
-        .refuses(&[
+        .path_parameter("currency", "Currency of the wallet, which is created if necessary.", Currency::schema())
+        .json_body::<PostingRequest>(json!({ "amount": amount, "reference": "wire-77" }))
+        .response(OperationResponse::json::<TransactionBody>(201, "The ledger entry.", transaction).with_header(ResponseHeader::Replayed))
+        .errors(&[
             Code::InsufficientFunds,
             Code::IdempotencyInProgress,
             Code::IdempotencyKeyReused,
         ])
 }
 
-/// Of one partner.
-fn one(operation: Operation) -> Operation {
+/// An operation on one partner.
+fn partner_operation(operation: Operation) -> Operation {
     operation
-        .path("partner_id", "Which partner.", PartnerId::schema())
-        .refuses(&[Code::PartnerNotFound])
+        .path_parameter("partner_id", "Partner ID.", PartnerId::schema())
+        .errors(&[Code::PartnerNotFound])
 }
 
 fn partner() -> Value {
@@ -242,7 +242,7 @@ fn partner() -> Value {
     })
 }
 
-fn credential() -> Value {
+fn issued_credential() -> Value {
     json!({
         "credential_id": "cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
         "api_key": "vs_sandbox_...",

@@ -1,4 +1,4 @@
-//! What is said of `/payouts`.
+//! OpenAPI operations of `/payouts`.
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
@@ -6,81 +6,81 @@ use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::ids::{PartnerId, PayoutId};
 use vouchsafe_actors::domain::payout::PayoutStatus;
 
-use super::{PAYOUTS, looks, writes_json};
-use crate::admin::payouts::{PayoutOfPartner, PayoutWord};
+use super::{PAYOUTS, read_operation, json_write_operation};
+use crate::admin::payouts::{PayoutOfPartner, PayoutDecisionRequest};
 use crate::errors::Code;
-use crate::openapi::{Answer, Operation, word};
+use crate::openapi::{OperationResponse, Operation, enum_text};
 
 pub(super) fn operations() -> [Operation; 5] {
     [list(), get(), pay(), reject(), fail()]
 }
 
 fn list() -> Operation {
-    looks("/payouts", "listPayouts")
-        .says(
+    read_operation("/payouts", "listPayouts")
+        .describe(
             PAYOUTS,
             "List payouts",
-            "Every partner's payouts, newest first; their destinations are masked.",
+            "Payouts of all partners, newest first, with masked destinations.",
         )
-        .query("partner_id", "Only those of this partner.", PartnerId::schema())
-        .query(
+        .query_parameter("partner_id", "Filter by partner.", PartnerId::schema())
+        .query_parameter(
             "status",
-            "Only those in this status.",
-            word(PayoutStatus::ALL.map(PayoutStatus::as_str)),
+            "Filter by status.",
+            enum_text(PayoutStatus::ALL.map(PayoutStatus::as_str)),
         )
-        .paged()
-        .answers(Answer::page_of::<PayoutOfPartner>("Payouts.", pending()))
+        .paginated()
+        .response(OperationResponse::page::<PayoutOfPartner>("Page of payouts.", pending_payout()))
 }
 
 fn get() -> Operation {
-    looks("/payouts/{payout_id}", "getPayout")
-        .says(PAYOUTS, "Get a payout", "Where it stands, and how it came there.")
-        .path("payout_id", "Which payout.", PayoutId::schema())
-        .answers(Answer::of::<PayoutOfPartner>(200, "The payout.", pending()))
-        .refuses(&[Code::PayoutNotFound])
+    read_operation("/payouts/{payout_id}", "getPayout")
+        .describe(PAYOUTS, "Get a payout", "With its timeline and, for roles that may pay, the unmasked destination.")
+        .path_parameter("payout_id", "Payout ID.", PayoutId::schema())
+        .response(OperationResponse::json::<PayoutOfPartner>(200, "The payout.", pending_payout()))
+        .errors(&[Code::PayoutNotFound])
 }
 
 fn pay() -> Operation {
-    decides("/payouts/{payout_id}/pay", "payPayout", "PAID").says(
+    decision_operation("/payouts/{payout_id}/pay", "payPayout", "PAID").describe(
         PAYOUTS,
-        "Note that a payout was paid",
-        "The money has reached its destination. Once said, it stays so.",
+        "Record a payout as paid",
+        "The money has reached its destination. The decision is final.",
     )
 }
 
 fn reject() -> Operation {
-    decides("/payouts/{payout_id}/reject", "rejectPayout", "REJECTED").says(
+    decision_operation("/payouts/{payout_id}/reject", "rejectPayout", "REJECTED").describe(
         PAYOUTS,
         "Reject a payout",
-        "It is not tried; the money goes back to the wallet.",
+        "No transfer was attempted; the money returns to the wallet.",
     )
 }
 
 fn fail() -> Operation {
-    decides("/payouts/{payout_id}/fail", "failPayout", "FAILED").says(
+    decision_operation("/payouts/{payout_id}/fail", "failPayout", "FAILED").describe(
         PAYOUTS,
-        "Note that a payout has failed",
-        "It was tried and did not succeed; the money goes back to the wallet.",
+        "Record a payout as failed",
+        "The transfer failed; the money returns to the wallet.",
     )
 }
 
-fn decides(path: &str, id: &'static str, status: &str) -> Operation {
-    writes_json(HttpMethod::Post, path, id)
-        .path("payout_id", "Which payout.", PayoutId::schema())
-        .may_take::<PayoutWord>(json!({ "reason": "seen on the statement", "reference": "bank-4711" }))
-        .answers(Answer::of::<PayoutOfPartner>(
+fn decision_operation(path: &str, id: &'static str, status: &str) -> Operation {
+    json_write_operation(HttpMethod::Post, path, id)
+        .path_parameter("payout_id", "Payout ID.", PayoutId::schema())
+        .optional_json_body::<PayoutDecisionRequest>(json!({ "reason": "seen on the statement", "reference": "bank-4711" }))
+        .response(OperationResponse::json::<PayoutOfPartner>(
             200,
-            "The payout since.",
-            decided(status),
+            "The payout after the decision.",
+            decided_payout(status),
         ))
-        .refuses(&[
+        .errors(&[
             Code::PayoutNotFound,
             Code::PayoutNotPending,
             Code::IdempotencyInProgress,
         ])
 }
 
-fn pending() -> Value {
+fn pending_payout() -> Value {
     let at = "2026-11-20T12:00:00.123456Z";
     json!({
         "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
@@ -96,9 +96,9 @@ fn pending() -> Value {
     })
 }
 
-fn decided(status: &str) -> Value {
+fn decided_payout(status: &str) -> Value {
     let at = "2026-11-20T15:00:00.123456Z";
-    let mut payout = pending();
+    let mut payout = pending_payout();
     payout["status"] = status.into();
     payout["updated_at"] = at.into();
     if let Some(timeline) = payout["timeline"].as_array_mut() {

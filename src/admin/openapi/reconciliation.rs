@@ -1,17 +1,17 @@
-//! What is said of `/reconciliation` and `/drifts`.
+//! OpenAPI operations of `/reconciliation` and `/drifts`.
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::ids::DriftId;
 
-use super::{RECONCILIATION, looks, writes, writes_json};
+use super::{RECONCILIATION, read_operation, write_operation, json_write_operation};
 use crate::admin::reconciliation::drifts::{DriftBody, ResolveRequest};
 use crate::admin::reconciliation::{DayBody, RunRequest};
 use crate::errors::Code;
-use crate::openapi::{Answer, Operation, date, filter, text, word};
-use crate::reconciliation::Kind;
-use crate::store::Resolution;
+use crate::openapi::{OperationResponse, Operation, date, filter, text, enum_text};
+use crate::reconciliation::DriftKind;
+use crate::store::DriftResolution;
 
 const CSV: &str = "reference,product_id,denomination,currency,sold_at,purchase_id\nA-1,game-us,25.00,USD,\
                    2026-11-20T12:00:00Z,0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f\n";
@@ -21,28 +21,28 @@ pub(super) fn operations() -> [Operation; 5] {
 }
 
 fn get() -> Operation {
-    of_day(looks("/reconciliation/{date}", "getReconciliation"))
-        .says(
+    day_operation(read_operation("/reconciliation/{date}", "getReconciliation"))
+        .describe(
             RECONCILIATION,
             "Get the reconciliation of a day",
-            "What came of comparing the vendors' books of a day with what was bought, by vendor.",
+            "Result of comparing the vendor records of a day with purchases, by vendor.",
         )
-        .answers(Answer::of::<DayBody>(200, "The day.", day()))
-        .refuses(&[Code::ReconciliationNotFound, Code::ValidationFailed])
+        .response(OperationResponse::json::<DayBody>(200, "The result.", day()))
+        .errors(&[Code::ReconciliationNotFound, Code::ValidationFailed])
 }
 
 fn run() -> Operation {
     let path = "/reconciliation/{date}/run";
-    of_day(writes(HttpMethod::Post, path, "runReconciliation"))
-        .says(
+    day_operation(write_operation(HttpMethod::Post, path, "runReconciliation"))
+        .describe(
             RECONCILIATION,
-            "Reconcile a day now",
-            "It is done as soon as may be, and tried for a day if it fails; the earlier result stands until then. A day that \
-             is not over is compared as far as it has come.",
+            "Run the reconciliation of a day",
+            "Queues the comparison. If it fails, it is retried for a day; the previous result remains until it succeeds. A \
+             day that is not over is compared up to now.",
         )
-        .may_take::<RunRequest>(json!({ "vendor": "acme-cards" }))
-        .answers(Answer::of::<DayBody>(202, "It is written down. The day as it is until then.", day()))
-        .refuses(&[
+        .optional_json_body::<RunRequest>(json!({ "vendor": "acme-cards" }))
+        .response(OperationResponse::json::<DayBody>(202, "Queued. The previous result.", day()))
+        .errors(&[
             Code::MalformedRequest,
             Code::RequestTimeout,
             Code::PayloadTooLarge,
@@ -53,17 +53,17 @@ fn run() -> Operation {
 
 fn upload() -> Operation {
     let path = "/reconciliation/{date}/records";
-    of_day(writes(HttpMethod::Post, path, "uploadRecords"))
-        .says(
+    day_operation(write_operation(HttpMethod::Post, path, "uploadRecords"))
+        .describe(
             RECONCILIATION,
-            "Reconcile a day with a file",
-            "A vendor's books of a day, of any size, read as they come; a pause of more than 10 seconds ends it. They are \
-             compared whole or not at all, in the place of the earlier ones.",
+            "Upload the vendor records of a day",
+            "Compares a file of any size with the purchases of the day, in place of earlier records. A file takes effect \
+             completely or not at all; a pause of more than 10 seconds aborts the upload.",
         )
-        .required_query("vendor", "Whose books.", text("acme-cards"))
-        .takes_text(vec![("text/csv", CSV)])
-        .answers(Answer::of::<DayBody>(200, "The day since.", day()))
-        .refuses(&[
+        .required_query_parameter("vendor", "Vendor ID.", text("acme-cards"))
+        .text_body(vec![("text/csv", CSV)])
+        .response(OperationResponse::json::<DayBody>(200, "The new result.", day()))
+        .errors(&[
             Code::MalformedRequest,
             Code::ReconciliationInProgress,
             Code::RequestTimeout,
@@ -73,47 +73,47 @@ fn upload() -> Operation {
 }
 
 fn list_drifts() -> Operation {
-    looks("/drifts", "listDrifts")
-        .says(
+    read_operation("/drifts", "listDrifts")
+        .describe(
             RECONCILIATION,
             "List drifts",
-            "Where the vendors' books and ours differ, newest first.",
+            "Differences between vendor records and purchases, newest first.",
         )
-        .query("date", "Only those of this day, in UTC.", date("2026-11-20"))
-        .query("vendor", "Only those with this vendor.", filter("acme-cards"))
-        .query(
+        .query_parameter("date", "Filter by day, in UTC.", date("2026-11-20"))
+        .query_parameter("vendor", "Filter by vendor.", filter("acme-cards"))
+        .query_parameter(
             "kind",
-            "Only those of this kind.",
-            word(Kind::ALL.map(Kind::as_str)),
+            "Filter by kind.",
+            enum_text(DriftKind::ALL.map(DriftKind::as_str)),
         )
-        .query(
+        .query_parameter(
             "resolution",
-            "Only those of which this was said.",
-            word(Resolution::ALL.map(Resolution::as_str)),
+            "Filter by resolution.",
+            enum_text(DriftResolution::ALL.map(DriftResolution::as_str)),
         )
-        .paged()
-        .answers(Answer::page_of::<DriftBody>("Drifts.", drift()))
+        .paginated()
+        .response(OperationResponse::page::<DriftBody>("Page of drifts.", drift()))
 }
 
 fn resolve() -> Operation {
     let mut resolved = drift();
     resolved["resolution"] = "resolved".into();
-    resolved["reason"] = "the vendor has corrected its books".into();
+    resolved["reason"] = "the vendor has corrected its records".into();
     resolved["resolved_at"] = "2026-11-21T09:00:00.123456Z".into();
-    writes_json(HttpMethod::Post, "/drifts/{drift_id}/resolve", "resolveDrift")
-        .says(
+    json_write_operation(HttpMethod::Post, "/drifts/{drift_id}/resolve", "resolveDrift")
+        .describe(
             RECONCILIATION,
-            "Say something of a drift",
-            "That it is settled, or that the vendor was asked. It may be said otherwise later; the trail has all of it.",
+            "Resolve a drift",
+            "Marks a drift as resolved, or as escalated to the vendor. Can be changed later; the audit trail has each change.",
         )
-        .path("drift_id", "Which drift.", DriftId::schema())
-        .takes::<ResolveRequest>(json!({ "resolution": "resolved", "reason": "the vendor has corrected its books" }))
-        .answers(Answer::of::<DriftBody>(200, "The drift since.", resolved))
-        .refuses(&[Code::DriftNotFound])
+        .path_parameter("drift_id", "Drift ID.", DriftId::schema())
+        .json_body::<ResolveRequest>(json!({ "resolution": "resolved", "reason": "the vendor has corrected its records" }))
+        .response(OperationResponse::json::<DriftBody>(200, "The drift after the change.", resolved))
+        .errors(&[Code::DriftNotFound])
 }
 
-fn of_day(operation: Operation) -> Operation {
-    operation.path("date", "Which day, in UTC.", date("2026-11-20"))
+fn day_operation(operation: Operation) -> Operation {
+    operation.path_parameter("date", "Day in UTC.", date("2026-11-20"))
 }
 
 fn day() -> Value {

@@ -1,12 +1,12 @@
-//! What is said of `/stock`.
+//! OpenAPI operations of `/stock`.
 
 use serde_json::json;
 use utoipa::openapi::HttpMethod;
 
-use super::{STOCK, looks, writes, writes_json};
-use crate::admin::stock::{LevelBody, Report, VoidReport, VoidRequest};
+use super::{STOCK, read_operation, write_operation, json_write_operation};
+use crate::admin::stock::{LevelBody, ImportReport, VoidReport, VoidRequest};
 use crate::errors::Code;
-use crate::openapi::{Answer, Operation, filter, text};
+use crate::openapi::{OperationResponse, Operation, filter, text};
 
 const CSV: &str = "code,pin,serial,url,expiry\nABCD-1234,0000,,,2027-12-31\n";
 
@@ -21,33 +21,33 @@ fn levels() -> Operation {
         "product_id": "amzn-us", "denomination": 25, "currency": "USD", "loaded": 100, "free": 80, "sold": 15, "void": 3,
         "expired": 2, "next_expiry": "2027-12-31",
     });
-    looks("/stock", "listStock")
-        .says(
+    read_operation("/stock", "listStock")
+        .describe(
             STOCK,
             "List stock levels",
-            "How many vouchers of each SKU there are, and what became of the others.",
+            "Numbers of vouchers by SKU: available, sold, void and expired.",
         )
-        .query("product_id", "Only those of this product.", filter("amzn-us"))
-        .paged()
-        .answers(Answer::page_of::<LevelBody>("Levels.", level))
+        .query_parameter("product_id", "Filter by product.", filter("amzn-us"))
+        .paginated()
+        .response(OperationResponse::page::<LevelBody>("Page of stock levels.", level))
 }
 
 fn import() -> Operation {
     let report = json!({
         "imported": 99, "duplicates": 0, "rejected_count": 1, "rejected": [{ "line": 3, "reason": "expired on 2026-01-31" }],
     });
-    writes(HttpMethod::Post, "/stock", "importStock")
-        .says(
+    write_operation(HttpMethod::Post, "/stock", "importStock")
+        .describe(
             STOCK,
             "Import vouchers",
-            "A file of any size, read as it comes, committed by 10,000 lines; a pause of more than 10 seconds ends it. A \
-             voucher is imported once, however often its file is sent: repeat an import that broke off.",
+            "Imports a file of any size and commits every 10,000 lines; a pause of more than 10 seconds aborts the import. A \
+             voucher is imported once, so an interrupted import can be repeated.",
         )
-        .required_query("product_id", "Of which product.", text("amzn-us"))
-        .required_query("denomination", "At which of its face values.", text("25.00"))
-        .takes_text(vec![("text/csv", CSV), ("application/x-ndjson", NDJSON)])
-        .answers(Answer::of::<Report>(200, "What became of it.", report))
-        .refuses(&[
+        .required_query_parameter("product_id", "Product ID.", text("amzn-us"))
+        .required_query_parameter("denomination", "Face value.", text("25.00"))
+        .text_body(vec![("text/csv", CSV), ("application/x-ndjson", NDJSON)])
+        .response(OperationResponse::json::<ImportReport>(200, "Result.", report))
+        .errors(&[
             Code::MalformedRequest,
             Code::ProductNotFound,
             Code::RequestTimeout,
@@ -61,13 +61,13 @@ fn void() -> Operation {
     let request =
         json!({ "product_id": "amzn-us", "codes": [{ "code": "ABCD-1234" }], "reason": "reported stolen" });
     let report = json!({ "voided": 0, "refused": [{ "index": 0, "reason": "SOLD" }] });
-    writes_json(HttpMethod::Post, "/stock/void", "voidStock")
-        .says(
+    json_write_operation(HttpMethod::Post, "/stock/void", "voidStock")
+        .describe(
             STOCK,
-            "Take vouchers out of sale",
-            "Either everything of a SKU that is free, or codes that are named. What is sold stays sold. May be repeated.",
+            "Void vouchers",
+            "Takes all available vouchers of a SKU, or named codes, out of sale. Sold vouchers stay sold. Can be repeated.",
         )
-        .takes::<VoidRequest>(request)
-        .answers(Answer::of::<VoidReport>(200, "What became of it.", report))
-        .refuses(&[Code::ProductNotFound, Code::DenominationNotAllowed])
+        .json_body::<VoidRequest>(request)
+        .response(OperationResponse::json::<VoidReport>(200, "Result.", report))
+        .errors(&[Code::ProductNotFound, Code::DenominationNotAllowed])
 }

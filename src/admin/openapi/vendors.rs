@@ -1,4 +1,4 @@
-//! What is said of `/vendors`, and of what is bought from them.
+//! OpenAPI operations of `/vendors` and `/purchases`.
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
@@ -6,26 +6,26 @@ use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::schema::slug;
 
-use super::{VENDORS, looks, writes_json};
-use crate::admin::decision::Because;
+use super::{VENDORS, read_operation, json_write_operation};
+use crate::admin::decision::ReasonRequest;
 use crate::admin::vendors::VendorRequest;
 use crate::errors::Code;
-use crate::openapi::{Answer, Operation, filter, text, word};
-use crate::store::{PurchaseState, ShownPurchase, Vendor};
+use crate::openapi::{OperationResponse, Operation, filter, text, enum_text};
+use crate::store::{PurchaseState, PurchaseView, Vendor};
 
 pub(super) fn operations() -> [Operation; 4] {
     [list(), put(), purchases(), end_purchase()]
 }
 
 fn list() -> Operation {
-    looks("/vendors", "listVendors")
-        .says(
+    read_operation("/vendors", "listVendors")
+        .describe(
             VENDORS,
             "List vendors",
-            "All of them, by id, without their credentials.",
+            "Sorted by ID, without credentials.",
         )
-        .paged()
-        .answers(Answer::page_of::<Vendor>("Vendors.", vendor()))
+        .paginated()
+        .response(OperationResponse::page::<Vendor>("Page of vendors.", vendor()))
 }
 
 fn put() -> Operation {
@@ -33,35 +33,34 @@ fn put() -> Operation {
         "adapter": "http", "url": "https://vendor.example/vouchsafe", "credentials": "what-the-vendor-gave-us",
         "concurrency": 8,
     });
-    writes_json(HttpMethod::Put, "/vendors/{vendor_id}", "putVendor")
-        .says(
+    json_write_operation(HttpMethod::Put, "/vendors/{vendor_id}", "putVendor")
+        .describe(
             VENDORS,
-            "Make or replace a vendor",
-            "The whole of it, but for the credentials: left out, those that are kept stay, unless `url` changes. For \
-             admins.",
+            "Create or replace a vendor",
+            "Replaces all fields. Omitted credentials stay unchanged, unless `url` changes. Requires the role admin.",
         )
-        .path("vendor_id", "Which vendor.", slug("The id of a vendor", "acme-cards"))
-        .takes::<VendorRequest>(request)
-        .answers(Answer::of::<Vendor>(200, "It was there, and is replaced.", vendor()))
-        .answers(Answer::of::<Vendor>(201, "It is new.", vendor()))
+        .path_parameter("vendor_id", "Vendor ID.", slug("Vendor ID", "acme-cards"))
+        .json_body::<VendorRequest>(request)
+        .response(OperationResponse::json::<Vendor>(200, "Replaced.", vendor()))
+        .response(OperationResponse::json::<Vendor>(201, "Created.", vendor()))
 }
 
 fn purchases() -> Operation {
-    looks("/purchases", "listPurchases")
-        .says(
+    read_operation("/purchases", "listPurchases")
+        .describe(
             VENDORS,
             "List purchases",
-            "What is bought from vendors for orders, newest first, with what the vendor said last. It never quotes a vendor.",
+            "Purchases from vendors for orders, newest first, with the last vendor response. Never quotes a vendor.",
         )
-        .query("vendor", "Only those from this vendor.", filter("acme-cards"))
-        .query(
+        .query_parameter("vendor", "Filter by vendor.", filter("acme-cards"))
+        .query_parameter(
             "state",
-            "Only those that stand here. What was refused goes on, too, and is asked about again.",
-            word(PurchaseState::ALL.map(PurchaseState::as_str)),
+            "Filter by state. Purchases in `refused` are retried too.",
+            enum_text(PurchaseState::ALL.map(PurchaseState::as_str)),
         )
-        .query("order_id", "Only those for this order.", OrderId::schema())
-        .paged()
-        .answers(Answer::page_of::<ShownPurchase>("Purchases.", purchase()))
+        .query_parameter("order_id", "Filter by order.", OrderId::schema())
+        .paginated()
+        .response(OperationResponse::page::<PurchaseView>("Page of purchases.", purchase()))
 }
 
 fn end_purchase() -> Operation {
@@ -70,17 +69,17 @@ fn end_purchase() -> Operation {
     ended["answer"] = "ENDED".into();
     ended["last_word"] = "ended by an operator: the vendor has closed".into();
     ended["next_at"] = Value::Null;
-    writes_json(HttpMethod::Post, "/purchases/{purchase_id}/end", "endPurchase")
-        .says(
+    json_write_operation(HttpMethod::Post, "/purchases/{purchase_id}/end", "endPurchase")
+        .describe(
             VENDORS,
             "End a purchase",
-            "Nothing more comes of it, whatever the vendor says from here on: for a purchase whose outcome the vendor itself \
-             cannot tell. What its order still lacks is paid back. A second call answers as the first did.",
+            "Ends a purchase whose outcome the vendor cannot tell. Later responses of the vendor are ignored, and the missing \
+             vouchers of the order are refunded. A repeated call returns the same result.",
         )
-        .path("purchase_id", "Which purchase.", text("0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f"))
-        .takes::<Because>(json!({ "reason": "the vendor has closed" }))
-        .answers(Answer::of::<ShownPurchase>(200, "It has ended.", ended))
-        .refuses(&[Code::PurchaseNotFound])
+        .path_parameter("purchase_id", "Purchase ID.", text("0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f"))
+        .json_body::<ReasonRequest>(json!({ "reason": "the vendor has closed" }))
+        .response(OperationResponse::json::<PurchaseView>(200, "The ended purchase.", ended))
+        .errors(&[Code::PurchaseNotFound])
 }
 
 fn purchase() -> Value {

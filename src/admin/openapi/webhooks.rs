@@ -1,14 +1,14 @@
-//! What is said of `/webhooks` and `/deliveries`.
+//! OpenAPI operations of `/webhooks` and `/deliveries`.
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::ids::{DeliveryId, OrderId, PartnerId, WebhookId};
 
-use super::{WEBHOOKS, looks, writes};
+use super::{WEBHOOKS, read_operation, write_operation};
 use crate::admin::webhooks::{DeliveryBody, WebhookOfPartner};
 use crate::errors::Code;
-use crate::openapi::{Answer, Operation, word};
+use crate::openapi::{OperationResponse, Operation, enum_text};
 use crate::store::{DeliveryState, WebhookStatus};
 
 pub(super) fn operations() -> [Operation; 4] {
@@ -16,68 +16,69 @@ pub(super) fn operations() -> [Operation; 4] {
 }
 
 fn list() -> Operation {
-    looks("/webhooks", "listWebhooks")
-        .says(
+    read_operation("/webhooks", "listWebhooks")
+        .describe(
             WEBHOOKS,
             "List webhook endpoints",
-            "Every partner's endpoints, newest first: how each is doing, and how far it is behind.",
+            "Endpoints of all partners, newest first, with their state and backlog.",
         )
-        .query("partner_id", "Only those of this partner.", PartnerId::schema())
-        .query(
+        .query_parameter("partner_id", "Filter by partner.", PartnerId::schema())
+        .query_parameter(
             "status",
-            "Only those in this status.",
-            word(WebhookStatus::ALL.map(WebhookStatus::as_str)),
+            "Filter by status.",
+            enum_text(WebhookStatus::ALL.map(WebhookStatus::as_str)),
         )
-        .paged()
-        .answers(Answer::page_of::<WebhookOfPartner>("Endpoints.", webhook()))
+        .paginated()
+        .response(OperationResponse::page::<WebhookOfPartner>("Page of endpoints.", webhook()))
 }
 
 fn enable() -> Operation {
-    writes(HttpMethod::Post, "/webhooks/{webhook_id}/enable", "enableWebhook")
-        .says(
+    write_operation(HttpMethod::Post, "/webhooks/{webhook_id}/enable", "enableWebhook")
+        .describe(
             WEBHOOKS,
-            "Switch an endpoint on",
-            "Whoever switched it off. What waits is tried at once; what is older than 24 hours is in the partner's feed.",
+            "Enable a webhook endpoint",
+            "Also after the partner or the service disabled it. Waiting deliveries are retried at once; events older than 24 hours \
+             are only in the partner's event feed.",
         )
-        .path("webhook_id", "Which endpoint.", WebhookId::schema())
-        .answers(Answer::of::<WebhookOfPartner>(200, "The endpoint since.", webhook()))
-        .refuses(&[Code::WebhookNotFound])
+        .path_parameter("webhook_id", "Endpoint ID.", WebhookId::schema())
+        .response(OperationResponse::json::<WebhookOfPartner>(200, "The endpoint after the change.", webhook()))
+        .errors(&[Code::WebhookNotFound])
 }
 
 fn deliveries() -> Operation {
-    looks("/deliveries", "listDeliveries")
-        .says(
+    read_operation("/deliveries", "listDeliveries")
+        .describe(
             WEBHOOKS,
             "List deliveries",
-            "Those that failed, wait behind one that did, or are replayed, newest first, each with its attempts. What was \
-             taken at once has none.",
+            "Deliveries that failed, wait behind a failed one, or are replayed, newest first, with their attempts. A delivery \
+             without failures has no entry.",
         )
-        .query("partner_id", "Only those of this partner.", PartnerId::schema())
-        .query("webhook_id", "Only those to this endpoint.", WebhookId::schema())
-        .query("order_id", "Only those of this order's events.", OrderId::schema())
-        .query(
+        .query_parameter("partner_id", "Filter by partner.", PartnerId::schema())
+        .query_parameter("webhook_id", "Filter by endpoint.", WebhookId::schema())
+        .query_parameter("order_id", "Filter by order.", OrderId::schema())
+        .query_parameter(
             "status",
-            "Only those in this status.",
-            word(DeliveryState::ALL.map(DeliveryState::as_str)),
+            "Filter by status.",
+            enum_text(DeliveryState::ALL.map(DeliveryState::as_str)),
         )
-        .paged()
-        .answers(Answer::page_of::<DeliveryBody>("Deliveries.", delivery()))
+        .paginated()
+        .response(OperationResponse::page::<DeliveryBody>("Page of deliveries.", delivery()))
 }
 
 fn replay() -> Operation {
-    writes(
+    write_operation(
         HttpMethod::Post,
         "/deliveries/{delivery_id}/replay",
         "replayDelivery",
     )
-    .says(
+    .describe(
         WEBHOOKS,
-        "Send a delivery again",
-        "With 24 hours of its own, before what waits of its order.",
+        "Replay a delivery",
+        "Sends it again with a new retry window of 24 hours, before waiting deliveries of its order.",
     )
-    .path("delivery_id", "Which delivery.", DeliveryId::schema())
-    .answers(Answer::of::<DeliveryBody>(200, "The delivery since.", delivery()))
-    .refuses(&[Code::DeliveryNotFound])
+    .path_parameter("delivery_id", "Delivery ID.", DeliveryId::schema())
+    .response(OperationResponse::json::<DeliveryBody>(200, "The delivery after the change.", delivery()))
+    .errors(&[Code::DeliveryNotFound])
 }
 
 fn webhook() -> Value {

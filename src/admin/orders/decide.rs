@@ -1,16 +1,16 @@
-//! `/orders/{order_id}/approve`, `/reject` and `/cancel`: an operator's word on an order.
+//! `/orders/{order_id}/approve`, `/reject` and `/cancel`: operators' decisions on an order.
 //!
-//! Rule: the engine decides on the order as it stands, and the trail tells of it in the same commit. What somebody else has
-//! decided meanwhile is answered as what it is: 409.
+//! The engine decides on the current state of the order and writes the audit entry in the same commit. If another decision
+//! came first, the response is 409.
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_actors::flows::{
-    DecideOrder, NotCancelled, NotDecided, RevokeOrder, decide_order, revoke_order,
+    DecideOrder, CancelError, DecideOrderError, RevokeOrder, decide_order, revoke_order,
 };
 
 use super::{OrderOfPartner, find};
 use crate::admin::body::Json;
-use crate::admin::decision::{Because, undecided};
+use crate::admin::decision::{ReasonRequest, decision_error};
 use crate::admin::operator::{Operator, Role};
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
@@ -20,7 +20,7 @@ pub(in crate::admin) async fn approve(
     service: web::Data<Service>,
     operator: Operator,
     order_id: web::Path<String>,
-    because: Json<Because>,
+    because: Json<ReasonRequest>,
 ) -> Result<HttpResponse, ApiError> {
     decide(&service, &operator, &order_id, because, true).await
 }
@@ -30,7 +30,7 @@ pub(in crate::admin) async fn reject(
     service: web::Data<Service>,
     operator: Operator,
     order_id: web::Path<String>,
-    because: Json<Because>,
+    because: Json<ReasonRequest>,
 ) -> Result<HttpResponse, ApiError> {
     decide(&service, &operator, &order_id, because, false).await
 }
@@ -39,22 +39,22 @@ async fn decide(
     service: &Service,
     operator: &Operator,
     order_id: &str,
-    Json(because): Json<Because>,
+    Json(because): Json<ReasonRequest>,
     approved: bool,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Operator)?.into();
-    let reason = because.reason()?;
+    let by = operator.authorize(Role::Operator)?.into();
+    let reason = because.validated()?;
     let order = find(service, order_id).await?;
     let command = DecideOrder {
         partner_id: order.partner_id,
         order_id: order.order_id,
         approved,
         reason,
-        by,
+        operator: by,
     };
     let order = decide_order(&service.engine, command)
         .await
-        .map_err(|error| not_decided(&error))?;
+        .map_err(|error| decide_order_error(&error))?;
     Ok(HttpResponse::Ok().json(OrderOfPartner::of(&order)?))
 }
 
@@ -63,39 +63,39 @@ pub(in crate::admin) async fn cancel(
     service: web::Data<Service>,
     operator: Operator,
     order_id: web::Path<String>,
-    Json(because): Json<Because>,
+    Json(because): Json<ReasonRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Operator)?.into();
-    let reason = because.reason()?;
+    let by = operator.authorize(Role::Operator)?.into();
+    let reason = because.validated()?;
     let order = find(&service, &order_id).await?;
     let command = RevokeOrder {
         partner_id: order.partner_id,
         order_id: order.order_id,
         reason,
-        by,
+        operator: by,
     };
     let order = revoke_order(&service.engine, command)
         .await
-        .map_err(|error| not_cancelled(&error))?;
+        .map_err(|error| cancel_error(&error))?;
     Ok(HttpResponse::Ok().json(OrderOfPartner::of(&order)?))
 }
 
-fn not_decided(error: &NotDecided) -> ApiError {
+fn decide_order_error(error: &DecideOrderError) -> ApiError {
     match error {
-        NotDecided::NotFound => ApiError::new(Code::OrderNotFound, error.to_string()),
-        NotDecided::NotWaiting => ApiError::new(Code::OrderNotAwaitingApproval, error.to_string()),
-        NotDecided::Unanswered(unanswered) => undecided(unanswered),
+        DecideOrderError::NotFound => ApiError::new(Code::OrderNotFound, error.to_string()),
+        DecideOrderError::NotAwaitingApproval => ApiError::new(Code::OrderNotAwaitingApproval, error.to_string()),
+        DecideOrderError::Flow(unanswered) => decision_error(unanswered),
     }
 }
 
-fn not_cancelled(error: &NotCancelled) -> ApiError {
+fn cancel_error(error: &CancelError) -> ApiError {
     match error {
-        NotCancelled::NotFound => ApiError::new(Code::OrderNotFound, error.to_string()),
-        NotCancelled::Unanswered(unanswered) => undecided(unanswered),
-        NotCancelled::Over
-        | NotCancelled::Retrieved
-        | NotCancelled::TooLate(_)
-        | NotCancelled::Expired
-        | NotCancelled::NotReturnable(_) => ApiError::new(Code::OrderNotCancellable, error.to_string()),
+        CancelError::NotFound => ApiError::new(Code::OrderNotFound, error.to_string()),
+        CancelError::Flow(unanswered) => decision_error(unanswered),
+        CancelError::NothingToCancel
+        | CancelError::Retrieved
+        | CancelError::TooLate(_)
+        | CancelError::Expired
+        | CancelError::NotReturnable(_) => ApiError::new(Code::OrderNotCancellable, error.to_string()),
     }
 }

@@ -1,14 +1,13 @@
-//! `POST /orders/{order_id}/fulfil`: an operator brings in what an order waits for.
+//! `POST /orders/{order_id}/fulfil`: manual fulfilment of an order with vouchers from an operator.
 //!
 //! | step | on disk |
 //! |---|---|
-//! | the vouchers are read, all faults told at once | nothing |
-//! | the order has its purchases, if it had none yet | each line's purchase |
-//! | what is new of the vouchers is stored | stock that is kept for the order, an entry in the trail |
-//! | it is delivered | vouchers issued |
+//! | validate all vouchers and report every error | nothing |
+//! | create the order's purchases, if there are none yet | one purchase per line |
+//! | store the new vouchers | stock reserved for the order, an audit entry |
+//! | deliver it | issued vouchers |
 //!
-//! Rule: a code comes in once, so that the same call may be made again; and no code goes out, neither in an answer nor in
-//! what is wrong with a field.
+//! A code is stored once, so the call can be repeated. Neither responses nor field errors contain a code.
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -16,85 +15,85 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use vouchsafe_actors::domain::catalogue::Catalogue;
 use vouchsafe_actors::domain::money::AmountText;
-use vouchsafe_actors::domain::order::{Order, OrderLine, PendingReason, Source};
+use vouchsafe_actors::domain::order::{Order, OrderLine, PendingReason, FulfilmentSource};
 use vouchsafe_actors::domain::product::{Product, Sku};
 use vouchsafe_actors::domain::voucher::Expiry;
-use vouchsafe_actors::flows::{self, Delivery, Stuck};
+use vouchsafe_actors::flows::{self, ReservedDelivery, ProcureError};
 
 use super::{OrderOfPartner, find};
 use crate::admin::body::Json;
-use crate::admin::decision::undecided;
+use crate::admin::decision::decision_error;
 use crate::admin::operator::{Operator, Role};
-use crate::admin::stock::intake;
-use crate::admin::stock::rows::{Calendar, Row, Texts};
-use crate::errors::{ApiError, Code, Detail};
-use crate::json::{Object, SecretText};
+use crate::admin::stock::ingest;
+use crate::admin::stock::rows::{ExpiryDefaults, VoucherRow, VoucherFields};
+use crate::errors::{ApiError, Code, FieldError};
+use crate::json::{JsonObject, SecretText};
 use crate::service::Service;
-use crate::store::{By, Imported, Origin};
+use crate::store::{AuditActor, ImportSummary, StockOrigin};
 use crate::vault::code::CodeParts;
-use crate::vendor::expiry::last_valid_day;
+use crate::procurement::expiry::last_valid_day;
 
-/// Most vouchers of a call: as many as an order may have.
+/// As many as an order may have.
 const MAX_VOUCHERS: usize = 1_000;
 
-/// What an order waits for.
+/// Vouchers for an order.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::admin) struct FulfilRequest {
-    /// Of which product they are. It and `denomination` may be left out where the order waits for one SKU alone.
+    /// Product of the vouchers. Optional, with `denomination`, if the order needs only one SKU.
     #[serde(default)]
     product_id: Option<String>,
-    /// At which face value.
+    /// Face value of the vouchers.
     #[serde(default)]
     denomination: Option<AmountText>,
-    /// They: no more new ones than the order waits for.
+    /// The vouchers; at most as many new ones as the order needs.
     #[schema(value_type = Vec<VoucherRequest>, min_items = 1, max_items = 1_000)]
-    vouchers: Vec<Object<VoucherRequest>>,
+    vouchers: Vec<JsonObject<VoucherRequest>>,
 }
 
-/// A voucher, with the names of an import's columns.
+/// A voucher, with the columns of an import as fields.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct VoucherRequest {
-    /// What is redeemed.
+    /// Code to redeem.
     #[schema(value_type = String, min_length = 1, max_length = 512, write_only)]
     code: SecretText,
-    /// Asked for beside the code.
+    /// PIN required with the code.
     #[serde(default)]
     #[schema(value_type = Option<String>, max_length = 128, write_only)]
     pin: Option<SecretText>,
-    /// Printed on the card.
+    /// Serial number printed on the card.
     #[serde(default)]
     #[schema(value_type = Option<String>, max_length = 128, write_only)]
     serial: Option<SecretText>,
-    /// Where it is redeemed.
+    /// Redemption URL.
     #[serde(default)]
     #[schema(value_type = Option<String>, max_length = 2_048, write_only)]
     url: Option<SecretText>,
-    /// Its last valid day, as `YYYY-MM-DD`; by the product's expiry policy where it is left out.
+    /// Last valid day, `YYYY-MM-DD`. Default: by the product's expiry policy.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     expiry: Option<SecretText>,
 }
 
-/// What came of it.
+/// Result of a manual fulfilment.
 #[derive(Serialize, ToSchema)]
 #[schema(as = FulfilReport)]
-pub(in crate::admin) struct Fulfilled<'a> {
-    /// Vouchers that are new.
+pub(in crate::admin) struct FulfilReport<'a> {
+    /// Number of new vouchers.
     imported: u64,
-    /// Vouchers that were there before, for this order or for anything else.
+    /// Number of vouchers stored before, for this order or otherwise.
     duplicates: u64,
-    /// The order since.
+    /// The order after the change.
     #[schema(inline = false)]
     order: OrderOfPartner<'a>,
 }
 
-/// Where vouchers go: a line that waits, and its purchase.
-struct Place {
+/// An order line that needs vouchers, and its purchase.
+struct PendingLine {
     line: u16,
     purchase_id: Uuid,
-    room: usize,
+    pending: usize,
 }
 
 /// `POST /orders/{order_id}/fulfil`.
@@ -104,23 +103,23 @@ pub(in crate::admin) async fn fulfil(
     order_id: web::Path<String>,
     Json(request): Json<FulfilRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Operator)?;
+    let by = operator.authorize(Role::Operator)?;
     let order = find(&service, &order_id).await?;
-    let catalogue = service.catalogue.now();
-    let (product, sku) = request.sku(&order, &catalogue)?;
-    let rows = request.rows(&service, product, &order, &sku)?;
+    let catalogue = service.catalogue.current();
+    let (product, sku) = request.resolve_sku(&order, &catalogue)?;
+    let rows = request.parse_rows(&service, product, &order, &sku)?;
     let given = rows.len() as u64;
-    let fresh = fresh(&service, product, rows).await?;
-    let order = taken_up(&service, order).await?;
-    let places = places(&service, &order, &sku).await?;
-    let room: usize = places.iter().map(|place| place.room).sum();
-    check_room(&order, fresh.len(), room)?;
-    let imported = store(&service, product, &order, &sku, fresh, &places, &by).await?;
+    let fresh = filter_new(&service, product, rows).await?;
+    let order = ensure_purchases(&service, order).await?;
+    let places = find_pending_lines(&service, &order, &sku).await?;
+    let room: usize = places.iter().map(|place| place.pending).sum();
+    check_capacity(&order, fresh.len(), room)?;
+    let imported = store_for_order(&service, product, &order, &sku, fresh, &places, &by).await?;
     for place in &places {
         deliver(&service, &order, place).await?;
     }
     let order = find(&service, &order_id).await?;
-    Ok(HttpResponse::Ok().json(Fulfilled {
+    Ok(HttpResponse::Ok().json(FulfilReport {
         imported,
         duplicates: given - imported,
         order: OrderOfPartner::of(&order)?,
@@ -128,8 +127,7 @@ pub(in crate::admin) async fn fulfil(
 }
 
 impl FulfilRequest {
-    /// Which SKU of the order.
-    fn sku<'a>(&self, order: &Order, catalogue: &'a Catalogue) -> Result<(&'a Product, Sku), ApiError> {
+    fn resolve_sku<'a>(&self, order: &Order, catalogue: &'a Catalogue) -> Result<(&'a Product, Sku), ApiError> {
         let named = |line: &&OrderLine| match (&self.product_id, &self.denomination) {
             (None, None) => true,
             (Some(product_id), Some(denomination)) => {
@@ -139,9 +137,9 @@ impl FulfilRequest {
             _ => false,
         };
         if self.product_id.is_some() != self.denomination.is_some() {
-            return Err(ApiError::invalid(
+            return Err(ApiError::invalid_field(
                 "product_id",
-                "name product_id and denomination, or neither of them",
+                "expected both product_id and denomination, or neither",
             ));
         }
         let mut skus: Vec<Sku> = order.lines.iter().filter(named).map(OrderLine::sku).collect();
@@ -151,48 +149,48 @@ impl FulfilRequest {
             let message = if skus.is_empty() {
                 "the order has no item of this product and denomination"
             } else {
-                "the order has several; name product_id and denomination"
+                "the order has several products or denominations; name product_id and denomination"
             };
-            return Err(ApiError::invalid("product_id", message));
+            return Err(ApiError::invalid_field("product_id", message));
         };
         let product = catalogue.get(&sku.product_id).ok_or_else(ApiError::unavailable)?;
         Ok((product, sku.clone()))
     }
 
-    /// The vouchers, or everything that is wrong with them.
-    fn rows(
+    /// Returns the vouchers, or the errors of all invalid ones.
+    fn parse_rows(
         &self,
         service: &Service,
         product: &Product,
         order: &Order,
         sku: &Sku,
-    ) -> Result<Vec<Row>, ApiError> {
+    ) -> Result<Vec<VoucherRow>, ApiError> {
         if !(1..=MAX_VOUCHERS).contains(&self.vouchers.len()) {
             let message = format!("expected 1 to {MAX_VOUCHERS}");
-            return Err(ApiError::invalid("vouchers", message));
+            return Err(ApiError::invalid_field("vouchers", message));
         }
         let today = service.clock.now().date();
-        let calendar = Calendar {
+        let calendar = ExpiryDefaults {
             today,
-            otherwise: last_valid_day(&product.expiry_policy, today),
+            default_expiry: last_valid_day(&product.expiry_policy, today),
         };
         let of_sku = order.lines.iter().filter(|line| line.sku() == *sku);
         let days = of_sku
             .map(|line| line.min_validity_days)
             .max()
             .unwrap_or_default();
-        let not_before = Expiry::leaving(today, u16::try_from(days).unwrap_or(u16::MAX));
+        let not_before = Expiry::with_remaining_days(today, u16::try_from(days).unwrap_or(u16::MAX));
         let (mut rows, mut faults) = (Vec::with_capacity(self.vouchers.len()), Vec::new());
-        for (index, Object(voucher)) in self.vouchers.iter().enumerate() {
+        for (index, JsonObject(voucher)) in self.vouchers.iter().enumerate() {
             let mut fault = |message: String| {
-                faults.push(Detail {
+                faults.push(FieldError {
                     field: format!("vouchers[{index}]"),
                     message,
                 });
             };
-            match calendar.row(&voucher.texts()) {
+            match calendar.parse_row(&voucher.fields()) {
                 Ok(row) if Expiry::from_date(row.expiry) < not_before => {
-                    fault(format!("must be valid for {days} days at least for this order"));
+                    fault(format!("must be valid for at least {days} days for this order"));
                 }
                 Ok(row) => rows.push(row),
                 Err(reason) => fault(reason.to_string()),
@@ -207,10 +205,10 @@ impl FulfilRequest {
 }
 
 impl VoucherRequest {
-    fn texts(&self) -> Texts<'_> {
+    fn fields(&self) -> VoucherFields<'_> {
         let texts = [&self.pin, &self.serial, &self.url, &self.expiry];
         let [pin, serial, url, expiry] = texts.map(|text| text.as_ref().map(SecretText::expose));
-        Texts {
+        VoucherFields {
             parts: CodeParts {
                 code: self.code.expose(),
                 pin,
@@ -222,123 +220,123 @@ impl VoucherRequest {
     }
 }
 
-/// Those that were never taken in, each once.
-async fn fresh(service: &Service, product: &Product, rows: Vec<Row>) -> Result<Vec<Row>, ApiError> {
+/// Leaves out codes that are stored already, and repetitions.
+async fn filter_new(service: &Service, product: &Product, rows: Vec<VoucherRow>) -> Result<Vec<VoucherRow>, ApiError> {
     let vault = service.keyring.vault();
     let indexes: Vec<_> = rows
         .iter()
         .map(|row| vault.blind_index(&product.brand, &row.code))
         .collect();
-    let mut seen = service.store.known_codes(indexes.clone()).await?;
+    let mut seen = service.store.find_known_codes(indexes.clone()).await?;
     let fresh = rows.into_iter().zip(indexes);
     Ok(fresh
         .filter_map(|(row, index)| seen.insert(index).then_some(row))
         .collect())
 }
 
-/// The order since it was taken up: one that was accepted just now gets its purchases here.
-async fn taken_up(service: &Service, order: Order) -> Result<Order, ApiError> {
-    if !waits(&order) {
+/// Creates the purchases of an order that was accepted just now, and reads the order again.
+async fn ensure_purchases(service: &Service, order: Order) -> Result<Order, ApiError> {
+    if !is_waiting_for_vendor(&order) {
         return Ok(order);
     }
-    let settled = service.procurement.take_up(order.partner_id, order.order_id);
-    settled.await.map_err(|stuck| unmoved(&stuck))?;
+    let settled = service.procurement.start_order(order.partner_id, order.order_id);
+    settled.await.map_err(|stuck| procure_error(&stuck))?;
     find(service, &order.order_id.to_string()).await
 }
 
-fn waits(order: &Order) -> bool {
+fn is_waiting_for_vendor(order: &Order) -> bool {
     !order.closed && order.pending_reason == Some(PendingReason::Vendor)
 }
 
-/// The lines that wait for this SKU and are bought for.
-async fn places(service: &Service, order: &Order, sku: &Sku) -> Result<Vec<Place>, ApiError> {
-    if !waits(order) {
+/// The lines that need this SKU and have an open purchase.
+async fn find_pending_lines(service: &Service, order: &Order, sku: &Sku) -> Result<Vec<PendingLine>, ApiError> {
+    if !is_waiting_for_vendor(order) {
         return Ok(Vec::new());
     }
     let open = service
         .store
-        .open_purchases_of(order.partner_id, order.order_id)
+        .list_open_purchases(order.partner_id, order.order_id)
         .await?;
     let place = |(line, purchase_id): (u16, Uuid)| {
         let waits = order.lines.get(usize::from(line))?;
-        (waits.sku() == *sku && waits.pending() > 0).then_some(Place {
+        (waits.sku() == *sku && waits.pending() > 0).then_some(PendingLine {
             line,
             purchase_id,
-            room: waits.pending() as usize,
+            pending: waits.pending() as usize,
         })
     };
     Ok(open.into_iter().filter_map(place).collect())
 }
 
-fn check_room(order: &Order, fresh: usize, room: usize) -> Result<(), ApiError> {
+fn check_capacity(order: &Order, fresh: usize, room: usize) -> Result<(), ApiError> {
     if fresh <= room {
         return Ok(());
     }
     if room == 0 {
         let message = format!(
-            "order {} waits for no vouchers that are bought for it",
+            "order {} does not wait for vouchers from a vendor",
             order.order_id
         );
         return Err(ApiError::new(Code::OrderNotFulfillable, message));
     }
     let message = format!("the order waits for {room} of it, and {fresh} are new");
-    Err(ApiError::invalid("vouchers", message))
+    Err(ApiError::invalid_field("vouchers", message))
 }
 
-/// Stores what is new, line by line, kept for the order; says how many that were.
-async fn store(
+/// Stores the new vouchers line by line, reserved for the order. Returns their number.
+async fn store_for_order(
     service: &web::Data<Service>,
     product: &Product,
     order: &Order,
     sku: &Sku,
-    mut fresh: Vec<Row>,
-    places: &[Place],
-    by: &By,
+    mut fresh: Vec<VoucherRow>,
+    places: &[PendingLine],
+    by: &AuditActor,
 ) -> Result<u64, ApiError> {
-    let target = intake::target(product, sku.clone());
+    let target = ingest::import_target(product, sku.clone());
     let mut stored = 0;
     for place in places {
-        let rest = fresh.split_off(place.room.min(fresh.len()));
+        let rest = fresh.split_off(place.pending.min(fresh.len()));
         let rows = std::mem::replace(&mut fresh, rest);
         if rows.is_empty() {
             break;
         }
-        let vault = service.keyring.sealing().await.map_err(intake::locked)?;
-        let ids = service.store.take_stock_ids(rows.len()).await?;
+        let vault = service.keyring.sealing_vault().await.map_err(ingest::keyring_error)?;
+        let ids = service.store.generate_stock_ids(rows.len()).await?;
         let target = target.clone();
-        let sealed = web::block(move || intake::seal(&vault, &target, &rows, ids)).await;
+        let sealed = web::block(move || ingest::seal_batch(&vault, &target, &rows, ids)).await;
         let mut batch = sealed
             .map_err(|_| ApiError::unavailable())?
-            .map_err(|error| intake::unsealed(&error))?;
-        batch.origin = Origin::ByHand {
+            .map_err(|error| ingest::seal_error(&error))?;
+        batch.origin = StockOrigin::Manual {
             order_id: order.order_id,
             purchase_id: place.purchase_id,
         };
-        let Imported { imported, .. } = intake::store(service, batch, by.clone()).await?;
+        let ImportSummary { imported, .. } = ingest::store_batch(service, batch, by.clone()).await?;
         stored += imported;
     }
     Ok(stored)
 }
 
-/// Delivers what is kept under the purchase of a line, and lets the purchase be looked at: it may be over with that.
-async fn deliver(service: &Service, order: &Order, place: &Place) -> Result<(), ApiError> {
-    service.store.hurry_purchase(place.purchase_id).await?;
-    let delivery = Delivery {
-        kept_id: place.purchase_id,
-        source: Source::Vendor,
+/// Delivers the vouchers reserved under the line's purchase, and schedules a poll of the purchase, which may end with that.
+async fn deliver(service: &Service, order: &Order, place: &PendingLine) -> Result<(), ApiError> {
+    service.store.expedite_purchase(place.purchase_id).await?;
+    let delivery = ReservedDelivery {
+        reservation_id: place.purchase_id,
+        source: FulfilmentSource::Vendor,
         partner_id: order.partner_id,
         order_id: order.order_id,
         line: place.line,
     };
-    let delivered = flows::deliver(&service.engine, delivery).await;
-    delivered.map(drop).map_err(|error| undecided(&error))
+    let delivered = flows::deliver_reserved(&service.engine, delivery).await;
+    delivered.map(drop).map_err(|error| decision_error(&error))
 }
 
-fn unmoved(stuck: &Stuck) -> ApiError {
+fn procure_error(stuck: &ProcureError) -> ApiError {
     match stuck {
-        Stuck::Unanswered(unanswered) => undecided(unanswered),
-        Stuck::Unavailable(error) => {
-            tracing::warn!(%error, "an order cannot be taken up to be fulfilled by hand");
+        ProcureError::Flow(unanswered) => decision_error(unanswered),
+        ProcureError::Unavailable(error) => {
+            tracing::warn!(%error, "cannot start purchases for manual fulfilment");
             ApiError::unavailable()
         }
     }

@@ -1,97 +1,97 @@
-//! What an operator changes of a partner's terms: checked, then applied to what was.
+//! Validates and applies a change of a partner's terms.
 
 use serde::Deserialize;
 use time::{OffsetDateTime, UtcOffset};
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::clock::cut_to_micros;
+use vouchsafe_actors::domain::clock::truncate_to_micros;
 use vouchsafe_actors::domain::scope::Scope;
 
 use crate::access::allowlist::Allowlist;
 use crate::access::limits::{Limit, Limits};
-use crate::admin::body::{given, given_object, given_object_or_null};
-use crate::errors::{ApiError, Detail};
+use crate::admin::body::{deserialize_some, deserialize_some_object, deserialize_nullable_object};
+use crate::errors::{ApiError, FieldError};
 use crate::store::{ApprovalRule, DEFAULT_CANCEL_WINDOW_S, Partner};
 
-/// Longest window in which orders may be cancelled. Seconds: a year, by when most vouchers have expired.
+/// A year, in seconds: most vouchers have expired by then.
 const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;
 
 const LIMIT_RANGE: &str = "expected quota 1 to 1000000000 and window_s 1 to 86400";
 
-/// The limits, or the class that is out of range.
-pub(super) fn in_range(limits: Limits) -> Result<Limits, ApiError> {
-    match limits.out_of_range() {
-        Some(class) => Err(ApiError::invalid(format!("limits.{class}"), LIMIT_RANGE)),
+/// Fails with the class whose limit is out of range.
+pub(super) fn validate_limits(limits: Limits) -> Result<Limits, ApiError> {
+    match limits.first_out_of_range() {
+        Some(class) => Err(ApiError::invalid_field(format!("limits.{class}"), LIMIT_RANGE)),
         None => Ok(limits),
     }
 }
 
-/// What may be changed. `null` takes a term away; where there is nothing to take away it is refused.
+/// Terms to change. `null` removes a term; it is an error for terms that cannot be removed.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PartnerPatch)]
-pub(in crate::admin) struct Patch {
-    /// The networks it calls from.
-    #[serde(default, deserialize_with = "given")]
+pub(in crate::admin) struct PartnerPatch {
+    /// Networks from which the partner may call.
+    #[serde(default, deserialize_with = "deserialize_some")]
     #[schema(nullable = false)]
     allowlist: Option<Allowlist>,
-    /// Limits that differ from the settings; classes that are not named stay.
-    #[serde(default, deserialize_with = "given_object")]
+    /// Rate limits that differ from the settings; other classes stay unchanged.
+    #[serde(default, deserialize_with = "deserialize_some_object")]
     #[schema(nullable = false)]
     limits: Option<LimitsPatch>,
-    /// Whether it is stopped.
-    #[serde(default, deserialize_with = "given")]
+    /// Whether the partner's requests are rejected.
+    #[serde(default, deserialize_with = "deserialize_some")]
     #[schema(nullable = false)]
     suspended: Option<bool>,
-    /// When its orders wait for an operator; null is never.
-    #[serde(default, deserialize_with = "given_object_or_null")]
+    /// Which orders wait for approval; null: none.
+    #[serde(default, deserialize_with = "deserialize_nullable_object")]
     #[schema(value_type = Option<ApprovalRule>)]
     approval_rule: Option<Option<ApprovalRule>>,
-    /// What it may order; null is everything.
-    #[serde(default, deserialize_with = "given_object_or_null")]
+    /// Products that the partner may order; null: all.
+    #[serde(default, deserialize_with = "deserialize_nullable_object")]
     #[schema(value_type = Option<Scope>)]
     catalogue: Option<Option<Scope>>,
-    /// For how long it may cancel an order, in seconds; null is the default of a day.
-    #[serde(default, deserialize_with = "given")]
+    /// Time in which the partner may cancel an order, in seconds; null: the default, a day.
+    #[serde(default, deserialize_with = "deserialize_some")]
     #[schema(value_type = Option<u32>, maximum = 31_536_000)]
     cancel_window_s: Option<Option<u32>>,
-    /// When it passed the sandbox certification.
-    #[serde(default, deserialize_with = "given")]
+    /// Time at which the partner passed the certification in the sandbox.
+    #[serde(default, deserialize_with = "deserialize_some")]
     #[schema(value_type = Option<OffsetDateTime>)]
-    certified_at: Option<Option<Moment>>,
-    /// When it signed the agreement.
-    #[serde(default, deserialize_with = "given")]
+    certified_at: Option<Option<Timestamp>>,
+    /// Time at which the partner signed the agreement.
+    #[serde(default, deserialize_with = "deserialize_some")]
     #[schema(value_type = Option<OffsetDateTime>)]
-    agreement_signed_at: Option<Option<Moment>>,
+    agreement_signed_at: Option<Option<Timestamp>>,
 }
 
-/// The classes that change; `null` gives a class back to the settings.
+/// Rate limits to change; `null` resets a class to the settings.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LimitsPatch {
-    /// Placing orders.
-    #[serde(default, deserialize_with = "given_object_or_null")]
+    /// `POST /orders`.
+    #[serde(default, deserialize_with = "deserialize_nullable_object")]
     #[schema(value_type = Option<Limit>)]
     orders: Option<Option<Limit>>,
-    /// Everything without a class of its own.
-    #[serde(default, deserialize_with = "given_object_or_null")]
+    /// All requests without a class of their own.
+    #[serde(default, deserialize_with = "deserialize_nullable_object")]
     #[schema(value_type = Option<Limit>)]
     general: Option<Option<Limit>>,
-    /// Credential endpoints.
-    #[serde(default, deserialize_with = "given_object_or_null")]
+    /// Credential rotation.
+    #[serde(default, deserialize_with = "deserialize_nullable_object")]
     #[schema(value_type = Option<Limit>)]
     auth: Option<Option<Limit>>,
-    /// Retrieving codes.
-    #[serde(default, deserialize_with = "given_object_or_null")]
+    /// Reading the codes of an order.
+    #[serde(default, deserialize_with = "deserialize_nullable_object")]
     #[schema(value_type = Option<Limit>)]
     vouchers: Option<Option<Limit>>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
-struct Moment(#[serde(with = "vouchsafe_actors::domain::moment")] OffsetDateTime);
+struct Timestamp(#[serde(with = "vouchsafe_actors::domain::timestamp")] OffsetDateTime);
 
-impl Moment {
-    fn utc(self) -> OffsetDateTime {
-        cut_to_micros(self.0.to_offset(UtcOffset::UTC))
+impl Timestamp {
+    fn to_utc(self) -> OffsetDateTime {
+        truncate_to_micros(self.0.to_offset(UtcOffset::UTC))
     }
 }
 
@@ -109,12 +109,11 @@ impl LimitsPatch {
     }
 }
 
-impl Patch {
-    /// What cannot be is refused by field.
+impl PartnerPatch {
     pub(super) fn check(&self, now: OffsetDateTime) -> Result<(), ApiError> {
         let mut faults = Vec::new();
         let mut fault = |field: &str, message: &str| {
-            faults.push(Detail {
+            faults.push(FieldError {
                 field: field.to_owned(),
                 message: message.to_owned(),
             });
@@ -128,10 +127,10 @@ impl Patch {
                 vouchers: limits.vouchers.flatten(),
             };
         }
-        if let Some(class) = changed.out_of_range() {
+        if let Some(class) = changed.first_out_of_range() {
             fault(&format!("limits.{class}"), LIMIT_RANGE);
         }
-        if let Some(reason) = self.catalogue.as_ref().and_then(|scope| scope.as_ref()?.fault()) {
+        if let Some(reason) = self.catalogue.as_ref().and_then(|scope| scope.as_ref()?.validation_error()) {
             fault("catalogue", reason);
         }
         if self
@@ -145,8 +144,8 @@ impl Patch {
             ("certified_at", self.certified_at),
             ("agreement_signed_at", self.agreement_signed_at),
         ] {
-            if moment.flatten().is_some_and(|moment| moment.utc() > now) {
-                fault(field, "lies in the future");
+            if moment.flatten().is_some_and(|moment| moment.to_utc() > now) {
+                fault(field, "is in the future");
             }
         }
         if faults.is_empty() {
@@ -156,29 +155,28 @@ impl Patch {
         }
     }
 
-    /// What is not named stays.
     pub(super) fn apply(self, partner: &mut Partner) {
         if let Some(limits) = self.limits {
             limits.apply(&mut partner.limits);
         }
-        set(&mut partner.allowlist, self.allowlist);
-        set(&mut partner.suspended, self.suspended);
-        set(&mut partner.approval_rule, self.approval_rule);
-        set(&mut partner.catalogue, self.catalogue);
+        assign_if_some(&mut partner.allowlist, self.allowlist);
+        assign_if_some(&mut partner.suspended, self.suspended);
+        assign_if_some(&mut partner.approval_rule, self.approval_rule);
+        assign_if_some(&mut partner.catalogue, self.catalogue);
         let window = self
             .cancel_window_s
             .map(|seconds| seconds.unwrap_or(DEFAULT_CANCEL_WINDOW_S));
-        set(&mut partner.cancel_window_s, window);
-        set(
+        assign_if_some(&mut partner.cancel_window_s, window);
+        assign_if_some(
             &mut partner.certified_at,
-            self.certified_at.map(|moment| moment.map(Moment::utc)),
+            self.certified_at.map(|moment| moment.map(Timestamp::to_utc)),
         );
-        let signed_at = self.agreement_signed_at.map(|moment| moment.map(Moment::utc));
-        set(&mut partner.agreement_signed_at, signed_at);
+        let signed_at = self.agreement_signed_at.map(|moment| moment.map(Timestamp::to_utc));
+        assign_if_some(&mut partner.agreement_signed_at, signed_at);
     }
 }
 
-fn set<T>(field: &mut T, change: Option<T>) {
+fn assign_if_some<T>(field: &mut T, change: Option<T>) {
     if let Some(value) = change {
         *field = value;
     }
@@ -205,7 +203,7 @@ mod tests {
     }
 
     fn patched(text: &str) -> Result<Partner, ApiError> {
-        let patch: Patch = crate::json::parse(text.as_bytes())?;
+        let patch: PartnerPatch = crate::json::parse(text.as_bytes())?;
         patch.check(NOW)?;
         let mut partner = partner();
         patch.apply(&mut partner);
@@ -213,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_merged_per_class() {
+    fn limits_merge_per_class() {
         let patch = r#"{"limits":{"general":{"quota":9,"window_s":10}}}"#;
         let merged = patched(patch).unwrap().limits;
         assert_eq!(
@@ -237,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn null_takes_a_term_away() {
+    fn null_removes_a_term() {
         let cleared = patched(r#"{"approval_rule":null,"catalogue":null,"cancel_window_s":null}"#).unwrap();
         assert_eq!((cleared.approval_rule, cleared.catalogue), (None, None));
         assert_eq!(cleared.cancel_window_s, DEFAULT_CANCEL_WINDOW_S);
@@ -246,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_kept_in_utc() {
+    fn timestamp_is_stored_in_utc_with_microseconds() {
         let certified = patched(r#"{"certified_at":"2026-11-20T12:30:00.1234567+01:00"}"#).unwrap();
         assert_eq!(
             certified.certified_at,
@@ -255,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_by_field() {
+    fn invalid_value_names_its_field() {
         for (text, field) in [
             (r#"{"suspended":null}"#, "suspended"),
             (r#"{"allowlist":null}"#, "allowlist"),

@@ -1,4 +1,4 @@
-//! Each field of a product, right and wrong.
+//! Validation of each field of a product.
 
 use time::macros::datetime;
 
@@ -9,7 +9,7 @@ const PLAIN: &str = r#"{"name":"Game Card","brand":"Acme","category_id":"games",
     "redemption":{},"route":"stock"}"#;
 
 fn product(text: &str) -> Result<Product, ApiError> {
-    let request: PutRequest = json::parse(text.as_bytes())?;
+    let request: ProductRequest = json::parse(text.as_bytes())?;
     request.into_product("game-card".parse().unwrap(), datetime!(2026-11-20 12:00 UTC))
 }
 
@@ -20,7 +20,7 @@ fn with(field: &str, value: &str) -> String {
 }
 
 #[test]
-fn a_plain_product_has_sorted_values_and_defaults() {
+fn minimal_product_gets_sorted_values_and_defaults() {
     let product = product(PLAIN).unwrap();
     assert_eq!(
         product
@@ -33,7 +33,7 @@ fn a_plain_product_has_sorted_values_and_defaults() {
     assert_eq!(product.countries, ["DE", "US"]);
     assert_eq!(
         (product.approval, product.returnable, product.discontinued),
-        (Approval::Rule, false, false)
+        (ApprovalPolicy::Rule, false, false)
     );
     assert_eq!(
         (product.min_validity_days, product.low_stock_at),
@@ -42,7 +42,7 @@ fn a_plain_product_has_sorted_values_and_defaults() {
 }
 
 #[test]
-fn a_range_stands_without_listed_values() {
+fn range_alone_is_accepted() {
     let mut text = with("denomination_range", r#"{"min":10,"max":"50.00","step":5}"#);
     text = text.replace(r#""denominations":[50,"25.00",10.5]"#, r#""denominations":[]"#);
     let range = product(&text).unwrap().denomination_range.unwrap();
@@ -53,7 +53,7 @@ fn a_range_stands_without_listed_values() {
 }
 
 #[test]
-fn each_field_is_refused_by_its_name() {
+fn invalid_value_names_its_field() {
     for (field, value, named) in [
         ("name", r#""""#, "name"),
         ("brand", r#"" ""#, "brand"),
@@ -112,7 +112,7 @@ fn each_field_is_refused_by_its_name() {
 }
 
 #[test]
-fn all_faults_are_told_at_once() {
+fn errors_of_all_fields_are_reported() {
     let text = with("name", r#""""#).replace("\"USD\"", "\"JPY\"");
     let error = product(&text).unwrap_err();
     let found: Vec<_> = error.details.iter().map(|detail| detail.field.as_str()).collect();

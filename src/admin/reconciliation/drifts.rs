@@ -1,4 +1,4 @@
-//! `/drifts`: where a vendor's books and ours differ, and what operators say of it.
+//! `/drifts`: differences between a vendor's records and our purchases, and their resolution.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -9,91 +9,90 @@ use vouchsafe_actors::domain::money::{Currency, Money};
 use vouchsafe_actors::domain::product::ProductId;
 
 use crate::admin::body::Json;
-use crate::admin::decision::reason;
+use crate::admin::decision::validate_reason;
 use crate::admin::operator::{Operator, Role};
 use crate::errors::{ApiError, Code};
-use crate::http::Page;
-use crate::http::reconciliation::read_date;
+use crate::http::PageRequest;
+use crate::http::reconciliation::parse_date;
 use crate::json;
-use crate::reconciliation::{Kind, Said};
+use crate::reconciliation::{DriftKind, VoucherTerms};
 use crate::service::Service;
-use crate::store::{Drift, DriftFilter, Resolution, Resolved};
-use crate::vendor::PurchaseKey;
+use crate::store::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
+use crate::procurement::PurchaseKey;
 
-/// What drifts are listed by.
 const FILTERS: [&str; 4] = ["date", "vendor", "kind", "resolution"];
 
-/// A place where a vendor's books and ours differ.
+/// A difference between a vendor's records and our purchases.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Drift)]
 pub(in crate::admin) struct DriftBody {
-    /// Its id: the same for as long as both sides say the same.
+    /// Drift ID: stable as long as the values on both sides do not change.
     drift_id: DriftId,
-    /// Which day, in UTC.
+    /// Day in UTC.
     #[schema(format = Date)]
     date: String,
-    /// With whom.
+    /// Vendor ID.
     vendor: String,
-    /// `MISSING`: the vendor's books lack it. `UNKNOWN`: we do not have it. `DIFFERS`: both have it, and say different
-    /// things of it. `REPEATED`: the books have it on an earlier day, too.
+    /// `MISSING`: the vendor has no record of our voucher. `UNKNOWN`: we have no voucher for the record. `DIFFERS`: the two
+    /// differ. `REPEATED`: the vendor also recorded the voucher on an earlier day.
     #[schema(value_type = String, example = "DIFFERS")]
     kind: &'static str,
-    /// What both sides say different things of.
+    /// Names of the fields that differ.
     differences: Vec<&'static str>,
-    /// The partner whose order the voucher was bought for; null where no purchase of ours is named.
+    /// Partner whose order the voucher was bought for; null without a purchase.
     #[schema(required)]
     partner_id: Option<PartnerId>,
-    /// That order.
+    /// Order the voucher was bought for; null without a purchase.
     #[schema(required)]
     order_id: Option<OrderId>,
-    /// The voucher as that order holds it; null where it does not.
+    /// Voucher ID in that order; null if the order does not have it.
     #[schema(required)]
     our_allocation: Option<VoucherId>,
-    /// The vendor's name of the voucher. Never a code.
+    /// The vendor's reference of the voucher, never a code.
     vendor_record: String,
-    /// What we say of it; null where we have none.
+    /// Our voucher; null if we have none.
     #[schema(required)]
-    ours: Option<SaidBody>,
-    /// What the vendor says of it; null where its books lack it.
+    ours: Option<DriftSideBody>,
+    /// The vendor's record; null if it has none.
     #[schema(required)]
-    theirs: Option<SaidBody>,
-    /// When it was found.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    theirs: Option<DriftSideBody>,
+    /// Time at which the drift was detected.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     detected_at: OffsetDateTime,
-    /// What was said of it.
-    resolution: Resolution,
-    /// Why.
+    /// Resolution.
+    resolution: DriftResolution,
+    /// Reason of the resolution.
     #[schema(required)]
     reason: Option<String>,
-    /// When.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// Time of the resolution.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     resolved_at: Option<OffsetDateTime>,
 }
 
-/// What a side says of a voucher.
+/// A voucher according to one side.
 #[derive(Serialize, ToSchema)]
 #[schema(as = DriftSide)]
-struct SaidBody {
-    /// Under which key it was bought; null where the side does not say.
+struct DriftSideBody {
+    /// Purchase ID; null if the side does not state it.
     #[schema(required, value_type = Option<String>)]
     purchase_id: Option<PurchaseKey>,
-    /// Which product.
+    /// Product ID.
     product_id: ProductId,
-    /// At which face value.
+    /// Face value in `currency`.
     denomination: Money,
-    /// Of what.
+    /// Currency of `denomination`.
     currency: Currency,
 }
 
-/// What is said of a drift.
+/// Resolution of a drift.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::admin) struct ResolveRequest {
-    /// `resolved` or `escalated`.
-    #[serde(deserialize_with = "json::word")]
-    resolution: Resolution,
-    /// Why; kept in the trail.
+    /// `resolved`, or `escalated` to the vendor.
+    #[serde(deserialize_with = "json::enum_value")]
+    resolution: DriftResolution,
+    /// Reason, written to the audit trail.
     #[schema(min_length = 1, max_length = 500)]
     reason: String,
 }
@@ -104,46 +103,46 @@ pub(in crate::admin) async fn list(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &FILTERS)?;
+    let page = PageRequest::read(&request, &FILTERS)?;
     let wanted = DriftFilter {
-        day: page.filter("date").map(read_date).transpose()?,
+        day: page.filter("date").map(parse_date).transpose()?,
         vendor: page.filter("vendor").map(str::to_owned),
-        kind: page.one_of("kind", &Kind::ALL, Kind::as_str)?,
-        resolution: page.one_of("resolution", &Resolution::ALL, Resolution::as_str)?,
+        kind: page.enum_filter("kind", &DriftKind::ALL, DriftKind::as_str)?,
+        resolution: page.enum_filter("resolution", &DriftResolution::ALL, DriftResolution::as_str)?,
     };
     let found = service
         .store
-        .list_drifts(wanted, page.after()?, page.fetch())
+        .list_drifts(wanted, page.after()?, page.fetch_limit())
         .await?;
     let bodies = found.into_iter().map(DriftBody::from).collect();
-    Ok(page.answer(bodies, |body: &DriftBody| body.drift_id.to_string()))
+    Ok(page.response(bodies, |body: &DriftBody| body.drift_id.to_string()))
 }
 
-/// `POST /drifts/{drift_id}/resolve`. What was said may be said otherwise later; the trail has all of it.
+/// `POST /drifts/{drift_id}/resolve`. A later call may change the resolution.
 pub(in crate::admin) async fn resolve(
     service: web::Data<Service>,
     operator: Operator,
     drift_id: web::Path<String>,
     Json(request): Json<ResolveRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Operator)?;
-    if request.resolution == Resolution::Pending {
-        return Err(ApiError::invalid(
+    let by = operator.authorize(Role::Operator)?;
+    if request.resolution == DriftResolution::Pending {
+        return Err(ApiError::invalid_field(
             "resolution",
             "expected `resolved` or `escalated`",
         ));
     }
-    let resolved = Resolved {
-        drift_id: drift_id.parse().map_err(|_| no_drift())?,
+    let resolved = ResolveDriftRequest {
+        drift_id: drift_id.parse().map_err(|_| drift_not_found())?,
         resolution: request.resolution,
-        reason: reason(&request.reason)?,
+        reason: validate_reason(&request.reason)?,
     };
     let drift = service.store.resolve_drift(resolved, by).await?;
-    Ok(HttpResponse::Ok().json(DriftBody::from(drift.ok_or_else(no_drift)?)))
+    Ok(HttpResponse::Ok().json(DriftBody::from(drift.ok_or_else(drift_not_found)?)))
 }
 
-fn no_drift() -> ApiError {
-    ApiError::new(Code::DriftNotFound, "there is no such drift")
+fn drift_not_found() -> ApiError {
+    ApiError::new(Code::DriftNotFound, "no such drift")
 }
 
 impl From<Drift> for DriftBody {
@@ -162,8 +161,8 @@ impl From<Drift> for DriftBody {
             order_id,
             our_allocation: drift.voucher_id,
             vendor_record: drift.reference,
-            ours: drift.ours.map(SaidBody::from),
-            theirs: drift.theirs.map(SaidBody::from),
+            ours: drift.ours.map(DriftSideBody::from),
+            theirs: drift.theirs.map(DriftSideBody::from),
             detected_at: drift.detected_at,
             resolution: drift.resolution,
             reason: drift.reason,
@@ -172,8 +171,8 @@ impl From<Drift> for DriftBody {
     }
 }
 
-impl From<Said> for SaidBody {
-    fn from(said: Said) -> Self {
+impl From<VoucherTerms> for DriftSideBody {
+    fn from(said: VoucherTerms) -> Self {
         Self {
             purchase_id: said.purchase,
             product_id: said.product_id,

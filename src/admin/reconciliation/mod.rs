@@ -1,6 +1,6 @@
-//! `/reconciliation`: what came of comparing the vendors' books with ours, doing it now, and books that come as a file.
+//! `/reconciliation`: results of comparing vendor records with purchases, manual runs, and record files.
 //!
-//! Rule: a run by hand is written down and done by whichever node looks first; the answer does not wait for it.
+//! A manual run is queued in the database; the next node that polls executes it. The response does not wait for it.
 
 pub(super) mod drifts;
 mod records;
@@ -11,69 +11,69 @@ use serde::{Deserialize, Serialize};
 use time::{Date, OffsetDateTime};
 use utoipa::ToSchema;
 
-use super::body::JsonOrNothing;
+use super::body::OptionalJson;
 use super::operator::{Operator, Role};
 use crate::errors::ApiError;
-use crate::http::reconciliation::{not_found, read_date};
+use crate::http::reconciliation::{not_found, parse_date};
 use crate::service::Service;
-use crate::store::{Compared, Reconciliation, Source, Summary};
-use crate::vendor::AdapterKind;
+use crate::store::{ReconciliationResult, Reconciliation, RecordsSource, ReconciliationSummary};
+use crate::procurement::AdapterKind;
 
 pub(super) use upload::upload;
 
-/// A day with all vendors.
+/// Reconciliation of a day.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Reconciliation)]
 pub(super) struct DayBody {
-    /// Which day, in UTC.
+    /// Day in UTC.
     #[schema(format = Date)]
     date: String,
-    /// The sums over the vendors: an order whose vouchers two vendors sold counts with both.
-    summary: Summary,
-    /// By vendor.
+    /// Totals of all vendors. An order with vouchers of two vendors counts for both.
+    summary: ReconciliationSummary,
+    /// Results by vendor.
     vendors: Vec<VendorBody>,
 }
 
-/// A day with a vendor.
+/// Reconciliation of a day with one vendor.
 #[derive(Serialize, ToSchema)]
 #[schema(as = VendorReconciliation)]
 pub(super) struct VendorBody {
-    /// Who.
+    /// Vendor ID.
     vendor: String,
-    /// What was counted when it was last compared; null where it never was.
+    /// Counts of the last comparison; null before the first.
     #[schema(required)]
-    summary: Option<Summary>,
-    /// How many records the vendor's books have of the day.
+    summary: Option<ReconciliationSummary>,
+    /// Number of the vendor's records of the day.
     #[schema(required, minimum = 0)]
     recorded: Option<i64>,
-    /// How the books came.
+    /// Source of the records.
     #[schema(required)]
-    source: Option<Source>,
-    /// When the books were asked for. A day that was not over then was compared as far as it had come.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    source: Option<RecordsSource>,
+    /// Time at which the records were requested. A day not over by then was compared up to that time.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     begun_at: Option<OffsetDateTime>,
-    /// When the result was written.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// Time of the result.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     generated_at: Option<OffsetDateTime>,
-    /// Attempts that failed since.
+    /// Failed attempts since the last result.
     #[schema(minimum = 0)]
     failed_attempts: i32,
-    /// Why the last one failed.
+    /// Reason of the last failure.
     #[schema(required)]
     last_word: Option<String>,
-    /// Not before when it is tried next; null where nothing more is to be done.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// Earliest time of the next attempt; null if none is due.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     next_at: Option<OffsetDateTime>,
 }
 
-/// With whom a day is to be compared.
+/// Vendors to compare a day with.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunRequest {
-    /// With this vendor alone. Left out: with all that are asked over HTTP.
+    /// Vendor ID. Default: all vendors with the adapter `http`.
     #[serde(default)]
     vendor: Option<String>,
 }
@@ -84,41 +84,41 @@ pub(super) async fn get(
     _operator: Operator,
     date: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let day = read_date(&date)?;
-    let found = service.store.reconciliations_of(day).await?;
+    let day = parse_date(&date)?;
+    let found = service.store.list_reconciliations(day).await?;
     if found.is_empty() {
         return Err(not_found(day));
     }
     Ok(HttpResponse::Ok().json(DayBody::of(day, found)))
 }
 
-/// `POST /reconciliation/{date}/run`: 202, it is done as soon as may be.
+/// `POST /reconciliation/{date}/run`: queues a run and returns 202.
 pub(super) async fn run(
     service: web::Data<Service>,
     operator: Operator,
     date: web::Path<String>,
-    JsonOrNothing(request): JsonOrNothing<RunRequest>,
+    OptionalJson(request): OptionalJson<RunRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Operator)?;
-    let day = begun_day(&service, &date).await?.0;
-    let vendors = vendors_of(&service, request).await?;
-    service.store.want_reconciliation(day, vendors, by).await?;
-    let found = service.store.reconciliations_of(day).await?;
+    let by = operator.authorize(Role::Operator)?;
+    let day = parse_started_day(&service, &date).await?.0;
+    let vendors = resolve_http_vendors(&service, request).await?;
+    service.store.request_reconciliation(day, vendors, by).await?;
+    let found = service.store.list_reconciliations(day).await?;
     Ok(HttpResponse::Accepted().json(DayBody::of(day, found)))
 }
 
-/// A day that has begun where days are counted, and what time it is there.
-async fn begun_day(service: &Service, text: &str) -> Result<(Date, OffsetDateTime), ApiError> {
-    let day = read_date(text)?;
-    let now = service.store.moment().await?;
+/// Parses a day that has begun by the database's clock; returns it with the database's time.
+async fn parse_started_day(service: &Service, text: &str) -> Result<(Date, OffsetDateTime), ApiError> {
+    let day = parse_date(text)?;
+    let now = service.store.database_time().await?;
     if day > now.date() {
-        return Err(ApiError::invalid("date", "this day has not begun yet, in UTC"));
+        return Err(ApiError::invalid_field("date", "this day has not begun in UTC"));
     }
     Ok((day, now))
 }
 
-/// Those that are asked over HTTP, or the one that is named, if it is.
-async fn vendors_of(service: &Service, request: RunRequest) -> Result<Vec<String>, ApiError> {
+/// All `http` vendors, or the named one if it is an `http` vendor.
+async fn resolve_http_vendors(service: &Service, request: RunRequest) -> Result<Vec<String>, ApiError> {
     let all = service.store.list_vendors().await?.into_iter();
     let meant = |vendor_id: &str| request.vendor.as_ref().is_none_or(|only| only == vendor_id);
     let vendors: Vec<String> = all
@@ -126,8 +126,8 @@ async fn vendors_of(service: &Service, request: RunRequest) -> Result<Vec<String
         .map(|vendor| vendor.vendor_id)
         .collect();
     if vendors.is_empty() {
-        let message = "no such vendor is asked for its books over HTTP; those of others are uploaded";
-        return Err(ApiError::invalid("vendor", message));
+        let message = "no such vendor with the adapter `http`; upload the records of other vendors";
+        return Err(ApiError::invalid_field("vendor", message));
     }
     Ok(vendors)
 }
@@ -138,7 +138,7 @@ impl DayBody {
         let summaries = vendors.iter().filter_map(|vendor| vendor.summary);
         Self {
             date: day.to_string(),
-            summary: summaries.fold(Summary::default(), Summary::plus),
+            summary: summaries.fold(ReconciliationSummary::default(), ReconciliationSummary::add),
             vendors,
         }
     }
@@ -147,7 +147,7 @@ impl DayBody {
 impl From<Reconciliation> for VendorBody {
     fn from(found: Reconciliation) -> Self {
         let compared = found.compared.as_ref();
-        let of = |pick: fn(&Compared) -> OffsetDateTime| compared.map(pick);
+        let of = |pick: fn(&ReconciliationResult) -> OffsetDateTime| compared.map(pick);
         Self {
             summary: compared.map(|compared| compared.summary),
             recorded: compared.map(|compared| compared.recorded),

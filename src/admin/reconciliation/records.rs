@@ -1,20 +1,19 @@
-//! A vendor's books as CSV: a header that names the columns, then a voucher a line.
+//! CSV parser for vendor records: a header line, then one voucher per line.
 //!
-//! Rule: a line that will not do refuses the whole file: books are compared whole or not at all. A reason never quotes the
-//! line, which may hold what was meant for another file.
+//! An invalid line rejects the whole file. An error never quotes the line, which may contain codes.
 
 use time::format_description::well_known::Rfc3339;
 use time::{Date, OffsetDateTime, UtcOffset};
 use uuid::Uuid;
 use vouchsafe_actors::domain::money::{AmountText, Currency};
 
-use crate::admin::stock::{Block, Fields, LineFault, bare, check};
+use crate::admin::stock::{Block, FieldSplitter, LineFault, strip_byte_order_mark, decode_line};
 use crate::errors::ApiError;
-use crate::reconciliation::{Line, Said};
-use crate::vendor::PurchaseKey;
+use crate::reconciliation::{RecordLine, VoucherTerms};
+use crate::procurement::PurchaseKey;
 
-/// The columns that there are; all but the last must be there.
-const NAMES: [&str; 6] = [
+/// All columns; the last one is optional.
+const COLUMN_NAMES: [&str; 6] = [
     "reference",
     "product_id",
     "denomination",
@@ -23,94 +22,87 @@ const NAMES: [&str; 6] = [
     "purchase_id",
 ];
 
-/// How many must be there.
-const REQUIRED: usize = 5;
+const REQUIRED_COLUMNS: usize = 5;
 
-/// Fields of a line that are told apart: as many as there can be columns, and one too many.
-const MAX_FIELDS: usize = NAMES.len() + 1;
+/// One more than there are columns, to detect lines with too many fields.
+const MAX_FIELDS: usize = COLUMN_NAMES.len() + 1;
 
-/// What is wrong with a line.
+/// Error in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Fault {
-    /// It names no columns.
+pub(super) enum RecordError {
     #[error(
-        "expected the columns reference, product_id, denomination, currency, sold_at, and at will purchase_id, each once"
+        "expected the columns reference, product_id, denomination, currency, sold_at and optionally purchase_id, each once"
     )]
     Header,
-    /// It cannot be split into fields.
     #[error(transparent)]
     Line(#[from] LineFault),
-    /// A field is not what it should be.
-    #[error("{0} is not as in the vendor protocol")]
+    #[error("{0} is invalid; see the vendor protocol")]
     Field(&'static str),
-    /// It was sold on another day.
-    #[error("sold_at lies on another day, in UTC")]
+    #[error("sold_at is on another day in UTC")]
     OtherDay,
 }
 
-/// What is wrong, and where.
+/// An invalid line and its error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct RejectedLine {
     line: u64,
-    fault: Fault,
+    error: RecordError,
 }
 
-impl From<Refused> for ApiError {
-    fn from(Refused { line, fault }: Refused) -> Self {
-        Self::invalid(
+impl From<RejectedLine> for ApiError {
+    fn from(RejectedLine { line, error: fault }: RejectedLine) -> Self {
+        Self::invalid_field(
             format!("line {line}"),
-            format!("{fault}; nothing of the file was taken"),
+            format!("{fault}; the whole file was rejected"),
         )
     }
 }
 
-/// Reads books, block by block in their order.
-pub(super) struct Reader {
+/// Parses the blocks of a file, in order.
+pub(super) struct RecordReader {
     day: Date,
     columns: Option<Columns>,
 }
 
-/// Where each column is.
 struct Columns {
-    positions: [Option<usize>; NAMES.len()],
+    positions: [Option<usize>; COLUMN_NAMES.len()],
     width: usize,
-    fields: Fields<MAX_FIELDS>,
+    fields: FieldSplitter<MAX_FIELDS>,
 }
 
-impl Reader {
-    /// Of the books of this day.
+impl RecordReader {
+    /// For records of this day.
     pub(super) const fn new(day: Date) -> Self {
         Self { day, columns: None }
     }
 
-    /// The lines of a block.
-    pub(super) fn read(&mut self, block: &Block) -> Result<Vec<Line>, Refused> {
+    pub(super) fn read(&mut self, block: &Block) -> Result<Vec<RecordLine>, RejectedLine> {
         let mut lines = Vec::new();
         for (number, line) in block.lines() {
-            let line = bare(number, line);
+            let line = strip_byte_order_mark(number, line);
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            let read = check(line).map_err(Fault::from).and_then(|text| self.line(text));
-            lines.extend(read.map_err(|fault| Refused { line: number, fault })?);
+            let read = decode_line(line).map_err(RecordError::from).and_then(|text| self.parse_line(text));
+            lines.extend(read.map_err(|fault| RejectedLine { line: number, error: fault })?);
         }
         Ok(lines)
     }
 
-    /// What is missing at the end of the file.
-    pub(super) fn finish(&self) -> Result<(), Refused> {
-        self.columns.is_some().then_some(()).ok_or(Refused {
+    /// Fails if the file had no header.
+    pub(super) fn finish(&self) -> Result<(), RejectedLine> {
+        self.columns.is_some().then_some(()).ok_or(RejectedLine {
             line: 1,
-            fault: Fault::Header,
+            error: RecordError::Header,
         })
     }
 
-    /// A line; the first one names the columns.
-    fn line(&mut self, text: &str) -> Result<Option<Line>, Fault> {
+    /// Parses the header (first line) or a record.
+    fn parse_line(&mut self, text: &str) -> Result<Option<RecordLine>, RecordError> {
         match &mut self.columns {
-            Some(columns) => columns.line(text, self.day).map(Some),
+            Some(columns) => columns.parse_record(text, self.day).map(Some),
             None => {
-                self.columns = Some(Columns::read(text)?);
+                self.columns = Some(Columns::parse_header(text)?);
                 Ok(None)
             }
         }
@@ -118,21 +110,21 @@ impl Reader {
 }
 
 impl Columns {
-    fn read(text: &str) -> Result<Self, Fault> {
-        let mut fields = Fields::default();
-        let mut positions = [None; NAMES.len()];
+    fn parse_header(text: &str) -> Result<Self, RecordError> {
+        let mut fields = FieldSplitter::default();
+        let mut positions = [None; COLUMN_NAMES.len()];
         let found = fields.split(text)?;
         for position in 0..found.count {
             let name = found.get(position).trim().to_ascii_lowercase();
-            let column = NAMES.iter().position(|known| *known == name);
-            let column = column.ok_or(Fault::Header)?;
+            let column = COLUMN_NAMES.iter().position(|known| *known == name);
+            let column = column.ok_or(RecordError::Header)?;
             if positions[column].replace(position).is_some() {
-                return Err(Fault::Header);
+                return Err(RecordError::Header);
             }
         }
         let width = found.count;
-        if positions[..REQUIRED].iter().any(Option::is_none) {
-            return Err(Fault::Header);
+        if positions[..REQUIRED_COLUMNS].iter().any(Option::is_none) {
+            return Err(RecordError::Header);
         }
         Ok(Self {
             positions,
@@ -141,10 +133,10 @@ impl Columns {
         })
     }
 
-    fn line(&mut self, text: &str, day: Date) -> Result<Line, Fault> {
+    fn parse_record(&mut self, text: &str, day: Date) -> Result<RecordLine, RecordError> {
         let split = self.fields.split(text)?;
         if split.count != self.width {
-            return Err(Fault::Line(LineFault::Fields {
+            return Err(RecordError::Line(LineFault::Fields {
                 expected: self.width,
                 found: split.count,
             }));
@@ -160,19 +152,19 @@ impl Columns {
             sold_at,
             purchase_id,
         ] = texts;
-        let sold_at = OffsetDateTime::parse(sold_at, &Rfc3339).map_err(|_| Fault::Field("sold_at"))?;
+        let sold_at = OffsetDateTime::parse(sold_at, &Rfc3339).map_err(|_| RecordError::Field("sold_at"))?;
         if sold_at.to_offset(UtcOffset::UTC).date() != day {
-            return Err(Fault::OtherDay);
+            return Err(RecordError::OtherDay);
         }
-        let currency: Currency = currency.parse().map_err(|_| Fault::Field("currency"))?;
+        let currency: Currency = currency.parse().map_err(|_| RecordError::Field("currency"))?;
         let denomination = AmountText::from(denomination)
             .parse(currency)
-            .map_err(|_| Fault::Field("denomination"))?;
-        Ok(Line {
-            reference: reference.parse().map_err(|_| Fault::Field("reference"))?,
-            said: Said {
-                purchase: purchase(purchase_id)?,
-                product_id: product_id.parse().map_err(|_| Fault::Field("product_id"))?,
+            .map_err(|_| RecordError::Field("denomination"))?;
+        Ok(RecordLine {
+            reference: reference.parse().map_err(|_| RecordError::Field("reference"))?,
+            terms: VoucherTerms {
+                purchase: parse_purchase_key(purchase_id)?,
+                product_id: product_id.parse().map_err(|_| RecordError::Field("product_id"))?,
                 denomination: denomination.of(currency),
             },
             sold_at,
@@ -180,12 +172,12 @@ impl Columns {
     }
 }
 
-/// The key of a purchase, where there is one.
-fn purchase(text: &str) -> Result<Option<PurchaseKey>, Fault> {
+/// An empty field means no purchase.
+fn parse_purchase_key(text: &str) -> Result<Option<PurchaseKey>, RecordError> {
     if text.is_empty() {
         return Ok(None);
     }
-    let key = Uuid::try_parse(text).map_err(|_| Fault::Field("purchase_id"))?;
+    let key = Uuid::try_parse(text).map_err(|_| RecordError::Field("purchase_id"))?;
     Ok(Some(PurchaseKey(key)))
 }
 

@@ -1,25 +1,25 @@
-//! `POST /reconciliation/{date}/records`: a vendor's books as a file, for vendors that cannot be asked over HTTP.
+//! `POST /reconciliation/{date}/records`: upload of a vendor's records as a file.
 //!
-//! Rule: memory is bounded whatever comes, and the file is compared whole or not at all: one that breaks off changes
-//! nothing, and may be sent again.
+//! Streams the file into the comparison in bounded memory. A file takes effect completely or not at all; an interrupted
+//! upload changes nothing and can be repeated.
 
 use actix_web::error::PayloadError;
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc::{Sender, channel};
 
-use super::records::Reader;
-use super::{DayBody, begun_day};
+use super::records::RecordReader;
+use super::{DayBody, parse_started_day};
 use crate::admin::operator::{Operator, Role};
-use crate::admin::stock::{Blocks, IDLE_LIMIT};
-use crate::body::{broken, check_plain, media_type};
+use crate::admin::stock::{BlockSplitter, IDLE_LIMIT};
+use crate::body::{incomplete, check_not_compressed, media_type};
 use crate::errors::{ApiError, Code};
 use crate::reconciliation::job::PAGES_AHEAD;
-use crate::reconciliation::secrecy::first_code;
+use crate::reconciliation::code_leak::first_leaked_code;
 use crate::service::Service;
-use crate::store::{Books, Intake, RECORDS_PAGE, Reconciled, Source};
+use crate::store::{ReconciliationRun, RecordsMessage, RECORDS_PAGE, ReconciliationOutcome, RecordsSource};
 
-/// `POST /reconciliation/{date}/records?vendor=…`: answers what came of it.
+/// `POST /reconciliation/{date}/records?vendor=…`: returns the result of the comparison.
 pub(in crate::admin) async fn upload(
     service: web::Data<Service>,
     operator: Operator,
@@ -27,96 +27,96 @@ pub(in crate::admin) async fn upload(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Operator)?;
-    check_plain(request.headers())?;
+    let by = operator.authorize(Role::Operator)?;
+    check_not_compressed(request.headers())?;
     if media_type(request.headers()).as_deref() != Some("text/csv") {
         return Err(ApiError::new(
             Code::UnsupportedMediaType,
             "send Content-Type: text/csv",
         ));
     }
-    let (day, begun_at) = begun_day(&service, &date).await?;
-    let books = Books {
-        vendor: vendor_of(&service, &request).await?,
+    let (day, begun_at) = parse_started_day(&service, &date).await?;
+    let books = ReconciliationRun {
+        vendor: parse_vendor(&service, &request).await?,
         day,
-        source: Source::Csv,
+        source: RecordsSource::Csv,
         begun_at,
         by: Some(by),
     };
     let (sender, intake) = channel(PAGES_AHEAD);
-    let feed = Feed {
+    let feed = RecordsUpload {
         service: &service,
-        reader: Reader::new(day),
-        blocks: Blocks::new(),
+        reader: RecordReader::new(day),
+        blocks: BlockSplitter::new(),
         sender,
         sent: 0,
     };
     let (fed, compared) = tokio::join!(feed.run(payload), service.store.reconcile(books, intake));
     fed?;
     match compared? {
-        Reconciled::Done => {
-            let found = service.store.reconciliations_of(day).await?;
+        ReconciliationOutcome::Completed => {
+            let found = service.store.list_reconciliations(day).await?;
             Ok(HttpResponse::Ok().json(DayBody::of(day, found)))
         }
-        Reconciled::Busy => Err(ApiError::new(
+        ReconciliationOutcome::Busy => Err(ApiError::new(
             Code::ReconciliationInProgress,
-            "another comparison with this vendor is under way; send the file again when it has ended",
+            "another comparison with this vendor is in progress; send the file again later",
         )),
-        Reconciled::Repeated { record } => {
-            let message = "it names a voucher that an earlier one names; nothing of the file was taken";
-            Err(ApiError::invalid(format!("record {record}"), message))
+        ReconciliationOutcome::DuplicateReference { record } => {
+            let message = "duplicate reference; the whole file was rejected";
+            Err(ApiError::invalid_field(format!("record {record}"), message))
         }
-        Reconciled::Abandoned => Err(broken()),
+        ReconciliationOutcome::Incomplete => Err(incomplete()),
     }
 }
 
-/// The one parameter: a vendor that there is.
-async fn vendor_of(service: &Service, request: &HttpRequest) -> Result<String, ApiError> {
+/// Parses the single query parameter, an existing vendor.
+async fn parse_vendor(service: &Service, request: &HttpRequest) -> Result<String, ApiError> {
     let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
     let mut pairs = pairs
-        .map_err(|_| ApiError::invalid("query", "expected name=value pairs"))?
+        .map_err(|_| ApiError::invalid_field("query", "expected name=value pairs"))?
         .into_inner();
     let vendor = match (pairs.pop(), pairs.pop()) {
         (Some((name, vendor)), None) if name == "vendor" => vendor,
         _ => {
-            return Err(ApiError::invalid(
+            return Err(ApiError::invalid_field(
                 "vendor",
-                "expected this parameter, once, and no other",
+                "expected exactly this parameter, once",
             ));
         }
     };
     match service.store.find_vendor(vendor).await? {
         Some(access) => Ok(access.vendor.vendor_id),
-        None => Err(ApiError::invalid("vendor", "there is no such vendor")),
+        None => Err(ApiError::invalid_field("vendor", "no such vendor")),
     }
 }
 
-/// A file on its way to the comparison.
-struct Feed<'s> {
+/// Reads the request body and sends its records to the comparison.
+struct RecordsUpload<'s> {
     service: &'s Service,
-    reader: Reader,
-    blocks: Blocks,
-    sender: Sender<Intake>,
-    /// Records that are on their way.
+    reader: RecordReader,
+    blocks: BlockSplitter,
+    sender: Sender<RecordsMessage>,
+    /// Records sent so far, to number the next ones.
     sent: u64,
 }
 
-/// Nobody takes the file any more: the comparison has ended, and says itself why.
-struct Untaken;
+/// The comparison has ended; its own result tells why.
+struct ReceiverClosed;
 
-impl Feed<'_> {
-    /// Brings the file to the comparison.
+impl RecordsUpload<'_> {
+    /// Sends the whole file.
     async fn run(mut self, mut payload: web::Payload) -> Result<(), ApiError> {
         loop {
             if self.send().await?.is_err() {
                 return Ok(());
             }
             match tokio::time::timeout(IDLE_LIMIT, payload.next()).await {
-                Ok(Some(part)) => self.blocks.push(&part.map_err(|error| cut_off(&error))?),
+                Ok(Some(part)) => self.blocks.push(&part.map_err(|error| upload_interrupted(&error))?),
                 Ok(None) => break,
                 Err(_) => {
                     let message =
-                        "nothing came for 10 seconds; send the whole file again, nothing of it was taken";
+                        "no data for 10 seconds; the upload was discarded, send the whole file again";
                     return Err(ApiError::new(Code::RequestTimeout, message));
                 }
             }
@@ -126,25 +126,25 @@ impl Feed<'_> {
             return Ok(());
         }
         self.reader.finish()?;
-        drop(self.sender.send(Intake::End).await);
+        drop(self.sender.send(RecordsMessage::End).await);
         Ok(())
     }
 
-    /// Sends what is there, page by page.
-    async fn send(&mut self) -> Result<Result<(), Untaken>, ApiError> {
+    /// Sends the complete blocks, page by page.
+    async fn send(&mut self) -> Result<Result<(), ReceiverClosed>, ApiError> {
         while let Some(block) = self.blocks.take() {
             let mut lines = self.reader.read(&block)?;
             while !lines.is_empty() {
                 let rest = lines.split_off(lines.len().min(RECORDS_PAGE));
                 let page = std::mem::replace(&mut lines, rest);
-                if let Some(code) = first_code(self.service, &page).await? {
+                if let Some(code) = first_leaked_code(self.service, &page).await? {
                     let field = format!("record {}", self.sent + code as u64 + 1);
-                    let message = "it has a code for a reference; nothing of the file was taken";
-                    return Err(ApiError::invalid(field, message));
+                    let message = "the reference is a voucher code; the whole file was rejected";
+                    return Err(ApiError::invalid_field(field, message));
                 }
                 self.sent += page.len() as u64;
-                if self.sender.send(Intake::Lines(page)).await.is_err() {
-                    return Ok(Err(Untaken));
+                if self.sender.send(RecordsMessage::Records(page)).await.is_err() {
+                    return Ok(Err(ReceiverClosed));
                 }
             }
         }
@@ -152,7 +152,7 @@ impl Feed<'_> {
     }
 }
 
-fn cut_off(error: &PayloadError) -> ApiError {
-    tracing::warn!(%error, "an upload of records broke off");
-    broken()
+fn upload_interrupted(error: &PayloadError) -> ApiError {
+    tracing::warn!(%error, "records upload interrupted");
+    incomplete()
 }

@@ -1,26 +1,24 @@
-//! A body that streams in, cut into blocks of whole lines: what one commit takes.
+//! Splits a streamed body into blocks of whole lines; one block is one commit.
 //!
-//! Rule: memory is bounded whatever comes. A block ends after 10,000 lines or 4 MiB, and of a line that is too long only
-//! its beginning is kept, enough to tell that it is.
+//! Memory is bounded: a block ends after 10,000 lines or 4 MiB, and only the beginning of an overlong line is kept.
 
 use std::collections::VecDeque;
 
 use zeroize::Zeroizing;
 
-/// Lines of a block (contract §10: a commit per 10,000 lines).
+/// Contract §10: a commit per 10,000 lines.
 const MAX_LINES: usize = 10_000;
 
-/// Bytes of a block from which on it ends: 10,000 ordinary lines have about 0.5 MiB.
+/// 10,000 ordinary lines have about 0.5 MiB.
 const MAX_BLOCK_BYTES: usize = 4 * 1024 * 1024;
 
-/// Longest line. Bytes: all parts of a code at their longest, quoted and escaped, and room to spare.
+/// Enough for the longest parts of a voucher, quoted and escaped.
 pub(super) const MAX_LINE_BYTES: usize = 16 * 1024;
 
-/// Some lines of the body, each ended by a line feed. It holds codes, and is wiped.
+/// Lines of the body, each ended by a line feed. Contains codes; zeroized on drop.
 pub(in crate::admin) struct Block {
-    /// The number of the first line, from 1.
+    /// Number of the first line, from 1.
     pub(super) first_line: u64,
-    /// How many lines there are.
     pub(super) lines: usize,
     text: Zeroizing<Vec<u8>>,
 }
@@ -34,7 +32,7 @@ impl Block {
         }
     }
 
-    /// The lines with their numbers, without what ends them.
+    /// Lines with their numbers, without line endings.
     pub(in crate::admin) fn lines(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let lines = self.text.split(|byte| *byte == b'\n').take(self.lines);
         let bare = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -42,16 +40,15 @@ impl Block {
     }
 }
 
-/// Takes the body as it comes, and gives blocks as they are full.
-pub(in crate::admin) struct Blocks {
+/// Collects the parts of a body into blocks.
+pub(in crate::admin) struct BlockSplitter {
     current: Block,
-    /// Bytes of the line that has not ended yet.
+    /// Length of the current, unfinished line.
     line_bytes: usize,
     full: VecDeque<Block>,
 }
 
-impl Blocks {
-    /// Nothing has come yet.
+impl BlockSplitter {
     pub(in crate::admin) fn new() -> Self {
         Self {
             current: Block::empty(1),
@@ -60,7 +57,7 @@ impl Blocks {
         }
     }
 
-    /// The next part of the body.
+    /// Adds the next part of the body.
     pub(in crate::admin) fn push(&mut self, mut part: &[u8]) {
         while let Some(end) = part.iter().position(|byte| *byte == b'\n') {
             self.extend_line(&part[..end]);
@@ -70,7 +67,7 @@ impl Blocks {
         self.extend_line(part);
     }
 
-    /// The body has ended; its last line may lack its end.
+    /// Ends the body; its last line may lack a line ending.
     pub(in crate::admin) fn finish(&mut self) {
         if self.line_bytes > 0 {
             self.end_line();
@@ -80,15 +77,15 @@ impl Blocks {
         }
     }
 
-    /// The oldest block that is full.
+    /// Returns the next complete block.
     pub(in crate::admin) fn take(&mut self) -> Option<Block> {
         self.full.pop_front()
     }
 
     fn extend_line(&mut self, bytes: &[u8]) {
-        // One byte more than a line may have: it tells that this one is too long.
-        let room = (MAX_LINE_BYTES + 1).saturating_sub(self.line_bytes);
-        let kept = &bytes[..bytes.len().min(room)];
+        // One byte over the limit marks the line as too long.
+        let remaining = (MAX_LINE_BYTES + 1).saturating_sub(self.line_bytes);
+        let kept = &bytes[..bytes.len().min(remaining)];
         self.line_bytes += kept.len();
         self.current.text.extend_from_slice(kept);
     }
@@ -115,7 +112,7 @@ mod tests {
     use super::*;
 
     fn lines_of(parts: &[&[u8]]) -> Vec<(u64, Vec<u8>)> {
-        let mut blocks = Blocks::new();
+        let mut blocks = BlockSplitter::new();
         parts.iter().for_each(|part| blocks.push(part));
         blocks.finish();
         let full: Vec<Block> = std::iter::from_fn(|| blocks.take()).collect();
@@ -125,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_with_a_feed_with_or_without_a_return_or_with_the_body() {
+    fn lines_end_with_lf_crlf_or_end_of_body() {
         for (body, expected) in [
             ("", &[][..]),
             ("a", &["a"]),
@@ -146,8 +143,8 @@ mod tests {
     }
 
     #[test]
-    fn a_block_ends_after_so_many_lines_or_bytes() {
-        let mut blocks = Blocks::new();
+    fn block_ends_at_line_or_byte_limit() {
+        let mut blocks = BlockSplitter::new();
         blocks.push("x\n".repeat(MAX_LINES + 1).as_bytes());
         let first = blocks.take().unwrap();
         assert_eq!((first.first_line, first.lines), (1, MAX_LINES));
@@ -160,8 +157,8 @@ mod tests {
     }
 
     #[test]
-    fn of_a_line_without_end_only_the_beginning_is_kept() {
-        let mut blocks = Blocks::new();
+    fn overlong_line_is_truncated() {
+        let mut blocks = BlockSplitter::new();
         (0..1_000).for_each(|_| blocks.push(&[b'x'; 10_000]));
         blocks.push(b"\nshort\n");
         blocks.finish();
@@ -172,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn where_the_parts_are_cut_makes_no_difference(body in "[ab\r\n]{0,60}", cuts in prop::collection::vec(0_usize..60, 0..5)) {
+        fn result_is_independent_of_part_boundaries(body in "[ab\r\n]{0,60}", cuts in prop::collection::vec(0_usize..60, 0..5)) {
             let body = body.as_bytes();
             let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(body.len())).collect();
             cuts.extend([0, body.len()]);

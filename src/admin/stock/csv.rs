@@ -1,76 +1,70 @@
-//! Stock as CSV: a header that names the columns, then a voucher a line.
+//! CSV parser for stock imports: a header line, then one voucher per line.
 //!
-//! Rule: a record is a line. A quote that is left open costs its own line and not the rest of the file.
+//! A record is a line, so an unclosed quote invalidates its line only, not the rest of the file.
 
 use csv_core::{ReadRecordResult, Reader};
 use zeroize::Zeroizing;
 
 use super::blocks::MAX_LINE_BYTES;
-use super::rows::{Calendar, Reason, Row, Texts};
+use super::rows::{ExpiryDefaults, LineError, VoucherRow, VoucherFields};
 use crate::errors::ApiError;
 use crate::vault::code::CodeParts;
 
-/// The columns that there are, `code` first: it alone must be there.
-const NAMES: [&str; 5] = ["code", "pin", "serial", "url", "expiry"];
+/// All columns; only the first one is required.
+const COLUMN_NAMES: [&str; 5] = ["code", "pin", "serial", "url", "expiry"];
 
-/// Fields of a line that are told apart: as many as there can be columns, and one too many.
-const MAX_FIELDS: usize = NAMES.len() + 1;
+/// One more than there are columns, to detect lines with too many fields.
+const MAX_FIELDS: usize = COLUMN_NAMES.len() + 1;
 
-/// Why the first line is no header. Nothing was imported.
+/// Error in the header; nothing was imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum HeaderFault {
-    /// There is none.
-    #[error("the first line must name the columns: code, and at will pin, serial, url, expiry")]
+pub(super) enum HeaderError {
+    #[error("the first line must name the columns: code, and optionally pin, serial, url, expiry")]
     Missing,
-    /// It names something else.
-    #[error("column {0} of the first line is none of code, pin, serial, url, expiry")]
+    #[error("column {0} of the first line is not one of code, pin, serial, url, expiry")]
     Unknown(usize),
-    /// It names a column twice.
     #[error("the first line names {0} more than once")]
     Repeated(&'static str),
-    /// It does not name the code.
-    #[error("the first line does not name the column code")]
-    NoCode,
+    #[error("the first line lacks the column code")]
+    MissingCode,
 }
 
-impl From<HeaderFault> for ApiError {
-    fn from(fault: HeaderFault) -> Self {
-        Self::invalid("header", fault.to_string())
+impl From<HeaderError> for ApiError {
+    fn from(fault: HeaderError) -> Self {
+        Self::invalid_field("header", fault.to_string())
     }
 }
 
-/// Where each column is.
 pub(super) struct Columns {
     /// The position of each of [`NAMES`].
-    positions: [Option<usize>; NAMES.len()],
+    positions: [Option<usize>; COLUMN_NAMES.len()],
     width: usize,
-    fields: Fields<MAX_FIELDS>,
+    fields: FieldSplitter<MAX_FIELDS>,
 }
 
 impl Columns {
-    /// Reads the header.
-    pub(super) fn read(line: &[u8]) -> Result<Self, HeaderFault> {
+    pub(super) fn parse_header(line: &[u8]) -> Result<Self, HeaderError> {
         let text = std::str::from_utf8(line)
             .ok()
             .filter(|line| line.len() <= MAX_LINE_BYTES);
-        let mut fields = Fields::<MAX_FIELDS>::default();
+        let mut fields = FieldSplitter::<MAX_FIELDS>::default();
         let found = text
             .and_then(|line| fields.split(line).ok())
-            .ok_or(HeaderFault::Missing)?;
-        let mut positions = [None; NAMES.len()];
+            .ok_or(HeaderError::Missing)?;
+        let mut positions = [None; COLUMN_NAMES.len()];
         for position in 0..found.count {
             let name = found.get(position).trim().to_ascii_lowercase();
-            let column = NAMES
+            let column = COLUMN_NAMES
                 .iter()
                 .position(|known| *known == name)
-                .ok_or(HeaderFault::Unknown(position + 1))?;
+                .ok_or(HeaderError::Unknown(position + 1))?;
             if positions[column].replace(position).is_some() {
-                return Err(HeaderFault::Repeated(NAMES[column]));
+                return Err(HeaderError::Repeated(COLUMN_NAMES[column]));
             }
         }
         let width = found.count;
         if positions[0].is_none() {
-            return Err(HeaderFault::NoCode);
+            return Err(HeaderError::MissingCode);
         }
         Ok(Self {
             positions,
@@ -79,11 +73,10 @@ impl Columns {
         })
     }
 
-    /// The voucher of a line.
-    pub(super) fn row(&mut self, line: &str, calendar: Calendar) -> Result<Row, Reason> {
+    pub(super) fn parse_row(&mut self, line: &str, calendar: ExpiryDefaults) -> Result<VoucherRow, LineError> {
         let split = self.fields.split(line)?;
         if split.count != self.width {
-            return Err(Reason::Fields {
+            return Err(LineError::Fields {
                 expected: self.width,
                 found: split.count,
             });
@@ -96,19 +89,18 @@ impl Columns {
             serial,
             url,
         };
-        calendar.row(&Texts { parts, expiry })
+        calendar.parse_row(&VoucherFields { parts, expiry })
     }
 }
 
-/// Splits lines into fields, of which it tells `MAX` apart: one more than a line may have. Its room is used again for each
-/// line, and wiped.
-pub(in crate::admin) struct Fields<const MAX: usize> {
+/// Splits lines into at most `MAX` fields, one more than a line may have. Reuses its buffer, which is zeroized on drop.
+pub(in crate::admin) struct FieldSplitter<const MAX: usize> {
     reader: Reader,
     text: Zeroizing<Vec<u8>>,
     ends: [usize; MAX],
 }
 
-impl<const MAX: usize> Default for Fields<MAX> {
+impl<const MAX: usize> Default for FieldSplitter<MAX> {
     fn default() -> Self {
         let text = Zeroizing::new(vec![0; MAX_LINE_BYTES + 1]);
         Self {
@@ -119,30 +111,26 @@ impl<const MAX: usize> Default for Fields<MAX> {
     }
 }
 
-/// The fields of one line.
-pub(in crate::admin) struct Split<'a> {
+pub(in crate::admin) struct SplitLine<'a> {
     text: &'a str,
     ends: &'a [usize],
-    /// How many there are.
     pub(in crate::admin) count: usize,
 }
 
-impl Split<'_> {
-    /// The field at a position, from 0.
+impl SplitLine<'_> {
     pub(in crate::admin) fn get(&self, position: usize) -> &str {
         let begin = position.checked_sub(1).map_or(0, |before| self.ends[before]);
         self.text.get(begin..self.ends[position]).unwrap_or_default()
     }
 }
 
-impl<const MAX: usize> Fields<MAX> {
-    /// The fields of a line.
-    pub(in crate::admin) fn split(&mut self, line: &str) -> Result<Split<'_>, Reason> {
+impl<const MAX: usize> FieldSplitter<MAX> {
+    pub(in crate::admin) fn split(&mut self, line: &str) -> Result<SplitLine<'_>, LineError> {
         self.reader.reset();
         let (result, _, written, ended) =
             self.reader
                 .read_record(line.as_bytes(), &mut self.text, &mut self.ends);
-        let too_many = Reason::Fields {
+        let too_many = LineError::Fields {
             expected: MAX - 1,
             found: MAX,
         };
@@ -150,19 +138,19 @@ impl<const MAX: usize> Fields<MAX> {
             ReadRecordResult::InputEmpty => {}
             ReadRecordResult::OutputEndsFull => return Err(too_many),
             // A bare carriage return ends a record in the middle of the line.
-            _ => return Err(Reason::OpenQuote),
+            _ => return Err(LineError::OpenQuote),
         }
         let (text, ends) = (&mut self.text[written..], &mut self.ends[ended..]);
         let (result, _, more, last) = self.reader.read_record(b"\n", text, ends);
         match result {
             ReadRecordResult::Record => {}
             ReadRecordResult::OutputEndsFull => return Err(too_many),
-            _ => return Err(Reason::OpenQuote),
+            _ => return Err(LineError::OpenQuote),
         }
         let count = ended + last;
         // The ends of both calls are counted from the beginning of the record.
-        let text = std::str::from_utf8(&self.text[..written + more]).map_err(|_| Reason::NotText)?;
-        Ok(Split {
+        let text = std::str::from_utf8(&self.text[..written + more]).map_err(|_| LineError::NotUtf8)?;
+        Ok(SplitLine {
             text,
             ends: &self.ends[..count],
             count,

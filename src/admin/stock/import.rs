@@ -1,14 +1,13 @@
-//! `POST /stock`: a file of vouchers, streamed in.
+//! `POST /stock`: streaming import of a voucher file.
 //!
 //! | step | in memory | on disk |
 //! |---|---|---|
-//! | a block of lines has come | its text, a few MiB at most | what was committed before |
-//! | its codes are sealed, off the threads that serve | sealed rows | the same |
-//! | it is committed, while the next one is read | the next block | 10,000 lines more |
-//! | the shelf is told | counts and the first 1,000 rejections | |
+//! | receive a block of lines | its text, at most a few MiB | the blocks committed before |
+//! | encrypt its codes, on a blocking thread | encrypted rows | unchanged |
+//! | commit it while the next block is received | the next block | up to 10,000 vouchers more |
+//! | notify the shelf | counts and the first 1,000 rejections | |
 //!
-//! Rule: what is committed stays, whatever becomes of the rest; the whole file may be sent again. A line that has not
-//! come in whole is never imported.
+//! Committed blocks stay committed if the rest fails; the whole file can be sent again. An incomplete line is never imported.
 
 use std::time::Duration;
 
@@ -20,34 +19,34 @@ use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::{Amount, AmountText};
 use vouchsafe_actors::domain::product::{ExpiryKind, Product, Sku};
 
-use super::blocks::{Block, Blocks};
-use super::intake;
-use super::rows::{Calendar, Format, Parsed, Reason, Rejection};
-use crate::admin::catalogue::no_product;
+use super::blocks::{Block, BlockSplitter};
+use super::ingest;
+use super::rows::{ExpiryDefaults, Format, ParsedBlock, LineError, Rejection};
+use crate::admin::catalogue::product_not_found;
 use crate::admin::operator::{Operator, Role};
-use crate::body::{broken, check_plain, media_type};
-use crate::day;
+use crate::body::{incomplete, check_not_compressed, media_type};
+use crate::iso_date;
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
-use crate::store::{By, ImportTarget, Imported, StockBatch};
+use crate::store::{AuditActor, ImportTarget, ImportSummary, StockBatch};
 
-/// How long the body may pause (contract §10).
+/// Longest pause of the body (contract §10).
 pub(in crate::admin) const IDLE_LIMIT: Duration = Duration::from_secs(10);
 
-/// How many rejections the answer spells out (contract §10).
+/// Rejections listed in the response (contract §10).
 const MAX_REJECTIONS: usize = 1_000;
 
-/// What became of an import.
+/// Result of an import.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = ImportReport)]
-pub(in crate::admin) struct Report {
-    /// Vouchers that are new.
+pub(in crate::admin) struct ImportReport {
+    /// Number of new vouchers.
     imported: u64,
-    /// Vouchers that were there.
+    /// Number of vouchers imported before.
     duplicates: u64,
-    /// Lines that will not do.
+    /// Number of rejected lines.
     rejected_count: u64,
-    /// The first thousand of them.
+    /// The first 1,000 rejected lines.
     rejected: Vec<Rejection>,
 }
 
@@ -58,8 +57,8 @@ pub(in crate::admin) async fn import(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Operator)?;
-    check_plain(request.headers())?;
+    let by = operator.authorize(Role::Operator)?;
+    check_not_compressed(request.headers())?;
     let format = match media_type(request.headers()).as_deref() {
         Some("text/csv") => Format::Csv(None),
         Some("application/x-ndjson") => Format::Ndjson,
@@ -68,93 +67,93 @@ pub(in crate::admin) async fn import(
             return Err(ApiError::new(Code::UnsupportedMediaType, message));
         }
     };
-    let (target, calendar) = read_target(&service, &request)?;
-    let source = Source {
+    let (target, calendar) = parse_target(&service, &request)?;
+    let source = ImportStream {
         service: service.clone(),
         target,
         calendar,
         payload,
-        blocks: Blocks::new(),
+        blocks: BlockSplitter::new(),
         format: Some(format),
     };
-    Ok(HttpResponse::Ok().json(run(&service, source, by).await?))
+    Ok(HttpResponse::Ok().json(run_import(&service, source, by).await?))
 }
 
-/// Which SKU, and until when its vouchers are valid unless their lines say so.
-fn read_target(service: &Service, request: &HttpRequest) -> Result<(ImportTarget, Calendar), ApiError> {
+/// Parses the SKU of the import, with the default expiry of its vouchers.
+fn parse_target(service: &Service, request: &HttpRequest) -> Result<(ImportTarget, ExpiryDefaults), ApiError> {
     let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
     let pairs = pairs
-        .map_err(|_| ApiError::invalid("query", "expected name=value pairs"))?
+        .map_err(|_| ApiError::invalid_field("query", "expected name=value pairs"))?
         .into_inner();
     let (mut product_id, mut denomination) = (None, None);
     for (name, value) in pairs {
-        let place = match name.as_str() {
+        let parameter = match name.as_str() {
             "product_id" => &mut product_id,
             "denomination" => &mut denomination,
-            _ => return Err(ApiError::invalid(name, "there is no such parameter")),
+            _ => return Err(ApiError::invalid_field(name, "unknown parameter")),
         };
-        if place.replace(value).is_some() {
-            return Err(ApiError::invalid(name, "given more than once"));
+        if parameter.replace(value).is_some() {
+            return Err(ApiError::invalid_field(name, "given more than once"));
         }
     }
-    let required = |value: Option<String>, name| value.ok_or_else(|| ApiError::invalid(name, "is missing"));
+    let required = |value: Option<String>, name| value.ok_or_else(|| ApiError::invalid_field(name, "is missing"));
     let product_id = required(product_id, "product_id")?;
-    let catalogue = service.catalogue.now();
+    let catalogue = service.catalogue.current();
     let known = product_id
         .parse()
         .ok()
         .and_then(|id| catalogue.get(&id))
-        .ok_or_else(no_product)?;
+        .ok_or_else(product_not_found)?;
     let denomination = required(denomination, "denomination")?;
-    let denomination = read_denomination(known, &AmountText::from(denomination.as_str()))?;
+    let denomination = parse_denomination(known, &AmountText::from(denomination.as_str()))?;
     let sku = Sku {
         product_id: known.product_id.clone(),
         denomination,
     };
-    let calendar = Calendar {
+    let calendar = ExpiryDefaults {
         today: service.clock.now().date(),
-        otherwise: fixed_date(known),
+        default_expiry: fixed_date(known),
     };
-    Ok((intake::target(known, sku), calendar))
+    Ok((ingest::import_target(known, sku), calendar))
 }
 
-/// A face value in the product's currency, also one that it is not sold at any more.
-pub(super) fn read_amount(product: &Product, text: &AmountText) -> Result<Amount, ApiError> {
+/// Parses a face value in the product's currency, including discontinued ones.
+pub(super) fn parse_amount(product: &Product, text: &AmountText) -> Result<Amount, ApiError> {
     text.parse(product.currency)
-        .map_err(|error| ApiError::invalid("denomination", error.to_string()))
+        .map_err(|error| ApiError::invalid_field("denomination", error.to_string()))
 }
 
-/// A face value that the product is sold at.
-fn read_denomination(product: &Product, text: &AmountText) -> Result<Amount, ApiError> {
-    let amount = read_amount(product, text)?;
-    if product.offers(amount) {
+/// Parses a face value at which the product is sold.
+fn parse_denomination(product: &Product, text: &AmountText) -> Result<Amount, ApiError> {
+    let amount = parse_amount(product, text)?;
+    if product.has_denomination(amount) {
         return Ok(amount);
     }
     let message = format!("product {} is not sold at this denomination", product.product_id);
     Err(ApiError::new(Code::DenominationNotAllowed, message))
 }
 
-/// Where all vouchers of a product end on one date, a line need not say so.
+/// The expiry date of products whose vouchers all expire on one date.
 fn fixed_date(product: &Product) -> Option<time::Date> {
     let policy = &product.expiry_policy;
     let value = policy
         .value
         .as_ref()
         .filter(|_| policy.kind == ExpiryKind::FixedDate);
-    value.and_then(|value| day::parse(value.as_str()?))
+    value.and_then(|value| iso_date::parse_date(value.as_str()?))
 }
 
-/// Commits each block while the next one is read and sealed.
-async fn run(service: &web::Data<Service>, mut source: Source, by: By) -> Result<Report, ApiError> {
-    let mut report = Report::default();
+/// Commits each block while the next one is received and encrypted.
+async fn run_import(service: &web::Data<Service>, mut source: ImportStream, by: AuditActor) -> Result<ImportReport, ApiError> {
+    let mut report = ImportReport::default();
     let mut ready = source.next().await?;
-    while let Some(Sealed { batch, rejected }) = ready {
-        report.reject(&rejected);
-        let (stored, next) = tokio::join!(intake::store(service, batch, by.clone()), source.next());
-        report.count(stored?);
+    while let Some(SealedBlock { batch, rejected }) = ready {
+        report.add_rejected(&rejected);
+        let (stored, next) = tokio::join!(ingest::store_batch(service, batch, by.clone()), source.next());
+        report.add_stored(stored?);
         ready = next?;
     }
-    let Report {
+    let ImportReport {
         imported,
         duplicates,
         rejected_count,
@@ -164,21 +163,21 @@ async fn run(service: &web::Data<Service>, mut source: Source, by: By) -> Result
         imported,
         duplicates,
         rejected = rejected_count,
-        "an import has ended"
+        "stock import finished"
     );
     Ok(report)
 }
 
-impl Report {
-    fn count(&mut self, stored: Imported) {
+impl ImportReport {
+    fn add_stored(&mut self, stored: ImportSummary) {
         self.imported += stored.imported;
         self.duplicates += stored.duplicates;
     }
 
-    fn reject(&mut self, rejected: &[(u64, Reason)]) {
+    fn add_rejected(&mut self, rejected: &[(u64, LineError)]) {
         self.rejected_count += rejected.len() as u64;
-        let room = MAX_REJECTIONS.saturating_sub(self.rejected.len());
-        let shown = rejected.iter().take(room);
+        let remaining = MAX_REJECTIONS.saturating_sub(self.rejected.len());
+        let shown = rejected.iter().take(remaining);
         self.rejected.extend(shown.map(|(line, reason)| Rejection {
             line: *line,
             reason: reason.to_string(),
@@ -186,26 +185,26 @@ impl Report {
     }
 }
 
-/// A block that is ready to be stored.
-struct Sealed {
+/// An encrypted block, ready to commit.
+struct SealedBlock {
     batch: StockBatch,
-    rejected: Vec<(u64, Reason)>,
+    rejected: Vec<(u64, LineError)>,
 }
 
-/// The body, on its way to sealed blocks.
-struct Source {
+/// Turns the request body into encrypted blocks.
+struct ImportStream {
     service: web::Data<Service>,
     target: ImportTarget,
-    calendar: Calendar,
+    calendar: ExpiryDefaults,
     payload: web::Payload,
-    blocks: Blocks,
+    blocks: BlockSplitter,
     /// Absent while a block is being read.
     format: Option<Format>,
 }
 
-impl Source {
-    /// The next block, sealed; `None` at the end of the body.
-    async fn next(&mut self) -> Result<Option<Sealed>, ApiError> {
+impl ImportStream {
+    /// Returns the next encrypted block; `None` at the end of the body.
+    async fn next(&mut self) -> Result<Option<SealedBlock>, ApiError> {
         match self.next_block().await? {
             Some(block) => self.seal(block).await.map(Some),
             None => {
@@ -221,31 +220,31 @@ impl Source {
                 return Ok(Some(block));
             }
             match tokio::time::timeout(IDLE_LIMIT, self.payload.next()).await {
-                Ok(Some(part)) => self.blocks.push(&part.map_err(|error| cut_off(&error))?),
+                Ok(Some(part)) => self.blocks.push(&part.map_err(|error| import_interrupted(&error))?),
                 Ok(None) => {
                     self.blocks.finish();
                     return Ok(self.blocks.take());
                 }
                 Err(_) => {
                     let message =
-                        "nothing came for 10 seconds; send the whole file again, what is in stays in";
+                        "no data for 10 seconds; committed vouchers stay imported, send the whole file again";
                     return Err(ApiError::new(Code::RequestTimeout, message));
                 }
             }
         }
     }
 
-    /// Reads and seals a block on a thread for work that takes its time.
-    async fn seal(&mut self, block: Block) -> Result<Sealed, ApiError> {
-        let vault = self.service.keyring.sealing().await.map_err(intake::locked)?;
-        let ids = self.service.store.take_stock_ids(block.lines).await?;
+    /// Parses and encrypts a block on a blocking thread.
+    async fn seal(&mut self, block: Block) -> Result<SealedBlock, ApiError> {
+        let vault = self.service.keyring.sealing_vault().await.map_err(ingest::keyring_error)?;
+        let ids = self.service.store.generate_stock_ids(block.lines).await?;
         let (target, calendar) = (self.target.clone(), self.calendar);
         let mut format = self.format.take().ok_or_else(ApiError::unavailable)?;
         let worked = web::block(move || {
-            let Parsed { rows, rejected } = format.read(&block, calendar)?;
+            let ParsedBlock { rows, rejected } = format.read(&block, calendar)?;
             let batch =
-                intake::seal(&vault, &target, &rows, ids).map_err(|error| intake::unsealed(&error))?;
-            Ok::<_, ApiError>((Sealed { batch, rejected }, format))
+                ingest::seal_batch(&vault, &target, &rows, ids).map_err(|error| ingest::seal_error(&error))?;
+            Ok::<_, ApiError>((SealedBlock { batch, rejected }, format))
         });
         let (sealed, format) = worked.await.map_err(|_| ApiError::unavailable())??;
         self.format = Some(format);
@@ -253,7 +252,7 @@ impl Source {
     }
 }
 
-fn cut_off(error: &PayloadError) -> ApiError {
-    tracing::warn!(%error, "an import broke off");
-    broken()
+fn import_interrupted(error: &PayloadError) -> ApiError {
+    tracing::warn!(%error, "stock import interrupted");
+    incomplete()
 }

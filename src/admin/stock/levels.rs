@@ -1,4 +1,4 @@
-//! `GET /stock`: the level of each SKU.
+//! `GET /stock`: stock levels by SKU.
 
 use std::str::FromStr;
 
@@ -10,31 +10,31 @@ use vouchsafe_actors::domain::product::ProductId;
 
 use crate::admin::operator::Operator;
 use crate::errors::ApiError;
-use crate::http::Page;
+use crate::http::PageRequest;
 use crate::service::Service;
 use crate::store::StockLevel;
 
-/// How many vouchers of a SKU there are.
+/// Number of vouchers of a SKU.
 #[derive(Serialize, ToSchema)]
 #[schema(as = StockLevel)]
 pub(in crate::admin) struct LevelBody {
-    /// Of which product.
+    /// Product ID.
     product_id: ProductId,
-    /// At which face value.
+    /// Face value in `currency`.
     denomination: Money,
-    /// Of what.
+    /// Currency of `denomination`.
     currency: Currency,
-    /// How many were ever imported.
+    /// Vouchers ever imported.
     loaded: i64,
-    /// How many can be sold.
+    /// Vouchers available for sale.
     free: i64,
-    /// How many belong to orders.
+    /// Vouchers that belong to orders.
     sold: i64,
-    /// How many were taken out of sale.
+    /// Vouchers taken out of sale by operators.
     void: i64,
-    /// How many can no longer be redeemed.
+    /// Vouchers that have expired.
     expired: i64,
-    /// The last valid day of those that expire first.
+    /// Earliest last valid day of the available vouchers.
     #[schema(required, value_type = Option<Date>)]
     next_expiry: Option<String>,
     #[serde(skip)]
@@ -42,40 +42,40 @@ pub(in crate::admin) struct LevelBody {
 }
 
 /// `GET /stock`; filter: `product_id`.
-pub(in crate::admin) async fn levels(
+pub(in crate::admin) async fn list_levels(
     service: web::Data<Service>,
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &["product_id"])?;
-    let after = page.after::<SkuKey>()?;
+    let page = PageRequest::read(&request, &["product_id"])?;
+    let after = page.after::<SkuCursor>()?;
     let product_id = page.filter("product_id").map(ToOwned::to_owned);
     let levels = service
         .store
         .stock_levels(
             product_id,
             after.map(|key| (key.product_id, key.denomination)),
-            page.fetch(),
+            page.fetch_limit(),
         )
         .await?;
-    let catalogue = service.catalogue.now();
+    let catalogue = service.catalogue.current();
     let body = |level: StockLevel| {
         let product = catalogue.get(&level.sku.product_id)?;
         Some(LevelBody::of(level, product.currency))
     };
     let bodies = levels.into_iter().filter_map(body).collect();
-    Ok(page.answer(bodies, |level: &LevelBody| {
+    Ok(page.response(bodies, |level: &LevelBody| {
         format!("{} {}", level.product_id, level.minor)
     }))
 }
 
-/// Product and denomination, as the cursor carries them.
-struct SkuKey {
+/// Page position: product and denomination.
+struct SkuCursor {
     product_id: String,
     denomination: i64,
 }
 
-impl FromStr for SkuKey {
+impl FromStr for SkuCursor {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {

@@ -1,17 +1,17 @@
-//! `/stock`: vouchers coming in, what became of them, and taking them out of sale.
+//! `/stock`: import, levels and voiding of vouchers.
 
 mod blocks;
 mod csv;
 mod import;
-pub(super) mod intake;
+pub(super) mod ingest;
 mod levels;
 mod ndjson;
 pub(super) mod rows;
 mod void;
 
-pub(super) use blocks::{Block, Blocks};
-pub(super) use csv::Fields;
-pub(super) use import::{IDLE_LIMIT, Report, import};
-pub(super) use levels::{LevelBody, levels};
-pub(super) use rows::{Reason as LineFault, bare, check};
-pub(super) use void::{Answer as VoidReport, VoidRequest, void};
+pub(super) use blocks::{Block, BlockSplitter};
+pub(super) use csv::FieldSplitter;
+pub(super) use import::{IDLE_LIMIT, ImportReport, import};
+pub(super) use levels::{LevelBody, list_levels};
+pub(super) use rows::{LineError as LineFault, strip_byte_order_mark, decode_line};
+pub(super) use void::{VoidReport as VoidReport, VoidRequest, void};

@@ -1,16 +1,16 @@
-//! Stock as NDJSON: an object a line, with the names of the CSV's columns.
+//! NDJSON parser for stock imports: one object per line, with the CSV columns as fields.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::error::Category;
 
-use super::rows::{Calendar, Reason, Row, Texts};
+use super::rows::{ExpiryDefaults, LineError, VoucherRow, VoucherFields};
 use crate::vault::code::CodeParts;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Object<'a> {
+struct VoucherObject<'a> {
     #[serde(borrow)]
     code: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -23,15 +23,15 @@ struct Object<'a> {
     expiry: Option<Cow<'a, str>>,
 }
 
-/// The voucher of a line. The parser's own words are not passed on: they may quote a code.
-pub(super) fn row(line: &str, calendar: Calendar) -> Result<Row, Reason> {
-    // A list of the fields' values would be read as an object, too.
+/// Drops the parser's error message, which may quote a code.
+pub(super) fn parse_row(line: &str, calendar: ExpiryDefaults) -> Result<VoucherRow, LineError> {
+    // A derived `Deserialize` also accepts an array of the field values.
     if line.trim_start().starts_with('[') {
-        return Err(Reason::NotAVoucher);
+        return Err(LineError::NotAVoucher);
     }
-    let object: Object<'_> = serde_json::from_str(line).map_err(|error| match error.classify() {
-        Category::Data => Reason::NotAVoucher,
-        Category::Syntax | Category::Eof | Category::Io => Reason::NotJson,
+    let object: VoucherObject<'_> = serde_json::from_str(line).map_err(|error| match error.classify() {
+        Category::Data => LineError::NotAVoucher,
+        Category::Syntax | Category::Eof | Category::Io => LineError::NotJson,
     })?;
     let parts = CodeParts {
         code: &object.code,
@@ -39,7 +39,7 @@ pub(super) fn row(line: &str, calendar: Calendar) -> Result<Row, Reason> {
         serial: object.serial.as_deref(),
         url: object.url.as_deref(),
     };
-    calendar.row(&Texts {
+    calendar.parse_row(&VoucherFields {
         parts,
         expiry: object.expiry.as_deref(),
     })

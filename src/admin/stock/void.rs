@@ -1,6 +1,4 @@
-//! `POST /stock/void`: vouchers that shall not be sold any more.
-//!
-//! Either everything of a SKU that is free, or codes that are named. What is sold stays sold: it belongs to somebody.
+//! `POST /stock/void`: takes vouchers out of sale, all available ones of a SKU or named codes. Sold vouchers stay sold.
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -8,71 +6,71 @@ use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::AmountText;
 use vouchsafe_actors::domain::product::{Product, ProductId, Sku};
 
-use super::import::read_amount;
-use crate::admin::body::{Json, bounded};
-use crate::admin::catalogue::no_product;
+use super::import::parse_amount;
+use crate::admin::body::{Json, validate_text};
+use crate::admin::catalogue::product_not_found;
 use crate::admin::operator::{Operator, Role};
 use crate::errors::ApiError;
-use crate::json::Object;
+use crate::json::JsonObject;
 use crate::service::Service;
-use crate::store::{VoidTarget, Voided};
+use crate::store::{VoidTarget, CodeVoidOutcome};
 use crate::vault::blind_index::BlindIndex;
 use crate::vault::code::{CodeParts, VoucherCode};
 
-/// Most codes in one request: a body of 256 KiB holds no more long ones.
+/// A body of 256 KiB has no space for more long codes.
 const MAX_CODES: usize = 1_000;
 
-/// Longest reason, in characters.
+/// In characters.
 const MAX_REASON: usize = 500;
 
-/// What shall not be sold any more: a whole SKU by its `denomination`, or single `codes`.
+/// Vouchers to take out of sale: a whole SKU by its `denomination`, or single `codes`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::admin) struct VoidRequest {
-    /// Of which product.
+    /// Product ID.
     #[schema(value_type = ProductId)]
     product_id: String,
-    /// Everything of this face value that is free.
+    /// Face value of which all available vouchers are voided.
     #[serde(default)]
     denomination: Option<AmountText>,
-    /// These codes.
+    /// Codes to void.
     #[serde(default)]
     #[schema(value_type = Option<Vec<NamedCode>>, min_items = 1, max_items = 1_000)]
-    codes: Option<Vec<Object<NamedCode>>>,
-    /// Why, for the trail.
+    codes: Option<Vec<JsonObject<NamedCode>>>,
+    /// Reason, written to the audit trail.
     #[schema(min_length = 1, max_length = 500)]
     reason: String,
 }
 
-/// A code that is named. It has no `Debug` text.
+/// A code to void.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NamedCode {
-    /// The code.
+    /// Voucher code.
     code: String,
-    /// Its PIN, where it has one.
+    /// PIN of the voucher, if it has one.
     #[serde(default)]
     pin: Option<String>,
 }
 
-/// What became of it.
+/// Result of voiding vouchers.
 #[derive(Serialize, ToSchema)]
 #[schema(as = VoidReport)]
-pub(in crate::admin) struct Answer {
-    /// How many were taken out of sale.
+pub(in crate::admin) struct VoidReport {
+    /// Number of vouchers taken out of sale.
     voided: u64,
-    /// What was named and is not out of sale because of this request.
-    refused: Vec<Refused>,
+    /// Named codes that this request did not void.
+    refused: Vec<RefusedCode>,
 }
 
-/// A code that was not taken out of sale.
+/// A code that was not voided.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RefusedCode)]
-struct Refused {
-    /// Which of `codes`, from 0.
+struct RefusedCode {
+    /// Index in `codes`, from 0.
     index: usize,
-    /// Why.
-    reason: Voided,
+    /// Reason.
+    reason: CodeVoidOutcome,
 }
 
 /// `POST /stock/void`.
@@ -81,25 +79,25 @@ pub(in crate::admin) async fn void(
     operator: Operator,
     Json(request): Json<VoidRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.may(Role::Operator)?;
-    let reason = bounded("reason", &request.reason, MAX_REASON)?;
-    let catalogue = service.catalogue.now();
+    let by = operator.authorize(Role::Operator)?;
+    let reason = validate_text("reason", &request.reason, MAX_REASON)?;
+    let catalogue = service.catalogue.current();
     let product = request
         .product_id
         .parse()
         .ok()
         .and_then(|id| catalogue.get(&id))
-        .ok_or_else(no_product)?;
+        .ok_or_else(product_not_found)?;
     let target = match (&request.denomination, &request.codes) {
         (Some(denomination), None) => VoidTarget::Sku(Sku {
             product_id: product.product_id.clone(),
-            denomination: read_amount(product, denomination)?,
+            denomination: parse_amount(product, denomination)?,
         }),
         (None, Some(codes)) => {
-            VoidTarget::Codes(product.product_id.clone(), indexes(&service, product, codes)?)
+            VoidTarget::Codes(product.product_id.clone(), blind_indexes(&service, product, codes)?)
         }
         _ => {
-            return Err(ApiError::invalid(
+            return Err(ApiError::invalid_field(
                 "denomination",
                 "expected either denomination, for a whole SKU, or codes",
             ));
@@ -107,35 +105,35 @@ pub(in crate::admin) async fn void(
     };
     let outcome = service.store.void_stock(target, reason, by).await?;
     for sku in &outcome.skus {
-        service.engine.inventory.doubt(sku);
+        service.engine.inventory.invalidate(sku);
     }
     let refused = outcome
         .codes
         .iter()
         .enumerate()
-        .filter(|(_, fate)| **fate != Voided::Voided);
+        .filter(|(_, fate)| **fate != CodeVoidOutcome::Voided);
     let refused = refused
-        .map(|(index, reason)| Refused {
+        .map(|(index, reason)| RefusedCode {
             index,
             reason: *reason,
         })
         .collect();
-    Ok(HttpResponse::Ok().json(Answer {
+    Ok(HttpResponse::Ok().json(VoidReport {
         voided: outcome.voided,
         refused,
     }))
 }
 
-fn indexes(
+fn blind_indexes(
     service: &Service,
     product: &Product,
-    codes: &[Object<NamedCode>],
+    codes: &[JsonObject<NamedCode>],
 ) -> Result<Vec<BlindIndex>, ApiError> {
     if !(1..=MAX_CODES).contains(&codes.len()) {
-        return Err(ApiError::invalid("codes", format!("expected 1 to {MAX_CODES}")));
+        return Err(ApiError::invalid_field("codes", format!("expected 1 to {MAX_CODES}")));
     }
     let vault = service.keyring.vault();
-    let index = |(position, Object(named)): (usize, &Object<NamedCode>)| {
+    let index = |(position, JsonObject(named)): (usize, &JsonObject<NamedCode>)| {
         let parts = CodeParts {
             code: &named.code,
             pin: named.pin.as_deref(),
@@ -143,7 +141,7 @@ fn indexes(
         };
         let code = VoucherCode::parse(parts);
         let code =
-            code.map_err(|error| ApiError::invalid(format!("codes[{position}]"), error.to_string()))?;
+            code.map_err(|error| ApiError::invalid_field(format!("codes[{position}]"), error.to_string()))?;
         Ok(vault.blind_index(&product.brand, &code))
     };
     codes.iter().enumerate().map(index).collect()

@@ -8,7 +8,7 @@ use time::macros::datetime;
 
 use super::*;
 use crate::access::environment::Environment;
-use crate::delivery::resolver::LookUp;
+use crate::delivery::resolver::HostLookup;
 
 #[test]
 fn a_receiver_may_ask_for_seconds_or_for_a_moment() {
@@ -39,19 +39,19 @@ fn what_is_kept_of_an_answer_can_be_stored_and_shown() {
 #[tokio::test]
 async fn a_name_that_is_public_first_and_private_later_is_refused_later() {
     let asked = Arc::new(AtomicUsize::new(0));
-    let look_up: LookUp = Arc::new(move |_| {
+    let look_up: HostLookup = Arc::new(move |_| {
         let first = asked.fetch_add(1, Ordering::Relaxed) == 0;
         let address: IpAddr = if first { "1.1.1.1" } else { "127.0.0.1" }.parse().unwrap();
         Box::pin(async move { vec![address] })
     });
-    let grounds = Grounds::new(Environment::Production, &[]);
+    let grounds = UrlPolicy::new(Environment::Production, &[]);
     let resolver = Resolver::new(grounds, look_up);
-    assert!(resolver.find("shop.example", Some(443)).await.is_ok());
-    let client = outgoing::client_for("http:")
+    assert!(resolver.resolve_host("shop.example", Some(443)).await.is_ok());
+    let client = http_client::client_builder("http:")
         .unwrap()
         .dns_resolver(Arc::new(resolver))
         .build()
         .unwrap();
     let refused = client.post("http://shop.example:9/").send().await.unwrap_err();
-    assert_eq!(fault_in(&refused), Fault::Forbidden);
+    assert_eq!(fault_of_error(&refused), DeliveryFault::Forbidden);
 }

@@ -1,50 +1,51 @@
-//! What is said of `/categories` and `/products`.
+//! OpenAPI operations of `/categories` and `/products`.
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::product::ProductId;
 
-use super::{CATALOGUE, identified};
+use super::{CATALOGUE, unsigned_operation};
 use crate::errors::Code;
 use crate::http::categories::CategoryBody;
 use crate::http::products::ProductBody;
-use crate::openapi::{Answer, Header, Operation, filter};
+use crate::openapi::{OperationResponse, ResponseHeader, Operation, filter};
 
 /// `GET /categories`.
 pub(super) fn list_categories() -> Operation {
     let category = json!({
         "category_id": "gaming", "name": "Gaming", "parent_id": null, "product_count": 3,
     });
-    identified(HttpMethod::Get, "/categories", "listCategories")
-        .says(
+    unsigned_operation(HttpMethod::Get, "/categories", "listCategories")
+        .describe(
             CATALOGUE,
             "List categories",
-            "Those with at least one product that you may order, by id.",
+            "Lists the categories with at least one product that you can order, sorted by id.",
         )
-        .paged()
-        .tagged()
-        .answers(Answer::page_of::<CategoryBody>("Categories.", category).with(Header::EntityTag))
+        .paginated()
+        .conditional()
+        .response(OperationResponse::page::<CategoryBody>("A page of categories.", category).with_header(ResponseHeader::EntityTag))
 }
 
 /// `GET /products`.
 pub(super) fn list_products() -> Operation {
-    identified(HttpMethod::Get, "/products", "listProducts")
-        .says(
+    unsigned_operation(HttpMethod::Get, "/products", "listProducts")
+        .describe(
             CATALOGUE,
             "List products",
-            "Those that you may order, by id. A product never vanishes: one that is no longer sold is `DISCONTINUED`.",
+            "Lists the products that you can order, sorted by id. Products are never removed: one that is no longer sold is \
+             `DISCONTINUED`.",
         )
-        .query("currency", "Only those of this currency.", filter("USD"))
-        .query(
+        .query_parameter("currency", "Filter by currency.", filter("USD"))
+        .query_parameter(
             "country",
-            "Only those that can be redeemed in this country (ISO 3166, two capital letters).",
+            "Filter by country of redemption (ISO 3166-1 alpha-2, for example `US`).",
             filter("US"),
         )
-        .query("category_id", "Only those of this category.", filter("gaming"))
-        .paged()
-        .tagged()
-        .answers(Answer::page_of::<ProductBody<'_>>("Products.", product()).with(Header::EntityTag))
+        .query_parameter("category_id", "Filter by category.", filter("gaming"))
+        .paginated()
+        .conditional()
+        .response(OperationResponse::page::<ProductBody<'_>>("A page of products.", product()).with_header(ResponseHeader::EntityTag))
 }
 
 /// `GET /products/{product_id}`.
@@ -54,16 +55,16 @@ pub(super) fn get_product() -> Operation {
         { "denomination": 25, "availability": "IN_STOCK" },
         { "denomination": 50, "availability": "LOW_STOCK" },
     ]);
-    identified(HttpMethod::Get, "/products/{product_id}", "getProduct")
-        .says(
+    unsigned_operation(HttpMethod::Get, "/products/{product_id}", "getProduct")
+        .describe(
             CATALOGUE,
             "Get a product",
-            "A product, with the availability of each of its denominations as of the last commit.",
+            "Returns a product with the availability of each denomination, as of the last commit.",
         )
-        .path("product_id", "Which product.", ProductId::schema())
-        .tagged()
-        .answers(Answer::of::<ProductBody<'_>>(200, "The product.", product).with(Header::EntityTag))
-        .refuses(&[Code::ProductNotFound])
+        .path_parameter("product_id", "Product id.", ProductId::schema())
+        .conditional()
+        .response(OperationResponse::json::<ProductBody<'_>>(200, "The product.", product).with_header(ResponseHeader::EntityTag))
+        .errors(&[Code::ProductNotFound])
 }
 
 fn product() -> Value {

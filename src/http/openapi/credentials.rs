@@ -1,12 +1,12 @@
-//! What is said of a partner's own credentials.
+//! OpenAPI operation of `/credentials/rotate`.
 
 use serde_json::json;
 use utoipa::openapi::HttpMethod;
 
-use super::{ACCESS, signed};
+use super::{ACCESS, signed_operation};
 use crate::errors::Code;
-use crate::http::credentials::{RotateRequest, RotatedBody};
-use crate::openapi::{Answer, Operation};
+use crate::http::credentials::{RotateCredentialBody, RotatedCredentialBody};
+use crate::openapi::{OperationResponse, Operation};
 
 pub(super) fn rotate() -> Operation {
     let rotated = json!({
@@ -15,14 +15,15 @@ pub(super) fn rotate() -> Operation {
         "api_secret": "vss_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
         "previous_expires_at": "2026-11-21T12:00:00.123456Z",
     });
-    signed(HttpMethod::Post, "/credentials/rotate", "rotateCredential")
-        .says(
+    signed_operation(HttpMethod::Post, "/credentials/rotate", "rotateCredential")
+        .describe(
             ACCESS,
-            "Rotate the credential",
-            "Makes a new credential and gives the one that asks an end. If the answer is lost, ask again with the same one: \
-             what was made before is taken back if it was never used. Takes no `Idempotency-Key`.",
+            "Rotate your credential",
+            "Creates a credential and sets an expiry on the one that signs this request. If the response is lost, call again \
+             with the same credential: a new credential from an earlier call is revoked if it was never used. Takes no \
+             `Idempotency-Key`.",
         )
-        .may_take::<RotateRequest>(json!({ "overlap_seconds": 3600 }))
-        .answers(Answer::of::<RotatedBody<'_>>(201, "The new credential.", rotated))
-        .refuses(&[Code::ValidationFailed, Code::CredentialLimitReached])
+        .optional_json_body::<RotateCredentialBody>(json!({ "overlap_seconds": 3600 }))
+        .response(OperationResponse::json::<RotatedCredentialBody<'_>>(201, "The new credential.", rotated))
+        .errors(&[Code::ValidationFailed, Code::CredentialLimitReached])
 }

@@ -1,4 +1,4 @@
-//! The document of the partner's listener: what `/api/v1` takes and gives, for people's tools.
+//! OpenAPI document of the partner API, served at `/openapi.json`.
 
 mod catalogue;
 mod certification;
@@ -16,9 +16,9 @@ use utoipa::openapi::HttpMethod;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 
 pub(crate) use self::certification::example as example_certification;
-pub(crate) use self::orders::delivered as example_order;
+pub(crate) use self::orders::delivered_order as example_order;
 use crate::errors::Code;
-use crate::openapi::{self, About, Operation};
+use crate::openapi::{self, DocumentInfo, Operation};
 use crate::service::Service;
 use crate::settings::Preview;
 
@@ -30,50 +30,51 @@ const ACCESS: &str = "Access";
 const SERVICE: &str = "Service";
 
 const TAGS: &[(&str, &str)] = &[
-    (CATALOGUE, "What can be ordered, and how much of it is there."),
-    (ORDERS, "Placing orders, following them, retrieving their codes."),
-    (MONEY, "What can be spent, and every movement of it."),
+    (CATALOGUE, "Categories and products you can order, with availability."),
+    (ORDERS, "Place, track and cancel orders, and retrieve voucher codes."),
+    (MONEY, "Wallets, transactions and payouts."),
     (
         EVENTS,
-        "Being told what happens: webhooks, and the feed to catch up with.",
+        "Webhook endpoints and the event feed.",
     ),
-    (ACCESS, "Changing what opens all this."),
-    (SERVICE, "What the machine tells anybody."),
+    (ACCESS, "Credentials and certification."),
+    (SERVICE, "Health checks and this document."),
 ];
 
-/// The schemes of a request without a signature.
-const IDENTITY: [&str; 2] = ["ApiKey", "ApiSecret"];
+/// Security schemes of an unsigned request.
+const CREDENTIAL_SCHEMES: [&str; 2] = ["ApiKey", "ApiSecret"];
 
-/// The schemes of a signed request.
-const SIGNED: [&str; 4] = ["ApiKey", "ApiSecret", "Timestamp", "Signature"];
+/// Security schemes of a signed request.
+const SIGNATURE_SCHEMES: [&str; 4] = ["ApiKey", "ApiSecret", "Timestamp", "Signature"];
 
 const DESCRIPTION: &str = "\
-Vouchsafe lets partners order digital vouchers.
+The Vouchsafe partner API: order digital vouchers, retrieve their codes, and receive events about them.
 
-**Who calls.** Every request carries `X-API-Key` and `X-API-Secret`, from an address on the partner's allowlist.
+**Authentication.** Send `X-API-Key` and `X-API-Secret` with every request, from an address on your allowlist.
 
-**Signature.** POST, PUT, DELETE and the retrieval of codes carry `X-Timestamp` (Unix time in seconds, ten digits, \
-within 300 seconds of ours) and `X-Signature: t=<timestamp>,v1=<hex>`, the HMAC-SHA256 of timestamp, method, path and \
-body, joined without a separator, under the API secret. The path is the one of the request line, `/api/v1/orders`; a \
-signed request has no query string. The signature does not cover `Idempotency-Key`: TLS and the allowlist do.
+**Signing.** Sign POST and DELETE requests and the retrieval of codes: send `X-Timestamp` (Unix time in seconds, ten digits, \
+within 300 seconds of the server's clock) and `X-Signature: t=<timestamp>,v1=<hex>`. The signature is the HMAC-SHA256 of \
+timestamp, method, path and body, concatenated without separators, with the API secret as the key. The path is that of the \
+request line, for example `/api/v1/orders`. Signed requests must not have a query string. The signature does not cover \
+`Idempotency-Key`; TLS and the allowlist protect it.
 
-**Repeating.** POST /orders and POST /payouts take an `Idempotency-Key`: the same request under the same key is executed once, and its \
-answer is given again for 24 hours, with `Idempotent-Replayed: true`.
+**Idempotency.** `POST /orders` and `POST /payouts` require an `Idempotency-Key`. The server executes a request once per key and, \
+for 24 hours, answers repetitions with the stored response and `Idempotent-Replayed: true`.
 
-**Money** is a JSON number with the decimals of its currency, exact: read it as a decimal.
+**Money** is a JSON number with up to the decimals of its currency. Parse it as a decimal, not as a float.
 
-**Lists** have one form: `data`, `has_more`, `next_cursor`. Pass `next_cursor` as `cursor` to go on, with the same filters.
+**Lists** return `data`, `has_more` and `next_cursor`. For the next page, pass `next_cursor` as `cursor` with the same filters.
 
-**Errors** have one form, and a `code` to branch on. `X-Trace-ID` is on every answer.
+**Errors** share one format; branch on `code`. Every response has an `X-Trace-ID`: quote it when you contact support.
 
-**Within v1** only endpoints, optional parameters, fields of answers and words of answers are added. Ignore what you do \
+**Versioning.** Within v1 we only add endpoints, optional parameters, response fields and enum values. Ignore those that you do \
 not know.";
 
 /// `GET /openapi.json`.
-pub(super) async fn get(service: web::Data<Service>) -> HttpResponse {
-    static BYTES: LazyLock<Bytes> = LazyLock::new(|| openapi::bytes_of(&document()));
-    static WITH_PREVIEW: LazyLock<Bytes> = LazyLock::new(|| openapi::bytes_of(&document_with_preview()));
-    openapi::served(match service.reconciliation_preview {
+pub(super) async fn serve(service: web::Data<Service>) -> HttpResponse {
+    static BYTES: LazyLock<Bytes> = LazyLock::new(|| openapi::to_bytes(&document()));
+    static WITH_PREVIEW: LazyLock<Bytes> = LazyLock::new(|| openapi::to_bytes(&document_with_preview()));
+    openapi::document_response(match service.reconciliation_preview {
         Preview::Off => &BYTES,
         Preview::On => &WITH_PREVIEW,
     })
@@ -81,24 +82,24 @@ pub(super) async fn get(service: web::Data<Service>) -> HttpResponse {
 
 /// The document.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
-    document_of(operations())
+    build_document(operations())
 }
 
-/// The document where partners see what is planned.
+/// The document with the reconciliation preview enabled.
 fn document_with_preview() -> utoipa::openapi::OpenApi {
     let mut operations = operations();
     operations.push(reconciliation::get());
-    document_of(operations)
+    build_document(operations)
 }
 
-fn document_of(operations: Vec<Operation>) -> utoipa::openapi::OpenApi {
-    let about = About {
+fn build_document(operations: Vec<Operation>) -> utoipa::openapi::OpenApi {
+    let about = DocumentInfo {
         title: "Vouchsafe partner API",
         description: DESCRIPTION,
         tags: TAGS,
-        security: security(),
+        security: security_schemes(),
     };
-    openapi::describe(about, operations)
+    openapi::build_document(about, operations)
 }
 
 fn operations() -> Vec<Operation> {
@@ -109,7 +110,7 @@ fn operations() -> Vec<Operation> {
         orders::place(),
         orders::list(),
         orders::get(),
-        orders::codes(),
+        orders::get_codes(),
         orders::cancel(),
         money::list_wallets(),
         money::list_transactions(),
@@ -120,45 +121,45 @@ fn operations() -> Vec<Operation> {
         certification::get(),
     ];
     all.extend(webhooks::operations());
-    all.extend(openapi::anybodys(SERVICE));
+    all.extend(openapi::public_operations(SERVICE));
     all
 }
 
-fn security() -> Vec<(&'static str, SecurityScheme)> {
+fn security_schemes() -> Vec<(&'static str, SecurityScheme)> {
     let header = |name, description| {
         SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::with_description(name, description)))
     };
     vec![
-        ("ApiKey", header("X-API-Key", "The API key of a credential.")),
+        ("ApiKey", header("X-API-Key", "API key of your credential.")),
         (
             "ApiSecret",
-            header("X-API-Secret", "The API secret that belongs to the key."),
+            header("X-API-Secret", "API secret of the same credential."),
         ),
         (
             "Timestamp",
             header(
                 "X-Timestamp",
-                "Unix time in seconds as ten digits, within 300 seconds of ours.",
+                "Unix time in seconds, ten digits, within 300 seconds of the server's clock.",
             ),
         ),
         (
             "Signature",
             header(
                 "X-Signature",
-                "`t=<timestamp>,v1=<hex>`: HMAC-SHA256 of timestamp, method, path and body under the API secret.",
+                "`t=<timestamp>,v1=<hex>`: HMAC-SHA256 of timestamp, method, path and body, with the API secret as the key.",
             ),
         ),
     ]
 }
 
-/// An operation below `/api/v1` whose caller shows key and secret.
-fn identified(method: HttpMethod, path: &str, id: &'static str) -> Operation {
-    authenticated(method, path, id).secured(&IDENTITY)
+/// An operation below `/api/v1` that needs credentials only.
+fn unsigned_operation(method: HttpMethod, path: &str, id: &'static str) -> Operation {
+    authenticated_operation(method, path, id).secured(&CREDENTIAL_SCHEMES)
 }
 
-/// An operation below `/api/v1` whose request is signed.
-fn signed(method: HttpMethod, path: &str, id: &'static str) -> Operation {
-    authenticated(method, path, id).secured(&SIGNED).refuses(&[
+/// An operation below `/api/v1` that needs a signature.
+fn signed_operation(method: HttpMethod, path: &str, id: &'static str) -> Operation {
+    authenticated_operation(method, path, id).secured(&SIGNATURE_SCHEMES).errors(&[
         Code::MalformedRequest,
         Code::UnexpectedQuery,
         Code::InvalidSignature,
@@ -169,11 +170,11 @@ fn signed(method: HttpMethod, path: &str, id: &'static str) -> Operation {
     ])
 }
 
-/// What both have in common.
-fn authenticated(method: HttpMethod, path: &str, id: &'static str) -> Operation {
+/// An operation below `/api/v1`, with the errors that all of them share.
+fn authenticated_operation(method: HttpMethod, path: &str, id: &'static str) -> Operation {
     Operation::new(method, format!("/api/v1{path}"), id)
-        .limited()
-        .refuses(&[
+        .rate_limited()
+        .errors(&[
             Code::InvalidCredentials,
             Code::IpNotAllowed,
             Code::PartnerSuspended,
@@ -185,26 +186,26 @@ fn authenticated(method: HttpMethod, path: &str, id: &'static str) -> Operation 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::openapi::check::{assert_whole, documented, routed};
+    use crate::openapi::check::{assert_complete, documented_routes, declared_routes};
 
     #[test]
-    fn every_route_is_documented_and_no_other() {
-        let document = openapi::value_of(&document());
+    fn document_lists_exactly_the_routes() {
+        let document = openapi::to_value(&document());
         let tables = [include_str!("../mod.rs"), include_str!("../health.rs")];
-        assert_eq!(documented(&document), routed(&tables));
+        assert_eq!(documented_routes(&document), declared_routes(&tables));
     }
 
     #[test]
-    fn the_document_is_whole() {
-        assert_whole(&openapi::value_of(&document()));
+    fn document_is_complete() {
+        assert_complete(&openapi::to_value(&document()));
     }
 
     #[test]
-    fn what_is_planned_is_documented_where_it_is_shown() {
-        let shown = openapi::value_of(&document_with_preview());
-        assert_whole(&shown);
-        let mut paths = documented(&shown);
+    fn preview_document_adds_the_reconciliation_route() {
+        let preview = openapi::to_value(&document_with_preview());
+        assert_complete(&preview);
+        let mut paths = documented_routes(&preview);
         assert!(paths.remove("/api/v1/reconciliation/{date}").is_some());
-        assert_eq!(paths, documented(&openapi::value_of(&document())));
+        assert_eq!(paths, documented_routes(&openapi::to_value(&document())));
     }
 }

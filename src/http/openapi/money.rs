@@ -1,4 +1,4 @@
-//! What is said of `/wallets`, `/transactions` and `/payouts`.
+//! OpenAPI operations of `/wallets`, `/transactions` and `/payouts`.
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
@@ -8,14 +8,14 @@ use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::money::Currency;
 use vouchsafe_actors::domain::payout::PayoutStatus;
 
-use super::orders::key;
-use super::{MONEY, identified, signed};
+use super::orders::idempotency_key_schema;
+use super::{MONEY, unsigned_operation, signed_operation};
 use crate::errors::Code;
 use crate::http::TransactionBody;
 use crate::http::payouts::PayoutBody;
 use crate::http::payouts::request::PayoutRequest;
 use crate::http::wallets::WalletBody;
-use crate::openapi::{Answer, Header, Operation, word};
+use crate::openapi::{OperationResponse, ResponseHeader, Operation, enum_text};
 
 /// `GET /wallets`.
 pub(super) fn list_wallets() -> Operation {
@@ -23,14 +23,14 @@ pub(super) fn list_wallets() -> Operation {
         "currency": "USD", "balance": 9_974.5, "pending_orders": 25.5, "pending_payouts": 0,
         "updated_at": "2026-11-20T12:00:00.123456Z",
     });
-    identified(HttpMethod::Get, "/wallets", "listWallets")
-        .says(
+    unsigned_operation(HttpMethod::Get, "/wallets", "listWallets")
+        .describe(
             MONEY,
             "List wallets",
-            "The balance in each currency, exact at this moment.",
+            "Lists your current balance in each currency.",
         )
-        .paged()
-        .answers(Answer::page_of::<WalletBody>("Wallets.", wallet))
+        .paginated()
+        .response(OperationResponse::page::<WalletBody>("A page of wallets.", wallet))
 }
 
 /// `GET /transactions`.
@@ -40,22 +40,23 @@ pub(super) fn list_transactions() -> Operation {
         "balance_after": 9_974.5, "sequence": 2, "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
         "payout_id": null, "reference": null, "created_at": "2026-11-20T12:00:00.123456Z",
     });
-    identified(HttpMethod::Get, "/transactions", "listTransactions")
-        .says(
+    unsigned_operation(HttpMethod::Get, "/transactions", "listTransactions")
+        .describe(
             MONEY,
             "List transactions",
-            "Every movement of money in your wallets, newest first. `sequence` counts those of a wallet without a gap.",
+            "Lists all credits and debits of your wallets, newest first. `sequence` numbers the transactions of a wallet \
+             without gaps.",
         )
-        .dated()
-        .query("order_id", "Only those of this order.", OrderId::schema())
-        .query(
+        .with_period()
+        .query_parameter("order_id", "Filter by order.", OrderId::schema())
+        .query_parameter(
             "type",
-            "Only those of this type.",
-            word(LedgerKind::ALL.map(LedgerKind::as_str)),
+            "Filter by type.",
+            enum_text(LedgerKind::ALL.map(LedgerKind::as_str)),
         )
-        .query("currency", "Only those of this wallet.", Currency::schema())
-        .paged()
-        .answers(Answer::page_of::<TransactionBody>("Transactions.", transaction))
+        .query_parameter("currency", "Filter by currency.", Currency::schema())
+        .paginated()
+        .response(OperationResponse::page::<TransactionBody>("A page of transactions.", transaction))
 }
 
 /// `POST /payouts`.
@@ -65,26 +66,27 @@ pub(super) fn request_payout() -> Operation {
         "destination": { "type": "bank_account", "iban": "DE89370400440532013000", "name": "Acme GmbH" },
         "reference": "march",
     });
-    signed(HttpMethod::Post, "/payouts", "requestPayout")
-        .says(
+    signed_operation(HttpMethod::Post, "/payouts", "requestPayout")
+        .describe(
             MONEY,
             "Request a payout",
-            "Takes the money out of the wallet; an operator pays it. What is not paid comes back as a `PAYOUT_REVERSAL`.",
+            "Debits the wallet; an operator then pays the amount out. If the payout fails, a `PAYOUT_REVERSAL` transaction returns \
+             the money.",
         )
-        .required_header(
+        .required_header_parameter(
             "Idempotency-Key",
-            "Your name for this payout: the same request under the same key is executed once, and answered alike for 24 \
-             hours.",
-            key(),
+            "Unique key for this payout. The server executes a request once per key; for 24 hours repetitions get the stored \
+             response.",
+            idempotency_key_schema(),
         )
-        .takes::<PayoutRequest>(request)
-        .answers(
-            Answer::of::<PayoutBody<'_>>(202, "Accepted: it waits to be paid.", payout())
-                .with(Header::Location)
-                .with(Header::Replayed),
+        .json_body::<PayoutRequest>(request)
+        .response(
+            OperationResponse::json::<PayoutBody<'_>>(202, "Accepted; the payout waits for an operator.", payout())
+                .with_header(ResponseHeader::Location)
+                .with_header(ResponseHeader::Replayed),
         )
-        .refuses_for_good(&[Code::InsufficientFunds])
-        .refuses(&[
+        .stored_errors(&[Code::InsufficientFunds])
+        .errors(&[
             Code::MissingIdempotencyKey,
             Code::IdempotencyInProgress,
             Code::ValidationFailed,
@@ -94,28 +96,28 @@ pub(super) fn request_payout() -> Operation {
 
 /// `GET /payouts`.
 pub(super) fn list_payouts() -> Operation {
-    identified(HttpMethod::Get, "/payouts", "listPayouts")
-        .says(MONEY, "List payouts", "Your payouts, newest first.")
-        .query(
+    unsigned_operation(HttpMethod::Get, "/payouts", "listPayouts")
+        .describe(MONEY, "List payouts", "Lists your payouts, newest first.")
+        .query_parameter(
             "status",
-            "Only those in this status.",
-            word(PayoutStatus::ALL.map(PayoutStatus::as_str)),
+            "Filter by status.",
+            enum_text(PayoutStatus::ALL.map(PayoutStatus::as_str)),
         )
-        .paged()
-        .answers(Answer::page_of::<PayoutBody<'_>>("Payouts.", payout()))
+        .paginated()
+        .response(OperationResponse::page::<PayoutBody<'_>>("A page of payouts.", payout()))
 }
 
 /// `GET /payouts/{payout_id}`.
 pub(super) fn get_payout() -> Operation {
-    identified(HttpMethod::Get, "/payouts/{payout_id}", "getPayout")
-        .says(
+    unsigned_operation(HttpMethod::Get, "/payouts/{payout_id}", "getPayout")
+        .describe(
             MONEY,
             "Get a payout",
-            "Where the payout is, and how it came there. Where it goes is masked.",
+            "Returns a payout with its status history. The destination is masked.",
         )
-        .path("payout_id", "Which payout.", PayoutId::schema())
-        .answers(Answer::of::<PayoutBody<'_>>(200, "The payout.", payout()))
-        .refuses(&[Code::PayoutNotFound])
+        .path_parameter("payout_id", "Payout id.", PayoutId::schema())
+        .response(OperationResponse::json::<PayoutBody<'_>>(200, "The payout.", payout()))
+        .errors(&[Code::PayoutNotFound])
 }
 
 fn payout() -> Value {

@@ -1,4 +1,4 @@
-//! What is said of `/orders`.
+//! OpenAPI operations of `/orders`.
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
@@ -7,14 +7,14 @@ use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::order::OrderStatus;
 
-use super::{ORDERS, identified, signed};
+use super::{ORDERS, unsigned_operation, signed_operation};
 use crate::access::idempotency::MAX_KEY_LENGTH;
 use crate::errors::Code;
 use crate::http::OrderBody;
 use crate::http::orders::cancel::CancelRequest;
 use crate::http::orders::request::OrderRequest;
-use crate::http::vouchers::Codes;
-use crate::openapi::{Answer, Header, Operation, filter, text, word};
+use crate::http::vouchers::VoucherCodesBody;
+use crate::openapi::{OperationResponse, ResponseHeader, Operation, filter, text, enum_text};
 
 /// `POST /orders`.
 pub(super) fn place() -> Operation {
@@ -24,24 +24,24 @@ pub(super) fn place() -> Operation {
         "reference": "po-1001",
         "metadata": { "campaign": "spring" },
     });
-    signed(HttpMethod::Post, "/orders", "placeOrder")
-        .says(
+    signed_operation(HttpMethod::Post, "/orders", "placeOrder")
+        .describe(
             ORDERS,
             "Place an order",
-            "Debits the wallet for the whole order and allocates vouchers: at once where all are in stock, otherwise when \
-             the vendor delivers or an operator has approved. Nothing is done where it is refused.",
+            "Debits the wallet for the whole order and allocates vouchers: immediately if all are in stock, otherwise when \
+             the vendor delivers or an operator approves. A rejected order has no effect.",
         )
-        .required_header(
+        .required_header_parameter(
             "Idempotency-Key",
-            "Your name for this order: the same request under the same key is executed once, and answered alike for 24 \
-             hours.",
-            key(),
+            "Unique key for this order. The server executes a request once per key; for 24 hours repetitions get the stored \
+             response.",
+            idempotency_key_schema(),
         )
-        .takes::<OrderRequest>(request)
-        .answers(placed(201, "Delivered: every voucher is allocated.", delivered()))
-        .answers(placed(202, "Accepted: vouchers are still to come.", pending()))
-        .refuses_for_good(&[Code::InsufficientFunds, Code::InsufficientInventory])
-        .refuses(&[
+        .json_body::<OrderRequest>(request)
+        .response(placed_response(201, "Delivered: all vouchers are allocated.", delivered_order()))
+        .response(placed_response(202, "Accepted: vouchers are still pending.", pending_order()))
+        .stored_errors(&[Code::InsufficientFunds, Code::InsufficientInventory])
+        .errors(&[
             Code::MissingIdempotencyKey,
             Code::ProductNotFound,
             Code::ProductUnavailable,
@@ -55,46 +55,46 @@ pub(super) fn place() -> Operation {
 
 /// `GET /orders`.
 pub(super) fn list() -> Operation {
-    identified(HttpMethod::Get, "/orders", "listOrders")
-        .says(
+    unsigned_operation(HttpMethod::Get, "/orders", "listOrders")
+        .describe(
             ORDERS,
             "List orders",
-            "Your orders, newest first, each as it is read by its id.",
+            "Lists your orders, newest first, in the same format as `GET /orders/{order_id}`.",
         )
-        .query(
+        .query_parameter(
             "status",
-            "Only those in this status.",
-            word(OrderStatus::ALL.map(OrderStatus::as_str)),
+            "Filter by status.",
+            enum_text(OrderStatus::ALL.map(OrderStatus::as_str)),
         )
-        .query("reference", "Only those with this reference.", filter("po-1001"))
-        .dated()
-        .paged()
-        .answers(Answer::page_of::<OrderBody<'_>>("Orders.", delivered()))
+        .query_parameter("reference", "Filter by your reference.", filter("po-1001"))
+        .with_period()
+        .paginated()
+        .response(OperationResponse::page::<OrderBody<'_>>("A page of orders.", delivered_order()))
 }
 
 /// `GET /orders/{order_id}`.
 pub(super) fn get() -> Operation {
-    identified(HttpMethod::Get, "/orders/{order_id}", "getOrder")
-        .says(
+    unsigned_operation(HttpMethod::Get, "/orders/{order_id}", "getOrder")
+        .describe(
             ORDERS,
             "Get an order",
-            "Where the order is, what is allocated, and how it came there.",
+            "Returns an order with its items, allocated vouchers and status history.",
         )
-        .path("order_id", "Which order.", OrderId::schema())
-        .header(
+        .path_parameter("order_id", "Order id.", OrderId::schema())
+        .header_parameter(
             "Prefer",
-            "`wait=N`, N up to 30: an order that is PENDING or PROCESSING is answered when its status has changed, or after \
-             N seconds.",
+            "`wait=N`, up to 30 seconds: if the order is PENDING or PROCESSING, the server responds when its status changes or \
+             after N seconds.",
             text("wait=20"),
         )
-        .answers(
-            Answer::of::<OrderBody<'_>>(200, "The order.", delivered()).with(Header::PreferenceApplied),
+        .response(
+            OperationResponse::json::<OrderBody<'_>>(200, "The order.", delivered_order()).with_header(ResponseHeader::PreferenceApplied),
         )
-        .refuses(&[Code::OrderNotFound])
+        .errors(&[Code::OrderNotFound])
 }
 
 /// `GET /orders/{order_id}/vouchers`.
-pub(super) fn codes() -> Operation {
+pub(super) fn get_codes() -> Operation {
     let codes = json!({
         "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
         "data": [{
@@ -103,46 +103,46 @@ pub(super) fn codes() -> Operation {
             "credentials": [{ "type": "code", "value": "SANDBOX-0000-0001" }, { "type": "pin", "value": "1234" }],
         }],
     });
-    signed(HttpMethod::Get, "/orders/{order_id}/vouchers", "getVoucherCodes")
-        .says(
+    signed_operation(HttpMethod::Get, "/orders/{order_id}/vouchers", "getVoucherCodes")
+        .describe(
             ORDERS,
             "Retrieve the codes of an order",
-            "The one place where codes are given out. Signed, though it is a GET; every reading is recorded before the \
-             answer leaves, and the answer is not to be cached.",
+            "Returns the voucher codes. This is the only endpoint that returns them. The request must be signed although it is \
+             a GET. Every retrieval is written to the audit log before the response is sent. Do not cache the response.",
         )
-        .path("order_id", "Which order.", OrderId::schema())
-        .answers(Answer::of::<Codes<'_>>(200, "The codes of what is allocated.", codes))
-        .refuses(&[Code::OrderNotFound, Code::OrderNotReady])
+        .path_parameter("order_id", "Order id.", OrderId::schema())
+        .response(OperationResponse::json::<VoucherCodesBody<'_>>(200, "The codes of all allocated vouchers.", codes))
+        .errors(&[Code::OrderNotFound, Code::OrderNotReady])
 }
 
 /// `POST /orders/{order_id}/cancel`.
 pub(super) fn cancel() -> Operation {
-    signed(HttpMethod::Post, "/orders/{order_id}/cancel", "cancelOrder")
-        .says(
+    signed_operation(HttpMethod::Post, "/orders/{order_id}/cancel", "cancelOrder")
+        .describe(
             ORDERS,
             "Cancel an order",
-            "All vouchers go back, and all money returns to the wallet. Possible while no code of the order was retrieved, \
-             within the time that was agreed (a day, unless you were told otherwise), before the first voucher expires, and \
-             for vouchers that were bought for the order only where their product takes them back. A second call is answered \
-             as the first one was.",
+            "Returns all vouchers and refunds the whole order to the wallet. An order can be cancelled while none of its codes \
+             was retrieved, within the agreed cancellation period (24 hours by default), and before its first voucher expires. \
+             Vouchers that were bought for the order must also be of a returnable product. A repeated call returns the same \
+             result.",
         )
-        .path("order_id", "Which order.", OrderId::schema())
-        .may_take::<CancelRequest>(json!({ "reason": "ordered twice" }))
-        .answers(Answer::of::<OrderBody<'_>>(
+        .path_parameter("order_id", "Order id.", OrderId::schema())
+        .optional_json_body::<CancelRequest>(json!({ "reason": "ordered twice" }))
+        .response(OperationResponse::json::<OrderBody<'_>>(
             200,
-            "The order, refunded.",
-            cancelled(),
+            "The refunded order.",
+            cancelled_order(),
         ))
-        .refuses(&[Code::OrderNotFound, Code::OrderNotCancellable, Code::ValidationFailed])
+        .errors(&[Code::OrderNotFound, Code::OrderNotCancellable, Code::ValidationFailed])
 }
 
-fn placed(status: u16, description: &'static str, example: Value) -> Answer {
-    Answer::of::<OrderBody<'_>>(status, description, example)
-        .with(Header::Location)
-        .with(Header::Replayed)
+fn placed_response(status: u16, description: &'static str, example: Value) -> OperationResponse {
+    OperationResponse::json::<OrderBody<'_>>(status, description, example)
+        .with_header(ResponseHeader::Location)
+        .with_header(ResponseHeader::Replayed)
 }
 
-pub(super) fn key() -> Object {
+pub(super) fn idempotency_key_schema() -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)
         .min_length(Some(1))
@@ -152,8 +152,8 @@ pub(super) fn key() -> Object {
         .build()
 }
 
-/// An order whose vouchers are all there.
-pub(crate) fn delivered() -> Value {
+/// Example of a delivered order.
+pub(crate) fn delivered_order() -> Value {
     let at = "2026-11-20T12:00:00.123456Z";
     json!({
         "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
@@ -179,8 +179,8 @@ pub(crate) fn delivered() -> Value {
     })
 }
 
-fn cancelled() -> Value {
-    let mut order = delivered();
+fn cancelled_order() -> Value {
+    let mut order = delivered_order();
     let at = order["created_at"].clone();
     order["status"] = json!("REFUNDED");
     order["fulfilled_from"] = Value::Null;
@@ -198,8 +198,8 @@ fn cancelled() -> Value {
     order
 }
 
-fn pending() -> Value {
-    let mut order = delivered();
+fn pending_order() -> Value {
+    let mut order = delivered_order();
     let at = order["created_at"].clone();
     order["status"] = json!("PENDING");
     order["fulfilled_from"] = Value::Null;

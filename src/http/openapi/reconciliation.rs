@@ -1,12 +1,12 @@
-//! What is said of `/reconciliation`, which is planned: where the preview is on, and nowhere else.
+//! OpenAPI operation of `/reconciliation`, documented only while the preview is enabled.
 
 use serde_json::json;
 use utoipa::openapi::HttpMethod;
 
-use super::{ORDERS, identified};
+use super::{ORDERS, unsigned_operation};
 use crate::errors::Code;
-use crate::http::reconciliation::DayBody;
-use crate::openapi::{Answer, Operation, date};
+use crate::http::reconciliation::ReconciledDayBody;
+use crate::openapi::{OperationResponse, Operation, date};
 
 pub(super) fn get() -> Operation {
     let example = json!({
@@ -19,14 +19,14 @@ pub(super) fn get() -> Operation {
         }],
         "generated_at": "2026-11-21T02:00:03.123456Z",
     });
-    identified(HttpMethod::Get, "/reconciliation/{date}", "getReconciliation")
-        .says(
+    unsigned_operation(HttpMethod::Get, "/reconciliation/{date}", "getReconciliation")
+        .describe(
             ORDERS,
             "Get the reconciliation of a day (planned)",
-            "A preview: **planned, and subject to change**. What came of comparing the vouchers that were bought for your \
-             orders with their vendors' books.",
+            "Preview: **planned and subject to change**. Returns the result of comparing the vouchers bought for your orders \
+             with the vendors' records.",
         )
-        .path("date", "Which day, in UTC.", date("2026-11-20"))
-        .answers(Answer::of::<DayBody>(200, "The day.", example))
-        .refuses(&[Code::ReconciliationNotFound, Code::ValidationFailed])
+        .path_parameter("date", "Day (UTC).", date("2026-11-20"))
+        .response(OperationResponse::json::<ReconciledDayBody>(200, "The reconciliation of the day.", example))
+        .errors(&[Code::ReconciliationNotFound, Code::ValidationFailed])
 }

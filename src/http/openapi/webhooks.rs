@@ -1,4 +1,4 @@
-//! What is said of `/webhooks` and `/events`.
+//! OpenAPI operations of `/webhooks` and `/events`.
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
@@ -6,12 +6,12 @@ use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::envelope::Envelope;
 use vouchsafe_actors::domain::ids::{EventId, WebhookId};
 
-use super::{EVENTS, identified, signed};
+use super::{EVENTS, unsigned_operation, signed_operation};
 use crate::errors::Code;
 use crate::http::webhooks::{
-    ReplayRequest, ReplayedBody, RotateRequest, TestBody, TestRequest, WebhookBody, WebhookRequest,
+    ReplayEventsBody, ReplayResultBody, RotateSecretBody, TestResultBody, TestWebhookBody, WebhookBody, PutWebhookBody,
 };
-use crate::openapi::{Answer, Operation};
+use crate::openapi::{OperationResponse, Operation};
 
 const ID: &str = "wh_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
 const EVENT_ID: &str = "evt_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
@@ -24,21 +24,21 @@ pub(super) fn operations() -> [Operation; 7] {
 fn put() -> Operation {
     let request =
         json!({ "url": "https://shop.example/vouchsafe", "events": ["order.delivered", "order.refunded"] });
-    signed(HttpMethod::Post, "/webhooks", "putWebhook")
-        .says(
+    signed_operation(HttpMethod::Post, "/webhooks", "putWebhook")
+        .describe(
             EVENTS,
-            "Register or change a webhook endpoint",
-            "With `webhook_id` that endpoint is changed; without, the one with this `url`, or a new one is made. A new one \
-             is told of what happens from then on, and its secret is shown once.",
+            "Register or update a webhook endpoint",
+            "Updates the endpoint with the given `webhook_id`, or the one with this `url`; otherwise registers a new endpoint. A \
+             new endpoint receives events from then on. Its signing secret is returned only once.",
         )
-        .takes::<WebhookRequest>(request)
-        .answers(Answer::of::<WebhookBody<'_>>(
+        .json_body::<PutWebhookBody>(request)
+        .response(OperationResponse::json::<WebhookBody<'_>>(
             201,
-            "Registered. The secret is shown here alone.",
+            "Registered. Store the secret: it is not returned again.",
             webhook(Some(SECRET)),
         ))
-        .answers(Answer::of::<WebhookBody<'_>>(200, "Changed.", webhook(None)))
-        .refuses(&[
+        .response(OperationResponse::json::<WebhookBody<'_>>(200, "Updated.", webhook(None)))
+        .errors(&[
             Code::ValidationFailed,
             Code::WebhookNotFound,
             Code::WebhookLimitReached,
@@ -46,96 +46,99 @@ fn put() -> Operation {
 }
 
 fn list() -> Operation {
-    identified(HttpMethod::Get, "/webhooks", "listWebhooks")
-        .says(
+    unsigned_operation(HttpMethod::Get, "/webhooks", "listWebhooks")
+        .describe(
             EVENTS,
             "List webhook endpoints",
-            "Your endpoints, oldest first: how each is, and when what failed is tried next.",
+            "Lists your endpoints, oldest first, with their status and the time of the next delivery attempt.",
         )
-        .paged()
-        .answers(Answer::page_of::<WebhookBody<'_>>("Endpoints.", webhook(None)))
+        .paginated()
+        .response(OperationResponse::page::<WebhookBody<'_>>("A page of endpoints.", webhook(None)))
 }
 
 fn remove() -> Operation {
-    about_one(HttpMethod::Delete, "/webhooks/{webhook_id}", "deleteWebhook")
-        .says(
+    webhook_operation(HttpMethod::Delete, "/webhooks/{webhook_id}", "deleteWebhook")
+        .describe(
             EVENTS,
             "Delete a webhook endpoint",
-            "It is told nothing more, and what it was not told yet is only in the feed.",
+            "Stops all deliveries to the endpoint. Undelivered events remain in the event feed.",
         )
-        .answers(Answer::empty(204, "Deleted."))
+        .response(OperationResponse::empty(204, "Deleted."))
 }
 
 fn rotate() -> Operation {
-    about_one(HttpMethod::Post, "/webhooks/{webhook_id}/rotate", "rotateWebhook")
-        .says(
+    webhook_operation(HttpMethod::Post, "/webhooks/{webhook_id}/rotate", "rotateWebhook")
+        .describe(
             EVENTS,
-            "Rotate the secret of an endpoint",
-            "Makes a new secret, shown once. Until the overlap ends both sign every delivery, the new one first.",
+            "Rotate a webhook secret",
+            "Creates a new signing secret, returned only once. During the overlap every delivery carries two signatures, first \
+             that of the new secret.",
         )
-        .may_take::<RotateRequest>(json!({ "overlap_seconds": 3600 }))
-        .answers(Answer::of::<WebhookBody<'_>>(
+        .optional_json_body::<RotateSecretBody>(json!({ "overlap_seconds": 3600 }))
+        .response(OperationResponse::json::<WebhookBody<'_>>(
             200,
             "The endpoint with its new secret.",
             webhook(Some(SECRET)),
         ))
-        .refuses(&[Code::ValidationFailed])
+        .errors(&[Code::ValidationFailed])
 }
 
 fn test() -> Operation {
-    let came = json!({
+    let result = json!({
         "event_id": EVENT_ID, "event": "order.delivered", "delivered": true, "status": 204, "fault": null,
         "latency_ms": 12,
         "wrong_signature": { "passed": true, "status": 401, "fault": null, "latency_ms": 11 },
         "duplicate": { "passed": true, "status": 204, "fault": null, "latency_ms": 9 },
     });
-    about_one(HttpMethod::Post, "/webhooks/{webhook_id}/test", "testWebhook")
-        .says(
+    webhook_operation(HttpMethod::Post, "/webhooks/{webhook_id}/test", "testWebhook")
+        .describe(
             EVENTS,
-            "Test an endpoint",
-            "Sends a sample now, with the header `X-Vouchsafe-Test: true`, and says what came of it. It is in no feed. In \
-             production it is sent once. The sandbox sends it with a wrong signature first, which must be answered 4xx; and \
-             after it was taken once more, which must be answered 2xx: both are points of the certification.",
+            "Send a test event",
+            "Sends a sample event with the header `X-Vouchsafe-Test: true` and returns the result. The event is not added to the \
+             feed. Production sends it once. The sandbox first sends it with an invalid signature, which your endpoint must \
+             reject with a 4xx, and after an accepted delivery sends it again, which your endpoint must accept with a 2xx. Both \
+             are certification checks.",
         )
-        .may_take::<TestRequest>(json!({ "event": "order.delivered" }))
-        .answers(Answer::of::<TestBody>(200, "What came of it.", came))
-        .refuses(&[Code::ValidationFailed])
+        .optional_json_body::<TestWebhookBody>(json!({ "event": "order.delivered" }))
+        .response(OperationResponse::json::<TestResultBody>(200, "Result of the test.", result))
+        .errors(&[Code::ValidationFailed])
 }
 
 fn replay() -> Operation {
-    about_one(HttpMethod::Post, "/webhooks/{webhook_id}/replay", "replayWebhook")
-        .says(
+    webhook_operation(HttpMethod::Post, "/webhooks/{webhook_id}/replay", "replayWebhook")
+        .describe(
             EVENTS,
-            "Send events again",
-            "One event, or those of a span of time that the endpoint asks for; with 24 hours of their own.",
+            "Replay events",
+            "Delivers one event, or the events of a time range that match the endpoint's filter, again. The deliveries are retried \
+             for 24 hours from now.",
         )
-        .takes::<ReplayRequest>(json!({ "event_id": EVENT_ID }))
-        .answers(Answer::of::<ReplayedBody>(
+        .json_body::<ReplayEventsBody>(json!({ "event_id": EVENT_ID }))
+        .response(OperationResponse::json::<ReplayResultBody>(
             202,
-            "They are sent again.",
+            "The events are queued for delivery.",
             json!({ "replayed": 1 }),
         ))
-        .refuses(&[Code::ValidationFailed, Code::EventNotFound])
+        .errors(&[Code::ValidationFailed, Code::EventNotFound])
 }
 
 fn events() -> Operation {
-    identified(HttpMethod::Get, "/events", "listEvents")
-        .says(
+    unsigned_operation(HttpMethod::Get, "/events", "listEvents")
+        .describe(
             EVENTS,
-            "Read the events",
-            "What you were told of in the last 30 days, oldest first, without a gap: to catch up after an outage, read on \
-             behind the last event that you know.",
+            "List events",
+            "Lists all your events of the last 30 days, oldest first and without gaps. To catch up after an outage, pass the last \
+             event that you processed as `after`.",
         )
-        .query("after", "Only those behind this event.", EventId::schema())
-        .paged()
-        .answers(Answer::page_of::<Envelope>("Events.", event()))
-        .refuses(&[Code::EventNotFound])
+        .query_parameter("after", "Return events after this one.", EventId::schema())
+        .paginated()
+        .response(OperationResponse::page::<Envelope>("A page of events.", event()))
+        .errors(&[Code::EventNotFound])
 }
 
-fn about_one(method: HttpMethod, path: &str, id: &'static str) -> Operation {
-    signed(method, path, id)
-        .path("webhook_id", "Which endpoint.", WebhookId::schema())
-        .refuses(&[Code::WebhookNotFound])
+fn webhook_operation(method: HttpMethod, path: &str, id: &'static str) -> Operation {
+    signed_operation(method, path, id)
+        .path_parameter("webhook_id", "Webhook endpoint id.", WebhookId::schema())
+        .errors(&[Code::WebhookNotFound])
 }
 
 fn webhook(secret: Option<&str>) -> Value {

@@ -1,4 +1,4 @@
-//! An order on the wire: POST and GET give the same bytes. It has no field that could hold a code.
+//! JSON representation of an order, the same from POST, GET and lists. It has no field for voucher codes.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -6,71 +6,71 @@ use time::{Date, OffsetDateTime};
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::{OrderId, VoucherId};
 use vouchsafe_actors::domain::money::{Currency, Money};
-use vouchsafe_actors::domain::order::{Milestone, Order, OrderLine, OrderStatus, PendingReason, Source};
+use vouchsafe_actors::domain::order::{Milestone, Order, OrderLine, OrderStatus, PendingReason, FulfilmentSource};
 use vouchsafe_actors::domain::product::ProductId;
 use vouchsafe_actors::domain::voucher::Allocation;
 
 use super::request::Metadata;
 
-time::serde::format_description!(iso_day, Date, "[year]-[month]-[day]");
+time::serde::format_description!(iso_date, Date, "[year]-[month]-[day]");
 
-/// An order.
+/// An order with its items, vouchers and history.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Order)]
 pub struct OrderBody<'a> {
-    /// Its id.
+    /// Identifies the order.
     order_id: OrderId,
-    /// Where it is in its life.
+    /// Current status of the order.
     status: OrderStatus,
-    /// What it costs: the sum of its items.
+    /// Total price: the sum of all items.
     total_amount: Money,
-    /// Of what.
+    /// Currency of all amounts of the order.
     currency: Currency,
-    /// Where its vouchers came from, once some are allocated.
+    /// Where the vouchers came from. Null until the first voucher is allocated.
     #[schema(required)]
-    fulfilled_from: Option<Source>,
-    /// What the partner calls it.
+    fulfilled_from: Option<FulfilmentSource>,
+    /// Your reference for the order.
     #[schema(required)]
     reference: Option<&'a str>,
-    /// What the partner keeps with it, as it was sent.
+    /// Your metadata, exactly as you sent it.
     #[schema(required, value_type = Option<Metadata>)]
     metadata: Option<&'a RawValue>,
-    /// What was ordered, and what became of it.
+    /// The ordered items with their delivery state.
     items: Vec<ItemBody<'a>>,
-    /// The vouchers that are allocated. Their codes have an endpoint of their own.
+    /// The allocated vouchers, without codes. `GET /orders/{order_id}/vouchers` returns the codes.
     vouchers: Vec<VoucherBody<'a>>,
-    /// What went back to the wallet.
+    /// Amount returned to the wallet so far.
     refunded_amount: Money,
-    /// Whether nothing more will be delivered.
+    /// Whether the order is final: no more vouchers will be delivered.
     closed: bool,
-    /// What it still waits for.
+    /// What the order is waiting for. Null when it waits for nothing.
     #[schema(required)]
     pending_reason: Option<PendingReason>,
-    /// How it came here, oldest first.
+    /// Status history, oldest first.
     timeline: &'a [Milestone],
-    /// When it was accepted.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// When the order was accepted.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     created_at: OffsetDateTime,
-    /// When something about it last changed.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// When the order last changed.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     updated_at: OffsetDateTime,
 }
 
-/// A line of an order.
+/// An item of an order.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OrderItem)]
 struct ItemBody<'a> {
-    /// What.
+    /// The ordered product.
     product_id: &'a ProductId,
-    /// At which face value.
+    /// Face value of each voucher.
     denomination: Money,
-    /// How many.
+    /// Number of vouchers ordered.
     quantity: u32,
-    /// How many of them are allocated.
+    /// Number of vouchers allocated so far.
     delivered: u32,
-    /// How many of them are still to come.
+    /// Number of vouchers still to be delivered.
     pending: u32,
-    /// How many of them can never be had.
+    /// Number of vouchers that will not be delivered.
     failed: u32,
 }
 
@@ -78,29 +78,28 @@ struct ItemBody<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OrderVoucher)]
 struct VoucherBody<'a> {
-    /// Its id.
+    /// Identifies the voucher.
     voucher_id: VoucherId,
-    /// Of which product.
+    /// Product of the voucher.
     product_id: &'a ProductId,
-    /// Its face value.
+    /// Face value of the voucher.
     denomination: Money,
-    /// The last day on which it is valid (UTC); null where it never ends.
-    #[serde(with = "iso_day::option")]
+    /// Last day on which the voucher is valid (UTC). Null if it does not expire.
+    #[serde(with = "iso_date::option")]
     #[schema(required)]
     expiry: Option<Date>,
 }
 
 impl<'a> OrderBody<'a> {
-    /// Which order.
     #[must_use]
     pub const fn order_id(&self) -> OrderId {
         self.order_id
     }
 
-    /// The order as partners see it; `metadata` is the text that came with it.
+    /// The wire representation of an order.
     ///
     /// # Errors
-    /// When the metadata is no JSON, which would be a fault of ours: it was read before it was kept.
+    /// Returns an error if the stored metadata is not JSON, which is a bug: it was validated before it was stored.
     pub fn of(order: &'a Order) -> Result<Self, serde_json::Error> {
         let currency = order.total.currency;
         Ok(Self {

@@ -1,77 +1,76 @@
-//! `POST /orders/{order_id}/cancel`: all of an order goes back, and its money (contract §4).
+//! `POST /orders/{order_id}/cancel`: returns all vouchers of an order and refunds it (contract §4).
 
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 use time::Duration;
 use utoipa::ToSchema;
-use vouchsafe_actors::flows::{CancelOrder, NotCancelled, cancel_order};
+use vouchsafe_actors::flows::{CancelOrder, CancelError, cancel_order};
 
 use super::body::OrderBody;
-use super::{broken, not_found, parse_id, unanswered_error};
+use super::{serialization_error, not_found, parse_id, keyed_request_error};
 use crate::errors::{ApiError, Code};
-use crate::http::caller::{General, Signed};
+use crate::http::authentication::{General, VerifiedRequest};
 use crate::json;
 use crate::service::Service;
 
-/// Longest reason, in characters.
-pub(in crate::http) const MAX_REASON: usize = 500;
+pub(in crate::http) const MAX_REASON_CHARS: usize = 500;
 
 /// Why the order is cancelled.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct CancelRequest {
-    /// What the timeline and the event say.
+    /// Shown in the order's timeline and in the event.
     #[serde(default)]
     #[schema(max_length = 500, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     reason: Option<String>,
 }
 
-/// Cancels an order. A second call is answered as the first one was.
+/// Cancels an order. Idempotent: a repeated call returns the refunded order.
 ///
 /// # Errors
 /// `ORDER_NOT_FOUND`, `ORDER_NOT_CANCELLABLE`, `VALIDATION_FAILED`.
 pub(in crate::http) async fn cancel(
     service: web::Data<Service>,
     order_id: web::Path<String>,
-    signed: Signed<General>,
+    signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
     let order_id = parse_id(&order_id)?;
     let partner = &signed.caller.partner;
     let command = CancelOrder {
         partner_id: partner.partner_id,
         order_id,
-        reason: read_reason(&signed.body)?,
+        reason: parse_reason(&signed.body)?,
         window: Duration::seconds(i64::from(partner.cancel_window_s)),
     };
-    let catalogue = service.catalogue.now();
+    let catalogue = service.catalogue.current();
     let returnable = |product_id: &_| {
         catalogue
             .get(product_id)
             .is_some_and(|product| product.returnable)
     };
     let order = cancel_order(&service.engine, command, returnable).await;
-    let order = order.map_err(|error| refused(&error, order_id))?;
-    let body = OrderBody::of(&order).map_err(|_| broken())?;
+    let order = order.map_err(|error| cancel_error(&error, order_id))?;
+    let body = OrderBody::of(&order).map_err(|_| serialization_error())?;
     Ok(HttpResponse::Ok().json(body))
 }
 
-fn read_reason(body: &[u8]) -> Result<Option<String>, ApiError> {
+fn parse_reason(body: &[u8]) -> Result<Option<String>, ApiError> {
     if body.is_empty() {
         return Ok(None);
     }
     let CancelRequest { reason } = json::parse(body)?;
-    let fits = |reason: &String| reason.chars().count() <= MAX_REASON && !reason.contains(char::is_control);
+    let fits = |reason: &String| reason.chars().count() <= MAX_REASON_CHARS && !reason.contains(char::is_control);
     if !reason.as_ref().is_none_or(fits) {
-        let message = format!("expected at most {MAX_REASON} characters, without control characters");
-        return Err(ApiError::invalid("reason", message));
+        let message = format!("expected at most {MAX_REASON_CHARS} characters, without control characters");
+        return Err(ApiError::invalid_field("reason", message));
     }
     Ok(reason.filter(|reason| !reason.is_empty()))
 }
 
-fn refused(error: &NotCancelled, order_id: vouchsafe_actors::domain::ids::OrderId) -> ApiError {
+fn cancel_error(error: &CancelError, order_id: vouchsafe_actors::domain::ids::OrderId) -> ApiError {
     match error {
-        NotCancelled::NotFound => not_found(order_id),
-        NotCancelled::Unanswered(unanswered) => unanswered_error(unanswered),
+        CancelError::NotFound => not_found(order_id),
+        CancelError::Flow(unanswered) => keyed_request_error(unanswered),
         other => ApiError::new(Code::OrderNotCancellable, other.to_string()),
     }
 }

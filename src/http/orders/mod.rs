@@ -1,115 +1,116 @@
-//! `/orders`: placing one, reading one, listing them.
+//! `/orders`: place, read, list and cancel orders.
 
 pub mod body;
 pub(in crate::http) mod cancel;
 mod list;
-mod lost;
+mod lost_response;
 pub mod request;
-mod waiting;
+mod long_poll;
 
 use actix_web::http::header::{CONTENT_TYPE, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
 pub use body::OrderBody;
-pub use list::{filter, list};
-use vouchsafe_actors::domain::answer::{Answer, Fingerprint, KeyHash};
-use vouchsafe_actors::domain::catalogue::Unpriced;
+pub use list::{parse_filter, list};
+use vouchsafe_actors::domain::idempotency::{Response, Fingerprint, KeyHash};
+use vouchsafe_actors::domain::catalogue::PricingError;
 use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::order::{Order, OrderStatus};
-use vouchsafe_actors::flows::{self, NotPlaced, PlaceOrder, Placed, Refusal, Unanswered, Wording};
+use vouchsafe_actors::flows::{self, PlaceOrderError, PlaceOrder, IdempotentResponse, OrderRefusal, FlowError, OrderResponseEncoder};
 use vouchsafe_actors::store::Store as _;
 
-use super::caller::{Caller, Orders, Signed, presented};
+use super::authentication::{AuthenticatedCaller, Orders, VerifiedRequest, auth_headers};
 use super::header::header_value;
-use super::prefer::Wait;
-use crate::access::idempotency::{Endpoint, IdempotencyKey, KeyError, fingerprint};
-use crate::certification::Seen;
+use super::preference::WaitPreference;
+use crate::access::idempotency::{IdempotencyScope, IdempotencyKey, KeyError, fingerprint};
+use crate::certification::ObservationKind;
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
 
 /// `POST /orders`.
 ///
 /// # Errors
-/// Those of contract §7.
+/// The errors of contract §7.
 pub async fn place(
     service: web::Data<Service>,
     request: HttpRequest,
-    signed: Signed<Orders>,
+    signed: VerifiedRequest<Orders>,
 ) -> Result<HttpResponse, ApiError> {
     let key = idempotency_key(&request)?;
     let partner_id = signed.caller.partner_id();
-    let key = key.scoped(partner_id, Endpoint::PlaceOrder);
+    let key = key.hash_for(partner_id, IdempotencyScope::PlaceOrder);
     let fingerprint = fingerprint(request.method().as_str(), request.path(), &signed.body);
-    let wanted = match request::parse(&signed.body) {
-        Ok(wanted) => wanted,
-        Err(refused) => return Err(unless_reused(&service, key, fingerprint, refused).await?),
+    let order = match request::parse(&signed.body) {
+        Ok(order) => order,
+        Err(error) => return Err(key_reuse_error_or(&service, key, fingerprint, error).await?),
     };
     let approval_rule = signed.caller.partner.approval_rule.clone();
     let earlier_orders = match &approval_rule {
-        Some(rule) if rule.counts_orders() => {
+        Some(rule) if rule.is_order_count_needed() => {
             Some(service.store.count_orders(partner_id, rule.first_orders).await?)
         }
         _ => None,
     };
-    let is_lost = lost::is_lost(service.environment, &wanted);
+    let is_lost = lost_response::is_response_lost(service.environment, &order);
     let command = PlaceOrder {
         partner_id,
         key,
         fingerprint,
-        request: wanted,
-        assortment: service.catalogue.of(&signed.caller.partner),
+        request: order,
+        assortment: service.catalogue.assortment_for(&signed.caller.partner),
         approval_rule,
         earlier_orders,
     };
-    match flows::place_order(&service.engine, command, &JsonWording).await {
-        Ok(Placed::Fresh(answer)) if is_lost && answer.status < 300 => {
-            lost::saw(&service, partner_id, Seen::answer_lost(key, fingerprint));
-            Ok(lost::drop_connection())
+    match flows::place_order(&service.engine, command, &JsonEncoder).await {
+        Ok(IdempotentResponse::Fresh(answer)) if is_lost && answer.status < 300 => {
+            lost_response::observe(&service, partner_id, ObservationKind::answer_lost(key, fingerprint));
+            Ok(lost_response::drop_connection())
         }
-        Ok(Placed::Fresh(answer)) => Ok(answered(answer, false)),
-        Ok(Placed::Replayed(answer)) => {
+        Ok(IdempotentResponse::Fresh(answer)) => Ok(stored_response(answer, false)),
+        Ok(IdempotentResponse::Replayed(answer)) => {
             if is_lost {
-                lost::saw(&service, partner_id, Seen::AnswerRepeated { key: key.0 });
+                lost_response::observe(&service, partner_id, ObservationKind::AnswerRepeated { key: key.0 });
             }
-            Ok(answered(answer, true))
+            Ok(stored_response(answer, true))
         }
-        Err(error) => Err(not_placed(error)),
+        Err(error) => Err(place_order_error(error)),
     }
 }
 
-/// What is wrong with a body matters less than that its key belongs to another one (contract §5).
-pub(super) async fn unless_reused(
+/// Replaces the error of an invalid body with `IDEMPOTENCY_KEY_REUSED` if its key was used with another request
+/// (contract §5).
+pub(super) async fn key_reuse_error_or(
     service: &Service,
     key: KeyHash,
     fingerprint: Fingerprint,
-    refused: ApiError,
+    error: ApiError,
 ) -> Result<ApiError, ApiError> {
-    let known = service.node.find_answer(key).await;
-    match known.map_err(|_| ApiError::unavailable())? {
-        Some(known) if known.fingerprint != fingerprint => Ok(unanswered_error(&Unanswered::KeyReused)),
-        _ => Ok(refused),
+    let stored = service.node.find_response(key).await;
+    match stored.map_err(|_| ApiError::unavailable())? {
+        Some(stored) if stored.fingerprint != fingerprint => Ok(keyed_request_error(&FlowError::KeyReused)),
+        _ => Ok(error),
     }
 }
 
-/// `GET /orders/{order_id}`; with `Prefer: wait=N` not before an order that is under way has changed.
+/// `GET /orders/{order_id}`; with `Prefer: wait=N` a long poll.
 ///
 /// # Errors
 /// `ORDER_NOT_FOUND`, also for the order of another partner.
 pub async fn get(
     service: web::Data<Service>,
-    caller: Caller,
+    caller: AuthenticatedCaller,
     order_id: web::Path<String>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let order_id = parse_id(&order_id)?;
-    let wished = Wait::wished(request.headers());
-    let (order, waited) = waiting::read(&service, &caller, order_id, wished).await?;
+    let requested = WaitPreference::requested(request.headers());
+    let (order, granted) = long_poll::read_order(&service, &caller, order_id, requested).await?;
     let body = OrderBody::of(&order)
         .and_then(|body| serde_json::to_vec(&body))
-        .map_err(|_| broken())?;
+        .map_err(|_| serialization_error())?;
     let mut response = HttpResponse::Ok();
     response.insert_header((CONTENT_TYPE, "application/json"));
-    if let Some(wait) = waited {
-        response.insert_header(wait.applied());
+    if let Some(wait) = granted {
+        response.insert_header(wait.applied_header());
     }
     Ok(response.body(body))
 }
@@ -120,92 +121,91 @@ pub async fn get(
 /// `ORDER_NOT_FOUND`.
 pub fn parse_id(text: &str) -> Result<OrderId, ApiError> {
     text.parse()
-        .map_err(|_| ApiError::new(Code::OrderNotFound, "there is no such order"))
+        .map_err(|_| ApiError::new(Code::OrderNotFound, "no such order; check the id"))
 }
 
-/// This partner has no such order.
 #[must_use]
 pub fn not_found(order_id: OrderId) -> ApiError {
-    ApiError::new(Code::OrderNotFound, format!("there is no order {order_id}"))
+    ApiError::new(Code::OrderNotFound, format!("no such order: {order_id}; check the id"))
 }
 
-fn broken() -> ApiError {
+fn serialization_error() -> ApiError {
     ApiError::new(
         Code::InternalError,
-        "the answer could not be written; send the same request again",
+        "the response could not be serialized; retry the same request",
     )
 }
 
-/// The key of a request that needs one.
+/// Reads the required `Idempotency-Key` header.
 ///
 /// # Errors
-/// `MISSING_IDEMPOTENCY_KEY`, also for one that is repeated or malformed.
+/// `MISSING_IDEMPOTENCY_KEY` if the header is absent, repeated or malformed.
 pub fn idempotency_key(request: &HttpRequest) -> Result<IdempotencyKey, ApiError> {
-    let header = presented(request).idempotency_key;
+    let header = auth_headers(request).idempotency_key;
     IdempotencyKey::parse(header).map_err(|error| {
         let message = match error {
-            KeyError::Missing => "send an Idempotency-Key header: 1 to 255 visible ASCII characters",
-            KeyError::Malformed => "send one Idempotency-Key header of 1 to 255 visible ASCII characters",
+            KeyError::Missing => "the Idempotency-Key header is missing; send one of 1 to 255 visible ASCII characters",
+            KeyError::Malformed => "the Idempotency-Key header is malformed; send exactly one of 1 to 255 visible ASCII characters",
         };
         ApiError::new(Code::MissingIdempotencyKey, message)
     })
 }
 
-/// About how long the answer to an order of one voucher is, so that most are written where they stay. Bytes.
-const USUAL_ANSWER_BYTES: usize = 768;
+/// Bytes of the response to a typical order of one voucher: the initial buffer size, which avoids reallocation.
+const TYPICAL_RESPONSE_BYTES: usize = 768;
 
-/// How the engine's answers read on the wire.
-struct JsonWording;
+/// Encodes the engine's outcomes as JSON responses.
+struct JsonEncoder;
 
-impl Wording for JsonWording {
-    fn accepted(&self, order: &Order) -> Answer {
+impl OrderResponseEncoder for JsonEncoder {
+    fn accepted(&self, order: &Order) -> Response {
         let status = if order.status == OrderStatus::Delivered {
             201
         } else {
             202
         };
-        let mut body = Vec::with_capacity(USUAL_ANSWER_BYTES);
+        let mut body = Vec::with_capacity(TYPICAL_RESPONSE_BYTES);
         match OrderBody::of(order).and_then(|order| serde_json::to_writer(&mut body, &order)) {
-            Ok(()) => Answer {
+            Ok(()) => Response {
                 status,
                 body: body.into(),
             },
-            // An order that cannot be spelled out is not lost: GET /orders/{id} is asked for it.
-            Err(_) => Answer {
+            // The order is placed; with its id the client can read it from GET /orders/{id}.
+            Err(_) => Response {
                 status,
                 body: format!(r#"{{"order_id":"{}"}}"#, order.order_id).into(),
             },
         }
     }
 
-    fn refused(&self, refusal: &Refusal) -> Answer {
+    fn refused(&self, refusal: &OrderRefusal) -> Response {
         let error = match refusal {
-            Refusal::InsufficientFunds { needed, available } => ApiError::new(
+            OrderRefusal::InsufficientFunds { needed, available } => ApiError::new(
                 Code::InsufficientFunds,
                 format!(
-                    "the order costs {needed} {currency}, the wallet holds {} {currency}",
+                    "the order costs {needed} {currency}, but the wallet holds only {} {currency}; order less or top up the wallet",
                     available.of(needed.currency),
                     currency = needed.currency
                 ),
             ),
-            // How many there are is told as coarsely as everywhere else: as the product's availability.
-            Refusal::InsufficientInventory { sku, asked, .. } => ApiError::new(
+            // Partners never learn exact stock levels, only the availability of a product.
+            OrderRefusal::InsufficientInventory { sku, requested: asked, .. } => ApiError::new(
                 Code::InsufficientInventory,
                 format!(
-                    "there are fewer than {asked} vouchers of product {}",
+                    "fewer than {asked} vouchers of product {} are in stock; order less or another product",
                     sku.product_id
                 ),
             ),
         };
-        Answer {
+        Response {
             status: error.code.status(),
             body: error.body(),
         }
     }
 }
 
-/// Status and body are what was kept, to the byte; the headers are made from them.
-fn answered(answer: Answer, replayed: bool) -> HttpResponse {
+/// Status and body are stored, so a replay is identical to the byte; headers are derived from them.
+fn stored_response(answer: Response, replayed: bool) -> HttpResponse {
     let status = actix_web::http::StatusCode::from_u16(answer.status).unwrap_or_default();
     let mut response = HttpResponse::build(status);
     response.insert_header((CONTENT_TYPE, "application/json"));
@@ -219,7 +219,7 @@ fn answered(answer: Answer, replayed: bool) -> HttpResponse {
     response.body(answer.body)
 }
 
-/// An order's body begins with its id.
+/// Extracts the id, which is the first field of an order's JSON.
 fn order_id_of(body: &[u8]) -> Option<&str> {
     let id = body
         .strip_prefix(br#"{"order_id":""#)?
@@ -227,37 +227,37 @@ fn order_id_of(body: &[u8]) -> Option<&str> {
     std::str::from_utf8(id).ok()
 }
 
-fn not_placed(error: NotPlaced) -> ApiError {
+fn place_order_error(error: PlaceOrderError) -> ApiError {
     let message = error.to_string();
     match error {
-        NotPlaced::Unpriced(unpriced) => unpriced_error(unpriced, message),
-        NotPlaced::Unanswered(unanswered) => unanswered_error(&unanswered),
+        PlaceOrderError::Pricing(unpriced) => pricing_error(unpriced, message),
+        PlaceOrderError::Flow(unanswered) => keyed_request_error(&unanswered),
     }
 }
 
-fn unpriced_error(error: Unpriced, message: String) -> ApiError {
+fn pricing_error(error: PricingError, message: String) -> ApiError {
     match error {
-        Unpriced::ProductNotFound(_) => ApiError::new(Code::ProductNotFound, message),
-        Unpriced::Discontinued(_) => ApiError::new(Code::ProductUnavailable, message),
-        Unpriced::Denomination { .. } => ApiError::new(Code::DenominationNotAllowed, message),
-        Unpriced::Amount { line, error } => {
-            ApiError::invalid(format!("items[{line}].denomination"), error.to_string())
+        PricingError::ProductNotFound(_) => ApiError::new(Code::ProductNotFound, message),
+        PricingError::Discontinued(_) => ApiError::new(Code::ProductUnavailable, message),
+        PricingError::DenominationNotOffered { .. } => ApiError::new(Code::DenominationNotAllowed, message),
+        PricingError::InvalidAmount { line, error } => {
+            ApiError::invalid_field(format!("items[{line}].denomination"), error.to_string())
         }
-        Unpriced::Currency { .. } => ApiError::new(Code::CurrencyMismatch, message),
-        Unpriced::TooLarge => ApiError::invalid("items", message),
+        PricingError::CurrencyMismatch { .. } => ApiError::new(Code::CurrencyMismatch, message),
+        PricingError::TotalTooLarge => ApiError::invalid_field("items", message),
     }
 }
 
-/// Why a request with a key was not answered; the same for every such endpoint.
+/// Maps the failure of a request with an idempotency key, for all such endpoints.
 #[must_use]
-pub fn unanswered_error(error: &Unanswered) -> ApiError {
+pub fn keyed_request_error(error: &FlowError) -> ApiError {
     let code = match error {
-        Unanswered::KeyReused => Code::IdempotencyKeyReused,
-        Unanswered::KeyBusy => Code::IdempotencyInProgress,
-        Unanswered::Overloaded | Unanswered::Unavailable | Unanswered::OutcomeUnknown => {
+        FlowError::KeyReused => Code::IdempotencyKeyReused,
+        FlowError::KeyInFlight => Code::IdempotencyInProgress,
+        FlowError::Overloaded | FlowError::Unavailable | FlowError::OutcomeUnknown => {
             Code::ServiceUnavailable
         }
-        Unanswered::Poisoned => Code::InternalError,
+        FlowError::Poisoned => Code::InternalError,
     };
     ApiError::new(code, error.to_string())
 }

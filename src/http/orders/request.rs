@@ -1,4 +1,4 @@
-//! An order request on the wire: what may be in it, and how it becomes the engine's words.
+//! Parsing and validation of the `POST /orders` body.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -15,76 +15,76 @@ use vouchsafe_actors::domain::money::{AmountText, Currency};
 use vouchsafe_actors::domain::order::Fulfilment;
 use vouchsafe_actors::domain::product::ProductId;
 
-use crate::errors::{ApiError, Detail};
-use crate::json::{self, Object};
+use crate::errors::{ApiError, FieldError};
+use crate::json::{self, JsonObject};
 
-/// Longest reference (contract §3), in characters.
-pub const MAX_REFERENCE: usize = 128;
+/// Maximum characters of a reference (contract §3).
+pub const MAX_REFERENCE_CHARS: usize = 128;
 
-/// Most keys of metadata (contract §3).
+/// Maximum keys of the metadata object (contract §3).
 pub const MAX_METADATA_KEYS: usize = 50;
 
-/// Longest key of metadata, in characters.
-pub const MAX_METADATA_KEY: usize = 40;
+/// Maximum characters of a metadata key.
+pub const MAX_METADATA_KEY_CHARS: usize = 40;
 
-/// Longest value of metadata, in bytes of its JSON text.
-pub const MAX_METADATA_VALUE: usize = 512;
+/// Maximum bytes of a metadata value as JSON text.
+pub const MAX_METADATA_VALUE_BYTES: usize = 512;
 
-/// Text that the database can hold.
-const NO_NUL: &str = r"^[^\u0000]*$";
+/// Postgres cannot store NUL in text.
+const NO_NUL_PATTERN: &str = r"^[^\u0000]*$";
 
-/// What to order.
+/// The order to place.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct OrderRequest {
-    /// The lines: at most 1,000 vouchers, all lines together, and all of one currency.
+    /// Items to order: at most 1,000 vouchers in total, all in one currency.
     #[schema(value_type = Vec<Item>, min_items = 1, max_items = 100)]
-    items: Vec<Object<Item>>,
-    /// What you expect the currency to be: the order is refused where it is another.
+    items: Vec<JsonObject<Item>>,
+    /// The currency you expect. The order is rejected if the items are in another one.
     #[serde(default)]
     #[schema(value_type = Option<Currency>)]
     currency: Option<String>,
-    /// What you call it.
+    /// Your reference for the order, for example a purchase order number. `GET /orders` can filter by it.
     #[serde(default)]
     #[schema(max_length = 128, pattern = "^[^\\u0000]*$")]
     reference: Option<String>,
-    /// What you want to find with it.
+    /// Your own data about the order, returned unchanged.
     #[serde(default)]
     metadata: Option<Metadata>,
-    /// What it may be fulfilled from; `AUTO` where nothing is said.
-    #[serde(default, deserialize_with = "json::word_or_null")]
+    /// Allowed source of the vouchers; `AUTO` by default.
+    #[serde(default, deserialize_with = "json::optional_enum_value")]
     fulfilment: Option<Fulfilment>,
 }
 
-/// A line of an order.
+/// An item to order.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = OrderRequestItem)]
 struct Item {
-    /// Which product.
+    /// Product to order.
     #[schema(value_type = ProductId)]
     product_id: String,
-    /// At which face value: a listed one, or one on the range's step.
+    /// Face value: one of the product's denominations, or a step of its denomination range.
     denomination: AmountText,
-    /// How many.
+    /// Number of vouchers.
     #[schema(minimum = 1, maximum = 1000)]
     quantity: u32,
 }
 
-/// Reads and checks an order request.
+/// Parses and validates an order request.
 ///
 /// # Errors
-/// `MALFORMED_REQUEST` and `VALIDATION_FAILED`, the latter with every field that is wrong.
+/// `MALFORMED_REQUEST`, or `VALIDATION_FAILED` with every invalid field.
 pub fn parse(body: &[u8]) -> Result<RequestedOrder, ApiError> {
     let request: OrderRequest = json::parse(body)?;
-    let mut wrong = Vec::new();
-    check_items(&request.items, &mut wrong);
+    let mut errors = Vec::new();
+    check_items(&request.items, &mut errors);
     let reference = request.reference.as_deref().unwrap_or_default();
-    if reference.chars().count() > MAX_REFERENCE || reference.contains('\0') {
-        refuse(
-            &mut wrong,
+    if reference.chars().count() > MAX_REFERENCE_CHARS || reference.contains('\0') {
+        push_error(
+            &mut errors,
             "reference",
-            format!("expected at most {MAX_REFERENCE} characters, none of them NUL"),
+            format!("expected at most {MAX_REFERENCE_CHARS} characters without NUL"),
         );
     }
     let currency = request
@@ -93,16 +93,16 @@ pub fn parse(body: &[u8]) -> Result<RequestedOrder, ApiError> {
         .map(str::parse::<Currency>)
         .transpose();
     if let Err(error) = &currency {
-        refuse(&mut wrong, "currency", error.to_string());
+        push_error(&mut errors, "currency", error.to_string());
     }
-    if !wrong.is_empty() {
-        return Err(ApiError::invalid_fields(wrong));
+    if !errors.is_empty() {
+        return Err(ApiError::invalid_fields(errors));
     }
     Ok(RequestedOrder {
         lines: request
             .items
             .into_iter()
-            .map(|Object(item)| item.into_line())
+            .map(|JsonObject(item)| item.into_line())
             .collect(),
         currency: currency.ok().flatten(),
         fulfilment: request.fulfilment.unwrap_or_default(),
@@ -111,38 +111,38 @@ pub fn parse(body: &[u8]) -> Result<RequestedOrder, ApiError> {
     })
 }
 
-fn check_items(items: &[Object<Item>], wrong: &mut Vec<Detail>) {
+fn check_items(items: &[JsonObject<Item>], errors: &mut Vec<FieldError>) {
     if items.is_empty() || items.len() > MAX_LINES {
-        refuse(wrong, "items", format!("expected 1 to {MAX_LINES} items"));
+        push_error(errors, "items", format!("expected 1 to {MAX_LINES} items"));
     }
-    for (index, Object(item)) in items.iter().enumerate().take(MAX_LINES) {
+    for (index, JsonObject(item)) in items.iter().enumerate().take(MAX_LINES) {
         if item.quantity == 0 || item.quantity > MAX_VOUCHERS {
-            refuse(
-                wrong,
+            push_error(
+                errors,
                 format!("items[{index}].quantity"),
                 format!("expected 1 to {MAX_VOUCHERS}"),
             );
         }
         if item.product_id.is_empty() {
-            refuse(
-                wrong,
+            push_error(
+                errors,
                 format!("items[{index}].product_id"),
-                "expected the id of a product",
+                "expected a product id",
             );
         }
     }
-    let vouchers: u64 = items.iter().map(|Object(item)| u64::from(item.quantity)).sum();
+    let vouchers: u64 = items.iter().map(|JsonObject(item)| u64::from(item.quantity)).sum();
     if vouchers > u64::from(MAX_VOUCHERS) {
-        refuse(
-            wrong,
+        push_error(
+            errors,
             "items",
-            format!("expected at most {MAX_VOUCHERS} vouchers, all items together"),
+            format!("expected at most {MAX_VOUCHERS} vouchers in total"),
         );
     }
 }
 
-fn refuse(wrong: &mut Vec<Detail>, field: impl Into<String>, message: impl Into<String>) {
-    wrong.push(Detail {
+fn push_error(errors: &mut Vec<FieldError>, field: impl Into<String>, message: impl Into<String>) {
+    errors.push(FieldError {
         field: field.into(),
         message: message.into(),
     });
@@ -158,7 +158,7 @@ impl Item {
     }
 }
 
-/// A flat JSON object of scalars, kept as it was spelled so that it is echoed to the byte.
+/// A flat JSON object of scalars, stored as raw text so that responses return it byte for byte.
 #[derive(Debug)]
 pub(super) struct Metadata(Arc<str>);
 
@@ -167,18 +167,18 @@ impl PartialSchema for Metadata {
         let key = ObjectBuilder::new()
             .schema_type(Type::String)
             .min_length(Some(1))
-            .max_length(Some(MAX_METADATA_KEY))
-            .pattern(Some(NO_NUL));
+            .max_length(Some(MAX_METADATA_KEY_CHARS))
+            .pattern(Some(NO_NUL_PATTERN));
         let value = ObjectBuilder::new()
             .schema_type(SchemaType::from_iter([Type::String, Type::Number, Type::Boolean]))
-            .max_length(Some(MAX_METADATA_VALUE - 2))
-            .pattern(Some(NO_NUL))
+            .max_length(Some(MAX_METADATA_VALUE_BYTES - 2))
+            .pattern(Some(NO_NUL_PATTERN))
             .build();
         let metadata = ObjectBuilder::new()
             .schema_type(Type::Object)
             .description(Some(format!(
-                "Up to {MAX_METADATA_KEYS} strings, numbers and booleans, each at most {MAX_METADATA_VALUE} bytes of JSON; \
-                 echoed as they were sent."
+                "Up to {MAX_METADATA_KEYS} strings, numbers and booleans, each at most {MAX_METADATA_VALUE_BYTES} bytes of JSON. \
+                 Returned unchanged."
             )))
             .max_properties(Some(MAX_METADATA_KEYS))
             .property_names(Some(Schema::from(key.build())))
@@ -192,21 +192,21 @@ impl ToSchema for Metadata {}
 impl<'de> Deserialize<'de> for Metadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = <&RawValue>::deserialize(deserializer)?;
-        serde_json::from_str::<CheckedMetadata>(raw.get()).map_err(D::Error::custom)?;
+        serde_json::from_str::<MetadataValidator>(raw.get()).map_err(D::Error::custom)?;
         Ok(Self(Arc::from(raw.get())))
     }
 }
 
-/// Says only that an object is good metadata.
-struct CheckedMetadata;
+/// Deserializes metadata only to validate it.
+struct MetadataValidator;
 
-impl<'de> Deserialize<'de> for CheckedMetadata {
+impl<'de> Deserialize<'de> for MetadataValidator {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(CheckedMetadata)
+        deserializer.deserialize_map(MetadataValidator)
     }
 }
 
-impl<'de> Visitor<'de> for CheckedMetadata {
+impl<'de> Visitor<'de> for MetadataValidator {
     type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -232,16 +232,16 @@ impl<'de> Visitor<'de> for CheckedMetadata {
 }
 
 fn check_entry(key: &str, value: &str) -> Result<(), String> {
-    if key.is_empty() || key.chars().count() > MAX_METADATA_KEY {
-        return Err(format!("expected keys of 1 to {MAX_METADATA_KEY} characters"));
+    if key.is_empty() || key.chars().count() > MAX_METADATA_KEY_CHARS {
+        return Err(format!("expected keys of 1 to {MAX_METADATA_KEY_CHARS} characters"));
     }
     if value.starts_with(['{', '[']) || value == "null" {
         return Err("expected strings, numbers and booleans as values".to_owned());
     }
-    if value.len() > MAX_METADATA_VALUE {
-        return Err(format!("expected values of at most {MAX_METADATA_VALUE} bytes"));
+    if value.len() > MAX_METADATA_VALUE_BYTES {
+        return Err(format!("expected values of at most {MAX_METADATA_VALUE_BYTES} bytes"));
     }
-    // Half a surrogate pair is a string to a parser that does not decode it, and to no other.
+    // A lone surrogate passes the raw parser, which does not decode strings, but fails here.
     let decoded: serde_json::Value =
         serde_json::from_str(value).map_err(|_| "expected valid text and numbers".to_owned())?;
     if key.contains('\0') || decoded.as_str().is_some_and(|text| text.contains('\0')) {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_request_is_read() {
+    fn request_with_every_field_is_parsed() {
         let rest = r#","currency":"USD","reference":"po-1","metadata":{"a":"b","n":1.50,"t":true},"fulfilment":"CACHE_ONLY""#;
         let request = parse(&order(rest)).unwrap();
         assert_eq!((request.lines.len(), request.lines[0].quantity), (1, 2));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_named() {
+    fn field_out_of_range_is_named_in_the_error() {
         let item = |quantity: &str| {
             format!(r#"{{"items":[{{"product_id":"p","denomination":25,"quantity":{quantity}}}]}}"#)
                 .into_bytes()
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn vouchers_are_counted_over_all_items() {
+    fn voucher_total_over_all_items_is_limited() {
         let item = r#"{"product_id":"p","denomination":25,"quantity":501}"#;
         assert_eq!(
             field(format!(r#"{{"items":[{item},{item}]}}"#).as_bytes()),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_flat_and_bounded() {
+    fn metadata_nested_or_too_large_is_rejected() {
         let many: Vec<String> = (0..51).map(|n| format!(r#""k{n}":1"#)).collect();
         let many = many.join(",");
         for metadata in [
@@ -330,8 +330,8 @@ mod tests {
                 "{metadata}"
             );
         }
-        let half_a_pair = parse(&order(r#","metadata":{"a":"\ud800"}"#)).unwrap_err();
-        assert_eq!(half_a_pair.code, Code::MalformedRequest);
+        let lone_surrogate = parse(&order(r#","metadata":{"a":"\ud800"}"#)).unwrap_err();
+        assert_eq!(lone_surrogate.code, Code::MalformedRequest);
         assert!(
             parse(&order(r#","metadata":{"a":"\\u0000"}"#)).is_ok(),
             "six characters, none of them NUL"

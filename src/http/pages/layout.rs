@@ -1,34 +1,33 @@
-//! What every page has round its content: head, navigation, and a way past it.
+//! HTML layout of the documentation pages: head, navigation and skip link.
 
 use maud::{DOCTYPE, Markup, html};
 
-use super::book::slug;
+use super::site::slug;
 
 /// A page in the navigation.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct NavEntry {
     slug: &'static str,
     name: &'static str,
 }
 
-impl Entry {
+impl NavEntry {
     pub(super) fn new(slug: &'static str, name: &'static str) -> Self {
         Self { slug, name }
     }
 }
 
-/// The same for all pages of a listener.
 #[derive(Debug)]
 pub(super) struct Layout {
-    entries: Vec<Entry>,
+    entries: Vec<NavEntry>,
 }
 
 impl Layout {
-    pub(super) fn new(entries: Vec<Entry>) -> Self {
+    pub(super) fn new(entries: Vec<NavEntry>) -> Self {
         Self { entries }
     }
 
-    /// The whole page.
+    /// Renders a page with its layout.
     pub(super) fn page(&self, slug: &str, name: &str, content: &Markup) -> Markup {
         html! {
             (DOCTYPE)
@@ -41,7 +40,7 @@ impl Layout {
                     link rel="stylesheet" href="/docs/style.css";
                 }
                 body {
-                    a.skip href="#content" { "To the content" }
+                    a.skip href="#content" { "Skip to content" }
                     nav aria-label="Pages" {
                         p.home { a href="/docs" { "Vouchsafe" } " for partners" }
                         (self.list(slug))
@@ -57,7 +56,7 @@ impl Layout {
             ul {
                 @for entry in &self.entries {
                     li {
-                        a href=(address(entry.slug)) aria-current=[(entry.slug == slug).then_some("page")] {
+                        a href=(href(entry.slug)) aria-current=[(entry.slug == slug).then_some("page")] {
                             (entry.name)
                         }
                     }
@@ -67,8 +66,8 @@ impl Layout {
     }
 }
 
-/// Where a page, or a file beside the pages, is served; `file` is its path below `docs/partner`.
-pub(super) fn address(file: &str) -> String {
+/// The URL path of a file below `docs/partner`.
+pub(super) fn href(file: &str) -> String {
     match slug(file) {
         "" => "/docs".to_owned(),
         slug => format!("/docs/{slug}"),

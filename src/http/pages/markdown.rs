@@ -1,17 +1,17 @@
-//! Markdown to HTML: headings get anchors, links between files become links between pages, HTML stays text.
+//! Markdown to HTML renderer: adds heading anchors, rewrites links between files to pages, escapes HTML.
 
 use std::collections::HashSet;
 
 use maud::{Markup, PreEscaped};
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use super::layout::address;
+use super::layout::href;
 
-/// The HTML of a text. Anchors are those that code hosts give the same headings, so that a link is right in both places.
+/// Renders Markdown. Heading anchors follow GitHub's scheme, so that links work in the repository too.
 pub(super) fn render(text: &str) -> Markup {
     let mut events: Vec<Event<'_>> = Parser::new_ext(text, Options::ENABLE_TABLES)
-        .map(as_text)
-        .map(as_page)
+        .map(html_as_text)
+        .map(rewrite_link)
         .collect();
     name_headings(&mut events);
     let mut page = String::with_capacity(text.len() * 2);
@@ -19,16 +19,16 @@ pub(super) fn render(text: &str) -> Markup {
     PreEscaped(page)
 }
 
-/// HTML in the text is shown, not obeyed.
-fn as_text(event: Event<'_>) -> Event<'_> {
+/// Turns raw HTML into escaped text.
+fn html_as_text(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Html(html) | Event::InlineHtml(html) => Event::Text(html),
         other => other,
     }
 }
 
-/// A link to a file leads to its page; one within the page, or to elsewhere, stays as it is.
-fn as_page(event: Event<'_>) -> Event<'_> {
+/// Rewrites links to files; links within the page and to other hosts stay unchanged.
+fn rewrite_link(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Start(Tag::Link {
             link_type,
@@ -37,7 +37,7 @@ fn as_page(event: Event<'_>) -> Event<'_> {
             id,
         }) => Event::Start(Tag::Link {
             link_type,
-            dest_url: led(dest_url),
+            dest_url: page_link(dest_url),
             title,
             id,
         }),
@@ -45,35 +45,35 @@ fn as_page(event: Event<'_>) -> Event<'_> {
     }
 }
 
-fn led(link: CowStr<'_>) -> CowStr<'_> {
+fn page_link(link: CowStr<'_>) -> CowStr<'_> {
     if link.starts_with('#') || link.contains(':') {
         return link;
     }
     match link.split_once('#') {
-        Some((file, anchor)) => format!("{}#{anchor}", address(file)).into(),
-        None => address(&link).into(),
+        Some((file, anchor)) => format!("{}#{anchor}", href(file)).into(),
+        None => href(&link).into(),
     }
 }
 
 fn name_headings(events: &mut [Event<'_>]) {
-    let mut taken = HashSet::new();
+    let mut used = HashSet::new();
     for start in 0..events.len() {
         if !matches!(events[start], Event::Start(Tag::Heading { .. })) {
             continue;
         }
-        let anchor = free(&mut taken, anchor_of(&text_of(&events[start + 1..])));
+        let anchor = unique_anchor(&mut used, anchor_of(&text_of(&events[start + 1..])));
         if let Event::Start(Tag::Heading { id, .. }) = &mut events[start] {
             *id = Some(anchor.into());
         }
     }
 }
 
-/// The text of the heading that these events begin in.
+/// The text of the heading at the start of these events.
 fn text_of(events: &[Event<'_>]) -> String {
-    let inside = events
+    let heading = events
         .iter()
         .take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_))));
-    inside
+    heading
         .filter_map(|event| match event {
             Event::Text(text) | Event::Code(text) => Some(&**text),
             _ => None,
@@ -81,7 +81,7 @@ fn text_of(events: &[Event<'_>]) -> String {
         .collect()
 }
 
-/// Lower case, spaces to hyphens, letters, digits, `_` and `-` alone.
+/// The anchor of a heading: lower case, hyphens for spaces, only letters, digits, `_` and `-`.
 pub(super) fn anchor_of(heading: &str) -> String {
     let plain = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-');
     heading
@@ -92,12 +92,12 @@ pub(super) fn anchor_of(heading: &str) -> String {
         .collect()
 }
 
-/// The anchor, numbered if another heading of the page has it.
-fn free(taken: &mut HashSet<String>, anchor: String) -> String {
+/// The anchor, with a number if another heading of the page has it already.
+fn unique_anchor(used: &mut HashSet<String>, anchor: String) -> String {
     let numbered = (1..).map(|number| format!("{anchor}-{number}"));
     let mut names = std::iter::once(anchor.clone()).chain(numbered);
-    let name = names.find(|name| !taken.contains(name)).unwrap_or(anchor);
-    taken.insert(name.clone());
+    let name = names.find(|name| !used.contains(name)).unwrap_or(anchor);
+    used.insert(name.clone());
     name
 }
 
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markdown_becomes_html_and_html_stays_text() {
+    fn markdown_is_rendered_and_html_escaped() {
         for (text, expected) in [
             (
                 "# A `B_c`, D!\n",

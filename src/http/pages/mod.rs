@@ -1,9 +1,9 @@
-//! The documentation of partners as pages: `/docs` and what is below it, on both listeners.
+//! Partner documentation served as HTML below `/docs`, on both listeners.
 //!
-//! Rule: nothing but this service is needed to read them. No script, nothing fetched from elsewhere, and the policy that
-//! is sent along forbids both. The pages are made at first use from the Markdown files of `docs/partner`.
+//! Pages are rendered from the Markdown files of `docs/partner` on first use. They contain no scripts and load nothing from
+//! other hosts; the content security policy forbids both.
 
-mod book;
+mod site;
 mod layout;
 mod markdown;
 pub mod reference;
@@ -15,52 +15,52 @@ use actix_web::http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use actix_web::{HttpRequest, HttpResponse, web};
-pub use book::Book;
-use book::File;
+pub use site::DocsSite;
+use site::StaticFile;
 
-use super::{no_route, openapi, resource};
-use crate::openapi::value_of;
+use super::{route_not_found, openapi, resource};
+use crate::openapi::to_value;
 
-/// What a page may do: have our style sheet, and nothing else.
-const POLICY: &str =
+/// Allows only our own style sheet.
+const CONTENT_POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The documentation on the partner's listener.
-pub static PARTNER: LazyLock<Book> = LazyLock::new(|| Book::new(Some(&value_of(&openapi::document()))));
+pub static PARTNER_DOCS: LazyLock<DocsSite> = LazyLock::new(|| DocsSite::new(Some(&to_value(&openapi::document()))));
 
-/// The routes of a book.
-pub fn routes(config: &mut web::ServiceConfig, book: &'static LazyLock<Book>) {
-    let open = move |request: HttpRequest| answer(book, request);
+/// Registers the routes of the documentation.
+pub fn routes(config: &mut web::ServiceConfig, book: &'static LazyLock<DocsSite>) {
+    let open = move |request: HttpRequest| serve(book, request);
     config
         .service(resource("/docs", "GET").route(web::get().to(open)))
         .service(resource("/docs/{file:.*}", "GET").route(web::get().to(open)));
 }
 
-async fn answer(book: &Book, request: HttpRequest) -> HttpResponse {
+async fn serve(book: &DocsSite, request: HttpRequest) -> HttpResponse {
     match book.file(request.match_info().query("file")) {
-        Some(file) if is_held(file, &request) => HttpResponse::NotModified()
+        Some(file) if is_cached_by_client(file, &request) => HttpResponse::NotModified()
             .insert_header((ETAG, file.etag.clone()))
             .finish(),
-        Some(file) => sent(file),
-        None => no_route().await,
+        Some(file) => file_response(file),
+        None => route_not_found().await,
     }
 }
 
-/// Whether the reader has these very bytes.
-fn is_held(file: &File, request: &HttpRequest) -> bool {
+/// Whether `If-None-Match` contains the current tag.
+fn is_cached_by_client(file: &StaticFile, request: &HttpRequest) -> bool {
     match IfNoneMatch::parse(request) {
         Ok(IfNoneMatch::Any) => true,
-        Ok(IfNoneMatch::Items(held)) => held.iter().any(|etag| etag.weak_eq(&file.etag)),
+        Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|etag| etag.weak_eq(&file.etag)),
         Err(_) => false,
     }
 }
 
-fn sent(file: &File) -> HttpResponse {
+fn file_response(file: &StaticFile) -> HttpResponse {
     HttpResponse::Ok()
         .insert_header((CONTENT_TYPE, file.content_type))
         .insert_header((CACHE_CONTROL, "no-cache"))
         .insert_header((ETAG, file.etag.clone()))
-        .insert_header((CONTENT_SECURITY_POLICY, POLICY))
+        .insert_header((CONTENT_SECURITY_POLICY, CONTENT_POLICY))
         .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .insert_header((REFERRER_POLICY, "no-referrer"))
         .body(file.body.clone())

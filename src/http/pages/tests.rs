@@ -1,4 +1,4 @@
-//! The pages as a reader gets them: nothing dead, nothing foreign, nothing that differs from the files.
+//! Tests of the documentation pages: links, self-containment, and agreement with the files and constants they show.
 
 use std::collections::HashSet;
 
@@ -8,19 +8,19 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::IF_NONE_MATCH;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use serde_json::{Value, json};
-use vouchsafe_actors::delivery::schedule;
+use vouchsafe_actors::delivery::retry;
 
-use super::book::{FILES, PAGES, slug};
+use super::site::{FILES, PAGES, slug};
 use super::*;
 
 fn page(slug: &str) -> String {
-    let file = PARTNER.file(slug).unwrap_or_else(|| panic!("no page {slug:?}"));
+    let file = PARTNER_DOCS.file(slug).unwrap_or_else(|| panic!("no page {slug:?}"));
     String::from_utf8(file.body.to_vec()).unwrap()
 }
 
 fn text(file: &str) -> &'static str {
-    let named = PAGES.iter().chain(&FILES).find(|(name, _, _)| *name == file);
-    named.unwrap_or_else(|| panic!("no file {file}")).2
+    let entry = PAGES.iter().chain(&FILES).find(|(name, _, _)| *name == file);
+    entry.unwrap_or_else(|| panic!("no file {file}")).2
 }
 
 /// The values of an attribute.
@@ -30,9 +30,9 @@ fn values<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
     after.filter_map(|rest| rest.split('"').next()).collect()
 }
 
-/// The links of a page that lead nowhere.
-fn dead_links(book: &Book, html: &str) -> Vec<String> {
-    let leads = |link: &&str| {
+/// The links of a page without a target.
+fn dead_links(book: &DocsSite, html: &str) -> Vec<String> {
+    let has_target = |link: &&str| {
         let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
         let target = match path.strip_prefix("/docs") {
             Some(path) => book
@@ -44,18 +44,18 @@ fn dead_links(book: &Book, html: &str) -> Vec<String> {
         target.is_some_and(|html| anchor.is_empty() || values(&html, "id").contains(&anchor))
     };
     let links = values(html, "href").into_iter();
-    links.filter(|link| !leads(link)).map(ToOwned::to_owned).collect()
+    links.filter(|link| !has_target(link)).map(ToOwned::to_owned).collect()
 }
 
 #[test]
-fn no_link_is_dead() {
+fn every_link_has_a_target() {
     for (file, _, _) in PAGES {
         let html = page(slug(file));
         assert!(
             values(&html, "href").len() > PAGES.len(),
-            "{file} was not looked at"
+            "{file} has fewer links than the navigation"
         );
-        assert_eq!(dead_links(&PARTNER, &html), Vec::<String>::new(), "{file}");
+        assert_eq!(dead_links(&PARTNER_DOCS, &html), Vec::<String>::new(), "{file}");
         let ids = values(&html, "id");
         assert_eq!(
             ids.iter().collect::<HashSet<_>>().len(),
@@ -73,11 +73,11 @@ fn no_link_is_dead() {
         .iter()
         .map(|link| format!("<a href=\"{link}\">x</a>"))
         .collect();
-    assert_eq!(dead_links(&PARTNER, &html), broken);
+    assert_eq!(dead_links(&PARTNER_DOCS, &html), broken);
 }
 
 #[test]
-fn a_page_needs_nothing_from_elsewhere() {
+fn pages_load_nothing_from_other_hosts() {
     for (file, _, _) in PAGES {
         let html = page(slug(file));
         for foreign in ["<script", " src=", " style=", "<style", "javascript:", "@import"] {
@@ -88,7 +88,7 @@ fn a_page_needs_nothing_from_elsewhere() {
 }
 
 #[test]
-fn the_signers_are_shown_as_they_are() {
+fn pages_show_signers_and_receivers_verbatim() {
     for (file, fence) in [
         ("signers/sign.sh", "sh"),
         ("signers/sign.py", "python"),
@@ -99,7 +99,7 @@ fn the_signers_are_shown_as_they_are() {
         let shown = format!("[{file}]({file})\n\n```{fence}\n{}```\n", text(file));
         assert!(
             text("signing.md").contains(&shown),
-            "signing.md does not show {file} as it is"
+            "signing.md does not show {file} verbatim"
         );
     }
     for (file, fence) in [
@@ -112,7 +112,7 @@ fn the_signers_are_shown_as_they_are() {
         let shown = format!("[{file}]({file})\n\n```{fence}\n{}```\n", text(file));
         assert!(
             text("webhooks.md").contains(&shown),
-            "webhooks.md does not show {file} as it is"
+            "webhooks.md does not show {file} verbatim"
         );
     }
     let vectors: Value = serde_json::from_str(text("signers/vectors.json")).unwrap();
@@ -120,14 +120,13 @@ fn the_signers_are_shown_as_they_are() {
         let value = vectors[0][field].as_str().unwrap();
         assert!(
             text("signing.md").contains(&format!("| `{value}` |")),
-            "{field} of the first vector"
+            "signing.md does not show {field} of the first vector"
         );
     }
 }
 
-/// The table of the gaps, from the constants.
-fn gaps() -> String {
-    let spoken = |seconds: u64| {
+fn retry_table() -> String {
+    let format_duration = |seconds: u64| {
         let parts = [
             (seconds / 3_600, "h"),
             (seconds / 60 % 60, "min"),
@@ -137,31 +136,31 @@ fn gaps() -> String {
         let parts: Vec<_> = parts.map(|(count, unit)| format!("{count} {unit}")).collect();
         parts.join(" ")
     };
-    let longest = (1..).find(|attempts| schedule::gap(*attempts) == schedule::LONGEST_GAP);
+    let longest = (1..).find(|attempts| retry::delay_after(*attempts) == retry::MAX_BACKOFF);
     let longest = longest.unwrap();
     let mut table = String::from("| After failed attempts | Gap |\n|---|---|\n");
     for attempts in 1..longest {
-        let gap = spoken(schedule::gap(attempts).as_secs());
+        let gap = format_duration(retry::delay_after(attempts).as_secs());
         table += &format!("| {attempts} | {gap} |\n");
     }
     table
         + &format!(
             "| {longest} and more | {} |\n",
-            spoken(schedule::LONGEST_GAP.as_secs())
+            format_duration(retry::MAX_BACKOFF.as_secs())
         )
 }
 
 #[test]
-fn the_gaps_are_those_of_the_schedule() {
-    let gaps = gaps();
+fn webhooks_page_shows_the_retry_schedule() {
+    let retry_table = retry_table();
     assert!(
-        text("webhooks.md").contains(&gaps),
-        "webhooks.md does not have this table:\n{gaps}"
+        text("webhooks.md").contains(&retry_table),
+        "webhooks.md does not have this table:\n{retry_table}"
     );
 }
 
 #[test]
-fn the_overview_names_every_request_of_the_collection() {
+fn overview_lists_every_request_of_the_postman_collection() {
     let collection: Value = serde_json::from_str(text("vouchsafe.postman_collection.json")).unwrap();
     let folders = collection["item"].as_array().unwrap();
     let requests = folders
@@ -188,29 +187,29 @@ fn the_overview_names_every_request_of_the_collection() {
 }
 
 #[test]
-fn an_openapi_document_adds_the_reference() {
+fn site_with_openapi_document_has_a_reference_page() {
     let document = json!({ "info": { "title": "API" }, "paths": { "/x": { "get": {} } } });
-    let book = Book::new(Some(&document));
+    let book = DocsSite::new(Some(&document));
     let file = book.file("reference").unwrap();
     let html = String::from_utf8(file.body.to_vec()).unwrap();
     assert!(html.contains("id=\"get-x\""));
     assert_eq!(dead_links(&book, &html), Vec::<String>::new());
-    assert!(Book::new(None).file("reference").is_none());
-    assert!(PARTNER.file("reference").is_some() && page("").contains("/docs/reference"));
+    assert!(DocsSite::new(None).file("reference").is_none());
+    assert!(PARTNER_DOCS.file("reference").is_some() && page("").contains("/docs/reference"));
 }
 
-async fn ask(request: TestRequest) -> ServiceResponse {
-    let app = init_service(App::new().configure(|config| routes(config, &PARTNER))).await;
+async fn call(request: TestRequest) -> ServiceResponse {
+    let app = init_service(App::new().configure(|config| routes(config, &PARTNER_DOCS))).await;
     call_service(&app, request.to_request()).await
 }
 
 #[actix_web::test]
-async fn every_file_is_served_and_named_by_its_bytes() {
+async fn file_is_served_with_etag_and_content_policy() {
     let pages = PAGES.iter().map(|(file, _, _)| slug(file));
     for path in pages.chain(FILES.iter().map(|(file, _, _)| *file)) {
         let uri = format!("/docs/{path}");
         let uri = uri.trim_end_matches('/');
-        let response = ask(TestRequest::with_uri(uri)).await;
+        let response = call(TestRequest::with_uri(uri)).await;
         assert_eq!(response.status(), StatusCode::OK, "{uri}");
         let header = |name: &str| response.headers().get(name).unwrap().to_str().unwrap().to_owned();
         let (etag, policy) = (header("etag"), header("content-security-policy"));
@@ -221,15 +220,15 @@ async fn every_file_is_served_and_named_by_its_bytes() {
         assert_eq!(header("cache-control"), "no-cache");
         assert_eq!(header("x-content-type-options"), "nosniff");
         assert!(!read_body(response).await.is_empty());
-        for (held, status) in [(etag.as_str(), 304), ("\"x\"", 200), ("*", 304)] {
-            let request = TestRequest::with_uri(uri).insert_header((IF_NONE_MATCH, held));
-            assert_eq!(ask(request).await.status().as_u16(), status, "{uri}: {held}");
+        for (tag, status) in [(etag.as_str(), 304), ("\"x\"", 200), ("*", 304)] {
+            let request = TestRequest::with_uri(uri).insert_header((IF_NONE_MATCH, tag));
+            assert_eq!(call(request).await.status().as_u16(), status, "{uri}: {tag}");
         }
     }
 }
 
 #[actix_web::test]
-async fn what_is_no_page_is_404_and_a_wrong_method_405() {
+async fn unknown_page_is_404_and_wrong_method_405() {
     for uri in [
         "/docs/",
         "/docs/nowhere",
@@ -237,12 +236,12 @@ async fn what_is_no_page_is_404_and_a_wrong_method_405() {
         "/docs/quick-start/",
         "/docs/../Cargo.toml",
     ] {
-        let status = ask(TestRequest::with_uri(uri)).await.status().as_u16();
-        // The overview is there with and without its slash.
+        let status = call(TestRequest::with_uri(uri)).await.status().as_u16();
+        // The overview is served with and without the trailing slash.
         assert_eq!(status, if uri == "/docs/" { 200 } else { 404 }, "{uri}");
     }
     assert_eq!(
-        ask(TestRequest::post().uri("/docs")).await.status(),
+        call(TestRequest::post().uri("/docs")).await.status(),
         StatusCode::METHOD_NOT_ALLOWED
     );
 }

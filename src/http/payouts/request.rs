@@ -1,5 +1,6 @@
-//! A payout request on the wire: what may be in it, and how much of where it goes is shown again.
+//! Parsing, validation and masking of the `POST /payouts` body.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
@@ -11,179 +12,174 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 use vouchsafe_actors::domain::money::{Amount, AmountText, Currency, Money};
 
-use crate::errors::{ApiError, Detail};
-use crate::http::orders::request::MAX_REFERENCE;
+use crate::errors::{ApiError, FieldError};
+use crate::http::orders::request::MAX_REFERENCE_CHARS;
 use crate::json;
 
-/// By which way money leaves (contract §3).
-const WAYS: [&str; 3] = ["bank_account", "card", "other"];
+/// Destination types (contract §3).
+const DESTINATION_TYPES: [&str; 3] = ["bank_account", "card", "other"];
 
-/// The field that names the way.
-const WAY: &str = "type";
+const TYPE_FIELD: &str = "type";
 
-/// Most strings that say where a payout goes, the way among them.
-const MAX_STRINGS: usize = 20;
+/// Maximum fields of a destination, its type included.
+const MAX_FIELDS: usize = 20;
 
-/// Longest name of one, in characters.
-const MAX_NAME: usize = 40;
+const MAX_NAME_CHARS: usize = 40;
 
-/// Longest value of one, in characters.
-const MAX_VALUE: usize = 200;
+const MAX_VALUE_CHARS: usize = 200;
 
-/// How much of a value is shown: its last characters, where it has at least twice as many.
-const SHOWN: usize = 4;
+/// A masked value shows its last characters, if it has at least twice as many.
+const VISIBLE_CHARS: usize = 4;
 
-/// What stands for what is not shown.
 const MASK: &str = "****";
 
-/// Money that is to leave a wallet.
+/// The payout to request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct PayoutRequest {
-    /// How much: more than nothing.
+    /// Amount to pay out, greater than zero.
     amount: AmountText,
-    /// From which wallet.
+    /// Currency of the wallet to debit.
     #[schema(value_type = Currency)]
     currency: String,
-    /// Where to.
-    destination: PayoutDestination,
-    /// What you call it.
+    /// Where to send the money.
+    destination: RequestedDestination,
+    /// Your reference for the payout.
     #[serde(default)]
     #[schema(max_length = 128, pattern = "^[^\\u0000]*$")]
     reference: Option<String>,
 }
 
-/// Where a payout goes: by which way, and the strings that whoever pays needs.
+/// Destination of a payout: its type and the fields that the operator needs to pay it out.
 #[derive(Debug)]
-pub(in crate::http) struct PayoutDestination(BTreeMap<String, String>);
+pub(in crate::http) struct RequestedDestination(BTreeMap<String, String>);
 
-/// A request that can be carried out.
+/// A validated payout request.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct RequestedPayout {
     pub(super) money: Money,
     /// The text of a JSON object.
     pub(super) destination: String,
-    /// The same, masked.
-    pub(super) masked: String,
+    pub(super) masked_destination: String,
     pub(super) reference: Option<String>,
 }
 
-/// Reads and checks a payout request.
+/// Parses and validates a payout request.
 ///
 /// # Errors
-/// `MALFORMED_REQUEST` and `VALIDATION_FAILED`, the latter with every field that is wrong.
-pub(super) fn parse(body: &[u8]) -> Result<Wanted, ApiError> {
+/// `MALFORMED_REQUEST`, or `VALIDATION_FAILED` with every invalid field.
+pub(super) fn parse(body: &[u8]) -> Result<RequestedPayout, ApiError> {
     let PayoutRequest {
         amount,
         currency,
-        destination: PayoutDestination(strings),
+        destination: RequestedDestination(fields),
         reference,
     } = json::parse(body)?;
-    let mut wrong = Vec::new();
-    let money = read_money(&amount, &currency, &mut wrong);
-    check_destination(&strings, &mut wrong);
-    let named = reference.as_deref().unwrap_or_default();
-    if named.chars().count() > MAX_REFERENCE || named.contains('\0') {
-        let message = format!("expected at most {MAX_REFERENCE} characters, none of them NUL");
-        refuse(&mut wrong, "reference", message);
+    let mut errors = Vec::new();
+    let money = parse_money(&amount, &currency, &mut errors);
+    check_destination(&fields, &mut errors);
+    let reference_text = reference.as_deref().unwrap_or_default();
+    if reference_text.chars().count() > MAX_REFERENCE_CHARS || reference_text.contains('\0') {
+        let message = format!("expected at most {MAX_REFERENCE_CHARS} characters without NUL");
+        push_error(&mut errors, "reference", message);
     }
-    let (Some(money), true) = (money, wrong.is_empty()) else {
-        return Err(ApiError::invalid_fields(wrong));
+    let (Some(money), true) = (money, errors.is_empty()) else {
+        return Err(ApiError::invalid_fields(errors));
     };
-    Ok(Wanted {
+    Ok(RequestedPayout {
         money,
-        masked: text(&strings, masked),
-        destination: text(&strings, |_, value| value.to_owned()),
+        masked_destination: destination_json(&fields, mask_value),
+        destination: destination_json(&fields, |_, value| value.to_owned()),
         reference,
     })
 }
 
-fn read_money(amount: &AmountText, currency: &str, wrong: &mut Vec<Detail>) -> Option<Money> {
+fn parse_money(amount: &AmountText, currency: &str, errors: &mut Vec<FieldError>) -> Option<Money> {
     let currency: Currency = match currency.parse() {
         Ok(currency) => currency,
         Err(error) => {
-            refuse(wrong, "currency", format!("{error}"));
+            push_error(errors, "currency", format!("{error}"));
             return None;
         }
     };
     match amount.parse(currency) {
         Ok(amount) if amount > Amount::ZERO => Some(amount.of(currency)),
         Ok(_) => {
-            refuse(wrong, "amount", "expected more than nothing");
+            push_error(errors, "amount", "expected an amount greater than zero");
             None
         }
         Err(error) => {
-            refuse(wrong, "amount", error.to_string());
+            push_error(errors, "amount", error.to_string());
             None
         }
     }
 }
 
-fn check_destination(strings: &BTreeMap<String, String>, wrong: &mut Vec<Detail>) {
-    match strings.get(WAY) {
-        Some(way) if WAYS.contains(&way.as_str()) => {}
-        Some(_) => refuse(wrong, "destination.type", "expected bank_account, card or other"),
-        None => refuse(wrong, "destination.type", "missing field `type`"),
+fn check_destination(fields: &BTreeMap<String, String>, errors: &mut Vec<FieldError>) {
+    match fields.get(TYPE_FIELD) {
+        Some(kind) if DESTINATION_TYPES.contains(&kind.as_str()) => {}
+        Some(_) => push_error(errors, "destination.type", "expected bank_account, card or other"),
+        None => push_error(errors, "destination.type", "missing field `type`"),
     }
-    let fits = |text: &str, most: usize| {
+    let is_within = |text: &str, most: usize| {
         (1..=most).contains(&text.chars().count()) && !text.contains(char::is_control)
     };
-    if !strings
+    if !fields
         .iter()
-        .all(|(name, value)| fits(name, MAX_NAME) && fits(value, MAX_VALUE))
+        .all(|(name, value)| is_within(name, MAX_NAME_CHARS) && is_within(value, MAX_VALUE_CHARS))
     {
         let message = format!(
-            "expected names of 1 to {MAX_NAME} and strings of 1 to {MAX_VALUE} characters, without control characters"
+            "expected names of 1 to {MAX_NAME_CHARS} and values of 1 to {MAX_VALUE_CHARS} characters, without control characters"
         );
-        refuse(wrong, "destination", message);
+        push_error(errors, "destination", message);
     }
-    if strings.len() > MAX_STRINGS {
-        refuse(
-            wrong,
+    if fields.len() > MAX_FIELDS {
+        push_error(
+            errors,
             "destination",
-            format!("expected at most {MAX_STRINGS} strings"),
+            format!("expected at most {MAX_FIELDS} fields"),
         );
     }
 }
 
-/// The way as it is; of the others the end, where enough is left that nobody sees.
-fn masked(name: &str, value: &str) -> String {
-    if name == WAY {
+/// Masks a value except for its last characters. The type is not masked.
+fn mask_value(name: &str, value: &str) -> String {
+    if name == TYPE_FIELD {
         return value.to_owned();
     }
     let count = value.chars().count();
-    let shown = if count >= 2 * SHOWN { SHOWN } else { 0 };
-    let end: String = value.chars().skip(count - shown).collect();
+    let visible = if count >= 2 * VISIBLE_CHARS { VISIBLE_CHARS } else { 0 };
+    let end: String = value.chars().skip(count - visible).collect();
     format!("{MASK}{end}")
 }
 
-/// A JSON object of strings. `type` comes first, as it decides what the others are.
-fn text(strings: &BTreeMap<String, String>, shown: impl Fn(&str, &str) -> String) -> String {
-    let (way, others): (Vec<_>, Vec<_>) = strings.iter().partition(|(name, _)| *name == WAY);
-    let pairs = way.into_iter().chain(others).map(|(name, value)| {
-        let value = shown(name, value);
+/// Formats a destination as a JSON object, `type` first.
+fn destination_json(fields: &BTreeMap<String, String>, format_value: impl Fn(&str, &str) -> String) -> String {
+    let (kind, others): (Vec<_>, Vec<_>) = fields.iter().partition(|(name, _)| *name == TYPE_FIELD);
+    let pairs = kind.into_iter().chain(others).map(|(name, value)| {
+        let value = format_value(name, value);
         format!("{}:{}", serde_json::json!(name), serde_json::json!(value))
     });
     format!("{{{}}}", pairs.collect::<Vec<_>>().join(","))
 }
 
-fn refuse(wrong: &mut Vec<Detail>, field: &str, message: impl Into<String>) {
-    wrong.push(Detail {
+fn push_error(errors: &mut Vec<FieldError>, field: &str, message: impl Into<String>) {
+    errors.push(FieldError {
         field: field.to_owned(),
         message: message.into(),
     });
 }
 
-impl<'de> Deserialize<'de> for PayoutDestination {
+impl<'de> Deserialize<'de> for RequestedDestination {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Strings).map(Self)
+        deserializer.deserialize_map(StringMapVisitor).map(Self)
     }
 }
 
-/// Reads an object of strings, each name once.
-struct Strings;
+/// Deserializes an object of strings and rejects repeated names.
+struct StringMapVisitor;
 
-impl<'de> Visitor<'de> for Strings {
+impl<'de> Visitor<'de> for StringMapVisitor {
     type Value = BTreeMap<String, String>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -191,18 +187,18 @@ impl<'de> Visitor<'de> for Strings {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut strings = BTreeMap::new();
+        let mut fields = BTreeMap::new();
         while let Some((name, value)) = map.next_entry::<String, String>()? {
-            match strings.entry(name) {
+            match fields.entry(name) {
                 Entry::Vacant(entry) => drop(entry.insert(value)),
-                Entry::Occupied(_) => return Err(A::Error::custom("a name is repeated")),
+                Entry::Occupied(_) => return Err(A::Error::custom("a name occurs more than once")),
             }
         }
-        Ok(strings)
+        Ok(fields)
     }
 }
 
-impl PartialSchema for PayoutDestination {
+impl PartialSchema for RequestedDestination {
     fn schema() -> RefOr<Schema> {
         let text = |most: usize| {
             ObjectBuilder::new()
@@ -211,26 +207,30 @@ impl PartialSchema for PayoutDestination {
                 .max_length(Some(most))
                 .pattern(Some(r"^[^\u0000-\u001f\u007f-\u009f]*$"))
         };
-        let way = ObjectBuilder::new()
+        let kind = ObjectBuilder::new()
             .schema_type(Type::String)
-            .description(Some("By which way."))
-            .enum_values(Some(WAYS));
+            .description(Some("Kind of destination."))
+            .enum_values(Some(DESTINATION_TYPES));
         let destination = ObjectBuilder::new()
             .schema_type(Type::Object)
             .description(Some(
-                "By which way money leaves, and whatever strings whoever pays needs: an IBAN, a name. They are shown masked: of \
-                 each the last four characters at most.",
+                "Destination of the payout: its type and the fields needed to pay it out, for example an IBAN and a name. Responses \
+                 mask the values and show at most their last four characters.",
             ))
-            .property(WAY, way)
-            .required(WAY)
-            .max_properties(Some(MAX_STRINGS))
-            .property_names(Some(Schema::from(text(MAX_NAME).build())))
-            .additional_properties(Some(AdditionalProperties::from(Schema::from(text(MAX_VALUE).build()))));
+            .property(TYPE_FIELD, kind)
+            .required(TYPE_FIELD)
+            .max_properties(Some(MAX_FIELDS))
+            .property_names(Some(Schema::from(text(MAX_NAME_CHARS).build())))
+            .additional_properties(Some(AdditionalProperties::from(Schema::from(text(MAX_VALUE_CHARS).build()))));
         destination.into()
     }
 }
 
-impl ToSchema for PayoutDestination {}
+impl ToSchema for RequestedDestination {
+    fn name() -> Cow<'static, str> {
+        "PayoutDestination".into()
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -242,24 +242,24 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_is_kept_whole_and_shown_masked() {
-        let wanted = parse(&request(
+    fn destination_is_stored_in_full_and_masked_in_responses() {
+        let payout = parse(&request(
             r#"{"iban":"DE89370400440532013000","type":"bank_account","name":"Ann \"A\" Lee","bic":"X"}"#,
         ))
         .unwrap();
-        assert_eq!(wanted.money.amount.minor(), 1_250);
+        assert_eq!(payout.money.amount.minor(), 1_250);
         assert_eq!(
-            wanted.destination,
+            payout.destination,
             r#"{"type":"bank_account","bic":"X","iban":"DE89370400440532013000","name":"Ann \"A\" Lee"}"#
         );
         assert_eq!(
-            wanted.masked,
+            payout.masked_destination,
             r#"{"type":"bank_account","bic":"****","iban":"****3000","name":"**** Lee"}"#
         );
     }
 
     #[test]
-    fn what_cannot_be_paid_out_is_named() {
+    fn invalid_payout_field_is_named_in_the_error() {
         let field = |body: &[u8]| {
             let error = parse(body).unwrap_err();
             assert_eq!(error.code, Code::ValidationFailed);

@@ -1,48 +1,48 @@
-//! What is done with an endpoint: a new secret, a replay.
+//! Webhook endpoint actions: secret rotation and event replay.
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{WebhookBody, new_secret, not_found, parse_id, request};
+use super::{WebhookBody, generate_secret, not_found, parse_id, request};
 use crate::errors::ApiError;
-use crate::http::caller::{General, Signed};
+use crate::http::authentication::{General, VerifiedRequest};
 use crate::service::Service;
-use crate::store::{By, MAX_REPLAYED, Replayed, WebhookRotation};
+use crate::store::{AuditActor, MAX_REPLAYED, ReplayOutcome, WebhookSecretRotation};
 use crate::trace;
 
-/// How much is sent again.
+/// Result of a replay.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WebhookReplay)]
-pub(in crate::http) struct ReplayedBody {
-    /// How many events.
+pub(in crate::http) struct ReplayResultBody {
+    /// Number of events queued for delivery.
     replayed: usize,
 }
 
-/// `POST /webhooks/{webhook_id}/rotate`. A body may be left out.
+/// `POST /webhooks/{webhook_id}/rotate`. The body is optional.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`, `WEBHOOK_NOT_FOUND`.
 pub(in crate::http) async fn rotate(
     service: web::Data<Service>,
     webhook_id: web::Path<String>,
-    signed: Signed<General>,
+    signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
     let webhook_id = parse_id(&webhook_id)?;
     let partner_id = signed.caller.partner_id();
-    let overlap_s = request::overlap(&signed.body)?;
-    let (secret, sealed) = new_secret(&service, webhook_id).await?;
-    let rotation = WebhookRotation {
+    let overlap_s = request::parse_overlap(&signed.body)?;
+    let (secret, sealed) = generate_secret(&service, webhook_id).await?;
+    let rotation = WebhookSecretRotation {
         partner_id,
         webhook_id,
         secret: sealed,
         overlap_s,
     };
-    let by = By::partner(partner_id, trace::current());
-    let rotated = service.store.rotate_webhook(rotation, by).await?;
+    let actor = AuditActor::partner(partner_id, trace::current_trace_id());
+    let rotated = service.store.rotate_webhook(rotation, actor).await?;
     rotated.ok_or_else(not_found)?;
-    service.deliveries.rest(webhook_id).await;
+    service.deliveries.release(webhook_id).await;
     let webhook = service.store.find_webhook(Some(partner_id), webhook_id).await?;
     let webhook = webhook.ok_or_else(not_found)?;
     let secret = secret.text();
@@ -51,33 +51,33 @@ pub(in crate::http) async fn rotate(
         .json(WebhookBody::of(&webhook, Some(&secret))))
 }
 
-/// `POST /webhooks/{webhook_id}/replay`: sends events again, as deliveries of their own 24 hours.
+/// `POST /webhooks/{webhook_id}/replay`: delivers events again, with a new retry period of 24 hours.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`, `WEBHOOK_NOT_FOUND`, `EVENT_NOT_FOUND`.
 pub(in crate::http) async fn replay(
     service: web::Data<Service>,
     webhook_id: web::Path<String>,
-    signed: Signed<General>,
+    signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
     let webhook_id = parse_id(&webhook_id)?;
     let partner_id = signed.caller.partner_id();
-    let wish = request::wish(&signed.body, service.clock.now())?;
-    let by = By::partner(partner_id, trace::current());
+    let replay_request = request::parse_replay(&signed.body, service.clock.now())?;
+    let actor = AuditActor::partner(partner_id, trace::current_trace_id());
     let replayed = service
         .store
-        .replay_events(partner_id, webhook_id, wish, by)
+        .replay_events(partner_id, webhook_id, replay_request, actor)
         .await?;
     match replayed {
-        Replayed::Again(replayed) => {
+        ReplayOutcome::Scheduled(replayed) => {
             service.deliveries.wake(webhook_id).await;
-            Ok(HttpResponse::Accepted().json(ReplayedBody { replayed }))
+            Ok(HttpResponse::Accepted().json(ReplayResultBody { replayed }))
         }
-        Replayed::NoWebhook => Err(not_found()),
-        Replayed::NoEvent => Err(crate::http::events::not_found()),
-        Replayed::TooMany => Err(ApiError::invalid(
+        ReplayOutcome::WebhookNotFound => Err(not_found()),
+        ReplayOutcome::EventNotFound => Err(crate::http::events::not_found()),
+        ReplayOutcome::TooManyEvents => Err(ApiError::invalid_field(
             "from",
-            format!("more than {MAX_REPLAYED} events; ask for a shorter time"),
+            format!("the range has more than {MAX_REPLAYED} events; choose a shorter one"),
         )),
     }
 }

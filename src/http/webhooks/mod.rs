@@ -1,7 +1,7 @@
-//! `/webhooks`: where a partner is told of its events, and how that goes.
+//! `/webhooks`: register, list, update and delete webhook endpoints.
 //!
-//! Rules: a secret is in the answer that made it and nowhere else. Nothing is switched off in silence: status, reason and
-//! next attempt are in every answer.
+//! A signing secret is returned only by the request that created it. Every response shows the status of an endpoint, the
+//! reason if it is disabled, and the next delivery attempt.
 
 mod actions;
 mod request;
@@ -15,60 +15,60 @@ use utoipa::ToSchema;
 use vouchsafe_actors::domain::event_kind::EventKind;
 use vouchsafe_actors::domain::ids::WebhookId;
 
-pub(super) use self::actions::{ReplayedBody, replay, rotate};
-pub(in crate::http) use self::request::{ReplayRequest, RotateRequest, TestRequest, WebhookRequest};
-pub(super) use self::test::{TestBody, test};
-use super::caller::{Caller, General, Signed};
-use super::list::Page;
+pub(super) use self::actions::{ReplayResultBody, replay, rotate};
+pub(in crate::http) use self::request::{ReplayEventsBody, RotateSecretBody, TestWebhookBody, PutWebhookBody};
+pub(super) use self::test::{TestResultBody, test};
+use super::authentication::{AuthenticatedCaller, General, VerifiedRequest};
+use super::pagination::PageRequest;
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
-use crate::store::{By, DisabledReason, MAX_WEBHOOKS, PutOutcome, PutWebhook, Webhook, WebhookStatus};
+use crate::store::{AuditActor, DisabledReason, MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, Webhook, WebhookStatus};
 use crate::trace;
 use crate::vault::seal::WebhookSecret;
 
-/// An endpoint.
+/// A webhook endpoint.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Webhook)]
 pub(super) struct WebhookBody<'a> {
-    /// Its id.
+    /// Identifies the endpoint.
     webhook_id: WebhookId,
-    /// Where it is.
+    /// URL of the endpoint.
     url: &'a str,
-    /// What it is told of.
+    /// Subscribed events.
     events: Vec<EventKind>,
-    /// What you call it.
+    /// Your description of the endpoint.
     #[schema(required)]
     description: Option<&'a str>,
-    /// Whether it is told anything.
+    /// Whether events are delivered to the endpoint.
     enabled: bool,
-    /// How it is.
+    /// Delivery status of the endpoint.
     status: WebhookStatus,
-    /// Why it is told nothing; null while it is.
+    /// Why the endpoint is disabled. Null while it is enabled.
     #[schema(required)]
     disabled_reason: Option<DisabledReason>,
-    /// Since when it is told nothing.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// When the endpoint was disabled. Null while it is enabled.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     disabled_at: Option<OffsetDateTime>,
-    /// Since when every attempt has failed; null if the last one did not.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// Start of the current series of failed attempts. Null if the last attempt succeeded.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     failing_since: Option<OffsetDateTime>,
-    /// When what failed is tried next; null if nothing waits for that.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// When the next failed delivery is retried. Null if no delivery is waiting for a retry.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     next_attempt_at: Option<OffsetDateTime>,
-    /// Until when the former secret signs, too; null without a rotation.
-    #[serde(with = "vouchsafe_actors::domain::moment::option")]
+    /// Until when deliveries are also signed with the previous secret. Null without a rotation.
+    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
     #[schema(required)]
     previous_secret_expires_at: Option<OffsetDateTime>,
-    /// When it was registered.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// When the endpoint was registered.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     created_at: OffsetDateTime,
-    /// When it was last changed.
-    #[serde(with = "vouchsafe_actors::domain::moment")]
+    /// When the endpoint was last changed.
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
     updated_at: OffsetDateTime,
-    /// What signs its deliveries: in the answer that made it alone.
+    /// Signing secret. Only in the response that created it.
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<&'a str>,
 }
@@ -94,66 +94,66 @@ impl<'a> WebhookBody<'a> {
     }
 }
 
-/// `POST /webhooks`: registers an endpoint, or changes the one with this id or URL.
+/// `POST /webhooks`: registers an endpoint, or updates the one with this id or URL.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`, `WEBHOOK_NOT_FOUND`, `WEBHOOK_LIMIT_REACHED`.
-pub async fn put(service: web::Data<Service>, signed: Signed<General>) -> Result<HttpResponse, ApiError> {
-    let wanted = request::parse(&signed.body)?;
-    let checked = service.sender.check(&wanted.url).await;
-    checked.map_err(|error| ApiError::invalid("url", error.to_string()))?;
+pub async fn put(service: web::Data<Service>, signed: VerifiedRequest<General>) -> Result<HttpResponse, ApiError> {
+    let requested = request::parse(&signed.body)?;
+    let checked = service.sender.check(&requested.url).await;
+    checked.map_err(|error| ApiError::invalid_field("url", error.to_string()))?;
     let partner_id = signed.caller.partner_id();
     let webhook_id = WebhookId::generate();
-    let (secret, sealed) = new_secret(&service, webhook_id).await?;
-    let put = PutWebhook {
+    let (secret, sealed) = generate_secret(&service, webhook_id).await?;
+    let put = PutWebhookRequest {
         partner_id,
-        webhook_id: wanted.webhook_id,
-        url: wanted.url,
-        kinds: wanted.kinds,
-        description: wanted.description,
-        enabled: wanted.enabled,
+        webhook_id: requested.webhook_id,
+        url: requested.url,
+        kinds: requested.kinds,
+        description: requested.description,
+        enabled: requested.enabled,
         new: (webhook_id, sealed),
     };
-    let by = By::partner(partner_id, trace::current());
-    match service.store.put_webhook(put, by).await? {
-        PutOutcome::Created(webhook) => {
+    let actor = AuditActor::partner(partner_id, trace::current_trace_id());
+    match service.store.put_webhook(put, actor).await? {
+        PutWebhookOutcome::Created(webhook) => {
             let secret = secret.text();
             let body = WebhookBody::of(&webhook, Some(&secret));
             Ok(HttpResponse::Created()
                 .insert_header((CACHE_CONTROL, "no-store"))
                 .json(body))
         }
-        PutOutcome::Updated(webhook) => {
-            service.deliveries.rest(webhook.webhook_id).await;
+        PutWebhookOutcome::Updated(webhook) => {
+            service.deliveries.release(webhook.webhook_id).await;
             Ok(HttpResponse::Ok().json(WebhookBody::of(&webhook, None)))
         }
-        PutOutcome::NotFound => Err(not_found()),
-        PutOutcome::UrlTaken => Err(ApiError::invalid("url", "another endpoint of yours has this URL")),
-        PutOutcome::TooMany => Err(ApiError::new(
+        PutWebhookOutcome::NotFound => Err(not_found()),
+        PutWebhookOutcome::UrlTaken => Err(ApiError::invalid_field("url", "another of your endpoints has this URL; update that one")),
+        PutWebhookOutcome::TooMany => Err(ApiError::new(
             Code::WebhookLimitReached,
-            format!("{MAX_WEBHOOKS} endpoints are registered, the most there may be; delete one first"),
+            format!("the limit of {MAX_WEBHOOKS} webhook endpoints is reached; delete one first"),
         )),
     }
 }
 
-/// `GET /webhooks`: oldest first.
+/// `GET /webhooks`: lists the endpoints, oldest first.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` and `INVALID_CURSOR`.
 pub async fn list(
     service: web::Data<Service>,
-    caller: Caller,
+    caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = Page::read(&request, &[])?;
+    let page = PageRequest::read(&request, &[])?;
     let after: Option<WebhookId> = page.after()?;
-    let mut webhooks = service.store.webhooks_of(caller.partner_id()).await?;
+    let mut webhooks = service.store.list_partner_webhooks(caller.partner_id()).await?;
     webhooks.retain(|webhook| after.is_none_or(|after| webhook.webhook_id > after));
     let bodies = webhooks
         .iter()
         .map(|webhook| WebhookBody::of(webhook, None))
         .collect();
-    Ok(page.answer(bodies, |body: &WebhookBody<'_>| body.webhook_id.to_string()))
+    Ok(page.response(bodies, |body: &WebhookBody<'_>| body.webhook_id.to_string()))
 }
 
 /// `DELETE /webhooks/{webhook_id}`.
@@ -163,29 +163,29 @@ pub async fn list(
 pub async fn remove(
     service: web::Data<Service>,
     webhook_id: web::Path<String>,
-    signed: Signed<General>,
+    signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
     let webhook_id = parse_id(&webhook_id)?;
     let partner_id = signed.caller.partner_id();
-    let by = By::partner(partner_id, trace::current());
-    if !service.store.remove_webhook(partner_id, webhook_id, by).await? {
+    let actor = AuditActor::partner(partner_id, trace::current_trace_id());
+    if !service.store.remove_webhook(partner_id, webhook_id, actor).await? {
         return Err(not_found());
     }
-    service.deliveries.rest(webhook_id).await;
-    service.metrics.deliveries().forget(webhook_id);
+    service.deliveries.release(webhook_id).await;
+    service.metrics.deliveries().remove_endpoint(webhook_id);
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// A new secret, and the same sealed.
-async fn new_secret(service: &Service, webhook_id: WebhookId) -> Result<(WebhookSecret, Vec<u8>), ApiError> {
+/// Generates a secret and returns it in plain text and encrypted.
+async fn generate_secret(service: &Service, webhook_id: WebhookId) -> Result<(WebhookSecret, Vec<u8>), ApiError> {
     let unavailable = |error: &dyn std::fmt::Display| {
-        tracing::error!(%error, "a webhook's secret cannot be made");
+        tracing::error!(%error, "cannot create a webhook secret");
         ApiError::unavailable()
     };
     let secret = WebhookSecret::generate().map_err(|error| unavailable(&error))?;
     let vault = service
         .keyring
-        .sealing()
+        .sealing_vault()
         .await
         .map_err(|error| unavailable(&error))?;
     let sealed = vault
@@ -198,11 +198,11 @@ fn parse_id(text: &str) -> Result<WebhookId, ApiError> {
     text.parse().map_err(|_| not_found())
 }
 
-/// There is no such endpoint, or it is another partner's.
+/// The error for an unknown endpoint, or one of another partner.
 #[must_use]
 pub fn not_found() -> ApiError {
     ApiError::new(
         Code::WebhookNotFound,
-        "there is no such webhook endpoint; GET /webhooks lists them",
+        "no such webhook endpoint; GET /webhooks lists yours",
     )
 }

@@ -1,4 +1,4 @@
-//! What may be said about endpoints on the wire, and what it means.
+//! Parsing and validation of the webhook request bodies.
 
 use serde::Deserialize;
 use time::OffsetDateTime;
@@ -9,83 +9,82 @@ use vouchsafe_actors::domain::ids::{EventId, WebhookId};
 use crate::delivery::MAX_URL_BYTES;
 use crate::errors::ApiError;
 use crate::http::period;
-use crate::json::{self, Object};
-use crate::store::ReplayWish;
+use crate::json::{self, JsonObject};
+use crate::store::ReplayRequest;
 
-/// Longest description, in characters.
 const MAX_DESCRIPTION: usize = 500;
 
-/// How long the former secret signs, too, unless it is said. Seconds: a day.
+/// Default overlap of a secret rotation: a day.
 const DEFAULT_OVERLAP_S: u32 = 86_400;
 
-/// The longest that it may. Seconds: a week.
+/// Maximum overlap: a week.
 const MAX_OVERLAP_S: u32 = 604_800;
 
-/// An endpoint, as it is to be. What is left out of one that is there stays as it is.
+/// The endpoint to register or update. An update leaves omitted fields unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct WebhookRequest {
-    /// Where it is: https, or in the sandbox http to this machine. The host must be a public one.
+pub(in crate::http) struct PutWebhookBody {
+    /// URL of the endpoint: https to a public host. In the sandbox also http to the local machine.
     #[schema(max_length = 2048, examples("https://shop.example/vouchsafe"))]
     url: String,
-    /// What it is told of; everything unless it is said.
+    /// Events to subscribe to. All events by default.
     #[serde(default)]
     #[schema(min_items = 1)]
     events: Option<Vec<EventKind>>,
-    /// What you call it.
+    /// Your description of the endpoint.
     #[serde(default)]
     #[schema(max_length = 500, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     description: Option<String>,
-    /// Whether it is told anything.
+    /// Whether to deliver events to the endpoint.
     #[serde(default)]
     enabled: Option<bool>,
-    /// Which one to change; without it the one with this URL, or a new one.
+    /// Endpoint to update. Without it, the endpoint with this URL is updated or a new one is registered.
     #[serde(default)]
     webhook_id: Option<WebhookId>,
 }
 
-/// How a new secret takes over.
+/// Options of a secret rotation.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[schema(as = WebhookRotateRequest)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct RotateRequest {
-    /// For how long the former secret signs, too, in seconds; a day unless it is said.
+pub(in crate::http) struct RotateSecretBody {
+    /// How long deliveries are also signed with the previous secret, in seconds. Default: 86400 (a day).
     #[serde(default)]
     #[schema(maximum = 604_800)]
     overlap_seconds: Option<u32>,
 }
 
-/// What a test sends.
+/// Options of a test delivery.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[schema(as = WebhookTestRequest)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct TestRequest {
-    /// A sample of which event; `order.delivered` unless it is said.
+pub(in crate::http) struct TestWebhookBody {
+    /// Event type of the sample. Default: `order.delivered`.
     #[serde(default)]
     event: Option<EventKind>,
 }
 
-/// What is sent again: one event, or those of a span of time.
+/// The events to deliver again: one event, or a time range.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = WebhookReplayRequest)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct ReplayRequest {
-    /// One event.
+pub(in crate::http) struct ReplayEventsBody {
+    /// Event to deliver again.
     #[serde(default)]
     event_id: Option<EventId>,
-    /// Those from this moment on: a date (its midnight in UTC) or an RFC 3339 time.
+    /// Start of the range, inclusive: a date (midnight UTC) or an RFC 3339 time.
     #[serde(default)]
     #[schema(examples("2026-11-20T12:00:00Z"))]
     from: Option<String>,
-    /// Those before this moment; up to now unless it is said.
+    /// End of the range, exclusive. Default: now.
     #[serde(default)]
     #[schema(examples("2026-11-21"))]
     to: Option<String>,
 }
 
-/// An endpoint that can be put.
+/// A validated endpoint.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct RequestedWebhook {
     pub(super) url: String,
     pub(super) kinds: Option<EventKinds>,
     pub(super) description: Option<String>,
@@ -93,9 +92,9 @@ pub(super) struct Wanted {
     pub(super) webhook_id: Option<WebhookId>,
 }
 
-/// Reads a request for an endpoint; whether its URL may be is asked elsewhere.
-pub(super) fn parse(body: &[u8]) -> Result<Wanted, ApiError> {
-    let Object(WebhookRequest {
+/// Parses an endpoint. The caller checks the URL against the SSRF guard.
+pub(super) fn parse(body: &[u8]) -> Result<RequestedWebhook, ApiError> {
+    let JsonObject(PutWebhookBody {
         url,
         events,
         description,
@@ -104,22 +103,22 @@ pub(super) fn parse(body: &[u8]) -> Result<Wanted, ApiError> {
     }) = json::parse(body)?;
     if url.len() > MAX_URL_BYTES {
         let message = format!("expected at most {MAX_URL_BYTES} bytes");
-        return Err(ApiError::invalid("url", message));
+        return Err(ApiError::invalid_field("url", message));
     }
     let kinds = match events {
         None => None,
         Some(kinds) if EventKind::ALL.iter().all(|kind| kinds.contains(kind)) => Some(EventKinds::ALL),
         Some(kinds) => {
             let kinds = EventKinds::of(&kinds);
-            Some(kinds.ok_or_else(|| ApiError::invalid("events", "expected at least one event"))?)
+            Some(kinds.ok_or_else(|| ApiError::invalid_field("events", "expected at least one event; omit the field for all events"))?)
         }
     };
     let fits = |text: &String| text.chars().count() <= MAX_DESCRIPTION && !text.contains(char::is_control);
     if !description.as_ref().is_none_or(fits) {
         let message = format!("expected at most {MAX_DESCRIPTION} characters, without control characters");
-        return Err(ApiError::invalid("description", message));
+        return Err(ApiError::invalid_field("description", message));
     }
-    Ok(Wanted {
+    Ok(RequestedWebhook {
         url,
         kinds,
         description,
@@ -128,46 +127,44 @@ pub(super) fn parse(body: &[u8]) -> Result<Wanted, ApiError> {
     })
 }
 
-/// For how long the former secret signs, too. Seconds.
-pub(super) fn overlap(body: &[u8]) -> Result<u32, ApiError> {
-    let request: RotateRequest = optional(body)?;
+/// The overlap of a secret rotation, in seconds.
+pub(super) fn parse_overlap(body: &[u8]) -> Result<u32, ApiError> {
+    let request: RotateSecretBody = parse_optional(body)?;
     let seconds = request.overlap_seconds.unwrap_or(DEFAULT_OVERLAP_S);
     if seconds > MAX_OVERLAP_S {
         let message = format!("expected 0 to {MAX_OVERLAP_S} seconds");
-        return Err(ApiError::invalid("overlap_seconds", message));
+        return Err(ApiError::invalid_field("overlap_seconds", message));
     }
     Ok(seconds)
 }
 
-/// Of which event a test sends a sample.
-pub(super) fn tested(body: &[u8]) -> Result<EventKind, ApiError> {
-    let request: TestRequest = optional(body)?;
+pub(super) fn parse_test_event(body: &[u8]) -> Result<EventKind, ApiError> {
+    let request: TestWebhookBody = parse_optional(body)?;
     Ok(request.event.unwrap_or(EventKind::OrderDelivered))
 }
 
-/// What is to be sent again.
-pub(super) fn wish(body: &[u8], now: OffsetDateTime) -> Result<ReplayWish, ApiError> {
-    let Object(ReplayRequest { event_id, from, to }) = json::parse(body)?;
+pub(super) fn parse_replay(body: &[u8], now: OffsetDateTime) -> Result<ReplayRequest, ApiError> {
+    let JsonObject(ReplayEventsBody { event_id, from, to }) = json::parse(body)?;
     match (event_id, from, to) {
-        (Some(event_id), None, None) => Ok(ReplayWish::Event(event_id)),
+        (Some(event_id), None, None) => Ok(ReplayRequest::Event(event_id)),
         (None, Some(from), to) => {
-            let read = |name, text: &str| period::moment(text).ok_or_else(|| period::unreadable(name));
+            let read = |name, text: &str| period::parse_timestamp(text).ok_or_else(|| period::invalid_timestamp(name));
             let to = to.map_or(Ok(now), |to| read("to", &to))?;
-            Ok(ReplayWish::Span(read("from", &from)?, to))
+            Ok(ReplayRequest::TimeRange(read("from", &from)?, to))
         }
-        _ => Err(ApiError::invalid(
+        _ => Err(ApiError::invalid_field(
             "event_id",
-            "expected either event_id, or from and perhaps to",
+            "expected either event_id, or from and optionally to",
         )),
     }
 }
 
-/// A body that may be left out.
-fn optional<T: Default + serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+/// Parses an optional body.
+fn parse_optional<T: Default + serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     if body.is_empty() {
         return Ok(T::default());
     }
-    json::parse::<Object<T>>(body).map(|Object(read)| read)
+    json::parse::<JsonObject<T>>(body).map(|JsonObject(read)| read)
 }
 
 #[cfg(test)]
@@ -176,8 +173,8 @@ mod tests {
     use crate::errors::Code;
 
     #[test]
-    fn an_endpoint_is_read_strictly() {
-        for (body, refused) in [
+    fn endpoint_with_unknown_or_invalid_field_is_rejected() {
+        for (body, expected) in [
             (r#"{"url":"https://a.example/"}"#, None),
             (
                 r#"{"url":"https://a.example/","events":["order.created"],"enabled":false,"description":"x"}"#,
@@ -213,17 +210,17 @@ mod tests {
         ] {
             assert_eq!(
                 parse(body.as_bytes()).err().map(|error| error.code),
-                refused,
+                expected,
                 "{body}"
             );
         }
     }
 
     #[test]
-    fn a_replay_is_of_one_event_or_of_a_span() {
+    fn replay_takes_one_event_or_a_time_range() {
         let now = time::macros::datetime!(2026-11-20 12:00 UTC);
         let event = format!(r#"{{"event_id":"evt_{}"}}"#, "0".repeat(32));
-        for (body, fine) in [
+        for (body, is_valid) in [
             (event.as_str(), true),
             (r#"{"from":"2026-11-19"}"#, true),
             (r#"{"from":"2026-11-19","to":"2026-11-19T12:00:00Z"}"#, true),
@@ -231,7 +228,7 @@ mod tests {
             ("{}", false),
             (r#"{"from":"yesterday"}"#, false),
         ] {
-            assert_eq!(wish(body.as_bytes(), now).is_ok(), fine, "{body}");
+            assert_eq!(parse_replay(body.as_bytes(), now).is_ok(), is_valid, "{body}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! `POST /webhooks/{webhook_id}/test`: does an endpoint do what it shall with what it is sent?
+//! `POST /webhooks/{webhook_id}/test`: test delivery to a webhook endpoint.
 //!
-//! | where | what is sent, one after the other |
+//! | Environment | Deliveries, in this order |
 //! |---|---|
-//! | production | a sample |
-//! | sandbox | the sample with a wrong signature; the sample; and where that was taken, the same once more |
+//! | production | a sample event |
+//! | sandbox | the sample with an invalid signature; the sample; if it was accepted, the sample again |
 //!
-//! Rule: each is sent once, whatever comes of it. Nobody in production is sent a wrong signature.
+//! Each delivery is attempted once. Production never sends an invalid signature.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,181 +13,184 @@ use std::time::Duration;
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::delivery::{Answered, Ending, Fault, Target};
+use vouchsafe_actors::domain::delivery::{SendResult, AttemptOutcome, DeliveryFault, WebhookTarget};
 use vouchsafe_actors::domain::event_kind::EventKind;
 use vouchsafe_actors::domain::ids::EventId;
 
 use super::{not_found, parse_id, request};
-use crate::certification::{Seen, Watch};
-use crate::delivery::{Parcel, Signing, sample};
+use crate::certification::{ObservationKind, Observer};
+use crate::delivery::{WebhookRequest, SigningMode, sample_event};
 use crate::errors::{ApiError, Code};
-use crate::http::caller::{General, Signed};
+use crate::http::authentication::{General, VerifiedRequest};
 use crate::service::Service;
 
-/// What came of a test.
+/// Result of a test delivery.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WebhookTest)]
-pub(in crate::http) struct TestBody {
-    /// The id of the sample; it is in no feed.
+pub(in crate::http) struct TestResultBody {
+    /// Id of the sample event. It is not in the event feed.
     event_id: EventId,
-    /// What it was a sample of.
+    /// Type of the sample event.
     event: EventKind,
-    /// Whether the endpoint took it: a 2xx within five seconds.
+    /// Whether the endpoint accepted it with a 2xx within five seconds.
     delivered: bool,
-    /// The status of its answer; null if there was none.
+    /// HTTP status of the response. Null without a response.
     #[schema(required)]
     status: Option<u16>,
-    /// Why there was no answer; null if there was one.
+    /// Why there was no response. Null if there was one.
     #[schema(required)]
-    fault: Option<Fault>,
-    /// How long it took.
+    fault: Option<DeliveryFault>,
+    /// Duration of the attempt in milliseconds.
     latency_ms: u32,
-    /// What came of the sample with a wrong signature, sent before: right is a 4xx. Null in production.
+    /// Result of the delivery with an invalid signature, sent first; a 4xx passes. Null in production.
     #[schema(required)]
-    wrong_signature: Option<TrialBody>,
-    /// What came of the sample when it was sent again: right is a 2xx. Null in production, and if it was not taken at first.
+    wrong_signature: Option<TestAttemptBody>,
+    /// Result of the repeated delivery; a 2xx passes. Null in production, and if the first delivery was not accepted.
     #[schema(required)]
-    duplicate: Option<TrialBody>,
+    duplicate: Option<TestAttemptBody>,
 }
 
-/// What came of a delivery that shows how an endpoint verifies and remembers.
+/// Result of a delivery that checks signature verification or deduplication.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WebhookTrial)]
-pub(in crate::http) struct TrialBody {
-    /// Whether the answer was the right one.
+pub(in crate::http) struct TestAttemptBody {
+    /// Whether the endpoint responded as required.
     passed: bool,
-    /// The status of the answer; null if there was none.
+    /// HTTP status of the response. Null without a response.
     #[schema(required)]
     status: Option<u16>,
-    /// Why there was no answer; null if there was one.
+    /// Why there was no response. Null if there was one.
     #[schema(required)]
-    fault: Option<Fault>,
-    /// How long it took.
+    fault: Option<DeliveryFault>,
+    /// Duration of the attempt in milliseconds.
     latency_ms: u32,
 }
 
-/// The attempts of a test.
-struct Attempts {
-    wrong: Option<(Answered, Duration)>,
-    right: (Answered, Duration),
-    again: Option<(Answered, Duration)>,
+struct TestAttempts {
+    wrong_signature: Option<(SendResult, Duration)>,
+    valid: (SendResult, Duration),
+    duplicate: Option<(SendResult, Duration)>,
 }
 
-/// `POST /webhooks/{webhook_id}/test`: sends a sample now, and says what came of it. A body may be left out.
+/// `POST /webhooks/{webhook_id}/test`: delivers a sample event now and returns the result. The body is optional.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`, `WEBHOOK_NOT_FOUND`.
 pub(in crate::http) async fn test(
     service: web::Data<Service>,
     webhook_id: web::Path<String>,
-    signed: Signed<General>,
+    signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
     let webhook_id = parse_id(&webhook_id)?;
     let partner_id = signed.caller.partner_id();
-    let event = request::tested(&signed.body)?;
-    let target = service.store.webhook_target(partner_id, webhook_id).await?;
+    let event = request::parse_test_event(&signed.body)?;
+    let target = service.store.find_webhook_target(partner_id, webhook_id).await?;
     let target = Arc::new(target.ok_or_else(not_found)?);
-    let broken = || ApiError::new(Code::InternalError, "the sample could not be written");
-    let envelope = sample(partner_id, event, service.clock.now()).ok_or_else(broken)?;
+    let serialization_error = || ApiError::new(Code::InternalError, "the sample event could not be serialized; contact the operator");
+    let envelope = sample_event(partner_id, event, service.clock.now()).ok_or_else(serialization_error)?;
     let event_id = envelope.event_id;
-    let parcel = Parcel {
+    let delivery = WebhookRequest {
         id: event_id.to_string(),
-        body: serde_json::to_vec(&envelope).map_err(|_| broken())?,
+        body: serde_json::to_vec(&envelope).map_err(|_| serialization_error())?,
         test: true,
-        signing: Signing::Right,
+        signing: SigningMode::Valid,
     };
-    let attempts = attempt(&service, &target, parcel).await;
-    if let Some(watch) = &service.certification {
-        note(&service, watch, &target, event_id, &attempts);
+    let attempts = send_test_deliveries(&service, &target, delivery).await;
+    if let Some(observer) = &service.certification {
+        observe_test(&service, observer, &target, event_id, &attempts);
     }
-    let Attempts { wrong, right, again } = attempts;
-    let (answered, took) = right;
-    Ok(HttpResponse::Ok().json(TestBody {
+    let TestAttempts {
+        wrong_signature,
+        valid: (result, elapsed),
+        duplicate,
+    } = attempts;
+    Ok(HttpResponse::Ok().json(TestResultBody {
         event_id,
         event,
-        delivered: is_taken(&answered),
-        status: answered.status.ok(),
-        fault: answered.status.err(),
-        latency_ms: milliseconds(took),
-        wrong_signature: wrong.map(|wrong| TrialBody::of(wrong, is_refused)),
-        duplicate: again.map(|again| TrialBody::of(again, is_taken)),
+        delivered: is_accepted(&result),
+        status: result.status.ok(),
+        fault: result.status.err(),
+        latency_ms: milliseconds(elapsed),
+        wrong_signature: wrong_signature.map(|attempt| TestAttemptBody::of(attempt, is_rejected)),
+        duplicate: duplicate.map(|attempt| TestAttemptBody::of(attempt, is_accepted)),
     }))
 }
 
-/// The wrong one goes first: who remembers an event before it verifies it does not know this one yet.
-async fn attempt(service: &Service, target: &Arc<Target>, parcel: Parcel) -> Attempts {
-    let post = |parcel: Parcel| service.sender.post(Arc::clone(target), parcel);
+async fn send_test_deliveries(service: &Service, target: &Arc<WebhookTarget>, delivery: WebhookRequest) -> TestAttempts {
+    let post = |delivery: WebhookRequest| service.sender.post(Arc::clone(target), delivery);
     if service.certification.is_none() {
-        return Attempts {
-            wrong: None,
-            right: post(parcel).await,
-            again: None,
+        return TestAttempts {
+            wrong_signature: None,
+            valid: post(delivery).await,
+            duplicate: None,
         };
     }
-    let wrong = Parcel {
-        signing: Signing::Wrong,
-        ..parcel.clone()
+    // The invalid signature goes first, while the endpoint does not know the event id: an endpoint that deduplicates before it
+    // verifies would otherwise accept it as a duplicate.
+    let invalid = WebhookRequest {
+        signing: SigningMode::Invalid,
+        ..delivery.clone()
     };
-    let wrong = post(wrong).await;
-    let right = post(parcel.clone()).await;
-    let again = if is_taken(&right.0) {
-        Some(post(parcel).await)
+    let wrong_signature = post(invalid).await;
+    let valid = post(delivery.clone()).await;
+    let duplicate = if is_accepted(&valid.0) {
+        Some(post(delivery).await)
     } else {
         None
     };
-    Attempts {
-        wrong: Some(wrong),
-        right,
-        again,
+    TestAttempts {
+        wrong_signature: Some(wrong_signature),
+        valid,
+        duplicate,
     }
 }
 
-/// For certifications. A fault on this side says nothing of the partner.
-fn note(service: &Service, watch: &Watch, target: &Target, event_id: EventId, attempts: &Attempts) {
+/// Records the attempts for certification. An internal fault says nothing about the partner.
+fn observe_test(service: &Service, observer: &Observer, target: &WebhookTarget, event_id: EventId, attempts: &TestAttempts) {
     let (partner_id, webhook_id, at) = (target.partner_id, target.webhook_id, service.clock.now());
-    let status = |(answered, _): &(Answered, Duration)| match answered.status {
+    let status = |(result, _): &(SendResult, Duration)| match result.status {
         Ok(status) => Some(Some(status)),
-        Err(Fault::Internal) => None,
+        Err(DeliveryFault::Internal) => None,
         Err(_) => Some(None),
     };
-    let wrong = attempts.wrong.as_ref().and_then(status);
-    if let (Some(wrong), Some(right)) = (wrong, status(&attempts.right)) {
-        let seen = Seen::WebhookTested {
+    let wrong = attempts.wrong_signature.as_ref().and_then(status);
+    if let (Some(wrong), Some(right)) = (wrong, status(&attempts.valid)) {
+        let observation = ObservationKind::WebhookTested {
             webhook_id,
             wrong,
             right,
         };
-        watch.saw(partner_id, at, seen);
+        observer.record(partner_id, at, observation);
     }
-    if let Some(status) = attempts.again.as_ref().and_then(status) {
-        let seen = Seen::EventAgain {
+    if let Some(status) = attempts.duplicate.as_ref().and_then(status) {
+        let observation = ObservationKind::EventAgain {
             webhook_id,
             event_id,
             status,
         };
-        watch.saw(partner_id, at, seen);
+        observer.record(partner_id, at, observation);
     }
 }
 
-fn is_taken(answered: &Answered) -> bool {
-    answered.ending() == Ending::Delivered
+fn is_accepted(result: &SendResult) -> bool {
+    result.outcome() == AttemptOutcome::Delivered
 }
 
-const fn is_refused(answered: &Answered) -> bool {
-    matches!(answered.status, Ok(400..=499))
+const fn is_rejected(result: &SendResult) -> bool {
+    matches!(result.status, Ok(400..=499))
 }
 
-fn milliseconds(took: Duration) -> u32 {
-    u32::try_from(took.as_millis()).unwrap_or(u32::MAX)
+fn milliseconds(elapsed: Duration) -> u32 {
+    u32::try_from(elapsed.as_millis()).unwrap_or(u32::MAX)
 }
 
-impl TrialBody {
-    fn of((answered, took): (Answered, Duration), right: impl FnOnce(&Answered) -> bool) -> Self {
+impl TestAttemptBody {
+    fn of((result, elapsed): (SendResult, Duration), is_expected: impl FnOnce(&SendResult) -> bool) -> Self {
         Self {
-            passed: right(&answered),
-            status: answered.status.ok(),
-            fault: answered.status.err(),
-            latency_ms: milliseconds(took),
+            passed: is_expected(&result),
+            status: result.status.ok(),
+            fault: result.status.err(),
+            latency_ms: milliseconds(elapsed),
         }
     }
 }

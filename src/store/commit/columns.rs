@@ -1,9 +1,9 @@
-//! A batch, column by column: an element a row. What rows of several records have in common, and is locked in order, stands
-//! there once, sorted; the rows name it by its place.
+//! Columnar encoding of a batch: one array per column, one element per row. Rows that several records share and that are
+//! locked in order (wallets, chunks, feeds) occur once, sorted; other rows refer to them by position.
 
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::answer::Keep;
+use vouchsafe_actors::domain::idempotency::Retention;
 use vouchsafe_actors::domain::event::EventBundle;
 use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::ledger::Movement;
@@ -11,11 +11,10 @@ use vouchsafe_actors::domain::order::Order;
 use vouchsafe_actors::domain::voucher::Allocation;
 use vouchsafe_actors::journal::Record;
 
-use super::json;
-use super::rest::Rest;
+use super::to_json;
+use super::sparse::SparseColumns;
 
-/// A batch.
-pub(super) struct Columns<'a> {
+pub(super) struct BatchColumns<'a> {
     pub(super) records: Records<'a>,
     pub(super) wallets: Wallets<'a>,
     pub(super) movements: Movements<'a>,
@@ -24,14 +23,13 @@ pub(super) struct Columns<'a> {
     pub(super) allocations: Allocations,
     pub(super) feeds: Vec<Uuid>,
     pub(super) events: Events,
-    pub(super) rest: Rest<'a>,
+    pub(super) sparse: SparseColumns<'a>,
 }
 
-/// The columns of the records themselves.
 pub(super) struct Records<'a> {
     pub(super) partner: Vec<Uuid>,
     pub(super) key: Vec<Uuid>,
-    /// The records in the order of their keys.
+    /// Record numbers in key order.
     pub(super) by_key: Vec<i32>,
     pub(super) fingerprint: Vec<&'a [u8]>,
     pub(super) status: Vec<i16>,
@@ -39,16 +37,15 @@ pub(super) struct Records<'a> {
     pub(super) forever: Vec<bool>,
 }
 
-/// The columns of the wallets that change.
+/// Wallets that change.
 pub(super) struct Wallets<'a> {
     pub(super) partner: Vec<Uuid>,
     pub(super) currency: Vec<&'a str>,
-    /// What moves in each, and how often: empty unless something moves and all of it are debits.
+    /// Sum and number of movements per wallet; empty unless there are movements and all of them are debits.
     pub(super) amount: Vec<i64>,
     pub(super) entries: Vec<i64>,
 }
 
-/// The columns of money that moves.
 pub(super) struct Movements<'a> {
     pub(super) record: Vec<i32>,
     pub(super) wallet: Vec<i32>,
@@ -62,7 +59,7 @@ pub(super) struct Movements<'a> {
     pub(super) trace: Vec<Option<&'a str>>,
 }
 
-/// The columns of orders.
+/// New orders.
 pub(super) struct Orders<'a> {
     pub(super) record: Vec<i32>,
     pub(super) order: Vec<Uuid>,
@@ -80,7 +77,7 @@ pub(super) struct Orders<'a> {
     pub(super) created: Vec<OffsetDateTime>,
 }
 
-/// The columns of allocations, in the order of their vouchers.
+/// In stock id order.
 pub(super) struct Allocations {
     pub(super) record: Vec<i32>,
     pub(super) chunk: Vec<i32>,
@@ -90,7 +87,6 @@ pub(super) struct Allocations {
     pub(super) line: Vec<i16>,
 }
 
-/// The columns of events.
 pub(super) struct Events {
     pub(super) record: Vec<i32>,
     pub(super) feed: Vec<i32>,
@@ -100,33 +96,33 @@ pub(super) struct Events {
     pub(super) body: Vec<String>,
 }
 
-/// Whose wallet in which currency.
+/// Partner and currency.
 type WalletColumns<'a> = (Uuid, &'a str);
 
-impl<'a> Columns<'a> {
+impl<'a> BatchColumns<'a> {
     pub(super) fn of(records: &'a [Record]) -> Result<Self, sqlx::Error> {
-        let wallets = sorted(records.iter().flat_map(wallets_of));
-        let feeds = sorted(records.iter().filter_map(feed_of));
+        let wallets = sorted_unique(records.iter().flat_map(wallets_of));
+        let feeds = sorted_unique(records.iter().filter_map(feed_of));
         let (chunks, allocations) = Allocations::of(records);
         let rows = records.len();
-        let (mut movements, mut orders) = (Movements::with_room_for(rows), Orders::with_room_for(rows));
-        let (mut events, mut rest) = (Events::with_room_for(rows), Rest::default());
+        let (mut movements, mut orders) = (Movements::with_capacity(rows), Orders::with_capacity(rows));
+        let (mut events, mut rest) = (Events::with_capacity(rows), SparseColumns::default());
         for (record, number) in records.iter().zip(1..) {
             if let Some(movement) = &record.movement {
                 let wallet = (record.partner_id.as_uuid(), movement.currency.as_str());
-                movements.push(number, place(&wallets, &wallet), movement);
+                movements.push(number, position_of(&wallets, &wallet), movement);
             }
             if let Some(order) = &record.order {
                 let sequence = record.events.as_ref().map_or(0, EventBundle::last_sequence);
                 orders.push(number, order, sequence)?;
             }
             if let Some(bundle) = &record.events {
-                events.push(number, place(&feeds, &record.partner_id.as_uuid()), bundle)?;
+                events.push(number, position_of(&feeds, &record.partner_id.as_uuid()), bundle)?;
             }
             rest.push(number, record);
         }
-        movements.leave_out_nulls();
-        orders.leave_out_nulls();
+        movements.clear_null_columns();
+        orders.clear_null_columns();
         Ok(Self {
             records: Records::of(records),
             wallets: Wallets::of(wallets, &movements),
@@ -136,14 +132,14 @@ impl<'a> Columns<'a> {
             allocations,
             feeds,
             events,
-            rest,
+            sparse: rest,
         })
     }
 }
 
 fn wallets_of(record: &Record) -> impl Iterator<Item = WalletColumns<'_>> {
     let moved = record.movement.iter().map(|movement| movement.currency.as_str());
-    let shifted = record.pending.iter().map(|shift| shift.currency.as_str());
+    let shifted = record.pending_delta.iter().map(|shift| shift.currency.as_str());
     let partner = record.partner_id.as_uuid();
     moved.chain(shifted).map(move |currency| (partner, currency))
 }
@@ -152,35 +148,33 @@ fn feed_of(record: &Record) -> Option<Uuid> {
     record.events.as_ref().map(|_| record.partner_id.as_uuid())
 }
 
-/// Each once.
-fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+fn sorted_unique<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut all: Vec<T> = all.collect();
     all.sort_unstable();
     all.dedup();
     all
 }
 
-/// A column that has nothing comes without rows: beyond the end of an array the database reads null, and each null that it is
-/// sent costs it as much as a value.
-fn leave_out_nulls<T>(column: &mut Vec<Option<T>>) {
+/// Sends a column without values as an empty array: reading beyond its end yields null in SQL, and a null in an array costs as
+/// much as a value.
+fn clear_if_all_null<T>(column: &mut Vec<Option<T>>) {
     if column.iter().all(Option::is_none) {
         column.clear();
     }
 }
 
-/// Where it stands, from 1 as the database counts. What is not there is at 0, where the database finds nothing either.
-fn place<T: Ord>(sorted: &[T], one: &T) -> i32 {
-    let place = sorted.binary_search(one).map_or(0, |index| index + 1);
-    i32::try_from(place).unwrap_or_default()
+/// SQL position of an element, from 1; 0 if it is missing, which reads as null in SQL.
+fn position_of<T: Ord>(sorted: &[T], element: &T) -> i32 {
+    let position = sorted.binary_search(element).map_or(0, |index| index + 1);
+    i32::try_from(position).unwrap_or_default()
 }
 
-/// The index behind a place.
-fn index(place: i32) -> Option<usize> {
-    usize::try_from(place).ok()?.checked_sub(1)
+fn position_to_index(position: i32) -> Option<usize> {
+    usize::try_from(position).ok()?.checked_sub(1)
 }
 
 impl<'a> Records<'a> {
-    fn with_room_for(rows: usize) -> Self {
+    fn with_capacity(rows: usize) -> Self {
         Self {
             partner: Vec::with_capacity(rows),
             key: Vec::with_capacity(rows),
@@ -193,15 +187,15 @@ impl<'a> Records<'a> {
     }
 
     fn of(records: &'a [Record]) -> Self {
-        let mut columns = Self::with_room_for(records.len());
+        let mut columns = Self::with_capacity(records.len());
         for record in records {
             let claim = &record.claim;
             columns.partner.push(record.partner_id.as_uuid());
             columns.key.push(claim.key.0);
             columns.fingerprint.push(&claim.fingerprint.0);
-            columns.status.push(claim.answer.status.cast_signed());
-            columns.body.push(&claim.answer.body);
-            columns.forever.push(claim.keep == Keep::Forever);
+            columns.status.push(claim.response.status.cast_signed());
+            columns.body.push(&claim.response.body);
+            columns.forever.push(claim.retention == Retention::Forever);
         }
         let mut by_key: Vec<(Uuid, i32)> = columns.key.iter().copied().zip(1..).collect();
         by_key.sort_unstable();
@@ -217,7 +211,9 @@ impl<'a> Wallets<'a> {
             amount.resize(wallets.len(), 0_i64);
             entries.resize(wallets.len(), 0);
             let moved = movements.wallet.iter().zip(&movements.amount);
-            for (index, minor) in moved.filter_map(|(place, minor)| Some((index(*place)?, minor))) {
+            for (index, minor) in
+                moved.filter_map(|(position, minor)| Some((position_to_index(*position)?, minor)))
+            {
                 amount[index] = amount[index].saturating_add(*minor);
                 entries[index] += 1;
             }
@@ -233,7 +229,7 @@ impl<'a> Wallets<'a> {
 }
 
 impl<'a> Movements<'a> {
-    fn with_room_for(rows: usize) -> Self {
+    fn with_capacity(rows: usize) -> Self {
         Self {
             record: Vec::with_capacity(rows),
             wallet: Vec::with_capacity(rows),
@@ -262,17 +258,17 @@ impl<'a> Movements<'a> {
         self.trace.push(by.and_then(|by| by.trace_id.as_deref()));
     }
 
-    fn leave_out_nulls(&mut self) {
-        leave_out_nulls(&mut self.order);
-        leave_out_nulls(&mut self.payout);
-        leave_out_nulls(&mut self.reference);
-        leave_out_nulls(&mut self.operator);
-        leave_out_nulls(&mut self.trace);
+    fn clear_null_columns(&mut self) {
+        clear_if_all_null(&mut self.order);
+        clear_if_all_null(&mut self.payout);
+        clear_if_all_null(&mut self.reference);
+        clear_if_all_null(&mut self.operator);
+        clear_if_all_null(&mut self.trace);
     }
 }
 
 impl<'a> Orders<'a> {
-    fn with_room_for(rows: usize) -> Self {
+    fn with_capacity(rows: usize) -> Self {
         Self {
             record: Vec::with_capacity(rows),
             order: Vec::with_capacity(rows),
@@ -305,24 +301,24 @@ impl<'a> Orders<'a> {
         self.sequence.push(sequence.cast_signed());
         self.reference.push(order.reference.as_deref());
         self.metadata.push(order.metadata.as_deref());
-        self.lines.push(json(&order.lines)?);
-        let timeline = (!order.stands_as_placed()).then(|| json(&order.timeline));
+        self.lines.push(to_json(&order.lines)?);
+        let timeline = (!order.is_unchanged()).then(|| to_json(&order.timeline));
         self.timeline.push(timeline.transpose()?);
         self.created.push(order.created_at);
         Ok(())
     }
 
-    fn leave_out_nulls(&mut self) {
-        leave_out_nulls(&mut self.source);
-        leave_out_nulls(&mut self.pending_reason);
-        leave_out_nulls(&mut self.reference);
-        leave_out_nulls(&mut self.metadata);
-        leave_out_nulls(&mut self.timeline);
+    fn clear_null_columns(&mut self) {
+        clear_if_all_null(&mut self.source);
+        clear_if_all_null(&mut self.pending_reason);
+        clear_if_all_null(&mut self.reference);
+        clear_if_all_null(&mut self.metadata);
+        clear_if_all_null(&mut self.timeline);
     }
 }
 
 impl Allocations {
-    fn with_room_for(rows: usize) -> Self {
+    fn with_capacity(rows: usize) -> Self {
         Self {
             record: Vec::with_capacity(rows),
             chunk: Vec::with_capacity(rows),
@@ -333,7 +329,7 @@ impl Allocations {
         }
     }
 
-    /// With the chunks that the vouchers lie in.
+    /// Returns the chunks of the vouchers, too.
     fn of(records: &[Record]) -> (Vec<i64>, Self) {
         let issued = records.iter().zip(1..).flat_map(|(record, number)| {
             let issued = record.issued();
@@ -341,15 +337,15 @@ impl Allocations {
         });
         let mut issued: Vec<(i32, OrderId, &Allocation)> = issued.collect();
         issued.sort_unstable_by_key(|(_, _, allocation)| allocation.voucher.stock_id);
-        let chunks = sorted(
+        let chunks = sorted_unique(
             issued
                 .iter()
                 .map(|(_, _, allocation)| allocation.voucher.chunk_id.0),
         );
-        let mut columns = Self::with_room_for(issued.len());
+        let mut columns = Self::with_capacity(issued.len());
         for (record, order_id, allocation) in issued {
             columns.record.push(record);
-            columns.chunk.push(place(&chunks, &allocation.voucher.chunk_id.0));
+            columns.chunk.push(position_of(&chunks, &allocation.voucher.chunk_id.0));
             columns.stock.push(allocation.voucher.stock_id.0);
             columns.voucher.push(allocation.voucher_id.as_uuid());
             columns.order.push(order_id.as_uuid());
@@ -360,7 +356,7 @@ impl Allocations {
 }
 
 impl Events {
-    fn with_room_for(rows: usize) -> Self {
+    fn with_capacity(rows: usize) -> Self {
         Self {
             record: Vec::with_capacity(rows),
             feed: Vec::with_capacity(rows),
@@ -377,7 +373,7 @@ impl Events {
         self.order.push(bundle.order_id.as_uuid());
         self.count.push(bundle.count().cast_signed());
         self.sequence.push(bundle.first_sequence.cast_signed());
-        self.body.push(json(bundle)?);
+        self.body.push(to_json(bundle)?);
         Ok(())
     }
 }

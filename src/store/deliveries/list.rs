@@ -1,36 +1,35 @@
-//! What is shown of deliveries: those that have rows, with their attempts.
+//! Delivery lists with attempts. Only failed, blocked and replayed deliveries have rows.
 
 use serde::{Deserialize, Serialize};
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use vouchsafe_actors::domain::delivery::Attempt;
+use vouchsafe_actors::domain::delivery::DeliveryAttempt;
 use vouchsafe_actors::domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
 
 use crate::store::PgStore;
-use crate::store::audit::rows;
+use crate::store::audit::to_bigint;
 
-/// Where a delivery stands.
+/// State of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[schema(
-    description = "Where a delivery stands: `WAITING` (for its next attempt, or for an earlier one of its order), \
-    `DELIVERED`, `FAILED` (its 24 hours are over)."
+    description = "State of a delivery: `WAITING` (for its next attempt, or for an earlier event of its order), \
+    `DELIVERED`, `FAILED` (not delivered within 24 hours)."
 )]
 pub enum DeliveryState {
-    /// It is tried again.
+    /// Waits for a retry, or for an earlier event of its order.
     Waiting,
     Delivered,
-    /// Its time is over.
+    /// Not delivered within the retry window.
     Failed,
 }
 
 impl DeliveryState {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Waiting, Self::Delivered, Self::Failed];
 
-    /// The word on the wire and in the database.
+    /// Label in the API and in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -41,34 +40,32 @@ impl DeliveryState {
     }
 }
 
-/// Which deliveries are shown.
+/// Filter of deliveries; `None` matches any.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeliveryFilter {
     pub partner_id: Option<PartnerId>,
     pub webhook_id: Option<WebhookId>,
-    /// Of which order's events.
     pub order_id: Option<OrderId>,
     pub state: Option<DeliveryState>,
 }
 
-/// A delivery that has a row.
+/// A delivery with its attempts.
 #[derive(Debug, Clone)]
-pub struct ShownDelivery {
+pub struct DeliveryView {
     pub delivery_id: DeliveryId,
     pub partner_id: PartnerId,
     pub webhook_id: WebhookId,
     pub event_id: EventId,
     pub order_id: OrderId,
     pub state: DeliveryState,
-    /// Failed attempts, since it was begun or replayed.
+    /// Failed attempts since the start or the last replay.
     pub attempts: i32,
-    /// When it is tried next; `None` where it waits for another, or is over.
+    /// Time of the next attempt; `None` if it waits for an earlier event, or has ended.
     pub next_attempt_at: Option<OffsetDateTime>,
-    /// The attempts, oldest first.
-    pub log: Vec<Attempt>,
-    /// When the event was committed.
+    /// Attempts, oldest first.
+    pub log: Vec<DeliveryAttempt>,
+    /// Commit time of the event.
     pub event_at: OffsetDateTime,
-    /// When something about it last changed.
     pub updated_at: OffsetDateTime,
 }
 
@@ -82,18 +79,18 @@ pub(super) struct DeliveryRow {
     state: String,
     attempts: i32,
     next_at: Option<OffsetDateTime>,
-    log: Json<Vec<Attempt>>,
+    log: Json<Vec<DeliveryAttempt>>,
     event_at: OffsetDateTime,
     updated_at: OffsetDateTime,
 }
 
-/// Infinity is no time that is shown.
+/// `next_at = 'infinity'` marks a delivery that waits for an earlier one; it reads as null.
 pub(super) const COLUMNS: &str =
     "d.delivery_id, d.partner_id, d.webhook_id, d.number, d.order_id, d.state, d.attempts,
                 CASE WHEN d.state = 'WAITING' AND d.next_at < 'infinity' THEN d.next_at END AS next_at, d.log,
                 d.event_at, d.updated_at";
 
-impl TryFrom<DeliveryRow> for ShownDelivery {
+impl TryFrom<DeliveryRow> for DeliveryView {
     type Error = sqlx::Error;
 
     fn try_from(row: DeliveryRow) -> Result<Self, sqlx::Error> {
@@ -105,9 +102,9 @@ impl TryFrom<DeliveryRow> for ShownDelivery {
             delivery_id: DeliveryId::from_uuid(row.delivery_id),
             partner_id,
             webhook_id: WebhookId::from_uuid(row.webhook_id),
-            event_id: EventId::numbered(partner_id, row.number, row.event_at),
+            event_id: EventId::for_number(partner_id, row.number, row.event_at),
             order_id: OrderId::from_uuid(row.order_id),
-            state: state.ok_or_else(|| sqlx::Error::Decode("a delivery has an impossible state".into()))?,
+            state: state.ok_or_else(|| sqlx::Error::Decode("a delivery has an invalid state".into()))?,
             attempts: row.attempts,
             next_attempt_at: row.next_at,
             log: row.log.0,
@@ -118,7 +115,7 @@ impl TryFrom<DeliveryRow> for ShownDelivery {
 }
 
 impl PgStore {
-    /// Up to `limit` deliveries, newest first, of those before `before`.
+    /// Lists up to `limit` deliveries older than `before`, newest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -127,7 +124,7 @@ impl PgStore {
         filter: DeliveryFilter,
         before: Option<DeliveryId>,
         limit: usize,
-    ) -> Result<Vec<ShownDelivery>, sqlx::Error> {
+    ) -> Result<Vec<DeliveryView>, sqlx::Error> {
         self.run(move |pool| async move {
             let found: Vec<DeliveryRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
                 "SELECT {COLUMNS}
@@ -145,15 +142,15 @@ impl PgStore {
             .bind(filter.order_id.map(OrderId::as_uuid))
             .bind(filter.state.map(DeliveryState::as_str))
             .bind(before.map(DeliveryId::as_uuid))
-            .bind(rows(limit))
+            .bind(to_bigint(limit))
             .fetch_all(&pool)
             .await?;
-            found.into_iter().map(ShownDelivery::try_from).collect()
+            found.into_iter().map(DeliveryView::try_from).collect()
         })
         .await
     }
 
-    /// Removes what ended long ago; says how many.
+    /// Deletes deliveries that ended before the feed's retention period, and returns their number.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -179,5 +176,5 @@ impl PgStore {
     }
 }
 
-/// How many are removed in one statement: some ten milliseconds.
+/// Rows per statement, which takes about ten milliseconds.
 const PURGE_ROWS: i64 = 10_000;

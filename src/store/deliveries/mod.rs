@@ -1,111 +1,109 @@
-//! Deliveries in Postgres: the outbox of the delivery actors, and what partners and operators see of it.
+//! Webhook outbox in Postgres: leases, progress and retries of the delivery actors, and delivery lists and replays.
 //!
-//! | part | question |
+//! | module | purpose |
 //! |---|---|
-//! | `take` | who delivers to an endpoint, and which endpoints have something to do? |
-//! | `turn` | what does an actor write, and in which order? |
-//! | `sequence` | which delivery of an order is due? |
-//! | `page` | what does it read? |
-//! | `walk` | which events past what was read are next? |
-//! | `list` | what is shown? |
-//! | `replay` | what is sent again? |
+//! | `lease` | endpoint leases, and polling for due endpoints |
+//! | `flush` | writes of a delivery actor |
+//! | `sequence` | which delivery of an order is due |
+//! | `page` | reads of a delivery actor |
+//! | `scan` | events after the read position |
+//! | `list` | delivery lists for partners and operators |
+//! | `replay` | repeated delivery on request |
 //!
-//! Rule: a lease is a number and whose it is. Every write is made under it, in the transaction that finds it unchanged.
+//! A lease consists of a number and its holder. Each write verifies the lease in its own transaction.
 
 pub(super) mod list;
 mod page;
 mod replay;
 mod sequence;
-mod take;
-mod turn;
-mod walk;
+mod lease;
+mod flush;
+mod scan;
 
 use std::sync::Arc;
 
 use sqlx::postgres::types::PgInterval;
 use tokio::sync::Semaphore;
-use vouchsafe_actors::delivery::outbox::{Opened, Outbox, Page, Turn};
+use vouchsafe_actors::delivery::outbox::{LeasedEndpoint, Outbox, DeliveryPage, FlushRequest};
 use vouchsafe_actors::domain::ids::WebhookId;
 use vouchsafe_actors::store::{StoreFuture, Unavailable};
 
-use self::turn::Holder;
+use self::flush::LeaseHolder;
 use super::error::unavailable;
-use super::nodes::NodeIdentity;
+use super::node_identity::NodeIdentity;
 use super::{PgNode, PgStore};
 
-pub use list::{DeliveryFilter, DeliveryState, ShownDelivery};
-pub use replay::{MAX_REPLAYED, ReplayWish, Replayed};
-pub use take::Look;
+pub use list::{DeliveryFilter, DeliveryState, DeliveryView};
+pub use replay::{MAX_REPLAYED, ReplayRequest, ReplayOutcome};
+pub use lease::DueEndpoints;
 
-/// How many connections read for endpoints that take what they get. With the two below, all that deliveries use: the rest of
-/// the pool is for requests.
-const READING_CONNECTIONS: usize = 3;
+/// Connections for reads of healthy endpoints. Deliveries use these and the two below; the rest of the pool serves requests.
+const READ_CONNECTIONS: usize = 3;
 
-/// How many take endpoints. Apart from the next, so that one that was idle begins while a thousand others give up.
-const TAKING_CONNECTIONS: usize = 1;
+/// Separate from the write connection: an idle endpoint starts to deliver while a thousand others time out.
+const LEASE_CONNECTIONS: usize = 1;
 
-/// How many write rows, of what failed or is tried again: a thousand endpoints that hang give up at the same moments, and
-/// those that take what they get do not wait for them.
-const WRITING_CONNECTIONS: usize = 1;
+/// For rows of failed deliveries and retries: a thousand hanging endpoints time out simultaneously, and healthy ones must not
+/// wait for them.
+const WRITE_CONNECTIONS: usize = 1;
 
 /// The outbox of one node.
 #[derive(Debug, Clone)]
 pub struct PgOutbox {
     store: PgStore,
     node: NodeIdentity,
-    reading: Arc<Semaphore>,
-    taking: Arc<Semaphore>,
-    writing: Arc<Semaphore>,
+    read_permits: Arc<Semaphore>,
+    lease_permits: Arc<Semaphore>,
+    write_permits: Arc<Semaphore>,
 }
 
 impl PgOutbox {
-    /// Under the identity of this node.
+    /// Creates the outbox of this node.
     #[must_use]
     pub fn new(node: &PgNode) -> Self {
         Self {
             store: PgStore::clone(node),
             node: node.identity().clone(),
-            reading: Arc::new(Semaphore::new(READING_CONNECTIONS)),
-            taking: Arc::new(Semaphore::new(TAKING_CONNECTIONS)),
-            writing: Arc::new(Semaphore::new(WRITING_CONNECTIONS)),
+            read_permits: Arc::new(Semaphore::new(READ_CONNECTIONS)),
+            lease_permits: Arc::new(Semaphore::new(LEASE_CONNECTIONS)),
+            write_permits: Arc::new(Semaphore::new(WRITE_CONNECTIONS)),
         }
     }
 }
 
 impl Outbox for PgOutbox {
-    fn take(&self, webhook_id: WebhookId) -> StoreFuture<'_, Result<Option<Opened>, Unavailable>> {
+    fn lease(&self, webhook_id: WebhookId) -> StoreFuture<'_, Result<Option<LeasedEndpoint>, Unavailable>> {
         Box::pin(async move {
-            let _connection = self.taking.acquire().await.ok();
+            let _connection = self.lease_permits.acquire().await.ok();
             let node = self.node.clone();
             let taken = self
                 .store
-                .run(move |pool| async move { take::take(&pool, webhook_id, &node).await });
+                .run(move |pool| async move { lease::acquire_lease(&pool, webhook_id, &node).await });
             taken.await.map_err(|error| unavailable(&error))
         })
     }
 
-    fn turn(&self, webhook_id: WebhookId, turn: Turn) -> StoreFuture<'_, Result<Option<Page>, Unavailable>> {
+    fn flush(&self, webhook_id: WebhookId, turn: FlushRequest) -> StoreFuture<'_, Result<Option<DeliveryPage>, Unavailable>> {
         Box::pin(async move {
-            let connections = if turn.has_rows() {
-                &self.writing
+            let connections = if turn.has_row_writes() {
+                &self.write_permits
             } else {
-                &self.reading
+                &self.read_permits
             };
             let _connection = connections.acquire().await.ok();
-            let holder = Holder {
+            let holder = LeaseHolder {
                 webhook_id,
                 lease: turn.lease,
                 node: self.node.clone(),
             };
             let turned = self
                 .store
-                .run(move |pool| async move { turn::turn(&pool, &holder, turn).await });
+                .run(move |pool| async move { flush::flush(&pool, &holder, turn).await });
             turned.await.map_err(|error| unavailable(&error))
         })
     }
 }
 
-/// A span of time, as SQL takes it.
 fn interval(span: std::time::Duration) -> PgInterval {
     PgInterval {
         months: 0,

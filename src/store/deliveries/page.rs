@@ -1,7 +1,7 @@
-//! What does an actor read? Rows that are due and events past what it has read, or the oldest of all.
+//! Reads of a delivery actor: due rows and events after its read position, or the oldest waiting rows.
 //!
-//! Rule: all of it is in the order of the numbers, so that no event of an order is read before an earlier one. A row past
-//! what was read, which a replay may have put there, is read when the walk comes to it.
+//! Pages are in number order, so no event of an order is read before an earlier one. A row after the read position, which a replay
+//! may have inserted, is read when the scan reaches it.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use std::time::Duration;
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::delivery::outbox::{Page, Pending};
-use vouchsafe_actors::delivery::queue::Want;
-use vouchsafe_actors::domain::delivery::Letter;
+use vouchsafe_actors::delivery::outbox::{DeliveryPage, PendingDelivery};
+use vouchsafe_actors::delivery::queue::ReadRequest;
+use vouchsafe_actors::domain::delivery::WebhookEvent;
 use vouchsafe_actors::domain::event_kind::EventKinds;
 use vouchsafe_actors::domain::ids::PartnerId;
 
-use super::turn::{Holder, Key};
-use super::walk::walk;
-use crate::store::audit::rows;
-use crate::store::events::{EventRow, MAX_ROWS};
-use crate::store::webhooks::kinds_of;
+use super::flush::{LeaseHolder, EndpointKey};
+use super::scan::scan_events;
+use crate::store::audit::to_bigint;
+use crate::store::events::{EventRow, MAX_PAGE_ROWS};
+use crate::store::webhooks::parse_kinds;
 
-/// The endpoint as it is read for, at this moment.
-pub(super) struct Endpoint {
-    pub(super) key: Key,
+/// An endpoint at the time of the read.
+pub(super) struct EndpointSnapshot {
+    pub(super) key: EndpointKey,
     pub(super) kinds: EventKinds,
     has_rows: bool,
     pub(super) rows_ahead: bool,
@@ -51,29 +51,29 @@ struct DueRow {
     ends_at: OffsetDateTime,
 }
 
-/// Reads what is wanted; `None` when the lease is another.
-pub(super) async fn read(pool: &PgPool, holder: &Holder, want: Want) -> Result<Option<Page>, sqlx::Error> {
-    let Some(endpoint) = find(pool, holder).await? else {
+/// Reads the requested deliveries. Returns `None` if the lease has been lost.
+pub(super) async fn read_page(pool: &PgPool, holder: &LeaseHolder, want: ReadRequest) -> Result<Option<DeliveryPage>, sqlx::Error> {
+    let Some(endpoint) = load_endpoint(pool, holder).await? else {
         return Ok(None);
     };
-    let mut page = Page::default();
-    let (Want::Due { after, .. } | Want::Oldest { after }) = want;
+    let mut page = DeliveryPage::default();
+    let (ReadRequest::Due { after, .. } | ReadRequest::Oldest { after }) = want;
     if endpoint.has_rows {
-        page.pending = due_rows(pool, &endpoint, want, 0..=after).await?;
-        page.next_due_in = next_due(pool, endpoint.key).await?;
+        page.pending = read_due_rows(pool, &endpoint, want, 0..=after).await?;
+        page.next_due_in = read_next_due(pool, endpoint.key).await?;
     }
-    page.read_to = after;
+    page.scanned_to = after;
     let most = match want {
-        Want::Due { most, .. } => most,
-        Want::Oldest { .. } => MAX_ROWS.saturating_sub(page.pending.len()),
+        ReadRequest::Due { limit: most, .. } => most,
+        ReadRequest::Oldest { .. } => MAX_PAGE_ROWS.saturating_sub(page.pending.len()),
     };
     if most > 0 {
-        walk(pool, &endpoint, want, most, &mut page).await?;
+        scan_events(pool, &endpoint, want, most, &mut page).await?;
     }
     Ok(Some(page))
 }
 
-async fn find(pool: &PgPool, holder: &Holder) -> Result<Option<Endpoint>, sqlx::Error> {
+async fn load_endpoint(pool: &PgPool, holder: &LeaseHolder) -> Result<Option<EndpointSnapshot>, sqlx::Error> {
     let row: Option<EndpointRow> = sqlx::query_as(
         "SELECT w.partner_id,
                 w.events,
@@ -98,26 +98,26 @@ async fn find(pool: &PgPool, holder: &Holder) -> Result<Option<Endpoint>, sqlx::
     .bind(holder.node.incarnation)
     .fetch_optional(pool)
     .await?;
-    Ok(row.map(|row| Endpoint {
-        key: Key {
+    Ok(row.map(|row| EndpointSnapshot {
+        key: EndpointKey {
             partner_id: PartnerId::from_uuid(row.partner_id),
             webhook_id: holder.webhook_id,
         },
-        kinds: kinds_of(row.events.as_deref()),
+        kinds: parse_kinds(row.events.as_deref()),
         has_rows: row.has_rows,
         rows_ahead: row.rows_ahead,
         now: row.now,
     }))
 }
 
-/// Rows with a number of `numbers` that are due, or the oldest that wait.
-pub(super) async fn due_rows(
+/// Reads the rows with these event numbers that are due, or the oldest waiting ones.
+pub(super) async fn read_due_rows(
     pool: &PgPool,
-    endpoint: &Endpoint,
-    want: Want,
+    endpoint: &EndpointSnapshot,
+    want: ReadRequest,
     numbers: RangeInclusive<i64>,
-) -> Result<Vec<Pending>, sqlx::Error> {
-    let oldest = matches!(want, Want::Oldest { .. });
+) -> Result<Vec<PendingDelivery>, sqlx::Error> {
+    let oldest = matches!(want, ReadRequest::Oldest { .. });
     let found: Vec<DueRow> = sqlx::query_as(
         "SELECT e.number, e.order_id, e.body, e.created_at,
                 d.number AS number_due,
@@ -143,31 +143,31 @@ pub(super) async fn due_rows(
     .bind(endpoint.key.partner_id.as_uuid())
     .bind(endpoint.key.webhook_id.as_uuid())
     .bind(oldest)
-    .bind(rows(MAX_ROWS))
+    .bind(to_bigint(MAX_PAGE_ROWS))
     .bind(numbers.start())
     .bind(numbers.end())
     .fetch_all(pool)
     .await?;
     let pending = found.into_iter().map(|row| {
-        let told = row.event.told(endpoint.key.partner_id)?;
-        Ok(Pending {
+        let told = row.event.into_committed_events(endpoint.key.partner_id)?;
+        Ok(PendingDelivery {
             order_id: told.bundle.order_id,
-            letter: Letter {
-                told: Arc::new(told),
+            event: WebhookEvent {
+                events: Arc::new(told),
                 number: row.number_due,
             },
             attempts: row.attempts.cast_unsigned(),
             replays: row.replays.cast_unsigned(),
-            stored: true,
-            behind: false,
+            has_row: true,
+            is_blocked: false,
             due_in: time::Duration::seconds_f64(row.due_s),
-            ends_in: row.ends_at - endpoint.now,
+            give_up_in: row.ends_at - endpoint.now,
         })
     });
     pending.collect()
 }
 
-async fn next_due(pool: &PgPool, key: Key) -> Result<Option<Duration>, sqlx::Error> {
+async fn read_next_due(pool: &PgPool, key: EndpointKey) -> Result<Option<Duration>, sqlx::Error> {
     let seconds: Option<f64> = sqlx::query_scalar(
         "SELECT extract(epoch FROM min(next_at) - now())::float8
            FROM deliveries

@@ -1,50 +1,49 @@
-//! What is sent again: one event or a span of them becomes deliveries anew, with 24 hours of their own.
+//! Replay of webhook events: one event or a time range becomes new deliveries with a new retry window of 24 hours.
 //!
-//! Rules: a replayed event goes before what waits of its order; of an order it is due once nothing before it waits. A replay is
-//! ended by an attempt that began after it was committed: each has a number, and what is written of an attempt names it.
+//! Replayed events keep their order within an order: each is due when no earlier event of the order waits. Only an attempt that
+//! began after the commit of a replay can end it: rows count their replays, and the result of an attempt names the count.
 
 use sqlx::{PgExecutor, PgPool, Postgres, Transaction};
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::delivery::schedule::TRIED_FOR;
-use vouchsafe_actors::domain::delivery::Told;
+use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
+use vouchsafe_actors::domain::delivery::CommittedEvents;
 use vouchsafe_actors::domain::ids::{DeliveryId, EventId, PartnerId, WebhookId};
 
 use super::interval;
-use super::list::{COLUMNS, DeliveryRow, ShownDelivery};
-use super::sequence::line_up;
-use super::turn::Key;
+use super::list::{COLUMNS, DeliveryRow, DeliveryView};
+use super::sequence::schedule_first_waiting;
+use super::flush::EndpointKey;
 use crate::store::PgStore;
-use crate::store::audit::{self, By, Deed, NOTHING, rows};
+use crate::store::audit::{self, AuditActor, AuditAction, NO_STATE, to_bigint};
 use crate::store::events::{EventRow, FEED_DAYS, find_event};
-use crate::store::webhooks::kinds_of;
+use crate::store::webhooks::parse_kinds;
 
-/// Most events of one replay: what is asked for in one request is written in one transaction.
+/// Bounds the transaction of one replay request.
 pub const MAX_REPLAYED: usize = 10_000;
 
-/// What is to be sent again.
+/// Events to send again.
 #[derive(Debug, Clone, Copy)]
-pub enum ReplayWish {
+pub enum ReplayRequest {
     Event(EventId),
-    /// Those that were committed from the one moment on and before the other.
-    Span(OffsetDateTime, OffsetDateTime),
+    /// Events committed from the first timestamp (inclusive) to the second (exclusive).
+    TimeRange(OffsetDateTime, OffsetDateTime),
 }
 
-/// What became of it.
+/// Result of a replay request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Replayed {
-    /// So many events are sent again.
-    Again(usize),
-    /// The endpoint is none of the partner.
-    NoWebhook,
-    /// The event is none of the partner's feed.
-    NoEvent,
-    /// There are more than [`MAX_REPLAYED`].
-    TooMany,
+pub enum ReplayOutcome {
+    /// Number of events to be sent again.
+    Scheduled(usize),
+    WebhookNotFound,
+    /// The event is not in the partner's feed.
+    EventNotFound,
+    /// More than [`MAX_REPLAYED`].
+    TooManyEvents,
 }
 
 impl PgStore {
-    /// Sends events to an endpoint again.
+    /// Schedules events to be sent to an endpoint again.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -52,10 +51,10 @@ impl PgStore {
         &self,
         partner_id: PartnerId,
         webhook_id: WebhookId,
-        wish: ReplayWish,
-        by: By,
-    ) -> Result<Replayed, sqlx::Error> {
-        let key = Key {
+        wish: ReplayRequest,
+        by: AuditActor,
+    ) -> Result<ReplayOutcome, sqlx::Error> {
+        let key = EndpointKey {
             partner_id,
             webhook_id,
         };
@@ -63,20 +62,20 @@ impl PgStore {
             .await
     }
 
-    /// Sends a delivery again, and says how it stands then; `None` where there is none with this id, or none that can be sent.
+    /// Schedules a delivery to be sent again and returns its new state. `None` if it does not exist or its event is not in the feed.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn replay_delivery(
         &self,
         delivery_id: DeliveryId,
-        by: By,
-    ) -> Result<Option<ShownDelivery>, sqlx::Error> {
+        by: AuditActor,
+    ) -> Result<Option<DeliveryView>, sqlx::Error> {
         self.run(move |pool| async move {
             let Some(before) = find_delivery(&pool, delivery_id).await? else {
                 return Ok(None);
             };
-            let key = Key {
+            let key = EndpointKey {
                 partner_id: before.partner_id,
                 webhook_id: before.webhook_id,
             };
@@ -84,10 +83,10 @@ impl PgStore {
                 return Ok(None);
             };
             let number = (letter.number, before.order_id.as_uuid());
-            let Some(mut transaction) = write(&pool, key, &[number], &by).await? else {
+            let Some(mut transaction) = write_replays(&pool, key, &[number], &by).await? else {
                 return Ok(None);
             };
-            // Once it is committed somebody may take it at once.
+            // Read before the commit: afterwards a node may deliver it at once.
             let again = find_delivery(&mut *transaction, delivery_id).await?;
             transaction.commit().await?;
             Ok(again)
@@ -99,18 +98,18 @@ impl PgStore {
 async fn find_delivery(
     connection: impl PgExecutor<'_>,
     delivery_id: DeliveryId,
-) -> Result<Option<ShownDelivery>, sqlx::Error> {
+) -> Result<Option<DeliveryView>, sqlx::Error> {
     let row: Option<DeliveryRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
         "SELECT {COLUMNS} FROM deliveries AS d WHERE d.delivery_id = $1"
     )))
     .bind(delivery_id.as_uuid())
     .fetch_optional(connection)
     .await?;
-    row.map(ShownDelivery::try_from).transpose()
+    row.map(DeliveryView::try_from).transpose()
 }
 
-async fn replay(pool: &PgPool, key: Key, wish: ReplayWish, by: &By) -> Result<Replayed, sqlx::Error> {
-    let Key {
+async fn replay(pool: &PgPool, key: EndpointKey, wish: ReplayRequest, by: &AuditActor) -> Result<ReplayOutcome, sqlx::Error> {
+    let EndpointKey {
         partner_id,
         webhook_id,
     } = key;
@@ -121,22 +120,22 @@ async fn replay(pool: &PgPool, key: Key, wish: ReplayWish, by: &By) -> Result<Re
             .fetch_optional(pool)
             .await?;
     let Some(events) = events else {
-        return Ok(Replayed::NoWebhook);
+        return Ok(ReplayOutcome::WebhookNotFound);
     };
-    let kinds = kinds_of(events.as_deref());
+    let kinds = parse_kinds(events.as_deref());
     let numbers: Vec<(i64, Uuid)> = match wish {
-        ReplayWish::Event(event_id) => {
+        ReplayRequest::Event(event_id) => {
             let Some(letter) = find_event(pool, partner_id, event_id).await? else {
-                return Ok(Replayed::NoEvent);
+                return Ok(ReplayOutcome::EventNotFound);
             };
-            vec![(letter.number, letter.told.bundle.order_id.as_uuid())]
+            vec![(letter.number, letter.events.bundle.order_id.as_uuid())]
         }
-        ReplayWish::Span(from, to) => {
-            let told = committed_between(pool, partner_id, from, to).await?;
-            let asked = |told: &Told, number| told.kind(number).is_some_and(|kind| kinds.contains(kind));
+        ReplayRequest::TimeRange(from, to) => {
+            let told = load_committed_between(pool, partner_id, from, to).await?;
+            let asked = |told: &CommittedEvents, number| told.kind(number).is_some_and(|kind| kinds.contains(kind));
             let numbers = told.iter().flat_map(|told| {
                 let order_id = told.bundle.order_id.as_uuid();
-                let numbers = told.number..=told.last_number();
+                let numbers = told.first_number..=told.last_number();
                 let numbers = numbers.filter(|number| asked(told, *number));
                 numbers.map(move |number| (number, order_id))
             });
@@ -144,21 +143,21 @@ async fn replay(pool: &PgPool, key: Key, wish: ReplayWish, by: &By) -> Result<Re
         }
     };
     if numbers.len() > MAX_REPLAYED {
-        return Ok(Replayed::TooMany);
+        return Ok(ReplayOutcome::TooManyEvents);
     }
-    let Some(transaction) = write(pool, key, &numbers, by).await? else {
-        return Ok(Replayed::NoWebhook);
+    let Some(transaction) = write_replays(pool, key, &numbers, by).await? else {
+        return Ok(ReplayOutcome::WebhookNotFound);
     };
     transaction.commit().await?;
-    Ok(Replayed::Again(numbers.len()))
+    Ok(ReplayOutcome::Scheduled(numbers.len()))
 }
 
-async fn committed_between(
+async fn load_committed_between(
     pool: &PgPool,
     partner_id: PartnerId,
     from: OffsetDateTime,
     to: OffsetDateTime,
-) -> Result<Vec<Told>, sqlx::Error> {
+) -> Result<Vec<CommittedEvents>, sqlx::Error> {
     let found: Vec<EventRow> = sqlx::query_as(
         "SELECT number, order_id, body, created_at
            FROM events
@@ -173,23 +172,23 @@ async fn committed_between(
     .bind(from)
     .bind(to)
     .bind(FEED_DAYS)
-    .bind(rows(MAX_REPLAYED + 1))
+    .bind(to_bigint(MAX_REPLAYED + 1))
     .fetch_all(pool)
     .await?;
-    found.into_iter().map(|row| row.told(partner_id)).collect()
+    found.into_iter().map(|row| row.into_committed_events(partner_id)).collect()
 }
 
-/// What is to be committed; `None` where there is no such endpoint any more. Locks: webhook_progress, deliveries by number.
-async fn write(
+/// Returns the transaction to commit, or `None` if the endpoint was removed. Lock order: webhook_progress, deliveries by number.
+async fn write_replays(
     pool: &PgPool,
-    key: Key,
+    key: EndpointKey,
     numbers: &[(i64, Uuid)],
-    by: &By,
+    by: &AuditActor,
 ) -> Result<Option<Transaction<'static, Postgres>>, sqlx::Error> {
     let ids: Vec<Uuid> = numbers.iter().map(|_| Uuid::now_v7()).collect();
     let (numbers, orders): (Vec<i64>, Vec<Uuid>) = numbers.iter().copied().unzip();
     let mut transaction = pool.begin().await?;
-    // Whoever delivers looks at once, on whichever node; and a row that waits is not ended meanwhile.
+    // Makes the endpoint due on all nodes, and keeps waiting rows from ending meanwhile.
     let found = sqlx::query(
         "UPDATE webhook_progress
             SET due_at = CASE WHEN failing_since IS NULL OR due_at IS NULL THEN now() ELSE due_at END
@@ -199,7 +198,7 @@ async fn write(
     .bind(key.webhook_id.as_uuid())
     .execute(&mut *transaction)
     .await?;
-    // It was removed since it was read, and has no rows any more.
+    // The endpoint was removed since it was read.
     if found.rows_affected() == 0 {
         return transaction.rollback().await.map(|()| None);
     }
@@ -228,15 +227,15 @@ async fn write(
     .bind(numbers)
     .bind(ids)
     .bind(&orders)
-    .bind(interval(TRIED_FOR))
+    .bind(interval(RETRY_WINDOW))
     .execute(&mut *transaction)
     .await?;
-    line_up(&mut transaction, key, &orders).await?;
+    schedule_first_waiting(&mut transaction, key, &orders).await?;
     let subject = key.webhook_id.to_string();
-    let deed = Deed {
-        action: "webhook.replay",
+    let deed = AuditAction {
+        name: "webhook.replay",
         subject: &subject,
     };
-    audit::write(&mut transaction, by, deed, NOTHING, NOTHING).await?;
+    audit::write(&mut transaction, by, deed, NO_STATE, NO_STATE).await?;
     Ok(Some(transaction))
 }

@@ -1,16 +1,16 @@
-//! Which delivery of an order is due? The first that waits; the others wait for it.
+//! Order of deliveries within an order: only the first waiting delivery is due; the others wait for it.
 //!
-//! Rule: whoever writes rows of an order says so in the same transaction, since a replay may put one before those that wait.
+//! Each write of an order's rows re-establishes this in its transaction, because a replay may insert an earlier delivery.
 
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::turn::Key;
+use super::flush::EndpointKey;
 
-/// Of each of these orders the first that waits has a time, which is now if it had none, and what comes after it has none.
-pub(super) async fn line_up(
+/// Per order, makes the first waiting delivery due now unless it has a time, and sets the others to `infinity`.
+pub(super) async fn schedule_first_waiting(
     connection: &mut PgConnection,
-    key: Key,
+    key: EndpointKey,
     orders: &[Uuid],
 ) -> Result<(), sqlx::Error> {
     if orders.is_empty() {

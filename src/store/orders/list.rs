@@ -1,45 +1,42 @@
-//! A page of orders: which, in which order, found by which index?
+//! Order lists: keyset pagination, newest first. Order ids begin with `created_at`, so id order is time order.
 //!
-//! Newest first by id, which is by `created_at`: an order's id is made of it.
-//!
-//! | asked for | found by |
+//! | filter | index |
 //! |---|---|
-//! | anything, a time | the primary key |
-//! | `DELIVERED` | the primary key: most orders are |
+//! | none, period | primary key |
+//! | status `DELIVERED` | primary key, since most orders are delivered |
 //! | another status | `orders_by_status` |
-//! | a reference | `orders_by_reference` |
+//! | reference | `orders_by_reference` |
 //!
-//! Every index begins with the partner. Who looks for orders of all partners looks partner by partner: each gives no
-//! more than the page has, and the newest of all are the page. Partners are invited one by one; orders are many.
+//! Each index begins with the partner. A list over all partners reads up to one page per partner and keeps the newest orders:
+//! there are few partners and many orders.
 
 use sqlx::{PgPool, Postgres, QueryBuilder};
 use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
 use vouchsafe_actors::domain::order::{Order, OrderStatus};
 
-use super::{OrderRow, begin, end};
-use crate::store::audit::rows;
+use super::{OrderRow, start_order_query, finish_order_query};
+use crate::store::audit::to_bigint;
 use crate::store::{Period, PgStore};
 
-/// Which orders are asked for; `None` is any.
+/// Filter of orders; `None` matches any.
 #[derive(Debug, Clone, Default)]
 pub struct OrderFilter {
     pub order_id: Option<OrderId>,
     pub status: Option<OrderStatus>,
-    /// With this reference of the partner's own.
+    /// The partner's own reference.
     pub reference: Option<String>,
-    /// Accepted in this time.
+    /// Time of acceptance.
     pub period: Period,
 }
 
-/// Whose orders.
 #[derive(Debug, Clone, Copy)]
-enum Whose {
-    Of(PartnerId),
-    Everybodys,
+enum OrderScope {
+    Partner(PartnerId),
+    AllPartners,
 }
 
 impl PgStore {
-    /// Up to `limit` orders of a partner, newest first, of those before `before` where it is given.
+    /// Lists up to `limit` orders of a partner older than `before`, newest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -50,11 +47,11 @@ impl PgStore {
         before: Option<OrderId>,
         limit: usize,
     ) -> Result<Vec<Order>, sqlx::Error> {
-        self.run(move |pool| async move { list(&pool, Whose::Of(partner_id), &filter, before, limit).await })
+        self.run(move |pool| async move { list(&pool, OrderScope::Partner(partner_id), &filter, before, limit).await })
             .await
     }
 
-    /// The same over all partners: for operators alone.
+    /// Lists orders of all partners. For operators only.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -64,24 +61,24 @@ impl PgStore {
         before: Option<OrderId>,
         limit: usize,
     ) -> Result<Vec<Order>, sqlx::Error> {
-        self.run(move |pool| async move { list(&pool, Whose::Everybodys, &filter, before, limit).await })
+        self.run(move |pool| async move { list(&pool, OrderScope::AllPartners, &filter, before, limit).await })
             .await
     }
 }
 
-/// The statement is planned for what is asked for, and its plan is not kept: the index to take depends on the values.
+/// Not prepared persistently: the best index depends on the filter values.
 async fn list(
     pool: &PgPool,
-    whose: Whose,
+    scope: OrderScope,
     filter: &OrderFilter,
     before: Option<OrderId>,
     limit: usize,
 ) -> Result<Vec<Order>, sqlx::Error> {
-    let mut query = begin();
+    let mut query = start_order_query();
     query.push("SELECT c.* FROM ");
-    match whose {
-        Whose::Everybodys => query.push("partners"),
-        Whose::Of(partner_id) => query
+    match scope {
+        OrderScope::AllPartners => query.push("partners"),
+        OrderScope::Partner(partner_id) => query
             .push("(SELECT ")
             .push_bind(partner_id.as_uuid())
             .push(" AS partner_id)"),
@@ -93,11 +90,11 @@ async fn list(
     }
     query
         .push(" ORDER BY o.order_id DESC LIMIT ")
-        .push_bind(rows(limit));
+        .push_bind(to_bigint(limit));
     query
         .push(") AS c ORDER BY c.order_id DESC LIMIT ")
-        .push_bind(rows(limit));
-    let found: Vec<OrderRow> = end(&mut query)
+        .push_bind(to_bigint(limit));
+    let found: Vec<OrderRow> = finish_order_query(&mut query)
         .build_query_as()
         .persistent(false)
         .fetch_all(pool)
@@ -113,12 +110,12 @@ impl OrderFilter {
         if let Some(from) = self.period.from {
             query
                 .push(" AND o.order_id >= ")
-                .push_bind(OrderId::first_at(from).as_uuid());
+                .push_bind(OrderId::lower_bound_at(from).as_uuid());
         }
         if let Some(to) = self.period.to {
             query
                 .push(" AND o.order_id < ")
-                .push_bind(OrderId::first_at(to).as_uuid());
+                .push_bind(OrderId::lower_bound_at(to).as_uuid());
         }
         if let Some(reference) = &self.reference {
             query.push(" AND o.reference = ").push_bind(reference.clone());
@@ -126,7 +123,7 @@ impl OrderFilter {
         let Some(status) = self.status else { return };
         query.push(" AND o.status = ").push_bind(status.as_str());
         if status != OrderStatus::Delivered {
-            // Else the server would not see that the partial index has them.
+            // Matches the predicate of the partial index, or the planner would not use it.
             query.push(" AND o.status <> 'DELIVERED'");
         }
     }

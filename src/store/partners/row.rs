@@ -1,4 +1,4 @@
-//! A partner as its row holds it.
+//! Row of the `partners` table.
 
 use sqlx::types::Json;
 use time::OffsetDateTime;
@@ -7,11 +7,10 @@ use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::scope::Scope;
 
 use super::Partner;
-use super::terms::ApprovalRule;
+use super::approval_rule::ApprovalRule;
 use crate::access::allowlist::{Allowlist, InvalidAllowlist};
 use crate::access::limits::Limits;
 
-/// The columns of `partners`.
 #[derive(sqlx::FromRow)]
 pub(in crate::store) struct PartnerRow {
     partner_id: Uuid,
@@ -49,7 +48,6 @@ impl TryFrom<PartnerRow> for Partner {
     }
 }
 
-/// An allowlist as its column holds it.
 pub(in crate::store) fn read_allowlist(entries: Vec<String>) -> Result<Allowlist, sqlx::Error> {
     entries.try_into().map_err(|error| {
         sqlx::Error::Decode(Box::<dyn std::error::Error + Send + Sync>::from(InvalidEntry(
@@ -59,5 +57,5 @@ pub(in crate::store) fn read_allowlist(entries: Vec<String>) -> Result<Allowlist
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("an allowlist in the database cannot be read: {0}")]
+#[error("invalid allowlist in the database: {0}")]
 struct InvalidEntry(InvalidAllowlist);

@@ -1,13 +1,12 @@
-//! A product as its row holds it.
+//! Row of the `products` table.
 
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::{
-    Approval, DenominationRange, ExpiryPolicy, Product, Redemption, Route,
+    ApprovalPolicy, DenominationRange, ExpiryPolicy, Product, Redemption, SupplyRoute,
 };
 
-/// The columns of `products`.
 #[derive(sqlx::FromRow)]
 pub(super) struct ProductRow {
     product_id: String,
@@ -32,9 +31,8 @@ pub(super) struct ProductRow {
     updated_at: OffsetDateTime,
 }
 
-/// A row that our own statements could not have written.
 #[derive(Debug, thiserror::Error)]
-#[error("product {product_id} has an impossible {column}")]
+#[error("product {product_id} has an invalid {column}")]
 struct ImpossibleRow {
     product_id: String,
     column: &'static str,
@@ -51,8 +49,8 @@ impl TryFrom<ProductRow> for Product {
         Ok(Self {
             product_id: row.product_id.parse().map_err(|_| impossible("product_id"))?,
             currency: row.currency.parse().map_err(|_| impossible("currency"))?,
-            route: read_route(&row.route).ok_or_else(|| impossible("route"))?,
-            approval: read_approval(&row.approval).ok_or_else(|| impossible("approval"))?,
+            route: parse_route(&row.route).ok_or_else(|| impossible("route"))?,
+            approval: parse_approval(&row.approval).ok_or_else(|| impossible("approval"))?,
             min_validity_days: u16::try_from(row.min_validity_days)
                 .map_err(|_| impossible("min_validity_days"))?,
             denomination_range: row.range(),
@@ -82,28 +80,28 @@ impl ProductRow {
     }
 }
 
-pub(super) const fn route_word(route: Route) -> &'static str {
+pub(super) const fn route_label(route: SupplyRoute) -> &'static str {
     match route {
-        Route::Stock => "stock",
-        Route::Vendor => "vendor",
+        SupplyRoute::Stock => "stock",
+        SupplyRoute::Vendor => "vendor",
     }
 }
 
-fn read_route(word: &str) -> Option<Route> {
-    [Route::Stock, Route::Vendor]
+fn parse_route(word: &str) -> Option<SupplyRoute> {
+    [SupplyRoute::Stock, SupplyRoute::Vendor]
         .into_iter()
-        .find(|route| route_word(*route) == word)
+        .find(|route| route_label(*route) == word)
 }
 
-pub(super) const fn approval_word(approval: Approval) -> &'static str {
+pub(super) const fn approval_label(approval: ApprovalPolicy) -> &'static str {
     match approval {
-        Approval::Rule => "rule",
-        Approval::Always => "always",
+        ApprovalPolicy::Rule => "rule",
+        ApprovalPolicy::Always => "always",
     }
 }
 
-fn read_approval(word: &str) -> Option<Approval> {
-    [Approval::Rule, Approval::Always]
+fn parse_approval(word: &str) -> Option<ApprovalPolicy> {
+    [ApprovalPolicy::Rule, ApprovalPolicy::Always]
         .into_iter()
-        .find(|approval| approval_word(*approval) == word)
+        .find(|approval| approval_label(*approval) == word)
 }

@@ -1,60 +1,59 @@
-//! Who asks about a purchase, and when is it asked about again?
+//! Purchase claims and retry schedule: one node at a time contacts the vendor about a purchase.
 //!
-//! Rule: a purchase is asked about by one node at a time, under its claim; a claim that its node does not give back ends by
-//! itself. What has ended stays so, whoever notes what afterwards.
+//! A claim that its node does not release expires. An ended purchase stays ended.
 
 use std::time::Duration;
 
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
-use vouchsafe_actors::domain::order::Source;
-use vouchsafe_actors::flows::Delivery;
-use vouchsafe_actors::procurement::{ClaimedPurchase, Due};
+use vouchsafe_actors::domain::order::FulfilmentSource;
+use vouchsafe_actors::flows::ReservedDelivery;
+use vouchsafe_actors::procurement::{ClaimedPurchase, DuePurchase};
 
 use crate::store::PgStore;
-use crate::store::audit::rows;
+use crate::store::audit::to_bigint;
 
-/// How long a node may ask about a purchase before another one does. Longer than a vendor is waited for. Seconds.
+/// Lifetime of a claim. Longer than the timeout of a vendor request. Seconds.
 const CLAIM_S: i32 = 120;
 
 impl PgStore {
-    /// Up to `limit` purchases of a vendor that are due and that nobody asks about: the first of each order before the second
+    /// Lists up to `limit` unclaimed purchases of a vendor that are due for a request: the first of each order before the second
     /// of any.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn due_purchases(&self, vendor: String, limit: usize) -> Result<Vec<Due>, sqlx::Error> {
+    pub async fn list_due_purchases(&self, vendor: String, limit: usize) -> Result<Vec<DuePurchase>, sqlx::Error> {
         let due: Vec<(Uuid, Uuid)> = self
             .run(move |pool| async move {
                 sqlx::query_as(
                     "SELECT d.purchase_id, d.order_id
                        FROM (
                             SELECT p.purchase_id, p.order_id, p.next_at,
-                                   row_number() OVER (PARTITION BY p.order_id ORDER BY p.next_at, p.line) AS place
+                                   row_number() OVER (PARTITION BY p.order_id ORDER BY p.next_at, p.line) AS position
                               FROM purchases AS p
                              WHERE p.vendor = $1
                                AND NOT p.ended
                                AND p.next_at <= clock_timestamp()
                                AND (p.claimed_until IS NULL OR p.claimed_until < clock_timestamp())
                             ) AS d
-                      ORDER BY d.place, d.next_at, d.purchase_id
+                      ORDER BY d.position, d.next_at, d.purchase_id
                       LIMIT $2",
                 )
                 .bind(vendor)
-                .bind(rows(limit))
+                .bind(to_bigint(limit))
                 .fetch_all(&pool)
                 .await
             })
             .await?;
-        let due = due.into_iter().map(|(purchase_id, order_id)| Due {
+        let due = due.into_iter().map(|(purchase_id, order_id)| DuePurchase {
             purchase_id,
             order_id: OrderId::from_uuid(order_id),
         });
         Ok(due.collect())
     }
 
-    /// Claims a purchase that is due; from here on its vendor may have heard of it.
+    /// Claims a due purchase and marks it as asked, since the vendor may know it from now on. `None` if it is claimed or not due.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -92,24 +91,24 @@ impl PgStore {
             .await?;
         Ok(claimed.map(
             |(partner_id, order_id, line, requested_at, asked)| ClaimedPurchase {
-                delivery: Delivery {
-                    kept_id: purchase_id,
-                    source: Source::Vendor,
+                delivery: ReservedDelivery {
+                    reservation_id: purchase_id,
+                    source: FulfilmentSource::Vendor,
                     partner_id: PartnerId::from_uuid(partner_id),
                     order_id: OrderId::from_uuid(order_id),
                     line: line.cast_unsigned(),
                 },
                 requested_at,
-                asked,
+                was_requested: asked,
             },
         ))
     }
 
-    /// Gives back what an earlier incarnation on this node has claimed of a vendor's purchases.
+    /// Releases the claims of earlier incarnations of this node on a vendor's purchases.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn free_purchases(&self, node: String, vendor: String) -> Result<(), sqlx::Error> {
+    pub async fn release_purchase_claims(&self, node: String, vendor: String) -> Result<(), sqlx::Error> {
         self.run(move |pool| async move {
             sqlx::query(
                 "UPDATE purchases
@@ -125,11 +124,11 @@ impl PgStore {
         .await
     }
 
-    /// Gives a claim back. The purchase is due again after so long; with no time it has ended. What has ended stays so.
+    /// Releases a claim. The purchase is due for a retry after this time; `None` ends it. An ended purchase stays ended.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn note_purchase(&self, purchase_id: Uuid, after: Option<Duration>) -> Result<(), sqlx::Error> {
+    pub async fn reschedule_purchase(&self, purchase_id: Uuid, after: Option<Duration>) -> Result<(), sqlx::Error> {
         self.run(move |pool| async move {
             sqlx::query(
                 "UPDATE purchases
@@ -147,11 +146,11 @@ impl PgStore {
         .await
     }
 
-    /// A purchase is due at once.
+    /// Makes an open purchase due at once.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn hurry_purchase(&self, purchase_id: Uuid) -> Result<(), sqlx::Error> {
+    pub async fn expedite_purchase(&self, purchase_id: Uuid) -> Result<(), sqlx::Error> {
         self.run(move |pool| async move {
             sqlx::query(
                 "UPDATE purchases SET next_at = clock_timestamp() WHERE purchase_id = $1 AND NOT ended",

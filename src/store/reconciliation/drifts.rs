@@ -9,9 +9,9 @@ use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
 
 use super::row::SaidRow;
-use crate::reconciliation::{Kind, Said};
+use crate::reconciliation::{DriftKind, VoucherTerms};
 use crate::store::PgStore;
-use crate::store::audit::{self, By, Deed, rows};
+use crate::store::audit::{self, AuditActor, AuditAction, to_bigint};
 
 /// What was said of a drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -21,7 +21,7 @@ use crate::store::audit::{self, By, Deed, rows};
     description = "What was said of a drift: `pending` (nothing yet), `resolved` (it is settled) or `escalated` (the vendor \
                    was asked)."
 )]
-pub enum Resolution {
+pub enum DriftResolution {
     Pending,
     Resolved,
     /// The vendor was asked.
@@ -38,19 +38,19 @@ pub struct Drift {
     pub day: Date,
     /// The vendor's name of the voucher.
     pub reference: String,
-    pub kind: Kind,
+    pub kind: DriftKind,
     /// The order that the voucher was bought for, and whose it is.
     pub order: Option<(PartnerId, OrderId)>,
     /// The voucher as that order holds it.
     pub voucher_id: Option<VoucherId>,
     /// What we say of it.
-    pub ours: Option<Said>,
+    pub ours: Option<VoucherTerms>,
     /// What the vendor says of it.
-    pub theirs: Option<Said>,
+    pub theirs: Option<VoucherTerms>,
     /// When it was found.
     pub detected_at: OffsetDateTime,
     /// What was said of it.
-    pub resolution: Resolution,
+    pub resolution: DriftResolution,
     pub reason: Option<String>,
     pub resolved_at: Option<OffsetDateTime>,
 }
@@ -60,16 +60,16 @@ pub struct Drift {
 pub struct DriftFilter {
     pub day: Option<Date>,
     pub vendor: Option<String>,
-    pub kind: Option<Kind>,
+    pub kind: Option<DriftKind>,
     /// Of which this was said.
-    pub resolution: Option<Resolution>,
+    pub resolution: Option<DriftResolution>,
 }
 
 /// What is said of a drift.
 #[derive(Debug, Clone)]
-pub struct Resolved {
+pub struct ResolveDriftRequest {
     pub drift_id: DriftId,
-    pub resolution: Resolution,
+    pub resolution: DriftResolution,
     pub reason: String,
 }
 
@@ -93,12 +93,12 @@ pub(super) struct DriftRow {
 
 /// What the trail says of a drift.
 #[derive(Serialize)]
-struct Told<'a> {
-    resolution: Resolution,
+struct DriftAuditState<'a> {
+    resolution: DriftResolution,
     reason: Option<&'a str>,
 }
 
-impl Resolution {
+impl DriftResolution {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Pending, Self::Resolved, Self::Escalated];
 
@@ -139,10 +139,10 @@ impl PgStore {
                 )
                 .bind(filter.day)
                 .bind(filter.vendor)
-                .bind(filter.kind.map(Kind::as_str))
-                .bind(filter.resolution.map(Resolution::as_str))
+                .bind(filter.kind.map(DriftKind::as_str))
+                .bind(filter.resolution.map(DriftResolution::as_str))
                 .bind(before.map(DriftId::as_uuid))
-                .bind(rows(limit))
+                .bind(to_bigint(limit))
                 .fetch_all(&pool)
                 .await
             })
@@ -154,13 +154,13 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn resolve_drift(&self, resolved: Resolved, by: By) -> Result<Option<Drift>, sqlx::Error> {
+    pub async fn resolve_drift(&self, resolved: ResolveDriftRequest, by: AuditActor) -> Result<Option<Drift>, sqlx::Error> {
         self.run(move |pool| async move { resolve(&pool, &resolved, &by).await })
             .await
     }
 }
 
-async fn resolve(pool: &PgPool, resolved: &Resolved, by: &By) -> Result<Option<Drift>, sqlx::Error> {
+async fn resolve(pool: &PgPool, resolved: &ResolveDriftRequest, by: &AuditActor) -> Result<Option<Drift>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let Some(before) = lock(&mut transaction, resolved.drift_id).await? else {
         return Ok(None);
@@ -180,16 +180,16 @@ async fn resolve(pool: &PgPool, resolved: &Resolved, by: &By) -> Result<Option<D
     .await?;
     let after = Drift::try_from(after)?;
     let subject = resolved.drift_id.to_string();
-    let deed = Deed {
-        action: "drift.resolve",
+    let deed = AuditAction {
+        name: "drift.resolve",
         subject: &subject,
     };
     audit::write(
         &mut transaction,
         by,
         deed,
-        Some(&before.told()),
-        Some(&after.told()),
+        Some(&before.audit_state()),
+        Some(&after.audit_state()),
     )
     .await?;
     transaction.commit().await?;
@@ -206,8 +206,8 @@ async fn lock(connection: &mut PgConnection, drift_id: DriftId) -> Result<Option
 }
 
 impl Drift {
-    fn told(&self) -> Told<'_> {
-        Told {
+    fn audit_state(&self) -> DriftAuditState<'_> {
+        DriftAuditState {
             resolution: self.resolution,
             reason: self.reason.as_deref(),
         }
@@ -221,7 +221,7 @@ impl TryFrom<DriftRow> for Drift {
         let drift_id = DriftId::from_uuid(row.drift_id);
         let impossible =
             |column: &str| sqlx::Error::Decode(format!("drift {drift_id} has an impossible {column}").into());
-        let resolution = Resolution::ALL
+        let resolution = DriftResolution::ALL
             .into_iter()
             .find(|one| one.as_str() == row.resolution);
         let read = |said: Option<Json<SaidRow>>| said.map(|Json(said)| said.read(&row.reference)).transpose();
@@ -231,7 +231,7 @@ impl TryFrom<DriftRow> for Drift {
             drift_id,
             vendor: row.vendor,
             day: row.day,
-            kind: Kind::from_word(&row.kind).ok_or_else(|| impossible("kind"))?,
+            kind: DriftKind::from_label(&row.kind).ok_or_else(|| impossible("kind"))?,
             order: order.map(|(partner_id, order_id)| {
                 (PartnerId::from_uuid(partner_id), OrderId::from_uuid(order_id))
             }),

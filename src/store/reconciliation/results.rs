@@ -5,8 +5,8 @@ use sqlx::PgConnection;
 use time::{Date, Duration, OffsetDateTime};
 use utoipa::ToSchema;
 
-use super::Books;
-use crate::reconciliation::day::{self, Neighbours, Span};
+use super::ReconciliationRun;
+use crate::reconciliation::day::{self, AdjacentDays, Span};
 use crate::reconciliation::merge::Tally;
 use crate::store::PgStore;
 
@@ -17,7 +17,7 @@ use crate::store::PgStore;
     as = RecordsSource,
     description = "How the vendor's books came: `http` (the vendor protocol) or `csv` (a file of an operator)."
 )]
-pub enum Source {
+pub enum RecordsSource {
     /// By the vendor protocol.
     Http,
     Csv,
@@ -26,7 +26,7 @@ pub enum Source {
 /// What was counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = ReconciliationSummary)]
-pub struct Summary {
+pub struct ReconciliationSummary {
     /// Orders that the vouchers were bought for.
     #[schema(minimum = 0)]
     pub orders_total: i64,
@@ -46,16 +46,16 @@ pub struct Summary {
 
 /// A result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Compared {
+pub struct ReconciliationResult {
     /// How the books came.
-    pub source: Source,
+    pub source: RecordsSource,
     /// Before when they were asked for: a day that was not over then was compared as far as it had come.
     pub begun_at: OffsetDateTime,
     /// When it was written.
     pub generated_at: OffsetDateTime,
     /// How many records the books have.
     pub recorded: i64,
-    pub summary: Summary,
+    pub summary: ReconciliationSummary,
 }
 
 /// A day with a vendor: its result, and what stands in the way of a newer one.
@@ -69,7 +69,7 @@ pub struct Reconciliation {
     pub attempts: i32,
     /// Why the last attempt failed.
     pub last_word: Option<String>,
-    pub compared: Option<Compared>,
+    pub compared: Option<ReconciliationResult>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -91,10 +91,10 @@ pub(super) struct ReconciliationRow {
     vouchers_allocated: Option<i64>,
 }
 
-impl Summary {
+impl ReconciliationSummary {
     /// Both together.
     #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
+    pub const fn add(self, other: Self) -> Self {
         Self {
             orders_total: self.orders_total + other.orders_total,
             vouchers_allocated: self.vouchers_allocated + other.vouchers_allocated,
@@ -105,7 +105,7 @@ impl Summary {
     }
 }
 
-impl Source {
+impl RecordsSource {
     /// The word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -121,7 +121,7 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn reconciliations_of(&self, day: Date) -> Result<Vec<Reconciliation>, sqlx::Error> {
+    pub async fn list_reconciliations(&self, day: Date) -> Result<Vec<Reconciliation>, sqlx::Error> {
         let found: Vec<ReconciliationRow> = self
             .run(move |pool| async move {
                 sqlx::query_as(
@@ -140,7 +140,7 @@ impl PgStore {
 }
 
 /// Which of ours the books of this day must have. The day before counts where the whole of its books is known.
-pub(super) async fn span(connection: &mut PgConnection, books: &Books) -> Result<Span, sqlx::Error> {
+pub(super) async fn load_span(connection: &mut PgConnection, books: &ReconciliationRun) -> Result<Span, sqlx::Error> {
     let beside = |day: Option<Date>| day.unwrap_or(books.day);
     let (before_to, after_from): (Option<OffsetDateTime>, Option<OffsetDateTime>) = sqlx::query_as(
         "SELECT (SELECT ours_to FROM reconciliations WHERE vendor = $1 AND day = $2 AND begun_at >= $4),
@@ -152,18 +152,18 @@ pub(super) async fn span(connection: &mut PgConnection, books: &Books) -> Result
     .bind(day::midnight(books.day))
     .fetch_one(&mut *connection)
     .await?;
-    let known_to = known_to(connection, books).await?;
-    let neighbours = Neighbours {
-        before_to,
-        after_from,
+    let known_to = records_known_until(connection, books).await?;
+    let neighbours = AdjacentDays {
+        previous_to: before_to,
+        next_from: after_from,
     };
-    Ok(day::span(books.day, neighbours, known_to))
+    Ok(day::comparison_span(books.day, neighbours, known_to))
 }
 
 /// Up to when the books are known: a file of a day that is not over is as old as its last sale.
-async fn known_to(connection: &mut PgConnection, books: &Books) -> Result<OffsetDateTime, sqlx::Error> {
+async fn records_known_until(connection: &mut PgConnection, books: &ReconciliationRun) -> Result<OffsetDateTime, sqlx::Error> {
     let is_over = books.begun_at >= day::midnight(books.day).saturating_add(Duration::DAY);
-    if books.source == Source::Http || is_over {
+    if books.source == RecordsSource::Http || is_over {
         return Ok(books.begun_at);
     }
     let last: Option<OffsetDateTime> = sqlx::query_scalar("SELECT max(sold_at) FROM pg_temp.incoming")
@@ -175,10 +175,10 @@ async fn known_to(connection: &mut PgConnection, books: &Books) -> Result<Offset
 /// Writes the result in the place of the earlier one, with what the database counts itself.
 pub(super) async fn write(
     connection: &mut PgConnection,
-    books: &Books,
+    books: &ReconciliationRun,
     span: Span,
     tally: Tally,
-) -> Result<Summary, sqlx::Error> {
+) -> Result<ReconciliationSummary, sqlx::Error> {
     let (recorded, orders_total, vouchers_allocated): (i64, i64, i64) = sqlx::query_as(
         "SELECT (SELECT count(*) FROM pg_temp.incoming),
                 (SELECT count(DISTINCT order_id) FROM pg_temp.found),
@@ -222,7 +222,7 @@ pub(super) async fn write(
     .bind(vouchers_allocated)
     .execute(connection)
     .await?;
-    Ok(Summary {
+    Ok(ReconciliationSummary {
         orders_total,
         vouchers_allocated,
         matched: tally.matched,
@@ -233,7 +233,7 @@ pub(super) async fn write(
 
 impl From<ReconciliationRow> for Reconciliation {
     fn from(row: ReconciliationRow) -> Self {
-        let summary = Summary {
+        let summary = ReconciliationSummary {
             orders_total: row.orders_total.unwrap_or_default(),
             vouchers_allocated: row.vouchers_allocated.unwrap_or_default(),
             matched: row.matched.unwrap_or_default(),
@@ -241,10 +241,10 @@ impl From<ReconciliationRow> for Reconciliation {
             unmatched: row.unmatched.unwrap_or_default(),
         };
         let source = row.source.map(|word| {
-            if word == Source::Http.as_str() {
-                Source::Http
+            if word == RecordsSource::Http.as_str() {
+                RecordsSource::Http
             } else {
-                Source::Csv
+                RecordsSource::Csv
             }
         });
         let known = source.zip(row.begun_at).zip(row.generated_at).zip(row.recorded);
@@ -254,7 +254,7 @@ impl From<ReconciliationRow> for Reconciliation {
             next_at: (row.wanted || row.attempts > 0).then_some(row.next_at),
             attempts: row.attempts,
             last_word: row.last_word,
-            compared: known.map(|(((source, begun_at), generated_at), recorded)| Compared {
+            compared: known.map(|(((source, begun_at), generated_at), recorded)| ReconciliationResult {
                 source,
                 begun_at,
                 generated_at,

@@ -5,8 +5,8 @@ use sqlx::FromRow;
 use uuid::Uuid;
 use vouchsafe_actors::domain::money::Amount;
 
-use crate::reconciliation::{Held, Recorded, Said};
-use crate::vendor::PurchaseKey;
+use crate::reconciliation::{OwnVoucher, VendorEntry, VoucherTerms};
+use crate::procurement::PurchaseKey;
 
 /// One of ours.
 #[derive(Debug, FromRow)]
@@ -47,10 +47,10 @@ pub(super) struct SaidRow {
 
 impl HeldRow {
     /// What the merge compares.
-    pub(super) fn read(&self) -> Result<Held, sqlx::Error> {
-        Ok(Held {
+    pub(super) fn read(&self) -> Result<OwnVoucher, sqlx::Error> {
+        Ok(OwnVoucher {
             reference: self.reference.clone(),
-            said: self.said().read(&self.reference)?,
+            terms: self.said().read(&self.reference)?,
             due: self.due,
         })
     }
@@ -68,10 +68,10 @@ impl HeldRow {
 
 impl RecordedRow {
     /// What the merge compares.
-    pub(super) fn read(&self) -> Result<Recorded, sqlx::Error> {
-        Ok(Recorded {
+    pub(super) fn read(&self) -> Result<VendorEntry, sqlx::Error> {
+        Ok(VendorEntry {
             reference: self.reference.clone(),
-            said: self.said().read(&self.reference)?,
+            terms: self.said().read(&self.reference)?,
             repeated: self.repeated,
         })
     }
@@ -89,12 +89,12 @@ impl RecordedRow {
 
 impl SaidRow {
     /// What is said, in our types.
-    pub(super) fn read(&self, reference: &str) -> Result<Said, sqlx::Error> {
+    pub(super) fn read(&self, reference: &str) -> Result<VoucherTerms, sqlx::Error> {
         let impossible = |column: &str| {
             sqlx::Error::Decode(format!("voucher {reference} of a vendor has an impossible {column}").into())
         };
         let currency = self.currency.parse().map_err(|_| impossible("currency"))?;
-        Ok(Said {
+        Ok(VoucherTerms {
             purchase: self.purchase_id.map(PurchaseKey),
             product_id: self.product_id.parse().map_err(|_| impossible("product"))?,
             denomination: Amount::from_minor(self.denomination).of(currency),

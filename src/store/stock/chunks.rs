@@ -1,40 +1,39 @@
-//! Where are new vouchers cut into chunks? After 500, and wherever their ids are no neighbours.
+//! Split of new stock rows into chunks: at most 500 rows each, with consecutive ids.
 //!
-//! Rule: a chunk is found by the range of its stock ids, so no id of another chunk may lie within it.
+//! Chunks are looked up by their range of stock ids, so ranges must not overlap.
 
 use vouchsafe_actors::domain::stock::CHUNK_VOUCHERS;
 use vouchsafe_actors::domain::voucher::Expiry;
 
-/// A chunk to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct ChunkRange {
     pub(super) first_stock_id: i64,
     pub(super) last_stock_id: i64,
     pub(super) first_expiry: Expiry,
     pub(super) last_expiry: Expiry,
 }
 
-impl Piece {
-    /// How many vouchers it holds: its ids have no gap.
-    pub(super) fn length(&self) -> usize {
+impl ChunkRange {
+    /// Number of vouchers; the ids have no gap.
+    pub(super) fn len(&self) -> usize {
         usize::try_from(self.last_stock_id - self.first_stock_id + 1).unwrap_or_default()
     }
 
-    fn takes(&self, stock_id: i64) -> bool {
-        stock_id == self.last_stock_id + 1 && self.length() < CHUNK_VOUCHERS
+    fn accepts(&self, stock_id: i64) -> bool {
+        stock_id == self.last_stock_id + 1 && self.len() < CHUNK_VOUCHERS
     }
 }
 
-/// Cuts vouchers, in the order of their ids and of their expiry, into chunks.
-pub(super) fn cut(stock_ids: &[i64], expiries: &[Expiry]) -> Vec<Piece> {
-    let mut pieces: Vec<Piece> = Vec::new();
+/// Splits vouchers, sorted by id and by expiry, into chunks.
+pub(super) fn split_into_chunks(stock_ids: &[i64], expiries: &[Expiry]) -> Vec<ChunkRange> {
+    let mut pieces: Vec<ChunkRange> = Vec::new();
     for (&stock_id, &expiry) in stock_ids.iter().zip(expiries) {
-        match pieces.last_mut().filter(|piece| piece.takes(stock_id)) {
+        match pieces.last_mut().filter(|piece| piece.accepts(stock_id)) {
             Some(piece) => {
                 piece.last_stock_id = stock_id;
                 piece.last_expiry = expiry;
             }
-            None => pieces.push(Piece {
+            None => pieces.push(ChunkRange {
                 first_stock_id: stock_id,
                 last_stock_id: stock_id,
                 first_expiry: expiry,
@@ -53,25 +52,25 @@ mod tests {
 
     fn lengths(stock_ids: &[i64]) -> Vec<usize> {
         let expiries = vec![Expiry::NEVER; stock_ids.len()];
-        cut(stock_ids, &expiries).iter().map(Piece::length).collect()
+        split_into_chunks(stock_ids, &expiries).iter().map(ChunkRange::len).collect()
     }
 
     #[test]
-    fn a_chunk_has_500_neighbours_at_most() {
+    fn chunk_has_at_most_500_consecutive_ids() {
         assert_eq!(lengths(&[]), [] as [usize; 0]);
         assert_eq!(lengths(&(1..=500).collect::<Vec<_>>()), [500]);
         assert_eq!(lengths(&(7..=1_207).collect::<Vec<_>>()), [500, 500, 201]);
     }
 
     #[test]
-    fn a_gap_between_ids_ends_a_chunk() {
+    fn gap_between_ids_starts_a_new_chunk() {
         assert_eq!(lengths(&[1, 2, 3, 5, 6, 9]), [3, 2, 1]);
     }
 
     #[test]
-    fn a_chunk_knows_what_expires_first_and_last() {
+    fn chunk_has_first_and_last_expiry() {
         let early = Expiry::on(date!(2027 - 01 - 01));
-        let pieces = cut(
+        let pieces = split_into_chunks(
             &[1, 2, 3],
             &[early, Expiry::on(date!(2027 - 06 - 01)), Expiry::NEVER],
         );

@@ -1,14 +1,14 @@
-//! Vouchers whose last valid day is over: they go out of sale as a void takes them, through the allocations' key.
+//! Voucher expiry: removes free vouchers from sale after their last valid day, with a row in `allocations`.
 //!
 //! | step, in one transaction | locks |
 //! |---|---|
-//! | the turn: one node at a time | none is waited for |
-//! | what has expired and is free gets its row of allocations | the rows, in the order of the stock ids, as a commit has it |
-//! | the chunks are marked as looked through | those that nobody stands on; none is waited for |
-//! | the trail tells how many of which SKU | |
+//! | try the advisory lock: one node at a time | does not wait |
+//! | insert an allocation for each expired free voucher | rows in stock id order, as in a commit |
+//! | mark the chunks as swept | skips locked chunks |
+//! | write an audit entry per SKU | |
 //!
-//! Rule: today is the database's day (UTC), and the last valid day is a valid one. Who was faster with the key has the
-//! voucher: an order that was decided before midnight and commits first keeps it, else it is refused and decides again.
+//! The database's date (UTC) counts, and the last valid day is still valid. The primary key of `allocations` decides against a
+//! concurrent order: an order decided before midnight keeps the voucher if it commits first, else it decides again.
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
@@ -17,77 +17,75 @@ use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::Sku;
 
 use super::PgStore;
-use crate::store::audit::{self, By, Deed, NOTHING, rows};
+use crate::store::audit::{self, AuditActor, AuditAction, NO_STATE, to_bigint};
 
-/// How many chunks one transaction looks through: some 5,000 rows, so that an order waits milliseconds for it.
-const CHUNKS_AT_ONCE: usize = 10;
+/// Chunks per transaction, about 5,000 rows: a concurrent order waits a few milliseconds.
+const MAX_CHUNKS: usize = 10;
 
-/// Taken for as long as a step lasts: nodes that start at the same minute do not do the same work. Any number that nothing
-/// else uses.
-const SWEEP_TURN: i64 = 0x5653_7377_6565_7000;
+/// Key of the advisory lock that keeps nodes from doing the same work. Any otherwise unused number.
+const EXPIRY_LOCK: i64 = 0x5653_7377_6565_7000;
 
-/// What a step took out of sale.
+/// Result of one transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Swept {
+pub struct ExpiryBatch {
     pub expired: u64,
-    /// Of which SKUs: their shelves in memory hold some of them still.
+    /// SKUs whose shelves in memory still contain expired vouchers.
     pub skus: Vec<Sku>,
-    /// Whether there is more to do at once.
-    pub more: bool,
+    /// Whether to run the next transaction at once.
+    pub has_more: bool,
 }
 
-/// What the trail says of it.
+/// Audited state of an expiry.
 #[derive(Serialize)]
-struct Entry {
+struct ExpiryAuditState {
     expired: i64,
 }
 
 #[derive(sqlx::FromRow)]
-struct TakenRow {
+struct ExpiredRow {
     product_id: String,
     denomination: i64,
     expired: i64,
 }
 
 impl PgStore {
-    /// Takes some of the vouchers out of sale that have expired. May be repeated, and may run on several nodes: then all
-    /// but one do nothing.
+    /// Removes a batch of expired vouchers from sale. Idempotent. On concurrent calls, all nodes but one do nothing.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer; what was not taken out is found the next time.
-    pub async fn sweep_expired(&self) -> Result<Swept, sqlx::Error> {
-        self.run(|pool| async move { sweep(&pool).await }).await
+    /// [`sqlx::Error`] when the database does not answer. The next call repeats the work.
+    pub async fn expire_vouchers(&self) -> Result<ExpiryBatch, sqlx::Error> {
+        self.run(|pool| async move { expire_batch(&pool).await }).await
     }
 }
 
-async fn sweep(pool: &PgPool) -> Result<Swept, sqlx::Error> {
+async fn expire_batch(pool: &PgPool) -> Result<ExpiryBatch, sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    let (mine, today): (bool, Date) =
+    let (locked, today): (bool, Date) =
         sqlx::query_as("SELECT pg_try_advisory_xact_lock($1), (now() AT TIME ZONE 'UTC')::date")
-            .bind(SWEEP_TURN)
+            .bind(EXPIRY_LOCK)
             .fetch_one(&mut *transaction)
             .await?;
-    if !mine {
-        return Ok(Swept::default());
+    if !locked {
+        return Ok(ExpiryBatch::default());
     }
-    let chunks = chunks_with_expired(&mut transaction, today).await?;
-    let taken = take(&mut transaction, &chunks, today).await?;
-    let marked = mark(&mut transaction, &chunks, today).await?;
-    let mut swept = Swept {
-        more: chunks.len() == CHUNKS_AT_ONCE && marked > 0,
-        ..Swept::default()
+    let chunks = find_expired_chunks(&mut transaction, today).await?;
+    let expired = allocate_expired(&mut transaction, &chunks, today).await?;
+    let marked = mark_swept(&mut transaction, &chunks, today).await?;
+    let mut batch = ExpiryBatch {
+        has_more: chunks.len() == MAX_CHUNKS && marked > 0,
+        ..ExpiryBatch::default()
     };
-    for row in taken {
+    for row in expired {
         let sku = row.sku()?;
-        write_trail(&mut transaction, &sku, row.expired).await?;
-        swept.expired += row.expired.unsigned_abs();
-        swept.skus.push(sku);
+        write_audit_entry(&mut transaction, &sku, row.expired).await?;
+        batch.expired += row.expired.unsigned_abs();
+        batch.skus.push(sku);
     }
     transaction.commit().await?;
-    Ok(swept)
+    Ok(batch)
 }
 
-async fn chunks_with_expired(connection: &mut PgConnection, today: Date) -> Result<Vec<i64>, sqlx::Error> {
+async fn find_expired_chunks(connection: &mut PgConnection, today: Date) -> Result<Vec<i64>, sqlx::Error> {
     sqlx::query_scalar(
         "SELECT chunk_id
            FROM chunks
@@ -98,17 +96,17 @@ async fn chunks_with_expired(connection: &mut PgConnection, today: Date) -> Resu
           LIMIT $2",
     )
     .bind(today)
-    .bind(rows(CHUNKS_AT_ONCE))
+    .bind(to_bigint(MAX_CHUNKS))
     .fetch_all(connection)
     .await
 }
 
-/// Of any chunk, also of one that is kept for an order: what has expired is delivered to nobody.
-async fn take(
+/// Includes chunks that are reserved for orders: an expired voucher must not be delivered.
+async fn allocate_expired(
     connection: &mut PgConnection,
     chunks: &[i64],
     today: Date,
-) -> Result<Vec<TakenRow>, sqlx::Error> {
+) -> Result<Vec<ExpiredRow>, sqlx::Error> {
     sqlx::query_as(
         "WITH expired AS MATERIALIZED (
             SELECT c.product_id, c.denomination, s.stock_id
@@ -136,9 +134,9 @@ async fn take(
     .await
 }
 
-/// A chunk that a commit stands on is left for the next step: vouchers are locked already, and chunks come before them, so
-/// none may be waited for.
-async fn mark(connection: &mut PgConnection, chunks: &[i64], today: Date) -> Result<u64, sqlx::Error> {
+/// Skips chunks that a commit has locked. Waiting for them could deadlock: the lock order is chunks before vouchers, and vouchers
+/// are locked already.
+async fn mark_swept(connection: &mut PgConnection, chunks: &[i64], today: Date) -> Result<u64, sqlx::Error> {
     let marked = sqlx::query(
         "UPDATE chunks AS c
             SET swept_before = $2,
@@ -154,23 +152,23 @@ async fn mark(connection: &mut PgConnection, chunks: &[i64], today: Date) -> Res
     Ok(marked.rows_affected())
 }
 
-async fn write_trail(connection: &mut PgConnection, sku: &Sku, expired: i64) -> Result<(), sqlx::Error> {
+async fn write_audit_entry(connection: &mut PgConnection, sku: &Sku, expired: i64) -> Result<(), sqlx::Error> {
     let subject = sku.to_string();
-    let deed = Deed {
-        action: "stock.expire",
+    let deed = AuditAction {
+        name: "stock.expire",
         subject: &subject,
     };
     audit::write(
         connection,
-        &By::service(),
+        &AuditActor::service(),
         deed,
-        NOTHING,
-        Some(&Entry { expired }),
+        NO_STATE,
+        Some(&ExpiryAuditState { expired }),
     )
     .await
 }
 
-impl TakenRow {
+impl ExpiredRow {
     fn sku(&self) -> Result<Sku, sqlx::Error> {
         let product_id = self.product_id.parse();
         Ok(Sku {

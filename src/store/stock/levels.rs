@@ -1,4 +1,4 @@
-//! How much of each SKU came in, and what became of it.
+//! Stock levels: voucher counts per SKU by state.
 
 use sqlx::PgPool;
 use time::Date;
@@ -6,21 +6,21 @@ use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::Sku;
 
 use super::PgStore;
-use super::rows;
+use super::to_bigint;
 
-/// The vouchers of a SKU, counted. `loaded` is the sum of the other four.
+/// Voucher counts of a SKU. `loaded` is the sum of the other four.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StockLevel {
     pub sku: Sku,
-    /// All stock rows; a voucher that came back has another one.
+    /// All stock rows. A returned voucher has two.
     pub loaded: i64,
     pub free: i64,
-    /// Belong to an order, or did.
+    /// Belong to an order, or were returned from one.
     pub sold: i64,
-    /// Were taken out of sale.
+    /// Removed from sale by an operator.
     pub void: i64,
     pub expired: i64,
-    /// When the first free one expires; `None` is never, or that none is free.
+    /// Earliest expiry of the free vouchers; `None` if none of them expires.
     pub next_expiry: Option<Date>,
 }
 
@@ -37,7 +37,7 @@ struct LevelRow {
 }
 
 impl PgStore {
-    /// Up to `limit` SKUs that ever had stock, in order, after `after`; of one product, if one is named.
+    /// Lists the levels of up to `limit` SKUs after `after` in SKU order, optionally of one product.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -52,8 +52,8 @@ impl PgStore {
     }
 }
 
-/// The page is cut before anything is counted; then a chunk is counted at a time: of stock and allocations only theirs are read.
-/// Planned for what is asked, as all lists are, and for the tables as they are now.
+/// Selects the SKUs of the page first and then counts chunk by chunk, so only the stock and allocation rows of these SKUs are
+/// read. Not prepared persistently: the plan depends on the filter values and on the current table sizes.
 async fn levels(
     pool: &PgPool,
     product_id: Option<String>,
@@ -104,7 +104,7 @@ async fn levels(
     .bind(product_id)
     .bind(after_product)
     .bind(after_denomination)
-    .bind(rows(limit))
+    .bind(to_bigint(limit))
     .persistent(false)
     .fetch_all(pool)
     .await?;

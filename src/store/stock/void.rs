@@ -1,7 +1,7 @@
-//! Vouchers that are taken out of sale: the allocations' key is what a sale needs, so taking it is what ends one.
+//! Void of vouchers: removes free vouchers from sale with a row in `allocations`.
 //!
-//! Rule: only what is free is taken out; whoever was faster with the key has the voucher. A shelf in memory may offer it
-//! still, and its commit is refused.
+//! The primary key of `allocations` decides between a void and a concurrent sale. A shelf in memory may still offer a void
+//! voucher; the commit of such an order fails.
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
@@ -10,67 +10,64 @@ use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::{ProductId, Sku};
 
 use super::PgStore;
-use crate::store::audit::{self, By, Deed, NOTHING};
+use crate::store::audit::{self, AuditActor, AuditAction, NO_STATE};
 use crate::vault::blind_index::BlindIndex;
 
-/// How many chunks one transaction empties: some 5,000 rows, so that an order waits milliseconds for it.
-const CHUNKS_AT_ONCE: usize = 10;
+/// Chunks per transaction, about 5,000 rows: a concurrent order waits a few milliseconds.
+const MAX_CHUNKS: usize = 10;
 
-/// What is to be taken out of sale.
+/// Vouchers to void.
 #[derive(Debug, Clone)]
 pub enum VoidTarget {
-    /// Everything of a SKU that is free.
+    /// All free vouchers of a SKU.
     Sku(Sku),
-    /// These codes of a product, each by its blind index.
+    /// Codes of a product, by their blind indexes.
     Codes(ProductId, Vec<BlindIndex>),
 }
 
-/// What became of one code that was named.
+/// Result of the void of one code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[schema(
-    description = "What became of a code that was named: `VOIDED` (it is out of sale now), `ALREADY_OUT` (it was \
-    before), `SOLD` (it belongs to an order), `UNKNOWN` (the product has no such code)."
+    description = "Result for one code: `VOIDED` (removed from sale), `ALREADY_OUT` (removed from sale earlier), `SOLD` \
+    (belongs to an order), `UNKNOWN` (the product has no such code)."
 )]
-pub enum Voided {
-    /// It is out of sale now.
+pub enum CodeVoidOutcome {
     Voided,
-    /// It was out of sale before.
+    /// Removed from sale earlier.
     AlreadyOut,
-    /// It belongs to an order.
     Sold,
-    /// The product has no such code.
     Unknown,
 }
 
-/// What became of the wish.
+/// Result of a void.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VoidOutcome {
-    /// How many were taken out of sale.
+    /// Number of vouchers removed from sale.
     pub voided: u64,
-    /// For each code that was named, in their order.
-    pub codes: Vec<Voided>,
-    /// Of which SKUs: their shelves in memory may hold some of them still.
+    /// Result per code, in request order.
+    pub codes: Vec<CodeVoidOutcome>,
+    /// SKUs whose shelves in memory may still contain the vouchers.
     pub skus: Vec<Sku>,
 }
 
-/// What the trail says of it.
+/// Audited state of a void.
 #[derive(Serialize)]
-struct Entry<'a> {
+struct VoidAuditState<'a> {
     voided: u64,
     reason: &'a str,
 }
 
 impl PgStore {
-    /// Takes vouchers out of sale. May be repeated.
+    /// Removes vouchers from sale. Idempotent.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer; then some may be out and some not.
+    /// [`sqlx::Error`] when the database does not answer. Part of the vouchers may be void.
     pub async fn void_stock(
         &self,
         target: VoidTarget,
         reason: String,
-        by: By,
+        by: AuditActor,
     ) -> Result<VoidOutcome, sqlx::Error> {
         match target {
             VoidTarget::Sku(sku) => self.void_sku(sku, reason, by).await,
@@ -83,20 +80,20 @@ impl PgStore {
         }
     }
 
-    /// Some chunks at a time, each with its entry in the trail: a SKU may have thousands.
-    async fn void_sku(&self, sku: Sku, reason: String, by: By) -> Result<VoidOutcome, sqlx::Error> {
+    /// One transaction and audit entry per group of chunks: a SKU may have thousands.
+    async fn void_sku(&self, sku: Sku, reason: String, by: AuditActor) -> Result<VoidOutcome, sqlx::Error> {
         let of = sku.clone();
         let chunks = self
-            .run(|pool| async move { chunks_of(&pool, &of).await })
+            .run(|pool| async move { list_chunks(&pool, &of).await })
             .await?;
         let mut voided = 0;
-        for some in chunks.chunks(CHUNKS_AT_ONCE) {
+        for some in chunks.chunks(MAX_CHUNKS) {
             let (some, of, reason, by) = (some.to_vec(), sku.to_string(), reason.clone(), by.clone());
             voided += self
                 .run(move |pool| async move {
                     let mut transaction = pool.begin().await?;
-                    let voided = take_chunks(&mut transaction, &some).await?;
-                    write_trail(&mut transaction, &by, &of, voided, &reason).await?;
+                    let voided = void_chunks(&mut transaction, &some).await?;
+                    write_audit_entry(&mut transaction, &by, &of, voided, &reason).await?;
                     transaction.commit().await?;
                     Ok(voided)
                 })
@@ -110,7 +107,7 @@ impl PgStore {
     }
 }
 
-async fn chunks_of(pool: &PgPool, sku: &Sku) -> Result<Vec<i64>, sqlx::Error> {
+async fn list_chunks(pool: &PgPool, sku: &Sku) -> Result<Vec<i64>, sqlx::Error> {
     sqlx::query_scalar(
         "SELECT chunk_id
            FROM chunks
@@ -125,8 +122,8 @@ async fn chunks_of(pool: &PgPool, sku: &Sku) -> Result<Vec<i64>, sqlx::Error> {
     .await
 }
 
-/// In the order of the stock ids, as everywhere.
-async fn take_chunks(connection: &mut PgConnection, chunks: &[i64]) -> Result<u64, sqlx::Error> {
+/// In stock id order, the lock order of commits.
+async fn void_chunks(connection: &mut PgConnection, chunks: &[i64]) -> Result<u64, sqlx::Error> {
     let taken = sqlx::query(
         "INSERT INTO allocations (stock_id, taken_out)
          SELECT s.stock_id, 'void'
@@ -147,21 +144,21 @@ async fn void_codes(
     product_id: &ProductId,
     codes: &[BlindIndex],
     reason: &str,
-    by: &By,
+    by: &AuditActor,
 ) -> Result<VoidOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let found = find(&mut transaction, product_id, codes).await?;
-    let taken = take(
+    let taken = void_rows(
         &mut transaction,
         found.iter().map(|found| found.stock_id).collect(),
     )
     .await?;
-    let outcome: Vec<Voided> = (1..)
+    let outcome: Vec<CodeVoidOutcome> = (1..)
         .zip(codes)
-        .map(|(position, _)| fate(position, &found, &taken))
+        .map(|(position, _)| code_outcome(position, &found, &taken))
         .collect();
     let voided = taken.len() as u64;
-    write_trail(&mut transaction, by, product_id.as_str(), voided, reason).await?;
+    write_audit_entry(&mut transaction, by, product_id.as_str(), voided, reason).await?;
     transaction.commit().await?;
     let mut denominations: Vec<i64> = found.iter().map(|found| found.denomination).collect();
     denominations.sort_unstable();
@@ -177,10 +174,10 @@ async fn void_codes(
     })
 }
 
-/// The newest stock row of a code that was named.
+/// The newest stock row of a requested code.
 #[derive(sqlx::FromRow)]
-struct Found {
-    /// Which of those that were named, from 1.
+struct CodeRow {
+    /// Position of the code in the request, from 1.
     position: i64,
     denomination: i64,
     stock_id: i64,
@@ -191,7 +188,7 @@ async fn find(
     connection: &mut PgConnection,
     product_id: &ProductId,
     codes: &[BlindIndex],
-) -> Result<Vec<Found>, sqlx::Error> {
+) -> Result<Vec<CodeRow>, sqlx::Error> {
     sqlx::query_as(
         "SELECT DISTINCT ON (n.position) n.position, k.denomination, s.stock_id, a.order_id
            FROM unnest($2::bytea[]) WITH ORDINALITY AS n (blind_index, position)
@@ -208,8 +205,8 @@ async fn find(
     .await
 }
 
-/// Those of these stock rows that were free until now.
-async fn take(connection: &mut PgConnection, mut stock_ids: Vec<i64>) -> Result<Vec<i64>, sqlx::Error> {
+/// Voids stock rows and returns those that were free.
+async fn void_rows(connection: &mut PgConnection, mut stock_ids: Vec<i64>) -> Result<Vec<i64>, sqlx::Error> {
     stock_ids.sort_unstable();
     stock_ids.dedup();
     sqlx::query_scalar(
@@ -225,18 +222,18 @@ async fn take(connection: &mut PgConnection, mut stock_ids: Vec<i64>) -> Result<
     .await
 }
 
-fn fate(position: i64, found: &[Found], taken: &[i64]) -> Voided {
+fn code_outcome(position: i64, found: &[CodeRow], taken: &[i64]) -> CodeVoidOutcome {
     match found.iter().find(|found| found.position == position) {
-        None => Voided::Unknown,
-        Some(found) if taken.contains(&found.stock_id) => Voided::Voided,
-        Some(found) if found.order_id.is_some() => Voided::Sold,
-        Some(_) => Voided::AlreadyOut,
+        None => CodeVoidOutcome::Unknown,
+        Some(found) if taken.contains(&found.stock_id) => CodeVoidOutcome::Voided,
+        Some(found) if found.order_id.is_some() => CodeVoidOutcome::Sold,
+        Some(_) => CodeVoidOutcome::AlreadyOut,
     }
 }
 
-async fn write_trail(
+async fn write_audit_entry(
     connection: &mut PgConnection,
-    by: &By,
+    by: &AuditActor,
     subject: &str,
     voided: u64,
     reason: &str,
@@ -244,9 +241,9 @@ async fn write_trail(
     if voided == 0 {
         return Ok(());
     }
-    let deed = Deed {
-        action: "stock.void",
+    let deed = AuditAction {
+        name: "stock.void",
         subject,
     };
-    audit::write(connection, by, deed, NOTHING, Some(&Entry { voided, reason })).await
+    audit::write(connection, by, deed, NO_STATE, Some(&VoidAuditState { voided, reason })).await
 }

@@ -1,36 +1,36 @@
-//! A page of a partner's ledger: which entries, in which order, found by which index?
+//! Ledger lists: keyset pagination over all wallets of a partner, newest entries first.
 //!
-//! Each wallet is walked by its numbers, from the newest down: they have no gap, and the ledger has them in an index
-//! already. The page is what is newest of all wallets, of which a partner has few. An index on the time would cost every
-//! order; instead the numbers of a span of time are found by halving (`booked_before`).
+//! Each wallet is read by descending sequence number, which has no gaps and is indexed. A page merges the newest entries of all
+//! wallets, of which a partner has few. An index on the time would slow down every order; instead a binary search
+//! (`booked_before`) finds the sequence numbers of a period.
 //!
-//! | asked for | found by |
+//! | filter | index |
 //! |---|---|
-//! | anything, a time, a currency, debits | the wallet's numbers |
-//! | another type than debits | `ledger_by_kind` |
-//! | an order | its debit by the primary key, the rest by `ledger_of_order` |
+//! | none, period, currency, debits | sequence number of the wallet |
+//! | another type | `ledger_by_kind` |
+//! | order | primary key for the debit, `ledger_of_order` for other entries |
 //!
-//! Rule: where a walk stands is a number for each wallet. So it neither repeats nor leaves out an entry, whatever is
-//! booked meanwhile and whatever clocks say.
+//! The cursor is a sequence number per wallet: pagination neither repeats nor skips an entry, whatever is posted meanwhile and
+//! however clocks drift.
 
 use sqlx::{PgPool, Postgres, QueryBuilder};
 use vouchsafe_actors::domain::ids::{OrderId, PartnerId, TransactionId};
 use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::money::Currency;
 
-use super::place::{LedgerPage, LedgerPlace};
+use super::cursor::{LedgerPage, LedgerCursor};
 use super::{Transaction, TransactionRow};
-use crate::store::audit::rows;
+use crate::store::audit::to_bigint;
 use crate::store::{Period, PgStore};
 
-/// By how much the times of a wallet may run against its numbers: a statement reads the clock before it has the wallet
-/// to itself, and lasts 15 s at most. The rest is for a clock that is set back.
-const DISORDER: &str = "interval '1 minute'";
+/// How far `created_at` can be out of sequence order in a wallet: a statement reads the clock before it locks the wallet, and runs
+/// for at most 15 s. The rest allows for clock adjustments.
+const MAX_CLOCK_SKEW: &str = "interval '1 minute'";
 
-/// Which entries are asked for; `None` is any.
+/// Filter of ledger entries; `None` matches any.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TransactionFilter {
-    /// Booked in this time.
+    /// Time of posting.
     pub period: Period,
     pub order_id: Option<OrderId>,
     pub kind: Option<LedgerKind>,
@@ -38,7 +38,7 @@ pub struct TransactionFilter {
 }
 
 impl PgStore {
-    /// Up to `limit` ledger entries of a partner, newest first, of those behind `after` where it is given.
+    /// Lists up to `limit` ledger entries of a partner after the cursor, newest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -46,70 +46,70 @@ impl PgStore {
         &self,
         partner_id: PartnerId,
         filter: TransactionFilter,
-        after: Option<LedgerPlace>,
+        after: Option<LedgerCursor>,
         limit: usize,
     ) -> Result<LedgerPage, sqlx::Error> {
         self.run(move |pool| async move {
-            // One more of each wallet than are shown says whether there are more.
-            let query = statement(partner_id, &filter, after.as_ref(), limit + 1);
+            // One extra entry per wallet tells whether there is another page.
+            let query = build_query(partner_id, &filter, after.as_ref(), limit + 1);
             let entries = list(&pool, query).await?;
-            Ok(LedgerPage::newest(entries, limit))
+            Ok(LedgerPage::merge_newest(entries, limit))
         })
         .await
     }
 }
 
-/// The statement is planned for what is asked for, and its plan is not kept: the index to take depends on the values.
+/// Not prepared persistently: the best index depends on the filter values.
 async fn list(pool: &PgPool, mut query: QueryBuilder<Postgres>) -> Result<Vec<Transaction>, sqlx::Error> {
     let found: Vec<TransactionRow> = query.build_query_as().persistent(false).fetch_all(pool).await?;
     found.into_iter().map(Transaction::try_from).collect()
 }
 
-/// Up to `limit` entries of each wallet, the greatest number first.
-fn statement(
+/// Selects up to `limit` entries of each wallet, in descending sequence.
+fn build_query(
     partner_id: PartnerId,
     filter: &TransactionFilter,
-    after: Option<&LedgerPlace>,
+    after: Option<&LedgerCursor>,
     limit: usize,
 ) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new("SELECT l.* FROM (");
-    wallets(&mut query, partner_id, filter.currency, after);
+    push_wallets(&mut query, partner_id, filter.currency, after);
     query.push(") AS w CROSS JOIN LATERAL (SELECT * FROM ");
     match filter.order_id {
-        Some(order_id) => of_order(&mut query, partner_id, order_id),
+        Some(order_id) => push_order_entries(&mut query, partner_id, order_id),
         None => query.push("ledger"),
     };
     query.push(" AS l WHERE l.partner_id = w.partner_id AND l.currency = w.currency AND l.sequence < w.next");
     if filter.order_id.is_none() {
-        numbers_of(&mut query, filter.period);
+        restrict_sequence(&mut query, filter.period);
     }
     filter.period.restrict(&mut query, "l.created_at");
     if let Some(kind) = filter.kind {
         query.push(" AND l.kind = ").push_bind(kind.as_str());
         if kind != LedgerKind::Debit {
-            // Else the server would not see that the partial indexes have them.
+            // Matches the predicate of the partial indexes, or the planner would not use them.
             query.push(" AND l.kind <> 'DEBIT'");
         }
     }
     query
         .push(" ORDER BY l.sequence DESC LIMIT ")
-        .push_bind(rows(limit));
+        .push_bind(to_bigint(limit));
     query.push(") AS l ORDER BY l.currency, l.sequence DESC");
     query
 }
 
-/// The wallets to walk, each with the number below which its walk goes on. One that had nothing to show when the walk
-/// began is none of them.
-fn wallets(
+/// Adds the query of the wallets, each with the sequence number below which to continue. Leaves out wallets that were empty when
+/// pagination began.
+fn push_wallets(
     query: &mut QueryBuilder<Postgres>,
     partner_id: PartnerId,
     currency: Option<Currency>,
-    after: Option<&LedgerPlace>,
+    after: Option<&LedgerCursor>,
 ) {
     match after {
         None => query.push("SELECT w.*, w.sequence + 1 AS next FROM wallets AS w"),
-        Some(place) => {
-            let (currencies, numbers): (Vec<String>, Vec<i64>) = place.by_wallet().unzip();
+        Some(cursor) => {
+            let (currencies, numbers): (Vec<String>, Vec<i64>) = cursor.by_wallet().unzip();
             query.push("SELECT w.*, p.next FROM wallets AS w JOIN unnest(");
             query.push_bind(currencies).push("::text[], ").push_bind(numbers);
             query.push("::bigint[]) AS p (currency, next) ON p.currency = w.currency")
@@ -125,8 +125,7 @@ fn wallets(
     }
 }
 
-/// The entries of an order, which are few.
-fn of_order(
+fn push_order_entries(
     query: &mut QueryBuilder<Postgres>,
     partner_id: PartnerId,
     order_id: OrderId,
@@ -141,15 +140,15 @@ fn of_order(
     query.push_bind(order_id.as_uuid()).push(")")
 }
 
-/// Narrows a wallet's numbers down to those that can lie in the period.
-fn numbers_of(query: &mut QueryBuilder<Postgres>, period: Period) {
+/// Restricts the sequence numbers to those that can lie in the period.
+fn restrict_sequence(query: &mut QueryBuilder<Postgres>, period: Period) {
     const BOOKED_BEFORE: &str = "booked_before(w.partner_id, w.currency, w.sequence, ";
     if let Some(from) = period.from {
         query.push(" AND l.sequence > ").push(BOOKED_BEFORE);
-        query.push_bind(from).push(" - ").push(DISORDER).push(")");
+        query.push_bind(from).push(" - ").push(MAX_CLOCK_SKEW).push(")");
     }
     if let Some(to) = period.to {
         query.push(" AND l.sequence <= ").push(BOOKED_BEFORE);
-        query.push_bind(to).push(" + ").push(DISORDER).push(")");
+        query.push_bind(to).push(" + ").push(MAX_CLOCK_SKEW).push(")");
     }
 }

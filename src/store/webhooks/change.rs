@@ -1,20 +1,20 @@
-//! What becomes of an endpoint: registered, changed, rotated, switched on again, removed.
+//! Changes of webhook endpoints: register, update, rotate the secret, enable, remove.
 
 use sqlx::{PgConnection, PgTransaction};
 use time::OffsetDateTime;
 use vouchsafe_actors::domain::event_kind::EventKinds;
 use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
 
-use super::row::{Webhook, kinds_of};
-use super::{MAX_WEBHOOKS, find, words_of};
+use super::row::{Webhook, parse_kinds};
+use super::{MAX_WEBHOOKS, find, kind_labels};
 use crate::store::PgStore;
-use crate::store::audit::{self, By, Deed, NOTHING};
+use crate::store::audit::{self, AuditActor, AuditAction, NO_STATE};
 
-/// What a partner wants of an endpoint. What is left out stays, or is as it is for a new one.
+/// Requested settings of an endpoint. `None` keeps the current value, or takes the default for a new endpoint.
 #[derive(Debug, Clone)]
-pub struct PutWebhook {
+pub struct PutWebhookRequest {
     pub partner_id: PartnerId,
-    /// Which; without it the one with this URL, or a new one.
+    /// `None` updates the endpoint with this URL or creates one.
     pub webhook_id: Option<WebhookId>,
     pub url: String,
     /// What it asks for.
@@ -23,50 +23,49 @@ pub struct PutWebhook {
     pub description: Option<String>,
     /// Whether it gets anything.
     pub enabled: Option<bool>,
-    /// The id of a new one, and its secret, sealed for that id.
+    /// Id of a new endpoint, and its secret sealed for that id.
     pub new: (WebhookId, Vec<u8>),
 }
 
-/// What became of it.
+/// Result of registering or updating an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PutOutcome {
+pub enum PutWebhookOutcome {
     Created(Webhook),
     Updated(Webhook),
-    /// There is none with this id.
     NotFound,
-    /// Another one of the partner has this URL.
+    /// Another endpoint of the partner has this URL.
     UrlTaken,
     /// The partner has [`MAX_WEBHOOKS`].
     TooMany,
 }
 
-/// A new secret for an endpoint.
+/// A rotation of the signing secret of an endpoint.
 #[derive(Debug, Clone)]
-pub struct WebhookRotation {
+pub struct WebhookSecretRotation {
     pub partner_id: PartnerId,
     pub webhook_id: WebhookId,
     /// The new secret, sealed.
     pub secret: Vec<u8>,
-    /// For how long the old one signs, too. Seconds.
+    /// How long the old secret signs in addition. Seconds.
     pub overlap_s: u32,
 }
 
 impl PgStore {
-    /// Registers or changes an endpoint.
+    /// Registers or updates an endpoint.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn put_webhook(&self, wanted: PutWebhook, by: By) -> Result<PutOutcome, sqlx::Error> {
+    pub async fn put_webhook(&self, wanted: PutWebhookRequest, by: AuditActor) -> Result<PutWebhookOutcome, sqlx::Error> {
         self.run(move |pool| async move {
             let mut transaction = pool.begin().await?;
-            // One change of a partner's endpoints at a time: they are counted.
+            // Serializes changes of a partner's endpoints, so the maximum holds.
             sqlx::query("SELECT FROM partners WHERE partner_id = $1 FOR NO KEY UPDATE")
                 .bind(wanted.partner_id.as_uuid())
                 .execute(&mut *transaction)
                 .await?;
             let outcome = put(&mut transaction, &wanted, &by).await?;
             match outcome {
-                PutOutcome::Created(_) | PutOutcome::Updated(_) => transaction.commit().await?,
+                PutWebhookOutcome::Created(_) | PutWebhookOutcome::Updated(_) => transaction.commit().await?,
                 _ => transaction.rollback().await?,
             }
             Ok(outcome)
@@ -74,7 +73,7 @@ impl PgStore {
         .await
     }
 
-    /// Removes an endpoint with its deliveries; says whether there was one.
+    /// Removes an endpoint and its deliveries. Returns `false` if it does not exist.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -82,7 +81,7 @@ impl PgStore {
         &self,
         partner_id: PartnerId,
         webhook_id: WebhookId,
-        by: By,
+        by: AuditActor,
     ) -> Result<bool, sqlx::Error> {
         self.run(move |pool| async move {
             let mut transaction = pool.begin().await?;
@@ -104,21 +103,21 @@ impl PgStore {
                     .execute(&mut *transaction)
                     .await?;
             }
-            note(&mut transaction, &by, "webhook.remove", webhook_id).await?;
+            write_audit_entry(&mut transaction, &by, "webhook.remove", webhook_id).await?;
             transaction.commit().await?;
             Ok(true)
         })
         .await
     }
 
-    /// Gives an endpoint a new secret; says until when the old one signs, too. `None` where there is no such endpoint.
+    /// Sets a new secret and returns until when the old one signs in addition, or `None` if the endpoint does not exist.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn rotate_webhook(
         &self,
-        rotation: WebhookRotation,
-        by: By,
+        rotation: WebhookSecretRotation,
+        by: AuditActor,
     ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
         self.run(move |pool| async move {
             let mut transaction = pool.begin().await?;
@@ -138,8 +137,8 @@ impl PgStore {
             .fetch_optional(&mut *transaction)
             .await?;
             if until.is_some() {
-                recall(&mut transaction, rotation.partner_id, rotation.webhook_id).await?;
-                note(&mut transaction, &by, "webhook.rotate", rotation.webhook_id).await?;
+                revoke_lease(&mut transaction, rotation.partner_id, rotation.webhook_id).await?;
+                write_audit_entry(&mut transaction, &by, "webhook.rotate", rotation.webhook_id).await?;
             }
             transaction.commit().await?;
             Ok(until)
@@ -147,14 +146,14 @@ impl PgStore {
         .await
     }
 
-    /// Switches an endpoint on, whoever switched it off, and lets it be tried at once. `None` where there is no such endpoint.
+    /// Enables an endpoint whoever disabled it, and makes its deliveries due at once. `None` if the endpoint does not exist.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn enable_webhook(
         &self,
         webhook_id: WebhookId,
-        by: By,
+        by: AuditActor,
     ) -> Result<Option<Webhook>, sqlx::Error> {
         self.run(move |pool| async move {
             let mut transaction = pool.begin().await?;
@@ -162,9 +161,9 @@ impl PgStore {
                 return Ok(None);
             };
             let id = (before.partner_id, webhook_id);
-            switch(&mut transaction, id, true).await?;
-            recall(&mut transaction, before.partner_id, webhook_id).await?;
-            note(&mut transaction, &by, "webhook.enable", webhook_id).await?;
+            set_enabled(&mut transaction, id, true).await?;
+            revoke_lease(&mut transaction, before.partner_id, webhook_id).await?;
+            write_audit_entry(&mut transaction, &by, "webhook.enable", webhook_id).await?;
             let after = find(&mut transaction, None, webhook_id).await?;
             transaction.commit().await?;
             Ok(after)
@@ -175,45 +174,45 @@ impl PgStore {
 
 async fn put(
     transaction: &mut PgTransaction<'_>,
-    wanted: &PutWebhook,
-    by: &By,
-) -> Result<PutOutcome, sqlx::Error> {
-    type Known = (uuid::Uuid, Option<Vec<String>>, String);
-    let known: Vec<Known> = sqlx::query_as(
+    wanted: &PutWebhookRequest,
+    by: &AuditActor,
+) -> Result<PutWebhookOutcome, sqlx::Error> {
+    type ExistingRow = (uuid::Uuid, Option<Vec<String>>, String);
+    let existing: Vec<ExistingRow> = sqlx::query_as(
         "SELECT webhook_id, events, url FROM webhooks WHERE partner_id = $1 FOR NO KEY UPDATE",
     )
     .bind(wanted.partner_id.as_uuid())
     .fetch_all(&mut **transaction)
     .await?;
-    let with_url = known.iter().find(|(_, _, url)| *url == wanted.url);
+    let with_url = existing.iter().find(|(_, _, url)| *url == wanted.url);
     let found = match wanted.webhook_id {
         None => with_url,
         Some(webhook_id) => {
-            let Some(found) = known.iter().find(|(id, ..)| *id == webhook_id.as_uuid()) else {
-                return Ok(PutOutcome::NotFound);
+            let Some(found) = existing.iter().find(|(id, ..)| *id == webhook_id.as_uuid()) else {
+                return Ok(PutWebhookOutcome::NotFound);
             };
             if with_url.is_some_and(|(id, ..)| *id != found.0) {
-                return Ok(PutOutcome::UrlTaken);
+                return Ok(PutWebhookOutcome::UrlTaken);
             }
             Some(found)
         }
     };
     let (webhook_id, is_new) = match found {
         Some((id, events, _)) => {
-            let kinds = wanted.kinds.unwrap_or_else(|| kinds_of(events.as_deref()));
+            let kinds = wanted.kinds.unwrap_or_else(|| parse_kinds(events.as_deref()));
             let webhook_id = WebhookId::from_uuid(*id);
             update(transaction, webhook_id, wanted, kinds).await?;
             (webhook_id, false)
         }
-        None if i64::try_from(known.len()).unwrap_or(i64::MAX) >= MAX_WEBHOOKS => {
-            return Ok(PutOutcome::TooMany);
+        None if i64::try_from(existing.len()).unwrap_or(i64::MAX) >= MAX_WEBHOOKS => {
+            return Ok(PutWebhookOutcome::TooMany);
         }
         None => {
             insert(transaction, wanted).await?;
             (wanted.new.0, true)
         }
     };
-    note(
+    write_audit_entry(
         transaction,
         by,
         if is_new {
@@ -227,14 +226,13 @@ async fn put(
     let webhook = find(transaction, Some(wanted.partner_id), webhook_id).await?;
     let webhook = webhook.ok_or(sqlx::Error::RowNotFound)?;
     Ok(if is_new {
-        PutOutcome::Created(webhook)
+        PutWebhookOutcome::Created(webhook)
     } else {
-        PutOutcome::Updated(webhook)
+        PutWebhookOutcome::Updated(webhook)
     })
 }
 
-/// A new one begins with what is committed after it: the counter's row is locked, so that no event is numbered meanwhile.
-async fn insert(connection: &mut PgConnection, wanted: &PutWebhook) -> Result<(), sqlx::Error> {
+async fn insert(connection: &mut PgConnection, wanted: &PutWebhookRequest) -> Result<(), sqlx::Error> {
     let enabled = wanted.enabled.unwrap_or(true);
     sqlx::query(
         "INSERT INTO webhooks (partner_id, webhook_id, url, events, description, enabled, disabled_reason, disabled_at,
@@ -244,12 +242,13 @@ async fn insert(connection: &mut PgConnection, wanted: &PutWebhook) -> Result<()
     .bind(wanted.partner_id.as_uuid())
     .bind(wanted.new.0.as_uuid())
     .bind(&wanted.url)
-    .bind(wanted.kinds.and_then(words_of))
+    .bind(wanted.kinds.and_then(kind_labels))
     .bind(&wanted.description)
     .bind(enabled)
     .bind(&wanted.new.1)
     .execute(&mut *connection)
     .await?;
+    // Starts at the current last event. The lock on the counter row prevents that an event is numbered meanwhile.
     sqlx::query(
         "INSERT INTO webhook_progress (partner_id, webhook_id, cursor)
          SELECT $1, $2, COALESCE((
@@ -268,7 +267,7 @@ async fn insert(connection: &mut PgConnection, wanted: &PutWebhook) -> Result<()
 async fn update(
     connection: &mut PgConnection,
     webhook_id: WebhookId,
-    wanted: &PutWebhook,
+    wanted: &PutWebhookRequest,
     kinds: EventKinds,
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
@@ -282,18 +281,18 @@ async fn update(
     .bind(wanted.partner_id.as_uuid())
     .bind(webhook_id.as_uuid())
     .bind(&wanted.url)
-    .bind(words_of(kinds))
+    .bind(kind_labels(kinds))
     .bind(&wanted.description)
     .execute(&mut *connection)
     .await?;
     if let Some(enabled) = wanted.enabled {
-        switch(connection, (wanted.partner_id, webhook_id), enabled).await?;
+        set_enabled(connection, (wanted.partner_id, webhook_id), enabled).await?;
     }
-    recall(connection, wanted.partner_id, webhook_id).await
+    revoke_lease(connection, wanted.partner_id, webhook_id).await
 }
 
-/// Switches an endpoint on or off. One that was off gets what is younger than 24 hours; the rest is in the feed.
-async fn switch(
+/// Enables or disables an endpoint. After enabling it receives the events of the last 24 hours; older ones stay in the feed.
+async fn set_enabled(
     connection: &mut PgConnection,
     (partner_id, webhook_id): (PartnerId, WebhookId),
     enabled: bool,
@@ -326,8 +325,8 @@ async fn switch(
     .map(drop)
 }
 
-/// Takes the lease away, and lets what failed be tried at once: the endpoint is another one now.
-async fn recall(
+/// Revokes the lease and makes failed deliveries due at once, because the settings have changed.
+async fn revoke_lease(
     connection: &mut PgConnection,
     partner_id: PartnerId,
     webhook_id: WebhookId,
@@ -359,17 +358,17 @@ async fn recall(
     .map(drop)
 }
 
-/// That it was done stands in the trail; neither its URL, which may hold a token, nor its secret.
-async fn note(
+/// Records neither URL, which may contain a token, nor secret.
+async fn write_audit_entry(
     connection: &mut PgConnection,
-    by: &By,
+    by: &AuditActor,
     action: &'static str,
     webhook_id: WebhookId,
 ) -> Result<(), sqlx::Error> {
     let subject = webhook_id.to_string();
-    let deed = Deed {
-        action,
+    let deed = AuditAction {
+        name: action,
         subject: &subject,
     };
-    audit::write(connection, by, deed, NOTHING, NOTHING).await
+    audit::write(connection, by, deed, NO_STATE, NO_STATE).await
 }

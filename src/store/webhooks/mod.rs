@@ -1,37 +1,36 @@
-//! Endpoints: where a partner is told of its events, and how each of them is doing.
+//! Webhook endpoints of partners: registration, delivery progress and health.
 //!
-//! Rules: secrets are kept sealed. A change takes the lease away from whoever delivers, so that the next delivery goes by
-//! what is new. An endpoint gets the events from its registration on, and after a time off those of the last 24 hours.
+//! Secrets are stored sealed. A change revokes the lease of the delivering node, so the next delivery uses the new settings. An
+//! endpoint receives the events committed after its registration; after re-enabling, those of the last 24 hours.
 //!
-//! Locks: the partner's row, webhooks, webhook_progress.
+//! Lock order: the partner's row, webhooks, webhook_progress.
 
 mod change;
 mod row;
 
 use sqlx::PgConnection;
-use vouchsafe_actors::domain::delivery::{SealedSecret, Target};
+use vouchsafe_actors::domain::delivery::{SealedSecret, WebhookTarget};
 use vouchsafe_actors::domain::event_kind::EventKinds;
 use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
 
 use super::PgStore;
-use super::audit::rows;
-pub use change::{PutOutcome, PutWebhook, WebhookRotation};
+use super::audit::to_bigint;
+pub use change::{PutWebhookOutcome, PutWebhookRequest, WebhookSecretRotation};
 use row::WebhookRow;
-pub(super) use row::kinds_of;
+pub(super) use row::parse_kinds;
 pub use row::{DisabledReason, Webhook, WebhookStatus};
 
-/// Most endpoints of a partner (contract §3).
+/// Maximum of endpoints per partner (contract §3).
 pub const MAX_WEBHOOKS: i64 = 10;
 
-/// Which endpoints a list of operators shows.
+/// Filter of endpoints; `None` matches any.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WebhookFilter {
-    /// Of whom; everybody's without it.
     pub partner_id: Option<PartnerId>,
     pub status: Option<WebhookStatus>,
 }
 
-const SHOWN: &str = "SELECT w.*, p.failures, p.failing_since, p.due_at, p.delivered, p.refused, p.leased_by,
+const SELECT_WEBHOOKS: &str = "SELECT w.*, p.failures, p.failing_since, p.due_at, p.delivered, p.refused, p.leased_by,
                 COALESCE(f.last_number, 0) - p.cursor AS behind,
                 (SELECT e.created_at
                    FROM events AS e
@@ -43,14 +42,14 @@ const SHOWN: &str = "SELECT w.*, p.failures, p.failing_since, p.due_at, p.delive
            LEFT JOIN feeds AS f ON f.partner_id = w.partner_id";
 
 impl PgStore {
-    /// The endpoints of a partner, oldest first.
+    /// Lists the endpoints of a partner, oldest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn webhooks_of(&self, partner_id: PartnerId) -> Result<Vec<Webhook>, sqlx::Error> {
+    pub async fn list_partner_webhooks(&self, partner_id: PartnerId) -> Result<Vec<Webhook>, sqlx::Error> {
         self.run(move |pool| async move {
             let found: Vec<WebhookRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
-                "{SHOWN} WHERE w.partner_id = $1 ORDER BY w.webhook_id"
+                "{SELECT_WEBHOOKS} WHERE w.partner_id = $1 ORDER BY w.webhook_id"
             )))
             .bind(partner_id.as_uuid())
             .fetch_all(&pool)
@@ -60,7 +59,7 @@ impl PgStore {
         .await
     }
 
-    /// An endpoint, of this partner if one is named.
+    /// Finds an endpoint, of this partner if given.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -76,7 +75,7 @@ impl PgStore {
         .await
     }
 
-    /// Up to `limit` endpoints, newest first, of those before `before`.
+    /// Lists up to `limit` endpoints older than `before`, newest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -88,7 +87,7 @@ impl PgStore {
     ) -> Result<Vec<Webhook>, sqlx::Error> {
         self.run(move |pool| async move {
             let found: Vec<WebhookRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
-                "{SHOWN}
+                "{SELECT_WEBHOOKS}
                  WHERE ($1::uuid IS NULL OR w.partner_id = $1)
                    AND ($2::uuid IS NULL OR w.webhook_id < $2)
                    AND ($3::text IS NULL
@@ -101,7 +100,7 @@ impl PgStore {
             .bind(filter.partner_id.map(PartnerId::as_uuid))
             .bind(before.map(WebhookId::as_uuid))
             .bind(filter.status.map(WebhookStatus::as_str))
-            .bind(rows(limit))
+            .bind(to_bigint(limit))
             .fetch_all(&pool)
             .await?;
             found.into_iter().map(Webhook::try_from).collect()
@@ -109,15 +108,15 @@ impl PgStore {
         .await
     }
 
-    /// Where a test goes, and what signs it.
+    /// Finds URL and sealed secrets of an endpoint, for a test delivery.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn webhook_target(
+    pub async fn find_webhook_target(
         &self,
         partner_id: PartnerId,
         webhook_id: WebhookId,
-    ) -> Result<Option<Target>, sqlx::Error> {
+    ) -> Result<Option<WebhookTarget>, sqlx::Error> {
         type Row = (String, Vec<u8>, Option<Vec<u8>>, Option<time::OffsetDateTime>);
         self.run(move |pool| async move {
             let row: Option<Row> = sqlx::query_as(
@@ -130,12 +129,12 @@ impl PgStore {
             .fetch_optional(&pool)
             .await?;
             let sealed = |bytes: Vec<u8>| SealedSecret(bytes.into());
-            Ok(row.map(|(url, secret, previous, until)| Target {
+            Ok(row.map(|(url, secret, previous, until)| WebhookTarget {
                 partner_id,
                 webhook_id,
                 url,
                 secret: sealed(secret),
-                previous: previous.map(sealed).zip(until),
+                previous_secret: previous.map(sealed).zip(until),
             }))
         })
         .await
@@ -148,7 +147,7 @@ async fn find(
     webhook_id: WebhookId,
 ) -> Result<Option<Webhook>, sqlx::Error> {
     let row: Option<WebhookRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
-        "{SHOWN} WHERE w.webhook_id = $1 AND ($2::uuid IS NULL OR w.partner_id = $2)"
+        "{SELECT_WEBHOOKS} WHERE w.webhook_id = $1 AND ($2::uuid IS NULL OR w.partner_id = $2)"
     )))
     .bind(webhook_id.as_uuid())
     .bind(partner_id.map(PartnerId::as_uuid))
@@ -157,7 +156,7 @@ async fn find(
     row.map(Webhook::try_from).transpose()
 }
 
-/// The words of kinds, as they are kept.
-fn words_of(kinds: EventKinds) -> Option<Vec<String>> {
+/// Labels of event kinds as stored; `None` stands for all kinds.
+fn kind_labels(kinds: EventKinds) -> Option<Vec<String>> {
     (kinds != EventKinds::ALL).then(|| kinds.iter().map(|kind| kind.as_str().to_owned()).collect())
 }

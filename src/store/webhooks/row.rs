@@ -1,4 +1,4 @@
-//! An endpoint as it is read: what it is, and how it is doing.
+//! Webhook endpoint and its row.
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -7,11 +7,11 @@ use uuid::Uuid;
 use vouchsafe_actors::domain::event_kind::{EventKind, EventKinds};
 use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
 
-/// Why an endpoint gets nothing.
+/// Why an endpoint is disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[schema(
-    description = "Why an endpoint gets nothing: `PARTNER` (you switched it off), `GONE` (it answered 410)."
+    description = "Why an endpoint is disabled: `PARTNER` (you disabled it) or `GONE` (it responded with 410)."
 )]
 pub enum DisabledReason {
     /// The partner switched it off.
@@ -19,16 +19,15 @@ pub enum DisabledReason {
     Gone,
 }
 
-/// How an endpoint is.
+/// Status of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(
-    description = "How an endpoint is: `active`, `failing` (its last attempt failed; it goes on being tried), `disabled`."
+    description = "Status of an endpoint: `active`, `failing` (the last attempt failed; retries continue) or `disabled`."
 )]
 pub enum WebhookStatus {
-    /// It takes what it gets.
     Active,
-    /// Its last attempt failed.
+    /// The last attempt failed.
     Failing,
     Disabled,
 }
@@ -48,7 +47,7 @@ impl WebhookStatus {
     }
 }
 
-/// An endpoint, without its secret.
+/// A webhook endpoint without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
     pub partner_id: PartnerId,
@@ -58,23 +57,23 @@ pub struct Webhook {
     pub kinds: EventKinds,
     /// What the partner calls it.
     pub description: Option<String>,
-    /// Why it gets nothing, and since when; `None` while it is switched on.
+    /// Reason and time of disabling; `None` while enabled.
     pub disabled: Option<(DisabledReason, OffsetDateTime)>,
-    /// Until when its former secret signs, too.
+    /// Until when the previous secret signs in addition.
     pub previous_until: Option<OffsetDateTime>,
-    /// Failed attempts in a row.
+    /// Consecutive failed attempts.
     pub failures: i64,
-    /// When the first of them was.
+    /// Time of the first consecutive failure.
     pub failing_since: Option<OffsetDateTime>,
-    /// When what failed is tried next.
+    /// Time of the next retry.
     pub next_attempt_at: Option<OffsetDateTime>,
-    /// Attempts that were taken, ever.
+    /// Successful attempts since registration.
     pub delivered: i64,
-    /// Attempts that were not.
+    /// Failed attempts since registration.
     pub refused: i64,
-    /// How many events it has not seen to; those too that it does not ask for.
+    /// Events after the cursor, including kinds that the endpoint does not subscribe to.
     pub behind: i64,
-    /// When the oldest of them was committed.
+    /// Commit time of the oldest event after the cursor.
     pub oldest_event_at: Option<OffsetDateTime>,
     pub leased_by: Option<String>,
     /// When it was registered.
@@ -129,7 +128,7 @@ impl TryFrom<WebhookRow> for Webhook {
             partner_id: PartnerId::from_uuid(row.partner_id),
             webhook_id: WebhookId::from_uuid(row.webhook_id),
             url: row.url,
-            kinds: kinds_of(row.events.as_deref()),
+            kinds: parse_kinds(row.events.as_deref()),
             description: row.description,
             next_attempt_at: row.due_at.filter(|_| reason.is_none()),
             disabled: reason.zip(row.disabled_at),
@@ -147,14 +146,14 @@ impl TryFrom<WebhookRow> for Webhook {
     }
 }
 
-/// The kinds that these words name; all where there are none.
-pub(in crate::store) fn kinds_of(words: Option<&[String]>) -> EventKinds {
+/// Parses stored labels; `None` stands for all kinds.
+pub(in crate::store) fn parse_kinds(words: Option<&[String]>) -> EventKinds {
     let Some(words) = words else {
         return EventKinds::ALL;
     };
     let kinds: Vec<EventKind> = words
         .iter()
-        .filter_map(|word| EventKind::from_word(word))
+        .filter_map(|word| EventKind::from_label(word))
         .collect();
     EventKinds::of(&kinds).unwrap_or(EventKinds::ALL)
 }

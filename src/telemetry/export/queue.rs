@@ -1,7 +1,7 @@
-//! How many spans wait, and what became of the others? The queue between those who end spans and the thread that sends them.
+//! Bounded queue between the code that ends spans and the thread that exports them.
 //!
-//! Rule: a span that finds the queue full is dropped. What is lost, there or at the collector, is counted, and there is a
-//! line when it begins and one when it ends; the thread that sends says both, since who ends a span has no time.
+//! A full queue drops spans. Spans dropped here or by the collector are counted, and the export thread logs when a loss begins
+//! and when it ends, because request threads must not log for each span.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,72 +14,72 @@ use opentelemetry_sdk::trace::{
     BatchConfigBuilder, BatchSpanProcessor, Span, SpanData, SpanExporter, SpanProcessor,
 };
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::registry::Registry as Figures;
+use prometheus_client::registry::Registry as MetricsRegistry;
 use tracing::{info, warn};
 
-/// Most spans that wait or are being sent: some 16 MiB, or two seconds of 1,500 orders a second.
-const MAX_WAITING: usize = 16_384;
+/// Maximum spans queued or being sent: about 16 MiB, or two seconds at 1,500 orders per second.
+const MAX_QUEUED_SPANS: usize = 16_384;
 
-/// Spans of one request to the collector: some 200 KiB.
-const BATCH: usize = 512;
+/// Spans per request to the collector: about 200 KiB.
+const BATCH_SIZE: usize = 512;
 
-/// How long a span waits for others to be sent with.
+/// Maximum time a span waits for its batch to fill.
 const BATCH_DELAY: Duration = Duration::from_secs(1);
 
-/// What is counted of the queue. Cheap to share.
+/// Shared counters of the queue.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Queue(Arc<Counts>);
+pub(super) struct SpanQueue(Arc<QueueState>);
 
 #[derive(Debug, Default)]
-struct Counts {
-    waiting: AtomicUsize,
+struct QueueState {
+    queued: AtomicUsize,
     exported: Counter,
     dropped: Counter,
-    /// How many were lost when that was looked at last.
-    seen: AtomicU64,
-    losing: AtomicBool,
+    /// Value of `dropped` at the last log decision.
+    reported_drops: AtomicU64,
+    is_dropping: AtomicBool,
 }
 
-impl Queue {
-    /// Puts the queue in front of an exporter, and starts its thread.
-    pub(super) fn in_front_of(&self, exporter: impl SpanExporter + 'static) -> impl SpanProcessor + 'static {
+impl SpanQueue {
+    /// Wraps an exporter with the queue and starts the export thread.
+    pub(super) fn wrap(&self, exporter: impl SpanExporter + 'static) -> impl SpanProcessor + 'static {
         let config = BatchConfigBuilder::default()
-            .with_max_queue_size(MAX_WAITING)
-            .with_max_export_batch_size(BATCH)
+            .with_max_queue_size(MAX_QUEUED_SPANS)
+            .with_max_export_batch_size(BATCH_SIZE)
             .with_scheduled_delay(BATCH_DELAY)
             .build();
-        let exporter = Outlet {
+        let exporter = CountingExporter {
             exporter,
             queue: self.clone(),
         };
-        Inlet {
+        QueueingProcessor {
             batches: BatchSpanProcessor::new(exporter, config),
             queue: self.clone(),
         }
     }
 
-    pub(super) fn register(&self, figures: &mut Figures) {
-        let Counts {
+    pub(super) fn register(&self, metrics: &mut MetricsRegistry) {
+        let QueueState {
             exported, dropped, ..
         } = &*self.0;
-        figures.register(
+        metrics.register(
             "spans_exported",
-            "Spans that the collector took",
+            "Spans accepted by the collector",
             exported.clone(),
         );
-        figures.register(
+        metrics.register(
             "spans_dropped",
-            "Spans that were lost: the queue was full, or the collector did not take them",
+            "Spans lost because the queue was full or the collector did not accept them",
             dropped.clone(),
         );
     }
 
-    /// Whether there is room for a span; it is lost otherwise.
-    fn enter(&self) -> bool {
-        let room = |waiting| (waiting < MAX_WAITING).then_some(waiting + 1);
+    /// Reserves a place in the queue. If the queue is full, counts the span as dropped and returns false.
+    fn try_enqueue(&self) -> bool {
+        let room = |waiting| (waiting < MAX_QUEUED_SPANS).then_some(waiting + 1);
         let entered = self
             .0
-            .waiting
+            .queued
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, room)
             .is_ok();
         if !entered {
@@ -88,49 +88,49 @@ impl Queue {
         entered
     }
 
-    /// Spans were sent, or could not be.
-    fn left(&self, spans: usize, sent: &OTelSdkResult) {
-        self.0.waiting.fetch_sub(spans, Ordering::Relaxed);
+    /// Frees the places of a batch that was sent or lost.
+    fn complete(&self, spans: usize, sent: &OTelSdkResult) {
+        self.0.queued.fetch_sub(spans, Ordering::Relaxed);
         let counter = if sent.is_ok() {
             &self.0.exported
         } else {
             &self.0.dropped
         };
         counter.inc_by(spans as u64);
-        self.tell(sent);
+        self.log_transition(sent);
     }
 
-    /// Says when spans begin to be lost, and when that is over.
-    fn tell(&self, sent: &OTelSdkResult) {
+    /// Logs when a loss of spans begins or ends.
+    fn log_transition(&self, sent: &OTelSdkResult) {
         let dropped = self.0.dropped.get();
-        let losing = self.0.seen.swap(dropped, Ordering::Relaxed) != dropped;
-        match (self.0.losing.swap(losing, Ordering::Relaxed), losing) {
+        let losing = self.0.reported_drops.swap(dropped, Ordering::Relaxed) != dropped;
+        match (self.0.is_dropping.swap(losing, Ordering::Relaxed), losing) {
             (false, true) => {
                 let reason = sent.as_ref().err().map(ToString::to_string);
-                let reason = reason.unwrap_or_else(|| format!("more than {MAX_WAITING} wait"));
+                let reason = reason.unwrap_or_else(|| format!("more than {MAX_QUEUED_SPANS} spans queued"));
                 warn!(
                     spans.dropped = dropped,
-                    reason, "spans are lost on their way to the collector"
+                    reason, "span export dropping spans"
                 );
             }
-            (true, false) => info!(spans.dropped = dropped, "the collector takes all spans again"),
+            (true, false) => info!(spans.dropped = dropped, "span export recovered"),
             _ => {}
         }
     }
 }
 
-/// Where spans enter.
+/// Counts spans into the queue and hands them to the batch processor.
 #[derive(Debug)]
-struct Inlet {
+struct QueueingProcessor {
     batches: BatchSpanProcessor,
-    queue: Queue,
+    queue: SpanQueue,
 }
 
-impl SpanProcessor for Inlet {
+impl SpanProcessor for QueueingProcessor {
     fn on_start(&self, _: &mut Span, _: &Context) {}
 
     fn on_end(&self, span: SpanData) {
-        if self.queue.enter() {
+        if self.queue.try_enqueue() {
             self.batches.on_end(span);
         }
     }
@@ -148,18 +148,18 @@ impl SpanProcessor for Inlet {
     }
 }
 
-/// Where they leave.
+/// Counts batches out of the queue after the export.
 #[derive(Debug)]
-struct Outlet<E> {
+struct CountingExporter<E> {
     exporter: E,
-    queue: Queue,
+    queue: SpanQueue,
 }
 
-impl<E: SpanExporter> SpanExporter for Outlet<E> {
+impl<E: SpanExporter> SpanExporter for CountingExporter<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let spans = batch.len();
         let sent = self.exporter.export(batch).await;
-        self.queue.left(spans, &sent);
+        self.queue.complete(spans, &sent);
         sent
     }
 
@@ -178,32 +178,32 @@ mod tests {
 
     use super::*;
 
-    fn counts(queue: &Queue) -> (u64, u64, bool) {
-        let Counts {
+    fn counts(queue: &SpanQueue) -> (u64, u64, bool) {
+        let QueueState {
             exported, dropped, ..
         } = &*queue.0;
         (
             exported.get(),
             dropped.get(),
-            queue.0.losing.load(Ordering::Relaxed),
+            queue.0.is_dropping.load(Ordering::Relaxed),
         )
     }
 
     #[test]
-    fn what_finds_the_queue_full_is_lost_and_what_left_makes_room() {
-        let queue = Queue::default();
-        assert!((0..MAX_WAITING).all(|_| queue.enter()));
-        assert!(!queue.enter() && !queue.enter());
-        assert_eq!(counts(&queue), (0, 2, false), "who ends a span says nothing");
-        queue.left(BATCH, &Ok(()));
+    fn span_beyond_the_queue_limit_is_dropped() {
+        let queue = SpanQueue::default();
+        assert!((0..MAX_QUEUED_SPANS).all(|_| queue.try_enqueue()));
+        assert!(!queue.try_enqueue() && !queue.try_enqueue());
+        assert_eq!(counts(&queue), (0, 2, false), "ending a span logs nothing");
+        queue.complete(BATCH_SIZE, &Ok(()));
         assert_eq!(counts(&queue), (512, 2, true));
-        assert!((0..BATCH).all(|_| queue.enter()));
-        assert!(!queue.enter());
+        assert!((0..BATCH_SIZE).all(|_| queue.try_enqueue()));
+        assert!(!queue.try_enqueue());
     }
 
     #[test]
-    fn a_loss_begins_and_ends() {
-        let queue = Queue::default();
+    fn loss_of_spans_is_detected_until_it_ends() {
+        let queue = SpanQueue::default();
         let failed = || Err(OTelSdkError::InternalFailure("away".to_owned()));
         for (sent, expected) in [
             (Ok(()), (3, 0, false)),
@@ -212,8 +212,8 @@ mod tests {
             (Ok(()), (6, 6, false)),
             (Ok(()), (9, 6, false)),
         ] {
-            assert!((0..3).all(|_| queue.enter()));
-            queue.left(3, &sent);
+            assert!((0..3).all(|_| queue.try_enqueue()));
+            queue.complete(3, &sent);
             assert_eq!(counts(&queue), expected);
         }
     }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn shown(code: &VoucherCode) -> Vec<(&'static str, String)> {
-    code.credentials()
+    code.parts()
         .map(|(part, text)| (part.as_str(), text.to_owned()))
         .collect()
 }
@@ -81,7 +81,7 @@ fn texts_that_will_not_do_are_refused_by_name() {
         (
             CodeParts { code: &t513, ..good },
             Some(TooLong {
-                part: Part::Code,
+                part: CodePart::Code,
                 bytes: 513,
             }),
         ),
@@ -91,7 +91,7 @@ fn texts_that_will_not_do_are_refused_by_name() {
                 ..good
             },
             Some(TooLong {
-                part: Part::Pin,
+                part: CodePart::Pin,
                 bytes: 129,
             }),
         ),
@@ -101,7 +101,7 @@ fn texts_that_will_not_do_are_refused_by_name() {
                 ..good
             },
             Some(TooLong {
-                part: Part::Serial,
+                part: CodePart::Serial,
                 bytes: 129,
             }),
         ),
@@ -111,27 +111,27 @@ fn texts_that_will_not_do_are_refused_by_name() {
                 ..good
             },
             Some(TooLong {
-                part: Part::Url,
+                part: CodePart::Url,
                 bytes: 2049,
             }),
         ),
         (
             CodeParts { code: "A\0B", ..good },
-            Some(Control { part: Part::Code }),
+            Some(Control { part: CodePart::Code }),
         ),
         (
             CodeParts {
                 pin: Some("1\n2"),
                 ..good
             },
-            Some(Control { part: Part::Pin }),
+            Some(Control { part: CodePart::Pin }),
         ),
         (
             CodeParts {
                 url: Some("https://x\u{85}y"),
                 ..good
             },
-            Some(Control { part: Part::Url }),
+            Some(Control { part: CodePart::Url }),
         ),
     ] {
         assert_eq!(VoucherCode::parse(parts).err(), expected);

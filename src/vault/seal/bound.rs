@@ -6,21 +6,21 @@
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::{SealError, Sealed, Vault};
+use super::{SealError, SealedBlob, Vault};
 use crate::vault::aead::NONCE_BYTES;
 use crate::vault::data_key::KeyId;
 
 /// Bytes of the key's number.
-const KEY_BYTES: usize = 4;
+const KEY_ID_BYTES: usize = 4;
 
 impl Vault {
     /// Seals a value of this owner.
     pub(super) fn seal_bound(&self, context: &[u8], owner: Uuid, plain: &[u8]) -> Result<Vec<u8>, SealError> {
-        let Sealed {
+        let SealedBlob {
             key_id,
             nonce,
             ciphertext,
-        } = self.seal_into(|key_id| place(context, key_id, owner), plain)?;
+        } = self.seal_with(|key_id| associated_data(context, key_id, owner), plain)?;
         Ok([&key_id.0.to_be_bytes()[..], &nonce, &ciphertext].concat())
     }
 
@@ -31,15 +31,15 @@ impl Vault {
         owner: Uuid,
         sealed: &[u8],
     ) -> Option<Zeroizing<Vec<u8>>> {
-        let (key_id, rest) = sealed.split_first_chunk::<KEY_BYTES>()?;
+        let (key_id, rest) = sealed.split_first_chunk::<KEY_ID_BYTES>()?;
         let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_BYTES>()?;
         let key_id = KeyId(i32::from_be_bytes(*key_id));
-        let cipher = self.codes.get(&key_id)?;
-        cipher.open(*nonce, &place(context, key_id, owner), ciphertext)
+        let cipher = self.ciphers.get(&key_id)?;
+        cipher.open(*nonce, &associated_data(context, key_id, owner), ciphertext)
     }
 }
 
 /// Whose a value is. All parts but the context have a fixed length.
-fn place(context: &[u8], key_id: KeyId, owner: Uuid) -> Vec<u8> {
+fn associated_data(context: &[u8], key_id: KeyId, owner: Uuid) -> Vec<u8> {
     [context, &key_id.0.to_be_bytes(), owner.as_bytes()].concat()
 }

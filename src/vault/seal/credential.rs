@@ -6,7 +6,7 @@
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
-use super::{SealError, Sealed, Vault};
+use super::{SealError, SealedBlob, Vault};
 use crate::secrets::expose;
 use crate::vault::data_key::KeyId;
 
@@ -25,7 +25,7 @@ pub enum OpenCredentialError {
     #[error(
         "the credential of vendor {vendor_id} does not open: it was altered, or belongs to another vendor; put it again"
     )]
-    Refused {
+    AuthenticationFailed {
         /// Whose it was read for.
         vendor_id: String,
     },
@@ -36,8 +36,8 @@ impl Vault {
     ///
     /// # Errors
     /// [`SealError`].
-    pub fn seal_credential(&self, vendor_id: &str, credential: &SecretString) -> Result<Sealed, SealError> {
-        self.seal_into(|key_id| place(key_id, vendor_id), expose(credential).as_bytes())
+    pub fn seal_credential(&self, vendor_id: &str, credential: &SecretString) -> Result<SealedBlob, SealError> {
+        self.seal_with(|key_id| associated_data(key_id, vendor_id), expose(credential).as_bytes())
     }
 
     /// Opens the credential of a vendor.
@@ -47,18 +47,18 @@ impl Vault {
     pub fn open_credential(
         &self,
         vendor_id: &str,
-        sealed: &Sealed,
+        sealed: &SealedBlob,
     ) -> Result<SecretString, OpenCredentialError> {
         let key_id = sealed.key_id;
         let cipher = self
-            .codes
+            .ciphers
             .get(&key_id)
             .ok_or(OpenCredentialError::UnknownKey { key_id })?;
-        let refused = || OpenCredentialError::Refused {
+        let refused = || OpenCredentialError::AuthenticationFailed {
             vendor_id: vendor_id.to_owned(),
         };
         let plain: Zeroizing<Vec<u8>> = cipher
-            .open(sealed.nonce, &place(key_id, vendor_id), &sealed.ciphertext)
+            .open(sealed.nonce, &associated_data(key_id, vendor_id), &sealed.ciphertext)
             .ok_or_else(refused)?;
         std::str::from_utf8(&plain)
             .map(SecretString::from)
@@ -67,7 +67,7 @@ impl Vault {
 }
 
 /// Whose a credential is. The number has a fixed length and stands before the id, so no two places look alike.
-fn place(key_id: KeyId, vendor_id: &str) -> Vec<u8> {
+fn associated_data(key_id: KeyId, vendor_id: &str) -> Vec<u8> {
     [CREDENTIAL_CONTEXT, &key_id.0.to_be_bytes(), vendor_id.as_bytes()].concat()
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use vouchsafe_actors::domain::product::Sku;
 
     use super::*;
-    use crate::vault::data_key::{DataKey, Purpose};
+    use crate::vault::data_key::{DataKey, KeyPurpose};
     use crate::vault::master_key::MasterKey;
     use crate::vault::seal::CodeId;
 
@@ -89,7 +89,7 @@ mod tests {
                 .wrap(&master)
                 .unwrap()
         };
-        let keys = [key(1, Purpose::BlindIndex), key(2, Purpose::Codes)];
+        let keys = [key(1, KeyPurpose::BlindIndex), key(2, KeyPurpose::Codes)];
         Vault::unlock(&master, &keys, 0).unwrap()
     }
 
@@ -111,7 +111,7 @@ mod tests {
             ("", &sealed),
             ("acme", &altered),
         ] {
-            let refused = OpenCredentialError::Refused {
+            let refused = OpenCredentialError::AuthenticationFailed {
                 vendor_id: vendor_id.to_owned(),
             };
             assert_eq!(
@@ -120,7 +120,7 @@ mod tests {
                 "{vendor_id}"
             );
         }
-        let unknown = Sealed {
+        let unknown = SealedBlob {
             key_id: KeyId(9),
             ..sealed
         };

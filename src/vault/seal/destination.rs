@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
     use crate::vault::aead::NONCE_BYTES;
-    use crate::vault::data_key::{DataKey, KeyId, Purpose};
+    use crate::vault::data_key::{DataKey, KeyId, KeyPurpose};
     use crate::vault::master_key::MasterKey;
 
     /// Bytes of the key's number, which stands first.
@@ -61,7 +61,7 @@ mod tests {
                 .wrap(&master)
                 .unwrap()
         };
-        let keys = [key(1, Purpose::BlindIndex), key(2, Purpose::Codes)];
+        let keys = [key(1, KeyPurpose::BlindIndex), key(2, KeyPurpose::Codes)];
         Vault::unlock(&master, &keys, 0).unwrap()
     }
 

@@ -13,7 +13,7 @@ fn master(byte: u8) -> MasterKey {
     MasterKey::parse(&hex::encode([byte; 32])).unwrap()
 }
 
-fn wrapped(key_id: KeyId, purpose: Purpose) -> WrappedKey {
+fn wrapped(key_id: KeyId, purpose: KeyPurpose) -> WrappedKey {
     DataKey::generate(key_id, purpose)
         .unwrap()
         .wrap(&master(1))
@@ -22,8 +22,8 @@ fn wrapped(key_id: KeyId, purpose: Purpose) -> WrappedKey {
 
 /// A blind index key and the given keys for codes.
 fn keys(codes: &[i32]) -> Vec<WrappedKey> {
-    let codes = codes.iter().map(|&id| wrapped(KeyId(id), Purpose::Codes));
-    [wrapped(BLIND, Purpose::BlindIndex)]
+    let codes = codes.iter().map(|&id| wrapped(KeyId(id), KeyPurpose::Codes));
+    [wrapped(BLIND, KeyPurpose::BlindIndex)]
         .into_iter()
         .chain(codes)
         .collect()
@@ -50,7 +50,7 @@ fn code(text: &str) -> VoucherCode {
 }
 
 fn shown(code: &VoucherCode) -> Vec<(&'static str, String)> {
-    code.credentials()
+    code.parts()
         .map(|(part, text)| (part.as_str(), text.to_owned()))
         .collect()
 }
@@ -82,7 +82,7 @@ fn a_code_of_another_row_or_sku_is_refused() {
     ] {
         let code_id = CodeId(code_id);
         let refused = vault.open(code_id, &other, &sealed).err();
-        assert_eq!(refused, Some(OpenError::Refused { code_id }), "{other}");
+        assert_eq!(refused, Some(OpenError::AuthenticationFailed { code_id }), "{other}");
     }
 }
 
@@ -99,12 +99,12 @@ fn two_swapped_rows_are_both_refused() {
 fn every_altered_byte_is_noticed() {
     let (vault, sku) = (vault(), sku("amzn-us", 2500));
     let good = vault.seal(CodeId(7), &sku, &code("AB-12")).unwrap();
-    let refused = Some(OpenError::Refused { code_id: CodeId(7) });
+    let refused = Some(OpenError::AuthenticationFailed { code_id: CodeId(7) });
     for at in 0..good.ciphertext.len() {
         let mut sealed = good.clone();
         sealed.ciphertext[at] ^= 0x80;
         assert_eq!(vault.open(CodeId(7), &sku, &sealed).err(), refused, "byte {at}");
-        sealed = Sealed {
+        sealed = SealedBlob {
             ciphertext: good.ciphertext[..at].to_vec(),
             ..good.clone()
         };
@@ -153,13 +153,13 @@ fn a_code_does_not_open_under_another_key_id() {
         sku("amzn-us", 2500),
     );
     let sealed = vault.seal(CodeId(1), &sku, &code("AB")).unwrap();
-    let moved = Sealed {
+    let moved = SealedBlob {
         key_id: KeyId(2),
         ..sealed
     };
     assert_eq!(
         vault.open(CodeId(1), &sku, &moved).err(),
-        Some(OpenError::Refused { code_id: CodeId(1) })
+        Some(OpenError::AuthenticationFailed { code_id: CodeId(1) })
     );
 }
 
@@ -238,7 +238,7 @@ proptest! {
         (k2, c2, d2, p2) in (0i32..3, 0i64..3, 0i64..3, "[a-c]{1,3}"),
     ) {
         let same = (k1, c1, d1, &p1) == (k2, c2, d2, &p2);
-        let first = place(KeyId(k1), CodeId(c1), &sku(&p1, d1));
-        prop_assert_eq!(first == place(KeyId(k2), CodeId(c2), &sku(&p2, d2)), same);
+        let first = associated_data(KeyId(k1), CodeId(c1), &sku(&p1, d1));
+        prop_assert_eq!(first == associated_data(KeyId(k2), CodeId(c2), &sku(&p2, d2)), same);
     }
 }

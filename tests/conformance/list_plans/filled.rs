@@ -1,4 +1,4 @@
-//! A database with a partner of 100,000 orders, and a node that tells how it reads it.
+//! Fixture of the list plan tests: a partner with 100,000 orders, and a store whose statements are explained.
 
 use sqlx::{AssertSqlSafe, Executor as _};
 use time::macros::datetime;
@@ -9,21 +9,21 @@ use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::conformance::Subject as _;
 
-use crate::explained::{EXPLAIN, plans, rows_read};
+use crate::explain::{EXPLAIN, plans, rows_read};
 use crate::subject::PgSubject;
 
-/// When the first order was placed; one follows every 86.4 s.
-pub(super) const BEGIN: OffsetDateTime = datetime!(2026-01-01 0:00 UTC);
+/// Time of the first order; one follows every 86.4 s.
+pub(super) const FIRST_ORDER_AT: OffsetDateTime = datetime!(2026-01-01 0:00 UTC);
 
 const ORDERS: i64 = 100_000;
 
-/// How many rows a page of 26 may look at: its own and their vouchers from the heap, a few wallets and partners, and what
-/// lies between two that are wanted. All of a partner's orders are a hundred times as many.
-const MOST_ROWS: f64 = 1_000.0;
+/// Maximum rows read for a page of 26: the page's own rows and vouchers, some wallets and partners, and skipped rows in
+/// between. A scan of all orders of the partner reads a hundred times as many.
+const MAX_ROWS: f64 = 1_000.0;
 
-/// Orders of one partner, each with its debit and its voucher. Of ten one is pending, and another one has been refunded;
-/// every one has a reference; the first three days were paid in euros.
-const FILL: &str = "
+/// Orders of one partner, each with a reference, a debit and a voucher. One in ten is pending, another one refunded; those of
+/// the first three days are in euros.
+const INSERT_ORDERS: &str = "
     CREATE TEMPORARY TABLE placed AS
     SELECT i,
            at,
@@ -61,7 +61,7 @@ const FILL: &str = "
     SELECT partner_id, currency, max(sequence) FROM ledger WHERE partner_id = $partner::uuid GROUP BY 1, 2;
     DROP TABLE placed;";
 
-const FILL_TRAIL: &str = "
+const INSERT_AUDIT_LOG: &str = "
     INSERT INTO audit_log (at, operator, action, subject)
     SELECT '2026-01-01Z'::timestamptz + i * interval '86.4 s',
            CASE WHEN i < 10 THEN 'alice' ELSE 'bob' END,
@@ -71,8 +71,8 @@ const FILL_TRAIL: &str = "
     INSERT INTO audit_log (at, operator, action, subject)
     SELECT '2025-01-01Z', 'a partner', 'codes.retrieve', 'o' || i FROM generate_series(1, 100000) AS i";
 
-/// Twenty SKUs of twenty vouchers each, and one with a hundred chunks of nearly all the first partner's.
-const FILL_CHUNKS: &str = "
+/// Twenty SKUs of twenty vouchers each, and one SKU with a hundred chunks of nearly all of the first partner's vouchers.
+const INSERT_CHUNKS: &str = "
     INSERT INTO chunks (product_id, denomination, first_stock_id, last_stock_id)
     SELECT 'gift', i, 1000000 + i * 20 - 19, 1000000 + i * 20 FROM generate_series(1, 20) AS i;
     INSERT INTO chunks (product_id, denomination, first_stock_id, last_stock_id)
@@ -80,23 +80,22 @@ const FILL_CHUNKS: &str = "
 
 const ANALYZE: &str = "ANALYZE partners, wallets, orders, chunks, stock, allocations, ledger, audit_log";
 
-/// Lists, and what is in them.
-pub(super) struct Lists {
+pub(super) struct ListFixture {
     pub(super) subject: PgSubject,
     pub(super) store: PgStore,
 }
 
-/// The partner of this number: the first one has most of the orders.
+/// Partner with this number; partner 1 has most of the orders.
 pub(super) fn partner(number: u64) -> PartnerId {
     build::partner(number)
 }
 
-/// So many days after the first order.
+/// Time this many days after the first order.
 pub(super) fn day(number: i64) -> Option<OffsetDateTime> {
-    Some(BEGIN + Duration::days(number))
+    Some(FIRST_ORDER_AT + Duration::days(number))
 }
 
-/// The first orders of all.
+/// Period of the first day.
 pub(super) fn first_day() -> Period {
     Period {
         from: day(0),
@@ -104,58 +103,58 @@ pub(super) fn first_day() -> Period {
     }
 }
 
-impl Lists {
-    pub(super) async fn open() -> Self {
+impl ListFixture {
+    pub(super) async fn create() -> Self {
         let subject = PgSubject::new().await;
         for (number, count) in [(1, ORDERS), (2, 1_000), (3, 1_000)] {
-            let fill = FILL
+            let fill = INSERT_ORDERS
                 .replace("$partner", &format!("'{}'", partner(number).as_uuid()))
                 .replace("$count", &count.to_string())
                 .replace("$base", &(number * 1_000_000).to_string());
             subject.pool().execute(AssertSqlSafe(fill)).await.unwrap();
         }
-        subject.pool().execute(FILL_TRAIL).await.unwrap();
-        // The product of the others, too.
+        subject.pool().execute(INSERT_AUDIT_LOG).await.unwrap();
+        // Also creates the product of the other chunks.
         subject
             .add_chunk(&build::sku("gift", 1_000), &[build::day(0)])
             .await;
-        subject.pool().execute(FILL_CHUNKS).await.unwrap();
+        subject.pool().execute(INSERT_CHUNKS).await.unwrap();
         subject.pool().execute(ANALYZE).await.unwrap();
         let options = subject.superuser_options().options(EXPLAIN);
         let store = PgStore::open(options, Handle::current());
         Self { subject, store }
     }
 
-    /// Reads something; gives what was found and how many rows the server looked at for it.
-    async fn look<T>(&self, read: impl Future<Output = Result<Vec<T>, sqlx::Error>>) -> (Vec<T>, f64) {
+    /// Runs a read; returns its result and the number of rows that the server read for it.
+    async fn count_rows_read<T>(&self, read: impl Future<Output = Result<Vec<T>, sqlx::Error>>) -> (Vec<T>, f64) {
         let begin = self.subject.log().len();
         let found = read.await.unwrap();
         let log = self.subject.log();
         let explained = plans(&log[begin..]);
-        assert!(!explained.is_empty(), "nothing was explained");
+        assert!(!explained.is_empty(), "no plan was logged");
         (found, explained.iter().map(|plan| rows_read(&plan["Plan"])).sum())
     }
 
-    /// Reads so many, and looks at little more.
-    pub(super) async fn assert_found<T>(
+    /// Checks that the read returns `count` items and stays within the row limit.
+    pub(super) async fn assert_reads_few_rows<T>(
         &self,
-        what: &str,
+        description: &str,
         count: usize,
         read: impl Future<Output = Result<Vec<T>, sqlx::Error>>,
     ) {
-        let (found, looked) = self.look(read).await;
-        assert_eq!(found.len(), count, "{what}");
-        assert!(looked <= MOST_ROWS, "{what}: looked at {looked} rows for {count}");
+        let (found, rows) = self.count_rows_read(read).await;
+        assert_eq!(found.len(), count, "{description}");
+        assert!(rows <= MAX_ROWS, "{description}: read {rows} rows for {count}");
     }
 
-    /// Without what this statement takes away far too many rows are looked at.
-    pub(super) async fn assert_missed<T>(
+    /// Checks that the read exceeds the row limit after the statement has dropped an index.
+    pub(super) async fn assert_reads_many_rows_without<T>(
         &self,
         gone: &'static str,
         read: impl Future<Output = Result<Vec<T>, sqlx::Error>>,
     ) {
         self.subject.pool().execute(gone).await.unwrap();
-        let (_, looked) = self.look(read).await;
-        assert!(looked > 10.0 * MOST_ROWS, "{gone} is not missed: {looked} rows");
+        let (_, rows) = self.count_rows_read(read).await;
+        assert!(rows > 10.0 * MAX_ROWS, "{rows} rows without the index: {gone}");
     }
 }

@@ -5,12 +5,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::Method;
 use hyper::header::HeaderMap;
-use vouchsafe_load::client::{Answer, Client, Failure};
+use vouchsafe_load::client::{ApiResponse, Client, RequestFailure};
 use vouchsafe_load::origin::Origin;
 use vouchsafe_load::partner::PartnerClient;
 use vouchsafe_load::signer::Credentials;
 
-use super::described::{Listener, checked};
+use super::openapi_check::{Listener, assert_documented};
 
 /// A partner's client.
 pub(crate) struct CheckedPartner {
@@ -40,50 +40,50 @@ impl CheckedPartner {
     }
 
     /// `POST /orders` under a key.
-    pub(crate) async fn order(&mut self, key: &str, body: impl Into<Bytes>) -> Result<Answer, Failure> {
+    pub(crate) async fn order(&mut self, key: &str, body: impl Into<Bytes>) -> Result<ApiResponse, RequestFailure> {
         let answer = self.client.order(key, body).await?;
-        Ok(self.checked(&Method::POST, "/orders", answer))
+        Ok(self.assert_documented(&Method::POST, "/orders", answer))
     }
 
     /// `GET` of a path below the prefix.
-    pub(crate) async fn get(&mut self, path: &str) -> Result<Answer, Failure> {
+    pub(crate) async fn get(&mut self, path: &str) -> Result<ApiResponse, RequestFailure> {
         let answer = self.client.get(path).await?;
-        Ok(self.checked(&Method::GET, path, answer))
+        Ok(self.assert_documented(&Method::GET, path, answer))
     }
 
     /// The codes of an order.
-    pub(crate) async fn codes(&mut self, order_id: &str) -> Result<Answer, Failure> {
-        let answer = self.client.codes(order_id).await?;
-        Ok(self.checked(&Method::GET, &format!("/orders/{order_id}/vouchers"), answer))
+    pub(crate) async fn get_codes(&mut self, order_id: &str) -> Result<ApiResponse, RequestFailure> {
+        let answer = self.client.get_codes(order_id).await?;
+        Ok(self.assert_documented(&Method::GET, &format!("/orders/{order_id}/vouchers"), answer))
     }
 
     /// Any signed call to a path below the prefix.
-    pub(crate) async fn signed(
+    pub(crate) async fn send_signed(
         &mut self,
         method: Method,
         path: &str,
         body: impl Into<Bytes>,
         headers: HeaderMap,
-    ) -> Result<Answer, Failure> {
-        let answer = self.client.signed(method.clone(), path, body, headers).await?;
-        Ok(self.checked(&method, path, answer))
+    ) -> Result<ApiResponse, RequestFailure> {
+        let answer = self.client.send_signed(method.clone(), path, body, headers).await?;
+        Ok(self.assert_documented(&method, path, answer))
     }
 
     /// Any call with exactly these headers; `path` is the whole path.
-    pub(crate) async fn raw(
+    pub(crate) async fn send_raw(
         &mut self,
         method: Method,
         path: &str,
         headers: HeaderMap,
         body: impl Into<Bytes>,
-    ) -> Result<Answer, Failure> {
-        let answer = self.client.raw(method.clone(), path, headers, body).await?;
-        Ok(checked(Listener::Partner, &method, path, answer))
+    ) -> Result<ApiResponse, RequestFailure> {
+        let answer = self.client.send_raw(method.clone(), path, headers, body).await?;
+        Ok(assert_documented(Listener::Partner, &method, path, answer))
     }
 
     /// `path` is below the prefix.
-    fn checked(&self, method: &Method, path: &str, answer: Answer) -> Answer {
-        checked(Listener::Partner, method, &self.origin.path(path), answer)
+    fn assert_documented(&self, method: &Method, path: &str, answer: ApiResponse) -> ApiResponse {
+        assert_documented(Listener::Partner, method, &self.origin.path(path), answer)
     }
 }
 
@@ -102,8 +102,8 @@ impl CheckedOperator {
         path: &str,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ApiResponse, RequestFailure> {
         let answer = self.0.call(method.clone(), path, headers, body).await?;
-        Ok(checked(Listener::Operator, &method, path, answer))
+        Ok(assert_documented(Listener::Operator, &method, path, answer))
     }
 }

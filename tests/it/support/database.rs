@@ -10,7 +10,7 @@ pub(crate) struct Database(PgConnection);
 impl Database {
     /// The private Postgres of this service.
     pub(crate) async fn of(service: &Instance) -> Self {
-        let options = vouchsafe::postgres::running(service.data_dir()).unwrap();
+        let options = vouchsafe::postgres::find_running(service.data_dir()).unwrap();
         Self(PgConnection::connect_with(&options).await.unwrap())
     }
 
@@ -41,7 +41,7 @@ impl Database {
     }
 
     /// Ends every other connection to the server, as one that restarts does.
-    pub(crate) async fn cut_the_others(&mut self) {
+    pub(crate) async fn terminate_other_connections(&mut self) {
         let cut = "SELECT pg_terminate_backend(pid)
                      FROM pg_stat_activity
                     WHERE backend_type = 'client backend'

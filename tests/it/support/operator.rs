@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
-use vouchsafe_load::client::{Answer, Client, Failure};
+use vouchsafe_load::client::{ApiResponse, Client, RequestFailure};
 use vouchsafe_load::origin::Origin;
 use vouchsafe_load::signer::Credentials;
 
@@ -23,7 +23,7 @@ pub(crate) struct Operator {
 }
 
 /// How long an import may take: it answers after its last line, and other tests are busy meanwhile.
-const IMPORT_DEADLINE: Duration = Duration::from_secs(300);
+const IMPORT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A product that is on sale, at one denomination.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ impl Operator {
     /// The operator of this service.
     pub(crate) fn of(service: &Instance) -> Self {
         let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
-        let client = Client::new(Origin::parse(&service.admin_url()).unwrap()).with_timeout(IMPORT_DEADLINE);
+        let client = Client::new(Origin::parse(&service.admin_url()).unwrap()).with_timeout(IMPORT_TIMEOUT);
         let client = CheckedOperator::new(client);
         Self {
             client,
@@ -62,14 +62,14 @@ impl Operator {
         path: &str,
         content_type: &str,
         body: impl Into<Bytes>,
-    ) -> Answer {
+    ) -> ApiResponse {
         self.try_call(method, path, content_type, body.into())
             .await
             .unwrap()
     }
 
     /// A POST of JSON at a service that may end meanwhile.
-    pub(crate) async fn try_post(&mut self, path: &str, body: String) -> Result<Answer, Failure> {
+    pub(crate) async fn try_post(&mut self, path: &str, body: String) -> Result<ApiResponse, RequestFailure> {
         self.try_call(Method::POST, path, "application/json", body.into())
             .await
     }
@@ -80,7 +80,7 @@ impl Operator {
         path: &str,
         content_type: &str,
         body: Bytes,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ApiResponse, RequestFailure> {
         let mut headers = HeaderMap::new();
         headers.insert(
             AUTHORIZATION,
@@ -91,7 +91,7 @@ impl Operator {
     }
 
     /// A call with a JSON body that must succeed.
-    pub(crate) async fn put(&mut self, method: Method, path: &str, body: &Value) -> Value {
+    pub(crate) async fn send_json(&mut self, method: Method, path: &str, body: &Value) -> Value {
         let answer = self
             .call(method, path, "application/json", body.to_string())
             .await;
@@ -108,8 +108,8 @@ impl Operator {
     }
 
     /// A partner who may call from this machine, with so much money in USD.
-    pub(crate) async fn partner(&mut self, usd: &str) -> Partner {
-        let partner = self.partner_at(&["127.0.0.0/8", "::1/128"]).await;
+    pub(crate) async fn add_partner(&mut self, usd: &str) -> Partner {
+        let partner = self.add_partner_with_allowlist(&["127.0.0.0/8", "::1/128"]).await;
         if usd != "0" {
             self.top_up(&partner.partner_id, "USD", usd).await;
         }
@@ -117,9 +117,9 @@ impl Operator {
     }
 
     /// A partner without money who may call from these addresses.
-    pub(crate) async fn partner_at(&mut self, allowlist: &[&str]) -> Partner {
+    pub(crate) async fn add_partner_with_allowlist(&mut self, allowlist: &[&str]) -> Partner {
         let made = json!({ "name": unique("partner"), "allowlist": allowlist });
-        let made = self.put(Method::POST, "/admin/v1/partners", &made).await;
+        let made = self.send_json(Method::POST, "/admin/v1/partners", &made).await;
         let partner_id = made["partner_id"].as_str().unwrap().to_owned();
         let text = |name: &str| made["credential"][name].as_str().unwrap().to_owned();
         let credentials = Credentials::new(&text("api_key"), &text("api_secret")).unwrap();
@@ -127,8 +127,8 @@ impl Operator {
     }
 
     /// Changes the terms of a partner.
-    pub(crate) async fn patch(&mut self, partner: &Partner, change: &Value) {
-        self.put(
+    pub(crate) async fn patch_partner(&mut self, partner: &Partner, change: &Value) {
+        self.send_json(
             Method::PATCH,
             &format!("/admin/v1/partners/{}", partner.partner_id),
             change,
@@ -137,15 +137,15 @@ impl Operator {
     }
 
     /// Takes the credential of a partner out of force.
-    pub(crate) async fn revoke(&mut self, partner: &Partner) {
+    pub(crate) async fn revoke_credential(&mut self, partner: &Partner) {
         let path = format!("/admin/v1/credentials/{}", partner.credential_id);
-        self.put(Method::DELETE, &path, &Value::Null).await;
+        self.send_json(Method::DELETE, &path, &Value::Null).await;
     }
 
     /// Adds money to a wallet.
     pub(crate) async fn top_up(&mut self, partner_id: &str, currency: &str, amount: &str) -> Value {
         let path = format!("/admin/v1/partners/{partner_id}/wallets/{currency}/top-ups");
-        self.put(
+        self.send_json(
             Method::POST,
             &path,
             &json!({ "amount": amount, "reference": unique("top-up") }),
@@ -154,17 +154,17 @@ impl Operator {
     }
 
     /// A product of 25 USD with so many vouchers.
-    pub(crate) async fn sale(&mut self, vouchers: usize) -> Sale {
-        self.product("stock", vouchers).await
+    pub(crate) async fn add_stocked_product(&mut self, vouchers: usize) -> Sale {
+        self.add_product("stock", vouchers).await
     }
 
     /// A product of 25 USD by this route, with so many vouchers.
-    pub(crate) async fn product(&mut self, route: &str, vouchers: usize) -> Sale {
-        self.offer(json!({ "route": route }), "25", vouchers).await
+    pub(crate) async fn add_product(&mut self, route: &str, vouchers: usize) -> Sale {
+        self.add_product_with(json!({ "route": route }), "25", vouchers).await
     }
 
     /// A product of 25 USD, with these changes, and so many vouchers of one denomination.
-    pub(crate) async fn offer(
+    pub(crate) async fn add_product_with(
         &mut self,
         changes: Value,
         denomination: &'static str,
@@ -174,7 +174,7 @@ impl Operator {
             product_id: unique("product"),
             denomination,
         };
-        self.change(&sale.product_id, changes).await;
+        self.put_product(&sale.product_id, changes).await;
         if vouchers > 0 {
             self.restock(&sale, vouchers, "2099-12-31").await;
         }
@@ -182,10 +182,10 @@ impl Operator {
     }
 
     /// Makes a product, or replaces it, by a product of 25 USD with these changes.
-    pub(crate) async fn change(&mut self, product_id: &str, changes: Value) {
+    pub(crate) async fn put_product(&mut self, product_id: &str, changes: Value) {
         // A vendor who is fulfilled by hand: what is bought from it waits.
         let by_hand = json!({ "adapter": "manual" });
-        self.put(Method::PUT, "/admin/v1/vendors/by-hand", &by_hand).await;
+        self.send_json(Method::PUT, "/admin/v1/vendors/by-hand", &by_hand).await;
         let mut product = json!({
             "name": "A product", "brand": product_id, "category_id": "retail", "vendor": "by-hand",
             "currency": "USD", "countries": ["US"], "denominations": ["25"],
@@ -195,7 +195,7 @@ impl Operator {
             panic!("{changes}")
         };
         product.as_object_mut().unwrap().extend(changes);
-        self.put(Method::PUT, &format!("/admin/v1/products/{product_id}"), &product)
+        self.send_json(Method::PUT, &format!("/admin/v1/products/{product_id}"), &product)
             .await;
     }
 
@@ -204,13 +204,13 @@ impl Operator {
         let code = |_| format!("{}-{},0000,,,{expiry}\n", sale.product_id, unique("code"));
         let codes: String = (0..vouchers).map(code).collect();
         let imported = self
-            .import(sale, format!("code,pin,serial,url,expiry\n{codes}"))
+            .import_csv(sale, format!("code,pin,serial,url,expiry\n{codes}"))
             .await;
         assert_eq!(imported["imported"], vouchers, "{imported}");
     }
 
     /// Imports vouchers from CSV.
-    pub(crate) async fn import(&mut self, sale: &Sale, csv: String) -> Value {
+    pub(crate) async fn import_csv(&mut self, sale: &Sale, csv: String) -> Value {
         let Sale {
             product_id,
             denomination,
@@ -226,12 +226,12 @@ impl Operator {
     }
 
     /// A call without the operator's token.
-    pub(crate) async fn anonymous(
+    pub(crate) async fn call_without_token(
         &mut self,
         method: Method,
         path: &str,
         headers: &[(&'static str, &str)],
-    ) -> Answer {
+    ) -> ApiResponse {
         let headers = headers.iter().map(|(name, value)| {
             (
                 HeaderName::from_static(name),

@@ -3,12 +3,12 @@
 use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
-use vouchsafe_load::client::Answer;
+use vouchsafe_load::client::ApiResponse;
 use vouchsafe_load::partner::{IDEMPOTENCY_KEY, unix_seconds};
 use vouchsafe_load::signer::Credentials;
 use vouchsafe_load::wire::{ListView, WalletView};
 
-use super::answer::json_of;
+use super::response::json_of;
 use super::checked::CheckedPartner;
 use super::operator::{Sale, unique};
 
@@ -39,7 +39,7 @@ impl Partner {
     }
 
     /// The same partner with another of its credentials, as the answer that issued it has it.
-    pub(crate) fn with_issued(&self, issued: &Value) -> Self {
+    pub(crate) fn with_credential(&self, issued: &Value) -> Self {
         let text = |name: &str| issued[name].as_str().unwrap().to_owned();
         let credentials = Credentials::new(&text("api_key"), &text("api_secret")).unwrap();
         let partner = Self::new(&self.base_url, self.partner_id.clone(), credentials);
@@ -47,12 +47,12 @@ impl Partner {
     }
 
     /// The same partner on another connection.
-    pub(crate) fn again(&self) -> Self {
-        self.at(&self.base_url)
+    pub(crate) fn reconnect(&self) -> Self {
+        self.connect_to(&self.base_url)
     }
 
     /// The same partner at another service.
-    pub(crate) fn at(&self, base_url: &str) -> Self {
+    pub(crate) fn connect_to(&self, base_url: &str) -> Self {
         let partner = Self::new(
             base_url,
             self.partner_id.clone(),
@@ -62,41 +62,41 @@ impl Partner {
     }
 
     /// Orders so many of a product under a new key.
-    pub(crate) async fn order(&mut self, sale: &Sale, quantity: u32) -> Answer {
-        self.order_under(&unique("key"), sale, quantity).await
+    pub(crate) async fn order(&mut self, sale: &Sale, quantity: u32) -> ApiResponse {
+        self.order_with_key(&unique("key"), sale, quantity).await
     }
 
     /// Orders so many of a product under this key.
-    pub(crate) async fn order_under(&mut self, key: &str, sale: &Sale, quantity: u32) -> Answer {
-        self.send(key, &order_of(sale, quantity)).await
+    pub(crate) async fn order_with_key(&mut self, key: &str, sale: &Sale, quantity: u32) -> ApiResponse {
+        self.send(key, &order_body(sale, quantity)).await
     }
 
     /// Sends this body as an order.
-    pub(crate) async fn send(&mut self, key: &str, body: &Value) -> Answer {
+    pub(crate) async fn send(&mut self, key: &str, body: &Value) -> ApiResponse {
         self.send_text(key, &body.to_string()).await
     }
 
     /// Sends this text as an order.
-    pub(crate) async fn send_text(&mut self, key: &str, body: &str) -> Answer {
+    pub(crate) async fn send_text(&mut self, key: &str, body: &str) -> ApiResponse {
         self.client.order(key, body.to_owned()).await.unwrap()
     }
 
     /// A GET below the prefix.
-    pub(crate) async fn get(&mut self, path: &str) -> Answer {
+    pub(crate) async fn get(&mut self, path: &str) -> ApiResponse {
         self.client.get(path).await.unwrap()
     }
 
     /// A GET below the prefix, with one header more.
-    pub(crate) async fn get_with(&mut self, path: &str, header: (&'static str, &str)) -> Answer {
+    pub(crate) async fn get_with_header(&mut self, path: &str, header: (&'static str, &str)) -> ApiResponse {
         let mut headers = HeaderMap::new();
-        self.client.credentials().identify(&mut headers);
+        self.client.credentials().insert_api_headers(&mut headers);
         headers.insert(header.0, HeaderValue::from_str(header.1).unwrap());
         let path = format!("/api/v1{path}");
-        self.client.raw(Method::GET, &path, headers, "").await.unwrap()
+        self.client.send_raw(Method::GET, &path, headers, "").await.unwrap()
     }
 
     /// Every entry of a list, page after page.
-    pub(crate) async fn walk(&mut self, path: &str) -> Vec<Value> {
+    pub(crate) async fn list_all(&mut self, path: &str) -> Vec<Value> {
         let (mut entries, mut cursor) = (Vec::new(), String::new());
         loop {
             let page = self.read(&format!("{path}{cursor}")).await;
@@ -131,14 +131,14 @@ impl Partner {
     }
 
     /// The codes of an order.
-    pub(crate) async fn codes(&mut self, order_id: &str) -> Answer {
-        self.client.codes(order_id).await.unwrap()
+    pub(crate) async fn get_codes(&mut self, order_id: &str) -> ApiResponse {
+        self.client.get_codes(order_id).await.unwrap()
     }
 
     /// A signed call with any method and path below the prefix.
-    pub(crate) async fn signed(&mut self, method: Method, path: &str, body: &str) -> Answer {
+    pub(crate) async fn send_signed(&mut self, method: Method, path: &str, body: &str) -> ApiResponse {
         self.client
-            .signed(method, path, body.to_owned(), HeaderMap::new())
+            .send_signed(method, path, body.to_owned(), HeaderMap::new())
             .await
             .unwrap()
     }
@@ -154,28 +154,28 @@ impl Partner {
         self.client
             .credentials()
             .sign("POST", path, body, time)
-            .apply(&mut headers);
+            .apply_to(&mut headers);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(IDEMPOTENCY_KEY, HeaderValue::from_str(&unique("key")).unwrap());
         headers
     }
 
     /// Posts to the orders with exactly these headers.
-    pub(crate) async fn post(&mut self, headers: HeaderMap, body: impl Into<bytes::Bytes>) -> Answer {
+    pub(crate) async fn post(&mut self, headers: HeaderMap, body: impl Into<bytes::Bytes>) -> ApiResponse {
         self.client
-            .raw(Method::POST, "/api/v1/orders", headers, body)
+            .send_raw(Method::POST, "/api/v1/orders", headers, body)
             .await
             .unwrap()
     }
 }
 
 /// An order of one line.
-pub(crate) fn order_of(sale: &Sale, quantity: u32) -> Value {
-    json!({ "items": [line_of(sale, quantity)] })
+pub(crate) fn order_body(sale: &Sale, quantity: u32) -> Value {
+    json!({ "items": [order_line(sale, quantity)] })
 }
 
 /// One line of an order.
-pub(crate) fn line_of(sale: &Sale, quantity: u32) -> Value {
+pub(crate) fn order_line(sale: &Sale, quantity: u32) -> Value {
     let denomination: Value = serde_json::from_str(sale.denomination).unwrap();
     json!({ "product_id": sale.product_id, "denomination": denomination, "quantity": quantity })
 }

@@ -12,45 +12,45 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::Value;
 use sha2::Sha256;
 
-use super::patience::{SOON, until};
+use super::wait::{WAIT_TIMEOUT, wait_until};
 
 /// How often one that holds its answer looks whether it was told.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How it answers.
 #[derive(Debug, Clone)]
-pub(crate) enum Mood {
-    Says(u16),
+pub(crate) enum Behavior {
+    Status(u16),
     /// With this status and these header lines.
-    Adds(u16, String),
+    StatusWithHeaders(u16, String),
     /// With 200, after so long.
-    After(Duration),
+    DelayedOk(Duration),
     /// As it is told, and not before.
-    Holds,
-    Hangs,
+    HoldUntilChanged,
+    NoResponse,
     /// By closing the connection.
-    Resets,
+    Disconnect,
     /// With something that is no HTTP.
-    Mumbles,
+    InvalidHttp,
     /// With 200 and ten megabytes.
-    Floods,
+    LargeBody,
     /// With 200, and then a byte of its body each 200 ms.
-    Drips,
+    SlowBody,
     /// With 204; with these statuses where the signature is not of this secret, and where it has taken the event before.
-    Verifies { secret: String, wrong: u16, known: u16 },
+    VerifySignature { secret: String, wrong_status: u16, duplicate_status: u16 },
 }
 
-impl Mood {
+impl Behavior {
     /// How it answers this one. Those that it heard before are copied for who asks for them alone: they are many.
-    fn towards(self, heard: &Heard, before: impl FnOnce() -> Vec<Heard>) -> Self {
-        let Self::Verifies { secret, wrong, known } = self else {
+    fn resolve_for(self, heard: &ReceivedEvent, before: impl FnOnce() -> Vec<ReceivedEvent>) -> Self {
+        let Self::VerifySignature { secret, wrong_status, duplicate_status } = self else {
             return self;
         };
-        let genuine = |one: &Heard| one.signatures() == one.signed_with(&[&secret]);
-        let same = |one: &&Heard| one.event_id() == heard.event_id();
-        Self::Says(match genuine(heard) {
-            false => wrong,
-            true if before().iter().filter(same).any(genuine) => known,
+        let genuine = |one: &ReceivedEvent| one.signatures() == one.expected_signatures(&[&secret]);
+        let same = |one: &&ReceivedEvent| one.event_id() == heard.event_id();
+        Self::Status(match genuine(heard) {
+            false => wrong_status,
+            true if before().iter().filter(same).any(genuine) => duplicate_status,
             true => 204,
         })
     }
@@ -58,16 +58,16 @@ impl Mood {
 
 /// One request, as it came.
 #[derive(Debug, Clone)]
-pub(crate) struct Heard {
+pub(crate) struct ReceivedEvent {
     pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) text: String,
-    pub(crate) at: Instant,
+    pub(crate) body_text: String,
+    pub(crate) received_at: Instant,
 }
 
-impl Heard {
+impl ReceivedEvent {
     pub(crate) fn body(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap()
+        serde_json::from_str(&self.body_text).unwrap()
     }
 
     pub(crate) fn event(&self) -> String {
@@ -89,7 +89,7 @@ impl Heard {
     /// Both signatures, of each of these secrets in turn, and of no other.
     pub(crate) fn assert_signed(&self, secrets: &[&str]) {
         assert_eq!(self.headers["webhook-id"], self.event_id());
-        assert_eq!(self.signatures(), self.signed_with(secrets));
+        assert_eq!(self.signatures(), self.expected_signatures(secrets));
     }
 
     /// `webhook-signature` and `X-Signature`, as they came.
@@ -98,7 +98,7 @@ impl Heard {
     }
 
     /// The same, as they are when each of these secrets signs in turn.
-    pub(crate) fn signed_with(&self, secrets: &[&str]) -> [String; 2] {
+    pub(crate) fn expected_signatures(&self, secrets: &[&str]) -> [String; 2] {
         let header = |name: &str| self.headers[name].as_str();
         let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp"));
         let mac = |secret: &str, text: String| {
@@ -110,14 +110,14 @@ impl Heard {
         let standard: Vec<_> = secrets
             .iter()
             .map(|secret| {
-                let mac = mac(secret, format!("{id}.{timestamp}.{}", self.text));
+                let mac = mac(secret, format!("{id}.{timestamp}.{}", self.body_text));
                 format!("v1,{}", STANDARD.encode(mac))
             })
             .collect();
         let ours: String = secrets
             .iter()
             .map(|secret| {
-                let mac = mac(secret, format!("{timestamp}.{}", self.text));
+                let mac = mac(secret, format!("{timestamp}.{}", self.body_text));
                 format!(",v1={}", hex::encode(mac))
             })
             .collect();
@@ -129,8 +129,8 @@ impl Heard {
 #[derive(Clone)]
 pub(crate) struct Receiver {
     address: SocketAddr,
-    mood: Arc<Mutex<Mood>>,
-    heard: Arc<Mutex<Vec<Heard>>>,
+    behavior: Arc<Mutex<Behavior>>,
+    received: Arc<Mutex<Vec<ReceivedEvent>>>,
 }
 
 impl Receiver {
@@ -138,8 +138,8 @@ impl Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let receiver = Self {
             address: listener.local_addr().unwrap(),
-            mood: Arc::new(Mutex::new(Mood::Says(204))),
-            heard: Arc::default(),
+            behavior: Arc::new(Mutex::new(Behavior::Status(204))),
+            received: Arc::default(),
         };
         let ours = receiver.clone();
         std::thread::spawn(move || {
@@ -155,19 +155,19 @@ impl Receiver {
         format!("http://{}/hooks", self.address)
     }
 
-    pub(crate) fn is(&self, mood: Mood) {
-        *self.mood.lock().unwrap() = mood;
+    pub(crate) fn set_behavior(&self, behavior: Behavior) {
+        *self.behavior.lock().unwrap() = behavior;
     }
 
-    pub(crate) fn heard(&self) -> Vec<Heard> {
-        self.heard.lock().unwrap().clone()
+    pub(crate) fn received(&self) -> Vec<ReceivedEvent> {
+        self.received.lock().unwrap().clone()
     }
 
     /// Waits until it has heard so many.
-    pub(crate) fn hears(&self, count: usize) -> Vec<Heard> {
+    pub(crate) fn wait_for_events(&self, count: usize) -> Vec<ReceivedEvent> {
         let what = format!("{count} deliveries are heard at {}", self.address);
-        until(&what, SOON, || {
-            let heard = self.heard();
+        wait_until(&what, WAIT_TIMEOUT, || {
+            let heard = self.received();
             (heard.len() >= count).then_some(heard)
         })
     }
@@ -175,16 +175,16 @@ impl Receiver {
     fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
         let mut writer = stream.try_clone()?;
         let mut reader = BufReader::new(stream);
-        while let Some(heard) = read(&mut reader)? {
+        while let Some(heard) = read_request(&mut reader)? {
             let before = {
-                let mut all = self.heard.lock().unwrap();
+                let mut all = self.received.lock().unwrap();
                 all.push(heard.clone());
                 all.len() - 1
             };
             let mood = self
-                .decides()
-                .towards(&heard, || self.heard().drain(..before).collect());
-            if !answer(&mut writer, &mood)? {
+                .current_behavior()
+                .resolve_for(&heard, || self.received().drain(..before).collect());
+            if !respond(&mut writer, &mood)? {
                 break;
             }
         }
@@ -192,18 +192,18 @@ impl Receiver {
     }
 
     /// What it answers now, once it has been told.
-    fn decides(&self) -> Mood {
+    fn current_behavior(&self) -> Behavior {
         loop {
-            match self.mood.lock().unwrap().clone() {
-                Mood::Holds => {}
+            match self.behavior.lock().unwrap().clone() {
+                Behavior::HoldUntilChanged => {}
                 mood => return mood,
             }
-            std::thread::sleep(LOOK_AGAIN_AFTER);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
 
-fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Heard>> {
+fn read_request(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<ReceivedEvent>> {
     let mut headers = BTreeMap::new();
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
@@ -221,37 +221,37 @@ fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Heard>> {
     let length = headers["content-length"].parse().unwrap();
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    Ok(Some(Heard {
+    Ok(Some(ReceivedEvent {
         path,
         headers,
-        text: String::from_utf8(body).unwrap(),
-        at: Instant::now(),
+        body_text: String::from_utf8(body).unwrap(),
+        received_at: Instant::now(),
     }))
 }
 
 /// Says whether the connection goes on.
-fn answer(writer: &mut TcpStream, mood: &Mood) -> std::io::Result<bool> {
+fn respond(writer: &mut TcpStream, mood: &Behavior) -> std::io::Result<bool> {
     match mood {
-        Mood::Says(204) => writer.write_all(b"HTTP/1.1 204 No Content\r\n\r\n")?,
-        Mood::Says(status) => say(writer, *status, "")?,
-        Mood::Adds(status, lines) => say(writer, *status, lines)?,
-        Mood::After(time) => {
+        Behavior::Status(204) => writer.write_all(b"HTTP/1.1 204 No Content\r\n\r\n")?,
+        Behavior::Status(status) => write_response(writer, *status, "")?,
+        Behavior::StatusWithHeaders(status, lines) => write_response(writer, *status, lines)?,
+        Behavior::DelayedOk(time) => {
             std::thread::sleep(*time);
-            say(writer, 200, "")?;
+            write_response(writer, 200, "")?;
         }
-        Mood::Holds | Mood::Hangs => std::thread::sleep(Duration::from_secs(20)),
-        Mood::Resets => return Ok(false),
-        Mood::Mumbles => {
+        Behavior::HoldUntilChanged | Behavior::NoResponse => std::thread::sleep(Duration::from_secs(20)),
+        Behavior::Disconnect => return Ok(false),
+        Behavior::InvalidHttp => {
             writer.write_all(b"good day to you\r\n\r\n")?;
             return Ok(false);
         }
-        Mood::Floods => {
+        Behavior::LargeBody => {
             let size = 10 * 1_024 * 1_024;
             write!(writer, "HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n")?;
             writer.write_all(&vec![b'x'; size])?;
         }
-        Mood::Verifies { .. } => unreachable!("it has made up its mind"),
-        Mood::Drips => {
+        Behavior::VerifySignature { .. } => unreachable!("it has made up its mind"),
+        Behavior::SlowBody => {
             write!(writer, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")?;
             for _ in 0..100 {
                 writer.write_all(b"x")?;
@@ -262,7 +262,7 @@ fn answer(writer: &mut TcpStream, mood: &Mood) -> std::io::Result<bool> {
     Ok(true)
 }
 
-fn say(writer: &mut TcpStream, status: u16, lines: &str) -> std::io::Result<()> {
+fn write_response(writer: &mut TcpStream, status: u16, lines: &str) -> std::io::Result<()> {
     write!(
         writer,
         "HTTP/1.1 {status} X\r\nContent-Length: 5\r\n{lines}\r\nheard"

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::patience::until;
+use super::wait::wait_until;
 
 /// The program.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_vouchsafe");
@@ -26,14 +26,14 @@ const NO_LIMITS: [(&str, &str); 4] = [
 ];
 
 /// How long a start may take before the test gives up on it: on a busy machine `initdb` takes its time.
-const START_DEADLINE: Duration = Duration::from_secs(90);
+const START_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// How long a service may take to end: it gives up on its own after 30 s.
-const STOP_DEADLINE: Duration = Duration::from_secs(40);
+const STOP_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Runs the service, says its pid, and ends it when nobody holds our end of standard input any more, also when this
 /// process was killed. Takes the scratch directory with it where nobody else would.
-const WATCHED: &str = r#"
+const WATCHDOG_SCRIPT: &str = r#"
 trap '' INT
 scratch=$1; shift
 exec 3<&0 </dev/null
@@ -65,7 +65,7 @@ pub(crate) struct Instance {
 /// The service that all tests of this process share.
 pub(crate) fn shared() -> &'static Instance {
     static SHARED: OnceLock<Instance> = OnceLock::new();
-    SHARED.get_or_init(|| Instance::start_for_all(&[]))
+    SHARED.get_or_init(|| Instance::start_static(&[]))
 }
 
 /// A directory that the user of Postgres may pass through, too.
@@ -94,7 +94,7 @@ impl Instance {
     }
 
     /// Like [`Self::start_with`], for a static: nothing drops one, so the shell clears its directory away.
-    pub(crate) fn start_for_all(settings: &[(&'static str, &'static str)]) -> Self {
+    pub(crate) fn start_static(settings: &[(&'static str, &'static str)]) -> Self {
         let scratch = scratch().keep();
         Self::spawn(&scratch.join("data"), settings.to_vec(), Some(&scratch))
     }
@@ -111,7 +111,7 @@ impl Instance {
         let [http, admin] = free_addresses();
         let mut command = Command::new("sh");
         command
-            .args(["-c", WATCHED, "sh"])
+            .args(["-c", WATCHDOG_SCRIPT, "sh"])
             .arg(scratch.unwrap_or(Path::new("")));
         command.arg(PROGRAM).arg("--data-dir").arg(data_dir);
         command
@@ -126,12 +126,12 @@ impl Instance {
         let mut shell = command.spawn().unwrap();
         // The first output makes the directory; until then there may be none.
         std::fs::create_dir_all(data_dir.parent().unwrap()).unwrap();
-        drop(follow(
+        drop(tee_output(
             shell.stderr.take().unwrap(),
             data_dir.with_extension("log"),
         ));
-        let out = follow(shell.stdout.take().unwrap(), data_dir.with_extension("out"));
-        let pid = wait_for(&out, "pid ").trim().parse().unwrap();
+        let out = tee_output(shell.stdout.take().unwrap(), data_dir.with_extension("out"));
+        let pid = read_prefixed_line(&out, "pid ").trim().parse().unwrap();
         let mut instance = Self {
             shell,
             pid,
@@ -142,12 +142,12 @@ impl Instance {
             _scratch: None,
         };
         // The greeting says that the listeners are bound.
-        instance.wait_for_greeting(&out);
+        instance.wait_until_ready(&out);
         instance
     }
 
-    fn wait_for_greeting(&mut self, out: &Receiver<String>) {
-        let deadline = Instant::now() + START_DEADLINE;
+    fn wait_until_ready(&mut self, out: &Receiver<String>) {
+        let deadline = Instant::now() + START_TIMEOUT;
         loop {
             match out.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) if line.contains("is ready") => return,
@@ -193,7 +193,7 @@ impl Instance {
     }
 
     /// What it said on its terminal so far.
-    pub(crate) fn terminal(&self) -> String {
+    pub(crate) fn stdout(&self) -> String {
         std::fs::read_to_string(self.data_dir.with_extension("out")).unwrap_or_default()
     }
 
@@ -213,25 +213,25 @@ impl Instance {
 
     /// Asks it to end, as an operator would.
     pub(crate) fn terminate(&self) {
-        signal(self.pid, Signal::TERM);
+        send_signal(self.pid, Signal::TERM);
     }
 
     /// SIGTERM, and the exit code.
     pub(crate) fn stop(&mut self) -> Option<i32> {
         self.terminate();
-        self.ended()
+        self.wait_for_exit()
     }
 
     /// SIGKILL.
     pub(crate) fn kill(&mut self) {
-        signal(self.pid, Signal::KILL);
-        self.ended();
+        send_signal(self.pid, Signal::KILL);
+        self.wait_for_exit();
     }
 
     /// Waits for the end, and says the exit code.
-    pub(crate) fn ended(&mut self) -> Option<i32> {
+    pub(crate) fn wait_for_exit(&mut self) -> Option<i32> {
         let shell = &mut self.shell;
-        until("the service has ended", STOP_DEADLINE, || {
+        wait_until("the service has ended", STOP_TIMEOUT, || {
             shell.try_wait().unwrap()
         })
         .code()
@@ -247,7 +247,7 @@ impl Drop for Instance {
 }
 
 /// Sends a signal to a process of ours.
-pub(crate) fn signal(pid: u32, signal: Signal) {
+pub(crate) fn send_signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
 }
 
@@ -258,7 +258,7 @@ pub(crate) fn free_addresses() -> [SocketAddr; 2] {
 }
 
 /// Keeps what a process writes in a file, and passes the lines on. It never writes into a full pipe.
-fn follow(output: impl std::io::Read + Send + 'static, path: PathBuf) -> Receiver<String> {
+fn tee_output(output: impl std::io::Read + Send + 'static, path: PathBuf) -> Receiver<String> {
     let (sender, lines): (Sender<String>, _) = channel();
     std::thread::spawn(move || {
         let mut file = std::fs::OpenOptions::new()
@@ -278,8 +278,8 @@ fn follow(output: impl std::io::Read + Send + 'static, path: PathBuf) -> Receive
 }
 
 /// The rest of the first line that begins so.
-fn wait_for(lines: &Receiver<String>, beginning: &str) -> String {
-    let line = lines.recv_timeout(START_DEADLINE).unwrap();
+fn read_prefixed_line(lines: &Receiver<String>, beginning: &str) -> String {
+    let line = lines.recv_timeout(START_TIMEOUT).unwrap();
     line.strip_prefix(beginning)
         .unwrap_or_else(|| panic!("{line}"))
         .to_owned()

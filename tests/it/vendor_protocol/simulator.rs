@@ -9,7 +9,7 @@ use tracing::Level;
 use crate::support::PROGRAM;
 
 /// Ends the simulator when nobody holds our end of standard input any more, also when this process was killed.
-const WATCHED: &str = r#""$@" </dev/null & simulator=$!
+const WATCHDOG_SCRIPT: &str = r#""$@" </dev/null & simulator=$!
 cat >/dev/null
 kill $simulator
 wait $simulator"#;
@@ -26,7 +26,7 @@ impl Simulator {
         let mut command = Command::new("sh");
         command.args([
             "-c",
-            WATCHED,
+            WATCHDOG_SCRIPT,
             "sh",
             PROGRAM,
             "vendor-simulator",
@@ -58,9 +58,9 @@ impl Drop for Simulator {
 
 /// Keeps what is logged.
 #[derive(Clone, Default)]
-pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
+pub(super) struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
-impl std::io::Write for Log {
+impl std::io::Write for CapturedLog {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().write(bytes)
     }
@@ -70,9 +70,9 @@ impl std::io::Write for Log {
     }
 }
 
-impl Log {
+impl CapturedLog {
     /// Keeps every line of this thread from here on.
-    pub(super) fn kept() -> (Self, tracing::subscriber::DefaultGuard) {
+    pub(super) fn start() -> (Self, tracing::subscriber::DefaultGuard) {
         let log = Self::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_max_level(Level::TRACE);

@@ -1,19 +1,19 @@
-//! What a delivery actor is told.
+//! Messages of the delivery actor.
 
 use actix::Message;
 
-use crate::supervisor::Queued;
+use crate::supervisor::MailboxSlot;
 
 /// There may be something to deliver.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(in crate::delivery) struct Wake {
-    pub(in crate::delivery) _queued: Queued,
+    pub(in crate::delivery) _queued: MailboxSlot,
 }
 
-/// Nothing new is to be sent; the lease is given back when what is under way has ended.
+/// Start no more attempts; release the lease once those in flight have ended.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(in crate::delivery) struct Rest {
-    pub(in crate::delivery) _queued: Queued,
+pub(in crate::delivery) struct ReleaseLease {
+    pub(in crate::delivery) _queued: MailboxSlot,
 }

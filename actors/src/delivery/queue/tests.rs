@@ -1,4 +1,4 @@
-//! The queue as tables: what is read, what may be tried, how it ends, what is written.
+//! Queue tables: what is read, what may be attempted, outcomes, and what is written.
 
 use super::*;
 
@@ -13,388 +13,388 @@ fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Event `number` of an order.
-fn event(number: i64, name: u128) -> Read {
-    Read {
-        waiting: Waiting {
+/// Event `number` of an order, without a row.
+fn event(number: i64, name: u128) -> LoadedDelivery {
+    LoadedDelivery {
+        delivery: QueuedDelivery {
             number,
             order_id: order(name),
             attempts: 0,
             replays: 0,
-            stored: false,
-            due: Duration::ZERO,
-            ends: NEVER,
+            has_row: false,
+            due_at: Duration::ZERO,
+            give_up_at: NEVER,
         },
-        behind: false,
+        is_blocked: false,
     }
 }
 
-/// The same with a row, after so many failed attempts.
-fn row(number: i64, name: u128, attempts: u32, due: u64) -> Read {
+/// The same with a row, after `attempts` failed attempts.
+fn row(number: i64, name: u128, attempts: u32, due: u64) -> LoadedDelivery {
     let mut read = event(number, name);
-    read.waiting.stored = true;
-    read.waiting.attempts = attempts;
-    read.waiting.due = secs(due);
+    read.delivery.has_row = true;
+    read.delivery.attempts = attempts;
+    read.delivery.due_at = secs(due);
     read
 }
 
-/// The same after so many replays.
-fn replayed(number: i64, name: u128, replays: u32) -> Read {
+/// The same with a row, after `replays` replays.
+fn replayed(number: i64, name: u128, replays: u32) -> LoadedDelivery {
     let mut read = row(number, name, 0, 0);
-    read.waiting.replays = replays;
+    read.delivery.replays = replays;
     read
 }
 
-/// Ten seconds after the end, as long as that is not behind the last attempt.
+/// Schedules the next attempt ten seconds after this one, unless this was the last.
 fn in_ten_seconds(at: u64) -> impl Fn(u32, Duration) -> Option<Duration> {
     move |_, ends| (secs(at) < ends).then(|| (secs(at) + secs(10)).min(ends))
 }
 
-fn queue(reads: Vec<Read>, read_to: i64) -> Queue {
-    let mut queue = Queue::new(0, Health::default(), PAUSE);
-    queue.room = MAX_AT_ONCE;
-    load(&mut queue, reads, read_to);
+fn queue(page: Vec<LoadedDelivery>, scanned_to: i64) -> DeliveryQueue {
+    let mut queue = DeliveryQueue::new(0, EndpointHealth::default(), PAUSE);
+    queue.concurrency = MAX_CONCURRENCY;
+    load(&mut queue, page, scanned_to);
     queue
 }
 
-fn load(queue: &mut Queue, reads: Vec<Read>, read_to: i64) {
-    let want = queue.wants().expect("there is room");
-    queue.load(want, reads, read_to);
+fn load(queue: &mut DeliveryQueue, page: Vec<LoadedDelivery>, scanned_to: i64) {
+    let request = queue.next_read().expect("the queue has room");
+    queue.load(request, page, scanned_to);
 }
 
-/// Everything that may be tried at this moment.
-fn tried(queue: &mut Queue, at: u64) -> Vec<i64> {
-    std::iter::from_fn(|| queue.next(secs(at)))
+/// Starts everything that may be attempted now.
+fn start_all(queue: &mut DeliveryQueue, at: u64) -> Vec<i64> {
+    std::iter::from_fn(|| queue.start_next(secs(at)))
         .map(|waiting| waiting.number)
         .collect()
 }
 
-fn delivered(queue: &mut Queue, number: i64, at: u64) {
-    queue.ended(number, Ending::Delivered, secs(at), in_ten_seconds(at));
+fn succeed(queue: &mut DeliveryQueue, number: i64, at: u64) {
+    queue.record_attempt(number, AttemptOutcome::Delivered, secs(at), in_ten_seconds(at));
 }
 
-fn refused(queue: &mut Queue, number: i64, at: u64) {
-    queue.ended(number, Ending::Refused(None), secs(at), in_ten_seconds(at));
+fn fail(queue: &mut DeliveryQueue, number: i64, at: u64) {
+    queue.record_attempt(number, AttemptOutcome::Failed(None), secs(at), in_ten_seconds(at));
 }
 
-fn fates(queue: &mut Queue) -> (i64, Vec<(i64, Fate)>) {
+fn take_outcomes(queue: &mut DeliveryQueue) -> (i64, Vec<(i64, DeliveryOutcome)>) {
     let changes = queue.take_changes();
-    let fates = changes.marks.iter().map(|mark| (mark.number, mark.fate));
-    (changes.cursor, fates.collect())
+    let take_outcomes = changes.updates.iter().map(|mark| (mark.number, mark.outcome));
+    (changes.cursor, take_outcomes.collect())
 }
 
 #[test]
-fn orders_go_side_by_side_and_each_in_sequence() {
+fn orders_are_parallel_and_events_of_an_order_sequential() {
     let mut queue = queue(vec![event(1, 1), event(2, 1), event(3, 2), event(5, 1)], 5);
-    assert_eq!(tried(&mut queue, 0), [1, 3]);
-    delivered(&mut queue, 3, 0);
-    assert_eq!(queue.cursor(), 0, "the first is still under way");
-    delivered(&mut queue, 1, 0);
-    assert_eq!((queue.cursor(), tried(&mut queue, 0)), (1, vec![2]));
-    delivered(&mut queue, 2, 0);
+    assert_eq!(start_all(&mut queue, 0), [1, 3]);
+    succeed(&mut queue, 3, 0);
+    assert_eq!(queue.cursor(), 0, "the first is still in flight");
+    succeed(&mut queue, 1, 0);
+    assert_eq!((queue.cursor(), start_all(&mut queue, 0)), (1, vec![2]));
+    succeed(&mut queue, 2, 0);
     assert_eq!(
-        (queue.cursor(), tried(&mut queue, 0)),
+        (queue.cursor(), start_all(&mut queue, 0)),
         (4, vec![5]),
-        "nobody asked for 4"
+        "the endpoint does not subscribe to event 4"
     );
-    delivered(&mut queue, 5, 0);
+    succeed(&mut queue, 5, 0);
     assert_eq!(
-        fates(&mut queue),
+        take_outcomes(&mut queue),
         (5, vec![]),
-        "what was taken at once leaves no row"
+        "an event delivered on the first attempt leaves no row"
     );
     assert_eq!(queue.len(), 0);
 }
 
 #[test]
-fn a_failure_gets_a_row_and_so_does_what_is_behind_it_while_others_go_on() {
+fn failed_event_and_its_followers_get_rows_while_other_orders_continue() {
     let mut queue = queue(vec![event(1, 1), event(2, 1), event(3, 2), event(4, 2)], 4);
-    assert_eq!(tried(&mut queue, 0), [1, 3]);
-    refused(&mut queue, 1, 2);
-    delivered(&mut queue, 3, 2);
-    let rows = vec![(1, Fate::Again(secs(12))), (2, Fate::Behind)];
-    assert_eq!(fates(&mut queue), (3, rows));
-    assert_eq!(tried(&mut queue, 2), [4], "another order does not wait");
+    assert_eq!(start_all(&mut queue, 0), [1, 3]);
+    fail(&mut queue, 1, 2);
+    succeed(&mut queue, 3, 2);
+    let rows = vec![(1, DeliveryOutcome::RetryAt(secs(12))), (2, DeliveryOutcome::Blocked)];
+    assert_eq!(take_outcomes(&mut queue), (3, rows));
+    assert_eq!(start_all(&mut queue, 2), [4], "another order is not blocked");
     let mut later = event(5, 1);
-    later.behind = true;
+    later.is_blocked = true;
     load(&mut queue, vec![later], 5);
-    assert_eq!(fates(&mut queue), (3, vec![(5, Fate::Behind)]));
+    assert_eq!(take_outcomes(&mut queue), (3, vec![(5, DeliveryOutcome::Blocked)]));
     load(&mut queue, vec![row(1, 1, 1, 12)], 5);
-    assert_eq!(tried(&mut queue, 11), Vec::<i64>::new());
-    assert_eq!(queue.due_at(), Some(secs(12)));
-    assert_eq!(tried(&mut queue, 12), [1]);
-    delivered(&mut queue, 1, 12);
-    delivered(&mut queue, 4, 12);
-    assert_eq!(fates(&mut queue), (5, vec![(1, Fate::Delivered)]));
+    assert_eq!(start_all(&mut queue, 11), Vec::<i64>::new());
+    assert_eq!(queue.next_due_at(), Some(secs(12)));
+    assert_eq!(start_all(&mut queue, 12), [1]);
+    succeed(&mut queue, 1, 12);
+    succeed(&mut queue, 4, 12);
+    assert_eq!(take_outcomes(&mut queue), (5, vec![(1, DeliveryOutcome::Delivered)]));
 }
 
 #[test]
-fn the_last_attempt_gives_up_and_the_orders_next_follows() {
+fn event_is_given_up_after_last_attempt_and_next_of_order_follows() {
     let mut first = row(1, 1, 11, 0);
-    first.waiting.ends = secs(100);
+    first.delivery.give_up_at = secs(100);
     let mut queue = queue(vec![first, event(2, 1)], 2);
-    assert_eq!(tried(&mut queue, 100), [1]);
-    refused(&mut queue, 1, 100);
+    assert_eq!(start_all(&mut queue, 100), [1]);
+    fail(&mut queue, 1, 100);
     assert_eq!(
-        fates(&mut queue),
-        (2, vec![(1, Fate::Failed), (2, Fate::Behind)]),
-        "the store knows what is next"
+        take_outcomes(&mut queue),
+        (2, vec![(1, DeliveryOutcome::Failed), (2, DeliveryOutcome::Blocked)]),
+        "the store determines the next one"
     );
     load(&mut queue, vec![row(2, 1, 0, 100)], 2);
-    assert_eq!(tried(&mut queue, 100), [2]);
+    assert_eq!(start_all(&mut queue, 100), [2]);
 }
 
-/// Five orders that fail, one that waits behind the first, and one that was not tried.
-fn failing() -> Queue {
-    let mut reads: Vec<_> = (1..=5).map(|n| event(n, n.unsigned_abs().into())).collect();
-    reads.extend([event(6, 1), event(7, 7)]);
-    let mut queue = queue(reads, 7);
-    queue.room = 5;
-    assert_eq!(tried(&mut queue, 0), [1, 2, 3, 4, 5]);
+/// Five failed orders, an event blocked by the first, and one that was not attempted.
+fn failing() -> DeliveryQueue {
+    let mut page: Vec<_> = (1..=5).map(|n| event(n, n.unsigned_abs().into())).collect();
+    page.extend([event(6, 1), event(7, 7)]);
+    let mut queue = queue(page, 7);
+    queue.concurrency = 5;
+    assert_eq!(start_all(&mut queue, 0), [1, 2, 3, 4, 5]);
     for number in 1..=5 {
-        assert!(!queue.failing());
-        refused(&mut queue, number, 1);
+        assert!(!queue.is_failing());
+        fail(&mut queue, number, 1);
     }
-    assert!(queue.failing());
+    assert!(queue.is_failing());
     queue
 }
 
 #[test]
-fn while_it_fails_the_oldest_alone_is_tried_and_the_rest_is_forgotten() {
+fn failing_endpoint_attempts_only_the_oldest_and_evicts_the_rest() {
     let mut queue = failing();
-    let (cursor, rows) = fates(&mut queue);
+    let (cursor, rows) = take_outcomes(&mut queue);
     assert_eq!(
         (cursor, rows.len()),
         (6, 6),
-        "the seventh waits where every new event does"
+        "the seventh stays past the cursor"
     );
-    assert_eq!(queue.wants(), Some(Want::Oldest { after: 6 }));
+    assert_eq!(queue.next_read(), Some(ReadRequest::Oldest { after: 6 }));
     let rows: Vec<_> = (1..=5)
         .map(|n| row(n, n.unsigned_abs().into(), 1, 11))
         .chain([event(7, 7)])
         .collect();
     load(&mut queue, rows, 7);
-    assert_eq!((queue.len(), queue.wants()), (1, None));
-    assert_eq!(tried(&mut queue, 10), Vec::<i64>::new());
-    assert_eq!(tried(&mut queue, 11), [1]);
-    refused(&mut queue, 1, 12);
-    assert_eq!(fates(&mut queue), (6, vec![(1, Fate::Again(secs(22)))]));
+    assert_eq!((queue.len(), queue.next_read()), (1, None));
+    assert_eq!(start_all(&mut queue, 10), Vec::<i64>::new());
+    assert_eq!(start_all(&mut queue, 11), [1]);
+    fail(&mut queue, 1, 12);
+    assert_eq!(take_outcomes(&mut queue), (6, vec![(1, DeliveryOutcome::RetryAt(secs(22)))]));
     load(&mut queue, vec![row(1, 1, 2, 22)], 6);
-    assert_eq!(tried(&mut queue, 22), [1]);
-    delivered(&mut queue, 1, 22);
+    assert_eq!(start_all(&mut queue, 22), [1]);
+    succeed(&mut queue, 1, 22);
     let changes = queue.take_changes();
-    assert!(changes.recovered && changes.health == Health::default());
+    assert!(changes.recovered && changes.health == EndpointHealth::default());
     assert_eq!(
-        queue.wants(),
-        Some(Want::Due {
+        queue.next_read(),
+        Some(ReadRequest::Due {
             after: 6,
-            most: 2 * READ_AHEAD
+            limit: 2 * READ_AHEAD
         })
     );
 }
 
 #[test]
-fn what_is_over_its_time_while_it_fails_is_given_up_with_the_oldest() {
+fn events_past_their_retry_window_are_given_up_with_the_oldest() {
     let mut queue = failing();
     drop(queue.take_changes());
     let mut oldest = row(1, 1, 11, 50);
-    oldest.waiting.ends = secs(50);
+    oldest.delivery.give_up_at = secs(50);
     load(&mut queue, vec![oldest], 6);
-    assert_eq!(tried(&mut queue, 50), [1]);
-    refused(&mut queue, 1, 53);
-    assert_eq!(fates(&mut queue), (6, vec![(1, Fate::Failed)]));
+    assert_eq!(start_all(&mut queue, 50), [1]);
+    fail(&mut queue, 1, 53);
+    assert_eq!(take_outcomes(&mut queue), (6, vec![(1, DeliveryOutcome::Failed)]));
     let mut over = row(2, 2, 1, 11);
-    over.waiting.ends = secs(52);
+    over.delivery.give_up_at = secs(52);
     let mut over_too = event(7, 7);
-    over_too.waiting.ends = secs(53);
+    over_too.delivery.give_up_at = secs(53);
     let mut next = event(8, 8);
-    next.waiting.ends = secs(54);
+    next.delivery.give_up_at = secs(54);
     load(&mut queue, vec![over, over_too, next, event(9, 9)], 9);
     assert_eq!(
-        fates(&mut queue),
-        (7, vec![(2, Fate::Failed), (7, Fate::Failed)]),
+        take_outcomes(&mut queue),
+        (7, vec![(2, DeliveryOutcome::Failed), (7, DeliveryOutcome::Failed)]),
         "the ninth is read again"
     );
     assert_eq!(
-        tried(&mut queue, 57),
+        start_all(&mut queue, 57),
         Vec::<i64>::new(),
-        "not sooner than the pause"
+        "not before the minimum interval"
     );
-    assert_eq!(tried(&mut queue, 58), [8]);
+    assert_eq!(start_all(&mut queue, 58), [8]);
 }
 
 #[test]
-fn where_nothing_waits_any_more_the_next_event_is_tried_and_one_failure_is_enough() {
+fn next_event_is_attempted_when_none_waits_and_one_failure_suffices() {
     let mut queue = failing();
     drop(queue.take_changes());
     load(&mut queue, vec![], 7);
-    assert!(!queue.failing());
+    assert!(!queue.is_failing());
     load(&mut queue, vec![event(8, 8), event(9, 9)], 9);
-    assert_eq!(tried(&mut queue, 60), [8], "one at a time");
-    refused(&mut queue, 8, 60);
-    assert!(queue.failing());
+    assert_eq!(start_all(&mut queue, 60), [8], "one at a time");
+    fail(&mut queue, 8, 60);
+    assert!(queue.is_failing());
     assert_eq!(queue.cursor(), 8, "the ninth is read again");
 }
 
 #[test]
-fn a_new_oldest_takes_over_how_far_the_gaps_have_grown() {
+fn new_oldest_event_inherits_the_backoff() {
     let mut queue = failing();
     drop(queue.take_changes());
-    queue.health.step = 8;
+    queue.health.backoff_step = 8;
     queue.health.not_before = secs(500);
     load(&mut queue, vec![event(7, 7)], 7);
-    assert_eq!(queue.due_at(), Some(secs(500)));
-    assert_eq!(tried(&mut queue, 500), [7]);
-    let asked = std::cell::Cell::new(0);
-    queue.ended(7, Ending::Refused(None), secs(501), |attempts, _| {
-        asked.set(attempts);
+    assert_eq!(queue.next_due_at(), Some(secs(500)));
+    assert_eq!(start_all(&mut queue, 500), [7]);
+    let requested_attempts = std::cell::Cell::new(0);
+    queue.record_attempt(7, AttemptOutcome::Failed(None), secs(501), |attempts, _| {
+        requested_attempts.set(attempts);
         Some(secs(900))
     });
-    assert_eq!(asked.get(), 8, "its own first failure, the endpoint's eighth gap");
+    assert_eq!(requested_attempts.get(), 8, "the event's first failure, the endpoint's eighth backoff step");
 }
 
 #[test]
-fn what_ends_after_the_endpoint_began_to_fail_is_not_sent_twice() {
+fn event_finished_after_endpoint_began_to_fail_is_not_sent_twice() {
     let orders = [1, 2, 2, 4, 5, 6, 7, 8];
-    let reads = (1..).zip(orders).map(|(number, order)| event(number, order));
-    let mut queue = queue(reads.collect(), 8);
-    assert_eq!(tried(&mut queue, 0), [1, 2, 4, 5, 6, 7, 8]);
+    let page = (1..).zip(orders).map(|(number, order)| event(number, order));
+    let mut queue = queue(page.collect(), 8);
+    assert_eq!(start_all(&mut queue, 0), [1, 2, 4, 5, 6, 7, 8]);
     for number in [1, 4, 5, 6, 7] {
-        refused(&mut queue, number, 1);
+        fail(&mut queue, number, 1);
     }
-    assert!(queue.failing());
-    delivered(&mut queue, 8, 1);
-    assert!(!queue.failing(), "the first that is taken ends it");
-    assert_eq!(queue.cursor(), 1, "the second is under way, the third forgotten");
+    assert!(queue.is_failing());
+    succeed(&mut queue, 8, 1);
+    assert!(!queue.is_failing(), "the first success ends it");
+    assert_eq!(queue.cursor(), 1, "the second is in flight, the third evicted");
     load(&mut queue, vec![event(3, 2), event(8, 8)], 8);
-    assert_eq!(tried(&mut queue, 1), Vec::<i64>::new(), "the eighth was taken");
-    delivered(&mut queue, 2, 1);
-    assert_eq!(tried(&mut queue, 1), [3]);
-    delivered(&mut queue, 3, 1);
+    assert_eq!(start_all(&mut queue, 1), Vec::<i64>::new(), "the eighth was delivered");
+    succeed(&mut queue, 2, 1);
+    assert_eq!(start_all(&mut queue, 1), [3]);
+    succeed(&mut queue, 3, 1);
     assert_eq!(queue.cursor(), 8);
 }
 
 #[test]
-fn room_grows_with_what_is_taken_and_shrinks_with_what_is_not() {
-    let reads = (1..=40).map(|n| event(n, n.unsigned_abs().into())).collect();
-    let mut queue = Queue::new(0, Health::default(), PAUSE);
-    load(&mut queue, reads, 40);
+fn concurrency_doubles_with_success_and_halves_with_failure() {
+    let page = (1..=40).map(|n| event(n, n.unsigned_abs().into())).collect();
+    let mut queue = DeliveryQueue::new(0, EndpointHealth::default(), PAUSE);
+    load(&mut queue, page, 40);
     let mut at_once = Vec::new();
     for _ in 0..3 {
-        let batch = tried(&mut queue, 0);
+        let batch = start_all(&mut queue, 0);
         at_once.push(batch.len());
-        batch.iter().for_each(|number| delivered(&mut queue, *number, 0));
+        batch.iter().for_each(|number| succeed(&mut queue, *number, 0));
     }
     assert_eq!(at_once, [1, 2, 8]);
-    let batch = tried(&mut queue, 0);
-    assert_eq!(batch.len(), MAX_AT_ONCE);
-    refused(&mut queue, batch[0], 0);
-    assert_eq!(queue.room, MAX_AT_ONCE / 2);
+    let batch = start_all(&mut queue, 0);
+    assert_eq!(batch.len(), MAX_CONCURRENCY);
+    fail(&mut queue, batch[0], 0);
+    assert_eq!(queue.concurrency, MAX_CONCURRENCY / 2);
 }
 
 #[test]
-fn nothing_is_read_that_an_endpoint_which_takes_nothing_will_not_get_to() {
-    let reads = (1..=16).map(|n| event(n, n.unsigned_abs().into())).collect();
-    let mut queue = Queue::new(0, Health::default(), PAUSE);
-    let most = |most| Some(Want::Due { after: 0, most });
-    assert_eq!(queue.wants(), most(16), "one is under way at first");
-    load(&mut queue, reads, 16);
-    assert_eq!(tried(&mut queue, 0), [1]);
-    assert_eq!(queue.wants(), None, "as long as it hangs");
-    delivered(&mut queue, 1, 0);
-    assert_eq!(queue.wants(), Some(Want::Due { after: 16, most: 17 }));
-    queue.room = MAX_AT_ONCE;
+fn read_ahead_follows_the_concurrency() {
+    let page = (1..=16).map(|n| event(n, n.unsigned_abs().into())).collect();
+    let mut queue = DeliveryQueue::new(0, EndpointHealth::default(), PAUSE);
+    let with_limit = |with_limit| Some(ReadRequest::Due { after: 0, limit: with_limit });
+    assert_eq!(queue.next_read(), with_limit(16), "the initial concurrency is one");
+    load(&mut queue, page, 16);
+    assert_eq!(start_all(&mut queue, 0), [1]);
+    assert_eq!(queue.next_read(), None, "while the attempt hangs");
+    succeed(&mut queue, 1, 0);
+    assert_eq!(queue.next_read(), Some(ReadRequest::Due { after: 16, limit: 17 }));
+    queue.concurrency = MAX_CONCURRENCY;
     assert_eq!(
-        queue.wants(),
-        Some(Want::Due {
+        queue.next_read(),
+        Some(ReadRequest::Due {
             after: 16,
-            most: MAX_AT_ONCE * READ_AHEAD - 15
+            limit: MAX_CONCURRENCY * READ_AHEAD - 15
         })
     );
 }
 
 #[test]
-fn what_was_read_while_one_of_its_order_failed_waits_behind_it() {
+fn event_read_while_its_order_failed_is_blocked() {
     let mut queue = queue(vec![event(1, 1)], 1);
-    assert_eq!(tried(&mut queue, 0), [1]);
-    let want = queue.wants().unwrap();
-    refused(&mut queue, 1, 2);
-    queue.load(want, vec![event(2, 1), event(3, 2)], 3);
-    assert_eq!(tried(&mut queue, 2), [3]);
+    assert_eq!(start_all(&mut queue, 0), [1]);
+    let request = queue.next_read().unwrap();
+    fail(&mut queue, 1, 2);
+    queue.load(request, vec![event(2, 1), event(3, 2)], 3);
+    assert_eq!(start_all(&mut queue, 2), [3]);
 }
 
 #[test]
-fn a_replayed_event_goes_before_what_waits_of_its_order() {
+fn replayed_event_precedes_waiting_events_of_its_order() {
     let mut queue = queue(vec![event(8, 1), event(9, 1)], 9);
-    assert_eq!(tried(&mut queue, 0), [8]);
+    assert_eq!(start_all(&mut queue, 0), [8]);
     load(&mut queue, vec![replayed(3, 1, 1)], 9);
-    delivered(&mut queue, 8, 0);
-    assert_eq!(tried(&mut queue, 0), [3]);
-    delivered(&mut queue, 3, 0);
+    succeed(&mut queue, 8, 0);
+    assert_eq!(start_all(&mut queue, 0), [3]);
+    succeed(&mut queue, 3, 0);
     assert_eq!(
-        tried(&mut queue, 0),
+        start_all(&mut queue, 0),
         Vec::<i64>::new(),
-        "another may have been replayed with it"
+        "another event may have been replayed with it"
     );
-    let rows = vec![(3, Fate::Delivered), (9, Fate::Behind)];
-    assert_eq!(fates(&mut queue), (9, rows));
+    let rows = vec![(3, DeliveryOutcome::Delivered), (9, DeliveryOutcome::Blocked)];
+    assert_eq!(take_outcomes(&mut queue), (9, rows));
     load(&mut queue, vec![replayed(4, 1, 1)], 9);
-    assert_eq!(tried(&mut queue, 0), [4]);
-    delivered(&mut queue, 4, 0);
-    assert_eq!(fates(&mut queue), (9, vec![(4, Fate::Delivered)]));
+    assert_eq!(start_all(&mut queue, 0), [4]);
+    succeed(&mut queue, 4, 0);
+    assert_eq!(take_outcomes(&mut queue), (9, vec![(4, DeliveryOutcome::Delivered)]));
     load(&mut queue, vec![row(9, 1, 0, 0)], 9);
-    assert_eq!(tried(&mut queue, 0), [9]);
+    assert_eq!(start_all(&mut queue, 0), [9]);
 }
 
 #[test]
-fn what_is_replayed_while_it_is_under_way_is_tried_again_after_that() {
+fn row_replayed_in_flight_is_attempted_again_afterwards() {
     let mut queue = queue(vec![replayed(1, 1, 1)], 1);
-    assert_eq!(tried(&mut queue, 0), [1]);
+    assert_eq!(start_all(&mut queue, 0), [1]);
     load(&mut queue, vec![replayed(1, 1, 2)], 1);
-    delivered(&mut queue, 1, 0);
+    succeed(&mut queue, 1, 0);
     load(&mut queue, vec![replayed(1, 1, 2)], 1);
     assert_eq!(
-        tried(&mut queue, 0),
+        start_all(&mut queue, 0),
         Vec::<i64>::new(),
-        "not before that is written"
+        "not before the outcome is written"
     );
-    let marks = queue.take_changes().marks;
-    assert_eq!((marks.len(), marks[0].replays), (1, 1), "it names its replay");
+    let updates = queue.take_changes().updates;
+    assert_eq!((updates.len(), updates[0].replays), (1, 1), "the update names its replay");
     load(&mut queue, vec![replayed(1, 1, 2)], 1);
-    assert_eq!(tried(&mut queue, 0), [1]);
-    delivered(&mut queue, 1, 0);
-    assert_eq!(queue.take_changes().marks[0].replays, 2);
+    assert_eq!(start_all(&mut queue, 0), [1]);
+    succeed(&mut queue, 1, 0);
+    assert_eq!(queue.take_changes().updates[0].replays, 2);
 }
 
 #[test]
-fn an_event_that_is_replayed_while_it_is_under_way_is_read_again_when_that_is_written() {
+fn event_replayed_in_flight_is_read_again_after_its_outcome_is_written() {
     let mut queue = queue(vec![event(1, 1)], 1);
-    assert_eq!(tried(&mut queue, 0), [1]);
+    assert_eq!(start_all(&mut queue, 0), [1]);
     load(&mut queue, vec![replayed(1, 1, 1)], 1);
     assert_eq!(queue.cursor(), 1, "it has a row");
-    delivered(&mut queue, 1, 0);
-    assert!(queue.has_marks());
-    assert_eq!(queue.take_changes().marks[0].replays, 0);
+    succeed(&mut queue, 1, 0);
+    assert!(queue.has_updates());
+    assert_eq!(queue.take_changes().updates[0].replays, 0);
     load(&mut queue, vec![replayed(1, 1, 1)], 1);
-    assert_eq!(tried(&mut queue, 0), [1]);
+    assert_eq!(start_all(&mut queue, 0), [1]);
 }
 
 #[test]
-fn what_is_replayed_while_it_waits_is_tried_as_the_replay_says() {
+fn waiting_row_replayed_is_attempted_as_replayed() {
     let mut queue = queue(vec![event(1, 1), row(2, 2, 3, 500)], 2);
-    assert_eq!(tried(&mut queue, 0), [1]);
+    assert_eq!(start_all(&mut queue, 0), [1]);
     load(&mut queue, vec![replayed(2, 2, 1)], 2);
-    let again = queue.next(Duration::ZERO).expect("it is due now");
-    assert_eq!((again.number, again.attempts, again.replays), (2, 0, 1));
+    let delivery = queue.start_next(Duration::ZERO).expect("the replayed row is due");
+    assert_eq!((delivery.number, delivery.attempts, delivery.replays), (2, 0, 1));
 }
 
 #[test]
-fn an_event_that_is_replayed_before_it_was_tried_is_tried_once() {
+fn event_replayed_before_its_first_attempt_is_attempted_once() {
     let mut queue = queue(vec![event(1, 1), event(2, 1)], 2);
-    assert_eq!(tried(&mut queue, 0), [1]);
+    assert_eq!(start_all(&mut queue, 0), [1]);
     load(&mut queue, vec![replayed(2, 1, 1)], 2);
-    delivered(&mut queue, 1, 0);
-    assert_eq!((queue.cursor(), tried(&mut queue, 0)), (2, vec![2]));
-    delivered(&mut queue, 2, 0);
-    assert_eq!(queue.take_changes().marks[0].replays, 1);
+    succeed(&mut queue, 1, 0);
+    assert_eq!((queue.cursor(), start_all(&mut queue, 0)), (2, vec![2]));
+    succeed(&mut queue, 2, 0);
+    assert_eq!(queue.take_changes().updates[0].replays, 1);
 }

@@ -1,9 +1,9 @@
-//! Prices as a table of what was asked and what it costs, or why it has no price.
+//! Pricing tables: requested lines and their price or error.
 
 use time::macros::datetime;
 
 use super::*;
-use crate::domain::product::{Approval, DenominationRange, ExpiryKind, ExpiryPolicy, Redemption, Route};
+use crate::domain::product::{ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Redemption, SupplyRoute};
 
 type Line<'a> = (&'a str, &'a str, u32);
 
@@ -31,8 +31,8 @@ fn product(product_id: &str, code: &str, denominations: &[i64]) -> Product {
             value: None,
         },
         redemption: Redemption::default(),
-        route: Route::Stock,
-        approval: Approval::Rule,
+        route: SupplyRoute::Stock,
+        approval: ApprovalPolicy::Rule,
         returnable: false,
         min_validity_days: 0,
         low_stock_at: 0,
@@ -51,13 +51,13 @@ fn catalogue() -> Catalogue {
         denomination_range: Some(DenominationRange { min, max, step }),
         ..product("ranged", "USD", &[1_234])
     };
-    let gone = Product {
+    let discontinued = Product {
         discontinued: true,
         ..product("gone", "USD", &[1_000])
     };
     let bought = Product {
-        route: Route::Vendor,
-        approval: Approval::Always,
+        route: SupplyRoute::Vendor,
+        approval: ApprovalPolicy::Always,
         min_validity_days: 30,
         ..product("bought", "USD", &[1_000])
     };
@@ -68,7 +68,7 @@ fn catalogue() -> Catalogue {
         product("yen", "JPY", &[500]),
         product("dinar", "KWD", &[1_500]),
         ranged,
-        gone,
+        discontinued,
         bought,
     ])
 }
@@ -88,12 +88,12 @@ fn request(lines: &[Line<'_>], currency: Option<Currency>) -> RequestedOrder {
     }
 }
 
-fn price(lines: &[Line<'_>]) -> Result<PricedOrder, Unpriced> {
+fn price(lines: &[Line<'_>]) -> Result<PricedOrder, PricingError> {
     whole(catalogue()).price(&request(lines, None))
 }
 
 #[test]
-fn an_order_costs_the_sum_of_its_lines_in_its_products_currency() {
+fn order_total_is_the_sum_of_its_lines() {
     let table: &[(&[Line<'_>], &str)] = &[
         (&[("card", "10.00", 1)], "10.00 USD"),
         (&[("card", "10", 3), ("card", "25.0", 2)], "80.00 USD"),
@@ -116,20 +116,20 @@ fn an_order_costs_the_sum_of_its_lines_in_its_products_currency() {
 }
 
 #[test]
-fn what_the_service_does_not_sell_has_no_price() {
-    let denomination = |product_id, line| Unpriced::Denomination {
+fn unsold_product_or_denomination_is_rejected() {
+    let denomination = |product_id, line| PricingError::DenominationNotOffered {
         product_id: id(product_id),
         line,
     };
-    let unknown = |text: &str| Unpriced::ProductNotFound(text.to_owned());
-    let table: &[(&[Line<'_>], Unpriced)] = &[
+    let unknown = |text: &str| PricingError::ProductNotFound(text.to_owned());
+    let table: &[(&[Line<'_>], PricingError)] = &[
         (&[("nothing", "10.00", 1)], unknown("nothing")),
         (&[("No Product!", "10.00", 1)], unknown("No Product!")),
         (
             &[("card", "10.00", 1), ("nothing", "10.00", 1)],
             unknown("nothing"),
         ),
-        (&[("gone", "10.00", 1)], Unpriced::Discontinued(id("gone"))),
+        (&[("gone", "10.00", 1)], PricingError::Discontinued(id("gone"))),
         (&[("card", "10.01", 1)], denomination("card", 0)),
         (&[("card", "25.00", 1), ("card", "0", 1)], denomination("card", 1)),
         (&[("card", "-10.00", 1)], denomination("card", 0)),
@@ -144,7 +144,7 @@ fn what_the_service_does_not_sell_has_no_price() {
 }
 
 #[test]
-fn a_face_value_has_the_decimals_of_its_products_currency() {
+fn denomination_decimals_follow_the_products_currency() {
     let too_many = |code, exponent| InvalidMoney::TooManyDecimals {
         currency: currency(code),
         exponent,
@@ -158,7 +158,7 @@ fn a_face_value_has_the_decimals_of_its_products_currency() {
         (("card", "99999999999999999999", 1), InvalidMoney::OutOfRange),
     ];
     for (line, error) in table {
-        let reason = Unpriced::Amount {
+        let reason = PricingError::InvalidAmount {
             line: 1,
             error: error.clone(),
         };
@@ -176,13 +176,13 @@ fn a_face_value_has_the_decimals_of_its_products_currency() {
 }
 
 #[test]
-fn all_lines_and_the_request_share_one_currency() {
-    let differs = |product_id, found, expected| Unpriced::Currency {
+fn mixed_currencies_are_rejected() {
+    let differs = |product_id, found, expected| PricingError::CurrencyMismatch {
         product_id: id(product_id),
         found: currency(found),
         expected: currency(expected),
     };
-    let table: &[(&[Line<'_>], Option<&str>, Option<Unpriced>)] = &[
+    let table: &[(&[Line<'_>], Option<&str>, Option<PricingError>)] = &[
         (&[("card", "10.00", 1)], Some("USD"), None),
         (
             &[("card", "10.00", 1)],
@@ -199,36 +199,36 @@ fn all_lines_and_the_request_share_one_currency() {
             Some("USD"),
             Some(differs("euro", "EUR", "USD")),
         ),
-        // The currency is looked at before the face value: 500 yen are no 500.00 dollars.
+        // The currency is checked before the face value: 500 yen is not 500.00 dollars.
         (
             &[("card", "10.00", 1), ("yen", "0.5", 1)],
             None,
             Some(differs("yen", "JPY", "USD")),
         ),
     ];
-    for (lines, asked, reason) in table {
-        let priced = whole(catalogue()).price(&request(lines, asked.map(currency)));
-        assert_eq!(priced.err(), *reason, "{lines:?} in {asked:?}");
+    for (lines, requested, reason) in table {
+        let priced = whole(catalogue()).price(&request(lines, requested.map(currency)));
+        assert_eq!(priced.err(), *reason, "{lines:?} in {requested:?}");
     }
 }
 
 #[test]
-fn a_total_that_cannot_be_counted_has_no_price() {
+fn overflowing_total_is_rejected() {
     let half = "46116860184273879.03";
     assert!(price(&[("huge", half, 2)]).is_ok());
     for lines in [&[("huge", half, 3)][..], &[("huge", half, 2), ("huge", half, 1)]] {
-        assert_eq!(price(lines).unwrap_err(), Unpriced::TooLarge, "{lines:?}");
+        assert_eq!(price(lines).unwrap_err(), PricingError::TotalTooLarge, "{lines:?}");
     }
 }
 
 #[test]
-fn a_line_is_frozen_as_its_product_is_now() {
+fn priced_line_copies_its_products_settings() {
     let priced = price(&[("bought", "10.00", 4)]).unwrap();
     let [line] = &priced.lines[..] else {
         panic!("{priced:?}")
     };
     let frozen = (line.route, line.approval, line.min_validity_days, line.quantity);
-    assert_eq!(frozen, (Route::Vendor, Approval::Always, 30, 4));
+    assert_eq!(frozen, (SupplyRoute::Vendor, ApprovalPolicy::Always, 30, 4));
     assert_eq!(
         (line.unit_price, line.sku.denomination),
         (Amount::from_minor(1_000), Amount::from_minor(1_000))
@@ -238,12 +238,12 @@ fn a_line_is_frozen_as_its_product_is_now() {
 #[test]
 fn a_change_makes_a_new_catalogue_and_leaves_the_old_one() {
     let old = catalogue();
-    let new = whole(old.with(product("card", "USD", &[9_900])));
+    let new = whole(old.with_product(product("card", "USD", &[9_900])));
     let old = whole(old);
-    let asked = || request(&[("card", "99.00", 1)], None);
-    assert!(old.price(&asked()).is_err());
+    let requested = || request(&[("card", "99.00", 1)], None);
+    assert!(old.price(&requested()).is_err());
     assert_eq!(
-        new.price(&asked()).unwrap().total.amount,
+        new.price(&requested()).unwrap().total.amount,
         Amount::from_minor(9_900)
     );
     assert_eq!(new.products().count(), old.products().count());
@@ -280,7 +280,7 @@ fn what_lies_outside_of_a_partners_scope_is_not_there() {
             let within = expected.contains(&product_id);
             assert_eq!(seen.get(&id(product_id)).is_some(), within, "{product_id}");
             let priced = seen.price(&request(&[(product_id, "10.00", 1)], None));
-            let refused = Err(Unpriced::ProductNotFound(product_id.to_owned()));
+            let refused = Err(PricingError::ProductNotFound(product_id.to_owned()));
             assert!(
                 if within { priced.is_ok() } else { priced == refused },
                 "{product_id}"

@@ -1,4 +1,4 @@
-//! What each kind of event says, to the letter.
+//! The exact payload of each kind of event.
 
 use serde_json::{Value, json};
 use time::macros::date;
@@ -6,8 +6,8 @@ use time::macros::date;
 use super::*;
 use crate::domain::money::Amount;
 
-fn bundle(status: OrderStatus, steps: Vec<Step>) -> EventBundle {
-    let voucher = |digit: u8, expiry: Option<Date>| TaleVoucher {
+fn bundle(status: OrderStatus, steps: Vec<EventStep>) -> EventBundle {
+    let voucher = |digit: u8, expiry: Option<Date>| VoucherSnapshot {
         voucher_id: format!("vch_{}", char::from(digit).to_string().repeat(32))
             .parse()
             .unwrap(),
@@ -21,7 +21,7 @@ fn bundle(status: OrderStatus, steps: Vec<Step>) -> EventBundle {
         status,
         total: Amount::from_minor(3_050),
         currency: "USD".parse().unwrap(),
-        fulfilled_from: Some(Source::Cache),
+        fulfilled_from: Some(FulfilmentSource::Cache),
         pending_reason: Some(PendingReason::Vendor),
         lines: vec![
             ("amzn-us".parse().unwrap(), Amount::from_minor(2_500)),
@@ -31,8 +31,8 @@ fn bundle(status: OrderStatus, steps: Vec<Step>) -> EventBundle {
     }
 }
 
-fn told(bundle: &EventBundle, place: u32) -> Value {
-    serde_json::from_str(&serde_json::to_string(&bundle.tell(place).unwrap()).unwrap()).unwrap()
+fn payload(bundle: &EventBundle, index: u32) -> Value {
+    serde_json::from_str(&serde_json::to_string(&bundle.data(index).unwrap()).unwrap()).unwrap()
 }
 
 fn order(status: &str, sequence: u32, more: &Value) -> Value {
@@ -50,47 +50,47 @@ fn order(status: &str, sequence: u32, more: &Value) -> Value {
 }
 
 #[test]
-fn a_delivery_at_once_tells_of_creation_each_voucher_and_delivery() {
+fn order_delivered_at_once_emits_created_issued_and_delivered() {
     let bundle = bundle(
         OrderStatus::Delivered,
         vec![
-            Step::Created,
-            Step::Issued { first: 0, count: 2 },
-            Step::Delivered,
+            EventStep::Created,
+            EventStep::Issued { first: 0, count: 2 },
+            EventStep::Delivered,
         ],
     );
-    assert_eq!(told(&bundle, 0), order("DELIVERED", 3, &json!({})));
+    assert_eq!(payload(&bundle, 0), order("DELIVERED", 3, &json!({})));
     let second = json!({
         "order_id": format!("ord_{}", "a".repeat(32)), "voucher_id": format!("vch_{}", "1".repeat(32)),
         "product_id": "never", "denomination": 5.5, "currency": "USD", "expiry": null, "sequence": 5,
     });
-    assert_eq!(told(&bundle, 2), second);
-    assert_eq!(told(&bundle, 3), order("DELIVERED", 6, &json!({})));
-    assert_eq!((bundle.tell(4), bundle.kind(4)), (None, None));
+    assert_eq!(payload(&bundle, 2), second);
+    assert_eq!(payload(&bundle, 3), order("DELIVERED", 6, &json!({})));
+    assert_eq!((bundle.data(4), bundle.kind(4)), (None, None));
     assert_eq!(bundle.kind(1), Some(EventKind::VoucherIssued));
 }
 
 #[test]
-fn each_event_tells_the_state_that_it_stands_for_and_what_is_its_own() {
-    let partly = Step::PartiallyDelivered {
+fn event_payload_has_its_state_and_its_own_fields() {
+    let partially_delivered = EventStep::PartiallyDelivered {
         delivered: 1,
         pending: 0,
         failed: 2,
     };
-    let refunded = Step::Refunded {
+    let refunded = EventStep::Refunded {
         transaction_id: format!("txn_{}", "b".repeat(32)).parse().unwrap(),
         amount: Amount::from_minor(3_050),
     };
-    let cancelled = Step::Cancelled {
+    let cancelled = EventStep::Cancelled {
         by: Actor::Operator,
         reason: None,
     };
     let refund = json!({
         "refund": { "transaction_id": format!("txn_{}", "b".repeat(32)), "amount": 30.5, "currency": "USD" },
     });
-    let partly_bundle = bundle(
+    let partially_delivered_bundle = bundle(
         OrderStatus::PartiallyDelivered,
-        vec![Step::Processing, partly, refunded.clone()],
+        vec![EventStep::Processing, partially_delivered, refunded.clone()],
     );
     let cases = [
         (0, order("PROCESSING", 3, &json!({ "pending_reason": "VENDOR" }))),
@@ -104,38 +104,38 @@ fn each_event_tells_the_state_that_it_stands_for_and_what_is_its_own() {
         ),
         (2, order("PARTIALLY_DELIVERED", 5, &refund)),
     ];
-    for (place, expected) in cases {
-        assert_eq!(told(&partly_bundle, place), expected);
+    for (index, expected) in cases {
+        assert_eq!(payload(&partially_delivered_bundle, index), expected);
     }
     let bundle = bundle(OrderStatus::Refunded, vec![cancelled, refunded]);
-    let word = json!({ "by": "operator", "reason": null });
-    assert_eq!(told(&bundle, 0), order("CANCELLED", 3, &word));
-    assert_eq!(told(&bundle, 1), order("REFUNDED", 4, &refund));
+    let cancellation = json!({ "by": "operator", "reason": null });
+    assert_eq!(payload(&bundle, 0), order("CANCELLED", 3, &cancellation));
+    assert_eq!(payload(&bundle, 1), order("REFUNDED", 4, &refund));
 }
 
 #[test]
-fn an_envelope_is_the_specs_with_exact_money() {
+fn envelope_matches_the_spec_with_exact_money() {
     let at = time::macros::datetime!(2026-01-02 03:04:05 UTC);
     let envelope = Envelope {
         event: EventKind::OrderDelivered,
         event_id: format!("evt_{}", "c".repeat(32)).parse().unwrap(),
         created_at: at,
-        data: bundle(OrderStatus::Delivered, vec![Step::Delivered])
-            .tell(0)
+        data: bundle(OrderStatus::Delivered, vec![EventStep::Delivered])
+            .data(0)
             .unwrap(),
     };
     let text = serde_json::to_string(&envelope).unwrap();
-    let begin = format!(
+    let expected_start = format!(
         r#"{{"event":"order.delivered","event_id":"evt_{}","created_at":"2026-01-02T03:04:05.000000Z","data":{{"#,
         "c".repeat(32)
     );
-    assert!(text.starts_with(&begin), "{text}");
+    assert!(text.starts_with(&expected_start), "{text}");
     assert!(text.contains(r#""total_amount":30.50,"#), "{text}");
 }
 
 #[test]
-fn a_row_that_is_not_whole_tells_nothing() {
-    let steps = vec![Step::Issued { first: 1, count: 3 }];
+fn incomplete_row_has_no_payload() {
+    let steps = vec![EventStep::Issued { first: 1, count: 3 }];
     let bundle = bundle(OrderStatus::Delivered, steps);
-    assert!(bundle.tell(0).is_some() && bundle.tell(1).is_none());
+    assert!(bundle.data(0).is_some() && bundle.data(1).is_none());
 }

@@ -1,28 +1,28 @@
-//! When a partner may cancel: each reason against it, by itself.
+//! Conditions for a partner's cancellation, one at a time.
 
 use time::macros::datetime;
 
 use super::*;
 use crate::domain::ids::{ChunkId, StockId, VoucherId};
-use crate::domain::voucher::{Allocation, Shelved};
+use crate::domain::voucher::{Allocation, StockVoucher};
 use crate::testing::build;
 
 const DAY: Duration = Duration::hours(24);
 
-/// An order of one voucher that expires on this day, accepted at [`build::NOW`].
+/// An order of one voucher with this expiry, accepted at [`build::NOW`].
 fn delivered(expiry: Expiry) -> StoredOrder {
     let sku = build::sku("gift", 1_000);
     let voucher = Allocation {
         voucher_id: VoucherId::generate(),
         line: 0,
         sku: sku.clone(),
-        voucher: Shelved {
+        voucher: StockVoucher {
             expiry,
             stock_id: StockId(1),
             chunk_id: ChunkId(1),
         },
     };
-    let priced = build::priced(&[(&sku, 1)]);
+    let priced = build::priced_order(&[(&sku, 1)]);
     let (order_id, partner_id) = (build::order_id("k"), build::partner(1));
     StoredOrder {
         order: Order::delivered(order_id, partner_id, &priced, vec![voucher], build::NOW),
@@ -31,41 +31,41 @@ fn delivered(expiry: Expiry) -> StoredOrder {
     }
 }
 
-fn verdict(stored: &StoredOrder, now: OffsetDateTime) -> Result<(), NotCancelled> {
-    may_cancel(stored, DAY, now, &|_| false)
+fn verdict(stored: &StoredOrder, now: OffsetDateTime) -> Result<(), CancelError> {
+    check_cancellable(stored, DAY, now, &|_| false)
 }
 
 #[test]
-fn an_order_is_cancelled_within_its_time_and_no_later() {
+fn order_is_cancellable_until_its_window_ends() {
     let stored = delivered(Expiry::NEVER);
     let until = build::NOW + DAY;
     assert_eq!(verdict(&stored, until), Ok(()));
     let late = until + Duration::microseconds(1);
-    assert_eq!(verdict(&stored, late), Err(NotCancelled::TooLate(until)));
+    assert_eq!(verdict(&stored, late), Err(CancelError::TooLate(until)));
 }
 
 #[test]
-fn a_voucher_that_expires_today_may_come_back_and_one_of_yesterday_not() {
+fn voucher_is_returnable_on_its_last_valid_day_only() {
     let now = datetime!(2030-01-01 12:00 UTC);
     assert_eq!(verdict(&delivered(Expiry::on(now.date())), now), Ok(()));
     let yesterday = Expiry::on(now.date().previous_day().unwrap());
-    assert_eq!(verdict(&delivered(yesterday), now), Err(NotCancelled::Expired));
+    assert_eq!(verdict(&delivered(yesterday), now), Err(CancelError::Expired));
 }
 
 #[test]
-fn what_was_read_or_bought_for_good_or_is_over_stays() {
+fn retrieved_unreturnable_or_refunded_order_is_not_cancellable() {
     let mut read = delivered(Expiry::NEVER);
     read.retrieved = vec![read.order.vouchers[0].voucher_id];
-    assert_eq!(verdict(&read, build::NOW), Err(NotCancelled::Retrieved));
+    assert_eq!(verdict(&read, build::NOW), Err(CancelError::Retrieved));
     let mut bought = delivered(Expiry::NEVER);
     bought.order.lines[0].bought = 1;
     let product = bought.order.lines[0].product_id.clone();
     assert_eq!(
         verdict(&bought, build::NOW),
-        Err(NotCancelled::NotReturnable(product))
+        Err(CancelError::NotReturnable(product))
     );
-    assert_eq!(may_cancel(&bought, DAY, build::NOW, &|_| true), Ok(()));
+    assert_eq!(check_cancellable(&bought, DAY, build::NOW, &|_| true), Ok(()));
     let mut over = delivered(Expiry::NEVER);
     over.order.status = OrderStatus::Refunded;
-    assert_eq!(verdict(&over, build::NOW), Err(NotCancelled::Over));
+    assert_eq!(verdict(&over, build::NOW), Err(CancelError::NothingToCancel));
 }

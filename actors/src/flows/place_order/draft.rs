@@ -1,61 +1,61 @@
-//! From a decision to its record: the order, what it holds, what it costs, what is told, and what is answered.
+//! Builds the record of an order decision: order, allocations, debit, events and response.
 
 use std::collections::{HashMap, VecDeque};
 
 use time::OffsetDateTime;
 
-use super::{Decision, PlaceOrder, Wording};
-use crate::domain::answer::{Answer, Keep};
+use super::{Decision, PlaceOrder, OrderResponseEncoder};
+use crate::domain::idempotency::{Response, Retention};
 use crate::domain::event::EventBundle;
 use crate::domain::ids::{OrderId, TransactionId, VoucherId};
-use crate::domain::ledger::{LedgerKind, Movement, PendingShift};
+use crate::domain::ledger::{LedgerKind, Movement, PendingDelta};
 use crate::domain::money::Amount;
 use crate::domain::order::{Order, PricedOrder};
 use crate::domain::product::Sku;
-use crate::domain::voucher::{Allocation, Shelved};
-use crate::flows::keyed::Decided;
+use crate::domain::voucher::{Allocation, StockVoucher};
+use crate::flows::idempotent::FlowDecision;
 use crate::inventory::StockHold;
 use crate::journal::{Hold, KeyClaim, Record};
 
-/// What the record is made of, whatever was decided.
-pub(super) struct Draft<'a> {
+/// The inputs of the record that every decision has.
+pub(super) struct OrderDraft<'a> {
     pub(super) command: &'a PlaceOrder,
     pub(super) priced: &'a PricedOrder,
     pub(super) at: OffsetDateTime,
 }
 
-impl Draft<'_> {
-    pub(super) fn decided(&self, decision: Decision, wording: &dyn Wording) -> Decided {
-        let (order_id, partner_id) = (OrderId::at(self.at), self.command.partner_id);
+impl OrderDraft<'_> {
+    pub(super) fn to_flow_decision(&self, decision: Decision, encoder: &dyn OrderResponseEncoder) -> FlowDecision {
+        let (order_id, partner_id) = (OrderId::generate_at(self.at), self.command.partner_id);
         match decision {
-            Decision::Refuse(refusal) => Decided {
-                record: self.kept(wording.refused(&refusal)),
+            Decision::Refuse(refusal) => FlowDecision {
+                record: self.response_record(encoder.refused(&refusal)),
                 holds: vec![],
-                refuses: true,
+                is_refusal: true,
             },
-            Decision::Await(money, reason) => {
+            Decision::Await(wallet_hold, reason) => {
                 let order = Order::pending(order_id, partner_id, self.priced, reason, self.at);
-                Decided {
-                    record: self.order(order, self.priced.total.amount, wording),
-                    holds: vec![Box::new(money)],
-                    refuses: false,
+                FlowDecision {
+                    record: self.order_record(order, self.priced.total.amount, encoder),
+                    holds: vec![Box::new(wallet_hold)],
+                    is_refusal: false,
                 }
             }
-            Decision::Deliver(money, stock) => {
-                let vouchers = allot(self.priced, &stock);
+            Decision::Deliver(wallet_hold, stock_holds) => {
+                let vouchers = allocate(self.priced, &stock_holds);
                 let order = Order::delivered(order_id, partner_id, self.priced, vouchers, self.at);
-                let mut holds: Vec<Box<dyn Hold>> = vec![Box::new(money)];
-                holds.extend(stock.into_iter().map(|hold| Box::new(hold) as Box<dyn Hold>));
-                Decided {
-                    record: self.order(order, Amount::ZERO, wording),
+                let mut holds: Vec<Box<dyn Hold>> = vec![Box::new(wallet_hold)];
+                holds.extend(stock_holds.into_iter().map(|hold| Box::new(hold) as Box<dyn Hold>));
+                FlowDecision {
+                    record: self.order_record(order, Amount::ZERO, encoder),
                     holds,
-                    refuses: false,
+                    is_refusal: false,
                 }
             }
         }
     }
 
-    fn order(&self, order: Order, pending: Amount, wording: &dyn Wording) -> Record {
+    fn order_record(&self, order: Order, pending: Amount, encoder: &dyn OrderResponseEncoder) -> Record {
         let movement = Movement {
             transaction_id: TransactionId::debit_of(order.order_id),
             currency: order.total.currency,
@@ -66,50 +66,50 @@ impl Draft<'_> {
             reference: order.reference.clone(),
             booked_by: None,
         };
-        let kept = self.kept(wording.accepted(&order));
-        let pending = (pending != Amount::ZERO).then_some(PendingShift {
+        let record = self.response_record(encoder.accepted(&order));
+        let pending = (pending != Amount::ZERO).then_some(PendingDelta {
             currency: order.total.currency,
             orders: pending,
             payouts: Amount::ZERO,
         });
         Record {
             movement: Some(movement),
-            pending,
-            events: Some(EventBundle::accepted(&order)),
+            pending_delta: pending,
+            events: Some(EventBundle::for_new_order(&order)),
             order: Some(order),
-            ..kept
+            ..record
         }
     }
 
-    fn kept(&self, answer: Answer) -> Record {
+    fn response_record(&self, response: Response) -> Record {
         let claim = KeyClaim {
             key: self.command.key,
             fingerprint: self.command.fingerprint,
-            answer,
-            keep: Keep::Day,
+            response,
+            retention: Retention::Day,
         };
-        Record::answering(self.command.partner_id, claim)
+        Record::new(self.command.partner_id, claim)
     }
 }
 
-/// Gives each line its vouchers, each with a public id of its own.
-fn allot(priced: &PricedOrder, stock: &[StockHold]) -> Vec<Allocation> {
-    let held = stock
+/// Allocates the held vouchers to the lines, each with a new public id.
+fn allocate(priced: &PricedOrder, stock_holds: &[StockHold]) -> Vec<Allocation> {
+    let held = stock_holds
         .iter()
         .map(|hold| (hold.sku(), hold.vouchers().iter().copied().collect()));
-    let mut held: HashMap<&Sku, VecDeque<Shelved>> = held.collect();
-    let mut allotted = Vec::new();
-    for (number, line) in (0..).zip(&priced.lines) {
+    let mut held: HashMap<&Sku, VecDeque<StockVoucher>> = held.collect();
+    let mut allocations = Vec::new();
+    for (index, line) in (0..).zip(&priced.lines) {
         let vouchers = held
             .get_mut(&line.sku)
             .into_iter()
             .flat_map(|v| v.drain(..line.quantity as usize));
-        allotted.extend(vouchers.map(|voucher| Allocation {
+        allocations.extend(vouchers.map(|voucher| Allocation {
             voucher_id: VoucherId::generate(),
-            line: number,
+            line: index,
             sku: line.sku.clone(),
             voucher,
         }));
     }
-    allotted
+    allocations
 }

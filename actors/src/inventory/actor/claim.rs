@@ -1,49 +1,49 @@
-//! Where an inventory actor stands with the store: what it has asked for, and what the last answer was worth. Pure.
+//! State of an inventory actor's stock claims. Pure.
 //!
 //! ```text
-//! Never ──► UnderWay ──► Answered | Exhausted ──► UnderWay ──► …
-//!   ▲          │ nobody waits for it, and the store does not answer
-//!   └──────────┘ (Answered, where it answered before)
+//! Never ──► InFlight ──► Answered | Exhausted ──► InFlight ──► …
+//!   ▲          │ no request waits, and the store does not respond
+//!   └──────────┘ (Answered, if a claim was answered before)
 //! ```
 
-use crate::domain::stock::Elsewhere;
+use crate::domain::stock::UnclaimableStock;
 
 /// The last claim of stock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Claim {
-    /// None was answered: nothing is known of the SKU, and nothing is decided.
+pub(super) enum ClaimState {
+    /// No claim was answered: nothing is known of the SKU, and nothing is decided.
     Never,
-    /// One is under way, or about to be tried again.
-    UnderWay {
-        /// None was answered before it.
+    /// A claim is in flight or scheduled.
+    InFlight {
+        /// No claim was answered before.
         first: bool,
     },
-    /// It brought vouchers, or was given up. What other nodes have is not known.
+    /// The last claim brought vouchers or was abandoned. The stock of other nodes is unknown.
     Answered,
-    /// It brought nothing: all that this node can have of the SKU is here.
-    Exhausted(Elsewhere),
+    /// The last claim brought nothing: this node has all it can claim.
+    Exhausted(UnclaimableStock),
 }
 
-impl Claim {
-    /// Whether the shelf is what the store said.
-    pub(super) const fn knows_shelf(self) -> bool {
-        !matches!(self, Self::Never | Self::UnderWay { first: true })
+impl ClaimState {
+    /// Whether the shelf reflects the store.
+    pub(super) const fn is_shelf_known(self) -> bool {
+        !matches!(self, Self::Never | Self::InFlight { first: true })
     }
 
-    /// One begins, if none is under way.
-    pub(super) const fn begin(&mut self) -> bool {
-        if matches!(self, Self::UnderWay { .. }) {
+    /// Starts a claim unless one is in flight; returns whether it did.
+    pub(super) const fn start(&mut self) -> bool {
+        if matches!(self, Self::InFlight { .. }) {
             return false;
         }
-        *self = Self::UnderWay {
-            first: !self.knows_shelf(),
+        *self = Self::InFlight {
+            first: !self.is_shelf_known(),
         };
         true
     }
 
-    /// The one under way is not tried again.
-    pub(super) const fn give_up(&mut self) {
-        *self = if self.knows_shelf() {
+    /// Abandons the claim in flight.
+    pub(super) const fn abandon(&mut self) {
+        *self = if self.is_shelf_known() {
             Self::Answered
         } else {
             Self::Never
@@ -56,49 +56,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_claim_is_under_way_at_a_time_and_nothing_is_known_before_the_first_answer() {
-        let exhausted = Claim::Exhausted(Elsewhere::Owned);
-        // Before; whether the shelf is known; whether one may begin, what it is then, and what it is once given up.
+    fn one_claim_is_in_flight_and_shelf_is_unknown_before_the_first_response() {
+        let exhausted = ClaimState::Exhausted(UnclaimableStock::OwnedByOtherNode);
+        // State before; whether the shelf is known; whether a claim may start; state after the start; state after it was
+        // abandoned.
         let table = [
             (
-                Claim::Never,
+                ClaimState::Never,
                 false,
                 true,
-                Claim::UnderWay { first: true },
-                Claim::Never,
+                ClaimState::InFlight { first: true },
+                ClaimState::Never,
             ),
             (
-                Claim::Answered,
+                ClaimState::Answered,
                 true,
                 true,
-                Claim::UnderWay { first: false },
-                Claim::Answered,
+                ClaimState::InFlight { first: false },
+                ClaimState::Answered,
             ),
             (
                 exhausted,
                 true,
                 true,
-                Claim::UnderWay { first: false },
-                Claim::Answered,
+                ClaimState::InFlight { first: false },
+                ClaimState::Answered,
             ),
             (
-                Claim::UnderWay { first: true },
+                ClaimState::InFlight { first: true },
                 false,
                 false,
-                Claim::UnderWay { first: true },
-                Claim::Never,
+                ClaimState::InFlight { first: true },
+                ClaimState::Never,
             ),
         ];
-        for (before, knows, begins, under_way, given_up) in table {
+        for (before, is_known, can_start, in_flight, abandoned) in table {
             let mut claim = before;
             assert_eq!(
-                (claim.knows_shelf(), claim.begin()),
-                (knows, begins),
+                (claim.is_shelf_known(), claim.start()),
+                (is_known, can_start),
                 "{before:?}"
             );
-            assert_eq!((claim, claim.knows_shelf()), (under_way, knows), "{before:?}");
-            claim.give_up();
-            assert_eq!(claim, given_up, "{before:?}");
+            assert_eq!((claim, claim.is_shelf_known()), (in_flight, is_known), "{before:?}");
+            claim.abandon();
+            assert_eq!(claim, abandoned, "{before:?}");
         }
     }
 }

@@ -1,55 +1,55 @@
-//! What an inventory actor is asked and told.
+//! Messages of the inventory actor.
 
 use actix::Message;
 
 use super::Supply;
-use crate::domain::voucher::{Expiry, Shelved};
-use crate::supervisor::{Queued, Reply};
+use crate::domain::voucher::{Expiry, StockVoucher};
+use crate::supervisor::{MailboxSlot, Reply};
 
-/// What an order needs of a SKU.
+/// A request for vouchers of a SKU.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::inventory) struct Need {
+pub(in crate::inventory) struct VoucherRequest {
     pub(in crate::inventory) quantity: usize,
     pub(in crate::inventory) not_before: Expiry,
 }
 
-/// Sets vouchers aside.
+/// Holds vouchers.
 #[derive(Debug, Message)]
 #[rtype(result = "Reply<Supply>")]
 pub(in crate::inventory) struct HoldVouchers {
-    pub(in crate::inventory) need: Need,
-    pub(in crate::inventory) queued: Queued,
+    pub(in crate::inventory) request: VoucherRequest,
+    pub(in crate::inventory) slot: MailboxSlot,
 }
 
-/// What became of vouchers that were set aside.
+/// Resolves a hold.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(in crate::inventory) struct VouchersResolved {
-    pub(in crate::inventory) vouchers: Vec<Shelved>,
-    pub(in crate::inventory) fate: VouchersFate,
-    pub(in crate::inventory) queued: Queued,
+pub(in crate::inventory) struct ResolveVouchers {
+    pub(in crate::inventory) vouchers: Vec<StockVoucher>,
+    pub(in crate::inventory) resolution: VouchersResolution,
+    pub(in crate::inventory) slot: MailboxSlot,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(in crate::inventory) enum VouchersFate {
+pub(in crate::inventory) enum VouchersResolution {
     Settled,
     Released,
-    /// The commit refused one of them.
-    Refuted,
+    /// A commit rejected one of them.
+    Invalidated,
 }
 
-/// The stock was changed past the shelf.
+/// The stock was changed by others.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(in crate::inventory) struct StockChanged {
-    pub(in crate::inventory) how: StockChange,
-    pub(in crate::inventory) queued: Queued,
+pub(in crate::inventory) struct NotifyStockChange {
+    pub(in crate::inventory) change: StockChange,
+    pub(in crate::inventory) slot: MailboxSlot,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(in crate::inventory) enum StockChange {
-    /// New stock can be claimed, the first of it expiring then.
+    /// New stock can be claimed; with its earliest expiry.
     Restocked(Expiry),
     /// Vouchers may have been taken out.
-    Doubted,
+    Invalidated,
 }

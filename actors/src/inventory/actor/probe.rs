@@ -1,24 +1,24 @@
-//! What tests ask of an inventory actor: to show its shelf, and to die.
+//! Test messages of the inventory actor: inspect the shelf, panic.
 
 use actix::{Handler, Message, MessageResult};
 
 use super::InventoryActor;
 use crate::inventory::shelf::Shelf;
 
-/// Shows the shelf.
+/// Returns the shelf.
 #[derive(Debug, Message)]
 #[rtype(result = "Shelf")]
-pub(in crate::inventory) struct Show;
+pub(in crate::inventory) struct GetShelf;
 
-impl Handler<Show> for InventoryActor {
-    type Result = MessageResult<Show>;
+impl Handler<GetShelf> for InventoryActor {
+    type Result = MessageResult<GetShelf>;
 
-    fn handle(&mut self, _: Show, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, _: GetShelf, _: &mut Self::Context) -> Self::Result {
         MessageResult(self.shelf.clone())
     }
 }
 
-/// Kills the actor in the middle of its work.
+/// Panics the actor.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(in crate::inventory) struct Panic;
@@ -27,6 +27,6 @@ impl Handler<Panic> for InventoryActor {
     type Result = ();
 
     fn handle(&mut self, _: Panic, _: &mut Self::Context) {
-        panic!("an inventory actor was told to panic");
+        panic!("inventory actor panics on request of a test");
     }
 }

@@ -1,11 +1,11 @@
-//! The shelf as a table of commands and answers, and as a random walk against a plain count.
+//! Shelf tests: decision tables, and a random walk against plain counts.
 
 use proptest::prelude::*;
 use time::Date;
 use time::macros::date;
 
 use super::*;
-use crate::domain::stock::{ClaimedChunk, Elsewhere};
+use crate::domain::stock::{ClaimedChunk, UnclaimableStock};
 
 const SOON: Date = date!(2027 - 01 - 31);
 const LATER: Date = date!(2027 - 06 - 30);
@@ -21,52 +21,52 @@ fn chunk(chunk_id: i64, first: i64, expiries: &[Date]) -> ClaimedChunk {
     }
 }
 
-fn claimed(chunks: Vec<ClaimedChunk>, next: Option<Date>) -> ClaimedStock {
+fn claimed(chunks: Vec<ClaimedChunk>, next_expiry: Option<Date>) -> ClaimedStock {
     ClaimedStock {
         chunks,
-        next: next.map(Expiry::on),
-        elsewhere: Elsewhere::Nowhere,
+        next_expiry: next.map(Expiry::on),
+        unclaimable: UnclaimableStock::None,
     }
 }
 
 fn shelf(chunks: Vec<ClaimedChunk>) -> Shelf {
     let mut shelf = Shelf::new();
-    shelf.shelve(&claimed(chunks, None), Expiry::PAST);
+    shelf.add_claimed(&claimed(chunks, None), Expiry::PAST);
     shelf
 }
 
-fn hold(shelf: &mut Shelf, quantity: usize) -> Vec<Shelved> {
+fn hold(shelf: &mut Shelf, quantity: usize) -> Vec<StockVoucher> {
     match shelf.hold(quantity, Expiry::PAST, true) {
         ShelfDecision::Held(vouchers) => vouchers,
         other => panic!("{other:?}"),
     }
 }
 
-fn ids(vouchers: &[Shelved]) -> Vec<i64> {
+fn ids(vouchers: &[StockVoucher]) -> Vec<i64> {
     vouchers.iter().map(|voucher| voucher.stock_id.0).collect()
 }
 
 #[test]
-fn what_expires_first_goes_first_and_then_what_came_first() {
+fn earliest_expiry_is_sold_first_then_oldest_row() {
     let mut shelf = shelf(vec![chunk(1, 10, &[LATER, SOON]), chunk(2, 5, &[SOON, LATER])]);
     assert_eq!(ids(&hold(&mut shelf, 4)), [5, 11, 6, 10]);
 }
 
 #[test]
-fn a_new_shelf_asks_for_more_before_it_says_anything() {
+fn new_shelf_requests_refill_first() {
     let mut shelf = Shelf::new();
     assert_eq!(shelf.hold(1, Expiry::PAST, false), ShelfDecision::Refill);
 }
 
 #[test]
-fn a_shortage_is_said_only_after_the_store_was_asked_for_more() {
+fn shortfall_is_reported_only_after_a_claim() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON])]);
     assert_eq!(shelf.hold(2, Expiry::PAST, false), ShelfDecision::Refill);
     assert_eq!(shelf.hold(2, Expiry::PAST, true), ShelfDecision::Short(1));
 }
 
 #[test]
-fn a_shortage_waits_for_what_is_set_aside() {
+fn shortfall_waits_for_held_vouchers() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON, SOON])]);
     let held = hold(&mut shelf, 2);
     assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Wait);
@@ -76,7 +76,7 @@ fn a_shortage_waits_for_what_is_set_aside() {
 }
 
 #[test]
-fn released_vouchers_keep_their_place() {
+fn released_vouchers_keep_their_position() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON, LATER])]);
     let held = hold(&mut shelf, 1);
     shelf.release(&held);
@@ -84,15 +84,15 @@ fn released_vouchers_keep_their_place() {
 }
 
 #[test]
-fn nothing_is_sold_past_the_horizon() {
+fn vouchers_past_the_horizon_are_not_sold() {
     let mut shelf = Shelf::new();
-    shelf.shelve(
+    shelf.add_claimed(
         &claimed(vec![chunk(1, 1, &[SOON, LATER])], Some(date!(2027 - 03 - 31))),
         Expiry::PAST,
     );
     assert_eq!(ids(&hold(&mut shelf, 1)), [1]);
     assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Refill);
-    shelf.shelve(
+    shelf.add_claimed(
         &claimed(vec![chunk(2, 9, &[date!(2027 - 03 - 31)])], None),
         Expiry::PAST,
     );
@@ -100,50 +100,50 @@ fn nothing_is_sold_past_the_horizon() {
 }
 
 #[test]
-fn an_import_that_expires_sooner_is_claimed_first() {
+fn import_with_earlier_expiry_is_claimed_first() {
     let mut shelf = shelf(vec![chunk(1, 1, &[LATER])]);
-    shelf.expect(Expiry::on(SOON));
+    shelf.expect_stock(Expiry::on(SOON));
     assert_eq!(shelf.hold(1, Expiry::PAST, false), ShelfDecision::Refill);
-    shelf.shelve(&claimed(vec![chunk(2, 2, &[SOON])], None), Expiry::PAST);
+    shelf.add_claimed(&claimed(vec![chunk(2, 2, &[SOON])], None), Expiry::PAST);
     assert_eq!(ids(&hold(&mut shelf, 1)), [2]);
 }
 
 #[test]
-fn vouchers_with_too_few_days_left_are_not_sold() {
+fn vouchers_below_minimum_validity_are_not_sold() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON, LATER])]);
-    let not_before = Expiry::leaving(SOON, 1);
+    let not_before = Expiry::with_remaining_days(SOON, 1);
     assert!(matches!(shelf.hold(1, not_before, true), ShelfDecision::Held(held) if ids(&held) == [2]));
     assert_eq!(shelf.hold(1, not_before, true), ShelfDecision::Wait);
 }
 
 #[test]
-fn a_refuted_chunk_is_sold_from_no_more_and_claimed_again_when_nothing_of_it_is_under_way() {
+fn invalidated_chunk_is_claimed_again_once_no_voucher_is_held() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON, SOON, SOON])]);
-    let refuted = hold(&mut shelf, 1);
-    let under_way = hold(&mut shelf, 1);
-    shelf.refute(&refuted);
+    let invalidated = hold(&mut shelf, 1);
+    let in_flight = hold(&mut shelf, 1);
+    shelf.invalidate(&invalidated);
     assert_eq!(
-        (shelf.free(), shelf.aside(), shelf.loaded()),
+        (shelf.free(), shelf.held(), shelf.loaded_chunks()),
         (0, 1, vec![ChunkId(1)])
     );
-    shelf.release(&under_way);
-    assert_eq!((shelf.free(), shelf.aside(), shelf.loaded()), (0, 0, vec![]));
+    shelf.release(&in_flight);
+    assert_eq!((shelf.free(), shelf.held(), shelf.loaded_chunks()), (0, 0, vec![]));
     assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Refill);
 }
 
 #[test]
-fn nobody_is_told_of_a_shortage_while_a_refuted_chunk_cannot_be_claimed_again() {
+fn shortfall_waits_while_an_invalidated_chunk_is_held() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON; 9])]);
-    let refuted = hold(&mut shelf, 1);
-    let under_way = hold(&mut shelf, 1);
-    shelf.refute(&refuted);
+    let invalidated = hold(&mut shelf, 1);
+    let in_flight = hold(&mut shelf, 1);
+    shelf.invalidate(&invalidated);
     assert_eq!(shelf.hold(5, Expiry::PAST, true), ShelfDecision::Wait);
-    shelf.settle(&under_way);
+    shelf.settle(&in_flight);
     assert_eq!(shelf.hold(5, Expiry::PAST, true), ShelfDecision::Refill);
 }
 
 #[test]
-fn a_refuted_chunk_is_claimed_again_before_anything_else_is_sold() {
+fn invalidated_chunk_is_claimed_again_before_other_sales() {
     let mut shelf = shelf(vec![
         chunk(1, 1, &[SOON, LATER]),
         chunk(2, 9, &[date!(2027 - 03 - 31)]),
@@ -151,94 +151,94 @@ fn a_refuted_chunk_is_claimed_again_before_anything_else_is_sold() {
     let [soon, between, later] = [(); 3].map(|()| hold(&mut shelf, 1));
     shelf.release(&soon);
     shelf.release(&between);
-    shelf.refute(&later);
+    shelf.invalidate(&later);
     assert_eq!(shelf.free(), 1);
     assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Refill);
 }
 
 #[test]
-fn what_comes_up_during_a_claim_is_not_forgotten_when_it_ends() {
+fn stock_reported_during_a_claim_is_claimed_next() {
     let mut shelf = shelf(vec![chunk(1, 1, &[LATER, LATER])]);
-    shelf.claim_begins();
-    shelf.expect(Expiry::on(SOON));
-    shelf.shelve(&claimed(vec![], None), Expiry::PAST);
+    shelf.start_claim();
+    shelf.expect_stock(Expiry::on(SOON));
+    shelf.add_claimed(&claimed(vec![], None), Expiry::PAST);
     assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Refill);
-    shelf.claim_begins();
-    shelf.shelve(&claimed(vec![chunk(2, 9, &[SOON])], None), Expiry::PAST);
+    shelf.start_claim();
+    shelf.add_claimed(&claimed(vec![chunk(2, 9, &[SOON])], None), Expiry::PAST);
     assert_eq!(ids(&hold(&mut shelf, 2)), [9, 1]);
 }
 
 #[test]
-fn when_less_validity_will_do_again_everything_is_claimed_anew() {
+fn lower_minimum_validity_invalidates_all_chunks() {
     let mut shelf = Shelf::new();
-    let strict = Expiry::leaving(SOON, 1);
-    shelf.shelve(&claimed(vec![chunk(1, 2, &[LATER, LATER])], None), strict);
-    let under_way = shelf.hold(1, strict, true);
+    let strict = Expiry::with_remaining_days(SOON, 1);
+    shelf.add_claimed(&claimed(vec![chunk(1, 2, &[LATER, LATER])], None), strict);
+    let in_flight = shelf.hold(1, strict, true);
     assert_eq!(shelf.hold(3, Expiry::on(SOON), true), ShelfDecision::Refill);
-    assert_eq!((shelf.free(), shelf.loaded()), (0, vec![ChunkId(1)]));
-    let ShelfDecision::Held(under_way) = under_way else {
-        panic!("{under_way:?}")
+    assert_eq!((shelf.free(), shelf.loaded_chunks()), (0, vec![ChunkId(1)]));
+    let ShelfDecision::Held(in_flight) = in_flight else {
+        panic!("{in_flight:?}")
     };
-    shelf.release(&under_way);
-    assert_eq!(shelf.loaded(), []);
-    shelf.claim_begins();
+    shelf.release(&in_flight);
+    assert_eq!(shelf.loaded_chunks(), []);
+    shelf.start_claim();
     let whole = vec![chunk(1, 1, &[SOON, LATER, LATER])];
-    shelf.shelve(&claimed(whole, None), Expiry::on(SOON));
+    shelf.add_claimed(&claimed(whole, None), Expiry::on(SOON));
     assert!(
         matches!(shelf.hold(3, Expiry::on(SOON), true), ShelfDecision::Held(held) if ids(&held) == [1, 2, 3])
     );
 }
 
 #[test]
-fn what_a_claim_brings_that_began_before_a_doubt_is_claimed_anew() {
+fn claim_started_before_invalidation_is_discarded() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON, SOON])]);
-    let under_way = hold(&mut shelf, 1);
-    shelf.claim_begins();
-    shelf.doubt_all();
-    shelf.shelve(&claimed(vec![chunk(2, 9, &[SOON])], None), Expiry::PAST);
-    assert_eq!((shelf.free(), shelf.loaded()), (0, vec![ChunkId(1)]));
+    let in_flight = hold(&mut shelf, 1);
+    shelf.start_claim();
+    shelf.invalidate_all();
+    shelf.add_claimed(&claimed(vec![chunk(2, 9, &[SOON])], None), Expiry::PAST);
+    assert_eq!((shelf.free(), shelf.loaded_chunks()), (0, vec![ChunkId(1)]));
     assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Refill);
-    shelf.claim_begins();
-    shelf.shelve(&claimed(vec![chunk(2, 9, &[SOON])], None), Expiry::PAST);
+    shelf.start_claim();
+    shelf.add_claimed(&claimed(vec![chunk(2, 9, &[SOON])], None), Expiry::PAST);
     assert_eq!(ids(&hold(&mut shelf, 1)), [9]);
     assert_eq!(
         shelf.hold(1, Expiry::PAST, true),
         ShelfDecision::Wait,
-        "the first chunk is not known"
+        "the first chunk is suspect"
     );
-    shelf.settle(&under_way);
+    shelf.settle(&in_flight);
     assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Refill);
 }
 
 #[test]
-fn what_has_lapsed_is_dropped_by_the_next_claim() {
+fn expired_vouchers_are_dropped_by_the_next_claim() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON, SOON]), chunk(2, 3, &[LATER])]);
-    let not_before = Expiry::leaving(SOON, 1);
+    let not_before = Expiry::with_remaining_days(SOON, 1);
     assert_eq!(shelf.hold(2, not_before, true), ShelfDecision::Short(1));
     assert_eq!(shelf.free(), 3);
-    shelf.shelve(&claimed(vec![], None), not_before);
-    assert_eq!((shelf.free(), shelf.loaded()), (1, vec![ChunkId(2)]));
+    shelf.add_claimed(&claimed(vec![], None), not_before);
+    assert_eq!((shelf.free(), shelf.loaded_chunks()), (1, vec![ChunkId(2)]));
 }
 
 #[test]
-fn a_chunk_that_is_sold_out_is_forgotten() {
+fn sold_out_chunk_is_dropped() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON, SOON])]);
     let held = hold(&mut shelf, 2);
-    assert_eq!(shelf.loaded(), [ChunkId(1)]);
+    assert_eq!(shelf.loaded_chunks(), [ChunkId(1)]);
     shelf.settle(&held);
-    assert_eq!(shelf.loaded(), []);
+    assert_eq!(shelf.loaded_chunks(), []);
 }
 
 #[test]
-fn a_chunk_that_is_claimed_twice_is_shelved_once() {
+fn chunk_claimed_twice_is_added_once() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON])]);
-    shelf.shelve(&claimed(vec![chunk(1, 1, &[SOON])], None), Expiry::PAST);
+    shelf.add_claimed(&claimed(vec![chunk(1, 1, &[SOON])], None), Expiry::PAST);
     assert_eq!(shelf.free(), 1);
 }
 
 #[test]
-#[should_panic(expected = "more comes back")]
-fn a_hold_does_not_come_back_twice() {
+#[should_panic(expected = "more vouchers were returned")]
+fn releasing_a_hold_twice_panics() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON])]);
     let held = hold(&mut shelf, 1);
     shelf.release(&held);
@@ -247,9 +247,9 @@ fn a_hold_does_not_come_back_twice() {
 
 proptest! {
     #[test]
-    fn no_voucher_is_ever_in_two_hands(steps in prop::collection::vec((0_u8..4, 1_usize..4), 1..200)) {
+    fn voucher_is_never_held_twice(steps in prop::collection::vec((0_u8..4, 1_usize..4), 1..200)) {
         let mut shelf = shelf(vec![chunk(1, 1, &[SOON; 20]), chunk(2, 21, &[LATER; 20])]);
-        let mut open: Vec<Vec<Shelved>> = Vec::new();
+        let mut open: Vec<Vec<StockVoucher>> = Vec::new();
         let mut sold = BTreeSet::new();
         for (step, quantity) in steps {
             match step {
@@ -267,7 +267,7 @@ proptest! {
                 },
             }
             let aside: usize = open.iter().map(Vec::len).sum();
-            prop_assert_eq!(shelf.aside(), aside);
+            prop_assert_eq!(shelf.held(), aside);
             prop_assert_eq!(shelf.free() + aside + sold.len(), 40);
         }
     }

@@ -1,14 +1,14 @@
-//! What a procurement actor is told.
+//! Messages of the procurement actor.
 
 use actix::Message;
 
-use crate::supervisor::Queued;
+use crate::supervisor::MailboxSlot;
 
-/// Time to look for what is due.
+/// Poll for due purchases.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(in crate::procurement) struct Look {
-    /// How many purchases may be under way with the vendor.
+pub(in crate::procurement) struct Poll {
+    /// Maximum number of purchases in flight.
     pub(in crate::procurement) concurrency: usize,
-    pub(in crate::procurement) queued: Queued,
+    pub(in crate::procurement) slot: MailboxSlot,
 }

@@ -1,10 +1,10 @@
-//! What tests ask of a procurement actor: to die.
+//! Test message of the procurement actor: panic.
 
 use actix::{Handler, Message};
 
 use super::ProcurementActor;
 
-/// Kills the actor in the middle of its work.
+/// Panics the actor.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(in crate::procurement) struct Panic;
@@ -13,6 +13,6 @@ impl Handler<Panic> for ProcurementActor {
     type Result = ();
 
     fn handle(&mut self, _: Panic, _: &mut Self::Context) {
-        panic!("a procurement actor was told to panic");
+        panic!("procurement actor panics on request of a test");
     }
 }

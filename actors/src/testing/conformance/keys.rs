@@ -1,148 +1,145 @@
-//! What an idempotency key does to a commit: claimed once, known for its time, waited for while another decides.
+//! Conformance cases: idempotency keys in a commit.
 
 use std::time::Duration;
 
-use super::desk::{Desk, FUNDS, another_answer, must_wait, own_answer};
+use super::fixture::{Fixture, INITIAL_BALANCE, other_response, assert_blocked, own_response};
 use super::subject::{OtherTransaction, Subject};
-use crate::domain::ledger::Receipt;
+use crate::domain::ledger::WalletState;
 use crate::journal::Verdict;
 use crate::testing::build;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A key that another transaction has claimed and not committed is waited for; it commits, and the key is known.
-pub async fn a_key_under_way_elsewhere_is_waited_for<S: Subject>(subject: &S) {
-    let mut desk = Desk::open(subject).await;
-    let records = [desk.debit("k", 700)];
-    let other = subject.open_key(records[0].claim.key, &another_answer()).await;
-    let mut under_way = desk.line.send(&records);
-    must_wait(subject, 1, &mut under_way).await;
-    other.commit().await;
-    assert_eq!(under_way.await.unwrap(), [Verdict::KeyKnown(another_answer())]);
-    let unpaid = Receipt {
+/// The commit blocks on a key that another transaction has inserted; that one commits, and the key is known.
+pub async fn key_of_open_transaction_blocks_commit<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    let records = [fixture.pending_order("k", 700)];
+    let transaction = subject.begin_insert_key(records[0].claim.key, &other_response()).await;
+    let mut blocked = fixture.lane.send(&records);
+    assert_blocked(subject, 1, &mut blocked).await;
+    transaction.commit().await;
+    assert_eq!(blocked.await.unwrap(), [Verdict::KeyKnown(other_response())]);
+    let unpaid = WalletState {
         sequence: 1,
-        balance: build::minor(FUNDS),
+        balance: build::minor(INITIAL_BALANCE),
     };
-    assert_eq!(subject.wallet(desk.wallet()).await, Some(unpaid));
+    assert_eq!(subject.wallet(fixture.wallet()).await, Some(unpaid));
     assert_eq!(subject.order(build::order_id("k")).await, None);
 }
 
-/// A key that another transaction gives up is free for the one that waited.
-pub async fn a_key_given_up_elsewhere_is_claimed<S: Subject>(subject: &S) {
-    let mut desk = Desk::open(subject).await;
-    let records = [desk.debit("k", 700)];
-    let other = subject.open_key(records[0].claim.key, &another_answer()).await;
-    let mut under_way = desk.line.send(&records);
-    must_wait(subject, 1, &mut under_way).await;
-    other.rollback().await;
-    let verdicts = under_way.await.unwrap();
+pub async fn key_rolled_back_elsewhere_is_claimed<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    let records = [fixture.pending_order("k", 700)];
+    let transaction = subject.begin_insert_key(records[0].claim.key, &other_response()).await;
+    let mut blocked = fixture.lane.send(&records);
+    assert_blocked(subject, 1, &mut blocked).await;
+    transaction.rollback().await;
+    let verdicts = blocked.await.unwrap();
     assert!(
         matches!(verdicts[..], [Verdict::Committed(Some(_))]),
         "{verdicts:?}"
     );
-    desk.assert_present(&records[0]).await;
+    fixture.assert_present(&records[0]).await;
 }
 
-/// Guard `key`: a known key keeps its answer, byte for byte, and the new record writes nothing; the rest of its batch does.
-pub async fn a_known_key_is_answered_with_its_bytes<S: Subject>(subject: &S) {
-    let mut desk = Desk::open(subject).await;
-    let first = desk.debit("a", 700);
-    desk.line.must_commit(&first).await;
-    let again = build::under_key("a", desk.debit("again", 700));
-    let other = desk.debit("other", 200);
-    let verdicts = desk.line.commit(&[again.clone(), other.clone()]).await;
-    assert_eq!(verdicts[0], Verdict::KeyKnown(own_answer(&first)));
+/// Guard `key`: a known key keeps its response byte for byte; the new record writes nothing, the rest of its batch does.
+pub async fn known_key_returns_its_stored_bytes<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    let first = fixture.pending_order("a", 700);
+    fixture.lane.must_commit(&first).await;
+    let again = build::with_key("a", fixture.pending_order("again", 700));
+    let other = fixture.pending_order("other", 200);
+    let verdicts = fixture.lane.commit(&[again.clone(), other.clone()]).await;
+    assert_eq!(verdicts[0], Verdict::KeyKnown(own_response(&first)));
     assert!(matches!(verdicts[1], Verdict::Committed(Some(_))), "{verdicts:?}");
-    desk.assert_present(&first).await;
-    desk.assert_present(&other).await;
+    fixture.assert_present(&first).await;
+    fixture.assert_present(&other).await;
     assert_eq!(subject.order(build::order_id("again")).await, None);
     assert_eq!(
-        subject.wallet(desk.wallet()).await.unwrap().balance,
-        build::minor(FUNDS - 900)
+        subject.wallet(fixture.wallet()).await.unwrap().balance,
+        build::minor(INITIAL_BALANCE - 900)
     );
 }
 
-/// A record that is sent twice is written once.
-pub async fn a_record_sent_again_is_known<S: Subject>(subject: &S) {
-    let mut desk = Desk::open(subject).await;
-    let record = desk.debit("a", 700);
-    desk.line.must_commit(&record).await;
+pub async fn record_sent_twice_is_known<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    let record = fixture.pending_order("a", 700);
+    fixture.lane.must_commit(&record).await;
     assert_eq!(
-        desk.line.commit_one(&record).await,
-        Verdict::KeyKnown(own_answer(&record))
+        fixture.lane.commit_one(&record).await,
+        Verdict::KeyKnown(own_response(&record))
     );
     assert_eq!(
-        subject.wallet(desk.wallet()).await.unwrap().balance,
-        build::minor(FUNDS - 700)
+        subject.wallet(fixture.wallet()).await.unwrap().balance,
+        build::minor(INITIAL_BALANCE - 700)
     );
 }
 
-/// A partner's key is known until its 24 hours are over, half a minute before too.
-pub async fn a_key_is_known_for_its_day<S: Subject>(subject: &S) {
-    let mut desk = Desk::open(subject).await;
-    let first = desk.debit("a", 700);
-    desk.line.must_commit(&first).await;
+/// A key is still known half a minute before its 24 hours end.
+pub async fn key_is_known_before_expiry<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    let first = fixture.pending_order("a", 700);
+    fixture.lane.must_commit(&first).await;
     subject
         .age_key(first.claim.key, DAY - Duration::from_secs(30))
         .await;
-    let again = build::under_key("a", desk.debit("again", 700));
+    let again = build::with_key("a", fixture.pending_order("again", 700));
     assert_eq!(
-        desk.line.commit_one(&again).await,
-        Verdict::KeyKnown(own_answer(&first))
+        fixture.lane.commit_one(&again).await,
+        Verdict::KeyKnown(own_response(&first))
     );
     assert_eq!(
-        desk.store.find_answer(first.claim.key).await.unwrap(),
-        Some(own_answer(&first))
+        fixture.store.find_response(first.claim.key).await.unwrap(),
+        Some(own_response(&first))
     );
 }
 
-/// Guard `key-expiry`: a key that is a day old has no answer, and is claimed again with a new one.
-pub async fn a_key_is_free_after_its_day<S: Subject>(subject: &S) {
-    let mut desk = Desk::open(subject).await;
-    let first = desk.debit("a", 700);
-    desk.line.must_commit(&first).await;
+/// Guard `key-expiry`: a key that is 24 hours old has no response and can be claimed again.
+pub async fn key_is_free_after_expiry<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    let first = fixture.pending_order("a", 700);
+    fixture.lane.must_commit(&first).await;
     subject.age_key(first.claim.key, DAY).await;
-    assert_eq!(desk.store.find_answer(first.claim.key).await.unwrap(), None);
-    let mut again = build::under_key("a", desk.debit("again", 700));
-    again.claim.answer = build::answer("another order");
+    assert_eq!(fixture.store.find_response(first.claim.key).await.unwrap(), None);
+    let mut again = build::with_key("a", fixture.pending_order("again", 700));
+    again.claim.response = build::response("another order");
     assert!(matches!(
-        desk.line.commit_one(&again).await,
+        fixture.lane.commit_one(&again).await,
         Verdict::Committed(Some(_))
     ));
-    desk.assert_present(&again).await;
+    fixture.assert_present(&again).await;
     assert_eq!(
-        desk.store.find_answer(first.claim.key).await.unwrap(),
-        Some(own_answer(&again))
+        fixture.store.find_response(first.claim.key).await.unwrap(),
+        Some(own_response(&again))
     );
     assert!(
         subject.order(build::order_id("a")).await.is_some(),
-        "the first order stands"
+        "the first order remains"
     );
 }
 
-/// Guard `key-forever`: the reference of a top-up is known for ever.
-pub async fn a_key_kept_for_ever_has_no_end<S: Subject>(subject: &S) {
-    let mut desk = Desk::open(subject).await;
-    let top_up = build::top_up(desk.wallet(), "wire-1", 500);
-    desk.line.must_commit(&top_up).await;
-    assert!(subject.kept(top_up.claim.key).await.unwrap().for_ever);
+/// Guard `key-forever`: the reference of a top-up never expires.
+pub async fn key_without_expiry_never_expires<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    let top_up = build::top_up(fixture.wallet(), "wire-1", 500);
+    fixture.lane.must_commit(&top_up).await;
+    assert!(subject.stored_key(top_up.claim.key).await.unwrap().never_expires);
     subject.age_key(top_up.claim.key, DAY * 3_650).await;
     assert_eq!(
-        desk.line.commit_one(&top_up).await,
-        Verdict::KeyKnown(own_answer(&top_up))
+        fixture.lane.commit_one(&top_up).await,
+        Verdict::KeyKnown(own_response(&top_up))
     );
     assert_eq!(
-        desk.store.find_answer(top_up.claim.key).await.unwrap(),
-        Some(own_answer(&top_up))
+        fixture.store.find_response(top_up.claim.key).await.unwrap(),
+        Some(own_response(&top_up))
     );
     assert_eq!(
-        subject.wallet(desk.wallet()).await.unwrap().balance,
-        build::minor(FUNDS + 500)
+        subject.wallet(fixture.wallet()).await.unwrap().balance,
+        build::minor(INITIAL_BALANCE + 500)
     );
 }
 
-/// An unknown key has no answer.
-pub async fn an_unknown_key_has_no_answer<S: Subject>(subject: &S) {
-    let desk = Desk::open(subject).await;
-    assert_eq!(desk.store.find_answer(build::key("nobody")).await.unwrap(), None);
+pub async fn unknown_key_has_no_response<S: Subject>(subject: &S) {
+    let fixture = Fixture::create(subject).await;
+    assert_eq!(fixture.store.find_response(build::key("nobody")).await.unwrap(), None);
 }

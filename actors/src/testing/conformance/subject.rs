@@ -1,8 +1,7 @@
-//! What a store must offer to be put through the suite: a world around it, faults on its way, and a look at its rows.
+//! Interface of a store under test: setup, fault injection and reads of its rows.
 //!
-//! Rule: every operation is one that a real database in another process can offer: a second connection that holds a
-//! transaction open, a proxy that loses or delays what a lane sends, a row that is changed by hand, plain reads. Nothing
-//! here asks for a moment in time: a wait is known by the lock that is waited for.
+//! A real database in another process can offer every operation: a second connection that holds a transaction open, a proxy
+//! that drops or delays statements, direct updates, plain reads. Cases detect blocking by lock waits, never by time.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,113 +9,107 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::domain::answer::{KeyHash, KnownAnswer};
+use crate::domain::idempotency::{KeyHash, StoredResponse};
 use crate::domain::ids::{OrderId, PartnerId, StockId};
-use crate::domain::ledger::{Receipt, WalletKey};
+use crate::domain::ledger::{WalletState, WalletKey};
 use crate::domain::money::Amount;
 use crate::domain::order::Order;
 use crate::domain::product::Sku;
-use crate::domain::voucher::{Expiry, Shelved};
+use crate::domain::voucher::{Expiry, StockVoucher};
 use crate::store::Store;
-use crate::testing::facts::{Entry, Holder, Kept, Told};
+use crate::testing::rows::{LedgerEntry, Holder, StoredKey, FeedEntry};
 
-/// What becomes of the next commit of a node.
+/// Fault of a node's next commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitFault {
-    /// Refused for certain, because it took too long: the lane hears `Contended`. (A statement that is cancelled.)
-    Refused,
-    /// Applied, and its answer is lost: the lane hears `Unknown` after the server is done with it. (The proxy swallows
-    /// the answer and closes.)
-    AnswerLost,
-    /// Lost on its way: the lane hears `Unknown`, the server nothing. (The proxy closes instead of passing it on.)
+    /// Aborted because it took too long: the lane gets `Contended`. (The statement is cancelled.)
+    Aborted,
+    /// Applied, and the response is lost: the lane gets `Unknown` after the server has finished. (The proxy drops the
+    /// response and closes.)
+    ResponseLost,
+    /// Never reaches the server: the lane gets `Unknown`. (The proxy closes instead of forwarding it.)
     NeverSent,
-    /// Cut off while it runs: the lane hears `Unknown`, the server goes on with it. (The proxy passes it on and closes.)
-    Adrift,
-    /// Delayed until [`Subject::deliver_late`]: the lane hears `Unknown`. (The proxy keeps it and closes towards the
-    /// lane.)
-    Late,
+    /// Loses its connection while it runs: the lane gets `Unknown`, the server continues. (The proxy forwards it and closes.)
+    Detached,
+    /// Held back until [`Subject::deliver_delayed_commits`]: the lane gets `Unknown`. (The proxy keeps it and closes the
+    /// lane's side.)
+    Delayed,
 }
 
-/// A transaction of somebody else, which holds its locks until it ends.
+/// An open transaction of another session, which holds its locks until it ends.
 pub trait OtherTransaction {
-    /// Ends it with its write.
     fn commit(self) -> impl Future<Output = ()>;
 
-    /// Ends it without.
     fn rollback(self) -> impl Future<Output = ()>;
 }
 
-/// A store under test. Each case has one of its own, empty.
+/// A store under test; each case gets an empty one.
 pub trait Subject {
-    /// A transaction of somebody else.
-    type Other: OtherTransaction;
+    type Transaction: OtherTransaction;
 
-    /// Starts a node, as the service does: a new incarnation, with a lease that outlasts the case.
+    /// Starts a node as the service does: a new incarnation, with a lease that outlasts the case.
     fn start_node(&self, node: &str) -> impl Future<Output = Arc<dyn Store>>;
 
-    /// Ends the node's lease now.
-    fn lapse_lease(&self, node: &str) -> impl Future<Output = ()>;
+    fn expire_lease(&self, node: &str) -> impl Future<Output = ()>;
 
-    /// Makes a partner known, where the store asks for that.
+    /// Inserts a partner, if the store requires it.
     fn add_partner(&self, partner_id: PartnerId) -> impl Future<Output = ()>;
 
-    /// Imports vouchers as one chunk that nobody owns; in the order of `expiries`. Its product is sold in USD.
-    fn add_chunk(&self, sku: &Sku, expiries: &[Expiry]) -> impl Future<Output = Vec<Shelved>>;
+    /// Imports vouchers as one unclaimed chunk, in the order of `expiries`. The product is sold in USD.
+    fn add_chunk(&self, sku: &Sku, expiries: &[Expiry]) -> impl Future<Output = Vec<StockVoucher>>;
 
-    /// Keeps the chunk of these vouchers for the order of a purchase, or for nobody any more.
-    fn keep_for(&self, vouchers: &[Shelved], purchase_id: Option<Uuid>) -> impl Future<Output = ()>;
+    /// Reserves the chunk of these vouchers for a purchase, or releases the reservation.
+    fn reserve_for(&self, vouchers: &[StockVoucher], purchase_id: Option<Uuid>) -> impl Future<Output = ()>;
 
-    /// Takes a free voucher out.
     fn void(&self, stock_id: StockId) -> impl Future<Output = ()>;
 
-    /// Reads the codes of an order, past every lane.
+    /// Retrieves the codes of an order, bypassing the lanes.
     fn retrieve(&self, partner_id: PartnerId, order_id: OrderId) -> impl Future<Output = ()>;
 
-    /// Adds money to a wallet, past every lane.
+    /// Credits a wallet, bypassing the lanes.
     fn top_up(&self, wallet: WalletKey, amount: Amount) -> impl Future<Output = ()>;
 
-    /// Makes the row of a key older, by the database's clock.
+    /// Ages the row of a key, by the database's clock.
     fn age_key(&self, key: KeyHash, by: Duration) -> impl Future<Output = ()>;
 
-    /// A transaction that has inserted this key for ever, with this answer, and stands open.
-    fn open_key(&self, key: KeyHash, known: &KnownAnswer) -> impl Future<Output = Self::Other>;
+    /// Begins a transaction that has inserted this key, without expiry, with this response.
+    fn begin_insert_key(&self, key: KeyHash, known: &StoredResponse) -> impl Future<Output = Self::Transaction>;
 
-    /// A transaction that has voided this voucher and stands open.
-    fn open_void(&self, stock_id: StockId) -> impl Future<Output = Self::Other>;
+    /// Begins a transaction that has voided this voucher.
+    fn begin_void(&self, stock_id: StockId) -> impl Future<Output = Self::Transaction>;
 
-    /// Returns once at least so many transactions wait for a lock (`pg_locks` with `NOT granted`).
-    fn until_waiting(&self, transactions: usize) -> impl Future<Output = ()>;
+    /// Returns when at least `transactions` transactions are blocked on a lock (`pg_locks` with `NOT granted`).
+    fn wait_for_blocked(&self, transactions: usize) -> impl Future<Output = ()>;
 
-    /// Lets this befall the next commit of the node. The lane has committed before, so that its statement is prepared.
+    /// Injects a fault into the node's next commit. The lane has committed before, so its statement is prepared.
     fn fail_next_commit(&self, node: &str, fault: CommitFault) -> impl Future<Output = ()>;
 
-    /// Delivers what [`CommitFault::Late`] delayed, and returns once the server is done with it.
-    fn deliver_late(&self) -> impl Future<Output = ()>;
+    /// Delivers the commits held back by [`CommitFault::Delayed`], and returns when the server has finished them.
+    fn deliver_delayed_commits(&self) -> impl Future<Output = ()>;
 
-    /// The newest state of a wallet; `None` where there is none.
-    fn wallet(&self, wallet: WalletKey) -> impl Future<Output = Option<Receipt>>;
+    /// Newest state of a wallet; `None` if it does not exist.
+    fn wallet(&self, wallet: WalletKey) -> impl Future<Output = Option<WalletState>>;
 
-    /// What was debited for orders that are not delivered yet.
+    /// Amount debited for undelivered order lines.
     fn pending_orders(&self, wallet: WalletKey) -> impl Future<Output = Amount>;
 
-    /// What left for payouts that are not paid yet.
+    /// Amount debited for payouts that are not paid yet.
     fn pending_payouts(&self, wallet: WalletKey) -> impl Future<Output = Amount>;
 
-    /// The ledger of a wallet, oldest first.
-    fn ledger(&self, wallet: WalletKey) -> impl Future<Output = Vec<Entry>>;
+    /// Ledger of a wallet, oldest first.
+    fn ledger(&self, wallet: WalletKey) -> impl Future<Output = Vec<LedgerEntry>>;
 
-    /// An order, whole.
     fn order(&self, order_id: OrderId) -> impl Future<Output = Option<Order>>;
 
-    /// Who has which voucher, by stock row.
+    /// Holder of each allocated voucher, by stock id.
     fn allocations(&self) -> impl Future<Output = Vec<(StockId, Holder)>>;
 
-    /// The row of a key, expired or not.
-    fn kept(&self, key: KeyHash) -> impl Future<Output = Option<Kept>>;
+    /// Row of a key, expired or not.
+    fn stored_key(&self, key: KeyHash) -> impl Future<Output = Option<StoredKey>>;
 
-    /// What a partner was told, in the order of its numbers.
-    fn events(&self, partner_id: PartnerId) -> impl Future<Output = Vec<Told>>;
+    /// Events of a partner, by number.
+    fn events(&self, partner_id: PartnerId) -> impl Future<Output = Vec<FeedEntry>>;
 
-    /// Every violation of an invariant, with its rows.
+    /// Violations of invariants, with their rows.
     fn violations(&self) -> impl Future<Output = Vec<String>>;
 }

@@ -1,7 +1,7 @@
-//! How a node claims chunks of stock: its own earlier starts' at once, nobody's, and a stranger's only after its lease.
+//! Stock claims of a node: unowned chunks and its own at once, another node's only after its lease.
 //!
-//! Rule: what expires first is claimed first. A chunk that a running commit stands on is passed over, and announced as
-//! the next one, so that nobody thinks the SKU sold out.
+//! Chunks are claimed in order of expiry. A chunk locked by a running commit is skipped and reported as the next one, so
+//! that the SKU does not look sold out.
 
 use uuid::Uuid;
 
@@ -9,75 +9,75 @@ use super::MemoryDatabase;
 use super::lock::Lock;
 use super::state::State;
 use super::tables::{ChunkRow, DbTime, Owner, Tables};
-use super::wait::is_for_whoever_waits;
+use super::reservations::is_for_any_waiting_order;
 use crate::domain::ids::{ChunkId, StockId};
-use crate::domain::stock::{ClaimedChunk, ClaimedStock, Elsewhere, StockRequest};
-use crate::domain::voucher::{Expiry, Shelved};
+use crate::domain::stock::{ClaimedChunk, ClaimedStock, UnclaimableStock, StockRequest};
+use crate::domain::voucher::{Expiry, StockVoucher};
 
-/// A chunk with vouchers that can be sold.
+/// A chunk with free vouchers.
 struct Candidate {
     chunk_id: ChunkId,
     vouchers: Vec<(StockId, Expiry)>,
 }
 
 impl Candidate {
-    fn first(&self) -> Expiry {
+    fn first_expiry(&self) -> Expiry {
         self.vouchers[0].1
     }
 }
 
-/// What there is of a SKU, as one node sees it.
+/// Stock of a SKU as one node sees it.
 #[derive(Default)]
-struct Offer {
-    /// First to expire first.
+struct AvailableStock {
+    /// Sorted by earliest expiry.
     candidates: Vec<Candidate>,
     emptied: Vec<ChunkId>,
-    elsewhere: Elsewhere,
+    elsewhere: UnclaimableStock,
 }
 
 impl MemoryDatabase {
-    /// Claims stock for a node. A start that was superseded gets nothing.
+    /// Claims stock for a node. A superseded incarnation gets nothing.
     pub(super) fn claim(&self, by: &Owner, request: &StockRequest) -> ClaimedStock {
         let now = self.now();
         self.with(|state| claim(state, by, request, now))
     }
 
-    /// Takes what was bought under a purchase and is kept for its order.
-    pub(super) fn claim_bought(&self, by: &Owner, purchase: Uuid) -> Vec<Shelved> {
+    /// Claims the stock reserved for a purchase.
+    pub(super) fn claim_bought(&self, by: &Owner, purchase: Uuid) -> Vec<StockVoucher> {
         self.with(|state| claim_bought(state, by, purchase))
     }
 }
 
-/// Chunks that a commit stands on stay whose they are: it would have been waited for.
-fn claim_bought(state: &mut State, by: &Owner, purchase: Uuid) -> Vec<Shelved> {
+/// Skips chunks locked by a commit, for which Postgres would have waited.
+fn claim_bought(state: &mut State, by: &Owner, purchase: Uuid) -> Vec<StockVoucher> {
     if !state.tables.is_current(by) {
         return Vec::new();
     }
     let State { tables, locks, .. } = state;
-    let kept = tables.chunks.iter_mut().filter(|(chunk_id, chunk)| {
+    let reserved = tables.chunks.iter_mut().filter(|(chunk_id, chunk)| {
         chunk.purchase == Some(purchase) && !locks.is_held(&Lock::Chunk(**chunk_id))
     });
-    let own: Vec<ChunkId> = kept
+    let own: Vec<ChunkId> = reserved
         .map(|(chunk_id, chunk)| {
             chunk.owner = Some(by.clone());
             *chunk_id
         })
         .collect();
     let vouchers = own.iter().flat_map(|chunk_id| {
-        let free = tables.free(&tables.chunks[chunk_id]).into_iter();
-        free.map(|(stock_id, expiry)| Shelved {
+        let free = tables.free_vouchers(&tables.chunks[chunk_id]).into_iter();
+        free.map(|(stock_id, expiry)| StockVoucher {
             expiry,
             stock_id,
             chunk_id: *chunk_id,
         })
     });
-    let mut vouchers: Vec<Shelved> = vouchers.collect();
+    let mut vouchers: Vec<StockVoucher> = vouchers.collect();
     vouchers.sort_unstable();
     vouchers
 }
 
 fn claim(state: &mut State, by: &Owner, request: &StockRequest, now: DbTime) -> ClaimedStock {
-    let offer = offer(&state.tables, by, request, now);
+    let offer = available_stock(&state.tables, by, request, now);
     for chunk_id in offer.emptied {
         state
             .tables
@@ -86,14 +86,14 @@ fn claim(state: &mut State, by: &Owner, request: &StockRequest, now: DbTime) -> 
             .and_modify(|chunk| chunk.emptied = true);
     }
     let enough = if state.tables.is_current(by) {
-        request.enough
+        request.target_quantity
     } else {
         0
     };
     let (mut claimed, mut vouchers) = (ClaimedStock::default(), 0);
     for candidate in offer.candidates {
         if vouchers >= enough || state.locks.is_held(&Lock::Chunk(candidate.chunk_id)) {
-            claimed.next.get_or_insert(candidate.first());
+            claimed.next_expiry.get_or_insert(candidate.first_expiry());
             continue;
         }
         vouchers += candidate.vouchers.len();
@@ -105,20 +105,20 @@ fn claim(state: &mut State, by: &Owner, request: &StockRequest, now: DbTime) -> 
         let Candidate { chunk_id, vouchers } = candidate;
         claimed.chunks.push(ClaimedChunk { chunk_id, vouchers });
     }
-    // Asked only when there is nothing to be had here: otherwise nobody would wait for it.
-    if claimed.chunks.is_empty() && claimed.next.is_none() {
-        claimed.elsewhere = offer.elsewhere;
+    // Reported only if the claim found nothing; otherwise no caller waits for it.
+    if claimed.chunks.is_empty() && claimed.next_expiry.is_none() {
+        claimed.unclaimable = offer.elsewhere;
     }
     claimed
 }
 
-fn offer(tables: &Tables, by: &Owner, request: &StockRequest, now: DbTime) -> Offer {
-    let mut offer = Offer::default();
+fn available_stock(tables: &Tables, by: &Owner, request: &StockRequest, now: DbTime) -> AvailableStock {
+    let mut offer = AvailableStock::default();
     let of_sku = tables.chunks.iter().filter(|(_, chunk)| {
-        chunk.sku == request.sku && !chunk.emptied && chunk.purchase.is_none_or(is_for_whoever_waits)
+        chunk.sku == request.sku && !chunk.emptied && chunk.purchase.is_none_or(is_for_any_waiting_order)
     });
     for (chunk_id, chunk) in of_sku {
-        let mut vouchers = tables.free(chunk);
+        let mut vouchers = tables.free_vouchers(chunk);
         if vouchers.is_empty() {
             offer.emptied.push(*chunk_id);
             continue;
@@ -128,12 +128,12 @@ fn offer(tables: &Tables, by: &Owner, request: &StockRequest, now: DbTime) -> Of
             continue;
         }
         if chunk.purchase.is_some() {
-            offer.elsewhere = Elsewhere::Kept;
-        } else if belongs_elsewhere(tables, chunk, by, now) {
-            if offer.elsewhere == Elsewhere::Nowhere {
-                offer.elsewhere = Elsewhere::Owned;
+            offer.elsewhere = UnclaimableStock::Reserved;
+        } else if is_leased_by_other_node(tables, chunk, by, now) {
+            if offer.elsewhere == UnclaimableStock::None {
+                offer.elsewhere = UnclaimableStock::OwnedByOtherNode;
             }
-        } else if !request.loaded.contains(chunk_id) {
+        } else if !request.loaded_chunks.contains(chunk_id) {
             offer.candidates.push(Candidate {
                 chunk_id: *chunk_id,
                 vouchers,
@@ -142,12 +142,12 @@ fn offer(tables: &Tables, by: &Owner, request: &StockRequest, now: DbTime) -> Of
     }
     offer
         .candidates
-        .sort_by_key(|candidate| (candidate.first(), candidate.chunk_id));
+        .sort_by_key(|candidate| (candidate.first_expiry(), candidate.chunk_id));
     offer
 }
 
-/// Whether the chunk is another node's whose lease is not over.
-fn belongs_elsewhere(tables: &Tables, chunk: &ChunkRow, by: &Owner, now: DbTime) -> bool {
+/// Whether another node owns the chunk under an unexpired lease.
+fn is_leased_by_other_node(tables: &Tables, chunk: &ChunkRow, by: &Owner, now: DbTime) -> bool {
     let stranger = chunk.owner.as_ref().filter(|owner| owner.node != by.node);
     let lease = stranger
         .and_then(|owner| tables.nodes.get(&owner.node))

@@ -1,18 +1,18 @@
-//! The batch statement: the stages that a batch goes through, each verifying what was decided in memory.
+//! Batch commit in stages, each of which verifies what the actors decided in memory.
 //!
-//! Rule: nothing is written before all of it was verified and all its locks are held; a record that is refused leaves
-//! nothing behind, and the others of its batch do not notice.
+//! Nothing is written before everything is verified and every lock is held. A rejected record leaves no rows and does not
+//! affect the other records of its batch.
 //!
-//! | Stage | Locks | Refuses |
+//! | Stage | Locks | Rejects |
 //! |---|---|---|
-//! | fence | lane | the batch: the lane's generation is another |
-//! | poison | | the batch: a text that no table takes |
+//! | fence | lane | the batch: the lane has another generation |
+//! | text | | the batch: a NUL byte |
 //! | keys | keys | the batch: one key twice; a record whose key is known |
-//! | orders | orders, payouts | a record whose order or payout moved on, or whose voucher was read before it comes back |
+//! | orders | orders, payouts | a record whose order or payout has changed, or whose returned voucher was retrieved |
 //! | wallets | wallets | a record whose debit is not covered |
-//! | chunks | chunks, shared | a record whose vouchers are another's |
-//! | vouchers | vouchers | a record whose voucher is taken |
-//! | duplicates | | the batch: an order or an entry of the ledger that is there already |
+//! | chunks | chunks, shared | a record whose chunk the node does not own |
+//! | vouchers | vouchers | a record whose voucher is allocated |
+//! | duplicates | | the batch: an order id or transaction id that exists |
 //! | numbers | event numbers | |
 
 mod verify;
@@ -21,34 +21,33 @@ mod write;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use self::verify::{duplicate, has_poison, is_own, known, moved, taken, uncovered};
-use self::write::{leave_behind, write_record};
+use self::verify::{find_duplicate, has_nul_byte, is_owned_by, find_known_key, find_changed_records, find_allocated_vouchers, find_uncovered_debits};
+use self::write::{write_unreleased_claims, write_record};
 use super::MemoryDatabase;
 use super::guard::Guard;
 use super::lock::{Lock, LockTimeout, Transaction};
 use super::tables::{DbTime, LaneId, Owner};
 use crate::domain::ids::{OrderId, PayoutId};
-use crate::domain::voucher::Shelved;
-use crate::journal::{PayoutChange, Record, Stale, Verdict};
+use crate::domain::voucher::StockVoucher;
+use crate::journal::{PayoutChange, Record, StaleReason, Verdict};
 use crate::store::CommitError;
 
-/// What a record is refused for: its wallet is short, or a voucher of it gone.
-const SHORT: Stale = Stale::Balance;
-const GONE: Stale = Stale::Stock;
+const STALE_BALANCE: StaleReason = StaleReason::Balance;
+const STALE_STOCK: StaleReason = StaleReason::Stock;
 
-/// Who writes a batch, in which lane, under which number.
+/// Identity of a batch: writer, lane, generation, number.
 #[derive(Debug, Clone)]
-pub(super) struct Header {
-    pub(super) by: Owner,
+pub(super) struct BatchHeader {
+    pub(super) owner: Owner,
     pub(super) lane: LaneId,
     pub(super) generation: i64,
     pub(super) batch: i64,
 }
 
-/// A batch that left for the server.
+/// A batch on its way to the server.
 #[derive(Debug, Clone)]
-pub(super) struct Sent {
-    pub(super) header: Header,
+pub(super) struct SentBatch {
+    pub(super) header: BatchHeader,
     pub(super) records: Vec<Record>,
 }
 
@@ -58,10 +57,10 @@ impl From<LockTimeout> for CommitError {
     }
 }
 
-/// Runs the statement to its end; `fsync` is how long the commit itself takes, with all locks held.
+/// Runs the statement; `fsync` is the duration of the commit itself, with all locks held.
 pub(super) async fn execute(
     db: &MemoryDatabase,
-    header: &Header,
+    header: &BatchHeader,
     records: &[Record],
     fsync: Duration,
 ) -> Result<Vec<Verdict>, CommitError> {
@@ -70,17 +69,17 @@ pub(super) async fn execute(
         tx,
         header,
         records,
-        refused: vec![None; records.len()],
+        rejections: vec![None; records.len()],
     };
     batch.fence().await?;
-    batch.refuse_poison()?;
+    batch.reject_invalid_text()?;
     batch.claim_keys(db).await?;
     batch.check_orders().await?;
     batch.check_wallets().await?;
     batch.check_chunks().await?;
     batch.claim_vouchers().await?;
-    batch.refuse_duplicates()?;
-    batch.lock_numbers().await?;
+    batch.reject_duplicates()?;
+    batch.lock_event_numbers().await?;
     if !fsync.is_zero() {
         tokio::time::sleep(fsync).await;
     }
@@ -89,25 +88,25 @@ pub(super) async fn execute(
 
 struct Batch<'a> {
     tx: Transaction,
-    header: &'a Header,
+    header: &'a BatchHeader,
     records: &'a [Record],
-    /// Why each record is refused; `None` while it stands.
-    refused: Vec<Option<Verdict>>,
+    /// Verdict of each rejected record; `None` while it is accepted.
+    rejections: Vec<Option<Verdict>>,
 }
 
 impl<'a> Batch<'a> {
-    /// The records that still stand, with their places.
-    fn standing(&self) -> impl Iterator<Item = (usize, &'a Record)> {
-        let standing = self.records.iter().enumerate().zip(&self.refused);
-        standing
+    /// Accepted records with their indexes.
+    fn accepted_records(&self) -> impl Iterator<Item = (usize, &'a Record)> {
+        let accepted = self.records.iter().enumerate().zip(&self.rejections);
+        accepted
             .filter(|(_, refused)| refused.is_none())
-            .map(|(standing, _)| standing)
+            .map(|(accepted, _)| accepted)
     }
 
-    fn refuse(&mut self, places: &[usize], stale: Stale) {
-        places
+    fn reject(&mut self, indexes: &[usize], stale: StaleReason) {
+        indexes
             .iter()
-            .for_each(|place| self.refused[*place] = Some(Verdict::Stale(stale)));
+            .for_each(|index| self.rejections[*index] = Some(Verdict::Stale(stale)));
     }
 
     async fn fence(&mut self) -> Result<(), CommitError> {
@@ -115,13 +114,13 @@ impl<'a> Batch<'a> {
         let lane = self.header.lane.clone();
         let fenced = self.tx.read(|state| {
             let generation = state.tables.lanes.get(&lane).map(|row| row.generation);
-            state.verifies(Guard::Lane) && generation != Some(self.header.generation)
+            state.has_guard(Guard::Lane) && generation != Some(self.header.generation)
         });
         if fenced { Err(CommitError::Fenced) } else { Ok(()) }
     }
 
-    fn refuse_poison(&self) -> Result<(), CommitError> {
-        if self.records.iter().any(has_poison) {
+    fn reject_invalid_text(&self) -> Result<(), CommitError> {
+        if self.records.iter().any(has_nul_byte) {
             return Err(CommitError::Poisoned(
                 "invalid byte sequence for encoding \"UTF8\": 0x00".to_owned(),
             ));
@@ -129,8 +128,8 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    fn refuse_duplicates(&self) -> Result<(), CommitError> {
-        let duplicate = self.tx.read(|state| duplicate(&state.tables, self.standing()));
+    fn reject_duplicates(&self) -> Result<(), CommitError> {
+        let duplicate = self.tx.read(|state| find_duplicate(&state.tables, self.accepted_records()));
         let refuse = |constraint| CommitError::Poisoned(format!("duplicate key value violates {constraint}"));
         duplicate.map_or(Ok(()), |constraint| Err(refuse(constraint)))
     }
@@ -141,11 +140,11 @@ impl<'a> Batch<'a> {
             self.tx.lock(Lock::Key(key)).await?;
         }
         let now = db.now();
-        let known = |record: &Record| self.tx.read(|state| known(state, record, now));
-        self.refused = self.records.iter().map(known).collect();
+        let known = |record: &Record| self.tx.read(|state| find_known_key(state, record, now));
+        self.rejections = self.records.iter().map(known).collect();
         let mut claimed = BTreeSet::new();
         if !self
-            .standing()
+            .accepted_records()
             .all(|(_, record)| claimed.insert(record.claim.key))
         {
             let reason = "ON CONFLICT DO UPDATE command cannot affect row a second time";
@@ -156,78 +155,78 @@ impl<'a> Batch<'a> {
 
     async fn check_orders(&mut self) -> Result<(), CommitError> {
         let orders: BTreeSet<_> = self
-            .standing()
-            .filter_map(|(_, record)| changed(record))
+            .accepted_records()
+            .filter_map(|(_, record)| changed_order_id(record))
             .collect();
         for order_id in orders {
             self.tx.lock(Lock::Order(order_id)).await?;
         }
         let payouts: BTreeSet<_> = self
-            .standing()
-            .filter_map(|(_, record)| decided(record))
+            .accepted_records()
+            .filter_map(|(_, record)| decided_payout_id(record))
             .collect();
         for payout_id in payouts {
             self.tx.lock(Lock::Payout(payout_id)).await?;
         }
-        let stale = self.tx.read(|state| moved(state, self.standing()));
-        self.refuse(&stale, Stale::Moved);
+        let stale = self.tx.read(|state| find_changed_records(state, self.accepted_records()));
+        self.reject(&stale, StaleReason::StateChanged);
         Ok(())
     }
 
     async fn check_wallets(&mut self) -> Result<(), CommitError> {
         let wallets: BTreeSet<_> = self
-            .standing()
+            .accepted_records()
             .filter_map(|(_, record)| record.wallet())
             .collect();
         for wallet in wallets {
             self.tx.lock(Lock::Wallet(wallet)).await?;
         }
-        let short = self.tx.read(|state| uncovered(state, self.standing()))?;
-        self.refuse(&short, SHORT);
+        let uncovered = self.tx.read(|state| find_uncovered_debits(state, self.accepted_records()))?;
+        self.reject(&uncovered, STALE_BALANCE);
         Ok(())
     }
 
     async fn check_chunks(&mut self) -> Result<(), CommitError> {
         let chunks: BTreeSet<_> = self
-            .standing()
-            .flat_map(|(_, record)| held(record))
+            .accepted_records()
+            .flat_map(|(_, record)| issued_vouchers(record))
             .map(|v| v.chunk_id)
             .collect();
-        if self.tx.read(|state| state.verifies(Guard::ChunkLock)) {
+        if self.tx.read(|state| state.has_guard(Guard::ChunkLock)) {
             for chunk_id in chunks {
-                self.tx.share(Lock::Chunk(chunk_id)).await?;
+                self.tx.lock_shared(Lock::Chunk(chunk_id)).await?;
             }
         }
-        let foreign = |record: &Record| {
+        let owned_by_other = |record: &Record| {
             self.tx
-                .read(|state| held(record).any(|v| !is_own(state, v, &self.header.by)))
+                .read(|state| issued_vouchers(record).any(|v| !is_owned_by(state, v, &self.header.owner)))
         };
         let stale: Vec<_> = self
-            .standing()
-            .filter(|(_, record)| foreign(record))
-            .map(|(place, _)| place)
+            .accepted_records()
+            .filter(|(_, record)| owned_by_other(record))
+            .map(|(index, _)| index)
             .collect();
-        self.refuse(&stale, GONE);
+        self.reject(&stale, STALE_STOCK);
         Ok(())
     }
 
     async fn claim_vouchers(&mut self) -> Result<(), CommitError> {
         let vouchers: BTreeSet<_> = self
-            .standing()
-            .flat_map(|(_, record)| held(record))
+            .accepted_records()
+            .flat_map(|(_, record)| issued_vouchers(record))
             .map(|v| v.stock_id)
             .collect();
         for stock_id in vouchers {
             self.tx.lock(Lock::Voucher(stock_id)).await?;
         }
-        let stale = self.tx.read(|state| taken(state, self.standing()));
-        self.refuse(&stale, GONE);
+        let stale = self.tx.read(|state| find_allocated_vouchers(state, self.accepted_records()));
+        self.reject(&stale, STALE_STOCK);
         Ok(())
     }
 
-    async fn lock_numbers(&mut self) -> Result<(), CommitError> {
-        let told = self.standing().filter(|(_, record)| record.events.is_some());
-        let partners: BTreeSet<_> = told.map(|(_, record)| record.partner_id).collect();
+    async fn lock_event_numbers(&mut self) -> Result<(), CommitError> {
+        let with_events = self.accepted_records().filter(|(_, record)| record.events.is_some());
+        let partners: BTreeSet<_> = with_events.map(|(_, record)| record.partner_id).collect();
         for partner_id in partners {
             self.tx.lock(Lock::EventNumber(partner_id)).await?;
         }
@@ -239,17 +238,17 @@ impl<'a> Batch<'a> {
             tx,
             header,
             records,
-            refused,
+            rejections: refused,
         } = self;
         tx.commit(|state| {
-            if state.verifies(Guard::LaneBatch) {
+            if state.has_guard(Guard::LaneBatch) {
                 state.tables.lanes.entry(header.lane.clone()).or_default().batch = header.batch;
             }
             let write = |(record, refused): (&Record, Option<Verdict>)| match refused {
-                None => Verdict::Committed(write_record(&mut state.tables, record, &header.by, now)),
+                None => Verdict::Committed(write_record(&mut state.tables, record, &header.owner, now)),
                 Some(refused) => {
                     if matches!(refused, Verdict::Stale(_)) {
-                        leave_behind(state, record, &header.by, now);
+                        write_unreleased_claims(state, record, &header.owner, now);
                     }
                     refused
                 }
@@ -259,15 +258,15 @@ impl<'a> Batch<'a> {
     }
 }
 
-fn held(record: &Record) -> impl Iterator<Item = Shelved> {
+fn issued_vouchers(record: &Record) -> impl Iterator<Item = StockVoucher> {
     record.issued().map(|(_, allocation)| allocation.voucher)
 }
 
-fn changed(record: &Record) -> Option<OrderId> {
+fn changed_order_id(record: &Record) -> Option<OrderId> {
     Some(record.change.as_ref()?.after.order_id)
 }
 
-fn decided(record: &Record) -> Option<PayoutId> {
+fn decided_payout_id(record: &Record) -> Option<PayoutId> {
     match record.payout.as_ref()? {
         PayoutChange::Decided(payout) => Some(payout.payout_id),
         PayoutChange::Requested(_) => None,

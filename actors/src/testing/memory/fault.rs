@@ -1,7 +1,7 @@
-//! What goes wrong between the engine and its store: by script, or by chance from a seed, and counted either way.
+//! Fault injection between the engine and its store: scripted, or random from a seed.
 //!
-//! Rule: a fault is one that a real database and a real network have. Each is counted when it is drawn, so that a walk
-//! can show that it met all of them.
+//! Every fault is one that a real database or network has. Each is counted when it occurs, so that a random walk can assert
+//! that it met all of them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{MutexGuard, PoisonError};
@@ -11,80 +11,79 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::MemoryDatabase;
-use super::commit::Sent;
+use super::commit::SentBatch;
 
-/// The kinds of fault.
+/// Kind of an injected fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultKind {
-    /// The commit takes long; its locks are held meanwhile.
+    /// The commit is slow and holds its locks meanwhile.
     Slow,
-    /// The commit fails for certain, because of the moment.
+    /// The commit is aborted for lack of a resource.
     Busy,
-    /// The commit fails for certain, because something in it is in somebody's way.
+    /// The commit is aborted because of a lock conflict.
     Contended,
-    /// The commit fails for certain, because of what is in it.
+    /// The commit is aborted because of its content.
     Poisoned,
-    /// The commit is applied, and its answer is lost.
-    AnswerLost,
-    /// The commit never reaches the server, and nobody is told.
+    /// The commit is applied and its response is lost.
+    ResponseLost,
+    /// The commit never reaches the server.
     NeverSent,
-    /// The connection is lost while the commit runs on: applied some time later, unless the lane was recovered before.
-    Adrift,
+    /// The connection is lost while the commit runs: it is applied later, unless the lane was recovered before.
+    Detached,
     /// The commit reaches the server only after the lane was recovered.
-    Late,
-    /// A read takes long.
+    Delayed,
+    /// A read is slow.
     SlowRead,
-    /// A read is not answered.
-    ReadFails,
-    /// A claim of stock is written, and not answered.
-    ClaimLost,
-    /// A recovery is not answered, and did nothing.
-    RecoverFails,
+    /// A read fails.
+    ReadError,
+    /// A stock claim is written and its response is lost.
+    ClaimResponseLost,
+    /// A recovery fails without effect.
+    RecoveryError,
 }
 
 impl FaultKind {
-    /// All kinds.
     pub const ALL: [Self; 12] = [
         Self::Slow,
         Self::Busy,
         Self::Contended,
         Self::Poisoned,
-        Self::AnswerLost,
+        Self::ResponseLost,
         Self::NeverSent,
-        Self::Adrift,
-        Self::Late,
+        Self::Detached,
+        Self::Delayed,
         Self::SlowRead,
-        Self::ReadFails,
-        Self::ClaimLost,
-        Self::RecoverFails,
+        Self::ReadError,
+        Self::ClaimResponseLost,
+        Self::RecoveryError,
     ];
 
-    /// Those that befall a commit; at most one of them does.
-    const OF_COMMIT: [Self; 8] = [
+    /// Faults of a commit, of which at most one occurs at a time.
+    const COMMIT_FAULTS: [Self; 8] = [
         Self::Slow,
         Self::Busy,
         Self::Contended,
         Self::Poisoned,
-        Self::AnswerLost,
+        Self::ResponseLost,
         Self::NeverSent,
-        Self::Adrift,
-        Self::Late,
+        Self::Detached,
+        Self::Delayed,
     ];
 }
 
-/// What befalls one commit.
+/// Fault of one commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// [`FaultKind::Slow`], by so much.
+    /// [`FaultKind::Slow`], by this duration.
     Slow(Duration),
     Busy,
     Contended,
     Poisoned,
-    AnswerLost,
+    ResponseLost,
     NeverSent,
-    /// [`FaultKind::Adrift`], beginning so much later.
-    Adrift(Duration),
-    Late,
+    /// [`FaultKind::Detached`], starting after this delay.
+    Detached(Duration),
+    Delayed,
 }
 
 impl Fault {
@@ -94,131 +93,129 @@ impl Fault {
             Self::Busy => FaultKind::Busy,
             Self::Contended => FaultKind::Contended,
             Self::Poisoned => FaultKind::Poisoned,
-            Self::AnswerLost => FaultKind::AnswerLost,
+            Self::ResponseLost => FaultKind::ResponseLost,
             Self::NeverSent => FaultKind::NeverSent,
-            Self::Adrift(_) => FaultKind::Adrift,
-            Self::Late => FaultKind::Late,
+            Self::Detached(_) => FaultKind::Detached,
+            Self::Delayed => FaultKind::Delayed,
         }
     }
 }
 
-/// How often each kind of fault strikes by chance, in a thousand calls.
+/// Rate of each kind of random fault, per thousand calls.
 #[derive(Debug, Clone)]
-pub struct Rates {
+pub struct FaultRates {
     per_mille: BTreeMap<FaultKind, u32>,
-    longest: Duration,
+    max_delay: Duration,
 }
 
-impl Rates {
-    /// No fault; what is slow is at most `longest`.
+impl FaultRates {
+    /// No faults. Delays of kinds added with [`Self::with`] are at most `longest`.
     #[must_use]
-    pub const fn none(longest: Duration) -> Self {
+    pub const fn none(max_delay: Duration) -> Self {
         Self {
             per_mille: BTreeMap::new(),
-            longest,
+            max_delay,
         }
     }
 
-    /// Every kind equally often.
+    /// The same rate for every kind.
     #[must_use]
-    pub fn each(per_mille: u32, longest: Duration) -> Self {
+    pub fn uniform(per_mille: u32, longest: Duration) -> Self {
         FaultKind::ALL
             .into_iter()
             .fold(Self::none(longest), |rates, kind| rates.with(kind, per_mille))
     }
 
-    /// The same with one kind so often.
+    /// Sets the rate of one kind.
     #[must_use]
     pub fn with(mut self, kind: FaultKind, per_mille: u32) -> Self {
         self.per_mille.insert(kind, per_mille);
-        let of_commit: u32 = FaultKind::OF_COMMIT.iter().map(|kind| self.of(*kind)).sum();
+        let of_commit: u32 = FaultKind::COMMIT_FAULTS.iter().map(|kind| self.rate(*kind)).sum();
         assert!(
             of_commit <= 1_000,
-            "at most one fault befalls a commit, so their rates are at most 1000 together"
+            "a commit has at most one fault, so the rates of commit faults must not exceed 1000 in total"
         );
         self
     }
 
-    fn of(&self, kind: FaultKind) -> u32 {
+    fn rate(&self, kind: FaultKind) -> u32 {
         self.per_mille.get(&kind).copied().unwrap_or(0)
     }
 }
 
-/// What is going to go wrong, and what did.
+/// Pending scripted faults, random faults, and counts.
 #[derive(Debug, Default)]
-pub(super) struct Faults {
-    commits: BTreeMap<String, VecDeque<Fault>>,
-    calls: BTreeMap<(String, FaultKind), u32>,
-    chance: Option<Chance>,
+pub(super) struct FaultInjector {
+    scripted_commits: BTreeMap<String, VecDeque<Fault>>,
+    scripted_calls: BTreeMap<(String, FaultKind), u32>,
+    random: Option<RandomFaults>,
     counts: BTreeMap<FaultKind, u64>,
-    /// How many batches were sent.
-    sent: u64,
-    /// Statements that have not arrived yet.
-    pub(super) late: VecDeque<Sent>,
+    commits_sent: u64,
+    pub(super) delayed: VecDeque<SentBatch>,
 }
 
 #[derive(Debug)]
-struct Chance {
+struct RandomFaults {
     rng: StdRng,
-    rates: Rates,
+    rates: FaultRates,
 }
 
-impl Chance {
-    fn strikes(&mut self, kind: FaultKind) -> bool {
-        self.rng.random_range(0..1_000) < self.rates.of(kind)
+impl RandomFaults {
+    fn should_fail(&mut self, kind: FaultKind) -> bool {
+        self.rng.random_range(0..1_000) < self.rates.rate(kind)
     }
 
-    fn span(&mut self) -> Duration {
-        self.rates.longest.mul_f64(self.rng.random_range(0.0..1.0))
+    fn random_delay(&mut self) -> Duration {
+        self.rates.max_delay.mul_f64(self.rng.random_range(0.0..1.0))
     }
 
-    fn commit(&mut self) -> Option<Fault> {
+    fn commit_fault(&mut self) -> Option<Fault> {
         let mut roll = self.rng.random_range(0..1_000);
-        let kind = FaultKind::OF_COMMIT.into_iter().find(|kind| {
-            let rate = self.rates.of(*kind);
+        let kind = FaultKind::COMMIT_FAULTS.into_iter().find(|kind| {
+            let rate = self.rates.rate(*kind);
             let hit = roll < rate;
             roll = roll.saturating_sub(rate);
             hit
         })?;
         Some(match kind {
-            FaultKind::Slow => Fault::Slow(self.span()),
+            FaultKind::Slow => Fault::Slow(self.random_delay()),
             FaultKind::Busy => Fault::Busy,
             FaultKind::Contended => Fault::Contended,
             FaultKind::Poisoned => Fault::Poisoned,
-            FaultKind::AnswerLost => Fault::AnswerLost,
+            FaultKind::ResponseLost => Fault::ResponseLost,
             FaultKind::NeverSent => Fault::NeverSent,
-            FaultKind::Adrift => Fault::Adrift(self.span()),
-            _ => Fault::Late,
+            FaultKind::Detached => Fault::Detached(self.random_delay()),
+            _ => Fault::Delayed,
         })
     }
 }
 
-impl Faults {
+impl FaultInjector {
     fn count(&mut self, kind: FaultKind) {
         *self.counts.entry(kind).or_default() += 1;
     }
 
-    /// What befalls this commit of the node.
-    pub(super) fn draw_commit(&mut self, node: &str) -> Option<Fault> {
-        self.sent += 1;
-        let scripted = self.commits.get_mut(node).and_then(VecDeque::pop_front);
-        let fault = scripted.or_else(|| self.chance.as_mut().and_then(Chance::commit))?;
+    /// Fault of the node's next commit, if any.
+    pub(super) fn next_commit_fault(&mut self, node: &str) -> Option<Fault> {
+        self.commits_sent += 1;
+        let scripted = self.scripted_commits.get_mut(node).and_then(VecDeque::pop_front);
+        let fault = scripted.or_else(|| self.random.as_mut().and_then(RandomFaults::commit_fault))?;
         self.count(fault.kind());
         Some(fault)
     }
 
-    /// Whether this call of the node fails so.
-    pub(super) fn draw(&mut self, node: &str, kind: FaultKind) -> bool {
+    /// Whether this call of the node fails with this kind.
+    pub(super) fn should_fail(&mut self, node: &str, kind: FaultKind) -> bool {
         let scripted = self
-            .calls
+            .scripted_calls
             .get_mut(&(node.to_owned(), kind))
-            .filter(|left| **left > 0);
+            .filter(|remaining| **remaining > 0);
         let strikes = match scripted {
-            Some(left) => {
-                *left -= 1;
+            Some(remaining) => {
+                *remaining -= 1;
                 true
             }
-            None => self.chance.as_mut().is_some_and(|chance| chance.strikes(kind)),
+            None => self.random.as_mut().is_some_and(|chance| chance.should_fail(kind)),
         };
         if strikes {
             self.count(kind);
@@ -226,64 +223,64 @@ impl Faults {
         strikes
     }
 
-    /// How much longer than usual a read takes.
-    pub(super) fn draw_delay(&mut self) -> Option<Duration> {
-        let chance = self.chance.as_mut()?;
-        let delay = chance.strikes(FaultKind::SlowRead).then(|| chance.span())?;
+    /// Delay of a read, if it is slow.
+    pub(super) fn read_delay(&mut self) -> Option<Duration> {
+        let chance = self.random.as_mut()?;
+        let delay = chance.should_fail(FaultKind::SlowRead).then(|| chance.random_delay())?;
         self.count(FaultKind::SlowRead);
         Some(delay)
     }
 }
 
 impl MemoryDatabase {
-    pub(super) fn faults(&self) -> MutexGuard<'_, Faults> {
+    pub(super) fn faults(&self) -> MutexGuard<'_, FaultInjector> {
         self.shared.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next commit of this node that has no fault yet has this one.
+    /// Queues a fault for the node's next commit without one.
     pub fn fail_commit(&self, node: &str, fault: Fault) {
         self.faults()
-            .commits
+            .scripted_commits
             .entry(node.to_owned())
             .or_default()
             .push_back(fault);
     }
 
-    /// The next `times` calls of this node fail so: `ReadFails`, `ClaimLost` or `RecoverFails`.
+    /// Makes the node's next `times` calls fail: `ReadError`, `ClaimResponseLost` or `RecoveryError`.
     pub fn fail_calls(&self, node: &str, kind: FaultKind, times: u32) {
         let scripted = [
-            FaultKind::ReadFails,
-            FaultKind::ClaimLost,
-            FaultKind::RecoverFails,
+            FaultKind::ReadError,
+            FaultKind::ClaimResponseLost,
+            FaultKind::RecoveryError,
         ]
         .contains(&kind);
-        assert!(scripted, "{kind:?} does not befall a call by count");
-        *self.faults().calls.entry((node.to_owned(), kind)).or_default() += times;
+        assert!(scripted, "{kind:?} cannot be scripted for calls");
+        *self.faults().scripted_calls.entry((node.to_owned(), kind)).or_default() += times;
     }
 
-    /// From now on faults strike by chance, the same for the same seed and the same calls.
-    pub fn fail_by_chance(&self, seed: u64, rates: Rates) {
-        self.faults().chance = Some(Chance {
+    /// Enables random faults: the same ones for the same seed and the same calls.
+    pub fn fail_randomly(&self, seed: u64, rates: FaultRates) {
+        self.faults().random = Some(RandomFaults {
             rng: StdRng::seed_from_u64(seed),
             rates,
         });
     }
 
-    /// From now on nothing goes wrong; what is late or adrift still arrives.
+    /// Disables all faults; delayed and detached commits still arrive.
     pub fn heal(&self) {
         let mut faults = self.faults();
-        faults.chance = None;
-        faults.commits.clear();
-        faults.calls.clear();
+        faults.random = None;
+        faults.scripted_commits.clear();
+        faults.scripted_calls.clear();
     }
 
-    /// How many batches were sent, whatever became of them.
+    /// Number of batches sent, regardless of their outcome.
     #[must_use]
-    pub fn commits(&self) -> u64 {
-        self.faults().sent
+    pub fn commits_sent(&self) -> u64 {
+        self.faults().commits_sent
     }
 
-    /// How often each kind of fault struck; every kind is there.
+    /// Count of each kind of fault, including zeros.
     #[must_use]
     pub fn fault_counts(&self) -> BTreeMap<FaultKind, u64> {
         let faults = self.faults();

@@ -1,48 +1,47 @@
-//! What the commit verifies, each of it removable, so that a test can show that its absence is noticed.
+//! Guards of the commit, each removable so that a test can show that its absence is detected.
 //!
-//! Rule: a guard here has the name of the one in the commit statement of Postgres; see `conformance::GUARDS`.
+//! Names are those of the guards in the commit statement of Postgres; see `conformance::GUARDS`.
 
-/// Something that is verified between a decision and its commit.
+/// A check between a decision and its commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Guard {
     /// A batch of an older generation of its lane writes nothing.
     Lane,
-    /// The batch leaves its number in the lane's row.
+    /// The batch number is written to the lane's row.
     LaneBatch,
-    /// A lane is recovered by the newest start of its node alone.
+    /// Only the newest incarnation of a node recovers its lanes.
     Incarnation,
-    /// A key that is known is not written over.
+    /// A known key is not overwritten.
     Key,
-    /// A key whose time is over is free again.
+    /// An expired key can be claimed again.
     KeyExpiry,
-    /// A key that is kept for ever has no end.
+    /// A key without expiry never expires.
     KeyForever,
-    /// An order moves on from where it was when that was decided.
+    /// An order changes only from the state on which the change was decided.
     OrderMoved,
-    /// A voucher whose code was retrieved does not come back.
+    /// A voucher whose code was retrieved does not return to stock.
     Retrieved,
     /// A payout is decided once.
     PayoutPending,
     /// No wallet falls below zero.
     Balance,
-    /// What the records before it in the batch took is gone.
+    /// Debits of earlier records in the batch count.
     RunningBalance,
     /// The chunk belongs to this node.
     ChunkNode,
-    /// The chunk was claimed by this start of it.
+    /// The chunk was claimed by this incarnation of the node.
     ChunkIncarnation,
-    /// The chunk stays this node's until the commit is over.
+    /// The chunk's owner does not change before the commit ends.
     ChunkLock,
     /// A voucher has one holder.
     Voucher,
-    /// A record that is stale leaves no key behind.
+    /// A stale record releases its key.
     GiveBackKey,
-    /// A record that is stale leaves no voucher behind.
+    /// A stale record releases its vouchers.
     GiveBackVouchers,
 }
 
 impl Guard {
-    /// All guards.
     pub const ALL: [Self; 17] = [
         Self::Lane,
         Self::LaneBatch,
@@ -63,7 +62,7 @@ impl Guard {
         Self::GiveBackVouchers,
     ];
 
-    /// Its name in `conformance::GUARDS`.
+    /// Name in `conformance::GUARDS`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -87,7 +86,7 @@ impl Guard {
         }
     }
 
-    /// The guard of this name.
+    /// Guard with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|guard| guard.as_str() == name)

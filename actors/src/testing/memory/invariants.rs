@@ -1,21 +1,20 @@
-//! What must hold of the committed rows after every step, whatever went wrong.
+//! Invariants of the committed rows, checked after every step of a test.
 //!
-//! Rule: each finding names the invariant and shows the rows; no finding is a store that is sound.
+//! Each finding names the invariant and shows the rows that violate it.
 
 mod events;
 mod money;
 mod orders;
 mod stock;
-mod trail;
+mod audit;
 
 use super::MemoryDatabase;
 
-/// What was found, a line each.
 #[derive(Default)]
 struct Findings(Vec<String>);
 
 impl Findings {
-    /// Notes `rows` under the invariant's name unless it holds.
+    /// Adds a finding with `rows` unless the invariant holds.
     fn check(&mut self, name: &str, holds: bool, rows: impl FnOnce() -> String) {
         if !holds {
             self.0.push(format!("{name}: {}", rows()));
@@ -24,7 +23,7 @@ impl Findings {
 }
 
 impl MemoryDatabase {
-    /// Every violation of an invariant, with its rows.
+    /// Violations of invariants, with their rows.
     #[must_use]
     pub fn invariants(&self) -> Vec<String> {
         let mut findings = Findings::default();
@@ -33,7 +32,7 @@ impl MemoryDatabase {
             orders::check(&state.tables, &mut findings);
             stock::check(&state.tables, &mut findings);
             events::check(&state.tables, &mut findings);
-            trail::check(&state.tables, &mut findings);
+            audit::check(&state.tables, &mut findings);
         });
         findings.0
     }

@@ -1,26 +1,26 @@
-//! A lane over the database in memory: sends batches, loses some, and finds out what became of them.
+//! Lane over the in-memory database: commits batches with injected faults and recovers unknown outcomes.
 //!
-//! Rule: the lane knows no more than a client of Postgres would. After an outcome that it cannot know it must recover.
+//! The lane knows no more than a client of Postgres would. It must recover after an unknown outcome.
 
 use super::MemoryDatabase;
-use super::commit::{Header, Sent, execute};
+use super::commit::{BatchHeader, SentBatch, execute};
 use super::fault::{Fault, FaultKind};
 use super::guard::Guard;
 use super::lock::{Lock, Transaction};
 use super::state::State;
 use super::tables::{DbTime, KeyRow, LaneId, Owner};
-use crate::domain::answer::KnownAnswer;
-use crate::journal::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS, Record, Stale, Verdict};
-use crate::store::{BatchFate, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable};
+use crate::domain::idempotency::StoredResponse;
+use crate::journal::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS, Record, StaleReason, Verdict};
+use crate::store::{BatchOutcome, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable};
 
-/// One lane of one start of one node.
+/// A lane of one incarnation of a node.
 pub(super) struct MemoryLane {
     db: MemoryDatabase,
-    by: Owner,
+    owner: Owner,
     id: LaneId,
     generation: i64,
-    /// The number of the last batch; the next one is greater.
-    last: i64,
+    /// Number of the last batch; the next number is greater.
+    last_batch: i64,
     must_recover: bool,
 }
 
@@ -30,14 +30,14 @@ impl MemoryLane {
             node: by.node.clone(),
             lane,
         };
-        let (generation, _) = shut_out(db, by, &id, Some(0)).await?;
-        deliver_late(db, &id).await;
+        let (generation, _) = fence_lane(db, by, &id, Some(0)).await?;
+        deliver_delayed_batches(db, &id).await;
         Ok(Self {
             db: db.clone(),
-            by: by.clone(),
+            owner: by.clone(),
             id,
             generation,
-            last: 0,
+            last_batch: 0,
             must_recover: false,
         })
     }
@@ -45,40 +45,40 @@ impl MemoryLane {
     async fn send(&mut self, batch: i64, records: &[Record]) -> Result<Vec<Verdict>, CommitError> {
         assert!(
             !self.must_recover,
-            "a lane that does not know what became of its batch recovers first"
+            "a lane recovers before it sends another batch after an unknown outcome"
         );
         assert!(
-            batch > self.last,
-            "the number of a batch grows: {batch} came after {}",
-            self.last
+            batch > self.last_batch,
+            "batch numbers increase: got {batch} after {}",
+            self.last_batch
         );
         assert!(
             records.len() <= MAX_BATCH_RECORDS
-                && records.iter().map(Record::vouchers).sum::<usize>() <= MAX_BATCH_VOUCHERS,
-            "a batch is bounded"
+                && records.iter().map(Record::voucher_count).sum::<usize>() <= MAX_BATCH_VOUCHERS,
+            "a batch exceeds its limits"
         );
-        self.last = batch;
-        deliver_late(&self.db, &self.id).await;
-        let header = Header {
-            by: self.by.clone(),
+        self.last_batch = batch;
+        deliver_delayed_batches(&self.db, &self.id).await;
+        let header = BatchHeader {
+            owner: self.owner.clone(),
             lane: self.id.clone(),
             generation: self.generation,
             batch,
         };
-        let fault = self.db.faults().draw_commit(&self.by.node);
-        let outcome = befall(&self.db, header, records, fault).await;
+        let fault = self.db.faults().next_commit_fault(&self.owner.node);
+        let outcome = execute_with_fault(&self.db, header, records, fault).await;
         self.must_recover = matches!(outcome, Err(CommitError::Unknown(_) | CommitError::Fenced));
         outcome
     }
 
-    async fn find_out(&mut self, batch: i64) -> Result<BatchFate, RecoverError> {
-        let (generation, written) = shut_out(&self.db, &self.by, &self.id, None).await?;
+    async fn recover_batch(&mut self, batch: i64) -> Result<BatchOutcome, RecoverError> {
+        let (generation, written) = fence_lane(&self.db, &self.owner, &self.id, None).await?;
         self.generation = generation;
         self.must_recover = false;
         Ok(if written == batch {
-            BatchFate::Committed
+            BatchOutcome::Committed
         } else {
-            BatchFate::NotWritten
+            BatchOutcome::NotWritten
         })
     }
 }
@@ -92,16 +92,16 @@ impl LaneStore for MemoryLane {
         Box::pin(self.send(batch, records))
     }
 
-    fn recover(&mut self, batch: i64) -> StoreFuture<'_, Result<BatchFate, RecoverError>> {
-        Box::pin(self.find_out(batch))
+    fn recover(&mut self, batch: i64) -> StoreFuture<'_, Result<BatchOutcome, RecoverError>> {
+        Box::pin(self.recover_batch(batch))
     }
 
-    fn verdicts<'a>(
+    fn load_verdicts<'a>(
         &'a mut self,
         records: &'a [Record],
     ) -> StoreFuture<'a, Result<Vec<Verdict>, Unavailable>> {
         Box::pin(async move {
-            self.db.reach(&self.by.node).await?;
+            self.db.simulate_read(&self.owner.node).await?;
             let now = self.db.now();
             let read = |state: &mut State| {
                 let verdicts = records.iter().map(|record| read_verdict(state, record, now));
@@ -112,10 +112,10 @@ impl LaneStore for MemoryLane {
     }
 }
 
-/// Runs the statement, or lets befall it what the fault says.
-async fn befall(
+/// Runs the statement with the fault, if any.
+async fn execute_with_fault(
     db: &MemoryDatabase,
-    header: Header,
+    header: BatchHeader,
     records: &[Record],
     fault: Option<Fault>,
 ) -> Result<Vec<Verdict>, CommitError> {
@@ -127,16 +127,16 @@ async fn befall(
         Some(Fault::Busy) => Err(CommitError::Busy("no space left on device".to_owned())),
         Some(Fault::Contended) => Err(CommitError::Contended("deadlock detected".to_owned())),
         Some(Fault::Poisoned) => Err(CommitError::Poisoned("invalid input".to_owned())),
-        Some(Fault::AnswerLost) => {
-            // Whatever it was: nobody hears it.
+        Some(Fault::ResponseLost) => {
+            // The response is lost, whatever it was.
             let _ = execute(db, &header, records, now).await;
-            lost("the connection was closed before the answer")
+            lost("the connection was closed before the response")
         }
         Some(Fault::NeverSent) => lost("the connection was closed"),
-        Some(Fault::Adrift(delay)) => {
-            run_adrift(
+        Some(Fault::Detached(delay)) => {
+            run_detached(
                 db.clone(),
-                Sent {
+                SentBatch {
                     header,
                     records: records.to_vec(),
                 },
@@ -144,8 +144,8 @@ async fn befall(
             );
             lost("the connection was closed while the statement ran")
         }
-        Some(Fault::Late) => {
-            db.faults().late.push_back(Sent {
+        Some(Fault::Delayed) => {
+            db.faults().delayed.push_back(SentBatch {
                 header,
                 records: records.to_vec(),
             });
@@ -154,9 +154,9 @@ async fn befall(
     }
 }
 
-/// The server's side of a connection that was lost: it runs on by itself.
-fn run_adrift(db: MemoryDatabase, sent: Sent, delay: std::time::Duration) {
-    // Nobody waits for it, as nobody waits for a backend of Postgres: that is what makes its outcome unknown.
+/// Continues a statement on the server after its connection was lost.
+fn run_detached(db: MemoryDatabase, sent: SentBatch, delay: std::time::Duration) {
+    // Not joined, as a client cannot join a Postgres backend: that makes the outcome unknown.
     #[allow(clippy::disallowed_methods)]
     drop(tokio::spawn(async move {
         tokio::time::sleep(delay).await;
@@ -164,21 +164,21 @@ fn run_adrift(db: MemoryDatabase, sent: Sent, delay: std::time::Duration) {
     }));
 }
 
-/// Bumps the lane's generation, once nothing runs in it: the new generation, and the last batch that was written.
-async fn shut_out(
+/// Increments the lane's generation when no batch runs in it; returns the new generation and the last committed batch.
+async fn fence_lane(
     db: &MemoryDatabase,
     by: &Owner,
     id: &LaneId,
     first_batch: Option<i64>,
 ) -> Result<(i64, i64), RecoverError> {
-    if db.faults().draw(&by.node, FaultKind::RecoverFails) {
+    if db.faults().should_fail(&by.node, FaultKind::RecoveryError) {
         return Err(Unavailable("the connection was refused".to_owned()).into());
     }
     let mut tx = Transaction::begin(db);
     tx.lock(Lock::Lane(id.clone()))
         .await
         .map_err(|_| Unavailable("lock timeout".to_owned()))?;
-    if tx.read(|state| state.verifies(Guard::Incarnation) && !state.tables.is_current(by)) {
+    if tx.read(|state| state.has_guard(Guard::Incarnation) && !state.tables.is_current(by)) {
         return Err(RecoverError::Superseded);
     }
     Ok(tx.commit(|state| {
@@ -189,24 +189,24 @@ async fn shut_out(
     }))
 }
 
-/// What was late arrives, after the lane was taken up again: the fence stands before all of it.
-async fn deliver_late(db: &MemoryDatabase, id: &LaneId) {
-    for sent in db.take_late(|sent| sent.header.lane == *id) {
+/// Delivers delayed batches after the lane was recovered; the fence must reject them all.
+async fn deliver_delayed_batches(db: &MemoryDatabase, id: &LaneId) {
+    for sent in db.take_delayed_batches(|sent| sent.header.lane == *id) {
         let outcome = execute(db, &sent.header, &sent.records, std::time::Duration::ZERO).await;
         assert_eq!(
             outcome,
             Err(CommitError::Fenced),
-            "a statement of an older generation of its lane was let through"
+            "a statement of an older generation of its lane was not fenced"
         );
     }
 }
 
-/// The verdict of a record by what its key says, if its time is not over: an expired one says nothing of this record.
+/// The verdict of a record, read from its key. An expired key says nothing about the record.
 fn read_verdict(state: &State, record: &Record, now: DbTime) -> Verdict {
     let claim = &record.claim;
-    let own = KnownAnswer {
+    let own = StoredResponse {
         fingerprint: claim.fingerprint,
-        answer: claim.answer.clone(),
+        response: claim.response.clone(),
     };
     let unexpired = |row: &&KeyRow| row.expires_at.is_none_or(|at| at > now);
     match state.tables.keys.get(&claim.key).filter(unexpired) {
@@ -217,6 +217,6 @@ fn read_verdict(state: &State, record: &Record, now: DbTime) -> Verdict {
                 .map(|wallet| state.tables.newest(&wallet)),
         ),
         Some(row) => Verdict::KeyKnown(row.known.clone()),
-        None => Verdict::Stale(Stale::Unclear),
+        None => Verdict::Stale(StaleReason::Unclear),
     }
 }

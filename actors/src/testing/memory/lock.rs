@@ -1,6 +1,6 @@
-//! How transactions stand in each other's way: row locks, held until the end, waited for, and given back at a rollback.
+//! Transactions with row locks that are held to the end, block others, and are released at rollback.
 //!
-//! Rule: locks are taken in one order, the order of [`Lock`]; a transaction that is dropped was rolled back.
+//! Locks are acquired in the order of [`Lock`], which excludes deadlocks. Dropping a transaction rolls it back.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use tokio::time::{Duration, Instant, timeout_at};
 use super::MemoryDatabase;
 use super::state::State;
 use super::tables::LaneId;
-use crate::domain::answer::KeyHash;
+use crate::domain::idempotency::KeyHash;
 use crate::domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
 use crate::domain::ledger::WalletKey;
 
-/// How long a transaction waits for a lock before the server ends it, as the service sets `lock_timeout`.
+/// Maximum wait for a lock, like the service's `lock_timeout`.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A row that can be locked, existing or about to be inserted; in the order in which they are taken.
+/// A lockable row, existing or about to be inserted. Variants are in lock order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lock {
     Lane(LaneId),
@@ -29,42 +29,38 @@ pub(super) enum Lock {
     EventNumber(PartnerId),
 }
 
-/// A lock was not to be had in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LockTimeout;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum LockMode {
     Exclusive,
-    /// `FOR SHARE`: with others of its kind.
+    /// `FOR SHARE`.
     Shared,
 }
 
-/// Who holds what.
 #[derive(Debug, Default)]
 pub(super) struct Locks {
     held: BTreeMap<Lock, Holders>,
-    /// How many transactions wait now.
     pub(super) waiting: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Holders {
-    One,
-    Sharing(usize),
+    Exclusive,
+    Shared(usize),
 }
 
 impl Locks {
-    /// Whether anybody holds it.
     pub(super) fn is_held(&self, lock: &Lock) -> bool {
         self.held.contains_key(lock)
     }
 
-    fn take(&mut self, lock: &Lock, mode: Mode) -> bool {
+    fn try_acquire(&mut self, lock: &Lock, mode: LockMode) -> bool {
         match (self.held.get_mut(lock), mode) {
-            (None, Mode::Exclusive) => self.held.insert(lock.clone(), Holders::One).is_none(),
-            (None, Mode::Shared) => self.held.insert(lock.clone(), Holders::Sharing(1)).is_none(),
-            (Some(Holders::Sharing(count)), Mode::Shared) => {
+            (None, LockMode::Exclusive) => self.held.insert(lock.clone(), Holders::Exclusive).is_none(),
+            (None, LockMode::Shared) => self.held.insert(lock.clone(), Holders::Shared(1)).is_none(),
+            (Some(Holders::Shared(count)), LockMode::Shared) => {
                 *count += 1;
                 true
             }
@@ -74,13 +70,13 @@ impl Locks {
 
     fn release(&mut self, lock: &Lock) {
         match self.held.get_mut(lock) {
-            Some(Holders::Sharing(count)) if *count > 1 => *count -= 1,
+            Some(Holders::Shared(count)) if *count > 1 => *count -= 1,
             _ => drop(self.held.remove(lock)),
         }
     }
 }
 
-/// A transaction: it sees what is committed, and changes it only at its end.
+/// A transaction. It reads committed rows and writes only at its end.
 pub(super) struct Transaction {
     db: MemoryDatabase,
     held: Vec<Lock>,
@@ -94,36 +90,36 @@ impl Transaction {
         }
     }
 
-    /// Waits until the row is this transaction's alone.
+    /// Acquires an exclusive lock.
     pub(super) async fn lock(&mut self, lock: Lock) -> Result<(), LockTimeout> {
-        self.take(lock, Mode::Exclusive).await
+        self.acquire(lock, LockMode::Exclusive).await
     }
 
-    /// Waits until nobody changes the row, and keeps it so.
-    pub(super) async fn share(&mut self, lock: Lock) -> Result<(), LockTimeout> {
-        self.take(lock, Mode::Shared).await
+    /// Acquires a shared lock.
+    pub(super) async fn lock_shared(&mut self, lock: Lock) -> Result<(), LockTimeout> {
+        self.acquire(lock, LockMode::Shared).await
     }
 
-    async fn take(&mut self, lock: Lock, mode: Mode) -> Result<(), LockTimeout> {
+    async fn acquire(&mut self, lock: Lock, mode: LockMode) -> Result<(), LockTimeout> {
         let in_order = self.held.last().is_none_or(|last| *last < lock);
         assert!(
             in_order,
-            "locks are taken in one order, or two writers deadlock: {lock:?} after {:?}",
+            "locks must be acquired in order: {lock:?} after {:?}",
             self.held
         );
         self.db
-            .wait_for(|state| state.locks.take(&lock, mode).then_some(()))
+            .retry_until_acquired(|state| state.locks.try_acquire(&lock, mode).then_some(()))
             .await?;
         self.held.push(lock);
         Ok(())
     }
 
-    /// What is committed, as it stands under this transaction's locks.
+    /// Reads committed rows under this transaction's locks.
     pub(super) fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
         self.db.with(|state| read(state))
     }
 
-    /// Writes, and ends the transaction.
+    /// Writes and ends the transaction.
     pub(super) fn commit<T>(self, write: impl FnOnce(&mut State) -> T) -> T {
         self.db.with(write)
     }
@@ -133,29 +129,29 @@ impl Drop for Transaction {
     fn drop(&mut self) {
         self.db
             .with(|state| self.held.iter().for_each(|lock| state.locks.release(lock)));
-        self.db.shared.freed.notify_waiters();
+        self.db.shared.lock_released.notify_waiters();
     }
 }
 
 impl MemoryDatabase {
-    /// Tries until `attempt` succeeds, again whenever a transaction ends.
-    async fn wait_for<T>(&self, mut attempt: impl FnMut(&mut State) -> Option<T>) -> Result<T, LockTimeout> {
+    /// Retries `attempt` whenever a transaction ends, until it succeeds.
+    async fn retry_until_acquired<T>(&self, mut attempt: impl FnMut(&mut State) -> Option<T>) -> Result<T, LockTimeout> {
         let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
-            // Registered before the attempt: a transaction that ends in between is not missed.
-            let freed = self.shared.freed.notified();
+            // Registered before the attempt, so that a transaction ending in between is not missed.
+            let freed = self.shared.lock_released.notified();
             if let Some(taken) = self.with(&mut attempt) {
                 return Ok(taken);
             }
-            let _waiting = Waiting::begin(self);
+            let _waiting = BlockedGuard::begin(self);
             timeout_at(deadline, freed).await.map_err(|_| LockTimeout)?;
         }
     }
 
-    /// Returns once so many transactions wait for a lock.
-    pub async fn until_waiting(&self, transactions: usize) {
+    /// Returns when at least `transactions` transactions are blocked on a lock.
+    pub async fn wait_for_blocked(&self, transactions: usize) {
         loop {
-            let blocked = self.shared.blocked.notified();
+            let blocked = self.shared.transaction_blocked.notified();
             if self.with(|state| state.locks.waiting) >= transactions {
                 return;
             }
@@ -164,18 +160,18 @@ impl MemoryDatabase {
     }
 }
 
-/// Counts a transaction as waiting while it lives.
-struct Waiting<'a>(&'a MemoryDatabase);
+/// Counts a transaction as blocked during its lifetime.
+struct BlockedGuard<'a>(&'a MemoryDatabase);
 
-impl<'a> Waiting<'a> {
+impl<'a> BlockedGuard<'a> {
     fn begin(db: &'a MemoryDatabase) -> Self {
         db.with(|state| state.locks.waiting += 1);
-        db.shared.blocked.notify_waiters();
+        db.shared.transaction_blocked.notify_waiters();
         Self(db)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for BlockedGuard<'_> {
     fn drop(&mut self) {
         self.0.with(|state| state.locks.waiting -= 1);
     }

@@ -1,36 +1,36 @@
-//! What others do to the database: nodes that start, operators that import, void and top up, time that passes.
+//! Operations outside the lanes: node starts, imports, voids, top-ups, ageing, restore.
 //!
-//! Rule: what touches rows that a batch may hold waits for them, as any other transaction would.
+//! Operations on rows that a batch may lock wait for the lock, as any transaction would.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::MemoryDatabase;
-use super::commit::Sent;
+use super::commit::SentBatch;
 use super::lock::{Lock, Transaction};
 use super::store::MemoryStore;
 use super::tables::{AllocationRow, ChunkRow, KeyRow, NodeRow, Owner, StockRow, Tables};
-use super::wait::kept_for_waiting;
+use super::reservations::reservation_for_waiting_order;
 use uuid::Uuid;
 
-use crate::domain::answer::{KeyHash, KnownAnswer};
+use crate::domain::idempotency::{KeyHash, StoredResponse};
 use crate::domain::ids::{ChunkId, OrderId, StockId};
 use crate::domain::ledger::WalletKey;
 use crate::domain::money::Amount;
 use crate::domain::product::Sku;
-use crate::domain::voucher::{Expiry, Shelved};
+use crate::domain::voucher::{Expiry, StockVoucher};
 use crate::testing::build;
-use crate::testing::facts::Holder;
+use crate::testing::rows::Holder;
 
-/// How long a start holds its lease. Nobody renews it here: a test says when it is over.
+/// Lease of a started node. It is not renewed; a test expires it explicitly.
 const LEASE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// What a replica that lags behind has.
+/// The rows of a lagging replica.
 #[derive(Debug)]
 pub struct Backup(Tables);
 
 impl MemoryDatabase {
-    /// Starts a node: whatever an earlier start of it left running is shut out, lane by lane, as they are opened.
+    /// Starts a node. Opening its lanes fences the batches of earlier incarnations, lane by lane.
     #[must_use]
     pub fn start_node(&self, node: &str) -> MemoryStore {
         let node: Arc<str> = Arc::from(node);
@@ -49,8 +49,8 @@ impl MemoryDatabase {
         MemoryStore::new(self, Owner { node, incarnation })
     }
 
-    /// Ends the node's lease, as if it had been paused for too long.
-    pub fn lapse_lease(&self, node: &str) {
+    /// Expires the node's lease, as if the node had been paused.
+    pub fn expire_lease(&self, node: &str) {
         let now = self.now();
         self.with(|state| {
             if let Some(row) = state.tables.nodes.get_mut(node) {
@@ -59,8 +59,8 @@ impl MemoryDatabase {
         });
     }
 
-    /// Imports vouchers with these expiries, in chunks of at most `chunk_size`; claimed by nobody.
-    pub fn add_stock(&self, sku: &Sku, expiries: &[Expiry], chunk_size: usize) -> Vec<Shelved> {
+    /// Imports vouchers with these expiries, in unclaimed chunks of at most `chunk_size`.
+    pub fn add_stock(&self, sku: &Sku, expiries: &[Expiry], chunk_size: usize) -> Vec<StockVoucher> {
         self.with(|state| {
             let chunks = expiries.chunks(chunk_size);
             chunks
@@ -69,8 +69,8 @@ impl MemoryDatabase {
         })
     }
 
-    /// Imports vouchers that were bought and are kept for an order.
-    pub fn add_bought(&self, sku: &Sku, expiries: &[Expiry], purchase: Uuid) {
+    /// Imports vouchers as one chunk reserved for a purchase.
+    pub fn add_reserved_stock(&self, sku: &Sku, expiries: &[Expiry], purchase: Uuid) {
         self.with(|state| {
             let shelved = add_chunk(&mut state.tables, sku, expiries);
             let chunk = shelved
@@ -82,18 +82,18 @@ impl MemoryDatabase {
         });
     }
 
-    /// Keeps the chunks of these vouchers for the order of a purchase, or for nobody any more.
-    pub fn keep_for(&self, vouchers: &[Shelved], purchase: Option<Uuid>) {
+    /// Reserves the chunks of these vouchers for a purchase, or releases the reservation.
+    pub fn reserve_for(&self, vouchers: &[StockVoucher], purchase: Option<Uuid>) {
         self.with(|state| {
             for voucher in vouchers {
                 let chunk = state.tables.chunks.get_mut(&voucher.chunk_id);
-                chunk.expect("the voucher lies in a chunk").purchase = purchase;
+                chunk.expect("the voucher's chunk exists").purchase = purchase;
             }
         });
     }
 
-    /// What was bought under a purchase is kept for nobody any more.
-    pub fn release_bought(&self, purchase: Uuid) {
+    /// Releases the stock reserved for a purchase.
+    pub fn release_reservation(&self, purchase: Uuid) {
         self.with(|state| {
             let chunks = state.tables.chunks.values_mut();
             chunks
@@ -102,9 +102,9 @@ impl MemoryDatabase {
         });
     }
 
-    /// Takes a free voucher out; returns whether it was free.
+    /// Voids a voucher if it is free; returns whether it was.
     pub async fn void(&self, stock_id: StockId) -> bool {
-        let other = self.open_void(stock_id).await;
+        let other = self.begin_void(stock_id).await;
         let free = self.with(|state| !state.tables.allocations.contains_key(&stock_id));
         if free {
             other.commit();
@@ -112,9 +112,9 @@ impl MemoryDatabase {
         free
     }
 
-    /// Reads the codes of an order: whatever it holds at that moment. Says whether it held anything.
+    /// Retrieves the codes of an order; returns whether it held any vouchers.
     pub async fn retrieve(&self, order_id: OrderId) -> bool {
-        let tx = self.begin_with(Lock::Order(order_id)).await;
+        let tx = self.begin_with_lock(Lock::Order(order_id)).await;
         tx.commit(|state| {
             let order = state.tables.orders.get(&order_id).map(|row| &row.order);
             let held: Vec<_> = order
@@ -127,17 +127,17 @@ impl MemoryDatabase {
         })
     }
 
-    /// Adds money, opening the wallet if need be.
+    /// Credits a wallet, which is created if it does not exist.
     pub async fn top_up(&self, wallet: WalletKey, amount: Amount) {
-        let tx = self.begin_with(Lock::Wallet(wallet)).await;
+        let tx = self.begin_with_lock(Lock::Wallet(wallet)).await;
         tx.commit(|state| {
             let number = state.tables.newest(&wallet).sequence;
             let name = format!("{}/{}/{number}", wallet.partner_id, wallet.currency);
-            state.tables.book(wallet, &build::credit(wallet, &name, amount))
+            state.tables.post(wallet, &build::top_up_movement(wallet, &name, amount))
         });
     }
 
-    /// Makes a key older by so much. One that is kept for ever has no age.
+    /// Ages a key; one without expiry does not change.
     pub fn age_key(&self, key: KeyHash, by: Duration) {
         self.with(|state| {
             let expires_at = state
@@ -151,23 +151,23 @@ impl MemoryDatabase {
         });
     }
 
-    /// Another transaction that claimed a key and stands open.
-    pub async fn open_key(&self, key: KeyHash, known: KnownAnswer) -> OtherTransaction {
-        self.open(Lock::Key(key), Write::Key(key, known)).await
+    /// Begins another transaction that has inserted a key.
+    pub async fn begin_insert_key(&self, key: KeyHash, known: StoredResponse) -> OtherTransaction {
+        self.begin_write(Lock::Key(key), PendingWrite::Key(key, known)).await
     }
 
-    /// Another transaction that takes a voucher out and stands open.
-    pub async fn open_void(&self, stock_id: StockId) -> OtherTransaction {
-        self.open(Lock::Voucher(stock_id), Write::Void(stock_id)).await
+    /// Begins another transaction that has voided a voucher.
+    pub async fn begin_void(&self, stock_id: StockId) -> OtherTransaction {
+        self.begin_write(Lock::Voucher(stock_id), PendingWrite::Void(stock_id)).await
     }
 
-    async fn open(&self, lock: Lock, write: Write) -> OtherTransaction {
-        let tx = self.begin_with(lock).await;
+    async fn begin_write(&self, lock: Lock, write: PendingWrite) -> OtherTransaction {
+        let tx = self.begin_with_lock(lock).await;
         OtherTransaction { tx, write }
     }
 
-    /// A transaction that holds this lock. An operator tries again until it is given.
-    async fn begin_with(&self, lock: Lock) -> Transaction {
+    /// Begins a transaction that holds this lock, retrying after lock timeouts.
+    async fn begin_with_lock(&self, lock: Lock) -> Transaction {
         loop {
             let mut tx = Transaction::begin(self);
             if tx.lock(lock.clone()).await.is_ok() {
@@ -176,43 +176,42 @@ impl MemoryDatabase {
         }
     }
 
-    /// All that is committed, to be come back to.
+    /// A copy of all committed rows.
     #[must_use]
     pub fn backup(&self) -> Backup {
         Backup(self.with(|state| state.tables.clone()))
     }
 
-    /// A replica that has no more than this takes over: what was committed since is lost. Nothing is under way.
-    pub fn fall_back(&self, backup: &Backup) {
+    /// Restores a copy, like a failover to a lagging replica: later commits are lost. No transaction may be open.
+    pub fn restore(&self, backup: &Backup) {
         self.with(|state| state.tables = backup.0.clone());
     }
 
-    /// Statements that have not arrived yet, in the order in which they were sent.
-    pub(super) fn take_late(&self, which: impl Fn(&Sent) -> bool) -> Vec<Sent> {
+    /// Removes and returns delayed batches that match, in the order of sending.
+    pub(super) fn take_delayed_batches(&self, matches: impl Fn(&SentBatch) -> bool) -> Vec<SentBatch> {
         let mut faults = self.faults();
-        let (arriving, staying): (Vec<_>, Vec<_>) = faults.late.drain(..).partition(which);
-        faults.late.extend(staying);
+        let (arriving, staying): (Vec<_>, Vec<_>) = faults.delayed.drain(..).partition(matches);
+        faults.delayed.extend(staying);
         arriving
     }
 }
 
-/// A transaction of somebody else that stands open. Dropped, it is rolled back.
+/// An open transaction of another session; rolled back when dropped.
 pub struct OtherTransaction {
     tx: Transaction,
-    write: Write,
+    write: PendingWrite,
 }
 
-enum Write {
-    Key(KeyHash, KnownAnswer),
+enum PendingWrite {
+    Key(KeyHash, StoredResponse),
     Void(StockId),
 }
 
 impl OtherTransaction {
-    /// Ends it with its write.
     pub fn commit(self) {
         let Self { tx, write } = self;
         tx.commit(|state| match write {
-            Write::Key(key, known) => {
+            PendingWrite::Key(key, known) => {
                 state.tables.keys.insert(
                     key,
                     KeyRow {
@@ -222,32 +221,31 @@ impl OtherTransaction {
                     },
                 );
             }
-            Write::Void(stock_id) => void(&mut state.tables, stock_id),
+            PendingWrite::Void(stock_id) => insert_void(&mut state.tables, stock_id),
         });
     }
 
-    /// Ends it without.
     pub fn rollback(self) {
         drop(self);
     }
 }
 
-fn void(tables: &mut Tables, stock_id: StockId) {
+fn insert_void(tables: &mut Tables, stock_id: StockId) {
     let row = AllocationRow {
         holder: Holder::Void,
-        by: None,
-        owner: None,
+        committed_by: None,
+        chunk_owner: None,
         returned: false,
     };
     tables.allocations.entry(stock_id).or_default().push(row);
 }
 
-fn add_chunk(tables: &mut Tables, sku: &Sku, expiries: &[Expiry]) -> Vec<Shelved> {
+fn add_chunk(tables: &mut Tables, sku: &Sku, expiries: &[Expiry]) -> Vec<StockVoucher> {
     let chunk_id = ChunkId(tables.chunks.last_key_value().map_or(1, |(last, _)| last.0 + 1));
     let shelved: Vec<_> = expiries
         .iter()
-        .zip(tables.number_stock(expiries.len()))
-        .map(|(expiry, stock_id)| Shelved {
+        .zip(tables.allocate_stock_ids(expiries.len()))
+        .map(|(expiry, stock_id)| StockVoucher {
             expiry: *expiry,
             stock_id,
             chunk_id,
@@ -263,7 +261,7 @@ fn add_chunk(tables: &mut Tables, sku: &Sku, expiries: &[Expiry]) -> Vec<Shelved
         tables.stock.insert(voucher.stock_id, row);
     }
     let stock = shelved.iter().map(|voucher| voucher.stock_id).collect();
-    let purchase = kept_for_waiting(tables, sku, chunk_id);
+    let purchase = reservation_for_waiting_order(tables, sku, chunk_id);
     tables.chunks.insert(
         chunk_id,
         ChunkRow {

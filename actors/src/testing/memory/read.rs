@@ -1,25 +1,25 @@
-//! What a test reads back: committed rows, as facts.
+//! Reads of committed rows for tests.
 
 use super::MemoryDatabase;
 use super::tables::{EventRow, KeyRow};
-use crate::domain::answer::KeyHash;
+use crate::domain::idempotency::KeyHash;
 use crate::domain::ids::{OrderId, PartnerId, PayoutId, StockId};
-use crate::domain::ledger::{Receipt, WalletKey};
+use crate::domain::ledger::{WalletState, WalletKey};
 use crate::domain::money::Amount;
 use crate::domain::order::Order;
 use crate::domain::payout::Payout;
 use crate::domain::product::Sku;
-use crate::domain::voucher::Shelved;
-use crate::testing::facts::{Entry, Holder, Kept, Told};
+use crate::domain::voucher::StockVoucher;
+use crate::testing::rows::{LedgerEntry, Holder, StoredKey, FeedEntry};
 
 impl MemoryDatabase {
-    /// The newest state of a wallet, if there is one.
+    /// Newest state of a wallet, if it exists.
     #[must_use]
-    pub fn wallet(&self, wallet: WalletKey) -> Option<Receipt> {
+    pub fn wallet(&self, wallet: WalletKey) -> Option<WalletState> {
         self.with(|state| state.tables.wallets.get(&wallet).map(|row| row.newest))
     }
 
-    /// What was debited for orders that are not delivered yet.
+    /// Amount debited for undelivered order lines.
     #[must_use]
     pub fn pending_orders(&self, wallet: WalletKey) -> Amount {
         self.with(|state| {
@@ -31,7 +31,7 @@ impl MemoryDatabase {
         })
     }
 
-    /// What left for payouts that are not paid yet.
+    /// Amount debited for payouts that are not paid yet.
     #[must_use]
     pub fn pending_payouts(&self, wallet: WalletKey) -> Amount {
         self.with(|state| {
@@ -40,31 +40,27 @@ impl MemoryDatabase {
         })
     }
 
-    /// A payout.
     #[must_use]
     pub fn payout(&self, payout_id: PayoutId) -> Option<Payout> {
         self.with(|state| state.tables.payouts.get(&payout_id).cloned())
     }
 
-    /// All payouts.
     #[must_use]
     pub fn payouts(&self) -> Vec<Payout> {
         self.with(|state| state.tables.payouts.values().cloned().collect())
     }
 
-    /// The ledger of a wallet, oldest first.
+    /// Ledger of a wallet, oldest first.
     #[must_use]
-    pub fn ledger(&self, wallet: WalletKey) -> Vec<Entry> {
+    pub fn ledger(&self, wallet: WalletKey) -> Vec<LedgerEntry> {
         self.with(|state| state.tables.ledger.get(&wallet).cloned().unwrap_or_default())
     }
 
-    /// An order.
     #[must_use]
     pub fn order(&self, order_id: OrderId) -> Option<Order> {
         self.with(|state| state.tables.orders.get(&order_id).map(|row| row.order.clone()))
     }
 
-    /// All orders, by id.
     #[must_use]
     pub fn orders(&self) -> Vec<Order> {
         self.with(|state| {
@@ -77,7 +73,7 @@ impl MemoryDatabase {
         })
     }
 
-    /// Who has which voucher, by stock row.
+    /// Holder of each allocated voucher, by stock id.
     #[must_use]
     pub fn allocations(&self) -> Vec<(StockId, Holder)> {
         self.with(|state| {
@@ -89,18 +85,18 @@ impl MemoryDatabase {
         })
     }
 
-    /// The vouchers of a SKU that nobody has, first to expire first.
+    /// Free vouchers of a SKU, sorted by expiry.
     #[must_use]
-    pub fn free(&self, sku: &Sku) -> Vec<Shelved> {
+    pub fn free_vouchers(&self, sku: &Sku) -> Vec<StockVoucher> {
         self.with(|state| {
             let chunks = state.tables.chunks.iter().filter(|(_, chunk)| chunk.sku == *sku);
             let free = chunks.flat_map(|(chunk_id, chunk)| {
-                let shelve = |(stock_id, expiry)| Shelved {
+                let shelve = |(stock_id, expiry)| StockVoucher {
                     expiry,
                     stock_id,
                     chunk_id: *chunk_id,
                 };
-                state.tables.free(chunk).into_iter().map(shelve)
+                state.tables.free_vouchers(chunk).into_iter().map(shelve)
             });
             let mut free: Vec<_> = free.collect();
             free.sort();
@@ -108,20 +104,20 @@ impl MemoryDatabase {
         })
     }
 
-    /// The row of a key, expired or not.
+    /// Row of a key, expired or not.
     #[must_use]
-    pub fn kept(&self, key: KeyHash) -> Option<Kept> {
-        let fact = |row: &KeyRow| Kept {
+    pub fn stored_key(&self, key: KeyHash) -> Option<StoredKey> {
+        let fact = |row: &KeyRow| StoredKey {
             known: row.known.clone(),
-            for_ever: row.expires_at.is_none(),
+            never_expires: row.expires_at.is_none(),
         };
         self.with(|state| state.tables.keys.get(&key).map(fact))
     }
 
-    /// What a partner was told, in the order of its numbers.
+    /// Events of a partner, by number.
     #[must_use]
-    pub fn events(&self, partner_id: PartnerId) -> Vec<Told> {
-        let fact = |row: &EventRow| Told {
+    pub fn events(&self, partner_id: PartnerId) -> Vec<FeedEntry> {
+        let fact = |row: &EventRow| FeedEntry {
             number: row.number,
             bundle: row.bundle.clone(),
         };

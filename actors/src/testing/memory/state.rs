@@ -1,6 +1,6 @@
-//! What one lock of the process protects: the tables, the row locks, and which guards stand.
+//! Shared state of the in-memory database behind one mutex: tables, row locks, removed guards.
 //!
-//! Rule: it is never held across an await; a wait is a row lock, and told to whoever waits for it.
+//! The mutex is never held across an await; waiting uses row locks and notifications.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,52 +10,49 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::MemoryDatabase;
-use super::fault::Faults;
+use super::fault::FaultInjector;
 use super::guard::Guard;
 use super::lock::Locks;
 use super::tables::{DbTime, Tables};
 
-/// What the database's clock shows when it is made: far enough from zero that a key can be made older than a day.
+/// Initial time of the database's clock: far enough from zero that a key can be aged by more than a day.
 const CLOCK_START: Duration = Duration::from_secs(1_000 * 24 * 60 * 60);
 
-/// The database's insides.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) tables: Tables,
     pub(super) locks: Locks,
-    removed: BTreeSet<Guard>,
+    removed_guards: BTreeSet<Guard>,
 }
 
 impl State {
-    /// Whether the commit verifies this.
-    pub(super) fn verifies(&self, guard: Guard) -> bool {
-        !self.removed.contains(&guard)
+    /// Whether the commit verifies this guard.
+    pub(super) fn has_guard(&self, guard: Guard) -> bool {
+        !self.removed_guards.contains(&guard)
     }
 }
 
-/// What all handles of one database share.
 #[derive(Debug)]
 pub(super) struct Shared {
     state: Mutex<State>,
-    pub(super) faults: Mutex<Faults>,
-    pub(super) freed: Notify,
-    /// A transaction began to wait.
-    pub(super) blocked: Notify,
-    made_at: Instant,
+    pub(super) faults: Mutex<FaultInjector>,
+    pub(super) lock_released: Notify,
+    pub(super) transaction_blocked: Notify,
+    created_at: Instant,
 }
 
 impl MemoryDatabase {
-    /// An empty database. Its clock is tokio's, so that paused time is its time too.
+    /// An empty database. Its clock is tokio's, so it follows paused time.
     #[must_use]
     pub fn new() -> Self {
         Self::with_state(State::default())
     }
 
-    /// An empty database whose commit does not verify one thing: for tests that must notice it.
+    /// An empty database with one guard of the commit removed.
     #[must_use]
     pub fn without(guard: Guard) -> Self {
         Self::with_state(State {
-            removed: BTreeSet::from([guard]),
+            removed_guards: BTreeSet::from([guard]),
             ..State::default()
         })
     }
@@ -64,21 +61,21 @@ impl MemoryDatabase {
         Self {
             shared: Arc::new(Shared {
                 state: Mutex::new(state),
-                faults: Mutex::new(Faults::default()),
-                freed: Notify::new(),
-                blocked: Notify::new(),
-                made_at: Instant::now(),
+                faults: Mutex::new(FaultInjector::default()),
+                lock_released: Notify::new(),
+                transaction_blocked: Notify::new(),
+                created_at: Instant::now(),
             }),
         }
     }
 
     pub(super) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        // A test that panicked inside has failed already; the rollbacks behind it still run.
+        // A test that panicked under the lock has failed already; rollbacks still have to run.
         act(&mut self.shared.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn now(&self) -> DbTime {
-        DbTime(CLOCK_START + self.shared.made_at.elapsed())
+        DbTime(CLOCK_START + self.shared.created_at.elapsed())
     }
 }
 

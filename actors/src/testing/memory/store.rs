@@ -1,6 +1,6 @@
-//! One start of one node, as the engine has it: the store port over the database in memory.
+//! Store port of one incarnation of a node, over the in-memory database.
 //!
-//! Rule: reads see committed rows alone, and any of them may be slow or not answered.
+//! Reads see only committed rows; each of them may be slow or fail.
 
 use uuid::Uuid;
 
@@ -9,47 +9,47 @@ use super::fault::FaultKind;
 use super::lane::MemoryLane;
 use super::state::State;
 use super::tables::Owner;
-use crate::domain::answer::{KeyHash, KnownAnswer};
+use crate::domain::idempotency::{KeyHash, StoredResponse};
 use crate::domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
-use crate::domain::ledger::Receipt;
+use crate::domain::ledger::WalletState;
 use crate::domain::money::Currency;
 use crate::domain::order::StoredOrder;
 use crate::domain::payout::Payout;
 use crate::domain::stock::{ClaimedStock, StockRequest};
-use crate::domain::voucher::Shelved;
+use crate::domain::voucher::StockVoucher;
 use crate::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 
-/// The store of one start of a node. A later start of the same node supersedes it.
+/// Store of one incarnation of a node. The next incarnation supersedes it.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
     db: MemoryDatabase,
-    by: Owner,
+    owner: Owner,
 }
 
 impl MemoryStore {
-    pub(super) fn new(db: &MemoryDatabase, by: Owner) -> Self {
-        Self { db: db.clone(), by }
+    pub(super) fn new(db: &MemoryDatabase, owner: Owner) -> Self {
+        Self { db: db.clone(), owner }
     }
 
-    /// The number of this start of its node.
+    /// Incarnation of the node.
     #[must_use]
     pub fn incarnation(&self) -> i64 {
-        self.by.incarnation
+        self.owner.incarnation
     }
 
-    /// Whether a chunk belongs to this start of its node.
+    /// Whether this incarnation of the node owns a chunk.
     #[must_use]
     pub fn owns(&self, chunk_id: ChunkId) -> bool {
         let owner = |state: &mut State| state.tables.chunks.get(&chunk_id)?.owner.clone();
-        self.db.with(owner).is_some_and(|owner| owner == self.by)
+        self.db.with(owner).is_some_and(|owner| owner == self.owner)
     }
 
     async fn claim(&self, request: StockRequest) -> Result<ClaimedStock, Unavailable> {
-        self.db.reach(&self.by.node).await?;
-        let claimed = self.db.claim(&self.by, &request);
-        if self.db.faults().draw(&self.by.node, FaultKind::ClaimLost) {
+        self.db.simulate_read(&self.owner.node).await?;
+        let claimed = self.db.claim(&self.owner, &request);
+        if self.db.faults().should_fail(&self.owner.node, FaultKind::ClaimResponseLost) {
             return Err(Unavailable(
-                "the connection was closed before the answer".to_owned(),
+                "the connection was closed before the response".to_owned(),
             ));
         }
         Ok(claimed)
@@ -57,20 +57,20 @@ impl MemoryStore {
 }
 
 impl MemoryDatabase {
-    /// A read's way to the database: at times long, at times not to be had.
-    pub(super) async fn reach(&self, node: &str) -> Result<(), Unavailable> {
-        let delay = self.faults().draw_delay();
+    /// Applies the faults of a read: delay or error.
+    pub(super) async fn simulate_read(&self, node: &str) -> Result<(), Unavailable> {
+        let delay = self.faults().read_delay();
         if let Some(delay) = delay {
             tokio::time::sleep(delay).await;
         }
-        if self.faults().draw(node, FaultKind::ReadFails) {
+        if self.faults().should_fail(node, FaultKind::ReadError) {
             return Err(Unavailable("the connection was refused".to_owned()));
         }
         Ok(())
     }
 
-    /// The answer under a key, unless its time is over.
-    fn answer_under(&self, key: KeyHash) -> Option<KnownAnswer> {
+    /// The response stored under a key, unless it has expired.
+    fn find_response(&self, key: KeyHash) -> Option<StoredResponse> {
         let now = self.now();
         let unexpired = |row: &&super::tables::KeyRow| row.expires_at.is_none_or(|at| at > now);
         self.with(|state| {
@@ -95,7 +95,7 @@ impl MemoryDatabase {
         })
     }
 
-    fn wallets_of(&self, partner_id: PartnerId) -> Vec<(Currency, Receipt)> {
+    fn wallets_of(&self, partner_id: PartnerId) -> Vec<(Currency, WalletState)> {
         self.with(|state| {
             let own = state
                 .tables
@@ -110,7 +110,7 @@ impl MemoryDatabase {
 impl Store for MemoryStore {
     fn open_lane(&self, lane: u16) -> StoreFuture<'_, Result<Box<dyn LaneStore>, RecoverError>> {
         Box::pin(async move {
-            let lane = MemoryLane::open(&self.db, &self.by, lane).await?;
+            let lane = MemoryLane::open(&self.db, &self.owner, lane).await?;
             Ok(Box::new(lane) as Box<dyn LaneStore>)
         })
     }
@@ -122,9 +122,9 @@ impl Store for MemoryStore {
     fn load_wallets(
         &self,
         partner_id: PartnerId,
-    ) -> StoreFuture<'_, Result<Vec<(Currency, Receipt)>, Unavailable>> {
+    ) -> StoreFuture<'_, Result<Vec<(Currency, WalletState)>, Unavailable>> {
         Box::pin(async move {
-            self.db.reach(&self.by.node).await?;
+            self.db.simulate_read(&self.owner.node).await?;
             Ok(self.db.wallets_of(partner_id))
         })
     }
@@ -135,7 +135,7 @@ impl Store for MemoryStore {
         order_id: OrderId,
     ) -> StoreFuture<'_, Result<Option<StoredOrder>, Unavailable>> {
         Box::pin(async move {
-            self.db.reach(&self.by.node).await?;
+            self.db.simulate_read(&self.owner.node).await?;
             Ok(self
                 .db
                 .stored_order(order_id)
@@ -149,7 +149,7 @@ impl Store for MemoryStore {
         payout_id: PayoutId,
     ) -> StoreFuture<'_, Result<Option<Payout>, Unavailable>> {
         Box::pin(async move {
-            self.db.reach(&self.by.node).await?;
+            self.db.simulate_read(&self.owner.node).await?;
             Ok(self
                 .db
                 .payout(payout_id)
@@ -157,24 +157,24 @@ impl Store for MemoryStore {
         })
     }
 
-    fn claim_bought(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Vec<Shelved>, Unavailable>> {
+    fn claim_reserved(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Vec<StockVoucher>, Unavailable>> {
         Box::pin(async move {
-            self.db.reach(&self.by.node).await?;
-            Ok(self.db.claim_bought(&self.by, purchase_id))
+            self.db.simulate_read(&self.owner.node).await?;
+            Ok(self.db.claim_bought(&self.owner, purchase_id))
         })
     }
 
-    fn number_stock(&self, count: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>> {
+    fn allocate_stock_ids(&self, count: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>> {
         Box::pin(async move {
-            self.db.reach(&self.by.node).await?;
-            Ok(self.db.with(|state| state.tables.number_stock(count)))
+            self.db.simulate_read(&self.owner.node).await?;
+            Ok(self.db.with(|state| state.tables.allocate_stock_ids(count)))
         })
     }
 
-    fn find_answer(&self, key: KeyHash) -> StoreFuture<'_, Result<Option<KnownAnswer>, Unavailable>> {
+    fn find_response(&self, key: KeyHash) -> StoreFuture<'_, Result<Option<StoredResponse>, Unavailable>> {
         Box::pin(async move {
-            self.db.reach(&self.by.node).await?;
-            Ok(self.db.answer_under(key))
+            self.db.simulate_read(&self.owner.node).await?;
+            Ok(self.db.find_response(key))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The database in memory, put through the conformance suite.
+//! Conformance subject over the in-memory database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use super::MemoryDatabase;
 use super::commit::execute;
 use super::fault::Fault;
 use super::operate::OtherTransaction;
-use crate::domain::answer::{KeyHash, KnownAnswer};
+use crate::domain::idempotency::{KeyHash, StoredResponse};
 use crate::domain::ids::{OrderId, PartnerId, StockId};
-use crate::domain::ledger::{Receipt, WalletKey};
+use crate::domain::ledger::{WalletState, WalletKey};
 use crate::domain::money::Amount;
 use crate::domain::order::Order;
 use crate::domain::product::Sku;
-use crate::domain::voucher::{Expiry, Shelved};
+use crate::domain::voucher::{Expiry, StockVoucher};
 use crate::store::Store;
 use crate::testing::conformance::{self, CommitFault, Subject};
-use crate::testing::facts::{Entry, Holder, Kept, Told};
+use crate::testing::rows::{LedgerEntry, Holder, StoredKey, FeedEntry};
 
 impl conformance::OtherTransaction for OtherTransaction {
     async fn commit(self) {
@@ -31,24 +31,24 @@ impl conformance::OtherTransaction for OtherTransaction {
 }
 
 impl Subject for MemoryDatabase {
-    type Other = OtherTransaction;
+    type Transaction = OtherTransaction;
 
     async fn start_node(&self, node: &str) -> Arc<dyn Store> {
         Arc::new(Self::start_node(self, node))
     }
 
-    async fn lapse_lease(&self, node: &str) {
-        Self::lapse_lease(self, node);
+    async fn expire_lease(&self, node: &str) {
+        Self::expire_lease(self, node);
     }
 
     async fn add_partner(&self, _: PartnerId) {}
 
-    async fn add_chunk(&self, sku: &Sku, expiries: &[Expiry]) -> Vec<Shelved> {
+    async fn add_chunk(&self, sku: &Sku, expiries: &[Expiry]) -> Vec<StockVoucher> {
         self.add_stock(sku, expiries, expiries.len())
     }
 
-    async fn keep_for(&self, vouchers: &[Shelved], purchase_id: Option<Uuid>) {
-        Self::keep_for(self, vouchers, purchase_id);
+    async fn reserve_for(&self, vouchers: &[StockVoucher], purchase_id: Option<Uuid>) {
+        Self::reserve_for(self, vouchers, purchase_id);
     }
 
     async fn void(&self, stock_id: StockId) {
@@ -56,7 +56,7 @@ impl Subject for MemoryDatabase {
     }
 
     async fn retrieve(&self, _: PartnerId, order_id: OrderId) {
-        assert!(Self::retrieve(self, order_id).await, "{order_id} holds nothing");
+        assert!(Self::retrieve(self, order_id).await, "{order_id} holds no vouchers");
     }
 
     async fn top_up(&self, wallet: WalletKey, amount: Amount) {
@@ -67,37 +67,37 @@ impl Subject for MemoryDatabase {
         Self::age_key(self, key, by);
     }
 
-    async fn open_key(&self, key: KeyHash, known: &KnownAnswer) -> OtherTransaction {
-        Self::open_key(self, key, known.clone()).await
+    async fn begin_insert_key(&self, key: KeyHash, known: &StoredResponse) -> OtherTransaction {
+        Self::begin_insert_key(self, key, known.clone()).await
     }
 
-    async fn open_void(&self, stock_id: StockId) -> OtherTransaction {
-        Self::open_void(self, stock_id).await
+    async fn begin_void(&self, stock_id: StockId) -> OtherTransaction {
+        Self::begin_void(self, stock_id).await
     }
 
-    async fn until_waiting(&self, transactions: usize) {
-        Self::until_waiting(self, transactions).await;
+    async fn wait_for_blocked(&self, transactions: usize) {
+        Self::wait_for_blocked(self, transactions).await;
     }
 
     async fn fail_next_commit(&self, node: &str, fault: CommitFault) {
         let fault = match fault {
-            CommitFault::Refused => Fault::Contended,
-            CommitFault::AnswerLost => Fault::AnswerLost,
+            CommitFault::Aborted => Fault::Contended,
+            CommitFault::ResponseLost => Fault::ResponseLost,
             CommitFault::NeverSent => Fault::NeverSent,
-            CommitFault::Adrift => Fault::Adrift(Duration::ZERO),
-            CommitFault::Late => Fault::Late,
+            CommitFault::Detached => Fault::Detached(Duration::ZERO),
+            CommitFault::Delayed => Fault::Delayed,
         };
         self.fail_commit(node, fault);
     }
 
-    async fn deliver_late(&self) {
-        for sent in self.take_late(|_| true) {
-            // Whatever the server makes of it: the one who sent it does not listen any more.
+    async fn deliver_delayed_commits(&self) {
+        for sent in self.take_delayed_batches(|_| true) {
+            // The sender has disconnected and does not see the outcome.
             let _ = execute(self, &sent.header, &sent.records, Duration::ZERO).await;
         }
     }
 
-    async fn wallet(&self, wallet: WalletKey) -> Option<Receipt> {
+    async fn wallet(&self, wallet: WalletKey) -> Option<WalletState> {
         Self::wallet(self, wallet)
     }
 
@@ -109,7 +109,7 @@ impl Subject for MemoryDatabase {
         Self::pending_payouts(self, wallet)
     }
 
-    async fn ledger(&self, wallet: WalletKey) -> Vec<Entry> {
+    async fn ledger(&self, wallet: WalletKey) -> Vec<LedgerEntry> {
         Self::ledger(self, wallet)
     }
 
@@ -121,11 +121,11 @@ impl Subject for MemoryDatabase {
         Self::allocations(self)
     }
 
-    async fn kept(&self, key: KeyHash) -> Option<Kept> {
-        Self::kept(self, key)
+    async fn stored_key(&self, key: KeyHash) -> Option<StoredKey> {
+        Self::stored_key(self, key)
     }
 
-    async fn events(&self, partner_id: PartnerId) -> Vec<Told> {
+    async fn events(&self, partner_id: PartnerId) -> Vec<FeedEntry> {
         Self::events(self, partner_id)
     }
 

@@ -1,6 +1,6 @@
-//! The rows that are committed. Plain data: who may change them, and when, is the transaction's business.
+//! Committed rows, as plain data. Transactions control access to them.
 //!
-//! Rule: a row has what the row in Postgres has, and beside it only what an invariant needs to be checked.
+//! A row has the columns of the row in Postgres, plus fields that only the invariants use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::domain::answer::{KeyHash, KnownAnswer};
-use crate::domain::deed::Deed;
+use crate::domain::idempotency::{KeyHash, StoredResponse};
+use crate::domain::audit::AuditEntry;
 use crate::domain::event::EventBundle;
 use crate::domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId, TransactionId, VoucherId};
-use crate::domain::ledger::{Movement, PendingShift, Receipt, WalletKey};
+use crate::domain::ledger::{Movement, PendingDelta, WalletState, WalletKey};
 use crate::domain::money::Amount;
 use crate::domain::order::Order;
 use crate::domain::payout::Payout;
 use crate::domain::product::Sku;
 use crate::domain::voucher::Expiry;
-use crate::testing::facts::{Entry, Holder};
+use crate::testing::rows::{LedgerEntry, Holder};
 
-/// The database's clock: time since long before it was made, so that a key can be made older than the process.
+/// Time of the database's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DbTime(pub(super) Duration);
 
@@ -34,14 +34,13 @@ impl DbTime {
     }
 }
 
-/// One start of one node.
+/// An incarnation of a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Owner {
     pub(super) node: Arc<str>,
     pub(super) incarnation: i64,
 }
 
-/// A lane of a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LaneId {
     pub(super) node: Arc<str>,
@@ -62,15 +61,15 @@ pub(super) struct LaneRow {
 
 #[derive(Debug, Clone)]
 pub(super) struct KeyRow {
-    pub(super) known: KnownAnswer,
+    pub(super) known: StoredResponse,
     pub(super) expires_at: Option<DbTime>,
-    /// What it answers for, to check that each order has one key.
+    /// The order of the response; for the invariant that each order has one key.
     pub(super) order_id: Option<OrderId>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct WalletRow {
-    pub(super) newest: Receipt,
+    pub(super) newest: WalletState,
     pub(super) pending_orders: Amount,
     pub(super) pending_payouts: Amount,
 }
@@ -78,7 +77,7 @@ pub(super) struct WalletRow {
 impl Default for WalletRow {
     fn default() -> Self {
         Self {
-            newest: Receipt::EMPTY,
+            newest: WalletState::EMPTY,
             pending_orders: Amount::ZERO,
             pending_payouts: Amount::ZERO,
         }
@@ -88,18 +87,17 @@ impl Default for WalletRow {
 #[derive(Debug, Clone)]
 pub(super) struct OrderRow {
     pub(super) order: Order,
-    /// The number of its last event.
     pub(super) last_sequence: u32,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct AllocationRow {
     pub(super) holder: Holder,
-    /// Who committed it; nobody for a void.
-    pub(super) by: Option<Owner>,
-    /// Whom the chunk belonged to at that moment.
-    pub(super) owner: Option<Owner>,
-    /// It went back to stock, under another row.
+    /// The writer; `None` for a void.
+    pub(super) committed_by: Option<Owner>,
+    /// Owner of the chunk at the time of the commit.
+    pub(super) chunk_owner: Option<Owner>,
+    /// The voucher returned to stock, under another row.
     pub(super) returned: bool,
 }
 
@@ -108,7 +106,7 @@ pub(super) struct StockRow {
     pub(super) sku: Sku,
     pub(super) chunk_id: ChunkId,
     pub(super) expiry: Expiry,
-    /// The row that the code came in with: the same for all rows of a code.
+    /// The first stock id of the code, the same for all its rows.
     pub(super) code: StockId,
 }
 
@@ -117,7 +115,7 @@ pub(super) struct ChunkRow {
     pub(super) sku: Sku,
     pub(super) owner: Option<Owner>,
     pub(super) emptied: bool,
-    /// Under which purchase it was bought, if it is kept for an order.
+    /// The purchase for which the chunk is reserved.
     pub(super) purchase: Option<Uuid>,
     pub(super) stock: Vec<StockId>,
 }
@@ -128,65 +126,61 @@ pub(super) struct EventRow {
     pub(super) bundle: EventBundle,
 }
 
-/// All tables.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tables {
     pub(super) nodes: BTreeMap<Arc<str>, NodeRow>,
     pub(super) lanes: BTreeMap<LaneId, LaneRow>,
     pub(super) keys: BTreeMap<KeyHash, KeyRow>,
-    /// Keys that expired and were claimed again.
-    pub(super) retired: Vec<(KeyHash, KeyRow)>,
+    pub(super) expired_keys: Vec<(KeyHash, KeyRow)>,
     pub(super) wallets: BTreeMap<WalletKey, WalletRow>,
-    pub(super) ledger: BTreeMap<WalletKey, Vec<Entry>>,
-    /// The ledger's primary key.
+    pub(super) ledger: BTreeMap<WalletKey, Vec<LedgerEntry>>,
     pub(super) transactions: BTreeSet<TransactionId>,
     pub(super) orders: BTreeMap<OrderId, OrderRow>,
     pub(super) payouts: BTreeMap<PayoutId, Payout>,
-    /// Vouchers whose codes were read.
+    /// Vouchers whose codes were retrieved.
     pub(super) retrieved: BTreeSet<VoucherId>,
-    /// A list, though the key is unique: with that guard off, a voucher that is sold twice must be seen twice.
+    /// A list although the key is unique: with that guard removed, a voucher that is sold twice must show up twice.
     pub(super) allocations: BTreeMap<StockId, Vec<AllocationRow>>,
     pub(super) stock: BTreeMap<StockId, StockRow>,
     pub(super) chunks: BTreeMap<ChunkId, ChunkRow>,
-    /// How many rows of stock were ever numbered.
+    /// Last assigned stock id.
     pub(super) stock_ids: i64,
     pub(super) events: BTreeMap<PartnerId, Vec<EventRow>>,
-    /// The number of each partner's next event.
     pub(super) next_event: BTreeMap<PartnerId, i64>,
-    /// What operators decided, oldest first.
-    pub(super) trail: Vec<Deed>,
+    /// Operators' decisions, oldest first.
+    pub(super) audit_log: Vec<AuditEntry>,
 }
 
 impl Tables {
-    /// Whether this start of the node is still the newest.
+    /// Whether this incarnation of the node is the newest.
     pub(super) fn is_current(&self, owner: &Owner) -> bool {
         self.nodes
             .get(&owner.node)
             .is_some_and(|row| row.incarnation == owner.incarnation)
     }
 
-    /// The newest state of a wallet; empty where there is none.
-    pub(super) fn newest(&self, wallet: &WalletKey) -> Receipt {
-        self.wallets.get(wallet).map_or(Receipt::EMPTY, |row| row.newest)
+    /// Newest state of a wallet; [`Receipt::EMPTY`] if it does not exist.
+    pub(super) fn newest(&self, wallet: &WalletKey) -> WalletState {
+        self.wallets.get(wallet).map_or(WalletState::EMPTY, |row| row.newest)
     }
 
-    /// The free vouchers of a chunk, first to expire first.
-    pub(super) fn free(&self, chunk: &ChunkRow) -> Vec<(StockId, Expiry)> {
+    /// Free vouchers of a chunk, sorted by expiry.
+    pub(super) fn free_vouchers(&self, chunk: &ChunkRow) -> Vec<(StockId, Expiry)> {
         let free = chunk.stock.iter().filter(|id| !self.allocations.contains_key(id));
         let mut free: Vec<_> = free.map(|id| (*id, self.stock[id].expiry)).collect();
         free.sort_by_key(|(id, expiry)| (*expiry, *id));
         free
     }
 
-    /// Books a movement: the wallet's next number, its balance, its row in the ledger.
-    pub(super) fn book(&mut self, wallet: WalletKey, movement: &Movement) -> Receipt {
+    /// Posts a movement: updates the wallet and appends to the ledger.
+    pub(super) fn post(&mut self, wallet: WalletKey, movement: &Movement) -> WalletState {
         let row = self.wallets.entry(wallet).or_default();
         let balance = row
             .newest
             .balance
             .checked_add(movement.amount)
-            .expect("checked when the balance was read");
-        row.newest = Receipt {
+            .expect("verified before the batch is written");
+        row.newest = WalletState {
             sequence: row.newest.sequence + 1,
             balance,
         };
@@ -196,27 +190,25 @@ impl Tables {
         self.ledger
             .entry(wallet)
             .or_default()
-            .push(Entry { after, movement });
+            .push(LedgerEntry { receipt: after, movement });
         after
     }
 
-    /// Shifts what waits for something in a wallet.
-    pub(super) fn shift(&mut self, wallet: WalletKey, shift: &PendingShift) {
+    /// Adds to the pending amounts of a wallet.
+    pub(super) fn add_pending(&mut self, wallet: WalletKey, shift: &PendingDelta) {
         let row = self.wallets.entry(wallet).or_default();
-        let sum = |held: Amount, by: Amount| held.checked_add(by).expect("parts of what was debited");
+        let sum = |held: Amount, by: Amount| held.checked_add(by).expect("pending amounts are parts of a debit");
         row.pending_orders = sum(row.pending_orders, shift.orders);
         row.pending_payouts = sum(row.pending_payouts, shift.payouts);
     }
 
-    /// Numbers rows of stock.
-    pub(super) fn number_stock(&mut self, count: usize) -> Vec<StockId> {
+    pub(super) fn allocate_stock_ids(&mut self, count: usize) -> Vec<StockId> {
         let first = self.stock_ids + 1;
         self.stock_ids += i64::try_from(count).expect("few");
         (first..=self.stock_ids).map(StockId).collect()
     }
 
-    /// Writes events under the partner's next numbers.
-    pub(super) fn tell(&mut self, partner_id: PartnerId, bundle: &EventBundle) {
+    pub(super) fn append_events(&mut self, partner_id: PartnerId, bundle: &EventBundle) {
         let next = self.next_event.entry(partner_id).or_insert(1);
         let number = *next;
         *next += i64::from(bundle.count());

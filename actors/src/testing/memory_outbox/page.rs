@@ -1,4 +1,4 @@
-//! What is read of that outbox: rows that are due, or all that wait, and events past what was read, in their order.
+//! Pages of the in-memory outbox: due or all waiting rows, and events past the cursor, by number.
 
 use std::sync::Arc;
 
@@ -6,91 +6,91 @@ use tokio::time::Instant;
 
 use super::order_id;
 use super::tables::{Row, RowState, Tables};
-use crate::delivery::outbox::{Page, Pending};
-use crate::delivery::queue::Want;
-use crate::delivery::schedule::TRIED_FOR;
-use crate::domain::delivery::{Letter, Told};
-use crate::domain::event::{EventBundle, Step};
+use crate::delivery::outbox::{DeliveryPage, PendingDelivery};
+use crate::delivery::queue::ReadRequest;
+use crate::delivery::retry::RETRY_WINDOW;
+use crate::domain::delivery::{WebhookEvent, CommittedEvents};
+use crate::domain::event::{EventBundle, EventStep};
 use crate::domain::money::Amount;
 use crate::domain::order::OrderStatus;
 use crate::testing::build;
 
-/// How many events and rows a page of these tests has.
+/// Maximum events and rows of a page.
 const PAGE: usize = 64;
 
 impl Tables {
-    pub(super) fn page(&self, want: Want) -> Page {
+    pub(super) fn page(&self, want: ReadRequest) -> DeliveryPage {
         let now = Instant::now();
-        let (Want::Due { after, .. } | Want::Oldest { after }) = want;
+        let (ReadRequest::Due { after, .. } | ReadRequest::Oldest { after }) = want;
         let rows = self.rows.range(..=after);
         let due = rows.filter_map(|(number, row)| self.due_row(*number, row, want));
-        let mut page = Page {
+        let mut page = DeliveryPage {
             pending: due.take(PAGE).collect(),
-            read_to: after,
-            more: false,
+            scanned_to: after,
+            has_more: false,
             next_due_in: self.next_due(now).map(|due| due - now),
         };
-        let mut room = match want {
-            Want::Due { most, .. } => most.min(PAGE),
-            Want::Oldest { .. } => PAGE - page.pending.len(),
+        let mut remaining = match want {
+            ReadRequest::Due { limit: most, .. } => most.min(PAGE),
+            ReadRequest::Oldest { .. } => PAGE - page.pending.len(),
         };
         for number in after + 1..=self.newest() {
             let pending = match self.rows.get(&number) {
                 Some(row) => self.due_row(number, row, want),
-                None => self.new_event(number),
+                None => self.event_without_row(number),
             };
-            if room == 0 && pending.is_some() {
-                page.more = true;
+            if remaining == 0 && pending.is_some() {
+                page.has_more = true;
                 break;
             }
-            room -= usize::from(pending.is_some());
+            remaining -= usize::from(pending.is_some());
             page.pending.extend(pending);
-            page.read_to = number;
+            page.scanned_to = number;
         }
         page
     }
 
-    fn due_row(&self, number: i64, row: &Row, want: Want) -> Option<Pending> {
+    fn due_row(&self, number: i64, row: &Row, want: ReadRequest) -> Option<PendingDelivery> {
         let now = Instant::now();
         let due = match (row.state, want) {
-            (RowState::Waiting(due), Want::Oldest { .. }) => due,
-            (RowState::Waiting(due), Want::Due { .. }) if due <= now => due,
-            (RowState::Behind, Want::Oldest { .. }) => now,
+            (RowState::Waiting(due), ReadRequest::Oldest { .. }) => due,
+            (RowState::Waiting(due), ReadRequest::Due { .. }) if due <= now => due,
+            (RowState::Blocked, ReadRequest::Oldest { .. }) => now,
             _ => return None,
         };
-        Some(Pending {
+        Some(PendingDelivery {
             attempts: row.attempts,
             replays: row.replays,
-            stored: true,
-            behind: false,
-            due_in: until(due),
-            ends_in: until(row.ends),
+            has_row: true,
+            is_blocked: false,
+            due_in: time_until(due),
+            give_up_in: time_until(row.expires_at),
             ..self.pending(number)
         })
     }
 
-    /// An event that has no row, if it is asked for.
-    fn new_event(&self, number: i64) -> Option<Pending> {
+    /// An event without a row, if the endpoint subscribes to its kind.
+    fn event_without_row(&self, number: i64) -> Option<PendingDelivery> {
         let pending = self.pending(number);
-        let kind = pending.letter.told.kind(number)?;
+        let kind = pending.event.events.kind(number)?;
         self.kinds.contains(kind).then_some(pending)
     }
 
-    fn pending(&self, number: i64) -> Pending {
+    fn pending(&self, number: i64) -> PendingDelivery {
         let event = self.event(number);
         let mut before = self.rows.range(..number);
-        Pending {
-            letter: Letter {
-                told: Arc::new(self.told(number)),
+        PendingDelivery {
+            event: WebhookEvent {
+                events: Arc::new(self.committed_events(number)),
                 number,
             },
             order_id: order_id(event.order),
             attempts: 0,
             replays: 0,
-            stored: false,
-            behind: before.any(|(_, row)| row.order == event.order && row.state.waits()),
+            has_row: false,
+            is_blocked: before.any(|(_, row)| row.order == event.order && row.state.is_waiting()),
             due_in: time::Duration::ZERO,
-            ends_in: until(event.at + TRIED_FOR),
+            give_up_in: time_until(event.at + RETRY_WINDOW),
         }
     }
 
@@ -102,25 +102,25 @@ impl Tables {
         self.rows.values().filter_map(later).min()
     }
 
-    /// The first event of an order says that it was created, the others that it is processed.
-    fn told(&self, number: i64) -> Told {
+    /// The first event of an order is `Created`, the others are `Processing`.
+    fn committed_events(&self, number: i64) -> CommittedEvents {
         let event = self.event(number);
-        Told {
+        CommittedEvents {
             partner_id: build::partner(1),
-            number,
+            first_number: number,
             bundle: bundle(event.order, event.sequence),
             created_at: build::NOW,
         }
     }
 }
 
-/// One event of an order.
+/// Bundle with one event of an order.
 #[must_use]
 pub fn bundle(order: u32, first_sequence: u32) -> EventBundle {
     let step = if first_sequence == 1 {
-        Step::Created
+        EventStep::Created
     } else {
-        Step::Processing
+        EventStep::Processing
     };
     EventBundle {
         order_id: order_id(order),
@@ -136,7 +136,7 @@ pub fn bundle(order: u32, first_sequence: u32) -> EventBundle {
     }
 }
 
-fn until(at: Instant) -> time::Duration {
+fn time_until(at: Instant) -> time::Duration {
     let now = Instant::now();
     if at >= now {
         time::Duration::try_from(at - now).unwrap()

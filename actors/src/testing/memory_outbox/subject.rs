@@ -1,4 +1,4 @@
-//! That outbox, put through the conformance suite.
+//! Conformance subject over the in-memory outbox.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use tokio::time::Instant;
 use super::tables::{RowState as Kept, Tables};
 use super::{MemoryOutbox, order_id};
 use crate::delivery::outbox::Outbox;
-use crate::delivery::schedule::TRIED_FOR;
+use crate::delivery::retry::RETRY_WINDOW;
 use crate::domain::event_kind::EventKinds;
 use crate::domain::ids::WebhookId;
-use crate::testing::outbox::{OutboxSubject, Row, RowState, Standing};
+use crate::testing::outbox::{OutboxSubject, Row, RowState, EndpointStatus};
 
 impl OutboxSubject for MemoryOutbox {
     fn webhook_id(&self) -> WebhookId {
@@ -20,15 +20,15 @@ impl OutboxSubject for MemoryOutbox {
     }
 
     async fn start(&self, node: &str) -> Arc<dyn Outbox> {
-        Arc::new(self.of(node))
+        Arc::new(self.for_node(node))
     }
 
     async fn commit(&self, order: u32) -> i64 {
         Self::commit(self, order)
     }
 
-    /// Time is paused: whoever sleeps moves it.
-    async fn pass(&self, by: Duration) {
+    /// Time is paused: sleeping advances it.
+    async fn advance_time(&self, by: Duration) {
         tokio::time::sleep(by).await;
     }
 
@@ -36,25 +36,25 @@ impl OutboxSubject for MemoryOutbox {
         Self::replay(self, numbers);
     }
 
-    async fn switch(&self, on: bool) {
-        self.tables.lock().unwrap().switch(on);
+    async fn set_enabled(&self, on: bool) {
+        self.tables.lock().unwrap().set_enabled(on);
     }
 
-    async fn ask_for(&self, kinds: EventKinds) {
+    async fn set_event_kinds(&self, kinds: EventKinds) {
         let mut tables = self.tables.lock().unwrap();
         tables.kinds = kinds;
-        tables.recall();
+        tables.revoke_lease();
     }
 
-    async fn rotate(&self) {
+    async fn rotate_secret(&self) {
         let mut tables = self.tables.lock().unwrap();
         tables.previous = Some(tables.secret);
         tables.secret += 1;
-        tables.recall();
+        tables.revoke_lease();
     }
 
     async fn enable(&self) {
-        self.tables.lock().unwrap().switch(true);
+        self.tables.lock().unwrap().set_enabled(true);
     }
 
     async fn remove(&self) {
@@ -63,8 +63,8 @@ impl OutboxSubject for MemoryOutbox {
         tables.rows.clear();
     }
 
-    async fn forget_taking(&self) {
-        self.tables.lock().unwrap().forget_taking();
+    async fn forget_last_lease(&self) {
+        self.tables.lock().unwrap().forget_last_lease();
     }
 
     async fn row(&self, number: i64) -> Option<Row> {
@@ -72,7 +72,7 @@ impl OutboxSubject for MemoryOutbox {
         Some(Row {
             state: match row.state {
                 Kept::Waiting(_) => RowState::Waiting,
-                Kept::Behind => RowState::Behind,
+                Kept::Blocked => RowState::Blocked,
                 Kept::Delivered => RowState::Delivered,
                 Kept::Failed => RowState::Failed,
             },
@@ -81,9 +81,9 @@ impl OutboxSubject for MemoryOutbox {
         })
     }
 
-    async fn standing(&self) -> Option<Standing> {
+    async fn status(&self) -> Option<EndpointStatus> {
         let tables = self.tables.lock().unwrap();
-        (!tables.removed).then_some(Standing {
+        (!tables.removed).then_some(EndpointStatus {
             cursor: tables.cursor,
             failures: tables.failures,
             delivered: tables.delivered,
@@ -98,37 +98,37 @@ impl OutboxSubject for MemoryOutbox {
 }
 
 impl Tables {
-    fn switch(&mut self, on: bool) {
+    fn set_enabled(&mut self, on: bool) {
         if on && self.disabled {
-            let young = Instant::now().checked_sub(TRIED_FOR);
-            let old = self.events.iter();
-            let old = old.take_while(|event| young.is_some_and(|young| event.at < young));
-            self.cursor = self.cursor.max(i64::try_from(old.count()).unwrap());
+            let cutoff = Instant::now().checked_sub(RETRY_WINDOW);
+            let expired = self.events.iter();
+            let expired = expired.take_while(|event| cutoff.is_some_and(|cutoff| event.at < cutoff));
+            self.cursor = self.cursor.max(i64::try_from(expired.count()).unwrap());
         }
         self.disabled = !on;
-        self.recall();
+        self.revoke_lease();
     }
 
-    /// What `vouchsafe verify` checks of rows, as far as this has them.
+    /// The checks of `vouchsafe verify` that apply to these rows.
     fn violations(&self) -> Vec<String> {
         let mut found = Vec::new();
         if self.cursor > self.newest() {
             found.push(format!("the cursor is at {}", self.cursor));
         }
-        if self.due_at.is_none() && self.rows.values().any(|row| row.state.waits()) {
-            found.push("nobody looks for what waits".to_owned());
+        if self.due_at.is_none() && self.rows.values().any(|row| row.state.is_waiting()) {
+            found.push("deliveries wait, but the endpoint is not due".to_owned());
         }
         if (self.failures > 0) != (self.step > 0) {
             found.push(format!("{} failures, step {}", self.failures, self.step));
         }
         for (number, row) in &self.rows {
             let mut earlier = self.rows.range(..number);
-            let waits_for = earlier.any(|(_, other)| other.order == row.order && other.state.waits());
-            if row.state.waits() && waits_for != (row.state == Kept::Behind) {
+            let has_waiting_predecessor = earlier.any(|(_, other)| other.order == row.order && other.state.is_waiting());
+            if row.state.is_waiting() && has_waiting_predecessor != (row.state == Kept::Blocked) {
                 found.push(format!("{number} of {} is {:?}", order_id(row.order), row.state));
             }
-            if row.state == Kept::Failed && row.ends > Instant::now() {
-                found.push(format!("{number} was given up before its time"));
+            if row.state == Kept::Failed && row.expires_at > Instant::now() {
+                found.push(format!("{number} failed before its expiry"));
             }
         }
         found

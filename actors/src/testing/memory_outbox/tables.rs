@@ -1,4 +1,4 @@
-//! The tables of that outbox: what is written, by whom, and which delivery of an order is due.
+//! Tables of the in-memory outbox: events, delivery rows, lease, endpoint health.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -6,78 +6,75 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::delivery::outbox::{LEASE, Lease, Then, Turn};
-use crate::delivery::queue::FAILING_AFTER;
-use crate::delivery::schedule::TRIED_FOR;
-use crate::domain::delivery::{Attempt, Fate, Mark};
+use crate::delivery::outbox::{LEASE_DURATION, Lease, LeaseAction, FlushRequest};
+use crate::delivery::queue::FAILING_THRESHOLD;
+use crate::delivery::retry::RETRY_WINDOW;
+use crate::domain::delivery::{DeliveryAttempt, DeliveryOutcome, DeliveryUpdate};
 use crate::domain::event_kind::EventKinds;
 
-/// Most attempts that a row keeps.
+/// Maximum attempts in a row's log.
 const MAX_LOG: usize = 50;
 
-/// Where a delivery that has a row stands.
+/// State of a delivery that has a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowState {
-    /// It is tried at this moment.
+    /// Next attempt at this time.
     Waiting(Instant),
-    /// It waits for an earlier one of its order.
-    Behind,
+    /// Waits for an earlier delivery of its order.
+    Blocked,
     Delivered,
-    /// Its time is over.
+    /// Its 24 hours are over.
     Failed,
 }
 
 impl RowState {
-    pub(super) const fn waits(self) -> bool {
-        matches!(self, Self::Waiting(_) | Self::Behind)
+    pub(super) const fn is_waiting(self) -> bool {
+        matches!(self, Self::Waiting(_) | Self::Blocked)
     }
 }
 
-/// A delivery that failed, waits behind one that did, or is replayed.
+/// A delivery that failed, waits for a failed one, or is replayed.
 #[derive(Debug, Clone)]
 pub struct Row {
     pub order: u32,
     pub attempts: u32,
-    /// How often it was replayed.
     pub replays: u32,
     pub state: RowState,
-    pub log: Vec<Attempt>,
-    pub ends: Instant,
+    pub log: Vec<DeliveryAttempt>,
+    pub expires_at: Instant,
 }
 
-/// How long a turn takes: until it is written, and until that is heard.
+/// Latency of a flush.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Pace {
-    /// Until it is written, and read.
+pub struct Latency {
+    /// Before the flush is written.
     pub before: Duration,
-    /// From then until it is heard.
+    /// From the write to the response.
     pub after: Duration,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Committed {
+pub(super) struct CommittedEvent {
     pub(super) order: u32,
-    /// The order's number of it.
+    /// Sequence number within the order.
     pub(super) sequence: u32,
     pub(super) at: Instant,
 }
 
-/// What an outbox has of one endpoint and its partner.
+/// Rows of one endpoint and its partner.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a column")]
 pub struct Tables {
-    pub(super) events: Vec<Committed>,
-    /// Deliveries that have rows, by the event's number.
+    pub(super) events: Vec<CommittedEvent>,
+    /// Delivery rows, by event number.
     pub rows: BTreeMap<i64, Row>,
-    /// Every event up to here was seen to.
+    /// Every event up to this number is delivered or has a row.
     pub cursor: i64,
     pub failures: u32,
-    /// The endpoint gets nothing.
     pub disabled: bool,
-    /// The store answers nothing.
-    pub down: bool,
-    /// How fast it is.
-    pub pace: Pace,
+    /// Every call fails.
+    pub unavailable: bool,
+    pub latency: Latency,
     pub(super) removed: bool,
     pub(super) step: u32,
     pub(super) due_at: Option<Instant>,
@@ -90,7 +87,7 @@ pub struct Tables {
     lease: i64,
     turn: i64,
     owner: (String, u32),
-    lives: HashMap<String, u32>,
+    incarnations: HashMap<String, u32>,
 }
 
 impl Default for Tables {
@@ -101,8 +98,8 @@ impl Default for Tables {
             cursor: 0,
             failures: 0,
             disabled: false,
-            down: false,
-            pace: Pace::default(),
+            unavailable: false,
+            latency: Latency::default(),
             removed: false,
             step: 0,
             due_at: None,
@@ -115,21 +112,21 @@ impl Default for Tables {
             lease: 0,
             turn: 0,
             owner: (String::new(), 0),
-            lives: HashMap::new(),
+            incarnations: HashMap::new(),
         }
     }
 }
 
 impl Tables {
-    pub(super) fn start(&mut self, node: &str) -> u32 {
-        let life = self.lives.entry(node.to_owned()).or_default();
-        *life += 1;
-        *life
+    pub(super) fn next_incarnation(&mut self, node: &str) -> u32 {
+        let incarnation = self.incarnations.entry(node.to_owned()).or_default();
+        *incarnation += 1;
+        *incarnation
     }
 
     pub(super) fn commit(&mut self, order: u32) -> i64 {
         let before = self.events.iter().rev().find(|event| event.order == order);
-        self.events.push(Committed {
+        self.events.push(CommittedEvent {
             order,
             sequence: before.map_or(0, |event| event.sequence) + 1,
             at: Instant::now(),
@@ -141,75 +138,75 @@ impl Tables {
         i64::try_from(self.events.len()).unwrap()
     }
 
-    pub(super) fn event(&self, number: i64) -> Committed {
+    pub(super) fn event(&self, number: i64) -> CommittedEvent {
         self.events[usize::try_from(number).unwrap() - 1]
     }
 
-    pub(super) fn is_leased_under(&self, lease: Lease, life: &(String, u32)) -> bool {
-        self.lease == lease.0 && self.owner == *life && !self.removed
+    pub(super) fn is_leased_under(&self, lease: Lease, incarnation: &(String, u32)) -> bool {
+        self.lease == lease.0 && self.owner == *incarnation && !self.removed
     }
 
-    pub(super) fn take(&mut self, life: &(String, u32)) -> Option<Lease> {
+    pub(super) fn acquire_lease(&mut self, incarnation: &(String, u32)) -> Option<Lease> {
         let now = Instant::now();
         let due = self.due_at.is_some_and(|due| due <= now + Duration::from_secs(1));
-        let new = self.failures < FAILING_AFTER && self.cursor < self.newest();
-        let is_own = self.owner.0 == life.0 && self.owner.1 < life.1;
+        let new = self.failures < FAILING_THRESHOLD && self.cursor < self.newest();
+        let is_own = self.owner.0 == incarnation.0 && self.owner.1 < incarnation.1;
         let free = self.leased_until.is_none_or(|until| until <= now) || is_own;
         if self.removed || self.disabled || !free || !(due || new) {
             return None;
         }
         self.lease += 1;
         self.turn = 0;
-        self.owner = life.clone();
-        self.leased_until = Some(now + LEASE);
+        self.owner = incarnation.clone();
+        self.leased_until = Some(now + LEASE_DURATION);
         Some(Lease(self.lease))
     }
 
-    /// As before the last taking.
-    pub(super) fn forget_taking(&mut self) {
+    /// Reverts the last lease, as a crash that lost its write would.
+    pub(super) fn forget_last_lease(&mut self) {
         self.lease -= 1;
         self.owner = (String::new(), 0);
         self.leased_until = None;
     }
 
-    /// Takes the lease away, and lets what failed be tried at once.
-    pub(super) fn recall(&mut self) {
+    /// Revokes the lease and makes failed deliveries due at once.
+    pub(super) fn revoke_lease(&mut self) {
         self.lease += 1;
         self.leased_until = None;
         if self.failures > 0 {
             self.due_at = Some(Instant::now());
         }
-        self.free();
+        self.make_all_due();
     }
 
-    pub(super) fn write(&mut self, turn: &Turn) {
+    pub(super) fn apply(&mut self, turn: &FlushRequest) {
         let now = Instant::now();
         let changes = &turn.changes;
         self.cursor = self.cursor.max(changes.cursor);
-        self.failures = changes.health.failures;
-        self.step = changes.health.step;
+        self.failures = changes.health.consecutive_failures;
+        self.step = changes.health.backoff_step;
         self.disabled |= turn.gone;
-        if turn.number > self.turn {
-            self.turn = turn.number;
+        if turn.sequence > self.turn {
+            self.turn = turn.sequence;
             self.delivered += u64::from(turn.delivered);
-            self.refused += u64::from(turn.refused);
+            self.refused += u64::from(turn.failed);
         }
-        self.leased_until = (turn.then != Then::Release).then(|| now + LEASE);
-        for mark in &changes.marks {
-            self.mark(*mark, turn.now);
+        self.leased_until = (turn.lease_action != LeaseAction::Release).then(|| now + LEASE_DURATION);
+        for mark in &changes.updates {
+            self.apply_mark(*mark, turn.now);
         }
-        let orders = changes.marks.iter().map(|mark| self.event(mark.number).order);
-        self.line_up(orders.collect());
+        let orders = changes.updates.iter().map(|mark| self.event(mark.number).order);
+        self.promote_first_waiting(orders.collect());
         for (number, attempt) in &turn.attempts {
-            self.remember(*number, attempt);
+            self.append_attempt(*number, attempt);
         }
         if changes.recovered {
-            self.free();
+            self.make_all_due();
         }
-        self.due_at = turn.wait.map(|wait| now + wait).or(self.first_due());
+        self.due_at = turn.retry_in.map(|wait| now + wait).or(self.first_due());
     }
 
-    /// Sends these again, each with 24 hours of its own.
+    /// Replays these events, each with its own 24 hours.
     pub(super) fn replay(&mut self, numbers: RangeInclusive<i64>) {
         let now = Instant::now();
         if self.failures == 0 || self.due_at.is_none() {
@@ -218,59 +215,59 @@ impl Tables {
         let mut orders = BTreeSet::new();
         for number in numbers {
             let row = self.row(number);
-            row.state = RowState::Behind;
+            row.state = RowState::Blocked;
             row.attempts = 0;
             row.replays += 1;
-            row.ends = now + TRIED_FOR;
+            row.expires_at = now + RETRY_WINDOW;
             orders.insert(row.order);
         }
-        self.line_up(orders);
+        self.promote_first_waiting(orders);
     }
 
     fn row(&mut self, number: i64) -> &mut Row {
-        let Committed { order, at, .. } = self.event(number);
+        let CommittedEvent { order, at, .. } = self.event(number);
         self.rows.entry(number).or_insert(Row {
             order,
             attempts: 0,
             replays: 0,
-            state: RowState::Behind,
+            state: RowState::Blocked,
             log: Vec::new(),
-            ends: at + TRIED_FOR,
+            expires_at: at + RETRY_WINDOW,
         })
     }
 
-    /// Of a row that was replayed since, it says nothing.
-    fn mark(&mut self, mark: Mark, now: Duration) {
+    /// Ignores a mark for a row that was replayed since.
+    fn apply_mark(&mut self, mark: DeliveryUpdate, now: Duration) {
         let row = self.row(mark.number);
         if row.replays != mark.replays {
             return;
         }
         row.attempts = mark.attempts;
-        row.state = match mark.fate {
-            Fate::Delivered => RowState::Delivered,
-            Fate::Again(at) => RowState::Waiting(Instant::now() + at.saturating_sub(now)),
-            Fate::Behind => RowState::Behind,
-            Fate::Failed => RowState::Failed,
+        row.state = match mark.outcome {
+            DeliveryOutcome::Delivered => RowState::Delivered,
+            DeliveryOutcome::RetryAt(at) => RowState::Waiting(Instant::now() + at.saturating_sub(now)),
+            DeliveryOutcome::Blocked => RowState::Blocked,
+            DeliveryOutcome::Failed => RowState::Failed,
         };
     }
 
-    /// Of each of these orders the first that waits has a time, which is now if it had none; the others have none.
-    fn line_up(&mut self, orders: BTreeSet<u32>) {
+    /// Per order, makes the first waiting delivery due (now, if it was blocked) and blocks the others.
+    fn promote_first_waiting(&mut self, orders: BTreeSet<u32>) {
         let now = Instant::now();
         for order in orders {
             let waiting = self.rows.values_mut();
-            let mut waiting = waiting.filter(|row| row.order == order && row.state.waits());
+            let mut waiting = waiting.filter(|row| row.order == order && row.state.is_waiting());
             if let Some(first) = waiting.next()
-                && first.state == RowState::Behind
+                && first.state == RowState::Blocked
             {
                 first.state = RowState::Waiting(now);
             }
-            waiting.for_each(|row| row.state = RowState::Behind);
+            waiting.for_each(|row| row.state = RowState::Blocked);
         }
     }
 
-    /// What is said twice is remembered once.
-    fn remember(&mut self, number: i64, attempt: &Attempt) {
+    /// Skips an attempt that equals the last one, because flushes are retried.
+    fn append_attempt(&mut self, number: i64, attempt: &DeliveryAttempt) {
         if let Some(row) = self.rows.get_mut(&number)
             && row.log.last() != Some(attempt)
         {
@@ -280,8 +277,7 @@ impl Tables {
         }
     }
 
-    /// What waits for its next attempt is due.
-    fn free(&mut self) {
+    fn make_all_due(&mut self) {
         let now = Instant::now();
         for row in self.rows.values_mut() {
             if let RowState::Waiting(due) = &mut row.state {

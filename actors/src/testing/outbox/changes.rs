@@ -1,79 +1,79 @@
-//! What becomes of the endpoint while somebody delivers: switched off and on, rotated, removed.
+//! Conformance cases: changes of an endpoint during delivery. Disabled, enabled, rotated, removed.
 
 use super::subject::OutboxSubject;
-use super::teller::{HOUR, Process, Said, due, taken};
+use super::lease_holder::{HOUR, DeliveryProcess, Flush, due, acquire_endpoint};
 
-/// Whoever has it loses it, and nobody takes it until it is on again; then it goes on where it was.
-pub async fn an_endpoint_that_is_off_is_nobodys<S: OutboxSubject>(subject: &S) {
+/// Disabling revokes the lease and prevents another; after enabling, delivery resumes at the cursor.
+pub async fn disabled_endpoint_is_not_leased<S: OutboxSubject>(subject: &S) {
     for _ in 0..2 {
         subject.commit(1).await;
     }
-    let process = Process::start(subject, "one").await;
-    let mut teller = process.take().await.unwrap();
-    teller.say(Said::seen_to(1)).await.unwrap();
-    subject.switch(false).await;
-    assert!(teller.say(Said::seen_to(2)).await.is_none());
-    assert!(process.take().await.is_none());
-    subject.switch(true).await;
-    let mut teller = process.take().await.expect("it is on again");
-    assert_eq!(teller.opened.cursor, 1);
-    assert_eq!(teller.numbers(due(1)).await, [2]);
+    let process = DeliveryProcess::start(subject, "one").await;
+    let mut holder = process.acquire().await.unwrap();
+    holder.flush(Flush::up_to(1)).await.unwrap();
+    subject.set_enabled(false).await;
+    assert!(holder.flush(Flush::up_to(2)).await.is_none());
+    assert!(process.acquire().await.is_none());
+    subject.set_enabled(true).await;
+    let mut holder = process.acquire().await.expect("the endpoint is enabled");
+    assert_eq!(holder.opened.cursor, 1);
+    assert_eq!(holder.read_numbers(due(1)).await, [2]);
 }
 
-/// What is older than 24 hours is not sent when an endpoint is on again: it is in the feed.
-pub async fn after_a_long_time_off_the_last_day_is_sent<S: OutboxSubject>(subject: &S) {
-    subject.switch(false).await;
+/// Events older than 24 hours are not delivered after an endpoint is enabled again.
+pub async fn enabled_endpoint_gets_only_last_day<S: OutboxSubject>(subject: &S) {
+    subject.set_enabled(false).await;
     subject.commit(1).await;
-    subject.pass(25 * HOUR).await;
+    subject.advance_time(25 * HOUR).await;
     subject.commit(1).await;
-    subject.switch(true).await;
-    let mut teller = taken(subject, "one").await;
-    assert_eq!(teller.opened.cursor, 1);
-    assert_eq!(teller.numbers(due(1)).await, [2]);
+    subject.set_enabled(true).await;
+    let mut holder = acquire_endpoint(subject, "one").await;
+    assert_eq!(holder.opened.cursor, 1);
+    assert_eq!(holder.read_numbers(due(1)).await, [2]);
 }
 
-/// Who delivers learns of the new secret before the next delivery, and signs with the former one, too.
-pub async fn a_rotation_takes_the_lease_and_both_secrets_sign<S: OutboxSubject>(subject: &S) {
+/// Rotation revokes the lease, so the next lease signs with both the new and the previous secret.
+pub async fn rotation_revokes_lease_and_both_secrets_sign<S: OutboxSubject>(subject: &S) {
     subject.commit(1).await;
-    let process = Process::start(subject, "one").await;
-    let mut before = process.take().await.unwrap();
-    assert!(before.opened.target.previous.is_none());
-    subject.rotate().await;
+    let process = DeliveryProcess::start(subject, "one").await;
+    let mut before = process.acquire().await.unwrap();
+    assert!(before.opened.target.previous_secret.is_none());
+    subject.rotate_secret().await;
     assert!(before.read(due(0)).await.is_none());
-    let after = process.take().await.expect("it has a new secret");
+    let after = process.acquire().await.expect("the endpoint is available after the rotation");
     let (former, _) = after
         .opened
         .target
-        .previous
+        .previous_secret
         .clone()
-        .expect("the former one signs, too");
+        .expect("the previous secret still signs");
     assert!(former == before.opened.target.secret && former != after.opened.target.secret);
 }
 
-/// An operator switches it on: what failed does not wait for its next attempt.
-pub async fn enabling_lets_what_failed_be_tried_at_once<S: OutboxSubject>(subject: &S) {
+/// An operator enables the endpoint: failed deliveries are due at once.
+pub async fn enabling_makes_failed_deliveries_due<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
-    let process = Process::start(subject, "one").await;
-    let gone = Said {
+    let process = DeliveryProcess::start(subject, "one").await;
+    let gone = Flush {
         gone: true,
-        ..Said::failed(1, number, 1, 8 * HOUR).failing(8 * HOUR)
+        ..Flush::failed(1, number, 1, 8 * HOUR).failing(8 * HOUR)
     };
-    process.take().await.unwrap().release(gone).await;
+    process.acquire().await.unwrap().release(gone).await;
     subject.enable().await;
-    assert!(subject.standing().await.unwrap().enabled);
-    let mut teller = process.take().await.expect("it is tried at once");
-    assert_eq!(teller.numbers(due(number)).await, [number]);
+    assert!(subject.status().await.unwrap().enabled);
+    let mut holder = process.acquire().await.expect("the delivery is due at once");
+    assert_eq!(holder.read_numbers(due(number)).await, [number]);
 }
 
-/// Whoever has it loses it, and nothing of it is left.
-pub async fn an_endpoint_that_was_removed_is_nobodys<S: OutboxSubject>(subject: &S) {
+/// Removal revokes the lease and deletes the endpoint's rows.
+pub async fn removed_endpoint_is_not_leased<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
-    let process = Process::start(subject, "one").await;
-    let mut teller = process.take().await.unwrap();
-    teller.say(Said::failed(1, number, 1, HOUR)).await.unwrap();
+    let process = DeliveryProcess::start(subject, "one").await;
+    let mut holder = process.acquire().await.unwrap();
+    holder.flush(Flush::failed(1, number, 1, HOUR)).await.unwrap();
     subject.remove().await;
-    assert!(teller.say(Said::failed(1, number, 2, HOUR)).await.is_none());
-    assert!(process.take().await.is_none());
-    assert_eq!(subject.standing().await, None);
+    assert!(holder.flush(Flush::failed(1, number, 2, HOUR)).await.is_none());
+    assert!(process.acquire().await.is_none());
+    assert_eq!(subject.status().await, None);
     assert_eq!(subject.row(number).await, None);
 }

@@ -1,80 +1,80 @@
-//! How far an endpoint is, and what comes next.
+//! Conformance cases: the cursor of an endpoint and the page that follows it.
 
 use super::subject::OutboxSubject;
-use super::teller::{HOUR, Said, attempt, due, numbers, taken};
-use crate::delivery::outbox::Then;
-use crate::delivery::queue::Want;
+use super::lease_holder::{HOUR, Flush, attempt, due, numbers, acquire_endpoint};
+use crate::delivery::outbox::LeaseAction;
+use crate::delivery::queue::ReadRequest;
 use crate::domain::event_kind::{EventKind, EventKinds};
 
-/// Events come in the order of their commits, as many as there is room for, and it is said whether there are more.
-pub async fn events_are_read_in_the_order_of_their_numbers<S: OutboxSubject>(subject: &S) {
+/// A page holds events in commit order up to its limit, and reports whether there are more.
+pub async fn events_are_read_by_number<S: OutboxSubject>(subject: &S) {
     for order in [1, 2, 1, 3, 2] {
         subject.commit(order).await;
     }
-    let mut teller = taken(subject, "one").await;
-    let all = teller.read(due(0)).await.unwrap();
+    let mut holder = acquire_endpoint(subject, "one").await;
+    let all = holder.read(due(0)).await.unwrap();
     assert_eq!(
-        (numbers(&all), all.read_to, all.more),
+        (numbers(&all), all.scanned_to, all.has_more),
         (vec![1, 2, 3, 4, 5], 5, false)
     );
     assert!(
         all.pending
             .iter()
-            .all(|pending| !pending.stored && pending.attempts == 0)
+            .all(|pending| !pending.has_row && pending.attempts == 0)
     );
-    let some = teller.read(Want::Due { after: 2, most: 2 }).await.unwrap();
-    assert_eq!((numbers(&some), some.read_to, some.more), (vec![3, 4], 4, true));
+    let some = holder.read(ReadRequest::Due { after: 2, limit: 2 }).await.unwrap();
+    assert_eq!((numbers(&some), some.scanned_to, some.has_more), (vec![3, 4], 4, true));
 }
 
-/// What comes late does not move it back.
-pub async fn the_cursor_never_goes_back<S: OutboxSubject>(subject: &S) {
+/// A late flush does not move the cursor back.
+pub async fn cursor_never_moves_back<S: OutboxSubject>(subject: &S) {
     for _ in 0..3 {
         subject.commit(1).await;
     }
-    let mut teller = taken(subject, "one").await;
+    let mut holder = acquire_endpoint(subject, "one").await;
     for (written, kept) in [(2, 2), (1, 2), (3, 3)] {
-        teller.say(Said::seen_to(written)).await.unwrap();
-        assert_eq!(subject.standing().await.unwrap().cursor, kept);
+        holder.flush(Flush::up_to(written)).await.unwrap();
+        assert_eq!(subject.status().await.unwrap().cursor, kept);
     }
 }
 
-/// What was taken at once leaves no row, and is not sent by the next process.
-pub async fn the_next_process_begins_at_the_cursor<S: OutboxSubject>(subject: &S) {
+/// Events delivered at the first attempt leave no row and are not sent by the next process.
+pub async fn next_process_starts_at_cursor<S: OutboxSubject>(subject: &S) {
     for _ in 0..3 {
         subject.commit(1).await;
     }
-    taken(subject, "one").await.release(Said::seen_to(2)).await;
-    let mut next = taken(subject, "other").await;
+    acquire_endpoint(subject, "one").await.release(Flush::up_to(2)).await;
+    let mut next = acquire_endpoint(subject, "other").await;
     assert_eq!(next.opened.cursor, 2);
-    assert_eq!(next.numbers(due(2)).await, [3]);
+    assert_eq!(next.read_numbers(due(2)).await, [3]);
     assert_eq!(subject.row(1).await, None);
 }
 
-/// An event that the endpoint does not ask for is not sent, and holds nothing up.
-pub async fn what_is_not_asked_for_is_passed_over<S: OutboxSubject>(subject: &S) {
+/// Events of kinds that the endpoint does not subscribe to are skipped.
+pub async fn unsubscribed_kinds_are_skipped<S: OutboxSubject>(subject: &S) {
     let kinds = EventKinds::of(&[EventKind::OrderCreated]).unwrap();
-    subject.ask_for(kinds).await;
+    subject.set_event_kinds(kinds).await;
     for order in [1, 1, 2, 2] {
         subject.commit(order).await;
     }
-    let mut teller = taken(subject, "one").await;
-    let page = teller.read(due(0)).await.unwrap();
-    assert_eq!((numbers(&page), page.read_to), (vec![1, 3], 4));
+    let mut holder = acquire_endpoint(subject, "one").await;
+    let page = holder.read(due(0)).await.unwrap();
+    assert_eq!((numbers(&page), page.scanned_to), (vec![1, 3], 4));
 }
 
-/// A turn of which nobody knows whether it was written is written again: its rows, attempts and counts are there once.
-pub async fn a_turn_that_is_written_again_says_the_same<S: OutboxSubject>(subject: &S) {
+/// A flush with an unknown outcome is retried: its rows, attempts and counts are written once.
+pub async fn retried_flush_is_idempotent<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
-    let mut teller = taken(subject, "one").await;
-    let turn = teller.turn(Said::failed(1, number, 1, HOUR), Then::Keep(None));
+    let mut holder = acquire_endpoint(subject, "one").await;
+    let turn = holder.flush_request(Flush::failed(1, number, 1, HOUR), LeaseAction::Keep(None));
     for _ in 0..2 {
-        teller.write(turn.clone()).await.unwrap();
+        holder.send(turn.clone()).await.unwrap();
         let row = subject.row(number).await.unwrap();
         assert_eq!((row.attempts, row.log), (1, vec![attempt(500, 1)]));
-        let standing = subject.standing().await.unwrap();
-        assert_eq!((standing.delivered, standing.refused), (0, 1));
+        let status = subject.status().await.unwrap();
+        assert_eq!((status.delivered, status.refused), (0, 1));
     }
-    teller.release(Said::taken(1, number, number)).await;
-    let standing = subject.standing().await.unwrap();
-    assert_eq!((standing.delivered, standing.refused), (1, 1));
+    holder.release(Flush::delivered(1, number, number)).await;
+    let status = subject.status().await.unwrap();
+    assert_eq!((status.delivered, status.refused), (1, 1));
 }

@@ -1,139 +1,139 @@
-//! What was not taken: when it is tried again, what is remembered of it, and when it is over.
+//! Conformance cases: failed deliveries, their retries, attempt log and expiry.
 
 use std::time::Duration;
 
 use super::subject::{OutboxSubject, RowState};
-use super::teller::{HOUR, Process, Said, attempt, due, taken};
-use crate::delivery::queue::Want;
+use super::lease_holder::{HOUR, DeliveryProcess, Flush, attempt, due, acquire_endpoint};
+use crate::delivery::queue::ReadRequest;
 
-/// It is not read before its time, and at its time by whoever comes; until then nobody needs to have the endpoint.
-pub async fn what_failed_waits_for_its_time<S: OutboxSubject>(subject: &S) {
+/// A failed delivery is not read before it is due; until then no process needs the lease.
+pub async fn failed_delivery_waits_until_due<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
-    let process = Process::start(subject, "one").await;
-    let mut teller = process.take().await.unwrap();
-    teller.say(Said::failed(1, number, 1, 2 * HOUR)).await.unwrap();
-    let page = teller.read(due(number)).await.unwrap();
+    let process = DeliveryProcess::start(subject, "one").await;
+    let mut holder = process.acquire().await.unwrap();
+    holder.flush(Flush::failed(1, number, 1, 2 * HOUR)).await.unwrap();
+    let page = holder.read(due(number)).await.unwrap();
     assert!(page.pending.is_empty(), "{page:?}");
-    let next = page.next_due_in.expect("it is tried again");
+    let next = page.next_due_in.expect("the delivery will be retried");
     assert!(next > HOUR && next <= 2 * HOUR, "{next:?}");
-    teller
-        .release(Said {
+    holder
+        .release(Flush {
             failures: 1,
-            ..Said::seen_to(number)
+            ..Flush::up_to(number)
         })
         .await;
-    subject.pass(HOUR).await;
-    assert!(process.take().await.is_none(), "it is too early");
-    subject.pass(HOUR).await;
-    let mut teller = process.take().await.expect("it is due");
-    assert_eq!((teller.opened.failures, teller.opened.cursor), (1, number));
-    let page = teller.read(due(number)).await.unwrap();
+    subject.advance_time(HOUR).await;
+    assert!(process.acquire().await.is_none(), "the delivery is not due yet");
+    subject.advance_time(HOUR).await;
+    let mut holder = process.acquire().await.expect("the delivery is due");
+    assert_eq!((holder.opened.consecutive_failures, holder.opened.cursor), (1, number));
+    let page = holder.read(due(number)).await.unwrap();
     let [pending] = &page.pending[..] else {
-        panic!("one is due: {page:?}")
+        panic!("expected one due delivery: {page:?}")
     };
     assert_eq!(
-        (pending.letter.number, pending.attempts, pending.stored),
+        (pending.event.number, pending.attempts, pending.has_row),
         (number, 1, true)
     );
 }
 
-/// Each attempt stands in the row, in its order, and is counted.
-pub async fn every_attempt_is_remembered<S: OutboxSubject>(subject: &S) {
+/// Every attempt is logged in the row, in order, and counted.
+pub async fn attempts_are_logged<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
-    let mut teller = taken(subject, "one").await;
+    let mut holder = acquire_endpoint(subject, "one").await;
     for attempts in 1..=3 {
-        teller.say(Said::failed(1, number, attempts, HOUR)).await.unwrap();
+        holder.flush(Flush::failed(1, number, attempts, HOUR)).await.unwrap();
     }
-    let taken = Said {
+    let delivered = Flush {
         attempts: vec![(number, attempt(204, 4))],
-        ..Said::taken(1, number, number)
+        ..Flush::delivered(1, number, number)
     };
-    teller.say(taken).await.unwrap();
+    holder.flush(delivered).await.unwrap();
     let row = subject.row(number).await.unwrap();
     assert_eq!(row.state, RowState::Delivered);
     assert_eq!(
         row.log,
         [attempt(500, 1), attempt(500, 2), attempt(500, 3), attempt(204, 4)]
     );
-    let standing = subject.standing().await.unwrap();
+    let status = subject.status().await.unwrap();
     assert_eq!(
-        (standing.delivered, standing.refused, standing.failures),
+        (status.delivered, status.refused, status.failures),
         (1, 3, 0)
     );
 }
 
-/// While an endpoint fails nobody takes it before its next attempt, whatever is new; and then the oldest is read first,
-/// whether it is due or not.
-pub async fn while_it_fails_the_oldest_is_read_and_new_events_wake_nobody<S: OutboxSubject>(subject: &S) {
+/// A failing endpoint is not leased before its next attempt, even if there are new events. After that the oldest deliveries
+/// are read first, due or not.
+pub async fn failing_endpoint_retries_oldest_and_ignores_new_events<S: OutboxSubject>(subject: &S) {
     for order in [1, 1, 2] {
         subject.commit(order).await;
     }
-    let process = Process::start(subject, "one").await;
-    let failing = Said::failed(1, 1, 1, 8 * HOUR).behind(1, &[2]).failing(HOUR);
-    process.take().await.unwrap().release(failing).await;
+    let process = DeliveryProcess::start(subject, "one").await;
+    let failing = Flush::failed(1, 1, 1, 8 * HOUR).blocking(1, &[2]).failing(HOUR);
+    process.acquire().await.unwrap().release(failing).await;
     subject.commit(3).await;
-    assert!(process.take().await.is_none());
-    subject.pass(HOUR).await;
-    let mut teller = process.take().await.expect("it is tried again");
-    assert!(teller.opened.wait < HOUR);
-    assert_eq!(teller.numbers(due(2)).await, [3, 4], "none of the rows is due");
-    assert_eq!(teller.numbers(Want::Oldest { after: 2 }).await, [1, 2, 3, 4]);
+    assert!(process.acquire().await.is_none());
+    subject.advance_time(HOUR).await;
+    let mut holder = process.acquire().await.expect("the delivery will be retried");
+    assert!(holder.opened.retry_in < HOUR);
+    assert_eq!(holder.read_numbers(due(2)).await, [3, 4], "none of the rows is due");
+    assert_eq!(holder.read_numbers(ReadRequest::Oldest { after: 2 }).await, [1, 2, 3, 4]);
 }
 
-/// Rows that wait for their next attempt are due at once; what waits behind another goes on waiting.
-pub async fn the_first_that_is_taken_frees_the_others<S: OutboxSubject>(subject: &S) {
+/// Recovery makes rows that wait for an attempt due at once; rows blocked by their order stay blocked.
+pub async fn recovery_makes_failed_deliveries_due<S: OutboxSubject>(subject: &S) {
     for order in [1, 2, 2, 3] {
         subject.commit(order).await;
     }
-    let mut teller = taken(subject, "one").await;
-    teller.say(Said::failed(1, 1, 1, HOUR)).await.unwrap();
-    teller
-        .say(Said::failed(2, 2, 1, 8 * HOUR).behind(2, &[3]))
+    let mut holder = acquire_endpoint(subject, "one").await;
+    holder.flush(Flush::failed(1, 1, 1, HOUR)).await.unwrap();
+    holder
+        .flush(Flush::failed(2, 2, 1, 8 * HOUR).blocking(2, &[3]))
         .await
         .unwrap();
-    teller.say(Said::failed(3, 4, 1, 8 * HOUR)).await.unwrap();
-    assert!(teller.numbers(due(4)).await.is_empty());
-    let recovered = Said {
+    holder.flush(Flush::failed(3, 4, 1, 8 * HOUR)).await.unwrap();
+    assert!(holder.read_numbers(due(4)).await.is_empty());
+    let recovered = Flush {
         recovered: true,
-        ..Said::taken(1, 1, 4)
+        ..Flush::delivered(1, 1, 4)
     };
-    teller.say(recovered).await.unwrap();
-    assert_eq!(teller.numbers(due(4)).await, [2, 4]);
+    holder.flush(recovered).await.unwrap();
+    assert_eq!(holder.read_numbers(due(4)).await, [2, 4]);
 }
 
-/// The 24 hours run from the event's commit, whether it was tried or not.
-pub async fn a_delivery_ends_a_day_after_its_event<S: OutboxSubject>(subject: &S) {
+/// The 24 hours count from the event's commit, attempted or not.
+pub async fn delivery_expires_a_day_after_its_event<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
-    let mut teller = taken(subject, "one").await;
-    subject.pass(22 * HOUR).await;
+    let mut holder = acquire_endpoint(subject, "one").await;
+    subject.advance_time(22 * HOUR).await;
     let is_soon =
         |ends_in: time::Duration| ends_in > time::Duration::HOUR && ends_in <= time::Duration::hours(2);
-    let page = teller.read(due(0)).await.unwrap();
-    assert!(is_soon(page.pending[0].ends_in), "{page:?}");
-    teller
-        .say(Said::failed(1, number, 1, Duration::ZERO))
+    let page = holder.read(due(0)).await.unwrap();
+    assert!(is_soon(page.pending[0].give_up_in), "{page:?}");
+    holder
+        .flush(Flush::failed(1, number, 1, Duration::ZERO))
         .await
         .unwrap();
-    let page = teller.read(due(number)).await.unwrap();
-    assert!(is_soon(page.pending[0].ends_in), "{page:?}");
+    let page = holder.read(due(number)).await.unwrap();
+    assert!(is_soon(page.pending[0].give_up_in), "{page:?}");
 }
 
-/// 410: nothing is sent any more, and what waits is kept. Who has lost the lease switches nothing off.
-pub async fn a_receiver_that_is_gone_is_switched_off<S: OutboxSubject>(subject: &S) {
+/// A 410 disables the endpoint and keeps its rows. A flush without the lease does not disable it.
+pub async fn gone_receiver_is_disabled<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
-    let process = Process::start(subject, "one").await;
-    let mut former = process.take().await.unwrap();
-    let mut teller = taken(subject, "one").await;
-    let gone = || Said {
+    let process = DeliveryProcess::start(subject, "one").await;
+    let mut former = process.acquire().await.unwrap();
+    let mut holder = acquire_endpoint(subject, "one").await;
+    let gone = || Flush {
         gone: true,
-        ..Said::failed(1, number, 1, HOUR)
+        ..Flush::failed(1, number, 1, HOUR)
     };
-    assert!(former.say(gone()).await.is_none());
-    assert!(subject.standing().await.unwrap().enabled);
-    teller.say(gone()).await.unwrap();
-    assert!(!subject.standing().await.unwrap().enabled);
-    teller.release(gone()).await;
-    subject.pass(2 * HOUR).await;
-    assert!(process.take().await.is_none(), "it is off");
+    assert!(former.flush(gone()).await.is_none());
+    assert!(subject.status().await.unwrap().enabled);
+    holder.flush(gone()).await.unwrap();
+    assert!(!subject.status().await.unwrap().enabled);
+    holder.release(gone()).await;
+    subject.advance_time(2 * HOUR).await;
+    assert!(process.acquire().await.is_none(), "the endpoint is disabled");
     assert_eq!(subject.row(number).await.unwrap().state, RowState::Waiting);
 }

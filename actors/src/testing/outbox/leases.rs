@@ -1,98 +1,95 @@
-//! Whose an endpoint is.
+//! Conformance cases: leases of an endpoint.
 
 use std::time::Duration;
 
 use super::subject::OutboxSubject;
-use super::teller::{HOUR, Process, Said, due, taken};
-use crate::delivery::outbox::LEASE;
+use super::lease_holder::{HOUR, DeliveryProcess, Flush, due, acquire_endpoint};
+use crate::delivery::outbox::LEASE_DURATION;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Who has taken it has it: neither another node takes it, nor the same start twice.
-pub async fn one_process_has_an_endpoint<S: OutboxSubject>(subject: &S) {
+/// A lease excludes other nodes and a second lease of the same process.
+pub async fn endpoint_is_leased_by_one_process<S: OutboxSubject>(subject: &S) {
     subject.commit(1).await;
     let [one, other] = [
-        Process::start(subject, "one").await,
-        Process::start(subject, "other").await,
+        DeliveryProcess::start(subject, "one").await,
+        DeliveryProcess::start(subject, "other").await,
     ];
-    let teller = one.take().await;
-    assert!(teller.is_some());
-    assert!(other.take().await.is_none(), "it is the first one's");
-    assert!(one.take().await.is_none(), "and its once");
+    let holder = one.acquire().await;
+    assert!(holder.is_some());
+    assert!(other.acquire().await.is_none(), "another process holds the lease");
+    assert!(one.acquire().await.is_none(), "the same process cannot lease it twice");
 }
 
-/// Where no event is new and nothing is due, nobody takes it.
-pub async fn an_endpoint_with_nothing_to_do_is_not_taken<S: OutboxSubject>(subject: &S) {
-    let process = Process::start(subject, "one").await;
-    assert!(process.take().await.is_none(), "there is no event");
+/// An endpoint without new events and due deliveries is not leased.
+pub async fn idle_endpoint_is_not_leased<S: OutboxSubject>(subject: &S) {
+    let process = DeliveryProcess::start(subject, "one").await;
+    assert!(process.acquire().await.is_none(), "there are no events");
     subject.commit(1).await;
-    let teller = process.take().await.expect("there is one");
-    teller.release(Said::seen_to(1)).await;
-    assert!(process.take().await.is_none(), "it was seen to");
+    let holder = process.acquire().await.expect("there is an event");
+    holder.release(Flush::up_to(1)).await;
+    assert!(process.acquire().await.is_none(), "the event is delivered");
 }
 
-/// A turn that writes renews the lease.
-pub async fn a_lease_that_is_kept_stays<S: OutboxSubject>(subject: &S) {
+pub async fn flush_renews_the_lease<S: OutboxSubject>(subject: &S) {
     subject.commit(1).await;
-    let other = Process::start(subject, "other").await;
-    let mut teller = taken(subject, "one").await;
+    let other = DeliveryProcess::start(subject, "other").await;
+    let mut holder = acquire_endpoint(subject, "one").await;
     for _ in 0..3 {
-        subject.pass(LEASE / 2).await;
-        assert!(teller.say(Said::default()).await.is_some());
-        assert!(other.take().await.is_none());
+        subject.advance_time(LEASE_DURATION / 2).await;
+        assert!(holder.flush(Flush::default()).await.is_some());
+        assert!(other.acquire().await.is_none());
     }
 }
 
-/// Who says nothing for longer than a lease loses it to whoever comes, and then writes nothing.
-pub async fn a_lease_that_ran_out_is_anothers<S: OutboxSubject>(subject: &S) {
+/// A process that does not flush within the lease loses it to the next one, and writes nothing afterwards.
+pub async fn expired_lease_goes_to_another_process<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
-    let other = Process::start(subject, "other").await;
-    let mut teller = taken(subject, "one").await;
-    subject.pass(LEASE + SECOND).await;
-    let mut second = other.take().await.expect("the lease has run out");
-    assert!(teller.say(Said::failed(1, number, 1, HOUR)).await.is_none());
+    let other = DeliveryProcess::start(subject, "other").await;
+    let mut holder = acquire_endpoint(subject, "one").await;
+    subject.advance_time(LEASE_DURATION + SECOND).await;
+    let mut second = other.acquire().await.expect("the lease has expired");
+    assert!(holder.flush(Flush::failed(1, number, 1, HOUR)).await.is_none());
     assert_eq!(subject.row(number).await, None);
-    assert_eq!(subject.standing().await.unwrap().cursor, 0);
-    assert_eq!(second.numbers(due(0)).await, [number], "and the second goes on");
+    assert_eq!(subject.status().await.unwrap().cursor, 0);
+    assert_eq!(second.read_numbers(due(0)).await, [number], "the second process continues");
 }
 
-/// Who gives it back has it no more.
-pub async fn a_lease_that_was_given_back_is_anybodys<S: OutboxSubject>(subject: &S) {
+pub async fn released_lease_is_available<S: OutboxSubject>(subject: &S) {
     subject.commit(1).await;
-    let other = Process::start(subject, "other").await;
-    taken(subject, "one").await.release(Said::default()).await;
-    assert!(other.take().await.is_some());
+    let other = DeliveryProcess::start(subject, "other").await;
+    acquire_endpoint(subject, "one").await.release(Flush::default()).await;
+    assert!(other.acquire().await.is_some());
 }
 
-/// A node that starts again does not wait for the lease of its last life, which is shut out.
-pub async fn a_later_start_takes_over_at_once<S: OutboxSubject>(subject: &S) {
+/// A restarted node does not wait for the lease of its previous incarnation, which is fenced.
+pub async fn restarted_node_takes_over_at_once<S: OutboxSubject>(subject: &S) {
     subject.commit(1).await;
-    let first = Process::start(subject, "one").await;
-    let mut teller = first.take().await.expect("there is an event");
-    let mut second = taken(subject, "one").await;
-    assert!(teller.say(Said::seen_to(1)).await.is_none(), "it is shut out");
-    assert!(first.take().await.is_none(), "for good");
-    assert!(second.say(Said::seen_to(1)).await.is_some());
+    let first = DeliveryProcess::start(subject, "one").await;
+    let mut holder = first.acquire().await.expect("there is an event");
+    let mut second = acquire_endpoint(subject, "one").await;
+    assert!(holder.flush(Flush::up_to(1)).await.is_none(), "the old incarnation is fenced");
+    assert!(first.acquire().await.is_none(), "the old incarnation stays fenced");
+    assert!(second.flush(Flush::up_to(1)).await.is_some());
 }
 
-/// After a crash that has forgotten a taking the next one has the same number; who took it before is shut out all the same.
-pub async fn a_taking_that_was_forgotten_is_nobodys<S: OutboxSubject>(subject: &S) {
+/// After a crash that lost the lease's write, the next lease has the same number; its previous holder is fenced all the same.
+pub async fn lease_lost_in_crash_is_fenced<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
-    let mut teller = taken(subject, "one").await;
-    subject.forget_taking().await;
-    let mut second = taken(subject, "other").await;
-    assert_eq!(teller.opened.lease, second.opened.lease);
-    assert!(teller.say(Said::failed(1, number, 1, HOUR)).await.is_none());
-    assert!(teller.read(due(0)).await.is_none());
-    assert!(second.say(Said::seen_to(number)).await.is_some());
+    let mut holder = acquire_endpoint(subject, "one").await;
+    subject.forget_last_lease().await;
+    let mut second = acquire_endpoint(subject, "other").await;
+    assert_eq!(holder.opened.lease, second.opened.lease);
+    assert!(holder.flush(Flush::failed(1, number, 1, HOUR)).await.is_none());
+    assert!(holder.read(due(0)).await.is_none());
+    assert!(second.flush(Flush::up_to(number)).await.is_some());
     assert_eq!(subject.row(number).await, None);
 }
 
-/// Who has lost the lease is not shown what to send.
-pub async fn who_lost_the_lease_reads_nothing<S: OutboxSubject>(subject: &S) {
+pub async fn lost_lease_reads_nothing<S: OutboxSubject>(subject: &S) {
     subject.commit(1).await;
-    let mut teller = taken(subject, "one").await;
-    assert_eq!(teller.numbers(due(0)).await, [1]);
-    let _second = taken(subject, "one").await;
-    assert!(teller.read(due(0)).await.is_none());
+    let mut holder = acquire_endpoint(subject, "one").await;
+    assert_eq!(holder.read_numbers(due(0)).await, [1]);
+    let _second = acquire_endpoint(subject, "one").await;
+    assert!(holder.read(due(0)).await.is_none());
 }

@@ -1,197 +1,196 @@
-//! What is sent again.
+//! Conformance cases: replays.
 
 use super::subject::{OutboxSubject, RowState};
-use super::teller::{HOUR, Process, Said, Teller, due, taken};
-use crate::delivery::outbox::Then;
-use crate::delivery::queue::FAILING_AFTER;
+use super::lease_holder::{HOUR, DeliveryProcess, Flush, LeaseHolder, due, acquire_endpoint};
+use crate::delivery::outbox::LeaseAction;
+use crate::delivery::queue::FAILING_THRESHOLD;
 
-/// What was taken long ago is due, with no attempts, and has 24 hours from now on.
-pub async fn a_replayed_event_is_due_at_once_with_a_day_of_its_own<S: OutboxSubject>(subject: &S) {
+/// A replayed delivery is due at once with no attempts and 24 hours from now.
+pub async fn replayed_event_is_due_at_once_for_a_day<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
-    let process = Process::start(subject, "one").await;
-    process.take().await.unwrap().release(Said::seen_to(number)).await;
-    subject.pass(100 * HOUR).await;
-    assert!(process.take().await.is_none(), "there is nothing to do");
+    let process = DeliveryProcess::start(subject, "one").await;
+    process.acquire().await.unwrap().release(Flush::up_to(number)).await;
+    subject.advance_time(100 * HOUR).await;
+    assert!(process.acquire().await.is_none(), "the endpoint is idle");
     subject.replay(number..=number).await;
-    let mut teller = process.take().await.expect("it is due");
-    let page = teller.read(due(number)).await.unwrap();
+    let mut holder = process.acquire().await.expect("the delivery is due");
+    let page = holder.read(due(number)).await.unwrap();
     let [pending] = &page.pending[..] else {
-        panic!("one is due: {page:?}")
+        panic!("expected one due delivery: {page:?}")
     };
     assert_eq!(
-        (pending.letter.number, pending.attempts, pending.stored),
+        (pending.event.number, pending.attempts, pending.has_row),
         (number, 0, true)
     );
-    assert!(pending.ends_in > time::Duration::hours(23), "{page:?}");
+    assert!(pending.give_up_in > time::Duration::hours(23), "{page:?}");
 }
 
-/// What waits of its order waits for it, and is due when it has ended.
-pub async fn a_replay_goes_before_what_waits_of_its_order<S: OutboxSubject>(subject: &S) {
+/// A replay blocks later waiting deliveries of its order until it ends.
+pub async fn replay_precedes_waiting_deliveries_of_its_order<S: OutboxSubject>(subject: &S) {
     for order in [1, 1, 2] {
         subject.commit(order).await;
     }
-    let mut teller = taken(subject, "one").await;
-    let failed = Said {
+    let mut holder = acquire_endpoint(subject, "one").await;
+    let failed = Flush {
         cursor: 3,
-        ..Said::failed(1, 2, 1, HOUR)
+        ..Flush::failed(1, 2, 1, HOUR)
     };
-    teller.say(failed).await.unwrap();
+    holder.flush(failed).await.unwrap();
     subject.replay(1..=1).await;
-    subject.pass(2 * HOUR).await;
+    subject.advance_time(2 * HOUR).await;
     assert_eq!(
-        teller.numbers(due(3)).await,
+        holder.read_numbers(due(3)).await,
         [1],
-        "the other one's time has come, and not its turn"
+        "the other delivery is due by time but blocked"
     );
-    assert_eq!(subject.row(2).await.unwrap().state, RowState::Behind);
-    teller.say(Said::taken(1, 1, 3).of_replay(1)).await.unwrap();
-    assert_eq!(teller.numbers(due(3)).await, [2]);
+    assert_eq!(subject.row(2).await.unwrap().state, RowState::Blocked);
+    holder.flush(Flush::delivered(1, 1, 3).with_replays(1)).await.unwrap();
+    assert_eq!(holder.read_numbers(due(3)).await, [2]);
 }
 
-/// The same when an attempt ends that was under way when the earlier one was replayed.
-pub async fn a_replay_goes_before_what_is_under_way_and_fails<S: OutboxSubject>(subject: &S) {
+/// A replay also blocks a later delivery whose attempt was in flight during the replay and fails.
+pub async fn replay_precedes_failing_attempt_of_its_order<S: OutboxSubject>(subject: &S) {
     for _ in 0..2 {
         subject.commit(1).await;
     }
-    let mut teller = taken(subject, "one").await;
-    teller.say(Said::seen_to(1)).await.unwrap();
-    assert_eq!(teller.numbers(due(1)).await, [2]);
+    let mut holder = acquire_endpoint(subject, "one").await;
+    holder.flush(Flush::up_to(1)).await.unwrap();
+    assert_eq!(holder.read_numbers(due(1)).await, [2]);
     subject.replay(1..=1).await;
-    teller.say(Said::failed(1, 2, 1, HOUR)).await.unwrap();
-    subject.pass(2 * HOUR).await;
-    assert_eq!(teller.numbers(due(2)).await, [1]);
+    holder.flush(Flush::failed(1, 2, 1, HOUR)).await.unwrap();
+    subject.advance_time(2 * HOUR).await;
+    assert_eq!(holder.read_numbers(due(2)).await, [1]);
 }
 
-/// Of an order the first is due, whatever else is replayed with it; orders side by side.
-pub async fn replays_of_an_order_are_due_one_after_the_other<S: OutboxSubject>(subject: &S) {
+/// Of several replays of an order only the first is due; orders do not block each other.
+pub async fn replays_of_an_order_are_sequential<S: OutboxSubject>(subject: &S) {
     for order in [1, 1, 2, 2] {
         subject.commit(order).await;
     }
-    let mut teller = taken(subject, "one").await;
-    teller.say(Said::seen_to(4)).await.unwrap();
+    let mut holder = acquire_endpoint(subject, "one").await;
+    holder.flush(Flush::up_to(4)).await.unwrap();
     subject.replay(1..=4).await;
-    assert_eq!(teller.numbers(due(4)).await, [1, 3]);
-    teller.say(Said::taken(1, 1, 4).of_replay(1)).await.unwrap();
-    assert_eq!(teller.numbers(due(4)).await, [2, 3]);
+    assert_eq!(holder.read_numbers(due(4)).await, [1, 3]);
+    holder.flush(Flush::delivered(1, 1, 4).with_replays(1)).await.unwrap();
+    assert_eq!(holder.read_numbers(due(4)).await, [2, 3]);
 }
 
-/// An endpoint that took nothing for a day, so that nothing waits any more, is looked at again because of the replay.
-pub async fn a_replay_wakes_an_endpoint_that_gave_everything_up<S: OutboxSubject>(subject: &S) {
+/// A replay makes an endpoint due again that failed for a day and has nothing waiting.
+pub async fn replay_wakes_failed_endpoint<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
-    let process = Process::start(subject, "one").await;
-    let mut teller = process.take().await.unwrap();
-    subject.pass(24 * HOUR).await;
-    teller
-        .say(Said::given_up(1, number, number).failing(8 * HOUR))
+    let process = DeliveryProcess::start(subject, "one").await;
+    let mut holder = process.acquire().await.unwrap();
+    subject.advance_time(24 * HOUR).await;
+    holder
+        .flush(Flush::expired(1, number, number).failing(8 * HOUR))
         .await
         .unwrap();
-    let nothing_left = Said {
-        failures: FAILING_AFTER - 1,
-        ..Said::seen_to(number)
+    let nothing_left = Flush {
+        failures: FAILING_THRESHOLD - 1,
+        ..Flush::up_to(number)
     };
-    teller.release(nothing_left).await;
-    assert!(process.take().await.is_none());
+    holder.release(nothing_left).await;
+    assert!(process.acquire().await.is_none());
     subject.replay(number..=number).await;
-    let mut teller = process.take().await.expect("it is due");
-    assert_eq!(teller.numbers(due(number)).await, [number]);
+    let mut holder = process.acquire().await.expect("the delivery is due");
+    assert_eq!(holder.read_numbers(due(number)).await, [number]);
 }
 
-/// Replayed once more while it is under way: what becomes of that attempt ends the replay that it was of, and not the later
-/// one, which is due at once.
-pub async fn an_attempt_that_is_taken_ends_no_later_replay<S: OutboxSubject>(subject: &S) {
+/// An attempt ends only the replay to which it belongs; a second replay during the attempt is due at once.
+pub async fn successful_attempt_does_not_end_later_replay<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
-    let mut teller = taken(subject, "one").await;
-    teller.say(Said::seen_to(number)).await.unwrap();
+    let mut holder = acquire_endpoint(subject, "one").await;
+    holder.flush(Flush::up_to(number)).await.unwrap();
     for replays in 1..=2 {
         subject.replay(number..=number).await;
-        assert_eq!(replays_read(&mut teller, number).await, [replays]);
+        assert_eq!(read_replay_counts(&mut holder, number).await, [replays]);
     }
-    let said = |replays| Said::taken(1, number, number).of_replay(replays);
-    teller.say(said(1)).await.unwrap();
+    let flush = |replays| Flush::delivered(1, number, number).with_replays(replays);
+    holder.flush(flush(1)).await.unwrap();
     let row = subject.row(number).await.unwrap();
     assert_eq!((row.state, row.log.len()), (RowState::Waiting, 1));
-    assert_eq!(replays_read(&mut teller, number).await, [2]);
-    teller.say(said(2)).await.unwrap();
+    assert_eq!(read_replay_counts(&mut holder, number).await, [2]);
+    holder.flush(flush(2)).await.unwrap();
     assert_eq!(subject.row(number).await.unwrap().state, RowState::Delivered);
 }
 
-/// And one that fails, or is over, does not put it off: it is due at once, with no attempts.
-pub async fn an_attempt_that_fails_puts_off_no_later_replay<S: OutboxSubject>(subject: &S) {
+/// A failed or expired attempt does not delay a later replay.
+pub async fn failed_attempt_does_not_delay_later_replay<S: OutboxSubject>(subject: &S) {
     for order in [1, 2] {
         subject.commit(order).await;
     }
-    let mut teller = taken(subject, "one").await;
-    let failed = Said::failed(1, 1, 1, HOUR);
-    teller.say(Said { cursor: 2, ..failed }).await.unwrap();
-    subject.pass(25 * HOUR).await;
+    let mut holder = acquire_endpoint(subject, "one").await;
+    let failed = Flush::failed(1, 1, 1, HOUR);
+    holder.flush(Flush { cursor: 2, ..failed }).await.unwrap();
+    subject.advance_time(25 * HOUR).await;
     subject.replay(1..=1).await;
-    teller.say(Said::given_up(1, 1, 2)).await.unwrap();
-    teller.say(Said::failed(1, 1, 2, 8 * HOUR)).await.unwrap();
+    holder.flush(Flush::expired(1, 1, 2)).await.unwrap();
+    holder.flush(Flush::failed(1, 1, 2, 8 * HOUR)).await.unwrap();
     let row = subject.row(1).await.unwrap();
     assert_eq!(
         (row.state, row.attempts, row.log.len()),
         (RowState::Waiting, 0, 2)
     );
-    assert_eq!(replays_read(&mut teller, 2).await, [1]);
+    assert_eq!(read_replay_counts(&mut holder, 2).await, [1]);
 }
 
-/// The same of an event that was replayed while it was sent for the first time, and had no row when it was read.
-pub async fn what_is_sent_for_the_first_time_ends_no_replay<S: OutboxSubject>(subject: &S) {
+/// The first attempt of an event without a row does not end a replay requested meanwhile.
+pub async fn first_attempt_does_not_end_replay<S: OutboxSubject>(subject: &S) {
     for order in [1, 2, 2] {
         subject.commit(order).await;
     }
-    let mut teller = taken(subject, "one").await;
-    assert_eq!(teller.numbers(due(0)).await, [1, 2, 3]);
+    let mut holder = acquire_endpoint(subject, "one").await;
+    assert_eq!(holder.read_numbers(due(0)).await, [1, 2, 3]);
     subject.replay(1..=3).await;
-    teller.say(Said::taken(1, 1, 1)).await.unwrap();
-    let failed = Said::failed(2, 2, 1, HOUR).behind(2, &[3]);
-    teller.say(Said { cursor: 3, ..failed }).await.unwrap();
+    holder.flush(Flush::delivered(1, 1, 1)).await.unwrap();
+    let failed = Flush::failed(2, 2, 1, HOUR).blocking(2, &[3]);
+    holder.flush(Flush { cursor: 3, ..failed }).await.unwrap();
     assert_eq!(
-        replays_read(&mut teller, 3).await,
+        read_replay_counts(&mut holder, 3).await,
         [1, 1],
-        "the first of each order"
+        "one per order"
     );
     let states = [
         subject.row(2).await.unwrap().state,
         subject.row(3).await.unwrap().state,
     ];
-    assert_eq!(states, [RowState::Waiting, RowState::Behind]);
+    assert_eq!(states, [RowState::Waiting, RowState::Blocked]);
 }
 
-/// A turn that is written again, because nobody knows whether it was written, ends nothing that was replayed meanwhile.
-pub async fn a_turn_that_is_written_again_ends_no_later_replay<S: OutboxSubject>(subject: &S) {
+/// A retried flush does not end a replay requested between its two writes.
+pub async fn retried_flush_does_not_end_later_replay<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
-    let mut teller = taken(subject, "one").await;
-    teller.say(Said::failed(1, number, 1, HOUR)).await.unwrap();
-    let turn = teller.turn(Said::taken(1, number, number), Then::Keep(None));
-    teller.write(turn.clone()).await.unwrap();
+    let mut holder = acquire_endpoint(subject, "one").await;
+    holder.flush(Flush::failed(1, number, 1, HOUR)).await.unwrap();
+    let turn = holder.flush_request(Flush::delivered(1, number, number), LeaseAction::Keep(None));
+    holder.send(turn.clone()).await.unwrap();
     assert_eq!(subject.row(number).await.unwrap().state, RowState::Delivered);
     subject.replay(number..=number).await;
-    teller.write(turn).await.unwrap();
+    holder.send(turn).await.unwrap();
     let row = subject.row(number).await.unwrap();
     assert_eq!((row.state, row.log.len()), (RowState::Waiting, 2));
-    assert_eq!(replays_read(&mut teller, number).await, [1]);
+    assert_eq!(read_replay_counts(&mut holder, number).await, [1]);
 }
 
-/// Who takes the endpoint over reads which replay it is, and ends that one.
-pub async fn a_replay_is_the_same_for_the_next_process<S: OutboxSubject>(subject: &S) {
+/// The next lease holder reads the replay count and ends that replay.
+pub async fn replay_count_is_read_by_next_process<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
-    let mut teller = taken(subject, "one").await;
-    teller.say(Said::seen_to(number)).await.unwrap();
+    let mut holder = acquire_endpoint(subject, "one").await;
+    holder.flush(Flush::up_to(number)).await.unwrap();
     for _ in 0..2 {
         subject.replay(number..=number).await;
     }
-    assert_eq!(replays_read(&mut teller, number).await, [2]);
-    let mut next = taken(subject, "one").await;
-    let said = || Said::taken(1, number, number).of_replay(2);
-    assert!(teller.say(said()).await.is_none(), "it has lost the lease");
-    assert_eq!(replays_read(&mut next, number).await, [2]);
-    next.say(said()).await.unwrap();
+    assert_eq!(read_replay_counts(&mut holder, number).await, [2]);
+    let mut next = acquire_endpoint(subject, "one").await;
+    let flush = || Flush::delivered(1, number, number).with_replays(2);
+    assert!(holder.flush(flush()).await.is_none(), "the lease is lost");
+    assert_eq!(read_replay_counts(&mut next, number).await, [2]);
+    next.flush(flush()).await.unwrap();
     assert_eq!(subject.row(number).await.unwrap().state, RowState::Delivered);
 }
 
-/// How often each of those that are due was replayed.
-async fn replays_read(teller: &mut Teller, after: i64) -> Vec<u32> {
-    let page = teller.read(due(after)).await.expect("it has the lease");
+/// Replay count of each due delivery.
+async fn read_replay_counts(holder: &mut LeaseHolder, after: i64) -> Vec<u32> {
+    let page = holder.read(due(after)).await.expect("the lease is held");
     page.pending.iter().map(|pending| pending.replays).collect()
 }

@@ -1,6 +1,6 @@
-//! What an outbox must offer to be put through the suite: one endpoint with a world around it, and a look at its rows.
+//! Interface of an outbox under test: one endpoint, operations on it, and reads of its rows.
 //!
-//! Rule: what happens to the endpoint happens as in the service: by the same statements, where there are some.
+//! Operations use the service's own statements where it has some.
 
 use std::future::Future;
 use std::ops::RangeInclusive;
@@ -8,88 +8,84 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::delivery::outbox::Outbox;
-use crate::domain::delivery::Attempt;
+use crate::domain::delivery::DeliveryAttempt;
 use crate::domain::event_kind::EventKinds;
 use crate::domain::ids::WebhookId;
 
-/// Where a delivery that has a row stands.
+/// State of a delivery that has a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowState {
-    /// It has a time at which it is tried.
+    /// Waits for its next attempt.
     Waiting,
-    /// It waits for an earlier one of its order.
-    Behind,
+    /// Waits for an earlier delivery of its order.
+    Blocked,
     Delivered,
-    /// Its time is over.
+    /// Its 24 hours are over.
     Failed,
 }
 
-/// A delivery that has a row.
+/// Row of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     pub state: RowState,
     pub attempts: u32,
-    /// The attempts that are remembered.
-    pub log: Vec<Attempt>,
+    pub log: Vec<DeliveryAttempt>,
 }
 
-/// How the endpoint is doing.
+/// Status of the endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
-    /// Every event up to here was seen to.
+pub struct EndpointStatus {
+    /// Every event up to this number is delivered or has a row.
     pub cursor: i64,
-    /// Failed attempts in a row.
+    /// Consecutive failed attempts.
     pub failures: u32,
-    /// Attempts that were taken, ever.
+    /// Total successful attempts.
     pub delivered: u64,
-    /// Attempts that were not.
+    /// Total failed attempts.
     pub refused: u64,
-    /// Whether it gets anything.
     pub enabled: bool,
 }
 
-/// An outbox under test: a partner that has no events yet, and its one endpoint. Each case has one of its own.
+/// An outbox under test: a partner without events and its only endpoint. Each case gets a new one.
 pub trait OutboxSubject {
-    /// Which endpoint.
     fn webhook_id(&self) -> WebhookId;
 
-    /// Starts a process that delivers, under this name: a later start of the same name is the same node's next life.
+    /// Starts a delivery process; a second start under the same name is the node's next incarnation.
     fn start(&self, node: &str) -> impl Future<Output = Arc<dyn Outbox>>;
 
-    /// Commits an event of this order and says its number: the first of an order says that it was created, the others that
-    /// it is processed.
+    /// Commits an event of this order and returns its number. The first event of an order is `Created`, the others are
+    /// `Processing`.
     fn commit(&self, order: u32) -> impl Future<Output = i64>;
 
-    /// Lets so much time pass, by the outbox's clock.
-    fn pass(&self, by: Duration) -> impl Future<Output = ()>;
+    /// Advances the outbox's clock.
+    fn advance_time(&self, by: Duration) -> impl Future<Output = ()>;
 
-    /// Sends these events again.
+    /// Replays these events.
     fn replay(&self, numbers: RangeInclusive<i64>) -> impl Future<Output = ()>;
 
-    /// The partner switches the endpoint off, or on.
-    fn switch(&self, on: bool) -> impl Future<Output = ()>;
+    /// Enables or disables the endpoint, as the partner does.
+    fn set_enabled(&self, on: bool) -> impl Future<Output = ()>;
 
-    /// The partner asks for these kinds.
-    fn ask_for(&self, kinds: EventKinds) -> impl Future<Output = ()>;
+    /// Changes the subscribed event kinds.
+    fn set_event_kinds(&self, kinds: EventKinds) -> impl Future<Output = ()>;
 
-    /// The partner asks for a new secret.
-    fn rotate(&self) -> impl Future<Output = ()>;
+    /// Rotates the signing secret.
+    fn rotate_secret(&self) -> impl Future<Output = ()>;
 
-    /// An operator switches it on.
+    /// Enables the endpoint, as an operator does.
     fn enable(&self) -> impl Future<Output = ()>;
 
-    /// The partner removes it.
     fn remove(&self) -> impl Future<Output = ()>;
 
-    /// The outbox forgets who took the endpoint last, as a database does that crashes before it has written it.
-    fn forget_taking(&self) -> impl Future<Output = ()>;
+    /// Reverts the last lease, like a database that crashes before the write is durable.
+    fn forget_last_lease(&self) -> impl Future<Output = ()>;
 
-    /// The row of this event.
+    /// Delivery row of this event.
     fn row(&self, number: i64) -> impl Future<Output = Option<Row>>;
 
-    /// How the endpoint is doing; `None` once it is removed.
-    fn standing(&self) -> impl Future<Output = Option<Standing>>;
+    /// Status of the endpoint; `None` after its removal.
+    fn status(&self) -> impl Future<Output = Option<EndpointStatus>>;
 
-    /// Every violation of an invariant, with its rows.
+    /// Violations of invariants, with their rows.
     fn violations(&self) -> impl Future<Output = Vec<String>>;
 }

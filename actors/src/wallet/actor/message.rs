@@ -1,37 +1,37 @@
-//! What a wallet actor is asked and told.
+//! Messages of the wallet actor.
 
 use actix::Message;
 
 use super::Funds;
-use crate::domain::ledger::Receipt;
+use crate::domain::ledger::WalletState;
 use crate::domain::money::{Amount, Currency};
-use crate::supervisor::{Queued, Reply};
-use crate::wallet::purse::Wish;
+use crate::supervisor::{MailboxSlot, Reply};
+use crate::wallet::purse::ReserveRequest;
 
-/// Sets money aside, or asks whether there is room for more.
+/// Holds a debit, or checks the room for a credit.
 #[derive(Debug, Message)]
 #[rtype(result = "Reply<Funds>")]
 pub(in crate::wallet) struct HoldMoney {
     pub(in crate::wallet) currency: Currency,
-    pub(in crate::wallet) wish: Wish,
-    pub(in crate::wallet) queued: Queued,
+    pub(in crate::wallet) request: ReserveRequest,
+    pub(in crate::wallet) slot: MailboxSlot,
 }
 
-/// What became of money that was set aside.
+/// Resolves a hold.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(in crate::wallet) struct MoneyResolved {
+pub(in crate::wallet) struct ResolveMoney {
     pub(in crate::wallet) currency: Currency,
     pub(in crate::wallet) amount: Amount,
-    pub(in crate::wallet) fate: MoneyFate,
-    pub(in crate::wallet) queued: Queued,
+    pub(in crate::wallet) resolution: MoneyResolution,
+    pub(in crate::wallet) slot: MailboxSlot,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(in crate::wallet) enum MoneyFate {
-    /// It was spent; the receipt says what is left.
-    Settled(Option<Receipt>),
+pub(in crate::wallet) enum MoneyResolution {
+    /// Spent; with the wallet's state after the commit.
+    Settled(Option<WalletState>),
     Released,
-    /// It came back, since the wallet holds less than was thought.
-    Refuted,
+    /// Released because the wallet holds less than expected.
+    Invalidated,
 }

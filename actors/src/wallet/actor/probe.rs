@@ -1,4 +1,4 @@
-//! What tests ask of a wallet actor: to show a purse, and to die.
+//! Test messages of the wallet actor: inspect a purse, panic.
 
 use actix::{Handler, Message};
 
@@ -6,20 +6,20 @@ use super::WalletActor;
 use crate::domain::money::Currency;
 use crate::wallet::purse::Purse;
 
-/// Shows the purse of a currency.
+/// Returns the purse of a currency.
 #[derive(Debug, Message)]
 #[rtype(result = "Option<Purse>")]
-pub(in crate::wallet) struct Show(pub(in crate::wallet) Currency);
+pub(in crate::wallet) struct GetPurse(pub(in crate::wallet) Currency);
 
-impl Handler<Show> for WalletActor {
+impl Handler<GetPurse> for WalletActor {
     type Result = Option<Purse>;
 
-    fn handle(&mut self, Show(currency): Show, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, GetPurse(currency): GetPurse, _: &mut Self::Context) -> Self::Result {
         self.purses.get(&currency).copied()
     }
 }
 
-/// Kills the actor in the middle of its work.
+/// Panics the actor.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(in crate::wallet) struct Panic;
@@ -28,6 +28,6 @@ impl Handler<Panic> for WalletActor {
     type Result = ();
 
     fn handle(&mut self, _: Panic, _: &mut Self::Context) {
-        panic!("a wallet actor was told to panic");
+        panic!("wallet actor panics on request of a test");
     }
 }

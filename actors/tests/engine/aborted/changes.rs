@@ -1,174 +1,173 @@
-//! Every step of the life of an order and of a payout, aborted at each of its polls under each fate of its commit, and
-//! repeated: its effect is there once, and nothing leaks.
+//! Cancellation safety of changes to orders and payouts: aborted at each poll under each commit fault, and repeated.
 //!
-//! Whoever asked goes away and the node lives on, or the node dies with it and is started again.
+//! Either the caller disconnects, or the node crashes and restarts. The effect occurs once and nothing leaks.
 
 use std::time::Duration;
 
-use vouchsafe_actors::domain::payout::PayoutEnd;
-use vouchsafe_actors::testing::world::{Node, World};
-use vouchsafe_actors::testing::{Fault, FaultKind, Rates};
+use vouchsafe_actors::domain::payout::PayoutOutcome;
+use vouchsafe_actors::testing::simulation::{Node, Simulation};
+use vouchsafe_actors::testing::{Fault, FaultKind, FaultRates};
 
 use super::abort_after;
-use crate::in_a_world;
-use crate::life::{Act, Scene, does, seen};
-use crate::shop::{ALICE, SECOND, all_is_settled};
+use crate::simulation_tests;
+use crate::operations::{Operation, InitialState, run_operation, observe};
+use crate::fixture::{ALICE, SECOND, assert_settled};
 
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// A step: what it is done to, what it says, what it says when it is done again, and what is seen then.
-type Row = (Scene, Act, &'static str, &'static str, &'static str);
+/// Initial state, operation, its label, its label when repeated, and the observed state afterwards.
+type ChangeCase = (InitialState, Operation, &'static str, &'static str, &'static str);
 
-/// One of three is delivered and was read.
-const READ: Scene = Scene::Partly {
+/// One of three is delivered and retrieved.
+const ONE_RETRIEVED: InitialState = InitialState::PartiallyDelivered {
     bought: 0,
-    read: true,
+    retrieved: true,
 };
-/// One of three is delivered, and so many were bought.
-const BOUGHT_NONE: Scene = Scene::Partly {
+/// One of three is delivered, and this many are bought.
+const BOUGHT_NONE: InitialState = InitialState::PartiallyDelivered {
     bought: 0,
-    read: false,
+    retrieved: false,
 };
-const BOUGHT_ONE: Scene = Scene::Partly {
+const BOUGHT_ONE: InitialState = InitialState::PartiallyDelivered {
     bought: 1,
-    read: false,
+    retrieved: false,
 };
-const BOUGHT_ALL: Scene = Scene::Partly {
+const BOUGHT_ALL: InitialState = InitialState::PartiallyDelivered {
     bought: 2,
-    read: false,
+    retrieved: false,
 };
 
-const STEPS: [Row; 18] = [
+const CASES: [ChangeCase; 18] = [
     (
-        Scene::Delivered,
-        Act::Cancel,
+        InitialState::Delivered,
+        Operation::Cancel,
         "REFUNDED",
         "REFUNDED",
         "REFUNDED 0/0/2 closed, 6 events, 5 free, 10000+0 after 3 entries",
     ),
     (
-        Scene::Missed(1),
-        Act::Cancel,
+        InitialState::AwaitingVendor(1),
+        Operation::Cancel,
         "REFUNDED",
         "REFUNDED",
         "REFUNDED 0/0/3 closed, 3 events, 1 free, 10000+0 after 3 entries",
     ),
     (
-        Scene::Delivered,
-        Act::Revoke,
+        InitialState::Delivered,
+        Operation::Revoke,
         "REFUNDED",
         "REFUNDED",
         "REFUNDED 0/0/2 closed, 6 events, 5 free, 10000+0 after 3 entries",
     ),
     (
-        READ,
-        Act::Revoke,
+        ONE_RETRIEVED,
+        Operation::Revoke,
         "PARTIALLY_DELIVERED",
         "PARTIALLY_DELIVERED",
         "PARTIALLY_DELIVERED 1/0/2 closed, 6 events, 0 free, 9000+0 after 3 entries",
     ),
     (
-        Scene::Waiting(2),
-        Act::Approve,
+        InitialState::AwaitingApproval(2),
+        Operation::Approve,
         "DELIVERED",
         "NotWaiting",
         "DELIVERED 2/0/0 closed, 5 events, 0 free, 8000+0 after 2 entries",
     ),
     (
-        Scene::Waiting(1),
-        Act::Approve,
+        InitialState::AwaitingApproval(1),
+        Operation::Approve,
         "PARTIALLY_DELIVERED",
         "NotWaiting",
         "PARTIALLY_DELIVERED 1/1/0, 4 events, 0 free, 8000+1000 after 2 entries",
     ),
     (
-        Scene::WaitingForStock(1),
-        Act::Approve,
+        InitialState::AwaitingApprovalStockOnly(1),
+        Operation::Approve,
         "PARTIALLY_DELIVERED",
         "NotWaiting",
         "PARTIALLY_DELIVERED 1/0/1 closed, 6 events, 0 free, 9000+0 after 3 entries",
     ),
     (
-        Scene::Waiting(2),
-        Act::Reject,
+        InitialState::AwaitingApproval(2),
+        Operation::Reject,
         "REFUNDED",
         "NotWaiting",
         "REFUNDED 0/0/2 closed, 3 events, 2 free, 10000+0 after 3 entries",
     ),
     (
-        Scene::Missed(3),
-        Act::TakeUp,
+        InitialState::AwaitingVendor(3),
+        Operation::Advance,
         "DELIVERED",
         "DELIVERED",
         "DELIVERED 3/0/0 closed, 6 events, 0 free, 7000+0 after 2 entries",
     ),
     (
-        Scene::Missed(1),
-        Act::TakeUp,
+        InitialState::AwaitingVendor(1),
+        Operation::Advance,
         "PARTIALLY_DELIVERED",
         "PARTIALLY_DELIVERED",
         "PARTIALLY_DELIVERED 1/2/0, 4 events, 0 free, 7000+2000 after 2 entries",
     ),
     (
         BOUGHT_ALL,
-        Act::Deliver,
+        Operation::Deliver,
         "DELIVERED",
         "DELIVERED",
         "DELIVERED 3/0/0 closed, 7 events, 0 free, 7000+0 after 2 entries",
     ),
     (
         BOUGHT_ONE,
-        Act::Deliver,
+        Operation::Deliver,
         "PARTIALLY_DELIVERED",
         "PARTIALLY_DELIVERED",
         "PARTIALLY_DELIVERED 2/1/0, 6 events, 0 free, 7000+1000 after 2 entries",
     ),
     (
         BOUGHT_NONE,
-        Act::GiveUp,
+        Operation::GiveUp,
         "PARTIALLY_DELIVERED",
         "PARTIALLY_DELIVERED",
         "PARTIALLY_DELIVERED 1/0/2 closed, 6 events, 0 free, 9000+0 after 3 entries",
     ),
     (
-        Scene::Missed(0),
-        Act::GiveUp,
+        InitialState::AwaitingVendor(0),
+        Operation::GiveUp,
         "REFUNDED",
         "REFUNDED",
         "REFUNDED 0/0/3 closed, 4 events, 0 free, 10000+0 after 3 entries",
     ),
     (
-        Scene::Money,
-        Act::Ask,
-        "asked",
-        "asked before",
+        InitialState::Funded,
+        Operation::RequestPayout,
+        "requested",
+        "replayed",
         "PENDING 1, 9300+700 after 2 entries",
     ),
     (
-        Scene::Payout,
-        Act::End(PayoutEnd::Paid),
+        InitialState::PayoutPending,
+        Operation::DecidePayout(PayoutOutcome::Paid),
         "PAID",
         "Over(Paid)",
         "PAID 2, 9300+0 after 2 entries",
     ),
     (
-        Scene::Payout,
-        Act::End(PayoutEnd::Rejected),
+        InitialState::PayoutPending,
+        Operation::DecidePayout(PayoutOutcome::Rejected),
         "REJECTED",
         "Over(Rejected)",
         "REJECTED 2, 10000+0 after 3 entries",
     ),
     (
-        Scene::Payout,
-        Act::End(PayoutEnd::Failed),
+        InitialState::PayoutPending,
+        Operation::DecidePayout(PayoutOutcome::Failed),
         "FAILED",
         "Over(Failed)",
         "FAILED 2, 10000+0 after 3 entries",
     ),
 ];
 
-/// What befalls its commits, or its reads.
-const FATES: [&[Fault]; 13] = [
+/// Faults of the operation's commits.
+const COMMIT_FAULTS: [&[Fault]; 13] = [
     &[],
     &[Fault::Slow(SECOND)],
     // Longer than a flow waits for its commit.
@@ -176,118 +175,118 @@ const FATES: [&[Fault]; 13] = [
     &[Fault::Busy; 2],
     &[Fault::Contended; 2],
     &[Fault::Poisoned; 2],
-    &[Fault::AnswerLost],
+    &[Fault::ResponseLost],
     &[Fault::NeverSent],
     &[Fault::NeverSent; 3],
-    &[Fault::NeverSent, Fault::AnswerLost],
-    &[Fault::Late],
-    &[Fault::Adrift(Duration::ZERO)],
-    &[Fault::Adrift(SECOND)],
+    &[Fault::NeverSent, Fault::ResponseLost],
+    &[Fault::Delayed],
+    &[Fault::Detached(Duration::ZERO)],
+    &[Fault::Detached(SECOND)],
 ];
 
-/// Who goes away in the middle of it.
+/// Party that fails during the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Gone {
+enum Casualty {
     Caller,
     Node,
 }
 
-/// How often a step was done by the attempt that was aborted, and how often by its repetition.
+/// Number of effects by the aborted attempt and by its repetition.
 #[derive(Debug, Default)]
-struct Count {
-    at_once: u32,
-    again: u32,
+struct EffectCount {
+    before_retry: u32,
+    after_retry: u32,
 }
 
-/// Aborts a step after so many polls and repeats it. Says whether it had come to its end.
-async fn aborted_once(
-    (scene, act, first, again, end): Row,
-    fate: &[Fault],
-    gone: Gone,
+/// Aborts an operation after this many polls and repeats it. Returns whether it had finished.
+async fn abort_once(
+    (state, operation, first, again, end): ChangeCase,
+    faults: &[Fault],
+    casualty: Casualty,
     polls: usize,
-    count: &mut Count,
+    count: &mut EffectCount,
 ) -> bool {
-    let what = format!("{scene:?} {act:?}, {fate:?}, {gone:?} gone after {polls}");
-    let (world, node) = scene.set().await;
-    // Every read is waited for, so that it is a step at which the flow can be aborted.
-    let every_read = Rates::none(MOMENT).with(FaultKind::SlowRead, 1_000);
-    world.db.fail_by_chance(polls as u64, every_read);
-    fate.iter().for_each(|fault| world.db.fail_commit("one", *fault));
-    let heard = abort_after(&node, polls, act.on(&world, &node)).await;
-    let node = match gone {
-        Gone::Caller => node,
-        Gone::Node => {
+    let context = format!("{state:?} {operation:?}, {faults:?}, {casualty:?} failed after {polls}");
+    let (sim, node) = state.create().await;
+    // Every read is delayed, so that the flow can be aborted at it.
+    let every_read = FaultRates::none(MOMENT).with(FaultKind::SlowRead, 1_000);
+    sim.db.fail_randomly(polls as u64, every_read);
+    faults.iter().for_each(|fault| sim.db.fail_commit("one", *fault));
+    let reply = abort_after(&node, polls, operation.start(&sim, &node)).await;
+    let node = match casualty {
+        Casualty::Caller => node,
+        Casualty::Node => {
             drop(node);
-            world.start("one").await
+            sim.start("one").await
         }
     };
-    all_is_settled(&world, &node).await;
-    world.db.heal();
-    let done = seen(&world) == end;
+    assert_settled(&sim, &node).await;
+    sim.db.heal();
+    let done = observe(&sim) == end;
     assert!(
-        done || heard.as_deref() != Some(first),
-        "{what}: told {heard:?}, and it is {}",
-        seen(&world)
+        done || reply.as_deref() != Some(first),
+        "{context}: got {reply:?}, observed {}",
+        observe(&sim)
     );
     *(if done {
-        &mut count.at_once
+        &mut count.before_retry
     } else {
-        &mut count.again
+        &mut count.after_retry
     }) += 1;
-    repeat(
-        &world,
+    assert_repeatable(
+        &sim,
         &node,
-        act,
+        operation,
         [if done { again } else { first }, again],
         end,
-        &what,
+        &context,
     )
     .await;
-    heard.is_some()
+    reply.is_some()
 }
 
-/// Does it twice more: once it may have an effect, and never twice.
-async fn repeat(world: &World, node: &Node, act: Act, words: [&str; 2], end: &str, what: &str) {
-    for expected in words {
-        assert_eq!(does(world, node, act).await, expected, "{what}, and again");
-        all_is_settled(world, node).await;
-        assert_eq!(seen(world), end, "{what}, and again");
+/// Repeats the operation twice; it must take effect at most once.
+async fn assert_repeatable(sim: &Simulation, node: &Node, operation: Operation, labels: [&str; 2], end: &str, context: &str) {
+    for expected in labels {
+        assert_eq!(run_operation(sim, node, operation).await, expected, "{context}, repeated");
+        assert_settled(sim, node).await;
+        assert_eq!(observe(sim), end, "{context}, repeated");
     }
-    assert!(node.knows_balance(ALICE).await, "{what}");
+    assert!(node.has_current_balance(ALICE).await, "{context}");
 }
 
-in_a_world! {
-    async fn a_step_of_an_orders_life_aborted_anywhere_is_done_once() {
-        for row in STEPS {
-            let (scene, act, ..) = row;
-            let (mut count, mut longest) = (Count::default(), 0);
-            for fate in FATES {
-                for gone in [Gone::Caller, Gone::Node] {
+simulation_tests! {
+    async fn change_aborted_at_each_poll_takes_effect_once() {
+        for row in CASES {
+            let (state, operation, ..) = row;
+            let (mut count, mut longest) = (EffectCount::default(), 0);
+            for faults in COMMIT_FAULTS {
+                for casualty in [Casualty::Caller, Casualty::Node] {
                     let mut polls = 1;
-                    while !aborted_once(row, fate, gone, polls, &mut count).await {
+                    while !abort_once(row, faults, casualty, polls, &mut count).await {
                         polls += 1;
                     }
                     longest = longest.max(polls);
                 }
             }
-            println!("{scene:?} {act:?}: {longest} polls, {count:?}");
-            assert!(longest >= 3 && count.at_once > 0 && count.again > 0, "{scene:?} {act:?}: {count:?}");
+            println!("{state:?} {operation:?}: {longest} polls, {count:?}");
+            assert!(longest >= 3 && count.before_retry > 0 && count.after_retry > 0, "{state:?} {operation:?}: {count:?}");
         }
     }
 
-    async fn a_step_whose_reads_fail_is_done_when_it_is_repeated() {
-        for row in STEPS {
-            let (scene, act, first, again, end) = row;
+    async fn change_with_failing_reads_takes_effect_when_repeated() {
+        for row in CASES {
+            let (state, operation, first, again, end) = row;
             for failing in 1..=8 {
-                let (world, node) = scene.set().await;
-                world.db.fail_calls("one", FaultKind::ReadFails, failing);
-                let heard = does(&world, &node, act).await;
-                all_is_settled(&world, &node).await;
-                world.db.heal();
-                let done = seen(&world) == end;
-                assert!(done || heard != first, "{scene:?} {act:?}: {heard}");
-                let words = [if done { again } else { first }, again];
-                repeat(&world, &node, act, words, end, &format!("{scene:?} {act:?}, {failing} reads failed")).await;
+                let (sim, node) = state.create().await;
+                sim.db.fail_calls("one", FaultKind::ReadError, failing);
+                let reply = run_operation(&sim, &node, operation).await;
+                assert_settled(&sim, &node).await;
+                sim.db.heal();
+                let done = observe(&sim) == end;
+                assert!(done || reply != first, "{state:?} {operation:?}: {reply}");
+                let labels = [if done { again } else { first }, again];
+                assert_repeatable(&sim, &node, operation, labels, end, &format!("{state:?} {operation:?}, {failing} failed reads")).await;
             }
         }
     }

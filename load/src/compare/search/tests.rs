@@ -4,7 +4,7 @@ use super::*;
 use crate::audit::{Audit, Check};
 use crate::scenario::Pace;
 
-fn tried(pool: u32, orders_per_s: f64, counts: bool) -> Found {
+fn tried(pool: u32, orders_per_s: f64, counts: bool) -> VariantResult {
     let result = if counts {
         Ok(String::new())
     } else {
@@ -21,33 +21,33 @@ fn tried(pool: u32, orders_per_s: f64, counts: bool) -> Found {
         audit: Audit {
             checks: vec![Check::new("no voucher twice", result)],
         },
-        machine: Machine::before(),
+        machine: Machine::observe_before(),
     };
-    let shape = Shape::Function;
-    Found {
-        variant: Variant { shape, pool },
+    let shape = TransactionShape::Function;
+    VariantResult {
+        variant: PeerVariant { shape, pool },
         turns: vec![vec![turn]],
     }
 }
 
-fn report(found: Vec<Found>) -> SearchReport {
-    let overall: Vec<_> = found.iter().map(Found::overall).collect();
-    let load = Load {
+fn report(found: Vec<VariantResult>) -> PeerSearchReport {
+    let overall: Vec<_> = found.iter().map(VariantResult::mean_rate).collect();
+    let load = LoadSettings {
         pace: Pace::Closed { connections: 256 },
         threads: 1,
         warm_up_s: 1,
         seconds: 3,
     };
-    SearchReport {
+    PeerSearchReport {
         loads: vec![load],
-        best: best(&overall),
+        best: index_of_max(&overall),
         found,
         database: DatabaseFacts {
             fsync: "on".to_owned(),
             synchronous_commit: "on".to_owned(),
             tables: Vec::new(),
         },
-        machine: Machine::before(),
+        machine: Machine::observe_before(),
     }
 }
 

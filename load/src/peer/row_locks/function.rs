@@ -2,10 +2,10 @@
 
 use sqlx::{PgPool, Row};
 
-use super::{Held, Unsold, keys};
-use crate::peer::answer::product;
-use crate::peer::draft::Draft;
-use crate::peer::refusal::Kept;
+use super::{LockedVouchers, SaleError, keys};
+use crate::peer::response::voucher_product;
+use crate::peer::draft::OrderDraft;
+use crate::peer::refusal::StoredResponse;
 
 /// What the function raises (see `sql/place_order.sql`).
 const STOCK: &str = "VP001";
@@ -23,12 +23,12 @@ const PLACE_ORDER: &str = "SELECT replayed,
 ///
 /// # Errors
 /// [`Unsold`], and nothing is written.
-pub(super) async fn sell(pool: &PgPool, draft: &Draft, held: Held) -> Result<Kept, Unsold> {
-    let wanted = &draft.wanted;
+pub(super) async fn sell(pool: &PgPool, draft: &OrderDraft, held: LockedVouchers) -> Result<StoredResponse, SaleError> {
+    let wanted = &draft.order;
     let order = draft.delivered();
     let skus: Vec<i32> = wanted.lines.iter().map(|line| line.sku_id).collect();
     let quantities: Vec<i32> = wanted.lines.iter().map(|line| line.quantity).collect();
-    let products: Vec<String> = wanted.lines.iter().map(product).collect();
+    let products: Vec<String> = wanted.lines.iter().map(voucher_product).collect();
     let row = sqlx::query(PLACE_ORDER)
         .bind(draft.partner_id)
         .bind(draft.key.hash)
@@ -47,13 +47,13 @@ pub(super) async fn sell(pool: &PgPool, draft: &Draft, held: Held) -> Result<Kep
         .bind(&draft.voucher_ids)
         .bind(order.head())
         .bind(order.tail())
-        .bind(held == Held::WaitedFor)
+        .bind(held == LockedVouchers::Wait)
         .fetch_one(pool)
         .await
         .map_err(unsold)?;
     let (status, body): (i16, Vec<u8>) = (row.try_get("status")?, row.try_get("body")?);
     if !row.try_get::<bool, _>("replayed")? {
-        return Ok(Kept {
+        return Ok(StoredResponse {
             status: u16::try_from(status).unwrap_or_default(),
             body,
             replayed: false,
@@ -61,16 +61,16 @@ pub(super) async fn sell(pool: &PgPool, draft: &Draft, held: Held) -> Result<Kep
     }
     let fingerprint: Vec<u8> = row.try_get("fingerprint")?;
     // Another request's answer: the caller reads the key once more and says so.
-    keys::replay(&draft.key, &fingerprint, status, body).map_err(|_| Unsold::KeyTaken)
+    keys::replay(&draft.key, &fingerprint, status, body).map_err(|_| SaleError::KeyTaken)
 }
 
-fn unsold(error: sqlx::Error) -> Unsold {
+fn unsold(error: sqlx::Error) -> SaleError {
     let raised = error.as_database_error();
     match raised.and_then(|raised| raised.code()).as_deref() {
-        Some(STOCK) => Unsold::Stock(raised.map(line_of).unwrap_or_default()),
-        Some(FUNDS) => Unsold::Funds,
-        Some(KEY_TAKEN) => Unsold::KeyTaken,
-        _ => Unsold::Database(error),
+        Some(STOCK) => SaleError::OutOfStock(raised.map(line_of).unwrap_or_default()),
+        Some(FUNDS) => SaleError::InsufficientFunds,
+        Some(KEY_TAKEN) => SaleError::KeyTaken,
+        _ => SaleError::Database(error),
     }
 }
 

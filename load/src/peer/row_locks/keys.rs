@@ -2,14 +2,14 @@
 
 use sqlx::PgPool;
 
-use crate::peer::draft::KeyOfOrder;
-use crate::peer::refusal::{Kept, Refusal};
+use crate::peer::draft::IdempotencyKey;
+use crate::peer::refusal::{StoredResponse, Refusal};
 
 /// Keeps a refusal, unless something else is kept already; gives what is kept.
 ///
 /// # Errors
 /// [`Refusal::ServiceUnavailable`] if nothing could be kept, [`Refusal::IdempotencyKeyReused`].
-pub(super) async fn keep(pool: &PgPool, key: &KeyOfOrder, refusal: &Refusal) -> Result<Kept, Refusal> {
+pub(super) async fn store_refusal(pool: &PgPool, key: &IdempotencyKey, refusal: &Refusal) -> Result<StoredResponse, Refusal> {
     let (status, body) = (refusal.status().as_u16(), refusal.body());
     let kept_now = sqlx::query(
         "INSERT INTO idempotency_keys AS k (key, fingerprint, status, body, expires_at)
@@ -29,9 +29,9 @@ pub(super) async fn keep(pool: &PgPool, key: &KeyOfOrder, refusal: &Refusal) -> 
     .await
     .map_err(|_| Refusal::ServiceUnavailable)?;
     if kept_now.rows_affected() == 0 {
-        return kept(pool, key).await;
+        return read_stored(pool, key).await;
     }
-    Ok(Kept {
+    Ok(StoredResponse {
         status,
         body,
         replayed: false,
@@ -42,7 +42,7 @@ pub(super) async fn keep(pool: &PgPool, key: &KeyOfOrder, refusal: &Refusal) -> 
 ///
 /// # Errors
 /// [`Refusal::ServiceUnavailable`] if nothing is there after all, [`Refusal::IdempotencyKeyReused`].
-pub(super) async fn kept(pool: &PgPool, key: &KeyOfOrder) -> Result<Kept, Refusal> {
+pub(super) async fn read_stored(pool: &PgPool, key: &IdempotencyKey) -> Result<StoredResponse, Refusal> {
     let (fingerprint, status, body) = sqlx::query_as::<_, (Vec<u8>, i16, Vec<u8>)>(
         "SELECT fingerprint,
                 status,
@@ -65,15 +65,15 @@ pub(super) async fn kept(pool: &PgPool, key: &KeyOfOrder) -> Result<Kept, Refusa
 /// # Errors
 /// [`Refusal::IdempotencyKeyReused`] if it answers another request.
 pub(super) fn replay(
-    key: &KeyOfOrder,
+    key: &IdempotencyKey,
     fingerprint: &[u8],
     status: i16,
     body: Vec<u8>,
-) -> Result<Kept, Refusal> {
+) -> Result<StoredResponse, Refusal> {
     if fingerprint != key.fingerprint {
         return Err(Refusal::IdempotencyKeyReused);
     }
-    Ok(Kept {
+    Ok(StoredResponse {
         status: u16::try_from(status).unwrap_or_default(),
         body,
         replayed: true,

@@ -14,32 +14,32 @@ mod statements;
 
 use sqlx::PgPool;
 
-use super::Shape;
-use super::draft::Draft;
-use super::refusal::{Kept, Refusal};
+use super::TransactionShape;
+use super::draft::OrderDraft;
+use super::refusal::{StoredResponse, Refusal};
 
 /// How often a deadlock is tried again: each time another transaction got through.
 const TRIES: u32 = 3;
 
 /// Whether vouchers that another transaction holds are passed over or waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
-    PassedOver,
-    WaitedFor,
+enum LockedVouchers {
+    Skip,
+    Wait,
 }
 
 /// Why an order was not sold; its transaction left nothing.
 #[derive(Debug)]
-enum Unsold {
+enum SaleError {
     /// Of the line with this index there are too few.
-    Stock(usize),
-    Funds,
+    OutOfStock(usize),
+    InsufficientFunds,
     /// Somebody else's answer is kept under the key.
     KeyTaken,
     Database(sqlx::Error),
 }
 
-impl From<sqlx::Error> for Unsold {
+impl From<sqlx::Error> for SaleError {
     fn from(error: sqlx::Error) -> Self {
         Self::Database(error)
     }
@@ -49,29 +49,29 @@ impl From<sqlx::Error> for Unsold {
 ///
 /// # Errors
 /// [`Refusal`] that is not kept.
-pub(super) async fn place(pool: &PgPool, shape: Shape, draft: &Draft) -> Result<Kept, Refusal> {
-    let mut held = Held::PassedOver;
+pub(super) async fn place_order(pool: &PgPool, shape: TransactionShape, draft: &OrderDraft) -> Result<StoredResponse, Refusal> {
+    let mut held = LockedVouchers::Skip;
     for _ in 0..TRIES {
         let sold = match shape {
-            Shape::Statements => statements::sell(pool, draft, held).await,
-            Shape::Function => function::sell(pool, draft, held).await,
+            TransactionShape::Statements => statements::sell(pool, draft, held).await,
+            TransactionShape::Function => function::sell(pool, draft, held).await,
         };
         let refusal = match sold {
             Ok(answer) => return Ok(answer),
-            Err(Unsold::Stock(_)) if held == Held::PassedOver => {
-                held = Held::WaitedFor;
+            Err(SaleError::OutOfStock(_)) if held == LockedVouchers::Skip => {
+                held = LockedVouchers::Wait;
                 continue;
             }
-            Err(Unsold::Stock(line)) => {
-                let short = draft.wanted.lines.get(line);
+            Err(SaleError::OutOfStock(line)) => {
+                let short = draft.order.lines.get(line);
                 Refusal::InsufficientInventory(short.map(|line| line.product_id.clone()).unwrap_or_default())
             }
-            Err(Unsold::Funds) => Refusal::InsufficientFunds,
-            Err(Unsold::KeyTaken) => return keys::kept(pool, &draft.key).await,
-            Err(Unsold::Database(error)) if is_deadlock(&error) => continue,
-            Err(Unsold::Database(_)) => return Err(Refusal::ServiceUnavailable),
+            Err(SaleError::InsufficientFunds) => Refusal::InsufficientFunds,
+            Err(SaleError::KeyTaken) => return keys::read_stored(pool, &draft.key).await,
+            Err(SaleError::Database(error)) if is_deadlock(&error) => continue,
+            Err(SaleError::Database(_)) => return Err(Refusal::ServiceUnavailable),
         };
-        return keys::keep(pool, &draft.key, &refusal).await;
+        return keys::store_refusal(pool, &draft.key, &refusal).await;
     }
     Err(Refusal::ServiceUnavailable)
 }

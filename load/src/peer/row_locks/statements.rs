@@ -4,10 +4,10 @@
 use sqlx::{PgPool, Postgres, Row, Transaction};
 use time::Date;
 
-use super::{Held, Unsold};
-use crate::peer::answer::Sold;
-use crate::peer::draft::Draft;
-use crate::peer::refusal::Kept;
+use super::{LockedVouchers, SaleError};
+use crate::peer::response::SoldVoucher;
+use crate::peer::draft::OrderDraft;
+use crate::peer::refusal::StoredResponse;
 use crate::peer::request::Line;
 
 const PICK: &str = "UPDATE vouchers
@@ -35,13 +35,13 @@ const PICK_WAITING: &str = "UPDATE vouchers
  RETURNING stock_id, expiry";
 
 /// Vouchers that were sold: what is answered of each, and its row of stock.
-type Picked = (Vec<Sold>, Vec<i64>);
+type Picked = (Vec<SoldVoucher>, Vec<i64>);
 
 /// One transaction.
 ///
 /// # Errors
 /// [`Unsold`], and nothing is written.
-pub(super) async fn sell(pool: &PgPool, draft: &Draft, held: Held) -> Result<Kept, Unsold> {
+pub(super) async fn sell(pool: &PgPool, draft: &OrderDraft, held: LockedVouchers) -> Result<StoredResponse, SaleError> {
     let mut transaction = pool.begin().await?;
     let (sold, stock) = pick(&mut transaction, draft, held).await?;
     allocate(&mut transaction, draft, &sold, &stock).await?;
@@ -52,7 +52,7 @@ pub(super) async fn sell(pool: &PgPool, draft: &Draft, held: Held) -> Result<Kep
     keep(&mut transaction, draft, &body).await?;
     debit(&mut transaction, draft).await?;
     transaction.commit().await?;
-    Ok(Kept {
+    Ok(StoredResponse {
         status: 201,
         body,
         replayed: false,
@@ -61,18 +61,18 @@ pub(super) async fn sell(pool: &PgPool, draft: &Draft, held: Held) -> Result<Kep
 
 async fn pick(
     transaction: &mut Transaction<'_, Postgres>,
-    draft: &Draft,
-    held: Held,
-) -> Result<Picked, Unsold> {
+    draft: &OrderDraft,
+    held: LockedVouchers,
+) -> Result<Picked, SaleError> {
     let (mut sold, mut stock) = (Vec::new(), Vec::new());
     let mut ids = draft.voucher_ids.iter().copied();
-    for (index, line) in draft.wanted.lines.iter().enumerate() {
+    for (index, line) in draft.order.lines.iter().enumerate() {
         let picked = pick_line(transaction, draft, line, held).await?;
         if picked.len() < usize::try_from(line.quantity).unwrap_or_default() {
-            return Err(Unsold::Stock(index));
+            return Err(SaleError::OutOfStock(index));
         }
         for ((expiry, stock_id), voucher_id) in picked.into_iter().zip(ids.by_ref()) {
-            sold.push(Sold {
+            sold.push(SoldVoucher {
                 voucher_id,
                 line: index,
                 expiry,
@@ -86,13 +86,13 @@ async fn pick(
 /// The vouchers of one line, those that expire first in front.
 async fn pick_line(
     transaction: &mut Transaction<'_, Postgres>,
-    draft: &Draft,
+    draft: &OrderDraft,
     line: &Line,
-    held: Held,
+    held: LockedVouchers,
 ) -> sqlx::Result<Vec<(Date, i64)>> {
     let pick = match held {
-        Held::PassedOver => PICK,
-        Held::WaitedFor => PICK_WAITING,
+        LockedVouchers::Skip => PICK,
+        LockedVouchers::Wait => PICK_WAITING,
     };
     let rows = sqlx::query(pick)
         .bind(draft.order_id)
@@ -108,8 +108,8 @@ async fn pick_line(
 
 async fn allocate(
     transaction: &mut Transaction<'_, Postgres>,
-    draft: &Draft,
-    sold: &[Sold],
+    draft: &OrderDraft,
+    sold: &[SoldVoucher],
     stock: &[i64],
 ) -> sqlx::Result<()> {
     let vouchers: Vec<_> = sold.iter().map(|sold| sold.voucher_id).collect();
@@ -135,7 +135,7 @@ async fn allocate(
     .map(drop)
 }
 
-async fn enter_order(transaction: &mut Transaction<'_, Postgres>, draft: &Draft) -> sqlx::Result<()> {
+async fn enter_order(transaction: &mut Transaction<'_, Postgres>, draft: &OrderDraft) -> sqlx::Result<()> {
     sqlx::query(
         "INSERT INTO orders (
              partner_id, order_id, status, currency, total, reference, metadata, lines, created_at)
@@ -143,10 +143,10 @@ async fn enter_order(transaction: &mut Transaction<'_, Postgres>, draft: &Draft)
     )
     .bind(draft.partner_id)
     .bind(draft.order_id)
-    .bind(&draft.wanted.currency)
-    .bind(draft.wanted.total)
-    .bind(&draft.wanted.reference)
-    .bind(&draft.wanted.metadata)
+    .bind(&draft.order.currency)
+    .bind(draft.order.total)
+    .bind(&draft.order.reference)
+    .bind(&draft.order.metadata)
     .bind(draft.lines())
     .bind(draft.at)
     .execute(&mut **transaction)
@@ -154,7 +154,7 @@ async fn enter_order(transaction: &mut Transaction<'_, Postgres>, draft: &Draft)
     .map(drop)
 }
 
-async fn tell(transaction: &mut Transaction<'_, Postgres>, draft: &Draft, event: &str) -> sqlx::Result<()> {
+async fn tell(transaction: &mut Transaction<'_, Postgres>, draft: &OrderDraft, event: &str) -> sqlx::Result<()> {
     sqlx::query("INSERT INTO events (partner_id, order_id, body, created_at) VALUES ($1, $2, $3, $4)")
         .bind(draft.partner_id)
         .bind(draft.order_id)
@@ -166,7 +166,7 @@ async fn tell(transaction: &mut Transaction<'_, Postgres>, draft: &Draft, event:
 }
 
 /// Waits where another transaction has the key and is not over.
-async fn keep(transaction: &mut Transaction<'_, Postgres>, draft: &Draft, body: &[u8]) -> Result<(), Unsold> {
+async fn keep(transaction: &mut Transaction<'_, Postgres>, draft: &OrderDraft, body: &[u8]) -> Result<(), SaleError> {
     let kept = sqlx::query(
         "INSERT INTO idempotency_keys AS k (key, fingerprint, status, body, expires_at)
          VALUES ($1, $2, 201, $3, now() + interval '24 hours')
@@ -183,13 +183,13 @@ async fn keep(transaction: &mut Transaction<'_, Postgres>, draft: &Draft, body: 
     .execute(&mut **transaction)
     .await?;
     if kept.rows_affected() == 0 {
-        return Err(Unsold::KeyTaken);
+        return Err(SaleError::KeyTaken);
     }
     Ok(())
 }
 
 /// Wallet and ledger in one statement: a round trip less under the lock that everybody waits for.
-async fn debit(transaction: &mut Transaction<'_, Postgres>, draft: &Draft) -> Result<(), Unsold> {
+async fn debit(transaction: &mut Transaction<'_, Postgres>, draft: &OrderDraft) -> Result<(), SaleError> {
     let entered = sqlx::query(
         "WITH debited AS (
              UPDATE wallets
@@ -207,15 +207,15 @@ async fn debit(transaction: &mut Transaction<'_, Postgres>, draft: &Draft) -> Re
            FROM debited AS d",
     )
     .bind(draft.partner_id)
-    .bind(&draft.wanted.currency)
-    .bind(draft.wanted.total)
+    .bind(&draft.order.currency)
+    .bind(draft.order.total)
     .bind(draft.transaction_id)
     .bind(draft.order_id)
     .bind(draft.at)
     .execute(&mut **transaction)
     .await?;
     if entered.rows_affected() == 0 {
-        return Err(Unsold::Funds);
+        return Err(SaleError::InsufficientFunds);
     }
     Ok(())
 }

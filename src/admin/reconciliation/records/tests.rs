@@ -1,19 +1,19 @@
-//! Books are read whole, in whatever order their columns stand, or refused with a line and a reason.
+//! Record files: column order, and rejection with line number and reason.
 
 use time::macros::date;
 
 use super::*;
-use crate::admin::stock::Blocks;
+use crate::admin::stock::BlockSplitter;
 
 const HEADER: &str = "reference,product_id,denomination,currency,sold_at,purchase_id";
 
 const LINE: &str = "A-1,game-us,25.00,USD,2026-11-20T12:00:00Z,0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f";
 
-fn read(text: &str) -> Result<Vec<Line>, Refused> {
-    let mut blocks = Blocks::new();
+fn read(text: &str) -> Result<Vec<RecordLine>, RejectedLine> {
+    let mut blocks = BlockSplitter::new();
     blocks.push(text.as_bytes());
     blocks.finish();
-    let mut reader = Reader::new(date!(2026 - 11 - 20));
+    let mut reader = RecordReader::new(date!(2026 - 11 - 20));
     let mut lines = Vec::new();
     while let Some(block) = blocks.take() {
         lines.extend(reader.read(&block)?);
@@ -23,10 +23,10 @@ fn read(text: &str) -> Result<Vec<Line>, Refused> {
 }
 
 #[test]
-fn books_are_read_whatever_the_order_of_their_columns() {
+fn columns_in_any_order_are_parsed() {
     let lines = read(&format!("\u{feff}{HEADER}\r\n{LINE}\r\n\r\n")).unwrap();
     assert_eq!(lines.len(), 1);
-    let Line { reference, said, .. } = &lines[0];
+    let RecordLine { reference, terms: said, .. } = &lines[0];
     assert_eq!(
         (reference.as_str(), said.denomination.amount.minor()),
         ("A-1", 2_500)
@@ -34,22 +34,22 @@ fn books_are_read_whatever_the_order_of_their_columns() {
     let turned = "Sold_At, currency ,denomination,product_id,reference\n2026-11-20T23:59:59.9Z,JPY,\"1000\",game-jp,A-2";
     let lines = read(turned).unwrap();
     assert_eq!(
-        (lines[0].said.purchase, lines[0].reference.as_str()),
+        (lines[0].terms.purchase, lines[0].reference.as_str()),
         (None, "A-2")
     );
     assert_eq!(read(HEADER), Ok(Vec::new()), "a day without sales");
 }
 
 #[test]
-fn a_line_that_will_not_do_refuses_the_file_and_is_not_quoted() {
-    let field = Fault::Field;
-    for (text, line, fault) in [
-        (String::new(), 1, Fault::Header),
-        ("code,pin\nA,B".to_owned(), 1, Fault::Header),
-        (format!("{HEADER},code\n{LINE},X"), 1, Fault::Header),
-        (HEADER.replace("purchase_id", "code"), 1, Fault::Header),
-        (HEADER.replace("purchase_id", "reference"), 1, Fault::Header),
-        (HEADER.replace("reference,", ""), 1, Fault::Header),
+fn invalid_line_rejects_file_without_quoting_it() {
+    let field = RecordError::Field;
+    for (text, line, error) in [
+        (String::new(), 1, RecordError::Header),
+        ("code,pin\nA,B".to_owned(), 1, RecordError::Header),
+        (format!("{HEADER},code\n{LINE},X"), 1, RecordError::Header),
+        (HEADER.replace("purchase_id", "code"), 1, RecordError::Header),
+        (HEADER.replace("purchase_id", "reference"), 1, RecordError::Header),
+        (HEADER.replace("reference,", ""), 1, RecordError::Header),
         (
             format!("{HEADER}\n{LINE}\nA-2,game-us"),
             3,
@@ -98,11 +98,11 @@ fn a_line_that_will_not_do_refuses_the_file_and_is_not_quoted() {
         (
             format!("{HEADER}\n{}", LINE.replace("T12:00:00Z", "T23:00:00-02:00")),
             2,
-            Fault::OtherDay,
+            RecordError::OtherDay,
         ),
     ] {
-        assert_eq!(read(&text), Err(Refused { line, fault }), "{text}");
-        let said = ApiError::from(Refused { line, fault }).message;
+        assert_eq!(read(&text), Err(RejectedLine { line, error }), "{text}");
+        let said = ApiError::from(RejectedLine { line, error }).message;
         assert!(!said.contains("A-1") && !said.contains("Game US"), "{said}");
     }
 }

@@ -1,20 +1,20 @@
-//! What each kind of line becomes.
+//! Parsing of CSV and NDJSON lines.
 
 use time::macros::date;
 
 use super::*;
-use crate::admin::stock::blocks::Blocks;
+use crate::admin::stock::blocks::BlockSplitter;
 
-const CALENDAR: Calendar = Calendar {
+const CALENDAR: ExpiryDefaults = ExpiryDefaults {
     today: date!(2026 - 11 - 20),
-    otherwise: None,
+    default_expiry: None,
 };
 
-fn read(mut format: Format, body: &[u8]) -> Result<Parsed, HeaderFault> {
-    let mut blocks = Blocks::new();
+fn read(mut format: Format, body: &[u8]) -> Result<ParsedBlock, HeaderError> {
+    let mut blocks = BlockSplitter::new();
     blocks.push(body);
     blocks.finish();
-    let mut all = Parsed::default();
+    let mut all = ParsedBlock::default();
     while let Some(block) = blocks.take() {
         let mut parsed = format.read(&block, CALENDAR)?;
         all.rows.append(&mut parsed.rows);
@@ -23,20 +23,20 @@ fn read(mut format: Format, body: &[u8]) -> Result<Parsed, HeaderFault> {
     format.finish().map(|()| all)
 }
 
-fn csv(body: &str) -> Result<Parsed, HeaderFault> {
+fn csv(body: &str) -> Result<ParsedBlock, HeaderError> {
     read(Format::Csv(None), body.as_bytes())
 }
 
-fn ndjson(body: &str) -> Parsed {
+fn ndjson(body: &str) -> ParsedBlock {
     read(Format::Ndjson, body.as_bytes()).unwrap()
 }
 
-/// Each voucher as its parts joined by a bar, its expiry behind.
-fn texts(parsed: &Parsed) -> Vec<String> {
-    let text = |row: &Row| {
+/// Each voucher as its parts joined by `|`, then its expiry.
+fn texts(parsed: &ParsedBlock) -> Vec<String> {
+    let text = |row: &VoucherRow| {
         let parts: Vec<_> = row
             .code
-            .credentials()
+            .parts()
             .map(|(part, text)| format!("{part}={text}"))
             .collect();
         let expiry = row.expiry.map(|day| format!(" {day}")).unwrap_or_default();
@@ -46,7 +46,7 @@ fn texts(parsed: &Parsed) -> Vec<String> {
 }
 
 #[test]
-fn columns_come_in_any_order_and_code_alone_is_enough() {
+fn columns_in_any_order_are_parsed_and_only_code_is_required() {
     for (body, expected) in [
         ("code\nA1\nA2\n", &["code=A1", "code=A2"][..]),
         (
@@ -76,27 +76,27 @@ fn columns_come_in_any_order_and_code_alone_is_enough() {
 }
 
 #[test]
-fn a_header_names_known_columns_once_and_the_code() {
+fn header_with_unknown_repeated_or_missing_column_is_rejected() {
     for (body, fault) in [
-        ("", HeaderFault::Missing),
-        ("\n\n", HeaderFault::Missing),
-        ("code,shoe\nA,1", HeaderFault::Unknown(2)),
-        ("code;pin\nA;1", HeaderFault::Unknown(1)),
-        ("AB-12-34\nCD-56-78", HeaderFault::Unknown(1)),
-        ("code,pin,CODE\n", HeaderFault::Repeated("code")),
-        ("pin,expiry\n1,2027-01-01", HeaderFault::NoCode),
+        ("", HeaderError::Missing),
+        ("\n\n", HeaderError::Missing),
+        ("code,shoe\nA,1", HeaderError::Unknown(2)),
+        ("code;pin\nA;1", HeaderError::Unknown(1)),
+        ("AB-12-34\nCD-56-78", HeaderError::Unknown(1)),
+        ("code,pin,CODE\n", HeaderError::Repeated("code")),
+        ("pin,expiry\n1,2027-01-01", HeaderError::MissingCode),
         (
             "code,pin,serial,url,expiry,more,still more\n",
-            HeaderFault::Missing,
+            HeaderError::Missing,
         ),
-        ("\"code\n", HeaderFault::Missing),
+        ("\"code\n", HeaderError::Missing),
     ] {
         assert_eq!(csv(body).unwrap_err(), fault, "{body:?}");
     }
 }
 
 #[test]
-fn a_bad_line_is_rejected_and_the_others_go_on() {
+fn invalid_lines_are_rejected_and_others_imported() {
     let long = "x".repeat(MAX_LINE_BYTES + 1);
     let body = format!(
         "code,pin,expiry\nGOOD,1,\n,2,\nA,1\nA,1,,\n\"open,1,\nB\tC,1,\nD,1,2026-11-19\nE,1,tomorrow\nF,1,2027-02-30\n{long}\n{code},1,\nG\rH,1,\nLAST,9,2026-11-20\n",
@@ -128,16 +128,16 @@ fn a_bad_line_is_rejected_and_the_others_go_on() {
 }
 
 #[test]
-fn a_line_that_is_no_text_is_rejected() {
+fn line_with_invalid_utf8_is_rejected() {
     let parsed = read(Format::Csv(None), b"code\nA\n\xff\xfe\nB\n").unwrap();
     assert_eq!(
         (texts(&parsed).len(), parsed.rejected),
-        (2, vec![(3, Reason::NotText)])
+        (2, vec![(3, LineError::NotUtf8)])
     );
 }
 
 #[test]
-fn an_object_a_line_holds_the_same() {
+fn ndjson_objects_are_parsed() {
     let parsed = ndjson(concat!(
         "{\"code\":\"A\"}\n",
         "{\"expiry\":\"2027-01-31\",\"code\":\"B\\u0031\",\"pin\":\"2\",\"serial\":null}\n",
@@ -152,19 +152,19 @@ fn an_object_a_line_holds_the_same() {
 }
 
 #[test]
-fn an_object_with_something_else_is_rejected() {
+fn invalid_ndjson_objects_are_rejected() {
     let wrong = [
-        ("{\"code\":\"A\",\"shoe\":1}", Reason::NotAVoucher),
-        ("{\"code\":\"A\",\"code\":\"B\"}", Reason::NotAVoucher),
-        ("{\"code\":12345678}", Reason::NotAVoucher),
-        ("{\"pin\":\"1\"}", Reason::NotAVoucher),
-        ("[\"A\"]", Reason::NotAVoucher),
-        ("\"A\"", Reason::NotAVoucher),
-        ("A-1234", Reason::NotJson),
-        ("{\"code\":\"A\"", Reason::NotJson),
-        ("{\"code\":\"A\"} {\"code\":\"B\"}", Reason::NotJson),
-        ("{\"code\":\"\"}", Reason::Code(InvalidCode::Missing)),
-        ("{\"code\":\"A\",\"expiry\":\"31.01.2027\"}", Reason::NotADate),
+        ("{\"code\":\"A\",\"shoe\":1}", LineError::NotAVoucher),
+        ("{\"code\":\"A\",\"code\":\"B\"}", LineError::NotAVoucher),
+        ("{\"code\":12345678}", LineError::NotAVoucher),
+        ("{\"pin\":\"1\"}", LineError::NotAVoucher),
+        ("[\"A\"]", LineError::NotAVoucher),
+        ("\"A\"", LineError::NotAVoucher),
+        ("A-1234", LineError::NotJson),
+        ("{\"code\":\"A\"", LineError::NotJson),
+        ("{\"code\":\"A\"} {\"code\":\"B\"}", LineError::NotJson),
+        ("{\"code\":\"\"}", LineError::Code(InvalidCode::Missing)),
+        ("{\"code\":\"A\",\"expiry\":\"31.01.2027\"}", LineError::NotADate),
     ];
     let body: String = wrong.iter().map(|(line, _)| format!("{line}\n")).collect();
     let parsed = ndjson(&body);
@@ -174,7 +174,7 @@ fn an_object_with_something_else_is_rejected() {
 }
 
 #[test]
-fn no_reason_quotes_a_line() {
+fn reasons_never_quote_a_line() {
     let canary = "CNRY-7391";
     let lines = [
         format!("{canary},x,2020-01-01"),
@@ -198,14 +198,14 @@ fn no_reason_quotes_a_line() {
 }
 
 #[test]
-fn a_line_without_an_expiry_has_that_of_its_product() {
-    let mut blocks = Blocks::new();
+fn missing_expiry_defaults_to_product_expiry() {
+    let mut blocks = BlockSplitter::new();
     blocks.push(b"code,expiry\nA,\nB,2027-01-01\n");
     let end = date!(2026 - 12 - 31);
     blocks.finish();
     let mut format = Format::Csv(None);
-    let calendar = Calendar {
-        otherwise: Some(end),
+    let calendar = ExpiryDefaults {
+        default_expiry: Some(end),
         ..CALENDAR
     };
     let parsed = format.read(&blocks.take().unwrap(), calendar).unwrap();

@@ -1,4 +1,4 @@
-//! Bodies and headers: what a request of the reference sends, and what it gets.
+//! Request and response bodies, headers and examples in the API reference.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::document::{Document, entries, items, text};
 use super::{prose, schema};
 
-/// The body of a request; nothing where there is none.
+/// Renders the request body, if there is one.
 pub(super) fn request(document: &Document<'_>, body: &Value) -> Markup {
     let body = document.resolve(body);
     html! {
@@ -19,22 +19,22 @@ pub(super) fn request(document: &Document<'_>, body: &Value) -> Markup {
     }
 }
 
-/// The answer to a request that succeeded.
+/// Renders a 2xx response with headers, fields and examples.
 pub(super) fn success(document: &Document<'_>, status: &str, response: &Value) -> Markup {
     let response = document.resolve(response);
     html! {
-        h4 { "Answer " (status) }
+        h4 { "Response " (status) }
         (prose(text(response, "description")))
         (headers(document, &response["headers"]))
         @for (media_type, content) in entries(&response["content"]) {
-            p.soft { code { (media_type) } " " (schema::kind(&content["schema"])) }
+            p.soft { code { (media_type) } " " (schema::type_name(&content["schema"])) }
             (schema::fields(document, &content["schema"]))
             (examples(document, content))
         }
     }
 }
 
-/// All other answers of a route, in short: their bodies are of one form, behind the link.
+/// Renders all other responses as one table; their bodies link to the schema.
 pub(super) fn errors<'a>(
     document: &Document<'a>,
     responses: impl Iterator<Item = (&'a str, &'a Value)>,
@@ -44,7 +44,7 @@ pub(super) fn errors<'a>(
         .collect();
     html! {
         @if !responses.is_empty() {
-            h4 { "Other answers" }
+            h4 { "Errors and other responses" }
             table {
                 thead { tr { th { "Status" } th { "Body" } th { "Meaning" } } }
                 tbody {
@@ -52,7 +52,7 @@ pub(super) fn errors<'a>(
                         tr {
                             td { (status) }
                             td {
-                                @for (_, content) in entries(&response["content"]) { (schema::kind(&content["schema"])) }
+                                @for (_, content) in entries(&response["content"]) { (schema::type_name(&content["schema"])) }
                             }
                             td { (prose(text(response, "description"))) }
                         }
@@ -75,7 +75,7 @@ fn headers(document: &Document<'_>, headers: &Value) -> Markup {
                     @for (name, header) in headers {
                         tr {
                             td { code { (name) } }
-                            td { (schema::kind(&header["schema"])) }
+                            td { (schema::type_name(&header["schema"])) }
                             td { (schema::meaning(&header["schema"], text(header, "description"))) }
                         }
                     }
@@ -85,7 +85,7 @@ fn headers(document: &Document<'_>, headers: &Value) -> Markup {
     }
 }
 
-/// The examples of a body, or else that of its schema.
+/// Renders the examples of a body, or else the example of its schema.
 fn examples(document: &Document<'_>, content: &Value) -> Markup {
     let named = entries(&content["examples"]).map(|(name, example)| {
         let example = document.resolve(example);

@@ -1,18 +1,18 @@
-//! Reading an OpenAPI document: what is missing is empty, and no reference leads round in a circle.
+//! Reader of an OpenAPI document: missing values are empty, and cyclic references end.
 
 use serde_json::Value;
 
 use crate::http::pages::markdown::anchor_of;
 
-/// The methods of a path, in the order in which they are shown.
+/// HTTP methods in display order.
 const METHODS: [&str; 8] = [
     "get", "post", "put", "patch", "delete", "head", "options", "trace",
 ];
 
-/// How many references are followed from one place: a document has one or two, one in a circle has no end.
+/// Maximum chain of references, against cycles. Real documents have one or two.
 const MAX_REFERENCES: usize = 8;
 
-/// Where routes without a tag are shown.
+/// Group for operations without a tag.
 const UNTAGGED: &str = "Other routes";
 
 /// The document.
@@ -20,11 +20,10 @@ pub(super) struct Document<'a> {
     root: &'a Value,
 }
 
-/// A route of the document.
 pub(super) struct Operation<'a> {
     pub(super) method: &'static str,
     pub(super) path: &'a str,
-    /// What all methods of the path share.
+    /// The path item, with what all methods share.
     pub(super) shared: &'a Value,
     pub(super) value: &'a Value,
 }
@@ -40,20 +39,20 @@ impl<'a> Document<'a> {
         Self { root }
     }
 
-    /// What is at a path such as `components/schemas`; null where nothing is.
+    /// The value at a path such as `components/schemas`, or null.
     pub(super) fn get(&self, path: &str) -> &'a Value {
         self.root.pointer(&format!("/{path}")).unwrap_or(&Value::Null)
     }
 
-    /// The text at a JSON pointer.
-    pub(super) fn at(&self, pointer: &str) -> &'a str {
+    /// The text at a JSON pointer, or an empty text.
+    pub(super) fn text_at(&self, pointer: &str) -> &'a str {
         self.root
             .pointer(pointer)
             .and_then(Value::as_str)
             .unwrap_or_default()
     }
 
-    /// What a value is, where it is a reference.
+    /// Follows `$ref`. Null for a dangling or cyclic reference.
     pub(super) fn resolve(&self, value: &'a Value) -> &'a Value {
         let mut found = value;
         for _ in 0..MAX_REFERENCES {
@@ -68,7 +67,7 @@ impl<'a> Document<'a> {
         &Value::Null
     }
 
-    /// Every route, path by path.
+    /// All operations, grouped by path.
     pub(super) fn operations(&self) -> Vec<Operation<'a>> {
         let of_path = |(path, shared): (&'a str, &'a Value)| {
             let present = METHODS.into_iter().filter(|method| shared[*method].is_object());
@@ -82,7 +81,7 @@ impl<'a> Document<'a> {
         entries(self.get("paths")).flat_map(of_path).collect()
     }
 
-    /// The groups that have a route: first those that the document names, in its order.
+    /// The tags with at least one operation: first those declared in the document, in its order.
     pub(super) fn tags(&self, operations: &[Operation<'a>]) -> Vec<Tag<'a>> {
         let named = items(self.get("tags")).map(|tag| Tag {
             name: text(tag, "name"),
@@ -105,29 +104,29 @@ impl<'a> Document<'a> {
 }
 
 impl<'a> Operation<'a> {
-    /// The group that it is shown in: the first of its tags.
+    /// The first tag, under which the page shows the operation.
     pub(super) fn tag(&self) -> &'a str {
         self.value["tags"][0].as_str().unwrap_or(UNTAGGED)
     }
 
-    /// Where it is on the page.
+    /// HTML id of the operation.
     pub(super) fn anchor(&self) -> String {
         anchor_of(&format!("{}{}", self.method, self.path.replace('/', "-")))
     }
 }
 
-/// The entries of an object; none of anything else.
+/// The entries of an object, none for any other value.
 pub(super) fn entries(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let entries = value.as_object().into_iter().flatten();
     entries.map(|(name, value)| (name.as_str(), value))
 }
 
-/// The items of an array; none of anything else.
+/// The items of an array, none for any other value.
 pub(super) fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// The text of a field; empty where there is none.
+/// The text of a field, or an empty text.
 pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
 }

@@ -1,6 +1,6 @@
-//! The API reference: an OpenAPI 3.1 document as a page for people.
+//! API reference page, rendered from an OpenAPI 3.1 document.
 //!
-//! Rule: what the document says of a route is on the page, and it is text there, never HTML.
+//! Text of the document is escaped, so it cannot inject HTML.
 
 mod body;
 mod document;
@@ -12,55 +12,55 @@ use serde_json::Value;
 use super::markdown;
 use document::{Document, Operation, entries, items, text};
 
-/// The content of the page; the layout is put round it.
+/// Renders the content of the page, without the layout.
 #[must_use]
 pub fn page(document: &Value) -> Markup {
     let document = Document::new(document);
     let operations = document.operations();
     let tags = document.tags(&operations);
     html! {
-        h1 id="api-reference" { (document.at("/info/title")) }
-        p.soft { "Version " (document.at("/info/version")) }
-        (prose(document.at("/info/description")))
+        h1 id="api-reference" { (document.text_at("/info/title")) }
+        p.soft { "Version " (document.text_at("/info/version")) }
+        (prose(document.text_at("/info/description")))
         @for tag in &tags {
             h3 { (tag.name) }
             ul {
-                @for operation in grouped(&operations, tag.name) {
-                    li { a href={ "#" (operation.anchor()) } { (line(operation)) } " " (text(operation.value, "summary")) }
+                @for operation in operations_of_tag(&operations, tag.name) {
+                    li { a href={ "#" (operation.anchor()) } { (operation_label(operation)) } " " (text(operation.value, "summary")) }
                 }
             }
         }
         @for tag in &tags {
             h2 id={ "tag-" (markdown::anchor_of(tag.name)) } { (tag.name) }
             (prose(tag.description))
-            @for operation in grouped(&operations, tag.name) { (shown(&document, operation)) }
+            @for operation in operations_of_tag(&operations, tag.name) { (render_operation(&document, operation)) }
         }
-        (schemes(&document))
+        (security_schemes(&document))
         (schema::all(&document))
     }
 }
 
-fn grouped<'o, 'a>(operations: &'o [Operation<'a>], tag: &'o str) -> impl Iterator<Item = &'o Operation<'a>> {
+fn operations_of_tag<'o, 'a>(operations: &'o [Operation<'a>], tag: &'o str) -> impl Iterator<Item = &'o Operation<'a>> {
     operations.iter().filter(move |operation| operation.tag() == tag)
 }
 
-/// Markdown of the document.
+/// Renders Markdown of the document.
 fn prose(text: &str) -> Markup {
     markdown::render(text)
 }
 
-fn line(operation: &Operation<'_>) -> Markup {
+fn operation_label(operation: &Operation<'_>) -> Markup {
     html! { code { span.method { (operation.method.to_uppercase()) } " " (operation.path) } }
 }
 
-fn shown(document: &Document<'_>, operation: &Operation<'_>) -> Markup {
+fn render_operation(document: &Document<'_>, operation: &Operation<'_>) -> Markup {
     let value = operation.value;
     html! {
-        h3 id=(operation.anchor()) { (line(operation)) }
+        h3 id=(operation.anchor()) { (operation_label(operation)) }
         @if value["deprecated"] == true { p { strong { "Deprecated." } } }
         p { strong { (text(value, "summary")) } }
         (prose(text(value, "description")))
-        (needs(document, value))
+        (required_security(document, value))
         (parameters(document, operation))
         (body::request(document, &value["requestBody"]))
         @for (status, response) in entries(&value["responses"]).filter(|(status, _)| is_success(status)) {
@@ -74,25 +74,25 @@ fn is_success(status: &str) -> bool {
     status.starts_with('2')
 }
 
-/// With what a request proves who sends it; a route may say that it needs nothing.
-fn needs(document: &Document<'_>, operation: &Value) -> Markup {
+/// Renders the security requirements of an operation; an empty requirement means none.
+fn required_security(document: &Document<'_>, operation: &Value) -> Markup {
     let own = &operation["security"];
     let security = if own.is_null() {
         document.get("security")
     } else {
         own
     };
-    let ways: Vec<Vec<&str>> = items(security)
-        .map(|way| entries(way).map(|(scheme, _)| scheme).collect())
+    let alternatives: Vec<Vec<&str>> = items(security)
+        .map(|alternative| entries(alternative).map(|(scheme, _)| scheme).collect())
         .collect();
     html! {
-        @if ways.iter().any(|way| !way.is_empty()) {
+        @if alternatives.iter().any(|alternative| !alternative.is_empty()) {
             p.soft {
-                "Needs "
-                @for (index, way) in ways.iter().enumerate() {
+                "Requires "
+                @for (index, alternative) in alternatives.iter().enumerate() {
                     @if index > 0 { ", or " }
-                    @if way.is_empty() { "nothing" }
-                    @for (index, scheme) in way.iter().enumerate() {
+                    @if alternative.is_empty() { "nothing" }
+                    @for (index, scheme) in alternative.iter().enumerate() {
                         @if index > 0 { " and " }
                         a href={ "#security-" (markdown::anchor_of(scheme)) } { (scheme) }
                     }
@@ -113,13 +113,13 @@ fn parameters(document: &Document<'_>, operation: &Operation<'_>) -> Markup {
         @if !all.is_empty() {
             h4 { "Parameters" }
             table {
-                thead { tr { th { "Name" } th { "Where" } th { "Type" } th { "Meaning" } } }
+                thead { tr { th { "Name" } th { "In" } th { "Type" } th { "Meaning" } } }
                 tbody {
                     @for parameter in all {
                         tr {
                             td { code { (text(parameter, "name")) } (schema::required(parameter["required"] == true)) }
                             td { (text(parameter, "in")) }
-                            td { (schema::kind(&parameter["schema"])) }
+                            td { (schema::type_name(&parameter["schema"])) }
                             td { (schema::meaning(&parameter["schema"], text(parameter, "description"))) }
                         }
                     }
@@ -129,13 +129,13 @@ fn parameters(document: &Document<'_>, operation: &Operation<'_>) -> Markup {
     }
 }
 
-fn schemes(document: &Document<'_>) -> Markup {
+fn security_schemes(document: &Document<'_>) -> Markup {
     let schemes: Vec<_> = entries(document.get("components/securitySchemes")).collect();
     html! {
         @if !schemes.is_empty() {
             h2 id="security" { "Security" }
             table {
-                thead { tr { th { "Name" } th { "What is sent" } th { "Meaning" } } }
+                thead { tr { th { "Name" } th { "Sent as" } th { "Meaning" } } }
                 tbody {
                     @for (name, scheme) in schemes {
                         @let scheme = document.resolve(scheme);

@@ -1,4 +1,4 @@
-//! Schemas in words: the type of a value, the rules it keeps, and the fields of an object as a table.
+//! Schemas in the API reference: type names, constraints, and tables of object fields.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::document::{Document, entries, items, text};
 use super::prose;
 
-/// How deep objects are unfolded into one table. Deeper ones are left to their type: nothing of ours nests so far.
+/// Maximum depth of nested objects in one table; deeper ones show only their type. Our schemas are less deep.
 const MAX_NESTING: usize = 6;
 
-/// Pairs of limits, and what they count.
+/// Pairs of limits and their unit.
 const RANGES: [(&str, &str, &str); 4] = [
     ("minimum", "maximum", ""),
     ("minLength", "maxLength", " characters"),
@@ -17,7 +17,7 @@ const RANGES: [(&str, &str, &str); 4] = [
     ("minProperties", "maxProperties", " fields"),
 ];
 
-/// Every schema of the document, each where references lead to.
+/// Renders all named schemas, the targets of `$ref` links.
 pub(super) fn all(document: &Document<'_>) -> Markup {
     let schemas: Vec<_> = entries(document.get("components/schemas")).collect();
     html! {
@@ -25,7 +25,7 @@ pub(super) fn all(document: &Document<'_>) -> Markup {
             h2 id="schemas" { "Schemas" }
             @for (name, schema) in schemas {
                 h3 id={ "schema-" (name) } { code { (name) } }
-                p.soft { (kind(schema)) }
+                p.soft { (type_name(schema)) }
                 (meaning(schema, description(schema)))
                 (fields(document, schema))
             }
@@ -33,41 +33,41 @@ pub(super) fn all(document: &Document<'_>) -> Markup {
     }
 }
 
-/// The mark of what must be there.
+/// Renders the mark of a required field.
 pub(super) fn required(required: bool) -> Markup {
     html! { @if required { span.required { " required" } } }
 }
 
-/// The type of a value; a schema with a name is a link to it.
-pub(super) fn kind(schema: &Value) -> Markup {
+/// Renders the type of a value; a named schema becomes a link.
+pub(super) fn type_name(schema: &Value) -> Markup {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.rsplit('/').next().unwrap_or_default();
         return html! { a href={ "#schema-" (name) } { (name) } };
     }
-    for (word, between) in [("oneOf", " or "), ("anyOf", " or "), ("allOf", " and ")] {
-        if schema[word].is_array() {
-            let kinds = items(&schema[word]).map(kind);
-            return joined(kinds, between);
+    for (keyword, between) in [("oneOf", " or "), ("anyOf", " or "), ("allOf", " and ")] {
+        if schema[keyword].is_array() {
+            let kinds = items(&schema[keyword]).map(type_name);
+            return join(kinds, between);
         }
     }
-    let words: Vec<&str> = match &schema["type"] {
-        Value::String(word) => vec![word],
-        words => items(words).filter_map(Value::as_str).collect(),
+    let types: Vec<&str> = match &schema["type"] {
+        Value::String(keyword) => vec![keyword],
+        types => items(types).filter_map(Value::as_str).collect(),
     };
-    let named = words.iter().map(|word| word_of(word, schema));
-    html! { @if words.is_empty() { "any" } (joined(named, " or ")) }
+    let named = types.iter().map(|keyword| named_type(keyword, schema));
+    html! { @if types.is_empty() { "any" } (join(named, " or ")) }
 }
 
-fn word_of(word: &str, schema: &Value) -> Markup {
+fn named_type(keyword: &str, schema: &Value) -> Markup {
     let format = text(schema, "format");
     html! {
-        (word)
-        @if word == "array" { " of " (kind(&schema["items"])) }
-        @if word == "string" && !format.is_empty() { " (" (format) ")" }
+        (keyword)
+        @if keyword == "array" { " of " (type_name(&schema["items"])) }
+        @if keyword == "string" && !format.is_empty() { " (" (format) ")" }
     }
 }
 
-fn joined(parts: impl Iterator<Item = Markup>, between: &str) -> Markup {
+fn join(parts: impl Iterator<Item = Markup>, between: &str) -> Markup {
     html! {
         @for (index, part) in parts.enumerate() {
             @if index > 0 { (between) }
@@ -76,20 +76,20 @@ fn joined(parts: impl Iterator<Item = Markup>, between: &str) -> Markup {
     }
 }
 
-/// What a value means: its description, and what it must be beyond its type.
+/// Renders the description and the constraints of a value.
 pub(super) fn meaning(schema: &Value, description: &str) -> Markup {
     let rules = rules(schema);
     html! {
         (prose(description))
-        @if !rules.is_empty() { p.soft { (joined(rules.into_iter(), "; ")) } }
+        @if !rules.is_empty() { p.soft { (join(rules.into_iter(), "; ")) } }
     }
 }
 
-/// The description of a value, or that of the one thing it may be beside null.
+/// The description of a schema, or that of its first alternative with one.
 pub(super) fn description(schema: &Value) -> &str {
     let parts = ["oneOf", "anyOf", "allOf"]
         .iter()
-        .flat_map(|word| items(&schema[*word]));
+        .flat_map(|keyword| items(&schema[*keyword]));
     let mut all = std::iter::once(schema)
         .chain(parts)
         .map(|part| text(part, "description"));
@@ -98,10 +98,10 @@ pub(super) fn description(schema: &Value) -> &str {
 }
 
 fn rules(schema: &Value) -> Vec<Markup> {
-    let choices = items(&schema["enum"]).map(|choice| html! { code { (word(choice)) } });
+    let choices = items(&schema["enum"]).map(|choice| html! { code { (plain_text(choice)) } });
     let choices = schema["enum"]
         .is_array()
-        .then(|| html! { "one of " (joined(choices, ", ")) });
+        .then(|| html! { "one of " (join(choices, ", ")) });
     let ranges = RANGES
         .iter()
         .filter_map(|(least, most, unit)| range(&schema[*least], &schema[*most]).map(|range| (range, unit)));
@@ -114,7 +114,7 @@ fn rules(schema: &Value) -> Vec<Markup> {
     ];
     let single = single.into_iter().filter(|(_, value)| !value.is_null());
     let ranges = ranges.map(|(range, unit)| html! { (range) (unit) });
-    let single = single.map(|(name, value)| html! { (name) " " code { (word(value)) } });
+    let single = single.map(|(name, value)| html! { (name) " " code { (plain_text(value)) } });
     choices.into_iter().chain(ranges).chain(single).collect()
 }
 
@@ -127,17 +127,17 @@ fn range(least: &Value, most: &Value) -> Option<String> {
     }
 }
 
-/// A text without its quotes, everything else as JSON.
-fn word(value: &Value) -> String {
+/// A string without quotes, any other value as JSON.
+fn plain_text(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
 
-/// The fields of an object, those of objects inside it too; nothing for what has no fields.
+/// Renders the fields of an object and of its nested objects; nothing for other types.
 pub(super) fn fields(document: &Document<'_>, schema: &Value) -> Markup {
     let mut rows = Vec::new();
-    collect(document, schema, "", MAX_NESTING, &mut rows);
+    collect_rows(document, schema, "", MAX_NESTING, &mut rows);
     html! {
         @if !rows.is_empty() {
             table {
@@ -146,7 +146,7 @@ pub(super) fn fields(document: &Document<'_>, schema: &Value) -> Markup {
                     @for row in &rows {
                         tr {
                             td { code { (row.name) } (required(row.required)) }
-                            td { (kind(row.schema)) }
+                            td { (type_name(row.schema)) }
                             td { (meaning(row.schema, description(row.schema))) }
                         }
                     }
@@ -162,8 +162,8 @@ struct Row<'a> {
     schema: &'a Value,
 }
 
-/// A named schema is followed where a table begins or is put together, and is a link inside of one.
-fn collect<'a>(
+/// Collects rows depth first. Named schemas are expanded at the top level and in `allOf`; as field types they stay links.
+fn collect_rows<'a>(
     document: &Document<'a>,
     schema: &'a Value,
     prefix: &str,
@@ -175,10 +175,10 @@ fn collect<'a>(
         return;
     }
     for part in items(&schema["allOf"]) {
-        collect(document, part, prefix, left - 1, rows);
+        collect_rows(document, part, prefix, left - 1, rows);
     }
     if schema["items"].is_object() {
-        collect(document, &schema["items"], &format!("{prefix}[]"), left - 1, rows);
+        collect_rows(document, &schema["items"], &format!("{prefix}[]"), left - 1, rows);
     }
     for (name, field) in entries(&schema["properties"]) {
         let name = match prefix {
@@ -196,7 +196,7 @@ fn collect<'a>(
             field
         };
         if inside["$ref"].is_null() {
-            collect(document, field, &name, left - 1, rows);
+            collect_rows(document, field, &name, left - 1, rows);
         }
     }
 }

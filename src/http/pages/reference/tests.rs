@@ -1,4 +1,4 @@
-//! The reference shows what the document says.
+//! Tests of the API reference page.
 
 use serde_json::json;
 
@@ -80,7 +80,7 @@ fn sample() -> Value {
 }
 
 #[test]
-fn everything_that_the_document_says_is_on_the_page() {
+fn page_shows_every_part_of_the_document() {
     let page = page(&sample()).into_string();
     for expected in [
         "<h1 id=\"api-reference\">Sample &lt;API&gt;</h1>",
@@ -99,7 +99,7 @@ fn everything_that_the_document_says_is_on_the_page() {
         "<td><code>items[].quantity</code><span class=\"required\"> required</span></td><td>integer</td>",
         "one of <code>AUTO</code>, <code>CACHE_ONLY</code></p>",
         "<p class=\"soft\">One voucher</p><pre><code>{\n  &quot;items&quot;: []\n}</code></pre>",
-        "<h4>Answer 201</h4><p>Delivered.</p>",
+        "<h4>Response 201</h4><p>Delivered.</p>",
         "<td><code>Location</code></td>",
         "<td><code>vouchers</code></td><td>array of <a href=\"#schema-Voucher\">Voucher</a></td>",
         "<td>string or null</td><td><p>Yours.</p>",
@@ -121,7 +121,7 @@ fn everything_that_the_document_says_is_on_the_page() {
 }
 
 #[test]
-fn a_document_without_anything_is_a_page_without_anything() {
+fn empty_document_renders_an_empty_page() {
     let page = page(&json!({})).into_string();
     assert!(page.contains("<h1") && !page.contains("<table"));
 }

@@ -1,21 +1,21 @@
-//! What a batch is held against: the rows as they stand under its locks. Pure, and blind where a guard was removed.
+//! Verification of a batch against the rows under its locks. Pure; skips a check whose guard is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::held;
+use super::issued_vouchers;
 use crate::domain::ids::StockId;
 use crate::domain::ledger::WalletKey;
 use crate::domain::money::Amount;
 use crate::domain::payout::PayoutStatus;
-use crate::domain::voucher::Shelved;
-use crate::journal::{OrderChange, PayoutChange, Record, Return, Verdict};
+use crate::domain::voucher::StockVoucher;
+use crate::journal::{OrderChange, PayoutChange, Record, ReturnedVoucher, Verdict};
 use crate::store::CommitError;
 use crate::testing::memory::guard::Guard;
 use crate::testing::memory::state::State;
 use crate::testing::memory::tables::{DbTime, Owner, Tables};
 
-/// Why Postgres would refuse the whole statement because of a text of this record.
-pub(super) fn has_poison(record: &Record) -> bool {
+/// Whether a text of the record contains a NUL byte, for which Postgres rejects the whole statement.
+pub(super) fn has_nul_byte(record: &Record) -> bool {
     let order = record.order.as_ref();
     let texts = [
         order.and_then(|order| order.reference.as_deref()),
@@ -28,13 +28,13 @@ pub(super) fn has_poison(record: &Record) -> bool {
     texts.into_iter().flatten().any(|text| text.contains('\0'))
 }
 
-/// Which primary key two of the rows to be written, or one of them and one that is there, share.
-pub(super) fn duplicate<'a>(
+/// The primary key constraint that the rows to be written violate.
+pub(super) fn find_duplicate<'a>(
     tables: &Tables,
-    standing: impl Iterator<Item = (usize, &'a Record)>,
+    accepted: impl Iterator<Item = (usize, &'a Record)>,
 ) -> Option<&'static str> {
     let (mut orders, mut transactions) = (BTreeSet::new(), BTreeSet::new());
-    standing.into_iter().find_map(|(_, record)| {
+    accepted.into_iter().find_map(|(_, record)| {
         let order_twice = record.order.as_ref().is_some_and(|order| {
             tables.orders.contains_key(&order.order_id) || !orders.insert(order.order_id)
         });
@@ -50,62 +50,62 @@ pub(super) fn duplicate<'a>(
     })
 }
 
-/// The stored answer, if the record's key is known and its time is not over.
-pub(super) fn known(state: &State, record: &Record, now: DbTime) -> Option<Verdict> {
+/// The stored response, if the record's key is known and has not expired.
+pub(super) fn find_known_key(state: &State, record: &Record, now: DbTime) -> Option<Verdict> {
     let row = state
         .tables
         .keys
         .get(&record.claim.key)
-        .filter(|_| state.verifies(Guard::Key))?;
+        .filter(|_| state.has_guard(Guard::Key))?;
     let over = match row.expires_at {
-        Some(at) => at <= now && state.verifies(Guard::KeyExpiry),
-        None => !state.verifies(Guard::KeyForever),
+        Some(at) => at <= now && state.has_guard(Guard::KeyExpiry),
+        None => !state.has_guard(Guard::KeyForever),
     };
     (!over).then(|| Verdict::KeyKnown(row.known.clone()))
 }
 
-/// The places of the records whose order, payout or retrieval is not what it was when they were decided.
-pub(super) fn moved<'a>(state: &State, standing: impl Iterator<Item = (usize, &'a Record)>) -> Vec<usize> {
+/// Indexes of the records whose order, payout or retrieval has changed since they were decided.
+pub(super) fn find_changed_records<'a>(state: &State, accepted: impl Iterator<Item = (usize, &'a Record)>) -> Vec<usize> {
     let moved = |record: &Record| {
         record
             .change
             .as_ref()
-            .is_some_and(|change| has_moved(state, change))
+            .is_some_and(|change| has_order_changed(state, change))
             || record
                 .payout
                 .as_ref()
-                .is_some_and(|payout| is_decided(state, payout))
+                .is_some_and(|payout| is_payout_decided(state, payout))
     };
-    standing
+    accepted
         .filter(|(_, record)| moved(record))
-        .map(|(place, _)| place)
+        .map(|(index, _)| index)
         .collect()
 }
 
-fn has_moved(state: &State, change: &OrderChange) -> bool {
+fn has_order_changed(state: &State, change: &OrderChange) -> bool {
     let row = state.tables.orders.get(&change.after.order_id);
-    let moved = row.is_none_or(|row| row.last_sequence != change.since);
-    let read = |back: &Return| state.tables.retrieved.contains(&back.allocation.voucher_id);
-    (moved && state.verifies(Guard::OrderMoved))
-        || (change.returned.iter().any(read) && state.verifies(Guard::Retrieved))
+    let moved = row.is_none_or(|row| row.last_sequence != change.expected_sequence);
+    let read = |back: &ReturnedVoucher| state.tables.retrieved.contains(&back.allocation.voucher_id);
+    (moved && state.has_guard(Guard::OrderMoved))
+        || (change.returned.iter().any(read) && state.has_guard(Guard::Retrieved))
 }
 
-fn is_decided(state: &State, change: &PayoutChange) -> bool {
+fn is_payout_decided(state: &State, change: &PayoutChange) -> bool {
     let PayoutChange::Decided(after) = change else {
         return false;
     };
     let row = state.tables.payouts.get(&after.payout_id);
-    row.is_none_or(|row| row.status != PayoutStatus::Pending) && state.verifies(Guard::PayoutPending)
+    row.is_none_or(|row| row.status != PayoutStatus::Pending) && state.has_guard(Guard::PayoutPending)
 }
 
-/// The places of the records that would leave their wallet below zero, with what stood before them in the batch.
-pub(super) fn uncovered<'a>(
+/// Indexes of the records that would leave their wallet below zero, counting accepted records before them.
+pub(super) fn find_uncovered_debits<'a>(
     state: &State,
-    standing: impl Iterator<Item = (usize, &'a Record)>,
+    accepted: impl Iterator<Item = (usize, &'a Record)>,
 ) -> Result<Vec<usize>, CommitError> {
     let mut balances: BTreeMap<WalletKey, Amount> = BTreeMap::new();
-    let mut short = Vec::new();
-    for (place, record) in standing {
+    let mut uncovered = Vec::new();
+    for (index, record) in accepted {
         let (Some(wallet), Some(movement)) = (record.wallet(), &record.movement) else {
             continue;
         };
@@ -114,16 +114,16 @@ pub(super) fn uncovered<'a>(
             .or_insert_with(|| state.tables.newest(&wallet).balance);
         let after = before.checked_add(movement.amount);
         let after = after.ok_or_else(|| CommitError::Poisoned("bigint out of range".to_owned()))?;
-        if after < Amount::ZERO && state.verifies(Guard::Balance) {
-            short.push(place);
-        } else if state.verifies(Guard::RunningBalance) {
+        if after < Amount::ZERO && state.has_guard(Guard::Balance) {
+            uncovered.push(index);
+        } else if state.has_guard(Guard::RunningBalance) {
             *before = after;
         }
     }
-    Ok(short)
+    Ok(uncovered)
 }
 
-pub(super) fn is_own(state: &State, voucher: Shelved, by: &Owner) -> bool {
+pub(super) fn is_owned_by(state: &State, voucher: StockVoucher, by: &Owner) -> bool {
     let in_chunk = state
         .tables
         .stock
@@ -134,25 +134,25 @@ pub(super) fn is_own(state: &State, voucher: Shelved, by: &Owner) -> bool {
         .chunks
         .get(&voucher.chunk_id)
         .and_then(|row| row.owner.as_ref());
-    let node = owner.is_some_and(|owner| owner.node == by.node) || !state.verifies(Guard::ChunkNode);
-    // Numbers of starts are counted per node: only with the node's guard do they mean anything.
+    let node = owner.is_some_and(|owner| owner.node == by.node) || !state.has_guard(Guard::ChunkNode);
+    // Incarnations are counted per node, so they are comparable only within one node.
     let other_node = owner.is_none_or(|owner| owner.node != by.node);
     let incarnation = other_node
         || owner.is_some_and(|owner| owner.incarnation == by.incarnation)
-        || !state.verifies(Guard::ChunkIncarnation);
+        || !state.has_guard(Guard::ChunkIncarnation);
     in_chunk && node && incarnation
 }
 
-/// The places of the records with a voucher that somebody has, or that came before in the batch.
-pub(super) fn taken<'a>(state: &State, standing: impl Iterator<Item = (usize, &'a Record)>) -> Vec<usize> {
+/// Indexes of the records with a voucher that is allocated or occurs earlier in the batch.
+pub(super) fn find_allocated_vouchers<'a>(state: &State, accepted: impl Iterator<Item = (usize, &'a Record)>) -> Vec<usize> {
     let mut inserted = BTreeSet::new();
     let mut stale = Vec::new();
-    for (place, record) in standing {
-        // Every row is tried: one statement inserts the free ones even where another of the record is taken.
-        let conflicts = held(record)
+    for (index, record) in accepted {
+        // Every row is tried, because one statement inserts the free rows even if another row of the record conflicts.
+        let conflicts = issued_vouchers(record)
             .filter(|voucher| !is_free(state, voucher.stock_id) || !inserted.insert(voucher.stock_id));
-        if conflicts.count() > 0 && state.verifies(Guard::Voucher) {
-            stale.push(place);
+        if conflicts.count() > 0 && state.has_guard(Guard::Voucher) {
+            stale.push(index);
         }
     }
     stale

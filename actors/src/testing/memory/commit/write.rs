@@ -1,34 +1,34 @@
-//! What a record writes once it stands, and what a stale one leaves where a guard was removed.
+//! Rows that an accepted record writes, and rows that a stale record leaves if a guard is removed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::verify::is_free;
-use crate::domain::answer::{Keep, KnownAnswer};
+use crate::domain::idempotency::{Retention, StoredResponse};
 use crate::domain::event::EventBundle;
 use crate::domain::ids::{ChunkId, OrderId, StockId};
-use crate::domain::ledger::Receipt;
-use crate::domain::voucher::Shelved;
-use crate::journal::{PayoutChange, Record, Return};
-use crate::testing::facts::Holder;
+use crate::domain::ledger::WalletState;
+use crate::domain::voucher::StockVoucher;
+use crate::journal::{PayoutChange, Record, ReturnedVoucher};
+use crate::testing::rows::Holder;
 use crate::testing::memory::guard::Guard;
 use crate::testing::memory::state::State;
 use crate::testing::memory::tables::{
     AllocationRow, ChunkRow, DbTime, KeyRow, OrderRow, Owner, StockRow, Tables,
 };
-use crate::testing::memory::wait::kept_for_waiting;
+use crate::testing::memory::reservations::reservation_for_waiting_order;
 
-/// How long an answer is kept under a partner's key.
+/// How long a response is stored under a partner's key.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Writes all of a record; returns the state of the wallet right after it, if it moved money.
-pub(super) fn write_record(tables: &mut Tables, record: &Record, by: &Owner, now: DbTime) -> Option<Receipt> {
+/// Writes a record; returns the wallet's state after it, if it moved money.
+pub(super) fn write_record(tables: &mut Tables, record: &Record, by: &Owner, now: DbTime) -> Option<WalletState> {
     write_key(tables, record, now);
     let movement = record.wallet().zip(record.movement.as_ref());
-    let receipt = movement.map(|(wallet, movement)| tables.book(wallet, movement));
-    let shift = record.wallet().zip(record.pending.as_ref());
+    let receipt = movement.map(|(wallet, movement)| tables.post(wallet, movement));
+    let shift = record.wallet().zip(record.pending_delta.as_ref());
     if let Some((wallet, shift)) = shift {
-        tables.shift(wallet, shift);
+        tables.add_pending(wallet, shift);
     }
     allocate_all(tables, record, by);
     let order = record
@@ -42,28 +42,28 @@ pub(super) fn write_record(tables: &mut Tables, record: &Record, by: &Owner, now
         };
         tables.orders.insert(order.order_id, row);
     }
-    take_back(tables, record);
+    restock_returned_vouchers(tables, record);
     if let Some(PayoutChange::Requested(payout) | PayoutChange::Decided(payout)) = &record.payout {
         tables.payouts.insert(payout.payout_id, payout.clone());
     }
     if let Some(bundle) = &record.events {
-        tables.tell(record.partner_id, bundle);
+        tables.append_events(record.partner_id, bundle);
     }
-    tables.trail.extend(record.deed.clone());
+    tables.audit_log.extend(record.audit_entry.clone());
     receipt
 }
 
-/// The rows that were sold stay sold; the codes get new ones, in new chunks that nobody owns. The order does not wait for
-/// them any more: it is written before.
-fn take_back(tables: &mut Tables, record: &Record) {
-    let mut chunks: BTreeMap<StockId, Vec<&Return>> = BTreeMap::new();
+/// Marks the sold rows as returned and adds new rows for their codes in new, unowned chunks. Runs after the order is
+/// written, so the order itself does not count as waiting for them.
+fn restock_returned_vouchers(tables: &mut Tables, record: &Record) {
+    let mut chunks: BTreeMap<StockId, Vec<&ReturnedVoucher>> = BTreeMap::new();
     for back in record.returned() {
         let sold = tables.allocations.get_mut(&back.allocation.voucher.stock_id);
-        let of_it = |row: &&mut AllocationRow| row.holder == Holder::Order(order_of(record));
+        let of_it = |row: &&mut AllocationRow| row.holder == Holder::Order(changed_order_id(record));
         if let Some(row) = sold.into_iter().flatten().find(of_it) {
             row.returned = true;
         }
-        chunks.entry(back.chunk_begins).or_default().push(back);
+        chunks.entry(back.chunk_first_id).or_default().push(back);
     }
     for returned in chunks.into_values() {
         let chunk_id = ChunkId(tables.chunks.last_key_value().map_or(1, |(last, _)| last.0 + 1));
@@ -79,7 +79,7 @@ fn take_back(tables: &mut Tables, record: &Record) {
             tables.stock.insert(back.stock_id, row);
         }
         let chunk = ChunkRow {
-            purchase: kept_for_waiting(tables, &sku, chunk_id),
+            purchase: reservation_for_waiting_order(tables, &sku, chunk_id),
             sku,
             owner: None,
             emptied: false,
@@ -89,7 +89,7 @@ fn take_back(tables: &mut Tables, record: &Record) {
     }
 }
 
-fn order_of(record: &Record) -> OrderId {
+fn changed_order_id(record: &Record) -> OrderId {
     let changed = record.change.as_ref().map(|change| change.after.order_id);
     changed.unwrap_or_else(OrderId::nil)
 }
@@ -102,13 +102,13 @@ fn allocate_all(tables: &mut Tables, record: &Record, by: &Owner) {
 
 fn write_key(tables: &mut Tables, record: &Record, now: DbTime) {
     let claim = &record.claim;
-    let known = KnownAnswer {
+    let known = StoredResponse {
         fingerprint: claim.fingerprint,
-        answer: claim.answer.clone(),
+        response: claim.response.clone(),
     };
-    let expires_at = match claim.keep {
-        Keep::Day => Some(now.after(DAY)),
-        Keep::Forever => None,
+    let expires_at = match claim.retention {
+        Retention::Day => Some(now.after(DAY)),
+        Retention::Forever => None,
     };
     let row = KeyRow {
         known,
@@ -117,29 +117,29 @@ fn write_key(tables: &mut Tables, record: &Record, now: DbTime) {
     };
     let old = tables.keys.insert(claim.key, row);
     let expired = old.filter(|row| row.expires_at.is_some_and(|at| at <= now));
-    tables.retired.extend(expired.map(|row| (claim.key, row)));
+    tables.expired_keys.extend(expired.map(|row| (claim.key, row)));
 }
 
-fn allocate(tables: &mut Tables, voucher: Shelved, holder: Holder, by: &Owner) {
+fn allocate(tables: &mut Tables, voucher: StockVoucher, holder: Holder, by: &Owner) {
     let owner = tables
         .chunks
         .get(&voucher.chunk_id)
         .and_then(|row| row.owner.clone());
     let row = AllocationRow {
         holder,
-        by: Some(by.clone()),
-        owner,
+        committed_by: Some(by.clone()),
+        chunk_owner: owner,
         returned: false,
     };
     tables.allocations.entry(voucher.stock_id).or_default().push(row);
 }
 
-/// What a stale record leaves where a guard was taken away; with all guards, nothing.
-pub(super) fn leave_behind(state: &mut State, record: &Record, by: &Owner, now: DbTime) {
-    if !state.verifies(Guard::GiveBackKey) {
+/// Writes what a stale record claimed, if the guard that releases it is removed.
+pub(super) fn write_unreleased_claims(state: &mut State, record: &Record, by: &Owner, now: DbTime) {
+    if !state.has_guard(Guard::GiveBackKey) {
         write_key(&mut state.tables, record, now);
     }
-    if !state.verifies(Guard::GiveBackVouchers) {
+    if !state.has_guard(Guard::GiveBackVouchers) {
         let free: Vec<_> = record
             .issued()
             .filter(|(_, allocation)| is_free(state, allocation.voucher.stock_id))

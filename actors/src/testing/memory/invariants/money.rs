@@ -1,13 +1,13 @@
-//! Is all money accounted for? (conservation, chain, no overdraft, what is pending)
+//! Invariants of wallets and ledger: conservation, chain of balances, no overdraft, pending amounts.
 
 use std::collections::BTreeSet;
 
 use super::Findings;
-use crate::domain::ledger::{Receipt, WalletKey};
+use crate::domain::ledger::{WalletState, WalletKey};
 use crate::domain::money::Amount;
 use crate::domain::order::Order;
 use crate::domain::payout::PayoutStatus;
-use crate::testing::facts::Entry;
+use crate::testing::rows::LedgerEntry;
 use crate::testing::memory::tables::{Tables, WalletRow};
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
@@ -20,19 +20,19 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     for wallet in wallets {
         let row = tables.wallets.get(&wallet).cloned().unwrap_or_default();
         let entries = tables.ledger.get(&wallet).map(Vec::as_slice).unwrap_or_default();
-        conservation(wallet, &row, entries, findings);
-        chain(wallet, entries, findings);
-        pending(tables, wallet, &row, findings);
-        entries_have_orders(tables, entries, findings);
+        check_conservation(wallet, &row, entries, findings);
+        check_chain(wallet, entries, findings);
+        check_pending(tables, wallet, &row, findings);
+        check_orders_exist(tables, entries, findings);
     }
 }
 
-fn conservation(wallet: WalletKey, row: &WalletRow, entries: &[Entry], findings: &mut Findings) {
+fn check_conservation(wallet: WalletKey, row: &WalletRow, entries: &[LedgerEntry], findings: &mut Findings) {
     let sum: i64 = entries.iter().map(|entry| entry.movement.amount.minor()).sum();
     findings.check("I1 conservation", row.newest.balance.minor() == sum, || {
         format!("{wallet:?} holds {:?}, its ledger adds up to {sum}", row.newest)
     });
-    let newest = entries.last().map_or(Receipt::EMPTY, |entry| entry.after);
+    let newest = entries.last().map_or(WalletState::EMPTY, |entry| entry.receipt);
     findings.check("I1 newest", row.newest == newest, || {
         format!("{wallet:?} {:?}, ledger {newest:?}", row.newest)
     });
@@ -41,22 +41,22 @@ fn conservation(wallet: WalletKey, row: &WalletRow, entries: &[Entry], findings:
     });
 }
 
-fn chain(wallet: WalletKey, entries: &[Entry], findings: &mut Findings) {
-    let mut before = Receipt::EMPTY;
+fn check_chain(wallet: WalletKey, entries: &[LedgerEntry], findings: &mut Findings) {
+    let mut before = WalletState::EMPTY;
     for entry in entries {
         let balance = before.balance.checked_add(entry.movement.amount);
-        let follows = entry.after.sequence == before.sequence + 1 && Some(entry.after.balance) == balance;
+        let follows = entry.receipt.sequence == before.sequence + 1 && Some(entry.receipt.balance) == balance;
         findings.check("I2 chain", follows, || {
             format!("{wallet:?}: {entry:?} after {before:?}")
         });
-        findings.check("I3 no overdraft", entry.after.balance >= Amount::ZERO, || {
+        findings.check("I3 no overdraft", entry.receipt.balance >= Amount::ZERO, || {
             format!("{wallet:?}: {entry:?}")
         });
-        before = entry.after;
+        before = entry.receipt;
     }
 }
 
-fn pending(tables: &Tables, wallet: WalletKey, row: &WalletRow, findings: &mut Findings) {
+fn check_pending(tables: &Tables, wallet: WalletKey, row: &WalletRow, findings: &mut Findings) {
     let of_wallet =
         |order: &&Order| order.partner_id == wallet.partner_id && order.total.currency == wallet.currency;
     let open = tables
@@ -83,7 +83,7 @@ fn pending(tables: &Tables, wallet: WalletKey, row: &WalletRow, findings: &mut F
     });
 }
 
-fn entries_have_orders(tables: &Tables, entries: &[Entry], findings: &mut Findings) {
+fn check_orders_exist(tables: &Tables, entries: &[LedgerEntry], findings: &mut Findings) {
     for entry in entries {
         let known = entry
             .movement

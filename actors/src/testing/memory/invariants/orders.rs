@@ -1,4 +1,4 @@
-//! Is every order whole? (paid once, complete, under exactly one key)
+//! Invariants of orders: paid once, complete, exactly one idempotency key.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,24 @@ use crate::domain::order::{Order, OrderLine, OrderStatus};
 use crate::testing::memory::tables::Tables;
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
-    let paid = net_by_order(tables);
+    let paid = net_amount_by_order(tables);
     let keys = keys_by_order(tables);
     for order in tables.orders.values().map(|row| &row.order) {
         let net = paid
             .get(&(order.order_id, wallet_of(order)))
             .copied()
             .unwrap_or(0);
-        money(order, net, findings);
-        completeness(order, findings);
+        check_money(order, net, findings);
+        check_completeness(order, findings);
         let count = keys.get(&order.order_id).copied().unwrap_or(0);
-        findings.check("I8 one key an order", count == 1, || {
+        findings.check("I8 one key per order", count == 1, || {
             format!("{} has {count} keys", order.order_id)
         });
     }
     for order_id in keys.keys() {
         let known = tables.orders.contains_key(order_id);
         findings.check("I9 key and order", known, || {
-            format!("a key answers for {order_id}, which is not there")
+            format!("a key refers to {order_id}, which does not exist")
         });
     }
 }
@@ -38,7 +38,7 @@ fn wallet_of(order: &Order) -> WalletKey {
     }
 }
 
-fn net_by_order(tables: &Tables) -> BTreeMap<(OrderId, WalletKey), i64> {
+fn net_amount_by_order(tables: &Tables) -> BTreeMap<(OrderId, WalletKey), i64> {
     let mut net = BTreeMap::new();
     for (wallet, entries) in &tables.ledger {
         for movement in entries.iter().map(|entry| &entry.movement) {
@@ -55,13 +55,13 @@ fn keys_by_order(tables: &Tables) -> BTreeMap<OrderId, usize> {
     let rows = tables
         .keys
         .values()
-        .chain(tables.retired.iter().map(|(_, row)| row));
+        .chain(tables.expired_keys.iter().map(|(_, row)| row));
     rows.filter_map(|row| row.order_id)
         .for_each(|order_id| *keys.entry(order_id).or_default() += 1);
     keys
 }
 
-fn money(order: &Order, net: i64, findings: &mut Findings) {
+fn check_money(order: &Order, net: i64, findings: &mut Findings) {
     let (total, refunded) = (order.total.amount.minor(), order.refunded.minor());
     let paid = net == refunded - total && (0..=total).contains(&refunded);
     findings.check("I4 order and money", paid, || format!("{order:?} moved {net}"));
@@ -81,11 +81,11 @@ fn money(order: &Order, net: i64, findings: &mut Findings) {
     findings.check(
         "I4 units and money",
         total == delivered + pending + refunded,
-        || format!("{order:?}: {delivered} delivered, {pending} to come, {refunded} paid back"),
+        || format!("{order:?}: {delivered} delivered, {pending} pending, {refunded} refunded"),
     );
 }
 
-fn completeness(order: &Order, findings: &mut Findings) {
+fn check_completeness(order: &Order, findings: &mut Findings) {
     let delivered: u32 = order.lines.iter().map(|line| line.delivered).sum();
     let asked: u32 = order.lines.iter().map(|line| line.quantity).sum();
     let held = order.vouchers.len() == delivered as usize;
@@ -106,10 +106,10 @@ fn completeness(order: &Order, findings: &mut Findings) {
     });
     let closed = order.closed == (delivered + failed == asked);
     findings.check("I6 closed", closed, || {
-        format!("{order:?} waits for nothing more")
+        format!("{order:?} has a wrong closed flag")
     });
     let steps = order.timeline.windows(2);
     let mut edges = steps.map(|pair| (pair[0].status, pair[1].status));
-    let odd = edges.find(|(from, to)| !from.leads_to(*to));
-    findings.check("I19 edges", odd.is_none(), || format!("{order:?} went {odd:?}"));
+    let odd = edges.find(|(from, to)| !from.can_become(*to));
+    findings.check("I19 edges", odd.is_none(), || format!("{order:?} has an illegal transition {odd:?}"));
 }

@@ -1,38 +1,38 @@
-//! Does every voucher have one holder, that took it while its chunk was its own?
+//! Invariants of stock: each voucher has one holder, allocated by the owner of its chunk.
 
 use std::collections::BTreeSet;
 
 use super::Findings;
 use crate::domain::ids::{OrderId, StockId};
-use crate::testing::facts::Holder;
+use crate::testing::rows::Holder;
 use crate::testing::memory::tables::{AllocationRow, Tables};
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     for (stock_id, rows) in &tables.allocations {
         findings.check("I5 voucher once", rows.len() == 1, || {
-            format!("{stock_id:?} belongs to {rows:?}")
+            format!("{stock_id:?} has holders {rows:?}")
         });
         let known = tables.stock.contains_key(stock_id);
         findings.check("I5 voucher of stock", known, || {
-            format!("{stock_id:?} is no stock: {rows:?}")
+            format!("{stock_id:?} is not in stock: {rows:?}")
         });
-        rows.iter().for_each(|row| fencing(*stock_id, row, findings));
+        rows.iter().for_each(|row| check_fencing(*stock_id, row, findings));
     }
-    one_row_of_a_code(tables, findings);
-    both_ways(tables, findings);
-    rows_as_sold(tables, findings);
-    read_stays(tables, findings);
+    check_code_is_unique(tables, findings);
+    check_allocations_match_orders(tables, findings);
+    check_vouchers_match_stock(tables, findings);
+    check_retrieved_vouchers_stay(tables, findings);
 }
 
-fn fencing(stock_id: StockId, row: &AllocationRow, findings: &mut Findings) {
-    let fenced = matches!(row.holder, Holder::Void) || (row.by.is_some() && row.by == row.owner);
+fn check_fencing(stock_id: StockId, row: &AllocationRow, findings: &mut Findings) {
+    let fenced = matches!(row.holder, Holder::Void) || (row.committed_by.is_some() && row.committed_by == row.chunk_owner);
     findings.check("I23 fencing", fenced, || {
-        format!("{stock_id:?} was committed by another than its owner: {row:?}")
+        format!("{stock_id:?} was committed by a node other than its owner: {row:?}")
     });
 }
 
-/// Of all rows of a code one at most is free, or belongs to somebody.
-fn one_row_of_a_code(tables: &Tables, findings: &mut Findings) {
+/// At most one stock row of a code is free or allocated.
+fn check_code_is_unique(tables: &Tables, findings: &mut Findings) {
     let mut current = BTreeSet::new();
     for (stock_id, row) in &tables.stock {
         let rows = tables.allocations.get(stock_id);
@@ -43,8 +43,8 @@ fn one_row_of_a_code(tables: &Tables, findings: &mut Findings) {
     }
 }
 
-/// A voucher that an order shows is allocated to it, and the other way round.
-fn both_ways(tables: &Tables, findings: &mut Findings) {
+/// Vouchers of orders and allocations correspond one to one.
+fn check_allocations_match_orders(tables: &Tables, findings: &mut Findings) {
     let shown: BTreeSet<(StockId, OrderId)> = tables
         .orders
         .values()
@@ -70,33 +70,33 @@ fn both_ways(tables: &Tables, findings: &mut Findings) {
         .collect();
     let differ: Vec<_> = shown.symmetric_difference(&allocated).collect();
     findings.check("I6 allocations of an order", differ.is_empty(), || {
-        format!("{differ:?} stand on one side")
+        format!("only in orders or only in allocations: {differ:?}")
     });
 }
 
-/// What an order says of its vouchers is what was in stock; no public id is used twice.
-fn rows_as_sold(tables: &Tables, findings: &mut Findings) {
+/// SKU and expiry of sold vouchers match their stock rows; public ids are unique.
+fn check_vouchers_match_stock(tables: &Tables, findings: &mut Findings) {
     let mut public = BTreeSet::new();
     for allocation in tables.orders.values().flat_map(|row| &row.order.vouchers) {
         let row = tables.stock.get(&allocation.voucher.stock_id);
         let same =
             row.is_some_and(|row| row.sku == allocation.sku && row.expiry == allocation.voucher.expiry);
         findings.check("I6 voucher as sold", same, || {
-            format!("{allocation:?} is {row:?}")
+            format!("{allocation:?} differs from {row:?}")
         });
         let fresh = public.insert(allocation.voucher_id);
         findings.check("I5 public id once", fresh, || {
-            format!("{} names two", allocation.voucher_id)
+            format!("{} is used twice", allocation.voucher_id)
         });
     }
 }
 
-/// A voucher whose code was read stays with its order: nobody else may ever read that code.
-fn read_stays(tables: &Tables, findings: &mut Findings) {
+/// A voucher whose code was retrieved stays with its order.
+fn check_retrieved_vouchers_stay(tables: &Tables, findings: &mut Findings) {
     let orders = tables.orders.values().flat_map(|row| &row.order.vouchers);
     let held: BTreeSet<_> = orders.map(|allocation| allocation.voucher_id).collect();
     let gone: Vec<_> = tables.retrieved.difference(&held).collect();
-    findings.check("I17 what was read stays", gone.is_empty(), || {
-        format!("{gone:?} were read, and came back")
+    findings.check("I17 retrieved vouchers stay", gone.is_empty(), || {
+        format!("{gone:?} were retrieved and returned to stock")
     });
 }

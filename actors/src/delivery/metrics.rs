@@ -1,0 +1,86 @@
+//! Delivery metrics: attempts by outcome, attempt duration, delay from commit to first attempt.
+
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::domain::delivery::AttemptOutcome;
+use crate::domain::ids::WebhookId;
+
+/// Labels of the attempt counter.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AttemptLabels {
+    webhook: String,
+    ended: &'static str,
+}
+
+/// Metrics of all endpoints.
+#[derive(Debug, Clone)]
+pub struct DeliveryMetrics {
+    attempts: Family<AttemptLabels, Counter>,
+    attempt_seconds: Histogram,
+    first_attempt_seconds: Histogram,
+}
+
+impl Default for DeliveryMetrics {
+    fn default() -> Self {
+        Self {
+            attempts: Family::default(),
+            attempt_seconds: Histogram::new(exponential_buckets(0.000_5, 2.0, 15)),
+            first_attempt_seconds: Histogram::new(exponential_buckets(0.001, 2.0, 18)),
+        }
+    }
+}
+
+impl DeliveryMetrics {
+    /// Registers the metrics.
+    pub fn register(&self, registry: &mut Registry) {
+        let deliveries = registry.sub_registry_with_prefix("delivery");
+        deliveries.register(
+            "attempts",
+            "Delivery attempts by endpoint and outcome",
+            self.attempts.clone(),
+        );
+        let seconds = "Duration of an attempt, until the head of the response";
+        deliveries.register_with_unit("attempt", seconds, Unit::Seconds, self.attempt_seconds.clone());
+        let first = "Time from an event's commit to its first delivery attempt";
+        deliveries.register_with_unit(
+            "first_attempt",
+            first,
+            Unit::Seconds,
+            self.first_attempt_seconds.clone(),
+        );
+    }
+
+    /// Records an attempt.
+    pub fn record_attempt(&self, webhook_id: WebhookId, outcome: AttemptOutcome, duration: Duration) {
+        let ended = match outcome {
+            AttemptOutcome::Delivered => "delivered",
+            AttemptOutcome::Failed(_) => "failed",
+            AttemptOutcome::Gone => "gone",
+        };
+        let labels = AttemptLabels {
+            webhook: webhook_id.to_string(),
+            ended,
+        };
+        self.attempts.get_or_create(&labels).inc();
+        self.attempt_seconds.observe(duration.as_secs_f64());
+    }
+
+    /// Records the delay from an event's commit to its first attempt.
+    pub fn record_first_attempt(&self, delay: Duration) {
+        self.first_attempt_seconds.observe(delay.as_secs_f64());
+    }
+
+    /// Removes the series of an endpoint that was deleted.
+    pub fn remove_endpoint(&self, webhook_id: WebhookId) {
+        for ended in ["delivered", "failed", "gone"] {
+            let webhook = webhook_id.to_string();
+            self.attempts.remove(&AttemptLabels { webhook, ended });
+        }
+    }
+}

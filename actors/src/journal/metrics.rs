@@ -1,0 +1,195 @@
+//! Journal metrics: commit duration, batch size, verdicts, recoveries.
+
+use std::fmt::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+use super::record::{StaleReason, Verdict};
+
+/// Metrics of all lanes.
+#[derive(Debug, Clone)]
+pub struct JournalMetrics {
+    commit_seconds: Histogram,
+    batch_records: Histogram,
+    queued: Gauge,
+    verdicts: Family<VerdictLabels, Counter>,
+    recoveries: Counter,
+}
+
+/// Label set of the verdict counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VerdictLabels {
+    verdict: VerdictLabel,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum VerdictLabel {
+    Committed,
+    KeyKnown,
+    StaleBalance,
+    StaleStock,
+    StateChanged,
+    Poisoned,
+}
+
+impl VerdictLabel {
+    const ALL: [Self; 6] = [
+        Self::Committed,
+        Self::KeyKnown,
+        Self::StaleBalance,
+        Self::StaleStock,
+        Self::StateChanged,
+        Self::Poisoned,
+    ];
+}
+
+impl EncodeLabelValue for VerdictLabel {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+        encoder.write_str(match self {
+            Self::Committed => "committed",
+            Self::KeyKnown => "key_known",
+            Self::StaleBalance => "stale_balance",
+            Self::StaleStock => "stale_stock",
+            Self::StateChanged => "moved",
+            Self::Poisoned => "poisoned",
+        })
+    }
+}
+
+impl Default for JournalMetrics {
+    fn default() -> Self {
+        Self {
+            commit_seconds: Histogram::new(exponential_buckets(0.000_25, 2.0, 16)),
+            batch_records: Histogram::new(exponential_buckets(1.0, 2.0, 10)),
+            queued: Gauge::default(),
+            verdicts: Family::default(),
+            recoveries: Counter::default(),
+        }
+    }
+}
+
+impl JournalMetrics {
+    /// Registers the metrics.
+    pub fn register(&self, registry: &mut Registry) {
+        let journal = registry.sub_registry_with_prefix("journal");
+        let seconds = "Duration of a group commit, from sending the batch to its verdicts";
+        journal.register_with_unit("commit", seconds, Unit::Seconds, self.commit_seconds.clone());
+        journal.register(
+            "batch_records",
+            "Records per group commit",
+            self.batch_records.clone(),
+        );
+        journal.register(
+            "queued_records",
+            "Records waiting for a lane",
+            self.queued.clone(),
+        );
+        // Creates every series at zero, so that rates have a start.
+        VerdictLabel::ALL.into_iter().for_each(|label| drop(self.verdict_counter(label)));
+        journal.register("verdicts", "Records by verdict of their commit", self.verdicts.clone());
+        journal.register(
+            "recoveries",
+            "Batches whose unknown outcome had to be resolved",
+            self.recoveries.clone(),
+        );
+    }
+
+    fn verdict_counter(&self, verdict: VerdictLabel) -> Counter {
+        self.verdicts.get_or_create_owned(&VerdictLabels { verdict })
+    }
+
+    pub(super) fn record_submission(&self) {
+        self.queued.inc();
+    }
+}
+
+/// Metrics of one lane, and whether its commits proceed.
+#[derive(Debug)]
+pub(super) struct LaneMetrics {
+    metrics: JournalMetrics,
+    recovering: AtomicBool,
+}
+
+impl LaneMetrics {
+    pub(super) fn new(metrics: JournalMetrics) -> Self {
+        Self {
+            metrics,
+            recovering: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn can_commit(&self) -> bool {
+        !self.recovering.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn record_batch(&self, records: usize) {
+        self.metrics
+            .queued
+            .dec_by(i64::try_from(records).unwrap_or(i64::MAX));
+        self.metrics
+            .batch_records
+            .observe(f64::from(u32::try_from(records).unwrap_or(u32::MAX)));
+    }
+
+    pub(super) fn start_commit_timer(&self) -> CommitTimer<'_> {
+        CommitTimer {
+            histogram: &self.metrics.commit_seconds,
+            started_at: Instant::now(),
+        }
+    }
+
+    pub(super) fn record_verdicts(&self, verdicts: &[Verdict]) {
+        let count = |matches: fn(&Verdict) -> bool| verdicts.iter().filter(|v| matches(v)).count() as u64;
+        for (label, matches) in [
+            (
+                VerdictLabel::Committed,
+                (|v| matches!(v, Verdict::Committed(_))) as fn(&Verdict) -> bool,
+            ),
+            (VerdictLabel::KeyKnown, |v| matches!(v, Verdict::KeyKnown(_))),
+            (
+                VerdictLabel::StaleBalance,
+                |v| matches!(v, Verdict::Stale(stale) if stale.is_balance_suspect()),
+            ),
+            (
+                VerdictLabel::StaleStock,
+                |v| matches!(v, Verdict::Stale(stale) if stale.is_stock_suspect()),
+            ),
+            (VerdictLabel::StateChanged, |v| matches!(v, Verdict::Stale(StaleReason::StateChanged))),
+        ] {
+            self.metrics.verdict_counter(label).inc_by(count(matches));
+        }
+    }
+
+    pub(super) fn record_poisoned(&self) {
+        self.metrics.verdict_counter(VerdictLabel::Poisoned).inc();
+    }
+
+    pub(super) fn start_recovery(&self) {
+        self.recovering.store(true, Ordering::Relaxed);
+        self.metrics.recoveries.inc();
+    }
+
+    pub(super) fn finish_recovery(&self) {
+        self.recovering.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Observes the duration of a commit when dropped.
+#[must_use]
+pub(super) struct CommitTimer<'a> {
+    histogram: &'a Histogram,
+    started_at: Instant,
+}
+
+impl Drop for CommitTimer<'_> {
+    fn drop(&mut self) {
+        self.histogram.observe(self.started_at.elapsed().as_secs_f64());
+    }
+}

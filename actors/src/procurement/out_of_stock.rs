@@ -1,0 +1,25 @@
+//! SKUs that their vendors recently reported as out of stock; orders do not wait for these.
+
+use std::collections::HashSet;
+use std::sync::{PoisonError, RwLock};
+
+use crate::domain::product::Sku;
+
+/// The out-of-stock SKUs as of the last poll.
+#[derive(Debug, Default)]
+pub struct OutOfStockSkus(RwLock<HashSet<Sku>>);
+
+impl OutOfStockSkus {
+    /// Whether the vendor reported the SKU as out of stock.
+    #[must_use]
+    pub fn contains(&self, sku: &Sku) -> bool {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.contains(sku)
+    }
+
+    /// Replaces the whole set.
+    pub(super) fn replace(&self, skus: impl IntoIterator<Item = Sku>) {
+        let skus = skus.into_iter().collect();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = skus;
+    }
+}

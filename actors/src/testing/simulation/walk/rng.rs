@@ -1,0 +1,111 @@
+//! Random source of a walk, and labels of its replies.
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::flows::{TopUpResult, TopUpError, PlaceOrderError, FlowError};
+use crate::testing::simulation::OrderReply;
+
+pub(super) struct WalkRng(StdRng);
+
+impl WalkRng {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(StdRng::seed_from_u64(seed))
+    }
+
+    /// A number below `sides`.
+    pub(super) fn below(&mut self, sides: u32) -> u32 {
+        self.0.random_range(0..sides)
+    }
+
+    /// `true` with a probability of `chance` percent.
+    pub(super) fn percent(&mut self, chance: u32) -> bool {
+        self.below(100) < chance
+    }
+
+    pub(super) fn choose<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.0.random_range(0..of.len())]
+    }
+
+    pub(super) fn seed(&mut self) -> u64 {
+        self.0.random()
+    }
+}
+
+/// Kinds of reply, each of which must occur in some walk.
+pub const REPLIES: [&str; 37] = [
+    "delivered",
+    "pending vendor",
+    "pending approval",
+    "insufficient funds",
+    "insufficient stock",
+    "replayed",
+    "unpriced",
+    "key reused",
+    "key busy",
+    "overloaded",
+    "unavailable",
+    "outcome unknown",
+    "poisoned",
+    "gone",
+    "booked",
+    "top-up replayed",
+    "insufficient balance",
+    "top-up unavailable",
+    "top-up key reused",
+    "top-up cancelled",
+    "cancelled",
+    "revoked",
+    "already retrieved",
+    "too late to cancel",
+    "nothing to cancel",
+    "approved",
+    "rejected",
+    "not awaiting approval",
+    "payout requested",
+    "payout replayed",
+    "payout decided",
+    "payout already decided",
+    "supplied",
+    "bought",
+    "partly bought",
+    "given up",
+    "refunded by service",
+];
+
+pub(super) fn reply_label(reply: &OrderReply) -> &'static str {
+    match reply {
+        OrderReply::Disconnected => "gone",
+        OrderReply::Replayed(_) => "replayed",
+        OrderReply::Rejected(PlaceOrderError::Pricing(_)) => "unpriced",
+        OrderReply::Rejected(PlaceOrderError::Flow(reason)) => error_label(reason),
+        OrderReply::New(answer) => match answer.status {
+            201 => "delivered",
+            402 => "insufficient funds",
+            409 => "insufficient stock",
+            _ if answer.body.starts_with(b"PENDINGVENDOR") => "pending vendor",
+            _ => "pending approval",
+        },
+    }
+}
+
+pub(super) fn error_label(reason: &FlowError) -> &'static str {
+    match reason {
+        FlowError::KeyReused => "key reused",
+        FlowError::KeyInFlight => "key busy",
+        FlowError::Overloaded => "overloaded",
+        FlowError::Unavailable => "unavailable",
+        FlowError::OutcomeUnknown => "outcome unknown",
+        FlowError::Poisoned => "poisoned",
+    }
+}
+
+pub(super) fn top_up_label(booked: &Result<TopUpResult, TopUpError>) -> &'static str {
+    match booked {
+        Ok(booked) if booked.replayed => "top-up replayed",
+        Ok(_) => "booked",
+        Err(TopUpError::Flow(FlowError::KeyReused)) => "top-up key reused",
+        Err(TopUpError::Flow(_)) => "top-up unavailable",
+        Err(TopUpError::InsufficientBalance(_) | TopUpError::TooLarge) => "insufficient balance",
+    }
+}

@@ -1,0 +1,127 @@
+//! How does a test tell a history? As a story: each step is one operation that begins and ends, unless it says
+//! otherwise.
+
+use super::{HistorySummary, Violation, check};
+use crate::history::{Call, CodeFact, Event, EventKind, History, OrderFacts};
+use Completion::{Codes, Nothing, Order, Pending, Refused, Unknown};
+
+/// Writes a history as a story: each step is one operation that begins and ends, unless it says otherwise.
+#[derive(Default)]
+pub(super) struct HistoryBuilder {
+    events: Vec<Event>,
+    ops: u64,
+}
+
+/// What an operation came to.
+pub(super) enum Completion {
+    Order(&'static str, &'static [&'static str]),
+    Pending(&'static str),
+    Codes(&'static str, &'static [(&'static str, &'static str)]),
+    Refused(u16, &'static str),
+    Unknown,
+    Nothing,
+}
+
+impl HistoryBuilder {
+    fn step(mut self, f: Call, key: Option<&str>, order_id: Option<&str>, came: Completion) -> Self {
+        let invoke = Event {
+            op_id: self.ops,
+            proc: 0,
+            kind: EventKind::Invoke,
+            f,
+            partner: "amzn-us".into(),
+            key: key.map(str::to_owned),
+            req_hash: key.map(|_| "request".into()),
+            status: None,
+            code: None,
+            body_hash: None,
+            order_id: order_id.map(str::to_owned),
+            order: None,
+            codes: None,
+            t_ns: self.events.len() as u64,
+        };
+        self.ops += 1;
+        self.events.push(invoke.clone());
+        if !matches!(came, Nothing) {
+            let t_ns = self.events.len() as u64;
+            self.events.push(complete(Event { t_ns, ..invoke }, came));
+        }
+        self
+    }
+
+    pub(super) fn order(self, key: &str, came: Completion) -> Self {
+        self.step(Call::Order, Some(key), None, came)
+    }
+
+    pub(super) fn get(self, order_id: &str, came: Completion) -> Self {
+        self.step(Call::GetOrder, None, Some(order_id), came)
+    }
+
+    pub(super) fn codes(self, order_id: &str, came: Completion) -> Self {
+        self.step(Call::Codes, None, Some(order_id), came)
+    }
+
+    /// Changes the last event: the one lie of a story.
+    pub(super) fn alter_last_event(mut self, lie: impl FnOnce(&mut Event)) -> Self {
+        lie(self.events.last_mut().unwrap());
+        self
+    }
+
+    pub(super) fn check(self) -> Result<HistorySummary, Violation> {
+        check(&History::from_events(self.events).unwrap())
+    }
+
+    pub(super) fn expect_violation(self) -> Violation {
+        self.check().unwrap_err()
+    }
+}
+
+fn complete(event: Event, came: Completion) -> Event {
+    let order = |order_id: &str, status: &str, vouchers: &[&str]| Event {
+        kind: EventKind::Ok,
+        status: Some(if status == "DELIVERED" { 201 } else { 202 }),
+        body_hash: Some(format!("{order_id}{vouchers:?}")),
+        order_id: Some(order_id.into()),
+        order: Some(OrderFacts {
+            order_status: status.into(),
+            total_amount: "25.00".into(),
+            currency: "USD".into(),
+            vouchers: vouchers.iter().map(ToString::to_string).collect(),
+        }),
+        ..event.clone()
+    };
+    let fact = |(voucher, code): &(&str, &str)| CodeFact {
+        voucher_id: (*voucher).into(),
+        code_hash: (*code).into(),
+    };
+    match came {
+        Order(order_id, vouchers) => order(order_id, "DELIVERED", vouchers),
+        Pending(order_id) => order(order_id, "PENDING", &[]),
+        Codes(order_id, codes) => Event {
+            kind: EventKind::Ok,
+            status: Some(200),
+            order_id: Some(order_id.into()),
+            codes: Some(codes.iter().map(fact).collect()),
+            ..event
+        },
+        Refused(status, code) => Event {
+            kind: if status < 500 {
+                EventKind::Fail
+            } else {
+                EventKind::Info
+            },
+            status: Some(status),
+            code: Some(code.into()),
+            body_hash: Some(format!("{status}{code}")),
+            ..event
+        },
+        Unknown | Nothing => Event {
+            kind: EventKind::Info,
+            ..event
+        },
+    }
+}
+
+pub(super) fn history() -> HistoryBuilder {
+    HistoryBuilder::default()
+}

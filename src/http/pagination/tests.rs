@@ -1,0 +1,124 @@
+//! Unit and property tests of pages, filters and cursors.
+
+use actix_web::test::TestRequest;
+use proptest::prelude::*;
+
+use super::*;
+
+fn read(query: &str) -> Result<PageRequest, ApiError> {
+    let request = TestRequest::with_uri(&format!("/list{query}")).to_http_request();
+    PageRequest::read(&request, &["currency", "country"])
+}
+
+#[test]
+fn limit_outside_1_to_100_is_rejected() {
+    assert_eq!(read("").unwrap().fetch_limit(), 26);
+    assert_eq!(read("?limit=100").unwrap().fetch_limit(), 101);
+    for query in [
+        "?limit=0",
+        "?limit=101",
+        "?limit=-1",
+        "?limit=x",
+        "?limit=1&limit=2",
+        "?colour=red",
+    ] {
+        assert_eq!(read(query).unwrap_err().code, Code::ValidationFailed, "{query}");
+    }
+}
+
+#[test]
+fn cursor_with_other_list_or_filters_is_rejected() {
+    let cursor = read("?currency=USD&country=DE").unwrap().encode_cursor("entry-7");
+    let same = read(&format!("?country=DE&currency=USD&cursor={cursor}")).unwrap();
+    assert_eq!(same.after().unwrap(), Some("entry-7".to_owned()));
+    let other_limit = read(&format!("?currency=USD&country=DE&limit=3&cursor={cursor}")).unwrap();
+    assert_eq!(other_limit.after().unwrap(), Some("entry-7".to_owned()));
+    for query in ["?currency=EUR&country=DE", "?currency=USD", "?x=1"].map(|q| format!("{q}&cursor={cursor}"))
+    {
+        assert!(read(&query).is_err(), "{query}");
+    }
+    let other =
+        TestRequest::with_uri(&format!("/other?country=DE&currency=USD&cursor={cursor}")).to_http_request();
+    assert_eq!(
+        PageRequest::read(&other, &["currency", "country"]).unwrap_err().code,
+        Code::InvalidCursor
+    );
+    assert_eq!(read("?cursor=%21").unwrap_err().code, Code::InvalidCursor);
+    assert_eq!(read("?cursor=AAAA").unwrap_err().code, Code::InvalidCursor);
+}
+
+#[test]
+fn filter_too_long_or_with_nul_is_rejected() {
+    let longest = "x".repeat(MAX_FILTER_BYTES);
+    assert!(read(&format!("?country={longest}")).is_ok());
+    for query in [format!("?country={longest}x"), "?country=a%00b".to_owned()] {
+        assert_eq!(read(&query).unwrap_err().details[0].field, "country", "{query}");
+    }
+}
+
+#[test]
+fn filter_value_is_parsed_or_named_in_the_error() {
+    let page = read("?currency=25&country=b").unwrap();
+    let word = |letter: char| if letter == 'a' { "a" } else { "b" };
+    assert_eq!(page.parsed_filter::<u32>("currency").unwrap(), Some(25));
+    assert_eq!(page.enum_filter("country", &['a', 'b'], word).unwrap(), Some('b'));
+    for refused in [
+        page.parsed_filter::<u32>("country").map(drop),
+        page.enum_filter("country", &['a'], word).map(drop),
+    ] {
+        assert_eq!(refused.unwrap_err().details[0].field, "country");
+    }
+    assert_eq!(page.parsed_filter::<u32>("absent").unwrap(), None);
+    assert_eq!(page.enum_filter("absent", &['a'], word).unwrap(), None);
+}
+
+#[test]
+fn extra_entry_sets_has_more_and_next_cursor() {
+    let page = read("?limit=2").unwrap();
+    let envelope = page.body(vec![9, 8, 7], ToString::to_string);
+    let next = read(&format!("?limit=2&cursor={}", envelope.next_cursor.unwrap())).unwrap();
+    assert_eq!((envelope.data, envelope.has_more), (vec![9, 8], true));
+    assert_eq!(next.after().unwrap(), Some(8));
+    let last = next.body(vec![7], ToString::to_string);
+    assert_eq!(
+        (last.data, last.has_more, last.next_cursor),
+        (vec![7], false, None)
+    );
+}
+
+proptest! {
+    #[test]
+    fn cursor_round_trips_and_is_rejected_with_other_filters(
+        currency in "[a-z]{0,8}",
+        country in "[a-z]{0,8}",
+        other in "[a-z]{0,8}",
+        key in "[^\0]{0,40}",
+    ) {
+        let page = read(&format!("?currency={currency}&country={country}")).unwrap();
+        let cursor = page.encode_cursor(&key);
+        let next = |currency: &str, country: &str| {
+            read(&format!("?cursor={cursor}&country={country}&currency={currency}"))
+        };
+        prop_assert_eq!(next(&currency, &country).unwrap().after().unwrap(), Some(key));
+        if other != currency {
+            prop_assert_eq!(next(&other, &country).unwrap_err().code, Code::InvalidCursor);
+        }
+        // An absent filter differs from an empty one.
+        let without = format!("?cursor={cursor}&currency={currency}");
+        prop_assert!(read(&without).is_err());
+    }
+
+    #[test]
+    fn forged_cursor_is_rejected(cursor in "[A-Za-z0-9_-]{0,60}", limit in 1..=100_usize) {
+        let refused = read(&format!("?limit={limit}&cursor={cursor}")).unwrap_err();
+        prop_assert_eq!(refused.code, Code::InvalidCursor);
+    }
+
+    #[test]
+    fn any_query_is_parsed_or_rejected(query in "\\PC{0,80}") {
+        match query_pairs(&query).and_then(|pairs| PageRequest::from_pairs("/list", pairs, &["currency"])) {
+            Ok(page) => prop_assert!((1..=MAX_LIMIT).contains(&page.limit)),
+            Err(error) => prop_assert!(error.code.status() < 500),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! How is the private Postgres spoken to before the service has a runtime?
+//!
+//! By a connection of its own on a thread of its own, so that callers may be inside a runtime or outside. Two roles: the
+//! superuser makes databases, and the service's role owns them and may do nothing else.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use std::{io, panic, thread};
+
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
+
+use super::error::{PostgresError, io_at};
+use super::guard_supervisor::GuardStatus;
+use super::password::Password;
+use super::socket::PORT;
+
+/// The role that `initdb` makes.
+pub(super) const SUPERUSER: &str = "vouchsafe_admin";
+
+/// The role that the service uses, which owns its databases.
+const SERVICE_ROLE: &str = "vouchsafe";
+
+/// The service's database.
+const SERVICE_DATABASE: &str = "vouchsafe";
+
+/// The database that every cluster has from the beginning.
+const MAINTENANCE_DATABASE: &str = "postgres";
+
+/// Bytes of the longest name that Postgres does not cut.
+const MAX_NAME_BYTES: usize = 63;
+
+/// Longest wait for one connection; a server that starts refuses or answers at once.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Pause between two tries to connect to a server that is starting.
+const CONNECT_POLL: Duration = Duration::from_millis(20);
+
+/// The server's code for a wrong password. Waiting does not help.
+const WRONG_PASSWORD: &str = "28P01";
+
+/// How the server is reached.
+#[derive(Clone)]
+pub(super) struct ConnectionInfo {
+    pub(super) socket_directory: PathBuf,
+    pub(super) password: Password,
+}
+
+impl ConnectionInfo {
+    /// As the service, to its own database.
+    pub(super) fn service_options(&self) -> PgConnectOptions {
+        self.options(SERVICE_ROLE, SERVICE_DATABASE)
+    }
+
+    /// As superuser, to the database that is always there.
+    pub(super) fn superuser_options(&self) -> PgConnectOptions {
+        self.options(SUPERUSER, MAINTENANCE_DATABASE)
+    }
+
+    /// Waits until the server answers, which is tried whenever `look` sees it guarded: before that, what answers may be
+    /// a server that is about to be stopped.
+    ///
+    /// # Errors
+    /// Those of `look`, a refused password, or the last failure to connect as text once `deadline` has passed.
+    pub(super) fn wait_until_ready(
+        &self,
+        deadline: Instant,
+        mut look: impl FnMut() -> Result<GuardStatus, PostgresError> + Send,
+    ) -> Result<(), WaitError> {
+        let options = self.superuser_options();
+        block_on_thread(async move {
+            loop {
+                let last = match look()? {
+                    GuardStatus::Changing | GuardStatus::Started => {
+                        "its guard or itself is starting or ending".to_owned()
+                    }
+                    GuardStatus::Serving => match connect(&options).await {
+                        Ok(connection) => return Ok(connection.close().await?),
+                        Err(error) if is_wrong_password(&error) => return Err(error.into()),
+                        Err(error) => error.to_string(),
+                    },
+                };
+                if Instant::now() >= deadline {
+                    return Err(WaitError::TimedOut { last });
+                }
+                tokio::time::sleep(CONNECT_POLL).await;
+            }
+        })?
+    }
+
+    /// Makes the service's role and database where they are missing.
+    ///
+    /// # Errors
+    /// [`PostgresError::Sql`].
+    pub(super) fn ensure_database(&self) -> Result<(), PostgresError> {
+        // Hexadecimal digits, so that it needs no quoting.
+        let role = format!(
+            "CREATE ROLE {SERVICE_ROLE} LOGIN PASSWORD '{}'",
+            self.password.reveal()
+        );
+        block_on_thread(async {
+            let mut connection = PgConnection::connect_with(&self.superuser_options()).await?;
+            let has_role: bool =
+                sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)")
+                    .bind(SERVICE_ROLE)
+                    .fetch_one(&mut connection)
+                    .await?;
+            if !has_role {
+                connection.execute(AssertSqlSafe(role)).await?;
+            }
+            let has_database: bool =
+                sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)")
+                    .bind(SERVICE_DATABASE)
+                    .fetch_one(&mut connection)
+                    .await?;
+            if !has_database {
+                connection
+                    .execute(AssertSqlSafe(create_database_sql(SERVICE_DATABASE, None)))
+                    .await?;
+            }
+            Ok(connection.close().await?)
+        })?
+    }
+
+    /// Makes a further database, empty or as a copy of `template`, to which nobody may be connected.
+    ///
+    /// # Errors
+    /// [`PostgresError::BadDatabaseName`]; [`PostgresError::Sql`], for example if it exists.
+    pub(super) fn create_database(&self, name: &str, template: Option<&str>) -> Result<(), PostgresError> {
+        for name in [Some(name), template].into_iter().flatten() {
+            if !is_database_name(name) {
+                return Err(PostgresError::BadDatabaseName(name.to_owned()));
+            }
+        }
+        block_on_thread(async {
+            let mut connection = PgConnection::connect_with(&self.superuser_options()).await?;
+            connection.execute(AssertSqlSafe(create_database_sql(name, template))).await?;
+            Ok(connection.close().await?)
+        })?
+    }
+
+    /// Nothing comes from the environment that matters: what is not set here is set by nobody.
+    fn options(&self, role: &str, database: &str) -> PgConnectOptions {
+        PgConnectOptions::new_without_pgpass()
+            .socket(&self.socket_directory)
+            .port(PORT)
+            .ssl_mode(PgSslMode::Disable)
+            .username(role)
+            .password(self.password.reveal())
+            .database(database)
+            .disable_statement_logging()
+    }
+}
+
+/// Why a server was not ready.
+pub(super) enum WaitError {
+    /// Something that waiting does not mend.
+    Failed(PostgresError),
+    /// It went on for too long.
+    TimedOut {
+        /// What the last try said.
+        last: String,
+    },
+}
+
+impl<E: Into<PostgresError>> From<E> for WaitError {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+async fn connect(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
+    let connecting = tokio::time::timeout(CONNECT_TIMEOUT, PgConnection::connect_with(options));
+    connecting
+        .await
+        .unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
+}
+
+fn create_database_sql(name: &str, template: Option<&str>) -> String {
+    let template = template
+        .map(|template| format!(" TEMPLATE {template}"))
+        .unwrap_or_default();
+    format!("CREATE DATABASE {name} OWNER {SERVICE_ROLE}{template}")
+}
+
+/// Such a name needs no quoting, and so cannot be more than a name.
+fn is_database_name(name: &str) -> bool {
+    let is_tail = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    name.len() <= MAX_NAME_BYTES
+        && name
+            .bytes()
+            .next()
+            .is_some_and(|first| first.is_ascii_lowercase())
+        && name.bytes().all(is_tail)
+}
+
+fn is_wrong_password(error: &sqlx::Error) -> bool {
+    error
+        .as_database_error()
+        .and_then(|error| error.code())
+        .is_some_and(|code| code == WRONG_PASSWORD)
+}
+
+fn block_on_thread<T: Send>(work: impl Future<Output = T> + Send) -> Result<T, PostgresError> {
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.map(|runtime| runtime.block_on(work))
+        });
+        worker
+            .join()
+            .unwrap_or_else(|payload| panic::resume_unwind(payload))
+    })
+    .map_err(io_at(
+        "start a runtime for",
+        &PathBuf::from("the private Postgres"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_would_need_quoting_is_none() {
+        let longest = "a".repeat(MAX_NAME_BYTES);
+        for name in ["a", "test_1", longest.as_str()] {
+            assert!(is_database_name(name), "{name}");
+        }
+        for name in [
+            "",
+            "1a",
+            "_a",
+            "A",
+            "a b",
+            "a\"b",
+            "a;b",
+            "ä",
+            &format!("{longest}a"),
+        ] {
+            assert!(!is_database_name(name), "{name}");
+        }
+    }
+}

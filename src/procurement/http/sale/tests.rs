@@ -1,0 +1,208 @@
+//! Answers of a vendor, right and wrong, and what is taken of each.
+
+use serde_json::{Value, json};
+use time::macros::{date, datetime};
+use uuid::Uuid;
+use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_actors::domain::product::{ExpiryKind, ExpiryPolicy};
+
+use super::*;
+use crate::vault::code::InvalidCode;
+
+const KEY: Uuid = Uuid::from_u128(7);
+
+/// In every code, so that a text which shows one is found.
+const CANARY: &str = "CNRY";
+
+fn request() -> BuyRequest {
+    BuyRequest {
+        key: PurchaseKey(KEY),
+        product_id: "game-us".parse().unwrap(),
+        denomination: Amount::from_minor(2_500).of("USD".parse().unwrap()),
+        quantity: 3,
+        requested_at: datetime!(2026-11-20 12:00 UTC),
+        expiry_policy: ExpiryPolicy {
+            kind: ExpiryKind::MonthsFromIssue,
+            value: Some(json!(12)),
+        },
+    }
+}
+
+fn voucher(number: u32) -> Value {
+    json!({
+        "reference": format!("ref-{number}"), "product_id": "game-us", "denomination": 25.00, "currency": "USD",
+        "price": "24.10", "expiry": "2027-06-30", "code": format!("{CANARY}-{number}"), "pin": format!("{CANARY}-PIN"),
+    })
+}
+
+fn sale(status: &str, vouchers: &[Value]) -> Value {
+    json!({ "purchase_id": KEY, "status": status, "vouchers": vouchers })
+}
+
+/// A sale of one voucher with this field changed.
+fn with(field: &str, value: Value) -> Value {
+    let mut voucher = voucher(0);
+    voucher[field] = value;
+    sale("completed", &[voucher])
+}
+
+fn take(answer: &Value) -> Result<PurchaseResult, VendorFailure> {
+    parse_sale(answer.to_string().as_bytes(), &request(), date!(2026 - 11 - 20))
+}
+
+#[test]
+fn what_was_sold_is_taken_with_what_becomes_of_the_rest() {
+    let all: Vec<Value> = (0..3).map(voucher).collect();
+    for (status, count, expected) in [
+        ("completed", 3, Ok((3, Shortfall::None))),
+        ("pending", 3, Ok((3, Shortfall::None))),
+        ("pending", 2, Ok((2, Shortfall::Pending(None)))),
+        ("pending", 0, Ok((0, Shortfall::Pending(None)))),
+        ("completed", 2, Ok((2, Shortfall::Final))),
+        ("completed", 0, Err(VendorFailure::NotBought(FailureReason::NotSold))),
+    ] {
+        let taken = take(&sale(status, &all[..count]));
+        let seen = taken.map(|bought| (bought.vouchers.len(), bought.shortfall));
+        assert_eq!(seen, expected, "{status} {count}");
+    }
+}
+
+#[test]
+fn a_voucher_is_taken_with_all_its_parts() {
+    let mut answer = with("serial", json!("S-1"));
+    answer["vouchers"][0]["url"] = json!("https://redeem.example/1");
+    answer["vouchers"][0]["colour"] = json!({ "new": ["since", "version", 2] });
+    answer["more"] = json!(true);
+    let taken = take(&answer).unwrap().vouchers.remove(0);
+    assert_eq!(taken.reference.as_str(), "ref-0");
+    assert_eq!(
+        (taken.price.to_string().as_str(), taken.expiry),
+        ("24.10", Some(date!(2027 - 06 - 30)))
+    );
+    assert_eq!(taken.denomination, request().denomination);
+    let parts: Vec<_> = taken
+        .code
+        .parts()
+        .map(|(part, text)| (part.as_str(), text))
+        .collect();
+    let expected = [
+        ("code", "CNRY-0"),
+        ("pin", "CNRY-PIN"),
+        ("serial", "S-1"),
+        ("url", "https://redeem.example/1"),
+    ];
+    assert_eq!(parts, expected);
+}
+
+#[test]
+fn a_vendor_that_names_no_day_leaves_it_to_the_policy() {
+    let mut answer = with("expiry", Value::Null);
+    for _ in 0..2 {
+        assert_eq!(
+            take(&answer).unwrap().vouchers[0].expiry,
+            Some(date!(2027 - 11 - 20))
+        );
+        answer["vouchers"][0].as_object_mut().unwrap().remove("expiry");
+    }
+}
+
+fn schema(field: &str) -> InvalidResponse {
+    InvalidResponse::Schema {
+        field: field.to_owned(),
+    }
+}
+
+#[test]
+fn nonsense_is_refused_whole_and_not_quoted() {
+    let mut without_code = sale("completed", &[voucher(0)]);
+    without_code["vouchers"][0]
+        .as_object_mut()
+        .unwrap()
+        .remove("code");
+    let mut same_reference = sale("completed", &[voucher(0), voucher(1)]);
+    same_reference["vouchers"][1]["reference"] = json!("ref-0");
+    let mut same_code = sale("completed", &[voucher(0), voucher(1), voucher(2)]);
+    same_code["vouchers"][2]["code"] = json!(" CNRY-0 ");
+    let mut other_purchase = sale("completed", &[voucher(0)]);
+    other_purchase["purchase_id"] = json!(Uuid::from_u128(8));
+    let four: Vec<_> = (0..4).map(voucher).collect();
+    let index = 0;
+    for (answer, expected) in [
+        (with("product_id", json!("game-eu")), InvalidResponse::OtherSku { index }),
+        (with("denomination", json!(50)), InvalidResponse::OtherSku { index }),
+        (with("currency", json!("EUR")), InvalidResponse::OtherSku { index }),
+        (with("price", json!("-0.01")), InvalidResponse::NegativePrice { index }),
+        (
+            with("expiry", json!("2026-11-19")),
+            InvalidResponse::Expired {
+                index,
+                on: date!(2026 - 11 - 19),
+            },
+        ),
+        (
+            with("code", json!(" ")),
+            InvalidResponse::Code {
+                index,
+                error: InvalidCode::Missing,
+            },
+        ),
+        (
+            with("pin", json!("CNRY\nCNRY")),
+            InvalidResponse::Code {
+                index,
+                error: InvalidCode::Control { part: CodePart::Pin },
+            },
+        ),
+        (
+            with("reference", json!("CNRY-0")),
+            InvalidResponse::ReferenceIsCode { index },
+        ),
+        (same_reference, InvalidResponse::RepeatedReference { index: 1 }),
+        (same_code, InvalidResponse::RepeatedCode { index: 2 }),
+        (other_purchase, InvalidResponse::OtherPurchase),
+        (sale("completed", &four), InvalidResponse::TooMany { asked: 3, got: 4 }),
+        (with("reference", json!("")), schema("vouchers[0].reference")),
+        (
+            with("reference", json!("CNRY 0")),
+            schema("vouchers[0].reference"),
+        ),
+        (
+            with("denomination", json!("25.001")),
+            schema("vouchers[0].denomination"),
+        ),
+        (
+            with("denomination", json!(true)),
+            schema("vouchers[0].denomination"),
+        ),
+        (with("price", json!("CNRY")), schema("vouchers[0].price")),
+        (with("expiry", json!("CNRY-11-20")), schema("vouchers[0].expiry")),
+        (with("currency", json!("CNRY")), schema("vouchers[0].currency")),
+        (with("code", json!(["CNRY"])), schema("vouchers[0].code")),
+        (without_code, schema("vouchers[0]")),
+        (sale("CNRY", &[]), schema("status")),
+        (
+            json!({ "purchase_id": "CNRY", "status": "completed", "vouchers": [] }),
+            schema("purchase_id"),
+        ),
+        (
+            json!({ "purchase_id": KEY, "status": "completed" }),
+            schema("the answer"),
+        ),
+        (json!([KEY, "completed", []]), schema("the answer")),
+        (json!("CNRY"), schema("the answer")),
+    ] {
+        let refused = take(&answer).unwrap_err();
+        assert_eq!(refused, expected.into(), "{answer}");
+        assert!(!format!("{refused} {refused:?}").contains(CANARY), "{refused:?}");
+    }
+    for body in ["", "CNRY", "{\"CNRY\":", "{} CNRY", "\u{feff}{}"] {
+        let refused = parse_sale(body.as_bytes(), &request(), date!(2026 - 11 - 20)).unwrap_err();
+        assert_eq!(refused, schema("the answer").into(), "{body}");
+    }
+}
+
+#[test]
+fn what_was_bought_does_not_show_a_code() {
+    let taken = take(&sale("completed", &[voucher(0), voucher(1)])).unwrap();
+    assert!(!format!("{taken:?}").contains(CANARY), "{taken:?}");
+}

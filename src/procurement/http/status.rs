@@ -1,0 +1,241 @@
+//! What does a status mean for "bought or not"?
+//!
+//! Rule: what is certain is the vendor's own word, in the words of the protocol. A status that any box in between could
+//! have given is certain only where it says that nothing was passed on.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::procurement::{VendorFailure, InvalidResponse, FailureReason};
+
+/// What a call wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CallKind {
+    Buy,
+    Poll,
+}
+
+impl CallKind {
+    /// This call did nothing. A question without an answer leaves what is asked about as unknown as it was.
+    pub(super) const fn not_now(self, why: FailureReason, after: Option<Duration>) -> VendorFailure {
+        match self {
+            Self::Buy => VendorFailure::RetryLater { reason: why, retry_after: after },
+            Self::Poll => VendorFailure::Unknown { reason: why, retry_after: after },
+        }
+    }
+}
+
+/// The code of an error of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ErrorCode {
+    OutOfStock,
+    PurchaseNotFound,
+    KeyReused,
+    Other,
+}
+
+#[derive(Deserialize)]
+struct ErrorBody<'a> {
+    #[serde(borrow)]
+    error: ErrorFields<'a>,
+}
+
+#[derive(Deserialize)]
+struct ErrorFields<'a> {
+    #[serde(borrow)]
+    code: Cow<'a, str>,
+}
+
+/// The code of an error, if the answer is one of the protocol.
+pub(super) fn parse_error_code(answer: &[u8]) -> Option<ErrorCode> {
+    let body: ErrorBody<'_> = serde_json::from_slice(answer).ok()?;
+    Some(match &*body.error.code {
+        "OUT_OF_STOCK" => ErrorCode::OutOfStock,
+        "PURCHASE_NOT_FOUND" => ErrorCode::PurchaseNotFound,
+        "IDEMPOTENCY_KEY_REUSED" => ErrorCode::KeyReused,
+        _ => ErrorCode::Other,
+    })
+}
+
+/// What is known after an answer without a 2xx.
+pub(super) fn failure_for_status(call: CallKind, status: u16, word: Option<ErrorCode>, after: Option<Duration>) -> VendorFailure {
+    let unknown = |why| VendorFailure::Unknown { reason: why, retry_after: after };
+    match (status, word) {
+        (401 | 403, _) => call.not_now(FailureReason::Credential(status), after),
+        (429, _) => call.not_now(FailureReason::Busy, after),
+        (408 | 500..=599, _) => unknown(FailureReason::ServerError(status)),
+        (404, Some(ErrorCode::PurchaseNotFound)) if call == CallKind::Poll => VendorFailure::PurchaseNotFound,
+        (409, Some(ErrorCode::KeyReused)) => InvalidResponse::KeyReused.into(),
+        (422, Some(ErrorCode::OutOfStock)) if call == CallKind::Buy => VendorFailure::OutOfStock,
+        (409, _) => unknown(FailureReason::Refused(status)),
+        (402, Some(_)) => call.not_now(FailureReason::Refused(status), after),
+        (400 | 422, Some(_)) if call == CallKind::Buy => VendorFailure::NotBought(FailureReason::Refused(status)),
+        (400 | 422, Some(_)) => unknown(FailureReason::Refused(status)),
+        _ => unknown(FailureReason::UnexpectedStatus(status)),
+    }
+}
+
+/// Whether the vendor is in trouble: it cannot be reached, says nothing in time, or fails. Being told "no" is no trouble.
+pub(super) const fn outage_reason(failure: &VendorFailure) -> Option<FailureReason> {
+    match failure {
+        VendorFailure::RetryLater { reason: why, .. } | VendorFailure::Unknown { reason: why, .. } => match why {
+            FailureReason::Unreachable | FailureReason::TimedOut | FailureReason::ConnectionLost | FailureReason::ServerError(_) => Some(*why),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of `docs/vendor-protocol.md`, line by line: status, code, what a purchase and what a poll learn.
+    #[test]
+    fn a_status_says_what_is_known() {
+        let after = Some(Duration::from_secs(7));
+        let unknown = |why| VendorFailure::Unknown { reason: why, retry_after: after };
+        let not_now = |why| VendorFailure::RetryLater { reason: why, retry_after: after };
+        let refused = |status| VendorFailure::NotBought(FailureReason::Refused(status));
+        for (status, word, buy, ask) in [
+            (300, None, unknown(FailureReason::UnexpectedStatus(300)), unknown(FailureReason::UnexpectedStatus(300))),
+            (
+                302,
+                Some(ErrorCode::Other),
+                unknown(FailureReason::UnexpectedStatus(302)),
+                unknown(FailureReason::UnexpectedStatus(302)),
+            ),
+            (400, Some(ErrorCode::Other), refused(400), unknown(FailureReason::Refused(400))),
+            (400, None, unknown(FailureReason::UnexpectedStatus(400)), unknown(FailureReason::UnexpectedStatus(400))),
+            (
+                401,
+                None,
+                not_now(FailureReason::Credential(401)),
+                unknown(FailureReason::Credential(401)),
+            ),
+            (
+                402,
+                Some(ErrorCode::Other),
+                not_now(FailureReason::Refused(402)),
+                unknown(FailureReason::Refused(402)),
+            ),
+            (402, None, unknown(FailureReason::UnexpectedStatus(402)), unknown(FailureReason::UnexpectedStatus(402))),
+            (
+                403,
+                Some(ErrorCode::Other),
+                not_now(FailureReason::Credential(403)),
+                unknown(FailureReason::Credential(403)),
+            ),
+            (
+                404,
+                Some(ErrorCode::PurchaseNotFound),
+                unknown(FailureReason::UnexpectedStatus(404)),
+                VendorFailure::PurchaseNotFound,
+            ),
+            (
+                404,
+                Some(ErrorCode::Other),
+                unknown(FailureReason::UnexpectedStatus(404)),
+                unknown(FailureReason::UnexpectedStatus(404)),
+            ),
+            (404, None, unknown(FailureReason::UnexpectedStatus(404)), unknown(FailureReason::UnexpectedStatus(404))),
+            (408, None, unknown(FailureReason::ServerError(408)), unknown(FailureReason::ServerError(408))),
+            (
+                409,
+                Some(ErrorCode::KeyReused),
+                InvalidResponse::KeyReused.into(),
+                InvalidResponse::KeyReused.into(),
+            ),
+            (
+                409,
+                Some(ErrorCode::Other),
+                unknown(FailureReason::Refused(409)),
+                unknown(FailureReason::Refused(409)),
+            ),
+            (409, None, unknown(FailureReason::Refused(409)), unknown(FailureReason::Refused(409))),
+            (
+                410,
+                Some(ErrorCode::Other),
+                unknown(FailureReason::UnexpectedStatus(410)),
+                unknown(FailureReason::UnexpectedStatus(410)),
+            ),
+            (413, None, unknown(FailureReason::UnexpectedStatus(413)), unknown(FailureReason::UnexpectedStatus(413))),
+            (
+                422,
+                Some(ErrorCode::OutOfStock),
+                VendorFailure::OutOfStock,
+                unknown(FailureReason::Refused(422)),
+            ),
+            (422, Some(ErrorCode::Other), refused(422), unknown(FailureReason::Refused(422))),
+            (429, None, not_now(FailureReason::Busy), unknown(FailureReason::Busy)),
+            (
+                500,
+                Some(ErrorCode::OutOfStock),
+                unknown(FailureReason::ServerError(500)),
+                unknown(FailureReason::ServerError(500)),
+            ),
+            (502, None, unknown(FailureReason::ServerError(502)), unknown(FailureReason::ServerError(502))),
+            (
+                503,
+                Some(ErrorCode::Other),
+                unknown(FailureReason::ServerError(503)),
+                unknown(FailureReason::ServerError(503)),
+            ),
+            (600, None, unknown(FailureReason::UnexpectedStatus(600)), unknown(FailureReason::UnexpectedStatus(600))),
+        ] {
+            assert_eq!(failure_for_status(CallKind::Buy, status, word, after), buy, "{status} {word:?}");
+            assert_eq!(failure_for_status(CallKind::Poll, status, word, after), ask, "{status} {word:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_known_by_its_code() {
+        for (body, expected) in [
+            (
+                r#"{"error":{"code":"OUT_OF_STOCK","message":"m"}}"#,
+                Some(ErrorCode::OutOfStock),
+            ),
+            (
+                r#"{"error":{"code":"PURCHASE_NOT_FOUND"},"more":1}"#,
+                Some(ErrorCode::PurchaseNotFound),
+            ),
+            (
+                r#"{"error":{"code":"IDEMPOTENCY_KEY_REUSED"}}"#,
+                Some(ErrorCode::KeyReused),
+            ),
+            (r#"{"error":{"code":"SOMETHING_NEW"}}"#, Some(ErrorCode::Other)),
+            (r#"{"error":"OUT_OF_STOCK"}"#, None),
+            (r#"{"error":{"code":5}}"#, None),
+            ("<html>not found</html>", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_error_code(body.as_bytes()), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn being_told_no_is_no_trouble() {
+        let (reason, retry_after) = (FailureReason::ServerError(503), None);
+        assert_eq!(outage_reason(&VendorFailure::Unknown { reason, retry_after }), Some(reason));
+        let reason = FailureReason::Unreachable;
+        assert_eq!(outage_reason(&VendorFailure::RetryLater { reason, retry_after }), Some(reason));
+        for calm in [
+            VendorFailure::OutOfStock,
+            VendorFailure::PurchaseNotFound,
+            VendorFailure::NotBought(FailureReason::Refused(422)),
+            VendorFailure::RetryLater {
+                reason: FailureReason::Busy,
+                retry_after,
+            },
+            VendorFailure::Unknown {
+                reason: FailureReason::UnexpectedStatus(404),
+                retry_after,
+            },
+            InvalidResponse::TooLarge.into(),
+        ] {
+            assert_eq!(outage_reason(&calm), None, "{calm:?}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Where is a vendor? At a URL that a credential may be sent to.
+
+use std::fmt;
+use std::str::FromStr;
+
+use reqwest::Url;
+
+/// Longest URL, in bytes.
+const MAX_BYTES: usize = 2_048;
+
+/// The URL of a vendor: https, or http to this machine; without a slash at its end, so that paths follow it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VendorUrl(String);
+
+/// Why a text is no vendor's URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidVendorUrl {
+    /// It is none at all.
+    #[error("expected a URL such as https://vendor.example/api, of at most {MAX_BYTES} bytes")]
+    NotAUrl,
+    /// Others could read what is sent.
+    #[error("expected https; http is for this machine alone (localhost, 127.0.0.1, [::1])")]
+    NotSecure,
+    /// It says more than where.
+    #[error("expected no user, password, query or fragment; the credential is a field of its own")]
+    ForbiddenPart,
+}
+
+impl VendorUrl {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The URL of a path of the protocol.
+    pub(super) fn join(&self, path: &str) -> String {
+        format!("{}{path}", self.0)
+    }
+}
+
+impl FromStr for VendorUrl {
+    type Err = InvalidVendorUrl;
+
+    fn from_str(text: &str) -> Result<Self, InvalidVendorUrl> {
+        let url = Url::parse(text)
+            .ok()
+            .filter(|url| url.has_host() && text.len() <= MAX_BYTES);
+        let url = url.ok_or(InvalidVendorUrl::NotAUrl)?;
+        match url.scheme() {
+            "https" => {}
+            "http" if is_this_machine(&url) => {}
+            _ => return Err(InvalidVendorUrl::NotSecure),
+        }
+        let bare = url.username().is_empty() && url.password().is_none();
+        if !bare || url.query().is_some() || url.fragment().is_some() {
+            return Err(InvalidVendorUrl::ForbiddenPart);
+        }
+        Ok(Self(url.as_str().trim_end_matches('/').to_owned()))
+    }
+}
+
+impl fmt::Display for VendorUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn is_this_machine(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || address
+            .parse()
+            .is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_may_be_sent_to_few_urls() {
+        use InvalidVendorUrl::{NotAUrl, NotSecure, ForbiddenPart};
+        for (text, expected) in [
+            ("https://vendor.example", Ok("https://vendor.example")),
+            ("https://vendor.example/", Ok("https://vendor.example")),
+            ("HTTPS://Vendor.Example/api/", Ok("https://vendor.example/api")),
+            (
+                "https://vendor.example:8443/a/b",
+                Ok("https://vendor.example:8443/a/b"),
+            ),
+            ("http://127.0.0.1:9400", Ok("http://127.0.0.1:9400")),
+            ("http://127.9.9.9", Ok("http://127.9.9.9")),
+            ("http://[::1]:9400", Ok("http://[::1]:9400")),
+            ("http://localhost:9400/", Ok("http://localhost:9400")),
+            ("http://vendor.example", Err(NotSecure)),
+            ("http://localhost.example", Err(NotSecure)),
+            ("http://10.0.0.1", Err(NotSecure)),
+            ("ftp://vendor.example", Err(NotSecure)),
+            ("https://user@vendor.example", Err(ForbiddenPart)),
+            ("https://user:password@vendor.example", Err(ForbiddenPart)),
+            ("https://vendor.example?key=1", Err(ForbiddenPart)),
+            ("https://vendor.example#a", Err(ForbiddenPart)),
+            ("vendor.example", Err(NotAUrl)),
+            ("https://", Err(NotAUrl)),
+            ("file:///etc/passwd", Err(NotAUrl)),
+            ("", Err(NotAUrl)),
+        ] {
+            let url = text.parse::<VendorUrl>();
+            assert_eq!(
+                url.as_ref().map(VendorUrl::as_str),
+                expected.as_ref().copied(),
+                "{text}"
+            );
+        }
+        let long = format!("https://vendor.example/{}", "a".repeat(MAX_BYTES));
+        assert_eq!(long.parse::<VendorUrl>(), Err(NotAUrl));
+    }
+}

@@ -1,0 +1,135 @@
+//! What each product of the sandbox makes of a purchase, at which moment.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+use serde_json::json;
+use time::OffsetDateTime;
+use time::macros::{date, datetime};
+use uuid::Uuid;
+use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_actors::domain::product::{ExpiryKind, ExpiryPolicy};
+
+use super::*;
+
+const BEGIN: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
+
+/// A clock that stands still until it is put forward.
+struct Hand(Mutex<OffsetDateTime>);
+
+impl Clock for Hand {
+    fn now(&self) -> OffsetDateTime {
+        *self.0.lock().unwrap()
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+fn mock_at(seconds: f64) -> MockVendor {
+    let now = BEGIN + time::Duration::seconds_f64(seconds);
+    MockVendor::new(Arc::new(Hand(Mutex::new(now))))
+}
+
+fn request(product_id: &str, quantity: u32) -> BuyRequest {
+    BuyRequest {
+        key: PurchaseKey(Uuid::from_u128(7)),
+        product_id: product_id.parse().unwrap(),
+        denomination: Amount::from_minor(2_500).of("USD".parse().unwrap()),
+        quantity,
+        requested_at: BEGIN,
+        expiry_policy: ExpiryPolicy {
+            kind: ExpiryKind::MonthsFromIssue,
+            value: Some(json!(3)),
+        },
+    }
+}
+
+/// What is seen of an outcome: how many, and what becomes of the rest.
+fn seen(outcome: Result<PurchaseResult, VendorFailure>) -> Result<(usize, Shortfall), VendorFailure> {
+    outcome.map(|bought| (bought.vouchers.len(), bought.shortfall))
+}
+
+#[test]
+fn a_product_decides_how_it_is_sold() {
+    let in_ms = |left| Ok((0, Shortfall::Pending(Some(Duration::from_millis(left)))));
+    let unsold = || Err(VendorFailure::NotBought(FailureReason::NotSold));
+    for (product_id, quantity, seconds, expected) in [
+        ("globe-air", 3, 0.0, in_ms(1_000)),
+        ("globe-air", 3, 0.999, in_ms(1)),
+        ("globe-air", 3, 1.0, Ok((3, Shortfall::None))),
+        ("sbx-pending", 1, 0.5, in_ms(500)),
+        ("sbx-pending", 1, 1.0, Ok((1, Shortfall::None))),
+        ("sbx-slow", 2, 59.0, in_ms(1_000)),
+        ("sbx-slow", 2, 60.0, Ok((2, Shortfall::None))),
+        ("sbx-partial", 5, 0.0, in_ms(1_000)),
+        ("sbx-partial", 5, 1.0, Ok((2, Shortfall::Final))),
+        ("sbx-partial", 5, 1e6, Ok((2, Shortfall::Final))),
+        ("sbx-partial", 1, 1.0, unsold()),
+        ("sbx-vendor-fails", 4, 0.0, in_ms(1_000)),
+        ("sbx-vendor-fails", 4, 1.0, unsold()),
+        ("sbx-vendor-timeout", 4, 1.0, Ok((4, Shortfall::None))),
+        ("globe-air", 1_000, 1.0, Ok((1_000, Shortfall::None))),
+    ] {
+        let (mock, request) = (mock_at(seconds), request(product_id, quantity));
+        assert_eq!(seen(mock.poll(&request)), expected, "{product_id} at {seconds} s");
+        if product_id != "sbx-vendor-timeout" {
+            assert_eq!(seen(mock.buy(&request)), expected, "{product_id} at {seconds} s");
+        }
+    }
+}
+
+#[test]
+fn a_lost_answer_is_unknown_and_the_poll_finds_the_sale() {
+    let (mock, request) = (mock_at(1.0), request("sbx-vendor-timeout", 2));
+    let lost = VendorFailure::Unknown {
+        reason: FailureReason::TimedOut,
+        retry_after: None,
+    };
+    assert_eq!(seen(mock.buy(&request)), Err(lost));
+    assert_eq!(seen(mock.poll(&request)), Ok((2, Shortfall::None)));
+}
+
+/// References and codes of what a purchase brought.
+fn texts(mock: &MockVendor, request: &BuyRequest) -> Vec<(String, Vec<String>)> {
+    let bought = mock.poll(request).unwrap();
+    let texts = bought.vouchers.iter().map(|voucher| {
+        let code = voucher.code.parts().map(|(_, text)| text.to_owned());
+        (voucher.reference.to_string(), code.collect())
+    });
+    texts.collect()
+}
+
+#[test]
+fn asking_again_finds_the_same_vouchers_and_another_purchase_others() {
+    let one = request("globe-air", 50);
+    let other = BuyRequest {
+        key: PurchaseKey(Uuid::from_u128(8)),
+        ..one.clone()
+    };
+    let first = texts(&mock_at(1.0), &one);
+    assert_eq!(
+        texts(&mock_at(1e7), &one),
+        first,
+        "by another process, much later"
+    );
+    let all = [first, texts(&mock_at(1.0), &other)].concat();
+    let (references, codes): (HashSet<_>, HashSet<_>) = all.iter().cloned().unzip();
+    assert_eq!((references.len(), codes.len()), (100, 100));
+    assert!(
+        all.iter()
+            .all(|(_, code)| code[0].starts_with("SANDBOX-GLOBE-AIR-"))
+    );
+}
+
+#[test]
+fn vouchers_are_what_was_asked_for_and_expire_by_the_policy() {
+    let request = request("globe-air", 1);
+    let voucher = mock_at(1.0).poll(&request).unwrap().vouchers.remove(0);
+    assert_eq!(voucher.expiry, Some(date!(2027 - 02 - 20)));
+    assert_eq!(
+        (voucher.product_id, voucher.denomination, voucher.price),
+        (request.product_id, request.denomination, request.denomination)
+    );
+}

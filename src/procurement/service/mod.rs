@@ -1,0 +1,264 @@
+//! What does the engine's procurement rest on? Vendors who are spoken to by their adapters, and the books of purchases.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `mod` | the engine's port, method by method |
+//! | `lines` | which adapter speaks to a vendor now |
+//! | `word` | what an answer is worth |
+//! | `intake` | how vouchers that were sold become stock |
+//!
+//! Rule: a code goes from the adapter into the vault and no further. Each write is a task of its own, so that whoever waits
+//! for it may die.
+
+mod intake;
+mod adapter_cache;
+mod response_mapping;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{error, warn};
+use uuid::Uuid;
+use vouchsafe_actors::domain::clock::Clock;
+use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
+use vouchsafe_actors::domain::order::{Order, OrderLine};
+use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_actors::procurement::{
+    ClaimedPurchase, DuePurchase, ReservedStock, PurchaseRemainder, VendorCapacity, VendorId, Vendors, WaitingOrder,
+};
+use vouchsafe_actors::store::{StoreFuture, Unavailable};
+
+use self::intake::IntakeError;
+use self::adapter_cache::AdapterCache;
+use crate::keyring::Keyring;
+use crate::metrics::VendorMetrics;
+use crate::service::CurrentCatalogue;
+use crate::store::{LastAnswer, NewPurchase, PgNode, PgStore, PurchaseUpdate, describe};
+use crate::procurement::{VendorAdapter, AdapterKind, PurchaseResult, BuyRequest, VendorFailure, PurchaseKey};
+
+/// For how long a vendor is believed that it has none of a SKU: as long as an order would wait in vain at worst, and short
+/// enough that a vendor who was restocked is not left out for long.
+const OUT_OF_STOCK_TTL: Duration = Duration::from_secs(300);
+
+/// The engine's way to vendors and books.
+pub(crate) struct ProcurementService {
+    store: PgStore,
+    /// This node's name, which its claims have.
+    node: String,
+    keyring: Arc<Keyring>,
+    /// Which product is bought from whom.
+    catalogue: Arc<CurrentCatalogue>,
+    clock: Arc<dyn Clock>,
+    /// What operators see of vendors.
+    metrics: VendorMetrics,
+    adapters: AdapterCache,
+}
+
+impl ProcurementService {
+    /// The books of this store, as this node keeps them. Nobody is spoken to yet.
+    pub(crate) fn new(
+        node: &PgNode,
+        keyring: Arc<Keyring>,
+        catalogue: Arc<CurrentCatalogue>,
+        clock: Arc<dyn Clock>,
+        metrics: VendorMetrics,
+    ) -> Self {
+        Self {
+            store: PgStore::clone(node),
+            node: node.identity().name.clone(),
+            keyring,
+            catalogue,
+            clock,
+            metrics,
+            adapters: AdapterCache::default(),
+        }
+    }
+
+    /// What is to be bought for each line that still waits for something.
+    fn purchases_for(&self, order: &Order) -> Vec<NewPurchase> {
+        let catalogue = self.catalogue.current();
+        let requested_at = self.clock.now();
+        let lines = (0_u16..).zip(&order.lines);
+        let missing = lines.filter(|(_, line)| line.pending() > 0 && !line.stock_only && !order.closed);
+        let wish = |(number, line): (u16, &OrderLine)| {
+            let product = catalogue.get(&line.product_id)?;
+            Some(NewPurchase {
+                line: number,
+                vendor: product.vendor.clone(),
+                request: BuyRequest {
+                    key: PurchaseKey(Uuid::now_v7()),
+                    product_id: line.product_id.clone(),
+                    denomination: line.denomination.of(order.total.currency),
+                    quantity: line.pending(),
+                    requested_at,
+                    expiry_policy: product.expiry_policy.clone(),
+                },
+            })
+        };
+        missing.filter_map(wish).collect()
+    }
+
+    async fn needs_vendor(&self, order: &Order) -> Result<bool, sqlx::Error> {
+        let vendors = self.store.list_vendors().await?.into_iter();
+        let kinds: HashMap<_, _> = vendors.map(|vendor| (vendor.vendor_id, vendor.adapter)).collect();
+        let is_asked = |wish: &NewPurchase| {
+            let kind = kinds.get(&wish.vendor);
+            kind.is_some_and(|kind| *kind != AdapterKind::Manual)
+        };
+        Ok(self.purchases_for(order).iter().any(is_asked))
+    }
+
+    async fn ask_vendor(&self, claimed: ClaimedPurchase) -> Result<PurchaseRemainder, sqlx::Error> {
+        let key = PurchaseKey(claimed.delivery.reservation_id);
+        let purchase = self.store.find_purchase(key.0).await?;
+        let adapter = match self.adapter_for(&purchase.vendor).await {
+            Ok(adapter) => adapter,
+            Err(reason) => return self.record_blocked(key, &reason).await,
+        };
+        if matches!(*adapter, VendorAdapter::Manual) {
+            return Ok(PurchaseRemainder::Manual);
+        }
+        let answer = poll_or_buy(&adapter, &purchase.request, claimed.was_requested).await;
+        if let Err(VendorFailure::InvalidResponse(nonsense)) = &answer {
+            self.metrics.record_rejected_response(&purchase.vendor);
+            error!(purchase.id = %key, vendor.id = purchase.vendor, %nonsense,
+                "a vendor's answer was refused; an operator must look at it");
+        }
+        let taken = match &answer {
+            Ok(bought) => self.import_vouchers(&purchase.request, &bought.vouchers).await,
+            Err(_) => Ok(Vec::new()),
+        };
+        match taken {
+            Ok(quarantined) => {
+                let (said, rest) = response_mapping::map_response(key, answer, quarantined);
+                self.store.record_purchase_update(said).await?;
+                Ok(rest)
+            }
+            Err(IntakeError::Database(error)) => Err(error),
+            Err(stuck) => self.record_blocked(key, &stuck.to_string()).await,
+        }
+    }
+
+    /// For a reason of ours, which operators are shown.
+    async fn record_blocked(&self, key: PurchaseKey, reason: &str) -> Result<PurchaseRemainder, sqlx::Error> {
+        warn!(purchase.id = %key, reason, "a purchase cannot go on for now");
+        let said = PurchaseUpdate {
+            key,
+            answer: LastAnswer::Stuck,
+            last_word: Some(reason.to_owned()),
+            sold: None,
+            quarantined: Vec::new(),
+        };
+        self.store.record_purchase_update(said).await?;
+        Ok(PurchaseRemainder::Pending(None))
+    }
+}
+
+/// A vendor that may have heard of it is asked what became of it; one that has not is asked to sell.
+async fn poll_or_buy(adapter: &VendorAdapter, request: &BuyRequest, asked: bool) -> Result<PurchaseResult, VendorFailure> {
+    if asked {
+        match adapter.poll(request).await {
+            Err(VendorFailure::PurchaseNotFound) => {}
+            answer => return answer,
+        }
+    }
+    adapter.buy(request).await
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
+fn unavailable(error: sqlx::Error) -> Unavailable {
+    Unavailable(describe(&error))
+}
+
+impl Vendors for ProcurementService {
+    fn list_capacities(&self) -> StoreFuture<'_, Result<Vec<VendorCapacity>, Unavailable>> {
+        Box::pin(async move {
+            let vendors = self.store.list_vendors().await.map_err(unavailable)?;
+            let supplier = |vendor: crate::store::Vendor| VendorCapacity {
+                vendor_id: VendorId(vendor.vendor_id.into()),
+                concurrency: usize::from(vendor.concurrency),
+            };
+            Ok(vendors.into_iter().map(supplier).collect())
+        })
+    }
+
+    fn list_waiting_orders(
+        &self,
+        after: Option<OrderId>,
+        limit: usize,
+    ) -> StoreFuture<'_, Result<Vec<WaitingOrder>, Unavailable>> {
+        let waiting = self.store.list_orders_awaiting_vendor(after, limit);
+        Box::pin(async move { waiting.await.map_err(unavailable) })
+    }
+
+    fn is_purchasable(&self, order: &Order) -> StoreFuture<'_, Result<bool, Unavailable>> {
+        let order = order.clone();
+        Box::pin(async move { self.needs_vendor(&order).await.map_err(unavailable) })
+    }
+
+    fn open_purchases(&self, order: Order) -> StoreFuture<'_, Result<(), Unavailable>> {
+        Box::pin(async move {
+            let (partner_id, order_id) = (order.partner_id, order.order_id);
+            let opened = self
+                .store
+                .create_purchases(partner_id, order_id, self.purchases_for(&order));
+            opened.await.map_err(unavailable)
+        })
+    }
+
+    fn list_due_purchases(&self, vendor_id: &VendorId, limit: usize) -> StoreFuture<'_, Result<Vec<DuePurchase>, Unavailable>> {
+        let due = self.store.list_due_purchases(vendor_id.to_string(), limit);
+        Box::pin(async move { due.await.map_err(unavailable) })
+    }
+
+    fn claim_purchase(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>> {
+        let claimed = self.store.claim_purchase(self.node.clone(), purchase_id);
+        Box::pin(async move { claimed.await.map_err(unavailable) })
+    }
+
+    fn request_vouchers(&self, claimed: ClaimedPurchase) -> StoreFuture<'_, Result<PurchaseRemainder, Unavailable>> {
+        Box::pin(async move { self.ask_vendor(claimed).await.map_err(unavailable) })
+    }
+
+    fn release_claim(&self, purchase_id: Uuid, after: Option<Duration>) -> StoreFuture<'_, Result<(), Unavailable>> {
+        let noted = self.store.reschedule_purchase(purchase_id, after);
+        Box::pin(async move { noted.await.map_err(unavailable) })
+    }
+
+    fn release_own_claims(&self, vendor_id: &VendorId) -> StoreFuture<'_, Result<(), Unavailable>> {
+        let given_back = self
+            .store
+            .release_purchase_claims(self.node.clone(), vendor_id.to_string());
+        Box::pin(async move { given_back.await.map_err(unavailable) })
+    }
+
+    fn release_remainder(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<Sku>, Unavailable>> {
+        let passed = self.store.release_remainder(purchase_id);
+        Box::pin(async move { passed.await.map_err(unavailable) })
+    }
+
+    fn list_reserved_stock(&self, limit: usize) -> StoreFuture<'_, Result<Vec<ReservedStock>, Unavailable>> {
+        let kept = self.store.list_reserved_stock(limit);
+        Box::pin(async move { kept.await.map_err(unavailable) })
+    }
+
+    fn find_oldest_waiting_order<'a>(
+        &'a self,
+        sku: &'a Sku,
+        after: Option<OrderId>,
+    ) -> StoreFuture<'a, Result<Option<(PartnerId, OrderId)>, Unavailable>> {
+        let first = self.store.find_oldest_waiting_order(sku.clone(), after);
+        Box::pin(async move { first.await.map_err(unavailable) })
+    }
+
+    fn release_reservation(&self, kept_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>> {
+        let released = self.store.release_reservation(kept_id);
+        Box::pin(async move { released.await.map_err(unavailable) })
+    }
+
+    fn list_out_of_stock(&self) -> StoreFuture<'_, Result<Vec<Sku>, Unavailable>> {
+        let skus = self.store.list_out_of_stock_skus(OUT_OF_STOCK_TTL);
+        Box::pin(async move { skus.await.map_err(unavailable) })
+    }
+}

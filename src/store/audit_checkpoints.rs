@@ -1,0 +1,97 @@
+//! Audit checkpoints: a hash chain over the audit log, with which `verify` detects changed, removed or inserted entries.
+//!
+//! A checkpoint is the SHA-256 of the previous checkpoint's hash and of the canonical texts of the entries it lists, in id
+//! order. Checkpoints are written after the entries commit, by one node at a time, so writers of entries do not wait. Entries
+//! become visible out of id order: a checkpoint therefore lists its entries one by one, and a late entry goes into a later one.
+//!
+//! An id more than [`MAX_ID_LAG`] below the newest id in a checkpoint is either in a checkpoint or was never committed. The
+//! chain cannot detect that its newest checkpoints were removed together with their entries; therefore each is also logged.
+
+use sqlx::PgPool;
+
+use super::PgStore;
+use super::audit::to_bigint;
+
+/// How far the ids of visible entries can be out of order. At several thousand code retrievals per second this covers the
+/// timeouts of a statement and of an idle transaction. The invariant `audit.sealed` contains the same number.
+const MAX_ID_LAG: i64 = 100_000;
+
+/// Bounds one statement to a few hundred kilobytes of text.
+const MAX_CHECKPOINT_ENTRIES: usize = 1_000;
+
+/// Key of the advisory lock that prevents two checkpoints with the same predecessor. Any otherwise unused number.
+const CHECKPOINT_LOCK: i64 = 0x5653_7365_616c_0000;
+
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct AuditCheckpoint {
+    /// Number of the checkpoint, from 1.
+    pub seal: i64,
+    /// Number of listed entries.
+    pub entries: i32,
+    /// SHA-256 in hexadecimal digits.
+    pub hash: String,
+}
+
+impl AuditCheckpoint {
+    /// Whether more entries may wait for a checkpoint.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        usize::try_from(self.entries).is_ok_and(|entries| entries >= MAX_CHECKPOINT_ENTRIES)
+    }
+}
+
+impl PgStore {
+    /// Writes a checkpoint over the oldest entries that are in none. Returns `None` if there are no such entries or if another
+    /// node is writing one.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer. The next call covers the same entries.
+    pub async fn write_audit_checkpoint(&self) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
+        self.run(|pool| async move { write_checkpoint(&pool).await }).await
+    }
+}
+
+async fn write_checkpoint(pool: &PgPool) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    let locked: bool = sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1)")
+        .bind(CHECKPOINT_LOCK)
+        .fetch_one(&mut *transaction)
+        .await?;
+    if !locked {
+        return Ok(None);
+    }
+    // A separate statement, whose snapshot includes the checkpoint of the previous lock holder.
+    let checkpoint = sqlx::query_as(
+        "WITH floor AS MATERIALIZED (
+            SELECT COALESCE(max(s.entries[cardinality(s.entries)]), $1) - $1 AS audit_id FROM audit_seals AS s
+         ), sealed AS MATERIALIZED (
+            SELECT e.audit_id
+              FROM audit_seals AS s
+             CROSS JOIN unnest(s.entries) AS e (audit_id)
+             WHERE s.entries[cardinality(s.entries)] > (SELECT f.audit_id FROM floor AS f)
+         ), open AS MATERIALIZED (
+            SELECT a.audit_id, audit_text(a) AS text
+              FROM audit_log AS a
+             WHERE a.audit_id > (SELECT f.audit_id FROM floor AS f)
+               AND a.audit_id NOT IN (SELECT d.audit_id FROM sealed AS d)
+             ORDER BY a.audit_id
+             LIMIT $2
+         ), last AS MATERIALIZED (
+            SELECT s.seal, s.hash FROM audit_seals AS s ORDER BY s.seal DESC LIMIT 1
+         )
+         INSERT INTO audit_seals AS made (seal, entries, hash)
+         SELECT COALESCE((SELECT l.seal FROM last AS l), 0) + 1,
+                array_agg(o.audit_id ORDER BY o.audit_id),
+                sha256(COALESCE((SELECT l.hash FROM last AS l), '')
+                       || convert_to(string_agg(o.text, E'\\n' ORDER BY o.audit_id), 'UTF8'))
+           FROM open AS o
+         HAVING count(*) > 0
+         RETURNING made.seal, cardinality(made.entries) AS entries, encode(made.hash, 'hex') AS hash",
+    )
+    .bind(MAX_ID_LAG)
+    .bind(to_bigint(MAX_CHECKPOINT_ENTRIES))
+    .fetch_optional(&mut *transaction)
+    .await?;
+    transaction.commit().await?;
+    Ok(checkpoint)
+}

@@ -1,0 +1,208 @@
+//! Columns that few records of a batch have, as one JSON text: order changes, returned vouchers, payouts, changes of the
+//! wallets' pending amounts, and operators' decisions.
+//!
+//! A batch without any of them sends null, and `commit_batch` skips these steps.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use time::OffsetDateTime;
+use uuid::Uuid;
+use vouchsafe_actors::domain::audit::{AuditEntry, AuditState};
+use vouchsafe_actors::domain::event::EventBundle;
+use vouchsafe_actors::domain::ledger::PendingDelta;
+use vouchsafe_actors::domain::order::{Milestone, OrderLine};
+use vouchsafe_actors::domain::payout::{Payout, PayoutMilestone};
+use vouchsafe_actors::journal::{OrderChange, PayoutChange, Record, ReturnedVoucher};
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct SparseColumns<'a> {
+    shifts: Vec<PendingShiftRow<'a>>,
+    changes: Vec<OrderChangeRow<'a>>,
+    returns: Vec<ReturnRow>,
+    payouts: Vec<PayoutRow<'a>>,
+    deeds: Vec<DecisionRow<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct PendingShiftRow<'a> {
+    record: i32,
+    currency: &'a str,
+    orders: i64,
+    payouts: i64,
+}
+
+#[derive(Debug, Serialize)]
+struct OrderChangeRow<'a> {
+    record: i32,
+    order_id: Uuid,
+    since: u32,
+    status: &'static str,
+    source: Option<&'static str>,
+    pending_reason: Option<&'static str>,
+    closed: bool,
+    refunded: i64,
+    last_sequence: u32,
+    lines: &'a [OrderLine],
+    timeline: &'a [Milestone],
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    updated_at: OffsetDateTime,
+}
+
+#[derive(Debug, Serialize)]
+struct ReturnRow {
+    record: i32,
+    stock_id: i64,
+    voucher_id: Uuid,
+    new_id: i64,
+    begins: i64,
+}
+
+#[derive(Debug, Serialize)]
+struct PayoutRow<'a> {
+    record: i32,
+    payout_id: Uuid,
+    new: bool,
+    status: &'static str,
+    currency: &'a str,
+    amount: i64,
+    destination: &'a str,
+    sealed: String,
+    reference: Option<&'a str>,
+    timeline: &'a [PayoutMilestone],
+    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    at: OffsetDateTime,
+}
+
+#[derive(Debug, Serialize)]
+struct DecisionRow<'a> {
+    record: i32,
+    operator: &'a str,
+    action: &'static str,
+    subject: &'a str,
+    before: &'a AuditState,
+    after: DecisionAfter<'a>,
+    trace_id: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct DecisionAfter<'a> {
+    #[serde(flatten)]
+    standing: &'a AuditState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<&'a str>,
+}
+
+impl<'a> SparseColumns<'a> {
+    pub(super) fn push(&mut self, number: i32, record: &'a Record) {
+        self.shifts
+            .extend(record.pending_delta.iter().map(|shift| PendingShiftRow::of(number, shift)));
+        let last = record.events.as_ref().map_or(0, EventBundle::last_sequence);
+        self.changes.extend(
+            record
+                .change
+                .iter()
+                .map(|change| OrderChangeRow::of(number, change, last)),
+        );
+        self.returns
+            .extend(record.returned().map(|back| ReturnRow::of(number, back)));
+        self.payouts
+            .extend(record.payout.iter().map(|change| PayoutRow::of(number, change)));
+        self.deeds
+            .extend(record.audit_entry.iter().map(|deed| DecisionRow::of(number, deed)));
+    }
+
+    /// Serializes the columns; `None` if they are empty.
+    pub(super) fn to_json(&self) -> Result<Option<String>, sqlx::Error> {
+        // A returned voucher always comes with an order change, and a decision with a change of an order or payout.
+        if self.shifts.is_empty() && self.changes.is_empty() && self.payouts.is_empty() {
+            return Ok(None);
+        }
+        super::to_json(self).map(Some)
+    }
+}
+
+impl<'a> PendingShiftRow<'a> {
+    fn of(record: i32, shift: &'a PendingDelta) -> Self {
+        Self {
+            record,
+            currency: shift.currency.as_str(),
+            orders: shift.orders.minor(),
+            payouts: shift.payouts.minor(),
+        }
+    }
+}
+
+impl<'a> OrderChangeRow<'a> {
+    fn of(record: i32, change: &'a OrderChange, last_sequence: u32) -> Self {
+        let after = &change.after;
+        Self {
+            record,
+            order_id: after.order_id.as_uuid(),
+            since: change.expected_sequence,
+            status: after.status.as_str(),
+            source: after.fulfilled_from.map(|source| source.as_str()),
+            pending_reason: after.pending_reason.map(|reason| reason.as_str()),
+            closed: after.closed,
+            refunded: after.refunded.minor(),
+            last_sequence,
+            lines: &after.lines,
+            timeline: &after.timeline,
+            updated_at: after.updated_at,
+        }
+    }
+}
+
+impl ReturnRow {
+    fn of(record: i32, back: &ReturnedVoucher) -> Self {
+        Self {
+            record,
+            stock_id: back.allocation.voucher.stock_id.0,
+            voucher_id: back.allocation.voucher_id.as_uuid(),
+            new_id: back.stock_id.0,
+            begins: back.chunk_first_id.0,
+        }
+    }
+}
+
+impl<'a> PayoutRow<'a> {
+    fn of(record: i32, change: &'a PayoutChange) -> Self {
+        let (new, payout): (bool, &Payout) = match change {
+            PayoutChange::Requested(payout) => (true, payout),
+            PayoutChange::Decided(payout) => (false, payout),
+        };
+        Self {
+            record,
+            payout_id: payout.payout_id.as_uuid(),
+            new,
+            status: payout.status.as_str(),
+            currency: payout.money.currency.as_str(),
+            amount: payout.money.amount.minor(),
+            destination: &payout.destination.masked,
+            sealed: STANDARD.encode(&payout.destination.sealed),
+            reference: payout.reference.as_deref(),
+            timeline: &payout.timeline,
+            at: payout.updated_at,
+        }
+    }
+}
+
+impl<'a> DecisionRow<'a> {
+    fn of(record: i32, deed: &'a AuditEntry) -> Self {
+        Self {
+            record,
+            operator: &deed.operator.operator,
+            action: deed.action.as_str(),
+            subject: &deed.subject,
+            before: &deed.before,
+            after: DecisionAfter {
+                standing: &deed.after,
+                reason: deed.reason.as_deref(),
+                reference: deed.reference.as_deref(),
+            },
+            trace_id: deed.operator.trace_id.as_deref(),
+        }
+    }
+}

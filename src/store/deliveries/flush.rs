@@ -1,0 +1,287 @@
+//! Flush of a delivery actor's state to Postgres.
+//!
+//! | step | reason for the order |
+//! |---|---|
+//! | verify the lease, write cursor and health | nothing is written without the lease |
+//! | write rows of failed and blocked deliveries | before the delivery that blocks them ends |
+//! | make the first waiting delivery of each order due | a replay may have inserted an earlier one |
+//! | append attempts to their rows | |
+//! | after recovery of the endpoint, make waiting deliveries due | |
+//! | set the endpoint's next attempt from its rows | |
+//!
+//! A flush is idempotent. Each row update names the replay count with which the row was read: a row that was replayed since stays
+//! as the replay left it. A flush of the cursor alone commits asynchronously: after a database crash the events of about a second
+//! are sent again, and none is lost.
+
+use sqlx::types::Json;
+use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
+use vouchsafe_actors::delivery::outbox::{LEASE_DURATION, Lease, DeliveryPage, LeaseAction, FlushRequest};
+use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
+use vouchsafe_actors::domain::delivery::DeliveryOutcome;
+use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
+
+use super::sequence::schedule_first_waiting;
+use super::{interval, page};
+use crate::store::node_identity::NodeIdentity;
+
+/// Attempts per row: enough for two days and several replays.
+const MAX_LOGGED_ATTEMPTS: i32 = 50;
+
+/// Primary key of an endpoint.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EndpointKey {
+    pub(super) partner_id: PartnerId,
+    pub(super) webhook_id: WebhookId,
+}
+
+/// Lease with its holder. The number alone is not unique: a database crash may lose a lease, and the next one gets the same
+/// number.
+#[derive(Debug, Clone)]
+pub(super) struct LeaseHolder {
+    pub(super) webhook_id: WebhookId,
+    pub(super) lease: Lease,
+    pub(super) node: NodeIdentity,
+}
+
+/// Writes the flush and reads the next page. Returns `None` if the lease has been lost.
+pub(super) async fn flush(pool: &PgPool, holder: &LeaseHolder, turn: FlushRequest) -> Result<Option<DeliveryPage>, sqlx::Error> {
+    let want = match turn.lease_action {
+        LeaseAction::Keep(want) => want,
+        LeaseAction::Release => None,
+    };
+    if turn.has_writes() && !write(pool, holder, &turn).await? {
+        return Ok(None);
+    }
+    match want {
+        None => Ok(Some(DeliveryPage::default())),
+        Some(want) => page::read_page(pool, holder, want).await,
+    }
+}
+
+async fn write(pool: &PgPool, holder: &LeaseHolder, turn: &FlushRequest) -> Result<bool, sqlx::Error> {
+    if !turn.has_row_writes() && !turn.gone {
+        let mut connection = pool.acquire().await?;
+        return Ok(write_progress(&mut connection, holder, turn, true).await?.is_some());
+    }
+    let mut transaction = pool.begin().await?;
+    if turn.gone {
+        disable_endpoint(&mut transaction, holder.webhook_id).await?;
+    }
+    let Some(key) = write_progress(&mut transaction, holder, turn, false).await? else {
+        transaction.rollback().await?;
+        return Ok(false);
+    };
+    upsert_rows(&mut transaction, key, turn).await?;
+    let orders: Vec<Uuid> = turn
+        .changes
+        .updates
+        .iter()
+        .map(|mark| mark.order_id.as_uuid())
+        .collect();
+    schedule_first_waiting(&mut transaction, key, &orders).await?;
+    append_attempts(&mut transaction, key, turn).await?;
+    if turn.changes.recovered {
+        make_waiting_due(&mut transaction, key).await?;
+    }
+    schedule_next_attempt(&mut transaction, key, turn).await?;
+    transaction.commit().await?;
+    Ok(true)
+}
+
+async fn disable_endpoint(connection: &mut PgConnection, webhook_id: WebhookId) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE webhooks
+            SET enabled = false,
+                disabled_reason = 'GONE',
+                disabled_at = now(),
+                updated_at = now()
+          WHERE webhook_id = $1 AND enabled",
+    )
+    .bind(webhook_id.as_uuid())
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+/// Verifies the lease and writes cursor and health. If the statement waited for a concurrent replay, its snapshot lacks the
+/// replay's rows; it notices by `xmin` that the progress row was updated meanwhile (`snapshot` has the old row) and keeps it due.
+async fn write_progress(
+    connection: &mut PgConnection,
+    holder: &LeaseHolder,
+    turn: &FlushRequest,
+    lazily: bool,
+) -> Result<Option<EndpointKey>, sqlx::Error> {
+    let health = turn.changes.health;
+    let found: Option<Uuid> = sqlx::query_scalar(
+        "WITH lazily AS (SELECT CASE WHEN $9 THEN set_config('synchronous_commit', 'off', true) END)
+         UPDATE webhook_progress AS p
+            SET cursor = GREATEST(p.cursor, $3),
+                failures = $4,
+                step = $5,
+                failing_since = CASE WHEN $4 = 0 THEN NULL ELSE COALESCE(p.failing_since, now()) END,
+                delivered = p.delivered + CASE WHEN p.turn < $11 THEN $6 ELSE 0 END,
+                refused = p.refused + CASE WHEN p.turn < $11 THEN $7 ELSE 0 END,
+                turn = GREATEST(p.turn, $11),
+                leased_until = now() + $8,
+                due_at = CASE
+                    WHEN NOT $9 THEN p.due_at
+                    WHEN p.xmin IS DISTINCT FROM snapshot.xmin THEN COALESCE(p.due_at, now())
+                    ELSE COALESCE(now() + $10, (
+                        SELECT min(d.next_at)
+                          FROM deliveries AS d
+                         WHERE d.partner_id = p.partner_id
+                           AND d.webhook_id = p.webhook_id
+                           AND d.state = 'WAITING'
+                           AND d.next_at < 'infinity'))
+                END
+           FROM webhooks AS w, webhook_progress AS snapshot, lazily
+          WHERE w.webhook_id = $1
+            AND p.partner_id = w.partner_id
+            AND p.webhook_id = w.webhook_id
+            AND snapshot.partner_id = w.partner_id
+            AND snapshot.webhook_id = w.webhook_id
+            AND p.lease = $2
+            AND p.leased_by = $12
+            AND p.incarnation = $13
+         RETURNING p.partner_id",
+    )
+    .bind(holder.webhook_id.as_uuid())
+    .bind(holder.lease.0)
+    .bind(turn.changes.cursor)
+    .bind(i32::try_from(health.consecutive_failures).unwrap_or(i32::MAX))
+    .bind(i32::try_from(health.backoff_step).unwrap_or(i32::MAX))
+    .bind(i64::from(turn.delivered))
+    .bind(i64::from(turn.failed))
+    .bind((turn.lease_action != LeaseAction::Release).then(|| interval(LEASE_DURATION)))
+    .bind(lazily)
+    .bind(turn.retry_in.map(interval))
+    .bind(turn.sequence)
+    .bind(&holder.node.name)
+    .bind(holder.node.incarnation)
+    .fetch_optional(connection)
+    .await?;
+    Ok(found.map(|partner_id| EndpointKey {
+        partner_id: PartnerId::from_uuid(partner_id),
+        webhook_id: holder.webhook_id,
+    }))
+}
+
+/// Leaves rows unchanged that were replayed since they were read: the outcome belongs to an earlier attempt.
+async fn upsert_rows(connection: &mut PgConnection, key: EndpointKey, turn: &FlushRequest) -> Result<(), sqlx::Error> {
+    let marks = &turn.changes.updates;
+    if marks.is_empty() {
+        return Ok(());
+    }
+    let waits = marks.iter().map(|mark| match mark.outcome {
+        DeliveryOutcome::RetryAt(at) => Some(interval(at.saturating_sub(turn.now))),
+        DeliveryOutcome::Blocked | DeliveryOutcome::Delivered | DeliveryOutcome::Failed => None,
+    });
+    let numbers: Vec<i64> = marks.iter().map(|mark| mark.number).collect();
+    let ids: Vec<Uuid> = marks.iter().map(|_| Uuid::now_v7()).collect();
+    let orders: Vec<Uuid> = marks.iter().map(|mark| mark.order_id.as_uuid()).collect();
+    let states: Vec<&str> = marks.iter().map(|mark| state_label(mark.outcome)).collect();
+    let attempts: Vec<i32> = marks.iter().map(|mark| mark.attempts.cast_signed()).collect();
+    let replays: Vec<i32> = marks.iter().map(|mark| mark.replays.cast_signed()).collect();
+    sqlx::query(
+        "INSERT INTO deliveries AS d (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, replays,
+                                      next_at, ends_at, event_at)
+         SELECT $1, $2, m.number, m.delivery_id, m.order_id, m.state, m.attempts, m.replays,
+                COALESCE(now() + m.wait, 'infinity'), e.created_at + $10, e.created_at
+           FROM unnest($3, $4, $5, $6, $7, $8, $9)
+             AS m (number, delivery_id, order_id, state, attempts, replays, wait)
+          CROSS JOIN LATERAL (
+                SELECT e.created_at
+                  FROM events AS e
+                 WHERE e.partner_id = $1 AND e.number <= m.number
+                 ORDER BY e.number DESC
+                 LIMIT 1) AS e
+          ORDER BY m.number
+         ON CONFLICT (partner_id, webhook_id, number) DO UPDATE
+            SET state = EXCLUDED.state,
+                attempts = EXCLUDED.attempts,
+                next_at = EXCLUDED.next_at,
+                updated_at = now()
+          WHERE d.replays = EXCLUDED.replays",
+    )
+    .bind(key.partner_id.as_uuid())
+    .bind(key.webhook_id.as_uuid())
+    .bind(numbers)
+    .bind(ids)
+    .bind(orders)
+    .bind(states)
+    .bind(attempts)
+    .bind(replays)
+    .bind(waits.collect::<Vec<_>>())
+    .bind(interval(RETRY_WINDOW))
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+const fn state_label(fate: DeliveryOutcome) -> &'static str {
+    match fate {
+        DeliveryOutcome::RetryAt(_) | DeliveryOutcome::Blocked => "WAITING",
+        DeliveryOutcome::Delivered => "DELIVERED",
+        DeliveryOutcome::Failed => "FAILED",
+    }
+}
+
+async fn append_attempts(connection: &mut PgConnection, key: EndpointKey, turn: &FlushRequest) -> Result<(), sqlx::Error> {
+    for (number, attempt) in &turn.attempts {
+        sqlx::query(
+            "UPDATE deliveries AS d
+                SET log = CASE WHEN jsonb_array_length(d.log) >= $5 THEN d.log - 0 ELSE d.log END || $4
+              WHERE d.partner_id = $1
+                AND d.webhook_id = $2
+                AND d.number = $3
+                AND (d.log -> -1) IS DISTINCT FROM $4",
+        )
+        .bind(key.partner_id.as_uuid())
+        .bind(key.webhook_id.as_uuid())
+        .bind(number)
+        .bind(Json(attempt))
+        .bind(MAX_LOGGED_ATTEMPTS)
+        .execute(&mut *connection)
+        .await?;
+    }
+    Ok(())
+}
+
+/// After the first success of a failing endpoint, its waiting deliveries follow at once.
+async fn make_waiting_due(connection: &mut PgConnection, key: EndpointKey) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE deliveries
+            SET next_at = now()
+          WHERE partner_id = $1
+            AND webhook_id = $2
+            AND state = 'WAITING'
+            AND next_at > now()
+            AND next_at < 'infinity'",
+    )
+    .bind(key.partner_id.as_uuid())
+    .bind(key.webhook_id.as_uuid())
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+async fn schedule_next_attempt(connection: &mut PgConnection, key: EndpointKey, turn: &FlushRequest) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE webhook_progress AS p
+            SET due_at = COALESCE(now() + $3, (
+                SELECT min(d.next_at)
+                  FROM deliveries AS d
+                 WHERE d.partner_id = $1
+                   AND d.webhook_id = $2
+                   AND d.state = 'WAITING'
+                   AND d.next_at < 'infinity'))
+          WHERE p.partner_id = $1 AND p.webhook_id = $2",
+    )
+    .bind(key.partner_id.as_uuid())
+    .bind(key.webhook_id.as_uuid())
+    .bind(turn.retry_in.map(interval))
+    .execute(connection)
+    .await
+    .map(drop)
+}

@@ -1,0 +1,47 @@
+//! Idempotency keys: lookup of stored responses and purge of expired ones.
+
+use sqlx::{Executor, PgPool, Postgres};
+use vouchsafe_actors::domain::idempotency::{KeyHash, StoredResponse};
+
+use super::commit::parse_known_response;
+
+/// Keeps the transaction of one purge short.
+pub(super) const PURGE_ROWS: u64 = 5_000;
+
+/// Finds the response stored under `key`, unless it has expired by the database's clock.
+pub(super) async fn find_response(
+    executor: impl Executor<'_, Database = Postgres>,
+    key: KeyHash,
+) -> Result<Option<StoredResponse>, sqlx::Error> {
+    let row: Option<(Vec<u8>, i16, Vec<u8>)> = sqlx::query_as(
+        "SELECT fingerprint, status, body FROM idempotency_keys WHERE key = $1 AND expires_at > clock_timestamp()",
+    )
+    .bind(key.0)
+    .fetch_optional(executor)
+    .await?;
+    row.map(|(fingerprint, status, body)| parse_known_response(fingerprint, status, body))
+        .transpose()
+}
+
+/// Deletes up to [`PURGE_ROWS`] expired keys and returns their number.
+pub(super) async fn purge_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    // Finds expired rows by the index on `expires_at` and never scans the table. The comparison with `now()`, which is constant in
+    // a transaction, can use an index; `clock_timestamp()` could not. SKIP LOCKED waits for no row, so lock order is irrelevant.
+    transaction.execute("SET LOCAL enable_seqscan = off").await?;
+    let removed = sqlx::query(
+        "DELETE FROM idempotency_keys
+          WHERE key IN (
+                SELECT key
+                  FROM idempotency_keys
+                 WHERE expires_at <= now()
+                 LIMIT $1
+                   FOR UPDATE SKIP LOCKED
+                )",
+    )
+    .bind(PURGE_ROWS.cast_signed())
+    .execute(&mut *transaction)
+    .await?;
+    transaction.commit().await?;
+    Ok(removed.rows_affected())
+}

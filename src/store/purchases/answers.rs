@@ -1,0 +1,165 @@
+//! Last vendor response of a purchase: result, reason, number of sold vouchers and quarantined vouchers.
+//!
+//! No text here quotes a vendor, because its responses may contain codes.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use vouchsafe_actors::domain::product::Sku;
+
+use crate::store::PgStore;
+use crate::store::reserved_stock::parse_sku;
+use crate::procurement::PurchaseKey;
+
+/// Result of the last request to a vendor about a purchase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum LastAnswer {
+    /// The vendor sold all vouchers.
+    Sold,
+    /// More vouchers may follow.
+    Waiting,
+    /// The vendor sold a part and will not sell more.
+    NoMore,
+    /// The vendor declined the purchase.
+    NotSold,
+    /// The vendor has no stock.
+    OutOfStock,
+    /// The vendor asked to try again later.
+    NotNow,
+    /// The outcome is unknown.
+    Unknown,
+    /// The response was invalid and was discarded.
+    Refused,
+    /// The service cannot send the request or cannot store the vouchers.
+    Stuck,
+    /// An operator ended the purchase.
+    Ended,
+}
+
+impl LastAnswer {
+    pub const ALL: [Self; 10] = [
+        Self::Sold,
+        Self::Waiting,
+        Self::NoMore,
+        Self::NotSold,
+        Self::OutOfStock,
+        Self::NotNow,
+        Self::Unknown,
+        Self::Refused,
+        Self::Stuck,
+        Self::Ended,
+    ];
+
+    /// Label in the API and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sold => "SOLD",
+            Self::Waiting => "WAITING",
+            Self::NoMore => "NO_MORE",
+            Self::NotSold => "NOT_SOLD",
+            Self::OutOfStock => "OUT_OF_STOCK",
+            Self::NotNow => "NOT_NOW",
+            Self::Unknown => "UNKNOWN",
+            Self::Refused => "REFUSED",
+            Self::Stuck => "STUCK",
+            Self::Ended => "ENDED",
+        }
+    }
+}
+
+/// Result of a request to the vendor, to be stored with the purchase.
+#[derive(Debug, Clone)]
+pub struct PurchaseUpdate {
+    pub key: PurchaseKey,
+    pub answer: LastAnswer,
+    /// Why vouchers are missing. Never quotes the vendor, whose text may contain a code.
+    pub last_word: Option<String>,
+    /// Number of vouchers sold so far, if the response contained it.
+    pub sold: Option<u32>,
+    /// Vendor references of vouchers whose codes were sold before; they are not stored.
+    pub quarantined: Vec<String>,
+}
+
+impl PgStore {
+    /// Lists the vendor references of the vouchers stored for a purchase.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list_bought_references(&self, key: PurchaseKey) -> Result<Vec<String>, sqlx::Error> {
+        self.run(move |pool| async move {
+            sqlx::query_scalar(
+                "SELECT vendor_reference
+                   FROM codes
+                  WHERE purchase_id = $1 AND vendor_reference IS NOT NULL",
+            )
+            .bind(key.0)
+            .fetch_all(&pool)
+            .await
+        })
+        .await
+    }
+
+    /// Stores the result of a request, unless the purchase was ended meanwhile.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn record_purchase_update(&self, said: PurchaseUpdate) -> Result<(), sqlx::Error> {
+        self.run(move |pool| async move {
+            sqlx::query(
+                "UPDATE purchases
+                    SET answer = $2,
+                        answered_at = clock_timestamp(),
+                        last_word = $3,
+                        sold = COALESCE($4, sold),
+                        quarantined = CASE WHEN $4 IS NULL THEN quarantined ELSE $5 END
+                  WHERE purchase_id = $1 AND NOT ended",
+            )
+            .bind(said.key.0)
+            .bind(said.answer.as_str())
+            .bind(said.last_word)
+            .bind(said.sold.map(u32::cast_signed))
+            .bind(said.quarantined)
+            .execute(&pool)
+            .await
+            .map(drop)
+        })
+        .await
+    }
+
+    /// Lists the SKUs that their vendor reported as out of stock within the last `age`. Ignores reports from before the last change
+    /// of the vendor or product, and from before a later sale.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list_out_of_stock_skus(&self, age: Duration) -> Result<Vec<Sku>, sqlx::Error> {
+        let found: Vec<(String, i64)> = self
+            .run(move |pool| async move {
+                sqlx::query_as(
+                    "SELECT DISTINCT p.product_id, p.denomination
+                       FROM purchases AS p
+                       JOIN products AS d
+                         ON d.product_id = p.product_id AND d.vendor = p.vendor AND d.updated_at < p.answered_at
+                       JOIN vendors AS v ON v.vendor_id = p.vendor AND v.updated_at < p.answered_at
+                      WHERE p.answer = 'OUT_OF_STOCK'
+                        AND p.answered_at > clock_timestamp() - make_interval(secs => $1)
+                        AND NOT EXISTS (
+                            SELECT
+                              FROM purchases AS s
+                             WHERE s.product_id = p.product_id
+                               AND s.denomination = p.denomination
+                               AND s.sold > 0
+                               AND s.answered_at > p.answered_at
+                            )",
+                )
+                .bind(age.as_secs_f64())
+                .fetch_all(&pool)
+                .await
+            })
+            .await?;
+        let skus = found.into_iter();
+        skus.map(|(product_id, face)| parse_sku(&product_id, face)).collect()
+    }
+}

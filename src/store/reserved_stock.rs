@@ -1,0 +1,123 @@
+//! Reserved stock: chunks that no shelf claims, reserved for a purchase's order or for the orders that wait for the SKU.
+//!
+//! `chunks.purchase_id` holds the reservation. The id of an open purchase reserves for that purchase's order; any other id
+//! reserves for waiting orders, oldest first, until the stock is allocated or released.
+
+use uuid::Uuid;
+use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
+use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_actors::procurement::ReservedStock;
+
+use super::PgStore;
+use super::audit::to_bigint;
+
+impl PgStore {
+    /// Ends the reservation of what remains of a purchase: reserves it for the orders that wait for the SKU, or releases it if
+    /// there are none. Returns the SKU if anything remained.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn release_remainder(&self, purchase_id: Uuid) -> Result<Option<Sku>, sqlx::Error> {
+        let passed: Option<(String, i64)> = self
+            .run(move |pool| async move {
+                sqlx::query_as(
+                    "WITH next_reservation AS MATERIALIZED (
+                        SELECT gen_random_uuid() AS reservation_id
+                          FROM purchases AS p
+                         WHERE p.purchase_id = $1
+                           AND EXISTS (SELECT FROM waiting_for(p.product_id, p.denomination, NULL, 1))
+                     )
+                     UPDATE chunks AS c
+                        SET purchase_id = (SELECT n.reservation_id FROM next_reservation AS n)
+                      WHERE c.purchase_id = $1
+                     RETURNING c.product_id, c.denomination",
+                )
+                .bind(purchase_id)
+                .fetch_optional(&pool)
+                .await
+            })
+            .await?;
+        passed
+            .map(|(product_id, face)| parse_sku(&product_id, face))
+            .transpose()
+    }
+
+    /// Lists up to `limit` reservations for waiting orders, oldest first.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list_reserved_stock(&self, limit: usize) -> Result<Vec<ReservedStock>, sqlx::Error> {
+        let found: Vec<(Uuid, String, i64)> = self
+            .run(move |pool| async move {
+                sqlx::query_as(
+                    "SELECT c.purchase_id, c.product_id, c.denomination
+                       FROM chunks AS c
+                      WHERE c.purchase_id IS NOT NULL
+                        AND NOT EXISTS (
+                            SELECT
+                              FROM purchases AS p
+                             WHERE p.purchase_id = c.purchase_id AND NOT p.ended
+                            )
+                      GROUP BY c.purchase_id, c.product_id, c.denomination
+                      ORDER BY min(c.chunk_id)
+                      LIMIT $1",
+                )
+                .bind(to_bigint(limit))
+                .fetch_all(&pool)
+                .await
+            })
+            .await?;
+        let kept = |(kept_id, product_id, face): (Uuid, String, i64)| {
+            let sku = parse_sku(&product_id, face)?;
+            Ok(ReservedStock { reservation_id: kept_id, sku })
+        };
+        found.into_iter().map(kept).collect()
+    }
+
+    /// Finds the oldest order after `after` that waits for vouchers of a SKU.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn find_oldest_waiting_order(
+        &self,
+        sku: Sku,
+        after: Option<OrderId>,
+    ) -> Result<Option<(PartnerId, OrderId)>, sqlx::Error> {
+        let first: Option<(Uuid, Uuid)> = self
+            .run(move |pool| async move {
+                sqlx::query_as("SELECT w.partner_id, w.order_id FROM waiting_for($1, $2, $3, 1) AS w")
+                    .bind(sku.product_id.as_str())
+                    .bind(sku.denomination.minor())
+                    .bind(after.map(OrderId::as_uuid))
+                    .fetch_optional(&pool)
+                    .await
+            })
+            .await?;
+        let ids = |(partner, order)| (PartnerId::from_uuid(partner), OrderId::from_uuid(order));
+        Ok(first.map(ids))
+    }
+
+    /// Releases a reservation: any shelf may claim the stock.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn release_reservation(&self, kept_id: Uuid) -> Result<(), sqlx::Error> {
+        self.run(move |pool| async move {
+            sqlx::query("UPDATE chunks SET purchase_id = NULL WHERE purchase_id = $1")
+                .bind(kept_id)
+                .execute(&pool)
+                .await
+                .map(drop)
+        })
+        .await
+    }
+}
+
+pub(super) fn parse_sku(product_id: &str, denomination: i64) -> Result<Sku, sqlx::Error> {
+    let product_id = product_id.parse();
+    Ok(Sku {
+        product_id: product_id.map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+        denomination: Amount::from_minor(denomination),
+    })
+}

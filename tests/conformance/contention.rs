@@ -1,0 +1,180 @@
+//! Contention: many concurrent writers lose nothing, sell nothing twice and do not deadlock.
+//!
+//! One test runs during expiry of stock, with sellers whose clocks are so wrong that they still sell expired vouchers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use time::macros::date;
+use vouchsafe::store::PgNode;
+use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
+use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
+use vouchsafe_actors::journal::{Record, Verdict};
+use vouchsafe_actors::store::{LaneStore, Store};
+use vouchsafe_actors::testing::build;
+use vouchsafe_actors::testing::conformance::Subject;
+
+use crate::subject::PgSubject;
+
+fn gift() -> Sku {
+    build::sku("gift", 100)
+}
+
+fn stock_request() -> StockRequest {
+    StockRequest {
+        sku: gift(),
+        loaded_chunks: Vec::new(),
+        target_quantity: 20,
+        not_before: Expiry::PAST,
+    }
+}
+
+/// Number of vouchers, and vouchers per chunk.
+const STOCK: (i64, i64) = (240, 12);
+
+const NODES: [&str; 3] = ["one", "two", "three"];
+
+const PARTNERS: u64 = 5;
+
+/// Three nodes with two lanes each sell the same stock to the same partners under overlapping keys, while leases expire.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_losing_leases_sell_every_voucher_once() {
+    let subject = PgSubject::new().await;
+    let (vouchers, chunk) = STOCK;
+    let days: Vec<_> = (0..chunk).map(build::day).collect();
+    prepare(&subject, vouchers / chunk, &days).await;
+    let sold = AtomicU64::new(0);
+    let mut sellers = Vec::new();
+    for name in NODES {
+        let node = subject.start(name).await;
+        sellers.extend([0, 1].map(|lane| sell_all(Arc::clone(&node), lane, &sold)));
+    }
+    let refused = tokio::select! {
+        () = expire_leases(&subject) => unreachable!("the loop never ends"),
+        refused = futures_util::future::join_all(sellers) => refused.iter().sum::<usize>(),
+    };
+    assert!(refused > 0, "no record was rejected: no contention");
+    let holders = subject.allocations().await.len();
+    let vouchers = vouchers.cast_unsigned();
+    assert_eq!((holders as u64, sold.into_inner()), (vouchers, vouchers));
+    assert_eq!(subject.violations().await, Vec::<String>::new());
+    subject.remove().await;
+}
+
+/// Half of the stock has expired and is taken out of sale while three nodes sell it.
+#[tokio::test(flavor = "multi_thread")]
+async fn expired_voucher_is_expired_or_sold_but_never_both() {
+    let subject = PgSubject::new().await;
+    let (vouchers, chunk) = STOCK;
+    let expired = Expiry::on(date!(2020 - 02 - 29));
+    let days: Vec<_> = (0..chunk)
+        .map(|n| if n < chunk / 2 { expired } else { build::day(n) })
+        .collect();
+    prepare(&subject, vouchers / chunk, &days).await;
+    let sold = AtomicU64::new(0);
+    let mut sellers = Vec::new();
+    for name in NODES {
+        let node = subject.start(name).await;
+        sellers.extend([0, 1].map(|lane| sell_all(Arc::clone(&node), lane, &sold)));
+    }
+    let expiring_nodes = [subject.start("four").await, subject.start("five").await];
+    let (refused, swept, also_swept) = tokio::join!(
+        futures_util::future::join_all(sellers),
+        expire_all(&expiring_nodes[0]),
+        expire_all(&expiring_nodes[1])
+    );
+    let (swept, sold) = (swept + also_swept, sold.into_inner());
+    assert!(swept > 0 && refused.iter().sum::<usize>() > 0, "no contention between expiry and sales");
+    assert_eq!(swept + sold, vouchers.cast_unsigned());
+    assert_eq!(subject.allocations().await.len() as u64, swept + sold);
+    assert_eq!(expiring_nodes[0].expire_vouchers().await.unwrap().expired, 0);
+    subject.remove().await;
+}
+
+/// Expires stock repeatedly; returns the number of vouchers taken out of sale.
+async fn expire_all(node: &PgNode) -> u64 {
+    let mut expired = 0;
+    for _ in 0..STOCK.0 {
+        let swept = node.expire_vouchers().await.unwrap();
+        expired += swept.expired;
+    }
+    expired
+}
+
+async fn prepare(subject: &PgSubject, chunks: i64, expiries: &[Expiry]) {
+    for number in 1..=PARTNERS {
+        subject.add_partner(build::partner(number)).await;
+        let wallet = build::usd_wallet(build::partner(number));
+        subject.top_up(wallet, build::minor(1_000_000)).await;
+    }
+    for _ in 0..chunks {
+        subject.add_chunk(&gift(), expiries).await;
+    }
+}
+
+async fn expire_leases(subject: &PgSubject) {
+    for name in NODES.iter().cycle() {
+        subject.expire_lease(name).await;
+        tokio::time::sleep(Duration::from_millis(3)).await;
+    }
+}
+
+/// Sells all claimable stock until none is left; returns the number of rejected records.
+async fn sell_all(node: Arc<PgNode>, number: u16, sold: &AtomicU64) -> usize {
+    let mut lane = node.open_lane(number).await.unwrap();
+    let (mut refused, mut turn) = (0, 0);
+    loop {
+        let claimed = node.claim_stock(stock_request()).await.unwrap();
+        if claimed == ClaimedStock::default() {
+            return refused;
+        }
+        for vouchers in claimed_vouchers(&claimed).chunks(5) {
+            turn += 1;
+            let records = order_records(&node, number, turn, vouchers);
+            refused += commit(&mut lane, turn, &records, sold).await;
+        }
+    }
+}
+
+fn claimed_vouchers(claimed: &ClaimedStock) -> Vec<StockVoucher> {
+    let vouchers = claimed.chunks.iter().flat_map(|chunk| {
+        let shelve = |(stock_id, expiry): &(_, _)| StockVoucher {
+            expiry: *expiry,
+            stock_id: *stock_id,
+            chunk_id: chunk.chunk_id,
+        };
+        chunk.vouchers.iter().map(shelve)
+    });
+    vouchers.collect()
+}
+
+/// Orders of one or two vouchers, with partners in a different sequence per lane; some share a key.
+fn order_records(node: &PgNode, lane: u16, turn: i64, vouchers: &[StockVoucher]) -> Vec<Record> {
+    let shelve = |(index, held): (u64, &[StockVoucher])| {
+        let name = format!("{}/{lane}/{turn}/{index}", node.identity().name);
+        let number = (index * u64::from(lane + 1) + turn.cast_unsigned()) % PARTNERS + 1;
+        let record = build::delivered_order(build::partner(number), &name, &[(&gift(), held)]);
+        if turn % 7 == 0 && index == 0 {
+            return build::with_key(&format!("shared {turn}"), record);
+        }
+        record
+    };
+    (0..).zip(vouchers.chunks(2)).map(shelve).collect()
+}
+
+/// Commits a batch, counts its sold vouchers and returns the number of rejected records. Ordered locking means that no
+/// commit is aborted.
+async fn commit(lane: &mut Box<dyn LaneStore>, batch: i64, records: &[Record], sold: &AtomicU64) -> usize {
+    let verdicts = lane.commit(batch, records).await.unwrap();
+    let mut refused = 0;
+    for (record, verdict) in records.iter().zip(verdicts) {
+        if matches!(verdict, Verdict::Committed(_)) {
+            sold.fetch_add(record.voucher_count() as u64, Ordering::Relaxed);
+        } else {
+            refused += 1;
+        }
+    }
+    refused
+}

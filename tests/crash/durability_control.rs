@@ -1,0 +1,98 @@
+//! Would this test notice a database that answers before its commit is durable? The control: commits of orders are made
+//! asynchronous behind the service's back, and the checker must find what that loses.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
+use rustix::process::{Pid, Signal, kill_process};
+use sqlx::Executor as _;
+use vouchsafe_load::check::check;
+
+use crate::client::OrderMix;
+use crate::resolution::{read_back, replay_unresolved};
+use crate::processes::{Fault, postmaster_pid, inject};
+use crate::rounds::{CrashTest, SeedOnPanic, env_number};
+use crate::{lock_test_turn, run};
+
+/// Kills until something must have been lost: each loses what was acknowledged since the disk was last waited for, which at
+/// times is nothing.
+const KILLS: u64 = 20;
+
+/// Leaves what was not flushed by a commit where a kill takes it: otherwise it is written five times a second, and a slow
+/// machine acknowledges little in between.
+const DELAYED_WAL_WRITER: &str = "wal_writer_delay = 10s\nwal_writer_flush_after = 2GB\n";
+
+/// Makes commits asynchronous, whatever they write: one that waits for the disk, of a purchase or of an import, would flush the
+/// orders before it, too.
+const ASYNC_COMMIT_TRIGGERS: &str = "
+    CREATE FUNCTION cheat() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM set_config('synchronous_commit', 'off', true);
+        RETURN NULL;
+    END
+    $$;
+    DO $$
+    DECLARE
+        v_table regclass;
+    BEGIN
+        FOR v_table IN
+            SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace
+        LOOP
+            EXECUTE format('CREATE TRIGGER cheat AFTER INSERT OR UPDATE OR DELETE ON %s
+                            FOR EACH STATEMENT EXECUTE FUNCTION cheat()', v_table);
+        END LOOP;
+    END
+    $$";
+
+#[test]
+fn a_commit_that_is_not_durable_is_noticed() {
+    let _turn = lock_test_turn();
+    let seed = env_number("VOUCHSAFE_CRASH_SEED").unwrap_or_else(|| getrandom::u64().unwrap());
+    run(async {
+        let mut crash = CrashTest::start(seed).await;
+        crash.database().await.execute(ASYNC_COMMIT_TRIGGERS).await.unwrap();
+        crash.delay_wal_writer();
+        for round in 1..=KILLS {
+            let _told = SeedOnPanic { seed, round };
+            if let Some(loss) = crash.find_loss(round).await {
+                println!("noticed after kill {round}: {loss}");
+                return;
+            }
+        }
+        panic!("{KILLS} kills of a server that acknowledges too early, and nothing was missed");
+    });
+}
+
+impl CrashTest {
+    /// The server reads it again at this signal, and at each start.
+    fn delay_wal_writer(&self) {
+        let data_dir = self.program.data_dir();
+        let settings = data_dir.join("postgres/data/postgresql.auto.conf");
+        let mut settings = OpenOptions::new().append(true).open(settings).unwrap();
+        settings.write_all(DELAYED_WAL_WRITER.as_bytes()).unwrap();
+        let server = Pid::from_raw(i32::try_from(postmaster_pid(data_dir)).unwrap());
+        kill_process(server.unwrap(), Signal::HUP).unwrap();
+    }
+
+    /// Orders are placed, service and server are killed, every acknowledged order is read back. What is not there?
+    async fn find_loss(&mut self, round: u64) -> Option<String> {
+        self.restock(round).await;
+        // Nothing beside orders from stock: a commit of anything else would wait for the disk, and take the orders before it
+        // along.
+        let load = self.start_clients(OrderMix::OneStockedProduct);
+        let mut beside = self.database().await;
+        tokio::time::sleep(std::time::Duration::from_millis(self.rng.between(400, 900))).await;
+        let server = postmaster_pid(self.program.data_dir());
+        let kind = Fault::ServiceAndPostmaster;
+        inject(kind, &mut self.program, &mut beside, &mut self.rng).await;
+        self.session.set_running(false);
+        self.recover(kind, server).await;
+        load.join_all().await;
+        replay_unresolved(&self.session, &self.program.base_url()).await;
+        let taken = self.session.acknowledged_orders();
+        read_back(&self.session, &self.program.base_url(), &taken).await;
+        check(&self.session.history())
+            .err()
+            .map(|violation| violation.to_string())
+    }
+}

@@ -1,0 +1,249 @@
+//! Was the word kept that was given to those who live? What was acknowledged, held against the rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use sqlx::{Connection as _, PgConnection};
+
+use super::request_log::{RequestLog, OrderFacts, PayoutFacts};
+
+/// How long vendors may take once nothing is killed any more: they fill within a second, and are asked again with pauses.
+const END_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// An order as it is there, with what belongs to it.
+#[derive(sqlx::FromRow)]
+struct OrderRow {
+    order_id: String,
+    status: String,
+    refunded: i64,
+    total: i64,
+    held: i64,
+    debits: i64,
+    back: i64,
+    traces: i64,
+    /// Decisions in the trail.
+    decisions: i64,
+    /// Who entered which status.
+    stages: Vec<String>,
+}
+
+#[derive(sqlx::FromRow)]
+struct PayoutRow {
+    payout_id: String,
+    status: String,
+    taken: i64,
+    given_back: i64,
+    decisions: i64,
+}
+
+/// Panics with what is broken, if anything is.
+pub(super) async fn check_acknowledged(book: &RequestLog, database: &mut PgConnection) {
+    let mut snapshot = database.begin().await.unwrap();
+    sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        .execute(&mut *snapshot)
+        .await
+        .unwrap();
+    for (number, buyer) in book.buyers.iter().enumerate() {
+        let orders = book
+            .orders()
+            .into_iter()
+            .filter(|(_, facts)| facts.buyer == number);
+        check_orders(&orders.collect(), rows(&mut snapshot, &buyer.partner_id).await);
+        let payouts = book
+            .payouts()
+            .into_iter()
+            .filter(|(_, facts)| facts.buyer == number);
+        check_payouts(
+            &payouts.collect(),
+            payout_rows(&mut snapshot, &buyer.partner_id).await,
+        );
+    }
+    snapshot.rollback().await.unwrap();
+}
+
+fn check_orders(told: &BTreeMap<String, OrderFacts>, rows: Vec<OrderRow>) {
+    let there: BTreeSet<_> = rows.iter().map(|row| &row.order_id).collect();
+    assert_eq!(
+        there,
+        told.keys().collect(),
+        "what is there was acknowledged, and the other way round"
+    );
+    for row in &rows {
+        let facts = &told[&row.order_id];
+        let wrongs = broken_rules(facts, row);
+        assert!(
+            wrongs.is_empty(),
+            "{} is {}, {:?}: {wrongs:?}, and {facts:?} was told",
+            row.order_id,
+            row.status,
+            row.stages
+        );
+    }
+}
+
+/// What of an order is not as it was told.
+fn broken_rules(facts: &OrderFacts, row: &OrderRow) -> Vec<&'static str> {
+    let stage = |stage: &str| row.stages.iter().any(|entered| entered == stage);
+    let rejected = stage("operator CANCELLED");
+    let rules = [
+        ("it was paid once", row.debits == 1),
+        ("what came back is what it says", row.back == row.refunded),
+        (
+            "refunded, it has nothing and owes nothing",
+            row.status != "REFUNDED" || (row.held == 0 && row.back == row.total),
+        ),
+        (
+            "its cancellation stands",
+            facts.cancel_response.is_none() || (row.status == "REFUNDED" && stage("partner CANCELLED")),
+        ),
+        (
+            "what was read is never cancelled",
+            facts.code_reads == 0 || (row.status != "REFUNDED" && row.held > 0),
+        ),
+        ("every reading is in the trail", row.traces >= facts.code_reads),
+        (
+            "approved, it went on",
+            facts.decision != Some("approve") || stage("operator PROCESSING"),
+        ),
+        (
+            "rejected, it ended",
+            facts.decision != Some("reject") || (row.status == "REFUNDED" && rejected),
+        ),
+        (
+            "it was decided once",
+            row.decisions <= 1 && (facts.decision.is_none() || row.decisions == 1),
+        ),
+        (
+            "taken back, an operator did it",
+            !facts.revoked || row.stages.iter().any(|entered| entered.starts_with("operator")),
+        ),
+    ];
+    rules
+        .into_iter()
+        .filter(|(_, holds)| !holds)
+        .map(|(rule, _)| rule)
+        .collect()
+}
+
+fn check_payouts(told: &BTreeMap<String, PayoutFacts>, rows: Vec<PayoutRow>) {
+    let there: BTreeSet<_> = rows.iter().map(|row| &row.payout_id).collect();
+    assert_eq!(
+        there,
+        told.keys().collect(),
+        "what is there was acknowledged, and the other way round"
+    );
+    for row in &rows {
+        let PayoutRow {
+            payout_id,
+            status,
+            taken,
+            given_back,
+            decisions,
+        } = row;
+        let comes_back = i64::from(status == "REJECTED" || status == "FAILED");
+        assert_eq!((*taken, *given_back), (1, comes_back), "{payout_id} is {status}");
+        assert_eq!(
+            *decisions,
+            i64::from(status != "PENDING"),
+            "{payout_id} is {status}"
+        );
+        if let Some(ended) = &told[payout_id].final_status {
+            assert_eq!(status, ended, "{payout_id}: what an operator said of it stands");
+        }
+    }
+}
+
+async fn rows(snapshot: &mut PgConnection, partner_id: &str) -> Vec<OrderRow> {
+    sqlx::query_as(
+        "SELECT 'ord_' || replace(o.order_id::text, '-', '') AS order_id,
+                o.status,
+                o.refunded,
+                o.total,
+                (SELECT count(*)
+                   FROM allocations AS a
+                  WHERE a.partner_id = o.partner_id AND a.order_id = o.order_id AND a.returned_at IS NULL) AS held,
+                l.debits,
+                l.back,
+                (SELECT count(*)
+                   FROM code_retrievals AS r
+                  WHERE r.partner_id = o.partner_id AND r.order_id = o.order_id) AS traces,
+                (SELECT count(*)
+                   FROM audit_log AS t
+                  WHERE t.subject = 'ord_' || replace(o.order_id::text, '-', '')
+                    AND t.action IN ('order.approve', 'order.reject')) AS decisions,
+                ARRAY(SELECT (e.item ->> 'by') || ' ' || (e.item ->> 'status')
+                        FROM jsonb_array_elements(timeline_of(o)) WITH ORDINALITY AS e (item, entry)
+                       ORDER BY e.entry) AS stages
+           FROM orders AS o
+          CROSS JOIN LATERAL (
+                SELECT count(*) FILTER (WHERE l.kind = 'DEBIT') AS debits,
+                       COALESCE(sum(l.amount) FILTER (WHERE l.kind = 'REFUND'), 0)::bigint AS back
+                  FROM ledger AS l
+                 WHERE l.partner_id = o.partner_id AND l.order_id = o.order_id
+                ) AS l
+          WHERE 'ptn_' || replace(o.partner_id::text, '-', '') = $1",
+    )
+    .bind(partner_id)
+    .fetch_all(snapshot)
+    .await
+    .unwrap()
+}
+
+async fn payout_rows(snapshot: &mut PgConnection, partner_id: &str) -> Vec<PayoutRow> {
+    sqlx::query_as(
+        "SELECT 'po_' || replace(p.payout_id::text, '-', '') AS payout_id,
+                p.status,
+                (SELECT count(*)
+                   FROM ledger AS l
+                  WHERE l.partner_id = p.partner_id AND l.payout_id = p.payout_id
+                    AND l.kind = 'PAYOUT' AND l.amount = -p.amount) AS taken,
+                (SELECT count(*)
+                   FROM ledger AS l
+                  WHERE l.partner_id = p.partner_id AND l.payout_id = p.payout_id
+                    AND l.kind = 'PAYOUT_REVERSAL' AND l.amount = p.amount) AS given_back,
+                (SELECT count(*)
+                   FROM audit_log AS t
+                  WHERE t.subject = 'po_' || replace(p.payout_id::text, '-', '')
+                    AND t.action LIKE 'payout.%') AS decisions
+           FROM payouts AS p
+          WHERE 'ptn_' || replace(p.partner_id::text, '-', '') = $1",
+    )
+    .bind(partner_id)
+    .fetch_all(snapshot)
+    .await
+    .unwrap()
+}
+
+/// Waits until no order waits for a vendor that sells; what is bought by hand waits for ever here.
+pub(super) async fn wait_until_vendor_orders_end(database: &mut PgConnection) {
+    let deadline = Instant::now() + END_TIMEOUT;
+    loop {
+        let waiting: Vec<String> = sqlx::query_scalar(
+            "SELECT o.order_id || ' ' || o.status || ' ' || o.lines || COALESCE((
+                    SELECT string_agg(' ' || to_jsonb(p)::text, '')
+                      FROM purchases AS p
+                     WHERE p.order_id = o.order_id
+                    ), '') || ' at ' || now()
+               FROM orders AS o
+              WHERE NOT o.closed
+                AND o.pending_reason IS DISTINCT FROM 'APPROVAL'
+                AND NOT EXISTS (
+                    SELECT
+                      FROM jsonb_array_elements(o.lines::jsonb) AS l
+                      JOIN products AS p ON p.product_id = l ->> 'p'
+                     WHERE p.vendor = 'manual'
+                    )",
+        )
+        .fetch_all(&mut *database)
+        .await
+        .unwrap();
+        if waiting.is_empty() {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "not ended within {END_TIMEOUT:?}: {waiting:#?}"
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}

@@ -1,0 +1,176 @@
+//! What does one of them do? Whatever comes to its mind: as a partner with its own orders, as an operator with anybody's.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use reqwest::Method;
+use reqwest::header::{HeaderMap, HeaderValue};
+use serde_json::json;
+use vouchsafe_load::client::{ApiResponse, RequestFailure};
+use vouchsafe_load::partner::{IDEMPOTENCY_KEY, PartnerClient};
+
+use super::request_log::{LifecycleRequest, RequestLog};
+use crate::rng::Rng;
+use crate::resolution::is_temporary;
+use crate::load_session::LoadSession;
+use crate::operator::Operator;
+use crate::program::Program;
+use crate::fixtures::{TestProduct, HOT, LIFECYCLE_PRODUCTS, order_body};
+
+/// How long an answer is waited for: longer than a flow waits for its commit (10 s).
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long a mover rests when nobody is there to answer.
+const RETRY_DELAY: Duration = Duration::from_millis(50);
+
+/// How long a mover thinks, at most: what is done is to meet what a vendor and others do meanwhile. Milliseconds.
+const MAX_THINK_TIME_MS: u64 = 20;
+
+/// How long "not now" is accepted.
+const RESOLUTION_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// One of them.
+pub(super) struct LifecycleClient {
+    log: Arc<RequestLog>,
+    proc: u32,
+    partners: Vec<PartnerClient>,
+    operator: Operator,
+    rng: Rng,
+    key_count: u64,
+}
+
+impl LifecycleClient {
+    pub(super) fn new(book: &Arc<RequestLog>, proc: u32, program: &Program, mut rng: Rng) -> Self {
+        let partners = book.buyers.iter();
+        let partners = partners.map(|buyer| buyer.client(&program.base_url()).with_timeout(RESPONSE_TIMEOUT));
+        Self {
+            proc,
+            partners: partners.collect(),
+            operator: Operator::of(program),
+            key_count: rng.between(0, u64::from(u32::MAX)),
+            rng,
+            log: Arc::clone(book),
+        }
+    }
+
+    /// Acts until the doors close.
+    pub(super) async fn run(mut self, front: Arc<LoadSession>) {
+        while !front.is_stopped() {
+            let Some(ask) = self.next_request() else { continue };
+            let came = self.send_recorded(&ask).await;
+            let thought = Duration::from_millis(self.rng.between(0, MAX_THINK_TIME_MS));
+            let is_there = came.is_ok_and(|answer| !answer.status.is_server_error());
+            tokio::time::sleep(if is_there { thought } else { RETRY_DELAY }).await;
+        }
+    }
+
+    /// Asks until the answer is more than "not now".
+    pub(super) async fn send_until_definite(&mut self, ask: &LifecycleRequest) -> ApiResponse {
+        let deadline = Instant::now() + RESOLUTION_TIMEOUT;
+        loop {
+            match self.send_recorded(ask).await {
+                Ok(answer) if !is_temporary(&answer) => return answer,
+                came => assert!(Instant::now() < deadline, "nothing definite of {ask:?}: {came:?}"),
+            }
+            tokio::time::sleep(RETRY_DELAY).await;
+        }
+    }
+
+    async fn send_recorded(&mut self, ask: &LifecycleRequest) -> Result<ApiResponse, RequestFailure> {
+        let outcome = self.send(ask).await;
+        self.log.record_outcome(ask, &outcome);
+        outcome
+    }
+
+    async fn send(&mut self, ask: &LifecycleRequest) -> Result<ApiResponse, RequestFailure> {
+        let reason = json!({ "reason": "so it is" });
+        match ask {
+            LifecycleRequest::Order { buyer, key, body } => self.partners[*buyer].order(key, body.clone()).await,
+            LifecycleRequest::Payout { buyer, key, body } => {
+                let headers = HeaderMap::from_iter([(IDEMPOTENCY_KEY, HeaderValue::from_str(key).unwrap())]);
+                let partner = &mut self.partners[*buyer];
+                partner
+                    .send_signed(Method::POST, "/payouts", body.clone(), headers)
+                    .await
+            }
+            LifecycleRequest::Cancel(order_id) => {
+                let path = format!("/orders/{order_id}/cancel");
+                let partner = self.owner(order_id);
+                partner
+                    .send_signed(Method::POST, &path, Bytes::new(), HeaderMap::new())
+                    .await
+            }
+            LifecycleRequest::GetCodes(order_id) => self.owner(order_id).get_codes(order_id).await,
+            LifecycleRequest::GetOrder(order_id) => self.owner(order_id).get(&format!("/orders/{order_id}")).await,
+            LifecycleRequest::DecideOrder { order_id, verb } => {
+                let path = format!("/admin/v1/orders/{order_id}/{verb}");
+                self.operator.post_once(&path, &reason).await
+            }
+            LifecycleRequest::CancelByOperator(order_id) => {
+                let path = format!("/admin/v1/orders/{order_id}/cancel");
+                self.operator.post_once(&path, &reason).await
+            }
+            LifecycleRequest::EndPayout { payout_id, verb } => {
+                let path = format!("/admin/v1/payouts/{payout_id}/{verb}");
+                self.operator.post_once(&path, &reason).await
+            }
+        }
+    }
+
+    fn owner(&mut self, order_id: &str) -> &mut PartnerClient {
+        let buyer = self.log.buyer_of(order_id);
+        &mut self.partners[buyer]
+    }
+
+    fn next_request(&mut self) -> Option<LifecycleRequest> {
+        let chance = &mut self.rng;
+        match chance.between(0, 99) {
+            0..=39 => Some(self.new_keyed_request(true)),
+            40..=44 => Some(self.new_keyed_request(false)),
+            45..=49 => self.log.random_sent(chance),
+            50..=64 => self.log.random_order(chance).map(LifecycleRequest::Cancel),
+            65..=74 => self.log.random_order(chance).map(LifecycleRequest::GetCodes),
+            75..=89 => {
+                let verb = if chance.percent(70) { "approve" } else { "reject" };
+                let order_id = self.log.random_awaiting_approval(chance)?;
+                Some(LifecycleRequest::DecideOrder { order_id, verb })
+            }
+            90..=92 => self.log.random_order(chance).map(LifecycleRequest::CancelByOperator),
+            _ => {
+                let verb = *chance.pick(&["pay", "reject", "fail"])?;
+                let payout_id = self.log.random_payout(chance)?;
+                Some(LifecycleRequest::EndPayout { payout_id, verb })
+            }
+        }
+    }
+
+    /// Something new, under a new key that everybody may use from now on.
+    fn new_keyed_request(&mut self, order: bool) -> LifecycleRequest {
+        self.key_count += 1;
+        let key = format!("life-{}-{}", self.proc, self.key_count);
+        let buyer = usize::try_from(self.rng.between(0, self.partners.len() as u64 - 1)).unwrap();
+        let ask = if order {
+            let body = self.random_order_body();
+            LifecycleRequest::Order { buyer, key, body }
+        } else {
+            let amount = self.rng.between(1, 50);
+            let destination = json!({ "type": "bank_account", "iban": "DE89370400440532013000" });
+            let body = json!({ "amount": amount, "currency": "USD", "destination": destination });
+            let body = Bytes::from(body.to_string());
+            LifecycleRequest::Payout { buyer, key, body }
+        };
+        self.log.remember(&ask);
+        ask
+    }
+
+    fn random_order_body(&mut self) -> Bytes {
+        let quantity = self.rng.between(1, 2);
+        let any: &TestProduct = self.rng.pick(&LIFECYCLE_PRODUCTS).unwrap();
+        match self.rng.between(0, 99) {
+            0..=39 => order_body(&[(HOT, quantity)]),
+            40..=49 => order_body(&[(*any, quantity), (HOT, 1)]),
+            _ => order_body(&[(*any, quantity)]),
+        }
+    }
+}

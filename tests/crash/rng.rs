@@ -1,0 +1,49 @@
+//! Where does chance come from? From one number: the same seed makes the same plan, though not the same races.
+
+/// SplitMix64: small, even, and the same everywhere.
+#[derive(Debug, Clone)]
+pub(crate) struct Rng(u64);
+
+impl Rng {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// An independent one, for somebody else.
+    pub(crate) fn fork(&mut self) -> Self {
+        Self(self.next())
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        word ^ (word >> 31)
+    }
+
+    /// A number from `from` to `to`, both included.
+    pub(crate) fn between(&mut self, from: u64, to: u64) -> u64 {
+        assert!(from <= to, "a range has a beginning and an end");
+        from + self.next() % (to - from + 1)
+    }
+
+    /// True in so many of a hundred cases.
+    pub(crate) fn percent(&mut self, percent: u64) -> bool {
+        self.between(0, 99) < percent
+    }
+
+    /// One of these; nothing of nothing.
+    pub(crate) fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+        let last = of.len().checked_sub(1)? as u64;
+        of.get(usize::try_from(self.between(0, last)).ok()?)
+    }
+
+    /// Puts these into any order.
+    pub(crate) fn shuffle<T>(&mut self, these: &mut [T]) {
+        for end in (1..these.len()).rev() {
+            let other = usize::try_from(self.between(0, end as u64)).unwrap();
+            these.swap(end, other);
+        }
+    }
+}

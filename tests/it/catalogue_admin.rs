@@ -1,0 +1,183 @@
+//! Categories and products, as the operator puts them.
+
+use hyper::Method;
+use serde_json::{Value, json};
+use vouchsafe_load::client::ApiResponse;
+
+use crate::support::{Operator, expect_success, expect_error, shared, text_of, unique};
+
+async fn put(operator: &mut Operator, path: &str, body: &Value) -> ApiResponse {
+    operator
+        .call(Method::PUT, path, "application/json", body.to_string())
+        .await
+}
+
+fn product_body(changes: &Value) -> Value {
+    let mut product = json!({
+        "name": "Card", "brand": "Brand", "category_id": "retail", "vendor": "mock", "currency": "USD", "countries": [],
+        "denominations": [50, "25.5"], "expiry_policy": { "type": "NONE" }, "redemption": {}, "route": "stock",
+    });
+    product
+        .as_object_mut()
+        .unwrap()
+        .extend(changes.as_object().unwrap().clone());
+    product
+}
+
+#[tokio::test]
+async fn a_category_is_201_when_it_is_new_and_200_when_it_was_there() {
+    let mut operator = Operator::of(shared());
+    let (outer, inner) = (unique("outer"), unique("inner"));
+    let path = |id: &str| format!("/admin/v1/categories/{id}");
+    expect_success(
+        &put(&mut operator, &path(&outer), &json!({ "name": "Outer" })).await,
+        201,
+    );
+    let within = json!({ "name": "Inner", "parent_id": outer });
+    assert_eq!(
+        expect_success(&put(&mut operator, &path(&inner), &within).await, 201)["parent_id"],
+        json!(outer)
+    );
+    expect_success(&put(&mut operator, &path(&inner), &within).await, 200);
+    for (id, body, field) in [
+        (
+            outer.as_str(),
+            json!({ "name": "Outer", "parent_id": inner }),
+            "parent_id",
+        ),
+        (
+            &outer,
+            json!({ "name": "Outer", "parent_id": outer }),
+            "parent_id",
+        ),
+        (
+            &outer,
+            json!({ "name": "Outer", "parent_id": "nothing" }),
+            "parent_id",
+        ),
+        (&outer, json!({ "name": "" }), "name"),
+        ("Not-a-slug", json!({ "name": "X" }), "category_id"),
+    ] {
+        let error = expect_error(
+            &put(&mut operator, &path(id), &body).await,
+            422,
+            "VALIDATION_FAILED",
+        );
+        assert_eq!(error["details"][0]["field"], json!(field), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_product_is_on_sale_with_the_next_call() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("0").await;
+    let id = unique("card");
+    let path = format!("/admin/v1/products/{id}");
+    let answer = put(&mut operator, &path, &product_body(&json!({}))).await;
+    expect_success(&answer, 201);
+    assert!(
+        text_of(&answer).contains(r#""denominations":[25.50,50.00]"#),
+        "{}",
+        text_of(&answer)
+    );
+    expect_success(&partner.get(&format!("/products/{id}")).await, 200);
+    let changed = expect_success(
+        &put(
+            &mut operator,
+            &path,
+            &product_body(&json!({ "name": "Other", "discontinued": true })),
+        )
+        .await,
+        200,
+    );
+    assert_eq!(changed["name"], "Other");
+    let shown = expect_success(&partner.get(&format!("/products/{id}")).await, 200);
+    assert_eq!(
+        (&shown["name"], &shown["availability"]),
+        (&json!("Other"), &json!("DISCONTINUED"))
+    );
+    assert_eq!(operator.get(&path).await, changed);
+    let trail = operator.get(&format!("/admin/v1/audit?subject={id}")).await;
+    let names: Vec<_> = trail["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| e["after"]["name"].clone())
+        .collect();
+    assert_eq!(
+        (names, &trail["data"][0]["before"]["name"]),
+        (vec![json!("Other"), json!("Card")], &json!("Card"))
+    );
+}
+
+#[tokio::test]
+async fn a_currency_is_fixed_and_a_brand_is_once_there_is_stock() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(0).await;
+    let path = format!("/admin/v1/products/{}", sale.product_id);
+    let euros = product_body(&json!({ "currency": "EUR", "denominations": [25] }));
+    let error = expect_error(&put(&mut operator, &path, &euros).await, 422, "VALIDATION_FAILED");
+    assert_eq!(error["details"][0]["field"], json!("currency"));
+    let now = json!({ "brand": "Mine", "denominations": [25] });
+    expect_success(&put(&mut operator, &path, &product_body(&now)).await, 200);
+    operator.restock(&sale, 1, "").await;
+    for (change, field) in [
+        (json!({ "brand": "Other", "denominations": [25] }), "brand"),
+        (json!({ "brand": "Mine", "currency": "EUR" }), "currency"),
+    ] {
+        let error = expect_error(
+            &put(&mut operator, &path, &product_body(&change)).await,
+            422,
+            "VALIDATION_FAILED",
+        );
+        assert_eq!(error["details"][0]["field"], json!(field));
+    }
+    expect_success(
+        &put(
+            &mut operator,
+            &path,
+            &product_body(&json!({ "brand": "Mine", "name": "New name" })),
+        )
+        .await,
+        200,
+    );
+}
+
+#[tokio::test]
+async fn a_product_that_cannot_be_is_refused_by_field() {
+    let mut operator = Operator::of(shared());
+    let path = format!("/admin/v1/products/{}", unique("card"));
+    for (change, fields) in [
+        (json!({ "category_id": "nowhere" }), vec!["category_id"]),
+        (
+            json!({ "denominations": [0, -5, 1.001] }),
+            vec!["denominations[0]", "denominations[1]", "denominations[2]"],
+        ),
+        (json!({ "currency": "JPY" }), vec!["denominations[1]"]),
+        (json!({ "currency": "XYZ" }), vec!["currency"]),
+        (
+            json!({ "denomination_range": { "min": 10, "max": 12, "step": 5 } }),
+            vec!["denomination_range"],
+        ),
+        (
+            json!({ "expiry_policy": { "type": "FIXED_DATE", "value": "soon" } }),
+            vec!["expiry_policy.value"],
+        ),
+        (json!({ "countries": ["Germany"] }), vec!["countries"]),
+    ] {
+        let error = expect_error(
+            &put(&mut operator, &path, &product_body(&change)).await,
+            422,
+            "VALIDATION_FAILED",
+        );
+        let found: Vec<_> = error["details"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|d| d["field"].as_str().unwrap())
+            .collect();
+        assert_eq!(found, fields, "{change}");
+    }
+    let answer = operator.call(Method::GET, &path, "application/json", "").await;
+    expect_error(&answer, 404, "PRODUCT_NOT_FOUND");
+}

@@ -1,0 +1,307 @@
+//! What does the sandbox see of a partner's client, and what does its checklist say then?
+
+use std::time::Duration;
+
+use hyper::Method;
+use hyper::header::HeaderValue;
+use serde_json::{Value, json};
+use vouchsafe_load::client::RequestFailure;
+use vouchsafe_load::partner::PartnerClient;
+
+use crate::webhook_certification::pass_webhook_checks;
+use crate::commands::{run_error, run_ok, run_json};
+use crate::support::{
+    Database, Instance, Operator, Partner, WAIT_TIMEOUT, expect_success, eventually, expect_error, shared, unique,
+};
+
+const LOST_RESPONSE_ORDER: &str = r#"{"items":[{"product_id":"sbx-lost-answer","denomination":25,"quantity":1}]}"#;
+
+/// What is delivered at once, and what takes its vendor a minute.
+const PARTIAL_ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1},
+    {"product_id":"sbx-slow","denomination":25,"quantity":1}]}"#;
+
+/// Longer than any pause that is asked for here.
+const STATE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How a point stands.
+pub(crate) fn state<'a>(checklist: &'a Value, point: &str) -> &'a str {
+    let mut points = checklist["points"].as_array().unwrap().iter();
+    let found = points.find(|found| found["point"] == point).unwrap();
+    assert_eq!(found["at"].is_null(), found["state"] == "NOT_SEEN", "{found}");
+    found["state"].as_str().unwrap()
+}
+
+/// Waits until a point stands so, as the partner itself reads it.
+pub(crate) async fn wait_for_state(partner: &mut Partner, point: &str, expected: &str) {
+    let stands = async || (state(&partner.read("/certification").await, point) == expected).then_some(());
+    eventually(&format!("{point} is {expected}"), STATE_TIMEOUT, stands).await;
+}
+
+/// Places an order whose answer does not come.
+async fn place_order_with_lost_response(partner: &Partner, base_url: &str, key: &str) {
+    let mut client = PartnerClient::new(base_url, partner.client.credentials().clone()).unwrap();
+    let lost = async || match client.order(key, LOST_RESPONSE_ORDER).await {
+        Err(RequestFailure::Unknown(_)) => Some(()),
+        // A machine that is busy says so; the same again.
+        Ok(answer) if answer.status == 503 => None,
+        other => panic!("{other:?}"),
+    };
+    eventually("the answer is lost", WAIT_TIMEOUT, lost).await;
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_asked_for_under_the_same_key() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("1000").await;
+    let [first, second] = [unique("key"), unique("key")];
+    place_order_with_lost_response(&partner, &shared().base_url(), &first).await;
+    place_order_with_lost_response(&partner, &shared().base_url(), &second).await;
+    wait_for_state(&mut partner, "LOST_ANSWER", "FAILED").await;
+    expect_success(&partner.send_text(&second, LOST_RESPONSE_ORDER).await, 201);
+    wait_for_state(&mut partner, "LOST_ANSWER", "PASSED").await;
+}
+
+/// An order with a wrong signature, the same each time where it is the same second and variant.
+async fn send_wrong_signature(partner: &mut Partner, variant: u8) -> Value {
+    let mut headers = partner.headers("/api/v1/orders", LOST_RESPONSE_ORDER.as_bytes());
+    let time = headers["x-timestamp"].to_str().unwrap();
+    let wrong = format!("t={time},v1={}", hex::encode([variant; 32]));
+    headers.insert("x-signature", HeaderValue::from_str(&wrong).unwrap());
+    let again = headers.clone();
+    expect_error(&partner.post(headers, LOST_RESPONSE_ORDER).await, 401, "INVALID_SIGNATURE");
+    if variant == 1 {
+        expect_error(&partner.post(again, LOST_RESPONSE_ORDER).await, 401, "INVALID_SIGNATURE")
+    } else {
+        Value::Null
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_signature_is_not_repeated_unchanged() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("1000").await;
+    send_wrong_signature(&mut partner, 1).await;
+    wait_for_state(&mut partner, "WRONG_SIGNATURE", "FAILED").await;
+    send_wrong_signature(&mut partner, 2).await;
+    expect_success(
+        &partner.send_signed(Method::POST, "/credentials/rotate", "").await,
+        201,
+    );
+    wait_for_state(&mut partner, "WRONG_SIGNATURE", "PASSED").await;
+}
+
+/// An order in parts whose codes were fetched while one was to come; then its vendor's minute is over.
+async fn deliver_in_parts(partner: &mut Partner, database: &mut Database) -> String {
+    let order = expect_success(&partner.send_text(&unique("key"), PARTIAL_ORDER).await, 202);
+    let order_id = order["order_id"].as_str().unwrap().to_owned();
+    let path = format!("/orders/{order_id}");
+    wait_for_order_status(partner, &path, "PARTIALLY_DELIVERED").await;
+    let codes = expect_success(&partner.get_codes(&order_id).await, 200);
+    assert_eq!(codes["data"].as_array().unwrap().len(), 1);
+    let seen = "SELECT count(*) FROM certification_observations WHERE seen ->> 'order_id' = $1";
+    wait_for_rows(database, seen, &order_id).await;
+    // It was asked about once, and is asked again when its minute is over.
+    let asked = "SELECT count(*)
+                   FROM purchases
+                  WHERE 'ord_' || replace(order_id::text, '-', '') = $1
+                    AND next_at > now() + interval '5 seconds'";
+    wait_for_rows(database, asked, &order_id).await;
+    let of = format!("order_id = '{}'", order_id.strip_prefix("ord_").unwrap());
+    database
+        .run(format!(
+            "UPDATE purchases SET requested_at = requested_at - interval '1 minute', next_at = now() WHERE {of}"
+        ))
+        .await;
+    wait_for_order_status(partner, &path, "DELIVERED").await;
+    order_id
+}
+
+async fn wait_for_order_status(partner: &mut Partner, path: &str, status: &str) {
+    let stands = async || (partner.read(path).await["status"] == status).then_some(());
+    eventually(&format!("{path} is {status}"), STATE_TIMEOUT, stands).await;
+}
+
+async fn wait_for_rows(database: &mut Database, rows: &'static str, order_id: &str) {
+    let written = async || (database.count(rows, order_id).await > 0).then_some(());
+    eventually(rows, WAIT_TIMEOUT, written).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn codes_that_were_fetched_in_part_are_fetched_again() {
+    let service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let mut database = Database::of(&service).await;
+    let mut partner = operator.add_partner("1000").await;
+    let order_id = deliver_in_parts(&mut partner, &mut database).await;
+    assert_eq!(
+        state(&partner.read("/certification").await, "PARTIAL_CODES"),
+        "NOT_SEEN",
+        "there is still time"
+    );
+    // Ten minutes pass.
+    database
+        .run(format!(
+            "UPDATE orders
+                SET timeline = jsonb_set(timeline, '{{-1,at}}', '\"2026-01-01T00:00:00.000000Z\"')
+              WHERE order_id = '{}'",
+            order_id.strip_prefix("ord_").unwrap()
+        ))
+        .await;
+    wait_for_state(&mut partner, "PARTIAL_CODES", "FAILED").await;
+    let order_id = deliver_in_parts(&mut partner, &mut database).await;
+    let codes = expect_success(&partner.get_codes(&order_id).await, 200);
+    assert_eq!(codes["data"].as_array().unwrap().len(), 2);
+    wait_for_state(&mut partner, "PARTIAL_CODES", "PASSED").await;
+}
+
+/// A partner who may send one order in so many seconds, and has sent it.
+async fn add_partner_at_limit(operator: &mut Operator, window_s: u32) -> Partner {
+    let mut partner = operator.add_partner("1000").await;
+    let limits = json!({ "limits": { "orders": { "quota": 1, "window_s": window_s } } });
+    operator.patch_partner(&partner, &limits).await;
+    expect_success(&partner.send_text(&unique("key"), INSTANT_ORDER).await, 201);
+    partner
+}
+
+const INSTANT_ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
+
+#[tokio::test]
+async fn a_429_is_followed_by_a_pause() {
+    let mut operator = Operator::of(shared());
+    let mut patient = add_partner_at_limit(&mut operator, 3).await;
+    let answer = patient.send_text(&unique("key"), INSTANT_ORDER).await;
+    expect_error(&answer, 429, "RATE_LIMIT_EXCEEDED");
+    // Requests of another class are no matter; the patient one reads its checklist meanwhile.
+    wait_for_state(&mut patient, "RATE_LIMIT", "PASSED").await;
+    let mut hasty = add_partner_at_limit(&mut operator, 60).await;
+    let failed = async || {
+        expect_error(
+            &hasty.send_text(&unique("key"), INSTANT_ORDER).await,
+            429,
+            "RATE_LIMIT_EXCEEDED",
+        );
+        (state(&hasty.read("/certification").await, "RATE_LIMIT") == "FAILED").then_some(())
+    };
+    eventually("who sends again at once has failed", WAIT_TIMEOUT, failed).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_seen_outlives_the_process() {
+    let mut service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let mut partner = operator.add_partner("1000").await;
+    let key = unique("key");
+    place_order_with_lost_response(&partner, &service.base_url(), &key).await;
+    send_wrong_signature(&mut partner, 2).await;
+    let mut database = Database::of(&service).await;
+    let rows = "SELECT count(*) FROM certification_observations WHERE $1 <> ''";
+    let written = async || (database.count(rows, "any").await == 2).then_some(());
+    eventually("both are written down", WAIT_TIMEOUT, written).await;
+    service.kill();
+    service.restart();
+    let mut partner = partner.connect_to(&service.base_url());
+    let known = async || {
+        expect_success(&partner.send_text(&key, LOST_RESPONSE_ORDER).await, 201);
+        let checklist = partner.read("/certification").await;
+        let points = ["LOST_ANSWER", "WRONG_SIGNATURE"];
+        points
+            .iter()
+            .all(|point| state(&checklist, point) == "PASSED")
+            .then_some(())
+    };
+    eventually("both are passed after the restart", WAIT_TIMEOUT, known).await;
+    // What is still in memory when the service is told to stop is written before it does.
+    let last = unique("key");
+    place_order_with_lost_response(&partner, &service.base_url(), &last).await;
+    assert_eq!(service.stop(), Some(0));
+    service.restart();
+    let mut database = Database::of(&service).await;
+    let lost = "SELECT count(DISTINCT at) FROM certification_observations WHERE seen ->> 'what' = $1";
+    assert_eq!(database.count(lost, "answer_lost").await, 2);
+    service.assert_verified();
+}
+
+#[tokio::test]
+async fn operators_read_it_and_begin_it_anew() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("1000").await;
+    let path = format!("/admin/v1/partners/{}/certification", partner.partner_id);
+    let empty = operator.get(&path).await;
+    assert_eq!(empty, partner.read("/certification").await, "both read the same");
+    assert_eq!(
+        (&empty["passed"], &empty["passed_at"]),
+        (&json!(false), &Value::Null)
+    );
+    let states: Vec<_> = empty["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| &p["state"])
+        .collect();
+    assert_eq!(states, ["NOT_SEEN"; 6]);
+    let key = unique("key");
+    place_order_with_lost_response(&partner, &shared().base_url(), &key).await;
+    expect_success(&partner.send_text(&key, LOST_RESPONSE_ORDER).await, 201);
+    wait_for_state(&mut partner, "LOST_ANSWER", "PASSED").await;
+    // As commands.
+    let id = partner.partner_id.clone();
+    let table = run_ok(&["partner", "certification", &id]);
+    let lines: Vec<_> = table.lines().collect();
+    assert!(
+        lines[0].starts_with("POINT") && lines[0].ends_with("WHAT TO DO"),
+        "{table}"
+    );
+    assert!(
+        lines[1].starts_with("LOST_ANSWER") && lines[1].contains("PASSED"),
+        "{table}"
+    );
+    assert_eq!(lines.len(), 7);
+    let exported = run_json(&["partner", "certification", &id]);
+    assert_eq!(exported, operator.get(&path).await);
+    run_ok(&["partner", "certification", &id, "--start-over"]);
+    assert_eq!(partner.read("/certification").await, empty);
+    let trail = operator
+        .get(&format!(
+            "/admin/v1/audit?action=certification.restart&subject={id}"
+        ))
+        .await;
+    assert_eq!(trail["data"][0]["before"], json!({ "observations": 2 }));
+    let nobody = "ptn_00000000000070008000000000000000";
+    let said = run_error(&["partner", "certification", nobody]);
+    assert!(said.contains("PARTNER_NOT_FOUND"), "{said}");
+    let said = run_error(&["partner", "certification", nobody, "--start-over"]);
+    assert!(said.contains("PARTNER_NOT_FOUND"), "{said}");
+}
+
+#[tokio::test]
+async fn a_client_that_does_everything_right_has_passed() {
+    let mut operator = Operator::of(shared());
+    let mut database = Database::of(shared()).await;
+    let mut partner = add_partner_at_limit(&mut operator, 3).await;
+    expect_error(
+        &partner.send_text(&unique("key"), INSTANT_ORDER).await,
+        429,
+        "RATE_LIMIT_EXCEEDED",
+    );
+    wait_for_state(&mut partner, "RATE_LIMIT", "PASSED").await;
+    operator
+        .patch_partner(&partner, &json!({ "limits": { "orders": null } }))
+        .await;
+    let key = unique("key");
+    place_order_with_lost_response(&partner, &shared().base_url(), &key).await;
+    expect_success(&partner.send_text(&key, LOST_RESPONSE_ORDER).await, 201);
+    send_wrong_signature(&mut partner, 2).await;
+    let order_id = deliver_in_parts(&mut partner, &mut database).await;
+    expect_success(&partner.get_codes(&order_id).await, 200);
+    pass_webhook_checks(&mut partner).await;
+    let passed = async || {
+        let checklist = partner.read("/certification").await;
+        (checklist["passed"] == json!(true)).then_some(checklist)
+    };
+    let checklist = eventually("all is passed", WAIT_TIMEOUT, passed).await;
+    // What an operator of production puts on record.
+    let record = json!({ "certified_at": checklist["passed_at"] });
+    let path = format!("/admin/v1/partners/{}", partner.partner_id);
+    let recorded = operator.send_json(Method::PATCH, &path, &record).await;
+    assert_eq!(recorded["certified_at"], checklist["passed_at"]);
+}

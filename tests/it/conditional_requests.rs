@@ -1,0 +1,76 @@
+//! Does who has the catalogue already get it again only when something about it has changed?
+
+use serde_json::json;
+use vouchsafe_load::client::ApiResponse;
+
+use crate::support::{Operator, Partner, expect_success, shared, text_of, unique};
+
+const IF_NONE_MATCH: &str = "if-none-match";
+
+fn etag_of(answer: &ApiResponse) -> String {
+    let tag = answer
+        .header("etag")
+        .unwrap_or_else(|| panic!("no tag: {answer:?}"));
+    assert!(
+        tag.starts_with('"') && tag.ends_with('"') && tag.len() == 34,
+        "{tag}"
+    );
+    tag.to_owned()
+}
+
+/// Asks with the tag of before: nothing has changed.
+async fn assert_unchanged(partner: &mut Partner, path: &str, known: &str) {
+    let answer = partner.get_with_header(path, (IF_NONE_MATCH, known)).await;
+    assert_eq!((answer.status.as_u16(), text_of(&answer)), (304, ""), "{path}");
+    assert_eq!(
+        answer.header("etag"),
+        Some(known.trim_start_matches("W/")),
+        "{path}"
+    );
+    assert!(answer.header("x-trace-id").is_some());
+}
+
+#[tokio::test]
+async fn what_is_known_is_not_sent_again_until_it_changes() {
+    let mut operator = Operator::of(shared());
+    let category = unique("category");
+    let path = format!("/admin/v1/categories/{category}");
+    operator
+        .send_json(hyper::Method::PUT, &path, &json!({ "name": "A shelf" }))
+        .await;
+    let sale = operator.add_product_with(json!({ "category_id": category }), "25", 1).await;
+    let mut partner = operator.add_partner("100").await;
+    // Other tests add products meanwhile: this partner sees its own shelf alone.
+    operator
+        .patch_partner(&partner, &json!({ "catalogue": { "categories": [category] } }))
+        .await;
+    let paths = [
+        "/products".to_owned(),
+        format!("/products?category_id={category}&limit=1"),
+        format!("/products/{}", sale.product_id),
+        "/categories".to_owned(),
+    ];
+    let mut tags = Vec::new();
+    for path in &paths {
+        let answer = partner.get(path).await;
+        expect_success(&answer, 200);
+        assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
+        let tag = etag_of(&answer);
+        assert_unchanged(&mut partner, path, &tag).await;
+        assert_unchanged(&mut partner, path, &format!("W/{tag}")).await;
+        expect_success(&partner.get_with_header(path, (IF_NONE_MATCH, "\"another\"")).await, 200);
+        tags.push(tag);
+    }
+    // The last voucher is sold: whatever shows the availability has changed.
+    expect_success(&partner.order(&sale, 1).await, 201);
+    for (path, known) in paths.iter().zip(&tags).take(3) {
+        let answer = partner.get_with_header(path, (IF_NONE_MATCH, known)).await;
+        assert!(text_of(&answer).contains("OUT_OF_STOCK"), "{path}: {answer:?}");
+        assert_ne!(etag_of(&answer), *known, "{path}");
+    }
+    assert_unchanged(&mut partner, &paths[3], &tags[3]).await;
+    operator.restock(&sale, 1, "2099-12-31").await;
+    for (path, known) in paths.iter().zip(&tags) {
+        assert_unchanged(&mut partner, path, known).await;
+    }
+}

@@ -1,0 +1,330 @@
+//! Does a partner change its credential without a moment in which none works, and without two that nobody knows of?
+
+use hyper::Method;
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use vouchsafe_load::client::ApiResponse;
+
+use crate::support::{Database, Instance, Operator, Partner, expect_success, expect_error, shared, text_of};
+
+async fn request_rotation(partner: &mut Partner, body: &str) -> ApiResponse {
+    partner.send_signed(Method::POST, "/credentials/rotate", body).await
+}
+
+/// Asks for the next credential, and gives the partner with it.
+async fn rotate(partner: &mut Partner, body: &str) -> (Partner, Value) {
+    let issued = expect_success(&request_rotation(partner, body).await, 201);
+    (partner.with_credential(&issued), issued)
+}
+
+async fn credentials(operator: &mut Operator, partner: &Partner) -> Vec<Value> {
+    let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
+    operator.get(&path).await["data"].as_array().unwrap().clone()
+}
+
+async fn count_live(operator: &mut Operator, partner: &Partner) -> usize {
+    let credentials = credentials(operator, partner).await;
+    credentials.iter().filter(|one| one["live"] == true).count()
+}
+
+fn previous_expires_at(issued: &Value) -> OffsetDateTime {
+    OffsetDateTime::parse(issued["previous_expires_at"].as_str().unwrap(), &Rfc3339).unwrap()
+}
+
+async fn assert_works(partner: &mut Partner) {
+    expect_success(&partner.get("/wallets").await, 200);
+}
+
+async fn assert_rejected(partner: &mut Partner) {
+    expect_error(&partner.get("/wallets").await, 401, "INVALID_CREDENTIALS");
+}
+
+#[tokio::test]
+async fn both_credentials_work_until_the_old_one_ends() {
+    let mut operator = Operator::of(shared());
+    let mut old = operator.add_partner("0").await;
+    let answer = request_rotation(&mut old, "{}").await;
+    let issued = expect_success(&answer, 201);
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    assert!(
+        answer
+            .header("ratelimit-policy")
+            .unwrap()
+            .starts_with(r#""auth";"#)
+    );
+    let mut fields: Vec<_> = issued.as_object().unwrap().keys().collect();
+    fields.sort_unstable();
+    assert_eq!(
+        fields,
+        ["api_key", "api_secret", "credential_id", "previous_expires_at"]
+    );
+    let mut new = old.with_credential(&issued);
+    assert_works(&mut new).await;
+    assert_works(&mut old).await;
+
+    let shown = credentials(&mut operator, &old).await;
+    let [of_new, of_old] = &shown[..] else {
+        panic!("{shown:?}")
+    };
+    assert_eq!(of_new["credential_id"], issued["credential_id"], "newest first");
+    assert_eq!(of_new["rotated_from"], json!(old.credential_id));
+    assert_eq!((&of_new["live"], &of_old["live"]), (&json!(true), &json!(true)));
+    assert_eq!(of_old["not_after"], issued["previous_expires_at"]);
+    assert!(
+        of_old["rotated_at"].is_string() && of_new["first_used_at"].is_string(),
+        "{shown:?}"
+    );
+    let asked_at = OffsetDateTime::parse(of_old["rotated_at"].as_str().unwrap(), &Rfc3339).unwrap();
+    assert_eq!(previous_expires_at(&issued) - asked_at, time::Duration::DAY);
+}
+
+#[tokio::test]
+async fn a_rotation_is_in_the_trail_as_the_partners_and_shows_no_secret() {
+    let mut operator = Operator::of(shared());
+    let mut old = operator.add_partner("0").await;
+    let answer = request_rotation(&mut old, "").await;
+    let issued = expect_success(&answer, 201);
+    let trail = operator
+        .get(&format!("/admin/v1/audit?operator={}", old.partner_id))
+        .await;
+    let entries: Vec<(&str, &str, Option<&str>)> = trail["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| {
+            let text = |name: &str| entry[name].as_str();
+            (
+                text("action").unwrap(),
+                text("subject").unwrap(),
+                text("trace_id"),
+            )
+        })
+        .collect();
+    let trace = answer.header("x-trace-id");
+    let new_id = issued["credential_id"].as_str().unwrap();
+    assert_eq!(
+        entries,
+        [
+            ("credential.issue", new_id, trace),
+            ("credential.rotate", &old.credential_id, trace)
+        ]
+    );
+    let mut database = Database::of(shared()).await;
+    for secret in ["api_key", "api_secret"] {
+        let written = "SELECT count(*) FROM audit_log AS a WHERE a::text LIKE '%' || $1 || '%'";
+        assert_eq!(
+            database.count(written, issued[secret].as_str().unwrap()).await,
+            0,
+            "{secret}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn without_overlap_the_old_one_is_out_at_once() {
+    let mut operator = Operator::of(shared());
+    let mut old = operator.add_partner("0").await;
+    let (mut new, _) = rotate(&mut old, r#"{"overlap_seconds":0}"#).await;
+    assert_rejected(&mut old).await;
+    assert_works(&mut new).await;
+    assert_eq!(count_live(&mut operator, &new).await, 1);
+}
+
+#[tokio::test]
+async fn who_lost_the_answer_asks_again_and_the_lost_one_is_taken_back() {
+    let mut operator = Operator::of(shared());
+    let mut old = operator.add_partner("0").await;
+    let (mut lost, _) = rotate(&mut old, "{}").await;
+    let (mut found, _) = rotate(&mut old, "{}").await;
+    assert_rejected(&mut lost).await;
+    assert_works(&mut found).await;
+    assert_eq!(count_live(&mut operator, &old).await, 2);
+    // One that was used is not taken back.
+    let (mut third, _) = rotate(&mut old, "{}").await;
+    for partner in [&mut found, &mut third, &mut old] {
+        assert_works(partner).await;
+    }
+    assert_eq!(count_live(&mut operator, &old).await, 3);
+}
+
+#[tokio::test]
+async fn a_request_that_is_refused_is_no_use() {
+    let mut operator = Operator::of(shared());
+    let mut old = operator.add_partner("0").await;
+    let (mut lost, _) = rotate(&mut old, "{}").await;
+    // Whoever has the key without the secret, or no signature, has not shown that the answer came.
+    let answer = lost
+        .client
+        .send_raw(Method::GET, "/api/v1/wallets", key_without_secret(&lost), "")
+        .await
+        .unwrap();
+    expect_error(&answer, 401, "INVALID_CREDENTIALS");
+    expect_error(
+        &lost.get("/orders/ord_0/vouchers").await,
+        401,
+        "INVALID_SIGNATURE",
+    );
+    rotate(&mut old, "{}").await;
+    assert_rejected(&mut lost).await;
+}
+
+fn key_without_secret(partner: &Partner) -> hyper::HeaderMap {
+    let mut headers = hyper::HeaderMap::new();
+    partner.client.credentials().insert_api_headers(&mut headers);
+    headers.remove("x-api-secret");
+    headers
+}
+
+#[tokio::test]
+async fn an_end_comes_nearer_and_never_moves_off() {
+    let mut operator = Operator::of(shared());
+    let mut old = operator.add_partner("0").await;
+    let (_, first) = rotate(&mut old, r#"{"overlap_seconds":3600}"#).await;
+    let (_, later) = rotate(&mut old, r#"{"overlap_seconds":604800}"#).await;
+    assert_eq!(previous_expires_at(&first), previous_expires_at(&later));
+    let (_, sooner) = rotate(&mut old, r#"{"overlap_seconds":1800}"#).await;
+    assert!(previous_expires_at(&sooner) < previous_expires_at(&first));
+    assert_works(&mut old).await;
+    rotate(&mut old, r#"{"overlap_seconds":0}"#).await;
+    assert_rejected(&mut old).await;
+}
+
+#[tokio::test]
+async fn five_live_at_most_and_what_is_refused_changes_nothing() {
+    let mut operator = Operator::of(shared());
+    let mut old = operator.add_partner("0").await;
+    let mut last = None;
+    for _ in 0..4 {
+        let (mut used, _) = rotate(&mut old, "{}").await;
+        assert_works(&mut used).await;
+        last = Some(used);
+    }
+    let before = credentials(&mut operator, &old).await;
+    let error = expect_error(
+        &request_rotation(&mut old, r#"{"overlap_seconds":60}"#).await,
+        409,
+        "CREDENTIAL_LIMIT_REACHED",
+    );
+    assert_eq!(error["retryable"], false);
+    assert_eq!(credentials(&mut operator, &old).await, before);
+    // The one that ends at once makes room for its own.
+    rotate(&mut old, r#"{"overlap_seconds":0}"#).await;
+    operator.revoke_credential(&last.unwrap()).await;
+    assert_eq!(count_live(&mut operator, &old).await, 4);
+}
+
+#[tokio::test]
+async fn the_new_one_is_as_narrow_as_the_one_that_asks() {
+    let mut operator = Operator::of(shared());
+    let partner = operator.add_partner("0").await;
+    let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
+    let narrow = json!({ "allowlist": ["127.0.0.1/32"] });
+    let issued = operator.send_json(Method::POST, &path, &narrow).await;
+    let (mut new, _) = rotate(&mut partner.with_credential(&issued), "{}").await;
+    assert_works(&mut new).await;
+    assert_eq!(
+        credentials(&mut operator, &partner).await[0]["allowlist"],
+        narrow["allowlist"]
+    );
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused_and_rotates_nothing() {
+    let mut operator = Operator::of(shared());
+    let mut old = operator.add_partner("0").await;
+    for (body, status, code) in [
+        (r#"{"overlap_seconds":604801}"#, 422, "VALIDATION_FAILED"),
+        (r#"{"overlap_seconds":"1"}"#, 422, "VALIDATION_FAILED"),
+        (r#"{"overlap":1}"#, 422, "VALIDATION_FAILED"),
+        ("{", 400, "MALFORMED_REQUEST"),
+        ("[]", 400, "MALFORMED_REQUEST"),
+    ] {
+        expect_error(&request_rotation(&mut old, body).await, status, code);
+    }
+    let answer = old
+        .client
+        .send_raw(Method::POST, "/api/v1/credentials/rotate", identity(&old), "")
+        .await
+        .unwrap();
+    expect_error(&answer, 401, "INVALID_SIGNATURE");
+    expect_error(&old.get("/credentials/rotate").await, 405, "METHOD_NOT_ALLOWED");
+    assert_eq!(count_live(&mut operator, &old).await, 1);
+}
+
+fn identity(partner: &Partner) -> hyper::HeaderMap {
+    let mut headers = hyper::HeaderMap::new();
+    partner.client.credentials().insert_api_headers(&mut headers);
+    headers
+}
+
+#[tokio::test]
+async fn asking_twice_at_once_leaves_one_new_credential() {
+    let mut operator = Operator::of(shared());
+    let old = operator.add_partner("0").await;
+    for _ in 0..5 {
+        let (mut one, mut other) = (old.reconnect(), old.reconnect());
+        let (first, second) = tokio::join!(request_rotation(&mut one, "{}"), request_rotation(&mut other, "{}"));
+        let both = [expect_success(&first, 201), expect_success(&second, 201)];
+        let mut working = 0;
+        for issued in &both {
+            working += usize::from(old.with_credential(issued).get("/wallets").await.status == 200);
+        }
+        assert_eq!(working, 1, "the one that was asked for last");
+        // Make room: the used ones go.
+        for issued in &both {
+            operator.revoke_credential(&old.with_credential(issued)).await;
+        }
+    }
+    assert_eq!(count_live(&mut operator, &old).await, 1);
+}
+
+#[tokio::test]
+async fn a_first_use_and_a_taking_back_at_once_end_in_one_of_the_two() {
+    let mut operator = Operator::of(shared());
+    let old = operator.add_partner("0").await;
+    for _ in 0..10 {
+        let (mut new, _) = rotate(&mut old.reconnect(), "{}").await;
+        let mut asking = old.reconnect();
+        let (used, asked) = tokio::join!(new.get("/wallets"), request_rotation(&mut asking, "{}"));
+        let third = expect_success(&asked, 201);
+        match used.status.as_u16() {
+            200 => assert_works(&mut new).await,
+            _ => {
+                expect_error(&used, 401, "INVALID_CREDENTIALS");
+                assert_rejected(&mut new).await;
+            }
+        }
+        operator.revoke_credential(&new).await;
+        operator.revoke_credential(&old.with_credential(&third)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_used_and_what_was_not_is_known_after_a_crash() {
+    let mut service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let [mut careful, mut unlucky] = [operator.add_partner("0").await, operator.add_partner("0").await];
+    let (mut used, _) = rotate(&mut careful, "{}").await;
+    assert_works(&mut used).await;
+    let (lost, _) = rotate(&mut unlucky, "{}").await;
+    service.kill();
+    service.restart();
+    let base_url = service.base_url();
+    let mut operator = Operator::of(&service);
+    let [mut careful, mut unlucky] = [careful.connect_to(&base_url), unlucky.connect_to(&base_url)];
+    rotate(&mut careful, "{}").await;
+    rotate(&mut unlucky, "{}").await;
+    assert_works(&mut used.connect_to(&base_url)).await;
+    assert_rejected(&mut lost.connect_to(&base_url)).await;
+    assert_eq!(count_live(&mut operator, &careful).await, 3);
+    let answer = operator
+        .call(
+            Method::GET,
+            "/admin/v1/partners/nobody/credentials",
+            "text/plain",
+            "",
+        )
+        .await;
+    assert_eq!(answer.status, 404, "{}", text_of(&answer));
+}

@@ -1,0 +1,227 @@
+//! What does the service make of clients that are slow, many, deaf, or speak HTTP in a way of their own?
+
+use std::time::Duration;
+
+use hyper::Method;
+use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use rustix::process::{Resource, getrlimit};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use crate::support::raw_http::{exchange_bytes, send_slowly_undocumented, exchange, exchange_undocumented, request_head};
+use crate::support::{Operator, expect_success, expect_error, shared, unique};
+use crate::request_bodies::{ORDERS, add_buyer, with_header};
+
+/// How many sockets are held at once, where the system allows that many.
+const SOCKETS: u64 = 3_000;
+
+/// How many clients ask and never read: two on each of the service's threads.
+const NON_READING_CLIENTS: u32 = 4;
+
+/// How long a deaf client may be sent answers before it counts as one whose buffers are full.
+const FILL_TIMEOUT: Duration = Duration::from_millis(500);
+
+#[tokio::test]
+async fn a_head_that_does_not_end_is_given_up() {
+    let address = shared().http_address();
+    let begun = b"GET /api/v1/wallets HTTP/1.1\r\nhost: vouchsafe.test\r\nx-slow: ";
+    let (silent, slow) = tokio::join!(
+        exchange_undocumented(address, begun),
+        send_slowly_undocumented(address, begun, b'x')
+    );
+    for answer in [silent, slow] {
+        assert_eq!(answer.status, 408, "{answer:?}");
+    }
+}
+
+/// Sockets to the service, each with this much of a request on it.
+async fn open_sockets(count: u64, begun: &[u8]) -> Vec<TcpStream> {
+    let mut held = Vec::new();
+    for _ in 0..count {
+        let mut socket = TcpStream::connect(shared().http_address()).await.unwrap();
+        socket.write_all(begun).await.unwrap();
+        held.push(socket);
+    }
+    held
+}
+
+#[tokio::test]
+async fn thousands_of_idle_sockets_stop_nobody() {
+    let (mut partner, body) = add_buyer(2).await;
+    expect_success(&partner.send_text(&unique("key"), &body).await, 201);
+    // A quarter of what a process may open: the service has as many, and the other tests go on.
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(SOCKETS * 4);
+    let count = SOCKETS.min(allowed / 4);
+    let (silent, begun) = tokio::join!(
+        open_sockets(count / 2, b""),
+        open_sockets(count / 2, b"POST /api/v1/orders HTTP/1.1\r\n")
+    );
+    expect_success(&partner.send_text(&unique("key"), &body).await, 201);
+    expect_success(&partner.reconnect().get("/wallets").await, 200);
+    assert_eq!(
+        silent.len() + begun.len(),
+        usize::try_from(count / 2 * 2).unwrap()
+    );
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_stops_nobody() {
+    let (mut partner, _) = add_buyer(0).await;
+    let mut identity = HeaderMap::new();
+    partner.client.credentials().insert_api_headers(&mut identity);
+    let request = request_head("GET /api/v1/products?limit=100", &identity);
+    let request = String::from_utf8(request)
+        .unwrap()
+        .replace("connection: close\r\n", "");
+    let ask = async || {
+        let mut socket = TcpStream::connect(shared().http_address()).await.unwrap();
+        // Asks until nothing more is taken: then the answers fill every buffer on the way.
+        let asking = async { while socket.write_all(request.as_bytes()).await.is_ok() {} };
+        drop(tokio::time::timeout(FILL_TIMEOUT, asking).await);
+        socket
+    };
+    let deaf = futures_util::future::join_all((0..NON_READING_CLIENTS).map(|_| ask())).await;
+    expect_success(&partner.get("/wallets").await, 200);
+    expect_success(&partner.reconnect().get("/products").await, 200);
+    drop(deaf);
+}
+
+#[tokio::test]
+async fn a_method_that_a_route_does_not_have_is_405_and_answers_head_without_a_body() {
+    let mut partner = Operator::of(shared()).add_partner("1").await;
+    let mut identity = HeaderMap::new();
+    partner.client.credentials().insert_api_headers(&mut identity);
+    for path in [
+        "/api/v1/categories",
+        "/api/v1/products",
+        "/api/v1/products/sbx-instant",
+        "/api/v1/orders",
+        "/api/v1/orders/ord_0",
+        "/api/v1/orders/ord_0/vouchers",
+        "/api/v1/wallets",
+        "/api/v1/transactions",
+        "/api/v1/credentials/rotate",
+    ] {
+        for method in ["OPTIONS", "TRACE", "PATCH", "DELETE", "BREW", "get", "GETGET"] {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            let answer = partner
+                .client
+                .send_raw(method, path, identity.clone(), "")
+                .await
+                .unwrap();
+            expect_error(&answer, 405, "METHOD_NOT_ALLOWED");
+            assert!(answer.header("allow").is_some(), "{path}");
+        }
+        let answer = exchange_bytes(shared().http_address(), &request_head(&format!("HEAD {path}"), &identity)).await;
+        let text = String::from_utf8(answer).unwrap();
+        assert!(text.starts_with("HTTP/1.1 405 "), "{path}: {text}");
+        assert!(text.ends_with("\r\n\r\n"), "a HEAD has no body: {text}");
+    }
+}
+
+#[tokio::test]
+async fn what_two_servers_could_read_differently_is_refused() {
+    let (mut partner, body) = add_buyer(1).await;
+    let address = shared().http_address();
+    let length = body.len();
+    let chunk = format!("{length:x}\r\n{body}\r\n0\r\n\r\n");
+    let lines = [
+        ("a sign", format!("content-length: +{length}"), &body),
+        (
+            "a list of lengths",
+            format!("content-length: {length}, {length}"),
+            &body,
+        ),
+        ("a length in hex", format!("content-length: 0x{length:x}"), &body),
+        ("a negative length", format!("content-length: -{length}"), &body),
+        (
+            "a length past all numbers",
+            format!("content-length: 1{:020}", 0),
+            &body,
+        ),
+        (
+            "a blank before the colon",
+            "transfer-encoding : chunked".to_owned(),
+            &chunk,
+        ),
+        (
+            "an unknown coding",
+            "transfer-encoding: xchunked".to_owned(),
+            &chunk,
+        ),
+        (
+            "chunked, and not last",
+            "transfer-encoding: chunked, identity".to_owned(),
+            &chunk,
+        ),
+        (
+            "chunked and a length",
+            format!("transfer-encoding: chunked\r\ncontent-length: {length}"),
+            &chunk,
+        ),
+        ("a folded line", format!("content-length:\r\n {length}"), &body),
+        (
+            "a zero byte",
+            format!("content-length: {length}\r\nx-zero: a\0b"),
+            &body,
+        ),
+    ];
+    for (what, line, body) in lines {
+        let mut request = request_head("POST /api/v1/orders", &partner.headers(ORDERS, body.as_bytes()));
+        request.truncate(request.len() - 2);
+        request.extend_from_slice(format!("{line}\r\n\r\n{body}").as_bytes());
+        let answer = exchange_undocumented(address, &request).await;
+        assert!(answer.status.is_client_error(), "{what}: {answer:?}");
+    }
+    assert_eq!(partner.balance("USD").await, "1000.00");
+}
+
+#[tokio::test]
+async fn a_chunk_that_lies_about_its_length_is_refused() {
+    let (mut partner, body) = add_buyer(1).await;
+    let length = body.len();
+    for (what, wire) in [
+        (
+            "past all numbers",
+            format!("{}\r\n{body}\r\n0\r\n\r\n", "f".repeat(17)),
+        ),
+        ("no hex", format!("zz\r\n{body}\r\n0\r\n\r\n")),
+        ("a sign", format!("+{length:x}\r\n{body}\r\n0\r\n\r\n")),
+        ("too short", format!("{:x}\r\n{body}\r\n0\r\n\r\n", length - 1)),
+    ] {
+        let headers = with_header(
+            partner.headers(ORDERS, body.as_bytes()),
+            TRANSFER_ENCODING,
+            "chunked",
+        );
+        let request = [request_head("POST /api/v1/orders", &headers), wire.into_bytes()].concat();
+        let answer = exchange(shared().http_address(), &request).await;
+        assert!(answer.status.is_client_error(), "{what}: {answer:?}");
+    }
+    assert_eq!(partner.balance("USD").await, "1000.00");
+}
+
+#[tokio::test]
+async fn a_request_hidden_behind_a_refused_one_is_not_executed() {
+    let (mut partner, body) = add_buyer(1).await;
+    let length = body.len().to_string();
+    let hidden = with_header(partner.headers(ORDERS, body.as_bytes()), CONTENT_LENGTH, &length);
+    let hidden = [request_head("POST /api/v1/orders", &hidden), body.clone().into_bytes()].concat();
+    // Refused by its head, with a whole order where its body should be.
+    for (name, value) in [("content-encoding", "gzip"), ("content-type", "text/plain")] {
+        let headers = partner.headers(ORDERS, body.as_bytes());
+        let mut headers = with_header(headers, CONTENT_LENGTH, &hidden.len().to_string());
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        let request = request_head("POST /api/v1/orders", &headers);
+        let request = String::from_utf8(request)
+            .unwrap()
+            .replace("connection: close\r\n", "");
+        let answer = exchange(
+            shared().http_address(),
+            &[request.into_bytes(), hidden.clone()].concat(),
+        )
+        .await;
+        assert_eq!(answer.status, 415, "{answer:?}");
+    }
+    assert_eq!(partner.balance("USD").await, "1000.00");
+}

@@ -1,0 +1,122 @@
+//! `Prefer: wait`: is an order that is under way answered when it changes, and every other one at once?
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::Value;
+use vouchsafe_load::client::ApiResponse;
+
+use crate::support::{Database, Instance, Operator, Partner, expect_success, expect_error, shared};
+
+const PREFER: &str = "prefer";
+const PREFERENCE_APPLIED: &str = "preference-applied";
+
+/// Below the longest wait: who is answered within it was not kept until the end.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(25);
+
+/// How many may wait with one key (contract §3).
+const MAX_WAITERS: usize = 100;
+
+/// A path of an order that waits for its vendor, or was delivered at once.
+async fn place_order(operator: &mut Operator, partner: &mut Partner, route: &str) -> String {
+    let sale = operator.add_product(route, usize::from(route == "stock")).await;
+    let answer = partner.order(&sale, 1).await;
+    assert!(answer.status.is_success(), "{answer:?}");
+    let order: Value = serde_json::from_slice(&answer.body).unwrap();
+    format!("/orders/{}", order["order_id"].as_str().unwrap())
+}
+
+/// The same partner, who does not wait to the end.
+fn with_short_timeout(partner: &Partner) -> Partner {
+    let mut partner = partner.reconnect();
+    partner.client = partner.client.with_timeout(CLIENT_TIMEOUT);
+    partner
+}
+
+async fn get_with_preference(partner: &mut Partner, path: &str, preference: &str) -> ApiResponse {
+    partner.get_with_header(path, (PREFER, preference)).await
+}
+
+#[tokio::test]
+async fn what_is_not_under_way_is_answered_at_once() {
+    let mut operator = Operator::of(shared());
+    let partner = &mut operator.add_partner("100").await;
+    let delivered = place_order(&mut operator, partner, "stock").await;
+    let mut partner = with_short_timeout(partner);
+    let answer = get_with_preference(&mut partner, &delivered, "wait=30").await;
+    assert_eq!(expect_success(&answer, 200)["status"], "DELIVERED");
+    assert_eq!(answer.header(PREFERENCE_APPLIED), Some("wait=30"));
+    let nobodys = "/orders/ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
+    let answer = get_with_preference(&mut partner, nobodys, "wait=30").await;
+    expect_error(&answer, 404, "ORDER_NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_wish_is_granted_cut_or_not_heard() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("100").await;
+    let pending = place_order(&mut operator, &mut partner, "vendor").await;
+    let delivered = place_order(&mut operator, &mut partner, "stock").await;
+    let mut partner = with_short_timeout(&partner);
+    for (path, preference, applied) in [
+        (&pending, "wait=1", Some("wait=1")),
+        (&pending, "respond-async, wait=0; a=b", Some("wait=0")),
+        (&pending, "wait=soon", None),
+        (&pending, "return=minimal", None),
+        (&delivered, "wait=3600", Some("wait=30")),
+        (&delivered, "wait=-1", None),
+    ] {
+        let answer = get_with_preference(&mut partner, path, preference).await;
+        expect_success(&answer, 200);
+        assert_eq!(answer.header(PREFERENCE_APPLIED), applied, "{preference}");
+    }
+    assert_eq!(partner.get(&pending).await.header(PREFERENCE_APPLIED), None);
+}
+
+#[tokio::test]
+async fn one_key_has_so_many_waiters() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("100").await;
+    let pending = place_order(&mut operator, &mut partner, "vendor").await;
+    let asking = (0..=MAX_WAITERS).map(|_| {
+        let (mut partner, pending) = (with_short_timeout(&partner), &pending);
+        // Long enough that all of them wait at the same time.
+        async move { get_with_preference(&mut partner, pending, "wait=8").await }
+    });
+    let answers = join_all(asking).await;
+    let granted = answers.iter().filter(|answer| {
+        expect_success(answer, 200);
+        answer.header(PREFERENCE_APPLIED) == Some("wait=8")
+    });
+    assert_eq!(granted.count(), MAX_WAITERS);
+}
+
+#[tokio::test]
+async fn a_change_is_told_as_soon_as_it_is_there_and_the_end_of_the_service_too() {
+    let mut service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let mut partner = operator.add_partner("100").await;
+    let [changing, staying] = [
+        place_order(&mut operator, &mut partner, "vendor").await,
+        place_order(&mut operator, &mut partner, "vendor").await,
+    ];
+    let mut database = Database::of(&service).await;
+    let mut asking = with_short_timeout(&partner);
+    // Whoever asks now is answered a second later; by then the one before waits.
+    let change = async {
+        expect_success(&get_with_preference(&mut partner, &changing, "wait=1").await, 200);
+        let order_id = changing.trim_start_matches("/orders/ord_");
+        let sql = "UPDATE orders SET status = 'CANCELLED' WHERE order_id = $1::uuid RETURNING status";
+        assert_eq!(database.texts(sql, order_id).await, ["CANCELLED"]);
+    };
+    let (answer, ()) = tokio::join!(get_with_preference(&mut asking, &changing, "wait=30"), change);
+    assert_eq!(expect_success(&answer, 200)["status"], "CANCELLED");
+    assert_eq!(answer.header(PREFERENCE_APPLIED), Some("wait=30"));
+    let end = async {
+        expect_success(&get_with_preference(&mut partner, &staying, "wait=1").await, 200);
+        service.terminate();
+    };
+    let (answer, ()) = tokio::join!(get_with_preference(&mut asking, &staying, "wait=30"), end);
+    assert_eq!(expect_success(&answer, 200)["status"], "PENDING");
+    assert_eq!(service.wait_for_exit(), Some(0), "{}", service.log());
+}

@@ -1,0 +1,34 @@
+//! What becomes of an order whose answer is lost on the way, as the sandbox does it on purpose?
+
+use vouchsafe_load::client::RequestFailure;
+use vouchsafe_load::partner::PartnerClient;
+
+use crate::support::{Operator, expect_success, shared, unique};
+
+const ORDER: &str = r#"{"items":[{"product_id":"sbx-lost-answer","denomination":25,"quantity":1}]}"#;
+
+#[tokio::test]
+async fn a_lost_answer_is_given_when_the_same_key_comes_again_and_paid_once() {
+    let service = shared();
+    let mut operator = Operator::of(service);
+    let mut partner = operator.add_partner("100").await;
+    let credentials = partner.client.credentials().clone();
+    let mut client = PartnerClient::new(&service.base_url(), credentials).unwrap();
+    for key in [unique("key"), unique("key")] {
+        let lost = client.order(&key, ORDER).await;
+        assert!(matches!(lost, Err(RequestFailure::Unknown(_))), "{lost:?}");
+        let again = partner.send_text(&key, ORDER).await;
+        let order = expect_success(&again, 201);
+        assert_eq!(order["status"], "DELIVERED");
+        assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    }
+    assert_eq!(partner.balance("USD").await, "50.00");
+}
+
+#[tokio::test]
+async fn a_refusal_of_it_is_not_lost() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("0").await;
+    let refused = partner.send_text(&unique("key"), ORDER).await;
+    assert_eq!(refused.status, 402);
+}

@@ -1,0 +1,100 @@
+//! What becomes of an order that an operator takes back?
+
+use serde_json::json;
+
+use crate::approvals::{
+    assert_verified, add_manual_product_under_approval, line_counts, decide, usd_balances, id_of, stages, decisions_in_audit_log, place_order_awaiting_approval,
+};
+use crate::support::{Operator, expect_success, expect_error, shared};
+
+#[tokio::test]
+async fn an_operator_cancels_what_was_not_retrieved() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(2).await;
+    let mut partner = operator.add_partner("100").await;
+    let order_id = id_of(&expect_success(&partner.order(&sale, 2).await, 201));
+    expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+    let order = expect_success(&decide(&mut operator, "cancel", &order_id).await, 200);
+    assert_eq!(
+        stages(&order)[1..],
+        [
+            ("CANCELLED", "operator", Some("cancel, says Ann")),
+            ("REFUNDED", "operator", None)
+        ]
+    );
+    assert_eq!((line_counts(&order), &order["vouchers"]), ([0, 0, 2], &json!([])));
+    assert_eq!(usd_balances(&mut partner).await, (100.0, 0.0));
+    let again = expect_success(&decide(&mut operator, "cancel", &order_id).await, 200);
+    assert_eq!(again, order, "a second call answers as the first did");
+    assert_eq!(
+        decisions_in_audit_log(&mut operator, &order_id).await.len(),
+        1,
+        "and is no decision"
+    );
+    // The vouchers are in stock again, and whoever buys them has them alone.
+    expect_success(&partner.order(&sale, 2).await, 201);
+    expect_error(&partner.get_codes(&order_id).await, 409, "ORDER_NOT_READY");
+    assert_verified().await;
+}
+
+#[tokio::test]
+async fn what_was_retrieved_stays_delivered() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("1000").await;
+    let sale = add_manual_product_under_approval(&mut operator, 1).await;
+    let order_id = place_order_awaiting_approval(&mut partner, &sale, 3).await;
+    expect_success(&decide(&mut operator, "approve", &order_id).await, 200);
+    expect_success(&partner.get_codes(&order_id).await, 200);
+    let order = expect_success(&decide(&mut operator, "cancel", &order_id).await, 200);
+    assert_eq!(
+        stages(&order).last(),
+        Some(&("PARTIALLY_DELIVERED", "operator", Some("cancel, says Ann")))
+    );
+    assert_eq!((line_counts(&order), &order["closed"]), ([1, 0, 2], &json!(true)));
+    assert_eq!(order["refunded_amount"], json!(50.0));
+    assert_eq!(usd_balances(&mut partner).await, (975.0, 0.0));
+    let again = expect_success(&decide(&mut operator, "cancel", &order_id).await, 200);
+    assert_eq!(again, order, "a second call answers as the first did");
+    let told = decisions_in_audit_log(&mut operator, &order_id).await;
+    let actions: Vec<_> = told
+        .iter()
+        .map(|entry| entry["action"].as_str().unwrap())
+        .collect();
+    assert_eq!(actions, ["order.approve", "order.cancel"]);
+
+    let sale = operator.add_stocked_product(1).await;
+    let whole = id_of(&expect_success(&partner.order(&sale, 1).await, 201));
+    expect_success(&partner.get_codes(&whole).await, 200);
+    expect_error(
+        &decide(&mut operator, "cancel", &whole).await,
+        409,
+        "ORDER_NOT_CANCELLABLE",
+    );
+    assert_eq!(usd_balances(&mut partner).await, (950.0, 0.0));
+    assert_verified().await;
+}
+
+#[tokio::test]
+async fn an_order_is_read_or_taken_back_and_never_both() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(8).await;
+    let mut partner = operator.add_partner("200").await;
+    let mut orders = Vec::new();
+    for _ in 0..8 {
+        orders.push(id_of(&expect_success(&partner.order(&sale, 1).await, 201)));
+    }
+    let mut read = 0;
+    for order_id in &orders {
+        let mut reader = partner.reconnect();
+        let (codes, cancel) = tokio::join!(reader.get_codes(order_id), decide(&mut operator, "cancel", order_id));
+        if codes.status == 200 {
+            expect_error(&cancel, 409, "ORDER_NOT_CANCELLABLE");
+            read += 1;
+        } else {
+            expect_error(&codes, 409, "ORDER_NOT_READY");
+            assert_eq!(expect_success(&cancel, 200)["status"], "REFUNDED");
+        }
+    }
+    assert_eq!(usd_balances(&mut partner).await, (200.0 - 25.0 * f64::from(read), 0.0));
+    assert_verified().await;
+}

@@ -1,0 +1,105 @@
+//! What are operators told of payouts that are not there, and of words that say nothing?
+
+use hyper::Method;
+use serde_json::{Value, json};
+use vouchsafe_load::client::ApiResponse;
+
+use crate::commands::{run_error, run_ok};
+use crate::support::{Operator, expect_success, expect_error, shared};
+
+const UNKNOWN_PAYOUT: &str = "po_00000000000000000000000000000000";
+
+async fn get_payouts(operator: &mut Operator, path: &str) -> ApiResponse {
+    let path = format!("/admin/v1/payouts{path}");
+    operator.call(Method::GET, &path, "application/json", "").await
+}
+
+async fn post_decision(operator: &mut Operator, verb: &str, payout_id: &str, body: &str) -> ApiResponse {
+    let path = format!("/admin/v1/payouts/{payout_id}/{verb}");
+    operator
+        .call(Method::POST, &path, "application/json", body.to_owned())
+        .await
+}
+
+#[tokio::test]
+async fn a_partner_without_payouts_has_an_empty_list() {
+    let mut operator = Operator::of(shared());
+    let partner = operator.add_partner("0").await;
+    let nothing = json!({ "data": [], "has_more": false, "next_cursor": null });
+    for filter in ["", "&status=PENDING", "&status=FAILED&limit=100"] {
+        let list = get_payouts(
+            &mut operator,
+            &format!("?partner_id={}{filter}", partner.partner_id),
+        )
+        .await;
+        assert_eq!(expect_success(&list, 200), nothing, "{filter}");
+    }
+    assert!(run_ok(&["payout", "list", "--partner", &partner.partner_id]).contains("(no entries)"));
+}
+
+#[tokio::test]
+async fn a_list_that_cannot_be_is_refused() {
+    let mut operator = Operator::of(shared());
+    for (query, field) in [
+        ("?status=paid", "status"),
+        ("?partner_id=somebody", "partner_id"),
+        ("?limit=0", "limit"),
+        ("?limit=101", "limit"),
+        ("?reference=november", "reference"),
+        ("?status=PAID&status=PAID", "status"),
+    ] {
+        let error = expect_error(&get_payouts(&mut operator, query).await, 422, "VALIDATION_FAILED");
+        assert_eq!(error["details"][0]["field"], field, "{query}");
+    }
+    expect_error(&get_payouts(&mut operator, "?cursor=AAAA").await, 400, "INVALID_CURSOR");
+}
+
+#[tokio::test]
+async fn a_payout_that_is_not_there_is_404() {
+    let mut operator = Operator::of(shared());
+    for nothing in [UNKNOWN_PAYOUT, "po_1", "ord_00000000000000000000000000000000"] {
+        expect_error(
+            &get_payouts(&mut operator, &format!("/{nothing}")).await,
+            404,
+            "PAYOUT_NOT_FOUND",
+        );
+        for verb in ["pay", "reject", "fail"] {
+            for body in ["", "{}", r#"{"reason":"so","reference":"bank-1"}"#] {
+                expect_error(
+                    &post_decision(&mut operator, verb, nothing, body).await,
+                    404,
+                    "PAYOUT_NOT_FOUND",
+                );
+            }
+        }
+    }
+    let said = run_error(&["payout", "pay", UNKNOWN_PAYOUT, "--reference", "bank-1"]);
+    assert!(
+        said.contains("PAYOUT_NOT_FOUND") && said.contains("vouchsafe payout list"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn a_word_out_of_bounds_is_refused() {
+    let mut operator = Operator::of(shared());
+    let (reason, reference) = ("x".repeat(501), "x".repeat(129));
+    for verb in ["pay", "reject", "fail"] {
+        for (body, field) in [
+            (json!({ "reason": "" }), "reason"),
+            (json!({ "reason": reason }), "reason"),
+            (json!({ "reference": " " }), "reference"),
+            (json!({ "reference": reference }), "reference"),
+            (json!({ "amount": 1 }), "amount"),
+        ] {
+            let answer = post_decision(&mut operator, verb, UNKNOWN_PAYOUT, &Value::to_string(&body)).await;
+            let error = expect_error(&answer, 422, "VALIDATION_FAILED");
+            assert_eq!(error["details"][0]["field"], field, "{body}");
+        }
+        expect_error(
+            &post_decision(&mut operator, verb, UNKNOWN_PAYOUT, "no object").await,
+            400,
+            "MALFORMED_REQUEST",
+        );
+    }
+}

@@ -1,0 +1,202 @@
+//! Is every error what the table of errors says, wherever it is met (contract §7)?
+
+use serde_json::{Value, json};
+
+use crate::support::{Operator, expect_success, order_line, expect_error, shared, unique};
+
+#[tokio::test]
+async fn what_the_catalogue_does_not_have_is_refused() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(1).await;
+    let gone = operator.add_product_with(json!({ "discontinued": true }), "25", 0).await;
+    let euros = operator.add_product_with(json!({ "currency": "EUR" }), "25", 1).await;
+    let range = json!({ "denominations": ["7"], "denomination_range": { "min": 10, "max": 30, "step": 5 } });
+    let ranged = operator.add_product_with(range, "10", 1).await;
+    let mut partner = operator.add_partner("1000").await;
+    let item = |product: &str, denomination: &str| {
+        let denomination: Value = serde_json::from_str(denomination).unwrap();
+        json!({ "product_id": product, "denomination": denomination, "quantity": 1 })
+    };
+    let good = order_line(&sale, 1);
+    let cases = [
+        (
+            json!({ "items": [good, item("no-such-product", "25")] }),
+            404,
+            "PRODUCT_NOT_FOUND",
+            "no-such-product",
+        ),
+        (
+            json!({ "items": [item("../../etc", "25")] }),
+            404,
+            "PRODUCT_NOT_FOUND",
+            "../../etc",
+        ),
+        (
+            json!({ "items": [item("' OR 1=1 --", "25")] }),
+            404,
+            "PRODUCT_NOT_FOUND",
+            "' OR 1=1 --",
+        ),
+        (
+            json!({ "items": [item(&gone.product_id, "25")] }),
+            409,
+            "PRODUCT_UNAVAILABLE",
+            &gone.product_id,
+        ),
+        (
+            json!({ "items": [item(&sale.product_id, "24")] }),
+            422,
+            "DENOMINATION_NOT_ALLOWED",
+            &sale.product_id,
+        ),
+        (
+            json!({ "items": [item(&ranged.product_id, "12")] }),
+            422,
+            "DENOMINATION_NOT_ALLOWED",
+            &ranged.product_id,
+        ),
+        (
+            json!({ "items": [item(&ranged.product_id, "9.99")] }),
+            422,
+            "DENOMINATION_NOT_ALLOWED",
+            "",
+        ),
+        (
+            json!({ "items": [item(&ranged.product_id, "35")] }),
+            422,
+            "DENOMINATION_NOT_ALLOWED",
+            "",
+        ),
+        (
+            json!({ "items": [good, order_line(&euros, 1)] }),
+            422,
+            "CURRENCY_MISMATCH",
+            &euros.product_id,
+        ),
+        (
+            json!({ "items": [good], "currency": "EUR" }),
+            422,
+            "CURRENCY_MISMATCH",
+            &sale.product_id,
+        ),
+    ];
+    for (body, status, code, named) in cases {
+        let error = expect_error(&partner.send(&unique("key"), &body).await, status, code);
+        assert!(error["message"].as_str().unwrap().contains(named), "{error}");
+        assert_eq!(error["retryable"], false, "{error}");
+    }
+    assert_eq!(partner.balance("USD").await, "1000.00");
+}
+
+#[tokio::test]
+async fn a_shortage_names_its_product_and_holds_nothing() {
+    let mut operator = Operator::of(shared());
+    let [first, second] = [operator.add_stocked_product(1).await, operator.add_stocked_product(1).await];
+    let mut partner = operator.add_partner("1000").await;
+    let body = json!({ "items": [order_line(&first, 1), order_line(&second, 2)] });
+    let error = expect_error(
+        &partner.send(&unique("key"), &body).await,
+        409,
+        "INSUFFICIENT_INVENTORY",
+    );
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.contains(&second.product_id) && !message.contains(&first.product_id),
+        "{error}"
+    );
+    assert_eq!(
+        (&error["name"], &error["retryable"]),
+        (&json!("InsufficientInventory"), &json!(false))
+    );
+    assert_eq!(partner.balance("USD").await, "1000.00");
+    expect_success(&partner.order(&first, 1).await, 201);
+    expect_success(&partner.order(&second, 1).await, 201);
+}
+
+#[tokio::test]
+async fn too_little_money_is_402_also_without_a_wallet() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(5).await;
+    let (mut poor, mut none) = (operator.add_partner("24.99").await, operator.add_partner("0").await);
+    let error = expect_error(&poor.order(&sale, 1).await, 402, "INSUFFICIENT_FUNDS");
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.contains("25.00 USD") && message.contains("24.99 USD"),
+        "{error}"
+    );
+    expect_error(&none.order(&sale, 1).await, 402, "INSUFFICIENT_FUNDS");
+    assert_eq!(
+        (poor.balance("USD").await, none.balance("USD").await),
+        ("24.99".to_owned(), String::new())
+    );
+}
+
+#[tokio::test]
+async fn the_order_of_another_looks_like_none() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(1).await;
+    let (mut owner, mut stranger) = (operator.add_partner("100").await, operator.add_partner("100").await);
+    let order = expect_success(&owner.order(&sale, 1).await, 201);
+    let foreign = order["order_id"].as_str().unwrap();
+    let nobodys = format!(
+        "{}{}",
+        &foreign[..foreign.len() - 4],
+        if foreign.ends_with("0000") { "1111" } else { "0000" }
+    );
+    let strip = |mut error: Value, id: &str| {
+        error["trace_id"] = Value::Null;
+        error.to_string().replace(id, "ID")
+    };
+    let mut told = Vec::new();
+    for id in [foreign, &nobodys] {
+        let read = expect_error(
+            &stranger.get(&format!("/orders/{id}")).await,
+            404,
+            "ORDER_NOT_FOUND",
+        );
+        let codes = expect_error(&stranger.get_codes(id).await, 404, "ORDER_NOT_FOUND");
+        told.push((strip(read, id), strip(codes, id)));
+    }
+    assert_eq!(told[0], told[1]);
+    expect_success(&owner.get(&format!("/orders/{foreign}")).await, 200);
+}
+
+#[tokio::test]
+async fn what_is_no_id_names_no_order() {
+    let mut partner = Operator::of(shared()).add_partner("1").await;
+    let long = format!("ord_{}", "0".repeat(5_000));
+    let zeros = format!("ORD_{}", "0".repeat(32));
+    for id in [
+        "x",
+        "ord_",
+        "ord_zz",
+        &zeros,
+        "%00",
+        "%27%20OR%201=1",
+        "..",
+        "ord_%2e",
+        &long,
+    ] {
+        let answer = partner.get(&format!("/orders/{id}")).await;
+        assert_eq!(answer.status, 404, "{id:.60}: {:?}", answer.body);
+        expect_error(&answer, 404, "ORDER_NOT_FOUND");
+    }
+    for id in ["x", "ord_0", "ord_00000000000000000000000000000000"] {
+        expect_error(&partner.get_codes(id).await, 404, "ORDER_NOT_FOUND");
+    }
+    expect_error(&partner.get("/products/No-Such").await, 404, "PRODUCT_NOT_FOUND");
+}
+
+#[tokio::test]
+async fn an_order_without_vouchers_has_no_codes_yet() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_product("vendor", 0).await;
+    let mut partner = operator.add_partner("100").await;
+    let order = expect_success(&partner.order(&sale, 1).await, 202);
+    let error = expect_error(
+        &partner.get_codes(order["order_id"].as_str().unwrap()).await,
+        409,
+        "ORDER_NOT_READY",
+    );
+    assert_eq!(error["retryable"], true);
+}

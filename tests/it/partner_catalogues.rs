@@ -1,0 +1,129 @@
+//! Does a partner with a catalogue of its own see and order that, and nothing else?
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Operator, Partner, Sale, expect_success, order_body, expect_error, shared, unique};
+
+/// Two shelves: one with two products, one with one.
+struct TestCategories {
+    categories: [String; 2],
+    sales: [Sale; 3],
+}
+
+async fn add_categories(operator: &mut Operator) -> TestCategories {
+    let categories = [unique("category"), unique("category")];
+    for category in &categories {
+        let path = format!("/admin/v1/categories/{category}");
+        operator
+            .send_json(Method::PUT, &path, &json!({ "name": "A shelf" }))
+            .await;
+    }
+    let mut sales = Vec::new();
+    for category in [&categories[0], &categories[0], &categories[1]] {
+        sales.push(operator.add_product_with(json!({ "category_id": category }), "25", 5).await);
+    }
+    TestCategories {
+        categories,
+        sales: sales.try_into().unwrap(),
+    }
+}
+
+impl TestCategories {
+    /// Of the three products those that the partner is shown, by all the ways there are to look.
+    async fn visible_products(&self, partner: &mut Partner) -> Vec<usize> {
+        let listed = partner.list_all("/products?limit=100").await;
+        let categories = partner.list_all("/categories?limit=100").await;
+        let mut seen = Vec::new();
+        for (index, sale) in self.sales.iter().enumerate() {
+            let path = format!("/products/{}", sale.product_id);
+            let found = partner.get(&path).await;
+            if listed
+                .iter()
+                .any(|product| product["product_id"] == sale.product_id)
+            {
+                expect_success(&found, 200);
+                seen.push(index);
+            } else {
+                expect_error(&found, 404, "PRODUCT_NOT_FOUND");
+            }
+        }
+        for (category, members) in self.categories.iter().zip([&[0, 1][..], &[2]]) {
+            let count = members.iter().filter(|index| seen.contains(index)).count();
+            let shown = categories.iter().find(|shown| shown["category_id"] == *category);
+            let shown = shown.map_or(0, |shown| shown["product_count"].as_u64().unwrap());
+            assert_eq!(shown, count as u64, "{category}");
+        }
+        seen
+    }
+
+    async fn assert_visible(&self, partner: &mut Partner, expected: &[usize]) {
+        assert_eq!(self.visible_products(partner).await, expected);
+        for (index, sale) in self.sales.iter().enumerate() {
+            let answer = partner.order(sale, 1).await;
+            if expected.contains(&index) {
+                expect_success(&answer, 201);
+            } else {
+                expect_error(&answer, 404, "PRODUCT_NOT_FOUND");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_catalogue_is_in_force_everywhere_and_at_once() {
+    let mut operator = Operator::of(shared());
+    let shelves = add_categories(&mut operator).await;
+    let (mut partner, mut other) = (operator.add_partner("1000").await, operator.add_partner("1000").await);
+    let [categories, ids] = [
+        &shelves.categories,
+        &shelves.sales.each_ref().map(|s| s.product_id.clone())[..2],
+    ]
+    .map(<[String]>::to_vec);
+    let (full, second) = (&categories[0], &ids[1]);
+    for (catalogue, expected) in [
+        (Value::Null, &[0, 1, 2][..]),
+        (json!({ "categories": [full] }), &[0, 1]),
+        (json!({ "products": [second] }), &[1]),
+        (
+            json!({ "categories": [categories[1]], "products": [second] }),
+            &[1, 2],
+        ),
+        (
+            json!({ "categories": ["retail"], "products": ["no-such-product"] }),
+            &[],
+        ),
+        (json!({}), &[]),
+        (Value::Null, &[0, 1, 2]),
+    ] {
+        operator.patch_partner(&partner, &json!({ "catalogue": catalogue })).await;
+        shelves.assert_visible(&mut partner, expected).await;
+    }
+    assert_eq!(shelves.visible_products(&mut other).await, [0, 1, 2]);
+}
+
+#[tokio::test]
+async fn what_was_outside_is_not_kept_under_the_key() {
+    let mut operator = Operator::of(shared());
+    let sales = [operator.add_stocked_product(2).await, operator.add_stocked_product(2).await];
+    let mut partner = operator.add_partner("100").await;
+    let inside = json!({ "catalogue": { "products": [sales[0].product_id] } });
+    operator.patch_partner(&partner, &inside).await;
+    let key = unique("key");
+    let mut both = order_body(&sales[0], 1);
+    both["items"]
+        .as_array_mut()
+        .unwrap()
+        .push(order_body(&sales[1], 1)["items"][0].clone());
+    let error = expect_error(&partner.send(&key, &both).await, 404, "PRODUCT_NOT_FOUND");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains(&sales[1].product_id), "{message}");
+    assert_eq!(partner.balance("USD").await, "100.00");
+    operator.patch_partner(&partner, &json!({ "catalogue": null })).await;
+    expect_success(&partner.send(&key, &both).await, 201);
+    // What was ordered before stays the partner's, whatever it may order now.
+    operator.patch_partner(&partner, &json!({ "catalogue": {} })).await;
+    let answer = partner.send(&key, &both).await;
+    assert_eq!(answer.header("idempotent-replayed"), Some("true"));
+    assert_eq!(partner.list_all("/orders").await.len(), 1);
+}

@@ -1,0 +1,183 @@
+//! A service that buys from a simulator, two partners who order there, and the simulator's own books.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use hyper::Method;
+use serde_json::{Value, json};
+use time::Date;
+use time::format_description::well_known::Rfc3339;
+use vouchsafe::procurement::VendorRecord;
+use vouchsafe_load::client::ApiResponse;
+use vouchsafe_load::partner::PartnerClient;
+
+use crate::support::{Database, Instance, Operator, Partner, expect_success, eventually, unique};
+use crate::vendor_protocol::adapter;
+use crate::vendor_protocol::simulator::Simulator;
+
+/// How long an order may take, and a day: a second by itself, and a machine that is busy.
+const COMPLETION_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The vendor that the simulator plays.
+pub(crate) const VENDOR: &str = "simulated";
+
+/// All of it.
+pub(crate) struct ReconciliationHarness {
+    pub(crate) service: Instance,
+    pub(crate) operator: Operator,
+    pub(crate) simulator: Simulator,
+}
+
+impl ReconciliationHarness {
+    /// With these products, each bought from the simulator.
+    pub(crate) async fn start(products: &[&str]) -> Self {
+        let service = Instance::start_with(&[("VOUCHSAFE_RECONCILIATION_PREVIEW", "on")]);
+        let simulator = Simulator::start(&[]);
+        let mut operator = Operator::of(&service);
+        let vendor = json!({ "adapter": "http", "url": simulator.url, "credentials": "simulator" });
+        let path = format!("/admin/v1/vendors/{VENDOR}");
+        operator.send_json(Method::PUT, &path, &vendor).await;
+        for product in products {
+            let changes = json!({ "vendor": VENDOR, "route": "vendor" });
+            operator.put_product(product, changes).await;
+        }
+        Self {
+            service,
+            operator,
+            simulator,
+        }
+    }
+
+    /// Orders so many of each, and waits until nothing more comes.
+    pub(crate) async fn order_and_wait(&mut self, partner: &mut Partner, wishes: &[(&str, u32)]) {
+        for (product, quantity) in wishes {
+            let body =
+                json!({ "items": [{ "product_id": product, "denomination": 25, "quantity": quantity }] });
+            let answer = partner.send(&unique("key"), &body).await;
+            let order_id = expect_success(&answer, 202)["order_id"].as_str().unwrap().to_owned();
+            let path = format!("/orders/{order_id}");
+            eventually("the order is closed", COMPLETION_TIMEOUT, async || {
+                let order = partner.read(&path).await;
+                (order["closed"] == true).then_some(())
+            })
+            .await;
+        }
+        // As if all of it had been bought as the day began: what is due does not hang on the hour of this test.
+        let mut database = Database::of(&self.service).await;
+        let early =
+            "UPDATE codes SET bought_at = date_trunc('day', bought_at, 'UTC') WHERE bought_at IS NOT NULL";
+        database.run(early.to_owned()).await;
+    }
+
+    /// Yesterday and today, where days are counted: it may have been midnight meanwhile.
+    pub(crate) async fn days(&mut self) -> [Date; 2] {
+        let mut database = Database::of(&self.service).await;
+        let today = "SELECT ((now() AT TIME ZONE 'UTC')::date - $1::date)::bigint";
+        let days = database.count(today, "1970-01-01").await;
+        let today = Date::from_ordinal_date(1970, 1).unwrap() + time::Duration::days(days);
+        [today.previous_day().unwrap(), today]
+    }
+
+    /// Has both days compared; gives the sums of the counts, in the order of the spec, and all drifts.
+    pub(crate) async fn reconcile(&mut self) -> ([u64; 5], Vec<Value>) {
+        let days = self.days().await;
+        for day in days {
+            let path = format!("/admin/v1/reconciliation/{day}/run");
+            let asked = self.operator.call(Method::POST, &path, "application/json", "");
+            expect_success(&asked.await, 202);
+            self.wait_until_reconciled(day).await;
+        }
+        (self.summary_counts(&days).await, self.drifts().await)
+    }
+
+    /// The day once nothing more is to be done about it.
+    pub(crate) async fn wait_until_reconciled(&mut self, day: Date) -> Value {
+        let path = format!("/admin/v1/reconciliation/{day}");
+        eventually("the day is reconciled", COMPLETION_TIMEOUT, async || {
+            let found = self.operator.get(&path).await;
+            let vendor = &found["vendors"][0];
+            (vendor["next_at"].is_null() && vendor["generated_at"].is_string()).then_some(found)
+        })
+        .await
+    }
+
+    pub(crate) async fn summary_counts(&mut self, days: &[Date]) -> [u64; 5] {
+        let mut sums = [0; 5];
+        for day in days {
+            let found = self
+                .operator
+                .get(&format!("/admin/v1/reconciliation/{day}"))
+                .await;
+            sums = add_counts(sums, &found["summary"]);
+        }
+        sums
+    }
+
+    pub(crate) async fn drifts(&mut self) -> Vec<Value> {
+        let list = self.operator.get("/admin/v1/drifts?limit=100").await;
+        assert_eq!(list["has_more"], false);
+        list["data"].as_array().unwrap().clone()
+    }
+
+    /// What the simulator's own books say of both days.
+    pub(crate) async fn vendor_records(&mut self) -> Vec<VendorRecord> {
+        let adapter = adapter(&self.simulator.url);
+        let mut found = Vec::new();
+        for day in self.days().await {
+            let mut records = adapter.records(day).unwrap();
+            while let Some(record) = records.next().await.unwrap() {
+                found.push(record);
+            }
+        }
+        found
+    }
+
+    /// What the simulator was paid for: how many vouchers under which key, and of which product.
+    pub(crate) async fn vendor_sales(&mut self) -> BTreeMap<String, (String, u64)> {
+        let mut sales = BTreeMap::new();
+        for record in self.vendor_records().await {
+            let sale = sales
+                .entry(record.key.to_string())
+                .or_insert((record.product_id.to_string(), 0));
+            sale.1 += 1;
+        }
+        sales
+    }
+}
+
+/// What a partner is answered at a service that shows the preview. The document of the other tests does not have it.
+pub(crate) async fn get_preview(service: &Instance, partner: &Partner, date: &str) -> ApiResponse {
+    let mut client = PartnerClient::new(&service.base_url(), partner.client.credentials().clone()).unwrap();
+    client.get(&format!("/reconciliation/{date}")).await.unwrap()
+}
+
+/// The counts of a summary, added to others.
+pub(crate) fn add_counts(sums: [u64; 5], summary: &Value) -> [u64; 5] {
+    let names = [
+        "orders_total",
+        "vouchers_allocated",
+        "matched",
+        "drifted",
+        "unmatched",
+    ];
+    let mut sums = sums.into_iter();
+    names.map(|name| sums.next().unwrap() + summary[name].as_u64().unwrap())
+}
+
+/// Records of a day as an operator uploads them.
+pub(crate) fn records_csv(records: &[VendorRecord], day: Date) -> String {
+    let mut text = "reference,product_id,denomination,currency,sold_at,purchase_id\n".to_owned();
+    for record in records.iter().filter(|record| record.sold_at.date() == day) {
+        let denomination = serde_json::to_string(&record.denomination).unwrap();
+        let sold_at = record.sold_at.format(&Rfc3339).unwrap();
+        let currency = record.currency();
+        writeln!(
+            text,
+            "{},{},{denomination},{currency},{sold_at},{}",
+            record.reference, record.product_id, record.key
+        )
+        .unwrap();
+    }
+    text
+}

@@ -1,0 +1,81 @@
+//! What does a schema say when nothing may grow? Objects hold what is named, texts the words of today.
+
+use serde_json::{Value, json};
+
+/// Words of today of a text that may get more.
+const EXTENSIBLE_ENUM: &str = "x-extensible-enum";
+
+/// Closes a schema and all within it. What is a part of a whole (`allOf`) stays open: the whole is closed.
+pub(super) fn reject_unknown_properties(schema: &mut Value) {
+    reject_unknown_in_children(schema);
+    if let Value::Object(fields) = schema
+        && ["$ref", "properties", "allOf"]
+            .iter()
+            .any(|word| fields.contains_key(*word))
+    {
+        fields.insert("unevaluatedProperties".to_owned(), json!(false));
+    }
+}
+
+/// Closes what is within a named schema, which is closed where it is referred to.
+pub(super) fn reject_unknown_in_children(schema: &mut Value) {
+    let Value::Object(fields) = schema else {
+        return;
+    };
+    if let Some(words) = fields.remove(EXTENSIBLE_ENUM) {
+        fields.insert("enum".to_owned(), words);
+    }
+    for (word, within) in fields {
+        match (word.as_str(), within) {
+            ("allOf", Value::Array(parts)) => parts.iter_mut().for_each(reject_unknown_in_children),
+            ("oneOf" | "anyOf" | "prefixItems", Value::Array(parts)) => parts.iter_mut().for_each(reject_unknown_properties),
+            ("properties", Value::Object(properties)) => properties.values_mut().for_each(reject_unknown_properties),
+            ("items" | "additionalProperties", schema) => reject_unknown_properties(schema),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepts(schema: Value, value: &Value) -> bool {
+        let mut schema = schema;
+        reject_unknown_properties(&mut schema);
+        for named in schema["components"].as_object_mut().unwrap().values_mut() {
+            reject_unknown_in_children(named);
+        }
+        jsonschema::is_valid(&schema, value)
+    }
+
+    #[test]
+    fn what_is_not_named_is_refused_at_every_depth() {
+        let components = json!({
+            "Part": { "type": "object", "properties": { "a": { "type": "integer" } } },
+            "Word": { "type": "string", "x-extensible-enum": ["ONE", "TWO"] },
+        });
+        let part = json!({ "$ref": "#/components/Part" });
+        let whole = json!({
+            "components": components,
+            "properties": {
+                "list": { "type": "array", "items": part },
+                "maybe": { "oneOf": [{ "type": "null" }, part] },
+                "both": { "allOf": [part, { "type": "object", "properties": { "b": { "$ref": "#/components/Word" } } }] },
+            },
+        });
+        for (value, right) in [
+            (json!({ "list": [{ "a": 1 }] }), true),
+            (json!({ "list": [{ "a": 1, "x": 1 }] }), false),
+            (json!({ "maybe": null }), true),
+            (json!({ "maybe": { "a": 1 } }), true),
+            (json!({ "maybe": { "x": 1 } }), false),
+            (json!({ "both": { "a": 1, "b": "ONE" } }), true),
+            (json!({ "both": { "a": 1, "b": "THREE" } }), false),
+            (json!({ "both": { "a": 1, "c": 1 } }), false),
+            (json!({ "x": 1 }), false),
+        ] {
+            assert_eq!(accepts(whole.clone(), &value), right, "{value}");
+        }
+    }
+}

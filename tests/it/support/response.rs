@@ -1,0 +1,98 @@
+//! Reading answers; an error is checked for its whole form wherever it is met.
+
+use serde_json::Value;
+use vouchsafe_load::client::ApiResponse;
+
+/// What an error never shows: where the program is, what it is made of.
+const INTERNALS: [&str; 11] = [
+    ".rs", "panicked", "sqlx", "SELECT", "INSERT", "relation", "postgres", "Postgres", "actix", "serde",
+    "/src",
+];
+
+/// The body of an answer.
+pub(crate) fn json_of(answer: &ApiResponse) -> Value {
+    serde_json::from_slice(&answer.body).unwrap_or_else(|error| panic!("{error}: {:?}", answer.body))
+}
+
+/// The body of an answer as it was written.
+pub(crate) fn text_of(answer: &ApiResponse) -> &str {
+    std::str::from_utf8(&answer.body).unwrap()
+}
+
+/// The body of an answer that must have this status.
+pub(crate) fn expect_success(answer: &ApiResponse, status: u16) -> Value {
+    assert_eq!(answer.status.as_u16(), status, "{:?}", answer.body);
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    assert_trace_id(answer.header("x-trace-id").unwrap_or_default());
+    json_of(answer)
+}
+
+/// The error of an answer that must be this one (spec part 7, contract §7).
+pub(crate) fn expect_error(answer: &ApiResponse, status: u16, code: &str) -> Value {
+    let error = expect_stored_error(answer, status, code);
+    assert_eq!(answer.header("x-trace-id"), error["trace_id"].as_str(), "{error}");
+    error
+}
+
+/// Like [`refused`], for one that may have been given before: its body is that of then, with the trace id of then.
+pub(crate) fn expect_stored_error(answer: &ApiResponse, status: u16, code: &str) -> Value {
+    let text = String::from_utf8_lossy(&answer.body);
+    assert_eq!(
+        (answer.status.as_u16(), answer.error_code().as_deref()),
+        (status, Some(code)),
+        "{text}"
+    );
+    assert_eq!(answer.header("content-type"), Some("application/json"), "{text}");
+    assert_trace_id(answer.header("x-trace-id").unwrap_or_default());
+    let body = json_of(answer);
+    assert_eq!(field_names(&body), ["error"], "{text}");
+    let error = &body["error"];
+    assert_error_fields(error, code);
+    let message = error["message"].as_str().unwrap();
+    let shown = INTERNALS.iter().find(|word| message.contains(**word));
+    assert!(
+        shown.is_none() && !message.is_empty(),
+        "{shown:?} shows in: {message}"
+    );
+    error.clone()
+}
+
+fn assert_error_fields(error: &Value, code: &str) {
+    let details = &error["details"];
+    let mut expected = vec!["code", "message", "name", "retryable", "trace_id"];
+    if code == "VALIDATION_FAILED" {
+        expected.insert(1, "details");
+        let details = details.as_array().unwrap();
+        assert!(
+            !details.is_empty() && details.iter().all(|detail| field_names(detail) == ["field", "message"]),
+            "{error}"
+        );
+    }
+    assert_eq!(field_names(error), expected, "{error}");
+    assert_eq!(error["name"], pascal_case(code));
+    assert!(error["retryable"].is_boolean(), "{error}");
+    assert_trace_id(error["trace_id"].as_str().unwrap());
+}
+
+/// 32 lower-case hex digits, not all of them 0 (W3C).
+fn assert_trace_id(text: &str) {
+    let hex = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    assert!(
+        text.len() == 32 && hex && text.bytes().any(|b| b != b'0'),
+        "trace id {text:?}"
+    );
+}
+
+/// The names of an object's fields, sorted.
+fn field_names(object: &Value) -> Vec<&str> {
+    let mut keys: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// `INSUFFICIENT_INVENTORY` is `InsufficientInventory`.
+fn pascal_case(code: &str) -> String {
+    code.split('_')
+        .map(|word| [&word[..1], &word[1..].to_lowercase()].concat())
+        .collect()
+}

@@ -1,0 +1,151 @@
+//! What an operator takes out of sale: is it never sold, and is what was sold left alone?
+
+use hyper::Method;
+use serde_json::{Value, json};
+use vouchsafe_load::client::ApiResponse;
+
+use crate::support::{Operator, expect_success, expect_error, shared, unique};
+
+async fn void_stock(operator: &mut Operator, body: &Value) -> ApiResponse {
+    operator
+        .call(
+            Method::POST,
+            "/admin/v1/stock/void",
+            "application/json",
+            body.to_string(),
+        )
+        .await
+}
+
+async fn stock_level(operator: &mut Operator, product_id: &str) -> Value {
+    operator
+        .get(&format!("/admin/v1/stock?product_id={product_id}"))
+        .await["data"][0]
+        .clone()
+}
+
+#[tokio::test]
+async fn a_whole_sku_goes_out_of_sale_and_what_was_sold_stays_sold() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(12).await;
+    let mut partner = operator.add_partner("1000").await;
+    let order = expect_success(&partner.order(&sale, 2).await, 201);
+    let body =
+        json!({ "product_id": sale.product_id, "denomination": 25, "reason": "recalled by the vendor" });
+    assert_eq!(
+        expect_success(&void_stock(&mut operator, &body).await, 200),
+        json!({ "voided": 10, "refused": [] })
+    );
+    assert_eq!(
+        expect_success(&void_stock(&mut operator, &body).await, 200)["voided"],
+        json!(0)
+    );
+    let level = stock_level(&mut operator, &sale.product_id).await;
+    assert_eq!(
+        (&level["free"], &level["sold"], &level["void"]),
+        (&json!(0), &json!(2), &json!(10))
+    );
+    expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+    expect_success(&partner.get_codes(order["order_id"].as_str().unwrap()).await, 200);
+    let trail = operator
+        .get(&format!(
+            "/admin/v1/audit?action=stock.void&subject={}/2500",
+            sale.product_id
+        ))
+        .await;
+    assert_eq!(trail["data"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        trail["data"][0]["after"],
+        json!({ "voided": 10, "reason": "recalled by the vendor" })
+    );
+}
+
+#[tokio::test]
+async fn codes_go_out_of_sale_one_by_one() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(0).await;
+    let [sold, free, out] = [unique("sold"), unique("free"), unique("out")];
+    operator
+        .import_csv(
+            &sale,
+            format!("code,pin,expiry\n{sold},1,2090-01-01\n{free},2,2091-01-01\n{out},,2092-01-01\n"),
+        )
+        .await;
+    let mut partner = operator.add_partner("1000").await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    let named = |codes: Value| json!({ "product_id": sale.product_id, "codes": codes, "reason": "stolen" });
+    expect_success(&void_stock(&mut operator, &named(json!([{ "code": out }]))).await, 200);
+    let codes = json!([
+        { "code": sold, "pin": "1" }, { "code": free, "pin": "2" }, { "code": out }, { "code": free }, { "code": "never" },
+    ]);
+    let answer = expect_success(&void_stock(&mut operator, &named(codes)).await, 200);
+    let refused_ones = json!([
+        { "index": 0, "reason": "SOLD" }, { "index": 2, "reason": "ALREADY_OUT" },
+        { "index": 3, "reason": "UNKNOWN" }, { "index": 4, "reason": "UNKNOWN" },
+    ]);
+    assert_eq!(answer, json!({ "voided": 1, "refused": refused_ones }));
+    expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
+    let trail = operator
+        .get(&format!(
+            "/admin/v1/audit?action=stock.void&subject={}",
+            sale.product_id
+        ))
+        .await;
+    let text = trail.to_string();
+    assert!(
+        !text.contains(&free) && !text.contains(&out),
+        "the trail names a code"
+    );
+}
+
+#[tokio::test]
+async fn a_wish_that_names_too_little_or_too_much_is_refused() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(1).await;
+    let id = &sale.product_id;
+    for (body, status, code) in [
+        (
+            json!({ "product_id": id, "reason": "r" }),
+            422,
+            "VALIDATION_FAILED",
+        ),
+        (
+            json!({ "product_id": id, "denomination": 25, "codes": [{ "code": "A" }], "reason": "r" }),
+            422,
+            "VALIDATION_FAILED",
+        ),
+        (
+            json!({ "product_id": id, "denomination": 25 }),
+            422,
+            "VALIDATION_FAILED",
+        ),
+        (
+            json!({ "product_id": id, "denomination": 25, "reason": "" }),
+            422,
+            "VALIDATION_FAILED",
+        ),
+        (
+            json!({ "product_id": id, "codes": [], "reason": "r" }),
+            422,
+            "VALIDATION_FAILED",
+        ),
+        (
+            json!({ "product_id": id, "codes": [{ "code": "" }], "reason": "r" }),
+            422,
+            "VALIDATION_FAILED",
+        ),
+        (
+            json!({ "product_id": id, "denomination": 25.001, "reason": "r" }),
+            422,
+            "VALIDATION_FAILED",
+        ),
+        (
+            json!({ "product_id": "nothing", "denomination": 25, "reason": "r" }),
+            404,
+            "PRODUCT_NOT_FOUND",
+        ),
+    ] {
+        expect_error(&void_stock(&mut operator, &body).await, status, code);
+    }
+    assert_eq!(stock_level(&mut operator, id).await["free"], json!(1));
+}

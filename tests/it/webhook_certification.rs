@@ -1,0 +1,211 @@
+//! Does a partner's receiver verify what comes, and take what it knows already? What its certification says of each kind.
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use crate::certification::{state, wait_for_state};
+use crate::support::{Instance, Behavior, Operator, Partner, Receiver, WAIT_TIMEOUT, expect_success, eventually, shared};
+
+/// A receiver that is registered, and its endpoint.
+struct RegisteredReceiver {
+    receiver: Receiver,
+    webhook_id: String,
+    secret: String,
+}
+
+impl RegisteredReceiver {
+    async fn register(partner: &mut Partner) -> Self {
+        let receiver = Receiver::new();
+        let body = json!({ "url": receiver.url() }).to_string();
+        let made = expect_success(&partner.send_signed(Method::POST, "/webhooks", &body).await, 201);
+        let text = |name: &str| made[name].as_str().unwrap().to_owned();
+        Self {
+            receiver,
+            webhook_id: text("webhook_id"),
+            secret: text("secret"),
+        }
+    }
+
+    /// It verifies, and answers so where a signature is wrong, and where it knows the event.
+    fn respond_with(&self, wrong_status: u16, duplicate_status: u16) {
+        let secret = self.secret.clone();
+        self.receiver.set_behavior(Behavior::VerifySignature { secret, wrong_status, duplicate_status });
+    }
+
+    async fn send_test_event(&self, partner: &mut Partner) -> Value {
+        let path = format!("/webhooks/{}/test", self.webhook_id);
+        expect_success(&partner.send_signed(Method::POST, &path, "").await, 200)
+    }
+
+    async fn replay(&self, partner: &mut Partner, event_id: &str) {
+        let path = format!("/webhooks/{}/replay", self.webhook_id);
+        let body = json!({ "event_id": event_id }).to_string();
+        expect_success(&partner.send_signed(Method::POST, &path, &body).await, 202);
+    }
+}
+
+/// What a good receiver does for its partner's certification.
+pub(crate) async fn pass_webhook_checks(partner: &mut Partner) {
+    let registered = RegisteredReceiver::register(partner).await;
+    registered.respond_with(401, 200);
+    registered.send_test_event(partner).await;
+}
+
+/// Waits until a point is found so for this reason.
+async fn wait_for_reason(partner: &mut Partner, point: &str, expected: &str, why: &str) {
+    let found = async || {
+        let checklist = partner.read("/certification").await;
+        let mut points = checklist["points"].as_array().unwrap().iter();
+        let found = points.find(|found| found["point"] == point).unwrap();
+        let said = found["why"].as_str().unwrap();
+        (found["state"] == expected && said.contains(why)).then_some(())
+    };
+    eventually(&format!("{point} is {expected}: {why}"), WAIT_TIMEOUT, found).await;
+}
+
+#[tokio::test]
+async fn who_verifies_and_remembers_passes_both_points_with_one_test() {
+    let mut partner = Operator::of(shared()).add_partner("100").await;
+    let registered = RegisteredReceiver::register(&mut partner).await;
+    registered.respond_with(401, 200);
+    let came = registered.send_test_event(&mut partner).await;
+    assert_eq!((&came["delivered"], &came["status"]), (&json!(true), &json!(204)));
+    let said = |name: &str| json!([came[name]["passed"], came[name]["status"], came[name]["fault"]]);
+    assert_eq!(said("wrong_signature"), json!([true, 401, null]));
+    assert_eq!(said("duplicate"), json!([true, 200, null]));
+    wait_for_state(&mut partner, "WEBHOOK_SIGNATURE", "PASSED").await;
+    wait_for_state(&mut partner, "DUPLICATE_EVENT", "PASSED").await;
+    assert_eq!(registered.receiver.received().len(), 3, "each was sent once");
+}
+
+#[tokio::test]
+async fn who_does_not_verify_fails_and_is_told_what_to_do() {
+    let mut partner = Operator::of(shared()).add_partner("100").await;
+    let registered = RegisteredReceiver::register(&mut partner).await;
+    let redirect = Behavior::StatusWithHeaders(302, "Location: http://127.0.0.1:1/\r\n".to_owned());
+    for (mood, wrong, right, why) in [
+        (
+            Behavior::Status(204),
+            json!([false, 204, null]),
+            true,
+            "verify every signature",
+        ),
+        (
+            Behavior::Status(400),
+            json!([true, 400, null]),
+            false,
+            "the right signature was not",
+        ),
+        (
+            Behavior::Status(500),
+            json!([false, 500, null]),
+            false,
+            "answer 401 to it",
+        ),
+        (redirect, json!([false, 302, null]), false, "answer 401 to it"),
+        (
+            Behavior::Status(410),
+            json!([true, 410, null]),
+            false,
+            "the right signature was not",
+        ),
+        (
+            Behavior::Disconnect,
+            json!([false, null, "connection"]),
+            false,
+            "answer 401 to it",
+        ),
+    ] {
+        // In between it passes, so that each failure is a new one.
+        registered.respond_with(403, 200);
+        registered.send_test_event(&mut partner).await;
+        wait_for_state(&mut partner, "WEBHOOK_SIGNATURE", "PASSED").await;
+        registered.receiver.set_behavior(mood.clone());
+        let came = registered.send_test_event(&mut partner).await;
+        let of_wrong = &came["wrong_signature"];
+        assert_eq!(
+            json!([of_wrong["passed"], of_wrong["status"], of_wrong["fault"]]),
+            wrong,
+            "{mood:?}"
+        );
+        assert_eq!(came["delivered"], right, "{mood:?}");
+        assert_eq!(
+            came["duplicate"].is_null(),
+            !right,
+            "what was not taken is not sent again: {mood:?}"
+        );
+        wait_for_reason(&mut partner, "WEBHOOK_SIGNATURE", "FAILED", why).await;
+    }
+    let checklist = partner.read("/certification").await;
+    assert_eq!(
+        state(&checklist, "DUPLICATE_EVENT"),
+        "PASSED",
+        "that is another point"
+    );
+}
+
+#[tokio::test]
+async fn who_refuses_what_it_knows_fails_the_point_of_duplicates_alone() {
+    let mut partner = Operator::of(shared()).add_partner("100").await;
+    let registered = RegisteredReceiver::register(&mut partner).await;
+    registered.respond_with(401, 409);
+    let came = registered.send_test_event(&mut partner).await;
+    let duplicate = &came["duplicate"];
+    assert_eq!(
+        (&duplicate["passed"], &duplicate["status"]),
+        (&json!(false), &json!(409))
+    );
+    wait_for_reason(&mut partner, "DUPLICATE_EVENT", "FAILED", "remember event_id").await;
+    wait_for_state(&mut partner, "WEBHOOK_SIGNATURE", "PASSED").await;
+}
+
+#[tokio::test]
+async fn an_event_that_is_replayed_to_who_has_taken_it_is_a_duplicate() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("100").await;
+    let registered = RegisteredReceiver::register(&mut partner).await;
+    registered.respond_with(401, 409);
+    expect_success(&partner.order(&sale, 1).await, 201);
+    let event_id = registered.receiver.wait_for_events(3)[0].event_id();
+    let checklist = partner.read("/certification").await;
+    assert_eq!(state(&checklist, "DUPLICATE_EVENT"), "NOT_SEEN", "each came once");
+    registered.replay(&mut partner, &event_id).await;
+    wait_for_state(&mut partner, "DUPLICATE_EVENT", "FAILED").await;
+    // It is tried again like any other, and taken now.
+    registered.respond_with(401, 200);
+    wait_for_state(&mut partner, "DUPLICATE_EVENT", "PASSED").await;
+    let heard = registered.receiver.received();
+    let again: Vec<_> = heard.iter().skip(3).map(|one| one.event_id()).collect();
+    assert!(again.iter().all(|id| *id == event_id), "{again:?}");
+    assert_eq!(
+        state(&partner.read("/certification").await, "WEBHOOK_SIGNATURE"),
+        "NOT_SEEN"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_receiver_has_shown_outlives_the_process() {
+    let mut service = Instance::start();
+    let mut partner = Operator::of(&service).add_partner("100").await;
+    let registered = RegisteredReceiver::register(&mut partner).await;
+    registered.receiver.set_behavior(Behavior::Status(204));
+    registered.send_test_event(&mut partner).await;
+    wait_for_state(&mut partner, "WEBHOOK_SIGNATURE", "FAILED").await;
+    wait_for_state(&mut partner, "DUPLICATE_EVENT", "PASSED").await;
+    let before = partner.read("/certification").await;
+    service.kill();
+    service.restart();
+    let mut partner = partner.connect_to(&service.base_url());
+    assert_eq!(partner.read("/certification").await, before);
+    // What is in memory when the service is told to stop is written before it ends.
+    registered.respond_with(401, 200);
+    registered.send_test_event(&mut partner).await;
+    assert_eq!(service.stop(), Some(0));
+    service.restart();
+    let checklist = partner.connect_to(&service.base_url()).read("/certification").await;
+    for point in ["WEBHOOK_SIGNATURE", "DUPLICATE_EVENT"] {
+        assert_eq!(state(&checklist, point), "PASSED");
+    }
+    service.assert_verified();
+}

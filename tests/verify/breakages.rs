@@ -1,0 +1,269 @@
+//! How each invariant is broken by hand.
+
+/// The name of an invariant, and statements after which it no longer holds.
+pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
+    (
+        "money.conservation",
+        &["UPDATE wallets SET balance = balance + 1"],
+    ),
+    (
+        "money.chain",
+        &["UPDATE ledger SET balance_after = balance_after + 1 WHERE sequence = 2"],
+    ),
+    (
+        "money.no_overdraft",
+        &[
+            "ALTER TABLE ledger DROP CONSTRAINT ledger_balance_after_check",
+            "UPDATE ledger SET balance_after = -1 WHERE sequence = 3",
+        ],
+    ),
+    (
+        "money.signs",
+        &["UPDATE ledger SET amount = -amount WHERE kind = 'DEBIT'"],
+    ),
+    (
+        "money.order_paid",
+        &["DELETE FROM ledger WHERE kind = 'DEBIT' AND sequence = 3"],
+    ),
+    (
+        "money.order_units",
+        &["UPDATE ledger SET amount = amount - 1 WHERE kind = 'DEBIT' AND sequence = 2"],
+    ),
+    (
+        "money.kinds",
+        &["UPDATE ledger SET order_id = gen_random_uuid() WHERE kind = 'TOP_UP'"],
+    ),
+    (
+        "money.pending",
+        &["UPDATE wallets SET pending_orders = pending_orders - 1"],
+    ),
+    ("money.payout", &["UPDATE payouts SET amount = amount + 1"]),
+    (
+        "money.pending_payouts",
+        &["UPDATE wallets SET pending_payouts = pending_payouts - 1"],
+    ),
+    (
+        "payout.stages",
+        &["UPDATE payouts SET timeline = timeline || timeline"],
+    ),
+    (
+        "order.total",
+        &["UPDATE orders SET total = total + 1 WHERE status = 'PENDING'"],
+    ),
+    (
+        "order.holds",
+        &["DELETE FROM allocations WHERE stock_id = (SELECT min(stock_id) FROM allocations)"],
+    ),
+    ("order.owns", &["UPDATE allocations SET line = 1"]),
+    (
+        "order.valid",
+        &["UPDATE stock SET expiry = '2020-02-29' WHERE stock_id = (SELECT min(stock_id) FROM allocations)"],
+    ),
+    (
+        "order.returned",
+        &["UPDATE orders SET lines = lines::jsonb #- '{0,f}' WHERE status = 'REFUNDED'"],
+    ),
+    (
+        "order.status",
+        &["UPDATE orders SET status = 'DELIVERED' WHERE status = 'PENDING'"],
+    ),
+    (
+        "order.closed",
+        &["UPDATE orders SET closed = true WHERE status = 'PENDING'"],
+    ),
+    (
+        "order.stages",
+        &[
+            r#"UPDATE orders SET timeline = '[{"status":"REFUNDED","at":"2026-11-20T12:00:00Z"}]' || timeline_of(orders)"#,
+        ],
+    ),
+    ("order.currency", &["UPDATE products SET currency = 'EUR'"]),
+    (
+        "purchase.line",
+        &["UPDATE purchases SET quantity = quantity + 100"],
+    ),
+    (
+        "order.moment",
+        &["UPDATE orders SET created_at = created_at + interval '1 microsecond' WHERE status = 'PENDING'"],
+    ),
+    (
+        "order.partner",
+        &["UPDATE wallets SET partner_id = gen_random_uuid()"],
+    ),
+    ("key.order", &["DELETE FROM idempotency_keys WHERE status = 202"]),
+    (
+        "key.booking",
+        &["UPDATE idempotency_keys SET expires_at = now() WHERE expires_at = 'infinity'"],
+    ),
+    (
+        "key.time",
+        &["UPDATE idempotency_keys SET expires_at = now() + interval '2 days' WHERE status = 202"],
+    ),
+    (
+        "stock.once",
+        &["INSERT INTO stock SELECT stock_id + 1000, chunk_id, code_id, expiry FROM stock LIMIT 1"],
+    ),
+    (
+        "stock.state",
+        &[
+            "ALTER TABLE allocations DROP CONSTRAINT allocations_check",
+            "UPDATE allocations SET taken_out = 'void' WHERE stock_id = (SELECT min(stock_id) FROM allocations)",
+        ],
+    ),
+    (
+        "stock.state",
+        &["UPDATE allocations SET first_retrieved_at = now() WHERE returned_at IS NOT NULL"],
+    ),
+    (
+        "stock.expired",
+        &["INSERT INTO allocations (stock_id, taken_out)
+             SELECT max(stock_id), 'expired' FROM stock"],
+    ),
+    (
+        "stock.code",
+        &["UPDATE codes SET denomination = denomination + 1"],
+    ),
+    (
+        "stock.chunk",
+        &["UPDATE chunks SET last_stock_id = last_stock_id - 1 WHERE last_stock_id > first_stock_id"],
+    ),
+    (
+        "stock.expiry",
+        &["UPDATE stock SET expiry = expiry - 1 WHERE stock_id = (SELECT min(stock_id) FROM stock)"],
+    ),
+    ("stock.emptied", &["UPDATE chunks SET emptied = true"]),
+    (
+        "stock.owner",
+        &["UPDATE chunks SET incarnation = incarnation + 1"],
+    ),
+    (
+        "stock.taken",
+        &["DELETE FROM stock WHERE stock_id = (SELECT min(stock_id) FROM allocations)"],
+    ),
+    (
+        "stock.public_id",
+        &["UPDATE allocations SET voucher_id = (SELECT min(voucher_id::text)::uuid FROM allocations)"],
+    ),
+    ("stock.denomination", &["DELETE FROM products"]),
+    (
+        "codes.unique",
+        &[
+            "ALTER TABLE codes DROP CONSTRAINT codes_blind_index_key",
+            "UPDATE codes SET blind_index = sha256('the same')",
+        ],
+    ),
+    (
+        "codes.nonce",
+        &["UPDATE codes SET nonce = substr(sha256('the same'), 1, 12)"],
+    ),
+    (
+        "codes.key",
+        &["UPDATE codes SET key_id = (SELECT key_id FROM data_keys WHERE purpose = 'blind_index')"],
+    ),
+    (
+        "codes.data_keys",
+        &["DELETE FROM data_keys WHERE purpose = 'blind_index'"],
+    ),
+    ("event.numbers", &["DELETE FROM events WHERE number = 1"]),
+    (
+        "event.order",
+        &["UPDATE events SET first_sequence = 2 WHERE number = 1"],
+    ),
+    (
+        "event.body",
+        &["UPDATE events SET count = count + 1 WHERE number > 1"],
+    ),
+    (
+        "event.status",
+        &[r#"UPDATE events SET body = replace(body, '"o":"PENDING"', '"o":"PROCESSING"')"#],
+    ),
+    (
+        "event.stages",
+        &[r#"UPDATE orders
+                  SET timeline = jsonb_insert(
+                        timeline_of(orders), '{0}', '{"status":"PROCESSING","at":"2020-01-01T00:00:00Z"}', true
+                      )
+                WHERE status = 'PENDING'"#],
+    ),
+    (
+        "event.stages",
+        &["UPDATE events SET body = replace(body, '\"x\"', '\"q\"')"],
+    ),
+    (
+        "event.issued",
+        &[r#"UPDATE events SET body = replace(body, '"n":2}', '"n":1}')"#],
+    ),
+    (
+        "booking.audited",
+        &["DELETE FROM audit_log WHERE action = 'wallet.top_up'"],
+    ),
+    (
+        "decision.audited",
+        &["DELETE FROM audit_log WHERE action = 'order.cancel'"],
+    ),
+    ("retrieval.audited", &["DELETE FROM code_retrievals"]),
+    (
+        "audit.sealed",
+        &["UPDATE audit_log SET operator = 'nobody' WHERE audit_id = 2"],
+    ),
+    (
+        "audit.sealed",
+        &[r#"UPDATE audit_log SET after = after || '{"name":"Other"}' WHERE action = 'partner.create'"#],
+    ),
+    (
+        "audit.sealed",
+        &["DELETE FROM audit_log WHERE action = 'product.put'"],
+    ),
+    (
+        "audit.sealed",
+        &[
+            "DELETE FROM audit_seals WHERE seal = 1",
+            "DELETE FROM audit_log WHERE audit_id = 1",
+        ],
+    ),
+    (
+        "audit.sealed",
+        &[
+            "DELETE FROM audit_seals WHERE seal = 1",
+            "UPDATE audit_seals SET seal = seal - 1",
+        ],
+    ),
+    (
+        "audit.sealed",
+        &["UPDATE audit_seals SET entries = entries || 1::bigint WHERE seal = 2"],
+    ),
+    (
+        "audit.sealed",
+        &[
+            "INSERT INTO audit_log (audit_id, operator, action, subject) OVERRIDING SYSTEM VALUE
+             VALUES (-100000, 'somebody', 'stock.void', 'slipped in')",
+        ],
+    ),
+    (
+        "access.partner",
+        &["UPDATE credentials SET partner_id = gen_random_uuid()"],
+    ),
+    (
+        "access.papers",
+        &["UPDATE deployment SET environment = 'production'"],
+    ),
+    ("fence.lanes", &["DELETE FROM nodes"]),
+    ("fence.deployment", &["DELETE FROM deployment"]),
+    (
+        "reconciliation.counts",
+        &["UPDATE reconciliations SET matched = matched + 1"],
+    ),
+    ("reconciliation.books", &["DELETE FROM vendor_records"]),
+    (
+        "reconciliation.orders",
+        &["UPDATE reconciled_orders SET matched = matched + 1"],
+    ),
+    (
+        "drift.result",
+        &["UPDATE drifts SET order_id = gen_random_uuid() WHERE order_id IS NOT NULL"],
+    ),
+    (
+        "drift.audited",
+        &["DELETE FROM audit_log WHERE action = 'drift.resolve'"],
+    ),
+];

@@ -1,0 +1,146 @@
+//! The partner of that database has two endpoints, of which one is off. To the other an event failed, so that the rest of its
+//! order waits behind it; another one was taken the second time; and one is sent again.
+
+use std::time::Duration;
+
+use time::OffsetDateTime;
+use vouchsafe::store::{AuditActor, PgOutbox, PutWebhookOutcome, PutWebhookRequest, ReplayRequest, ReplayOutcome};
+use vouchsafe_actors::delivery::outbox::{Outbox as _, DeliveryPage, PendingDelivery, LeaseAction, FlushRequest};
+use vouchsafe_actors::delivery::queue::{QueueChanges, ReadRequest};
+use vouchsafe_actors::domain::delivery::{DeliveryAttempt, DeliveryOutcome, EndpointHealth, DeliveryUpdate};
+use vouchsafe_actors::domain::ids::WebhookId;
+
+use super::Builder;
+
+/// Before everything that is committed, so that it gets all of it.
+const ALL_EVENTS: ReadRequest = ReadRequest::Due { after: 0, limit: 100 };
+
+impl Builder {
+    /// Registers both; says which is on.
+    pub(super) async fn register_webhooks(&self) -> WebhookId {
+        let on = self.register_webhook("https://hooks.example/on", true).await;
+        self.register_webhook("https://hooks.example/off", false).await;
+        on
+    }
+
+    async fn register_webhook(&self, url: &str, enabled: bool) -> WebhookId {
+        let webhook_id = WebhookId::generate();
+        let wanted = PutWebhookRequest {
+            partner_id: self.partner.partner_id,
+            webhook_id: None,
+            url: url.to_owned(),
+            kinds: None,
+            description: None,
+            enabled: Some(enabled),
+            new: (webhook_id, b"sealed".to_vec()),
+        };
+        let outcome = self.store.put_webhook(wanted, AuditActor::service()).await.unwrap();
+        assert!(matches!(outcome, PutWebhookOutcome::Created(_)));
+        webhook_id
+    }
+
+    pub(super) async fn record_deliveries(&self, webhook_id: WebhookId) {
+        let outbox = PgOutbox::new(&self.store);
+        let opened = outbox
+            .lease(webhook_id)
+            .await
+            .unwrap()
+            .expect("there is something new");
+        let turn = |number, changes, attempts, then| FlushRequest {
+            lease: opened.lease,
+            number,
+            changes,
+            now: Duration::ZERO,
+            attempts,
+            delivered: 0,
+            refused: 0,
+            gone: false,
+            wait: None,
+            save: true,
+            then,
+        };
+        let read = turn(1, QueueChanges::default(), Vec::new(), LeaseAction::Keep(Some(ALL_EVENTS)));
+        let page = outbox.flush(webhook_id, read).await.unwrap().unwrap();
+        let [first, second, third] = group_by_order(&page);
+        let again = DeliveryOutcome::RetryAt(Duration::from_secs(5));
+        let behind = first[1..].iter().map(|pending| mark(pending, DeliveryOutcome::Blocked, 0));
+        let failed = [mark(first[0], again, 1), mark(second[0], again, 1)];
+        let numbers = failed.map(|mark| mark.number);
+        let changes = QueueChanges {
+            cursor: page.scanned_to,
+            health: EndpointHealth {
+                consecutive_failures: 2,
+                backoff_step: 1,
+                not_before: Duration::ZERO,
+            },
+            updates: failed.into_iter().chain(behind).collect(),
+            recovered: false,
+        };
+        let failed = FlushRequest {
+            refused: 2,
+            ..turn(
+                2,
+                changes,
+                numbers.map(|number| (number, attempt(500))).to_vec(),
+                LeaseAction::Keep(None),
+            )
+        };
+        outbox.flush(webhook_id, failed).await.unwrap().unwrap();
+        let changes = QueueChanges {
+            cursor: page.scanned_to,
+            updates: vec![mark(second[0], DeliveryOutcome::Delivered, 1)],
+            ..QueueChanges::default()
+        };
+        let taken = FlushRequest {
+            delivered: 1,
+            ..turn(
+                3,
+                changes,
+                vec![(second[0].letter.number, attempt(204))],
+                LeaseAction::Keep(None),
+            )
+        };
+        outbox.flush(webhook_id, taken).await.unwrap().unwrap();
+        let again = &third[0].letter;
+        let wish = ReplayRequest::Event(again.events.event_id(again.number));
+        let replayed = self
+            .store
+            .replay_events(self.partner.partner_id, webhook_id, wish, AuditActor::service());
+        assert_eq!(replayed.await.unwrap(), ReplayOutcome::Again(1));
+    }
+}
+
+/// The events of the first three orders.
+fn group_by_order(page: &DeliveryPage) -> [Vec<&PendingDelivery>; 3] {
+    let mut orders: Vec<Vec<&PendingDelivery>> = Vec::new();
+    for pending in &page.pending {
+        match orders
+            .iter_mut()
+            .find(|order| order[0].order_id == pending.order_id)
+        {
+            Some(order) => order.push(pending),
+            None => orders.push(vec![pending]),
+        }
+    }
+    orders.try_into().expect("there are three orders")
+}
+
+fn mark(pending: &PendingDelivery, fate: DeliveryOutcome, attempts: u32) -> DeliveryUpdate {
+    DeliveryUpdate {
+        number: pending.letter.number,
+        order_id: pending.order_id,
+        attempts,
+        replays: pending.replays,
+        outcome: fate,
+    }
+}
+
+fn attempt(status: u16) -> DeliveryAttempt {
+    DeliveryAttempt {
+        at: OffsetDateTime::UNIX_EPOCH,
+        latency_ms: 3,
+        status: Some(status),
+        fault: None,
+        answer: "heard".to_owned(),
+    }
+}

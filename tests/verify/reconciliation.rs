@@ -1,0 +1,51 @@
+//! The vendor of that database has sold a voucher for the order that waits, and another one, and we know nothing of either.
+
+use tokio::sync::mpsc::channel;
+use vouchsafe::reconciliation::{RecordLine, VoucherTerms};
+use vouchsafe::store::{ReconciliationRun, AuditActor, DriftFilter, RecordsMessage, ReconciliationOutcome, DriftResolution, ResolveDriftRequest, RecordsSource};
+use vouchsafe::procurement::PurchaseKey;
+use vouchsafe_actors::domain::ids::OrderId;
+
+use super::Builder;
+
+impl Builder {
+    pub(super) async fn record_reconciliation(&self, order_id: OrderId) {
+        let now = self.store.moment().await.unwrap();
+        let due = self.store.list_due_purchases("nobody".to_owned(), 1);
+        let due = due.await.unwrap().remove(0);
+        assert_eq!(due.order_id, order_id);
+        let claimed = self.store.claim_purchase("node-1".to_owned(), due.purchase_id);
+        claimed.await.unwrap().expect("nobody else asks about it");
+        let line = |reference: &str, purchase: Option<PurchaseKey>| RecordLine {
+            reference: reference.parse().unwrap(),
+            said: VoucherTerms {
+                purchase,
+                product_id: self.sku.product_id.clone(),
+                denomination: self.sku.denomination.of("USD".parse().unwrap()),
+            },
+            sold_at: now,
+        };
+        let books = ReconciliationRun {
+            vendor: "nobody".to_owned(),
+            day: now.date(),
+            source: RecordsSource::Http,
+            begun_at: now,
+            by: None,
+        };
+        let (sender, intake) = channel(2);
+        let lines = vec![line("A-1", Some(PurchaseKey(due.purchase_id))), line("A-2", None)];
+        sender.send(RecordsMessage::Records(lines)).await.unwrap();
+        sender.send(RecordsMessage::End).await.unwrap();
+        let reconciled = self.store.reconcile(books, intake).await.unwrap();
+        assert_eq!(reconciled, ReconciliationOutcome::Completed);
+        let drifts = self.store.list_drifts(DriftFilter::default(), None, 10);
+        let drifts = drifts.await.unwrap();
+        assert_eq!(drifts.len(), 2);
+        let resolved = ResolveDriftRequest {
+            drift_id: drifts[0].drift_id,
+            resolution: DriftResolution::Escalated,
+            reason: "asked the vendor".to_owned(),
+        };
+        self.store.resolve_drift(resolved, AuditActor::service()).await.unwrap();
+    }
+}
