@@ -39,14 +39,12 @@ use crate::service::Service;
 /// Extractor: the caller of a request with valid credentials from an allowed address.
 #[derive(Debug)]
 pub struct AuthenticatedCaller {
-    /// Who.
     pub partner: Arc<PartnerAccess>,
     pub credential_id: CredentialId,
     pub address: IpAddr,
 }
 
 impl AuthenticatedCaller {
-    /// Who.
     #[must_use]
     pub fn partner_id(&self) -> PartnerId {
         self.partner.partner_id
@@ -65,11 +63,10 @@ impl From<registry::Caller> for AuthenticatedCaller {
 
 /// Rate-limit class of a signed request, chosen by the handler through the type parameter of [`VerifiedRequest`].
 pub trait RateLimited: 'static {
-    /// The class.
     const CLASS: RequestClass;
 }
 
-macro_rules! draws {
+macro_rules! rate_limit_classes {
     ($($(#[$doc:meta])* $name:ident)+) => {
         $(
             $(#[$doc])*
@@ -83,7 +80,7 @@ macro_rules! draws {
     };
 }
 
-draws! {
+rate_limit_classes! {
     /// Counted as [`RequestClass::Orders`].
     Orders
     /// Counted as [`RequestClass::General`].
@@ -97,9 +94,7 @@ draws! {
 /// Extractor: a request with a valid signature, with its caller and the signed bytes.
 #[derive(Debug)]
 pub struct VerifiedRequest<C = General> {
-    /// Who.
     pub caller: AuthenticatedCaller,
-    /// What.
     pub body: Bytes,
     class: PhantomData<C>,
 }
@@ -149,7 +144,6 @@ impl<C: RateLimited> FromRequest for VerifiedRequest<C> {
 /// What a request has authenticated with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AuthenticationMethod {
-    /// Its credentials.
     Credentials,
     /// Credentials and a signature.
     Signature,

@@ -67,10 +67,10 @@ mod tests {
 
     use super::*;
 
-    const BODY: &str = "an answer";
+    const BODY: &str = "a response";
 
     fn tag() -> String {
-        entity_tag(br#""an answer""#).to_string()
+        entity_tag(br#""a response""#).to_string()
     }
 
     fn status(lines: &[HeaderValue]) -> StatusCode {

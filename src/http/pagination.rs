@@ -125,16 +125,16 @@ impl PageRequest {
         &self,
         name: &str,
         all: &[T],
-        word: fn(T) -> &'static str,
+        label: fn(T) -> &'static str,
     ) -> Result<Option<T>, ApiError> {
         let Some(value) = self.filter(name) else {
             return Ok(None);
         };
-        let found = all.iter().copied().find(|one| word(*one) == value);
-        let words = || all.iter().map(|one| word(*one)).collect::<Vec<_>>().join(", ");
+        let found = all.iter().copied().find(|one| label(*one) == value);
+        let labels = || all.iter().map(|one| label(*one)).collect::<Vec<_>>().join(", ");
         found
             .map(Some)
-            .ok_or_else(|| ApiError::invalid_field(name, format!("expected one of {}", words())))
+            .ok_or_else(|| ApiError::invalid_field(name, format!("expected one of {}", labels())))
     }
 
     /// The response body. `entries` holds up to [`Self::fetch_limit`] entries; the extra one is dropped and sets `has_more`.

@@ -44,7 +44,7 @@ pub(super) fn discard(request: &HttpRequest) {
 /// Middleware: writes the recorded status into the response headers.
 ///
 /// # Errors
-/// Those of the routes.
+/// Returns the errors of the inner service.
 pub(super) async fn write_headers(
     request: ServiceRequest,
     next: Next<impl MessageBody>,

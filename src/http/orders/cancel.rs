@@ -15,7 +15,7 @@ use crate::service::Service;
 
 pub(in crate::http) const MAX_REASON_CHARS: usize = 500;
 
-/// Why the order is cancelled.
+/// Options of a cancellation.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct CancelRequest {

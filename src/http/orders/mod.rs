@@ -115,7 +115,7 @@ pub async fn get(
     Ok(response.body(body))
 }
 
-/// The id of an order in a path; what is none names no order.
+/// Parses the order id in a path.
 ///
 /// # Errors
 /// `ORDER_NOT_FOUND`.

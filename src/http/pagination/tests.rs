@@ -59,17 +59,17 @@ fn filter_too_long_or_with_nul_is_rejected() {
 #[test]
 fn filter_value_is_parsed_or_named_in_the_error() {
     let page = read("?currency=25&country=b").unwrap();
-    let word = |letter: char| if letter == 'a' { "a" } else { "b" };
+    let label = |letter: char| if letter == 'a' { "a" } else { "b" };
     assert_eq!(page.parsed_filter::<u32>("currency").unwrap(), Some(25));
-    assert_eq!(page.enum_filter("country", &['a', 'b'], word).unwrap(), Some('b'));
+    assert_eq!(page.enum_filter("country", &['a', 'b'], label).unwrap(), Some('b'));
     for refused in [
         page.parsed_filter::<u32>("country").map(drop),
-        page.enum_filter("country", &['a'], word).map(drop),
+        page.enum_filter("country", &['a'], label).map(drop),
     ] {
         assert_eq!(refused.unwrap_err().details[0].field, "country");
     }
     assert_eq!(page.parsed_filter::<u32>("absent").unwrap(), None);
-    assert_eq!(page.enum_filter("absent", &['a'], word).unwrap(), None);
+    assert_eq!(page.enum_filter("absent", &['a'], label).unwrap(), None);
 }
 
 #[test]
