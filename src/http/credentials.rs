@@ -59,7 +59,7 @@ pub async fn rotate(service: web::Data<Service>, signed: VerifiedRequest<Auth>) 
     let overlap = parse_overlap(&signed.body)?;
     let partner_id = signed.caller.partner_id();
     let minted = generate_key_pair(service.environment, getrandom::fill).map_err(|error| {
-        tracing::error!(%error, "cannot read random bytes from the operating system");
+        tracing::error!(error.message = %error, "cannot read random bytes from the operating system");
         ApiError::unavailable()
     })?;
     let now = service.clock.now();

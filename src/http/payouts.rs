@@ -155,7 +155,7 @@ fn seal_destination(service: &Service, partner_id: PartnerId, payout_request: &R
     let vault = service.keyring.vault();
     let sealed = vault.seal_destination(partner_id.as_uuid(), &payout_request.destination);
     let sealed = sealed.map_err(|error| {
-        tracing::error!(%error, "cannot encrypt a payout destination");
+        tracing::error!(error.message = %error, "cannot encrypt a payout destination");
         ApiError::unavailable()
     })?;
     Ok(PayoutDestination {

@@ -83,7 +83,7 @@ async fn vault_with_keys(service: &Service, sealed: &[SealedVoucher]) -> Result<
         return Ok(vault);
     }
     service.keyring.reload().await.map_err(|error| {
-        tracing::error!(%error, "cannot reload the data keys");
+        tracing::error!(error.message = %error, "cannot reload the data keys");
         ApiError::unavailable()
     })
 }
@@ -131,7 +131,7 @@ impl<'a> VoucherCodeBody<'a> {
     fn decrypt(vault: &Vault, voucher: &'a SealedVoucher) -> Result<Self, ApiError> {
         let decrypted = vault.open(voucher.code_id, &voucher.sku, &voucher.sealed);
         let credentials = decrypted.map_err(|error| {
-            tracing::error!(voucher.id = %voucher.voucher_id, %error, "cannot decrypt a voucher code");
+            tracing::error!(voucher.id = %voucher.voucher_id, error.message = %error, "cannot decrypt a voucher code");
             decryption_error()
         })?;
         Ok(Self {

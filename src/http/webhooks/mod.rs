@@ -179,7 +179,7 @@ pub async fn remove(
 /// Generates a secret and returns it in plain text and encrypted.
 async fn generate_secret(service: &Service, webhook_id: WebhookId) -> Result<(WebhookSecret, Vec<u8>), ApiError> {
     let unavailable = |error: &dyn std::fmt::Display| {
-        tracing::error!(%error, "cannot create a webhook secret");
+        tracing::error!(error.message = %error, "cannot create a webhook secret");
         ApiError::unavailable()
     };
     let secret = WebhookSecret::generate().map_err(|error| unavailable(&error))?;
