@@ -25,9 +25,7 @@ pub(crate) enum ResponseHeader {
     MaybeRateLimitPolicy,
     /// `RateLimit`, on a response that may precede authentication.
     MaybeRateLimit,
-    /// `ETag`.
     EntityTag,
-    /// `Preference-Applied`.
     PreferenceApplied,
 }
 

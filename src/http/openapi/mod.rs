@@ -80,7 +80,7 @@ pub(super) async fn serve(service: web::Data<Service>) -> HttpResponse {
     })
 }
 
-/// The document.
+/// The OpenAPI document of the partner API.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     build_document(operations())
 }

@@ -25,7 +25,7 @@ use crate::openapi::to_value;
 const CONTENT_POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The documentation on the partner's listener.
+/// The documentation site of the partner listener.
 pub static PARTNER_DOCS: LazyLock<DocsSite> = LazyLock::new(|| DocsSite::new(Some(&to_value(&openapi::document()))));
 
 /// Registers the routes of the documentation.

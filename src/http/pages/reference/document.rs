@@ -15,7 +15,7 @@ const MAX_REFERENCES: usize = 8;
 /// Group for operations without a tag.
 const UNTAGGED: &str = "Other routes";
 
-/// The document.
+/// Accessor for an OpenAPI document.
 pub(super) struct Document<'a> {
     root: &'a Value,
 }
@@ -28,7 +28,7 @@ pub(super) struct Operation<'a> {
     pub(super) value: &'a Value,
 }
 
-/// A group of routes.
+/// A group of operations.
 pub(super) struct Tag<'a> {
     pub(super) name: &'a str,
     pub(super) description: &'a str,
