@@ -1,4 +1,4 @@
-//! Can everything that was logged about a request be found by its trace id?
+//! Trace ids in log lines.
 
 use serde_json::Value;
 use vouchsafe_load::client::ApiResponse;
@@ -11,23 +11,23 @@ fn trace_of(answer: &ApiResponse) -> &str {
     answer.header("x-trace-id").unwrap()
 }
 
-/// The line that has this message and this trace id.
+/// Waits for the log line with this message and trace id.
 fn wait_for_log_line(service: &Instance, trace: &str, message: &str) -> Value {
-    let about = |line: &str| {
+    let parse_line = |line: &str| {
         let line: Value = serde_json::from_str(line).ok()?;
         (line["trace.id"] == trace && line["message"] == message).then_some(line)
     };
-    wait_until(message, WAIT_TIMEOUT, || service.log().lines().find_map(about))
+    wait_until(message, WAIT_TIMEOUT, || service.log().lines().find_map(parse_line))
 }
 
-/// Which request a line says that it is about.
+/// Returns method and route of a log line.
 fn request_of(line: &Value) -> [Option<&str>; 2] {
     ["http.method", "http.route"].map(|field| line[field].as_str())
 }
 
 #[tokio::test]
-async fn a_line_about_a_request_has_its_trace_id_wherever_it_was_logged() {
-    // The span is there where lines of a lower level are left out, too.
+async fn log_lines_of_request_carry_trace_id() {
+    // The span exists although lower log levels are disabled.
     let service = Instance::start_with(&[("VOUCHSAFE_LOG", "warn"), ("VOUCHSAFE_LOG_FORMAT", "json")]);
     let mut operator = Operator::of(&service);
     let sale = operator.add_stocked_product(2).await;
@@ -46,10 +46,10 @@ async fn a_line_about_a_request_has_its_trace_id_wherever_it_was_logged() {
         "{line}"
     );
 
-    // What a lane logs of a batch is about a request where the batch is one record.
+    // A lane's log line carries a request's trace id if the batch has one record.
     let placed = partner.order(&sale, 1).await;
     expect_success(&placed, 201);
-    let line = wait_for_log_line(&service, trace_of(&placed), "a batch must be settled");
+    let line = wait_for_log_line(&service, trace_of(&placed), "batch outcome unknown; recovering the lane");
     assert_eq!(
         request_of(&line),
         [Some("POST"), Some("/api/v1/orders")],

@@ -1,9 +1,9 @@
-//! Is an order one trace at a collector, from the request to the commit; and is a collector that is away nobody's trouble?
+//! OTLP trace export: one trace per order from request to commit, and unavailable collectors.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test ends where it cannot go on"
+    reason = "tests panic on failure"
 )]
 
 mod collector;
@@ -32,14 +32,14 @@ use crate::service::{Instance, PROGRAM, free_addresses};
 
 const ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
 
-/// Begins every key of these tests.
+/// Prefix of every idempotency key; must not be exported.
 const KEY_PREFIX: &str = "key-that-must-not-be-told";
 
-/// A caller's trace, and its span.
+/// The caller's trace and span.
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT_SPAN: &str = "00f067aa0ba902b7";
 
-/// A service that exports to this address. Its one lane makes batches of what comes at once.
+/// Starts a service that exports to this address. Its single lane batches concurrent records.
 fn start_exporting_to(url: String) -> Instance {
     Instance::start_with(&[
         ("VOUCHSAFE_OTLP_ENDPOINT", Box::leak(url.into_boxed_str())),
@@ -52,7 +52,7 @@ fn partner_of(service: &Instance) -> PartnerClient {
     PartnerClient::new(&service.base_url(), file.credentials).unwrap()
 }
 
-/// Orders one voucher, with this `traceparent` if there is one.
+/// Orders one voucher, with this `traceparent` if given.
 async fn place_order(partner: &mut PartnerClient, key: &str, traceparent: Option<&str>) -> ApiResponse {
     let mut headers = HeaderMap::new();
     headers.insert(
@@ -75,7 +75,6 @@ fn trace_of(answer: &ApiResponse) -> &str {
     answer.header("x-trace-id").unwrap()
 }
 
-/// A figure of `/metrics`.
 async fn metric(service: &Instance, name: &str) -> u64 {
     let mut client = Client::new(Origin::parse(&service.admin_url()).unwrap());
     let answer = client
@@ -91,7 +90,6 @@ async fn metric(service: &Instance, name: &str) -> u64 {
         .unwrap()
 }
 
-/// The codes of an order, as its partner reads them.
 async fn read_codes(partner: &mut PartnerClient, order: &ApiResponse) -> Vec<String> {
     let order: Value = order.json().unwrap();
     let read = partner.get_codes(order["order_id"].as_str().unwrap()).await.unwrap();
@@ -103,11 +101,11 @@ async fn read_codes(partner: &mut PartnerClient, order: &ApiResponse) -> Vec<Str
         .collect()
 }
 
-/// The spans of an order by their names, each a child of whom it should be; the first of the trace has this parent.
+/// Returns the spans of an order by name; asserts their hierarchy and the parent of the first span.
 fn order_spans<'a>(spans: &'a [Span], trace: &str, caller: &str) -> BTreeMap<&'a str, &'a Span> {
-    let own = spans.iter().filter(|span| span.trace == trace);
-    let own: Vec<_> = own.map(|span| (span.name.as_str(), span)).collect();
-    let story: BTreeMap<_, _> = own.iter().copied().collect();
+    let matching = spans.iter().filter(|span| span.trace == trace);
+    let matching: Vec<_> = matching.map(|span| (span.name.as_str(), span)).collect();
+    let story: BTreeMap<_, _> = matching.iter().copied().collect();
     assert_eq!(
         story.keys().copied().collect::<Vec<_>>(),
         [
@@ -118,7 +116,7 @@ fn order_spans<'a>(spans: &'a [Span], trace: &str, caller: &str) -> BTreeMap<&'a
             "request"
         ]
     );
-    assert_eq!(own.len(), story.len(), "one of each: {own:?}");
+    assert_eq!(matching.len(), story.len(), "duplicate span names: {matching:?}");
     assert_eq!(story["request"].parent, caller);
     assert_eq!(story["place_order"].parent, story["request"].id);
     for name in ["hold wallet", "hold inventory", "commit"] {
@@ -129,11 +127,11 @@ fn order_spans<'a>(spans: &'a [Span], trace: &str, caller: &str) -> BTreeMap<&'a
 
 fn attribute<'a>(span: &'a Span, name: &str) -> &'a str {
     let value = span.attributes.get(name);
-    value.unwrap_or_else(|| panic!("{name} is not in {span:?}"))
+    value.unwrap_or_else(|| panic!("{name} is missing in {span:?}"))
 }
 
 #[tokio::test]
-async fn an_order_is_one_trace_and_tells_no_secret() {
+async fn order_is_exported_as_one_trace_without_secrets() {
     let collector = Collector::start(Behavior::Accept);
     let mut service = start_exporting_to(collector.url());
     let mut partner = partner_of(&service);
@@ -143,7 +141,7 @@ async fn an_order_is_one_trace_and_tells_no_secret() {
         Some(&format!("00-{TRACE}-{PARENT_SPAN}-01")),
     )
     .await;
-    let begun = place_order(&mut partner, "begun", None).await;
+    let new_trace = place_order(&mut partner, "begun", None).await;
     let unrecorded = "5bf92f3577b34da6a3ce929d0e0e4736";
     let unrecorded = place_order(
         &mut partner,
@@ -151,14 +149,14 @@ async fn an_order_is_one_trace_and_tells_no_secret() {
         Some(&format!("00-{unrecorded}-{PARENT_SPAN}-00")),
     )
     .await;
-    let codes = read_codes(&mut partner, &begun).await;
+    let codes = read_codes(&mut partner, &new_trace).await;
     assert_eq!(trace_of(&continued), TRACE);
-    // What is not sent yet is sent at the end.
+    // Shutdown exports the remaining spans.
     assert_eq!(service.stop(), Some(0));
 
     let spans = collector.spans();
     let story_of_continued = order_spans(&spans, TRACE, PARENT_SPAN);
-    order_spans(&spans, trace_of(&begun), "");
+    order_spans(&spans, trace_of(&new_trace), "");
     assert!(spans.iter().all(|span| span.trace != trace_of(&unrecorded)));
     for (span, name, value) in [
         ("request", "http.method", "POST"),
@@ -176,20 +174,20 @@ async fn an_order_is_one_trace_and_tells_no_secret() {
 
     let credentials = std::fs::read_to_string(service.data_dir().join("sandbox-partner.json")).unwrap();
     let credentials: Value = serde_json::from_str(&credentials).unwrap();
-    let said = |name: &str| credentials[name].as_str().unwrap().to_owned();
+    let stderr = |name: &str| credentials[name].as_str().unwrap().to_owned();
     let sent = String::from_utf8_lossy(&collector.bytes()).into_owned();
     assert!(!codes.is_empty() && sent.contains("/api/v1/orders"));
     for secret in codes
         .iter()
         .cloned()
-        .chain([KEY_PREFIX.to_owned(), said("api_key"), said("api_secret")])
+        .chain([KEY_PREFIX.to_owned(), stderr("api_key"), stderr("api_secret")])
     {
-        assert!(!sent.contains(&secret), "a collector was told {secret}");
+        assert!(!sent.contains(&secret), "the export contains {secret}");
     }
 }
 
 #[tokio::test]
-async fn each_record_of_a_batch_is_in_its_own_trace() {
+async fn batched_records_keep_separate_traces() {
     let collector = Collector::start(Behavior::Accept);
     let mut service = start_exporting_to(collector.url());
     let orders = (0..24).map(async |number| {
@@ -218,14 +216,14 @@ async fn each_record_of_a_batch_is_in_its_own_trace() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_away_is_nobodys_trouble() {
-    let [nobody, _] = free_addresses();
-    let refuses = Collector::start(Behavior::Reject);
-    for url in [format!("http://{nobody}"), refuses.url()] {
+async fn unavailable_collector_does_not_affect_orders() {
+    let [unused, _] = free_addresses();
+    let rejecting = Collector::start(Behavior::Reject);
+    for url in [format!("http://{unused}"), rejecting.url()] {
         let mut service = start_exporting_to(url);
         let mut partner = partner_of(&service);
         place_order(&mut partner, "before", None).await;
-        wait_until("spans are lost", WAIT_TIMEOUT, || {
+        wait_until("spans to be dropped", WAIT_TIMEOUT, || {
             service
                 .log()
                 .contains("span export dropping spans")
@@ -239,20 +237,20 @@ async fn a_collector_that_is_away_is_nobodys_trouble() {
 }
 
 #[tokio::test]
-async fn a_collector_that_says_nothing_holds_neither_orders_nor_the_end() {
-    let hangs = Collector::start(Behavior::Hang);
-    let mut service = start_exporting_to(hangs.url());
+async fn hanging_collector_delays_neither_orders_nor_shutdown() {
+    let hanging = Collector::start(Behavior::Hang);
+    let mut service = start_exporting_to(hanging.url());
     let mut partner = partner_of(&service);
     place_order(&mut partner, "before", None).await;
-    wait_until("spans are being sent", WAIT_TIMEOUT, || hangs.has_requests().then_some(()));
+    wait_until("an export request", WAIT_TIMEOUT, || hanging.has_requests().then_some(()));
     place_order(&mut partner, "after", None).await;
     assert_eq!(service.stop(), Some(0));
     assert!(service.log().contains("cannot flush spans to the collector"));
 }
 
 #[test]
-fn an_address_with_a_password_is_refused_and_not_quoted() {
-    let [nobody, _] = free_addresses();
+fn endpoint_with_password_is_rejected_without_quoting_it() {
+    let [unused, _] = free_addresses();
     let scratch = tempfile::tempdir().unwrap();
     let mut command = Command::new(PROGRAM);
     command.arg("--data-dir").arg(scratch.path());
@@ -260,14 +258,14 @@ fn an_address_with_a_password_is_refused_and_not_quoted() {
         "VOUCHSAFE_OTLP_ENDPOINT",
         "http://somebody:pass-word@collect.example",
     );
-    // It would give up here if it were not refused.
-    command.env("DATABASE_URL", format!("postgres://somebody@{nobody}/orders"));
+    // If the endpoint were accepted, the service would fail at this database instead.
+    command.env("DATABASE_URL", format!("postgres://somebody@{unused}/orders"));
     let output = command.output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(
-        said.starts_with("vouchsafe: VOUCHSAFE_OTLP_ENDPOINT: expected scheme, host"),
-        "{said}"
+        stderr.starts_with("vouchsafe: VOUCHSAFE_OTLP_ENDPOINT: expected scheme, host"),
+        "{stderr}"
     );
-    assert!(!said.contains("pass-word"), "{said}");
+    assert!(!stderr.contains("pass-word"), "{stderr}");
 }
