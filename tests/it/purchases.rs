@@ -1,4 +1,4 @@
-//! What vendors said, as operators are shown it, and what they may say themselves: with the simulator as the vendor.
+//! Purchases as operators see and end them, with the vendor simulator.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::commands::{run_ok, run_json};
 use crate::support::{Operator, Partner, WAIT_TIMEOUT, expect_success, eventually, expect_error, shared, text_of, unique};
 use crate::vendor_protocol::simulator::Simulator;
 
-/// A vendor that is spoken to, of its own.
+/// Creates a vendor with the HTTP adapter.
 async fn add_vendor(operator: &mut Operator, simulator: &Simulator) -> String {
     let vendor = unique("simulated");
     let terms = json!({ "adapter": "http", "url": simulator.url, "credentials": "simulator" });
@@ -18,7 +18,7 @@ async fn add_vendor(operator: &mut Operator, simulator: &Simulator) -> String {
     vendor
 }
 
-/// An order of two of a product of this vendor, whose id says what goes wrong.
+/// Orders two vouchers of a product of this vendor. The product id selects the fault.
 async fn place_order(operator: &mut Operator, partner: &mut Partner, vendor: &str, product: &str) -> ApiResponse {
     let changes = json!({ "route": "vendor", "vendor": vendor });
     operator.put_product(product, changes).await;
@@ -26,11 +26,11 @@ async fn place_order(operator: &mut Operator, partner: &mut Partner, vendor: &st
     partner.send(&unique("key"), &body).await
 }
 
-async fn wait_for_purchase(operator: &mut Operator, order_id: &str, such: impl Fn(&Value) -> bool) -> Value {
+async fn wait_for_purchase(operator: &mut Operator, order_id: &str, is_match: impl Fn(&Value) -> bool) -> Value {
     let path = format!("/admin/v1/purchases?order_id={order_id}");
-    eventually("the purchase is there", WAIT_TIMEOUT, async || {
+    eventually("the purchase to match", WAIT_TIMEOUT, async || {
         let purchase = operator.get(&path).await["data"][0].clone();
-        such(&purchase).then_some(purchase)
+        is_match(&purchase).then_some(purchase)
     })
     .await
 }
@@ -42,7 +42,7 @@ async fn end_purchase(operator: &mut Operator, purchase_id: &str, reason: &str) 
 }
 
 #[tokio::test]
-async fn nonsense_is_refused_shown_counted_and_ended_by_an_operator() {
+async fn invalid_vendor_response_is_shown_counted_and_ended_by_operator() {
     let (mut operator, simulator) = (Operator::of(shared()), Simulator::start(&[]));
     let vendor = add_vendor(&mut operator, &simulator).await;
     let mut partner = operator.add_partner("100").await;
@@ -57,8 +57,8 @@ async fn nonsense_is_refused_shown_counted_and_ended_by_an_operator() {
         (&purchase["answer"], &purchase["kept"]),
         (&json!("REFUSED"), &json!(0))
     );
-    let word = purchase["last_word"].as_str().unwrap();
-    assert!(word.contains("refused") && !word.contains("SIMULATED"), "{word}");
+    let message = purchase["last_word"].as_str().unwrap();
+    assert!(message.contains("refused") && !message.contains("SIMULATED"), "{message}");
     let metrics = operator.call(Method::GET, "/metrics", "text/plain", "").await;
     let line = format!("vouchsafe_vendor_responses_rejected_total{{vendor=\"{vendor}\"}}");
     assert!(text_of(&metrics).contains(&line), "{line}");
@@ -68,14 +68,14 @@ async fn nonsense_is_refused_shown_counted_and_ended_by_an_operator() {
     assert_eq!(listed["data"].as_array().unwrap().len(), 1);
     let list = run_ok(&["purchase", "list", "--vendor", &vendor, "--state", "refused"]);
     assert!(list.contains(order_id), "{list}");
-    // The vendor cannot tell, so the operator does; the partner has its money back.
+    // The operator ends the purchase, since the vendor's response is unusable; the partner is refunded.
     let purchase_id = purchase["purchase_id"].as_str().unwrap();
     let ended = run_json(&[
         "purchase",
         "end",
         purchase_id,
         "--reason",
-        "it says nothing that can be read",
+        "unreadable vendor response",
     ]);
     assert_eq!(
         (&ended["state"], &ended["next_at"]),
@@ -83,7 +83,7 @@ async fn nonsense_is_refused_shown_counted_and_ended_by_an_operator() {
     );
     let again = expect_success(&end_purchase(&mut operator, purchase_id, "another reason").await, 200);
     assert_eq!(again, ended);
-    eventually("the order is paid back", WAIT_TIMEOUT, async || {
+    eventually("the order to be refunded", WAIT_TIMEOUT, async || {
         let order = partner.read(&format!("/orders/{order_id}")).await;
         (order["status"] == "REFUNDED").then_some(())
     })
@@ -97,11 +97,11 @@ async fn nonsense_is_refused_shown_counted_and_ended_by_an_operator() {
     let [entry] = &trail["data"].as_array().unwrap()[..] else {
         panic!("{trail}");
     };
-    assert_eq!(entry["after"]["reason"], "it says nothing that can be read");
+    assert_eq!(entry["after"]["reason"], "unreadable vendor response");
 }
 
 #[tokio::test]
-async fn a_vendor_that_is_out_of_stock_is_believed_until_it_is_put_again() {
+async fn out_of_stock_vendor_blocks_orders_until_reconfigured() {
     let (mut operator, simulator) = (Operator::of(shared()), Simulator::start(&[]));
     let vendor = add_vendor(&mut operator, &simulator).await;
     let mut partner = operator.add_partner("200").await;
@@ -112,36 +112,36 @@ async fn a_vendor_that_is_out_of_stock_is_believed_until_it_is_put_again() {
     let ended = |purchase: &Value| purchase["state"] == "ended";
     let purchase = wait_for_purchase(&mut operator, placed["order_id"].as_str().unwrap(), ended).await;
     assert_eq!(purchase["answer"], "OUT_OF_STOCK");
-    let wish = json!({ "items": [{ "product_id": "sim-out-of-stock", "denomination": 25, "quantity": 1 }] });
-    let refusal = eventually("the vendor is believed", WAIT_TIMEOUT, async || {
-        let answer = partner.send(&unique("key"), &wish).await;
+    let order_body = json!({ "items": [{ "product_id": "sim-out-of-stock", "denomination": 25, "quantity": 1 }] });
+    let rejection = eventually("the out-of-stock response to take effect", WAIT_TIMEOUT, async || {
+        let answer = partner.send(&unique("key"), &order_body).await;
         (answer.status == 409).then_some(answer)
     })
     .await;
-    let error = expect_error(&refusal, 409, "INSUFFICIENT_INVENTORY");
+    let error = expect_error(&rejection, 409, "INSUFFICIENT_INVENTORY");
     assert!(
         error["message"].as_str().unwrap().contains("sim-out-of-stock"),
         "{error}"
     );
     let open = format!("/admin/v1/purchases?vendor={vendor}&state=open");
-    eventually("the vendor has said its last word of all", WAIT_TIMEOUT, async || {
+    eventually("all purchases to end", WAIT_TIMEOUT, async || {
         let data = operator.get(&open).await["data"].clone();
         data.as_array().unwrap().is_empty().then_some(())
     })
     .await;
-    // Other terms, another word: it is asked again.
+    // A configuration change resets the out-of-stock state.
     let terms = json!({ "adapter": "http", "url": simulator.url, "concurrency": 2 });
     operator
         .send_json(Method::PUT, &format!("/admin/v1/vendors/{vendor}"), &terms)
         .await;
-    eventually("it may be ordered again", WAIT_TIMEOUT, async || {
-        (partner.send(&unique("key"), &wish).await.status == 202).then_some(())
+    eventually("orders to be accepted again", WAIT_TIMEOUT, async || {
+        (partner.send(&unique("key"), &order_body).await.status == 202).then_some(())
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_code_that_was_sold_before_is_quarantined_and_never_delivered() {
+async fn duplicate_vendor_code_is_quarantined() {
     let (mut operator, simulator) = (Operator::of(shared()), Simulator::start(&[]));
     let vendor = add_vendor(&mut operator, &simulator).await;
     let mut partner = operator.add_partner("1000").await;
@@ -162,7 +162,7 @@ async fn a_code_that_was_sold_before_is_quarantined_and_never_delivered() {
         "{purchase}"
     );
     assert_eq!(purchase["quarantined"].as_array().unwrap().len(), 1);
-    eventually("the rest is paid back", WAIT_TIMEOUT, async || {
+    eventually("the remainder to be refunded", WAIT_TIMEOUT, async || {
         let order = partner.read(&format!("/orders/{}", orders[1])).await;
         (order["closed"] == true && order["refunded_amount"] == json!(25.0)).then_some(())
     })
@@ -170,7 +170,7 @@ async fn a_code_that_was_sold_before_is_quarantined_and_never_delivered() {
 }
 
 #[tokio::test]
-async fn other_terms_are_in_force_with_the_next_call() {
+async fn vendor_change_applies_to_next_call() {
     let (mut operator, simulator) = (Operator::of(shared()), Simulator::start(&[]));
     let vendor = unique("moved");
     let path = format!("/admin/v1/vendors/{vendor}");
@@ -186,7 +186,7 @@ async fn other_terms_are_in_force_with_the_next_call() {
     wait_for_purchase(&mut operator, order_id, |purchase| purchase["state"] == "open").await;
     let terms = json!({ "adapter": "http", "url": simulator.url, "credentials": "simulator" });
     operator.send_json(Method::PUT, &path, &terms).await;
-    eventually("it is bought", WAIT_TIMEOUT, async || {
+    eventually("the order to be delivered", WAIT_TIMEOUT, async || {
         let order = partner.read(&format!("/orders/{order_id}")).await;
         (order["status"] == "DELIVERED").then_some(())
     })
@@ -194,7 +194,7 @@ async fn other_terms_are_in_force_with_the_next_call() {
 }
 
 #[tokio::test]
-async fn what_is_no_purchase_is_not_found_and_a_product_names_a_vendor_that_there_is() {
+async fn unknown_purchase_and_vendor_are_rejected() {
     let mut operator = Operator::of(shared());
     for id in ["00000000-0000-0000-0000-000000000000", "nothing"] {
         expect_error(&end_purchase(&mut operator, id, "none").await, 404, "PURCHASE_NOT_FOUND");

@@ -1,4 +1,4 @@
-//! How does the service begin, how does it end, and what does it tell of itself meanwhile?
+//! Startup banner, health, metrics and shutdown.
 
 use std::cell::Cell;
 use std::process::Command;
@@ -11,58 +11,57 @@ use crate::support::{
     unique, wait_until,
 };
 
-/// Partners' connections that order while the service is told to end.
+/// Connections that send orders during the shutdown.
 const CONNECTIONS: usize = 16;
 
-/// What became of an order around the end of the service.
 struct SentOrder {
     key: String,
     outcome: Result<ApiResponse, RequestFailure>,
 }
 
-/// Orders without a pause until the service is gone.
+/// Sends orders without pause until the service is unreachable.
 async fn order_until_shutdown(mut partner: Partner, sale: &Sale, placed: &Cell<usize>) -> Vec<SentOrder> {
     let mut sent = Vec::new();
     loop {
         let key = unique("key");
         let outcome = partner.client.order(&key, order_body(sale, 1).to_string()).await;
-        let gone = matches!(outcome, Err(RequestFailure::NotSent(_)));
+        let is_unreachable = matches!(outcome, Err(RequestFailure::NotSent(_)));
         if outcome.as_ref().is_ok_and(|answer| answer.status == 201) {
             placed.set(placed.get() + 1);
         }
         sent.push(SentOrder { key, outcome });
-        if gone {
+        if is_unreachable {
             return sent;
         }
     }
 }
 
 #[tokio::test]
-async fn told_to_end_it_answers_what_is_open_and_leaves_nothing_behind() {
+async fn shutdown_under_load_completes_open_requests() {
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
     let sale = operator.add_stocked_product(5_000).await;
     let partner = operator.add_partner("100000").await;
     let placed = Cell::new(0);
     let ordering = (0..CONNECTIONS).map(|_| order_until_shutdown(partner.reconnect(), &sale, &placed));
-    let ending = async {
-        eventually("orders are under way", WAIT_TIMEOUT, async || {
+    let stopping = async {
+        eventually("orders to be in flight", WAIT_TIMEOUT, async || {
             (placed.get() > 50).then_some(())
         })
         .await;
         service.terminate();
     };
-    let (sent, ()) = tokio::join!(join_all(ordering), ending);
+    let (sent, ()) = tokio::join!(join_all(ordering), stopping);
     assert_eq!(service.wait_for_exit(), Some(0), "{}", service.log());
-    wait_until("its Postgres has ended", WAIT_TIMEOUT, || {
+    wait_until("its Postgres to exit", WAIT_TIMEOUT, || {
         processes_of(service.data_dir()).is_empty().then_some(())
     });
     let sent: Vec<SentOrder> = sent.into_iter().flatten().collect();
     let count = |of: fn(&SentOrder) -> bool| sent.iter().filter(|sent| of(sent)).count();
-    let refused_ones = count(|sent| sent.outcome.as_ref().is_ok_and(|answer| answer.status == 503));
+    let rejected = count(|sent| sent.outcome.as_ref().is_ok_and(|answer| answer.status == 503));
     let unknown = count(|sent| matches!(sent.outcome, Err(RequestFailure::Unknown(_))));
     println!(
-        "{} placed, {refused_ones} refused, {unknown} without an answer",
+        "{} placed, {rejected} rejected, {unknown} without a response",
         placed.get()
     );
     service.assert_verified();
@@ -81,7 +80,7 @@ async fn told_to_end_it_answers_what_is_open_and_leaves_nothing_behind() {
     }
     let spent = 25 * placed.get();
     assert_eq!(partner.balance("USD").await, format!("{}.00", 100_000 - spent));
-    // A connection that nobody took up any more may be reset; what was executed has been answered.
+    // The shutdown may reset a connection that was never accepted, but every executed order has got its response.
     for key in sent
         .iter()
         .filter(|sent| sent.outcome.is_err())
@@ -92,13 +91,13 @@ async fn told_to_end_it_answers_what_is_open_and_leaves_nothing_behind() {
         assert_eq!(
             answer.header("idempotent-replayed"),
             None,
-            "it was executed and not answered"
+            "the order was executed without a response"
         );
     }
 }
 
 #[tokio::test]
-async fn every_invariant_holds_while_orders_are_placed() {
+async fn verify_during_orders_finds_no_violation() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1_000).await;
     let partner = operator.add_partner("100000").await;
@@ -110,14 +109,14 @@ async fn every_invariant_holds_while_orders_are_placed() {
         }
     });
     let verifying = async {
-        let checked = tokio::task::spawn_blocking(|| shared().assert_verified()).await;
+        let result = tokio::task::spawn_blocking(|| shared().assert_verified()).await;
         verified.set(true);
-        checked.unwrap();
+        result.unwrap();
     };
     tokio::join!(join_all(ordering), verifying);
 }
 
-/// Every process whose command line names the directory.
+/// Returns the processes whose command line contains the directory.
 fn processes_of(directory: &std::path::Path) -> Vec<String> {
     let output = Command::new("ps")
         .args(["-A", "-ww", "-o", "pid=", "-o", "command="])
@@ -133,14 +132,14 @@ fn processes_of(directory: &std::path::Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn both_listeners_say_that_they_are_alive_and_ready() {
+async fn health_endpoints_respond_on_both_listeners() {
     let service = shared();
     let partner = Operator::of(service).add_partner("0").await;
     for address in [service.base_url().replace("/api/v1", ""), service.admin_url()] {
-        let mut anyone = partner.connect_to(&address);
+        let mut anonymous = partner.connect_to(&address);
         for path in ["/healthz", "/readyz"] {
             expect_success(
-                &anyone
+                &anonymous
                     .client
                     .send_raw(hyper::Method::GET, path, hyper::HeaderMap::new(), "")
                     .await
@@ -152,13 +151,13 @@ async fn both_listeners_say_that_they_are_alive_and_ready() {
 }
 
 #[tokio::test]
-async fn the_figures_tell_of_journal_actors_and_answers() {
+async fn metrics_cover_journal_actors_and_responses() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("100").await;
     expect_success(&partner.order(&sale, 1).await, 201);
     let answer = operator.call_without_token(hyper::Method::GET, "/metrics", &[]).await;
-    let figures = text_of(&answer);
+    let metrics = text_of(&answer);
     assert!(
         answer
             .header("content-type")
@@ -166,7 +165,7 @@ async fn the_figures_tell_of_journal_actors_and_answers() {
             .starts_with("application/openmetrics-text"),
         "{answer:?}"
     );
-    assert!(figures.ends_with("# EOF\n"));
+    assert!(metrics.ends_with("# EOF\n"));
     for (name, at_least) in [
         (r#"vouchsafe_actors{kind="wallet"}"#, 1.0),
         (r#"vouchsafe_actors{kind="inventory"}"#, 1.0),
@@ -181,42 +180,42 @@ async fn the_figures_tell_of_journal_actors_and_answers() {
         ),
         ("process_resident_memory_bytes", 1_000_000.0),
     ] {
-        let line = figures
+        let line = metrics
             .lines()
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         let value: f64 = line
-            .unwrap_or_else(|| panic!("no {name} in\n{figures}"))
+            .unwrap_or_else(|| panic!("no {name} in\n{metrics}"))
             .parse()
             .unwrap();
         assert!(value >= at_least, "{name} {value}");
     }
     assert!(
-        figures.contains("vouchsafe_journal_verdicts_total{verdict=\"committed\"}"),
-        "{figures}"
+        metrics.contains("vouchsafe_journal_verdicts_total{verdict=\"committed\"}"),
+        "{metrics}"
     );
 }
 
 #[tokio::test]
-async fn the_command_of_the_greeting_places_an_order() {
+async fn command_in_startup_banner_places_order() {
     let service = shared();
-    // It is ready with the first line of its greeting; the others are a moment later, and what follows the command is below.
-    let command = wait_until("the whole greeting", WAIT_TIMEOUT, || {
-        let greeting = service.stdout();
-        let mut rest = greeting
+    // The service is ready with the first line of the banner; the other lines follow. The command is complete once a line follows it.
+    let command = wait_until("the whole banner", WAIT_TIMEOUT, || {
+        let banner = service.stdout();
+        let mut rest = banner
             .lines()
             .skip_while(|line| *line != "Place an order:")
             .skip(1);
         let command = rest.next().map(|line| line.trim().to_owned());
         rest.next().and(command)
     });
-    let pasted = Command::new("sh").args(["-c", &command]).output().unwrap();
-    let (said, complained) = (
-        String::from_utf8_lossy(&pasted.stdout),
-        String::from_utf8_lossy(&pasted.stderr),
+    let output = Command::new("sh").args(["-c", &command]).output().unwrap();
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
     );
-    assert!(pasted.status.success(), "{command}\n{said}{complained}");
+    assert!(output.status.success(), "{command}\n{stdout}{stderr}");
     assert!(
-        said.contains("DELIVERED") && said.contains("ord_"),
-        "{command}\n{said}{complained}"
+        stdout.contains("DELIVERED") && stdout.contains("ord_"),
+        "{command}\n{stdout}{stderr}"
     );
 }

@@ -15,7 +15,7 @@ use crate::domain::ids::WebhookId;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AttemptLabels {
     webhook: String,
-    ended: &'static str,
+    outcome: &'static str,
 }
 
 /// Metrics of all endpoints.
@@ -58,14 +58,14 @@ impl DeliveryMetrics {
 
     /// Records an attempt.
     pub fn record_attempt(&self, webhook_id: WebhookId, outcome: AttemptOutcome, duration: Duration) {
-        let ended = match outcome {
+        let outcome = match outcome {
             AttemptOutcome::Delivered => "delivered",
             AttemptOutcome::Failed(_) => "failed",
             AttemptOutcome::Gone => "gone",
         };
         let labels = AttemptLabels {
             webhook: webhook_id.to_string(),
-            ended,
+            outcome,
         };
         self.attempts.get_or_create(&labels).inc();
         self.attempt_seconds.observe(duration.as_secs_f64());
@@ -78,9 +78,9 @@ impl DeliveryMetrics {
 
     /// Removes the series of an endpoint that was deleted.
     pub fn remove_endpoint(&self, webhook_id: WebhookId) {
-        for ended in ["delivered", "failed", "gone"] {
+        for outcome in ["delivered", "failed", "gone"] {
             let webhook = webhook_id.to_string();
-            self.attempts.remove(&AttemptLabels { webhook, ended });
+            self.attempts.remove(&AttemptLabels { webhook, outcome });
         }
     }
 }
