@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_arrives_as_number_or_string() {
+    fn amount_deserializes_from_number_or_string() {
         for json in ["25.50", "\"25.50\""] {
             let text: AmountText = serde_json::from_str(json).unwrap();
             assert_eq!(text.parse(currency("USD")).unwrap().minor(), 2_550);
@@ -355,13 +355,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(minor in any::<i64>(), code in prop::sample::select(vec!["USD", "JPY", "KWD"])) {
+        fn money_round_trips_as_json(minor in any::<i64>(), code in prop::sample::select(vec!["USD", "JPY", "KWD"])) {
             let money = Amount::from_minor(minor).of(currency(code));
             prop_assert_eq!(Amount::parse(&money.to_string(), money.currency), Ok(money.amount));
         }
 
         #[test]
-        fn no_text_panics(text in ".{0,40}") {
+        fn parsing_any_text_does_not_panic(text in ".{0,40}") {
             let _ = Amount::parse(&text, currency("KWD"));
         }
     }

@@ -165,7 +165,7 @@ where
 
     /// Evicts idle actors, least recently used first. Returns whether there is room.
     fn evict_idle(&self) -> bool {
-        let mut evicted = self.forgotten();
+        let mut evicted = self.lock_evicted();
         if self.actors.len() < self.capacity {
             // Another thread evicted while this one waited for the lock.
             return true;
@@ -184,13 +184,13 @@ where
 
     /// Evicts the actor of `key` if it is idle.
     pub fn evict(&self, key: &K) {
-        let mut evicted = self.forgotten();
+        let mut evicted = self.lock_evicted();
         if let Some((_, actor)) = self.actors.remove_if(key, |_, actor| is_idle(actor)) {
             evicted.add(&actor.lineage.metrics.stats());
         }
     }
 
-    fn evicted(&self) -> MutexGuard<'_, EvictedTotals> {
+    fn lock_evicted(&self) -> MutexGuard<'_, EvictedTotals> {
         self.evicted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -216,7 +216,7 @@ where
     /// Totals over all actors.
     pub fn totals(&self) -> ActorTotals {
         // The lock is held until the end: an eviction meanwhile would count an actor twice or not at all.
-        let evicted = self.forgotten();
+        let evicted = self.lock_evicted();
         let mut counters = *evicted;
         let mut total = ActorTotals::default();
         for entry in &self.actors {

@@ -236,7 +236,7 @@ fn priced_line_copies_its_products_settings() {
 }
 
 #[test]
-fn a_change_makes_a_new_catalogue_and_leaves_the_old_one() {
+fn adding_a_product_leaves_the_old_catalogue_unchanged() {
     let old = catalogue();
     let new = whole(old.with_product(product("card", "USD", &[9_900])));
     let old = whole(old);
@@ -250,7 +250,7 @@ fn a_change_makes_a_new_catalogue_and_leaves_the_old_one() {
 }
 
 #[test]
-fn what_lies_outside_of_a_partners_scope_is_not_there() {
+fn products_outside_the_partners_scope_are_hidden() {
     let in_category = |product_id, category: &str| Product {
         category_id: category.to_owned(),
         ..product(product_id, "USD", &[1_000])
