@@ -208,7 +208,7 @@ impl DeliveryQueue {
     }
 
     fn load_one(&mut self, loaded: LoadedDelivery) {
-        let LoadedDelivery { delivery, is_blocked } = read;
+        let LoadedDelivery { delivery, is_blocked } = loaded;
         let QueuedDelivery { number, order_id, .. } = delivery;
         if delivery.has_row {
             // It was replayed before it was sent or while it is in flight: the outcome is written first, then the row is

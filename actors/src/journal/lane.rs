@@ -235,7 +235,7 @@ impl Lane {
                 error!(
                     lane = self.number,
                     batch.records = records.len(),
-                    reason,
+                    error.message = reason,
                     "batch rejected"
                 );
                 WriteResult::Rejected(BatchRejection::Poisoned)
@@ -244,7 +244,7 @@ impl Lane {
                 warn!(
                     lane = self.number,
                     batch.records = records.len(),
-                    reason,
+                    error.message = reason,
                     "batch conflicted with another transaction"
                 );
                 WriteResult::Rejected(BatchRejection::Contended)
@@ -253,13 +253,18 @@ impl Lane {
                 warn!(
                     lane = self.number,
                     batch.records = records.len(),
-                    reason,
+                    error.message = reason,
                     "batch not written"
                 );
                 WriteResult::Busy
             }
             Err(unresolved @ (CommitError::Fenced | CommitError::Unknown(_))) => {
-                warn!(lane = self.number, batch.records = records.len(), reason = %unresolved, "batch outcome unknown; recovering the lane");
+                warn!(
+                    lane = self.number,
+                    batch.records = records.len(),
+                    error.message = %unresolved,
+                    "batch outcome unknown; recovering the lane"
+                );
                 self.recover(records).await
             }
         }
@@ -289,7 +294,7 @@ impl Lane {
                 Ok(outcome) => break outcome,
                 Err(RecoverError::Superseded) => return WriteResult::Superseded,
                 Err(RecoverError::Unavailable(reason)) => {
-                    warn!(lane = self.number, %reason, "cannot recover the lane; retrying");
+                    warn!(lane = self.number, error.message = %reason, "cannot recover the lane; retrying");
                     sleep(&mut backoff).await;
                 }
             }
@@ -298,7 +303,7 @@ impl Lane {
             BatchOutcome::Committed => WriteResult::Written(self.load_verdicts(records, &mut backoff).await),
             BatchOutcome::NotWritten => WriteResult::NotWritten,
         };
-        info!(lane = self.number, batch.fate = ?outcome, batch.records = records.len(), "batch outcome resolved");
+        info!(lane = self.number, batch.outcome = ?outcome, batch.records = records.len(), "batch outcome resolved");
         self.metrics.finish_recovery();
         attempt
     }
@@ -308,7 +313,7 @@ impl Lane {
             match self.store.load_verdicts(records).await {
                 Ok(verdicts) => return verdicts,
                 Err(reason) => {
-                    warn!(lane = self.number, %reason, "cannot read verdicts; retrying");
+                    warn!(lane = self.number, error.message = %reason, "cannot read verdicts; retrying");
                     sleep(backoff).await;
                 }
             }
