@@ -90,10 +90,10 @@ pub async fn advance_purchase(engine: &Engine, vendors: &dyn Vendors, purchase_i
     let after = match request_vouchers(engine, vendors, claimed).await {
         Ok(PurchaseRemainder::Done) => None,
         Ok(PurchaseRemainder::Pending(least)) => Some(delay.max(least.unwrap_or_default())),
-        Ok(PurchaseRemainder::Manual) => Some(pause),
-        Err(stuck) => {
-            error!(purchase.id = %purchase_id, error = %stuck, "purchase failed for now; retrying");
-            Some(pause)
+        Ok(PurchaseRemainder::Manual) => Some(delay),
+        Err(error) => {
+            error!(purchase.id = %purchase_id, error.message = %error, "purchase failed for now; retrying");
+            Some(delay)
         }
     };
     Ok(vendors.release_claim(purchase_id, after).await?)
