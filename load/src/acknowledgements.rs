@@ -1,5 +1,5 @@
-//! What did the service acknowledge during a run? Sums, voucher ids and samples: all that the audit needs, at a few
-//! bytes an order.
+//! What the service acknowledged during a run: totals, voucher ids and sampled orders, a few bytes per order. Input
+//! of the audit.
 
 use std::collections::BTreeMap;
 
@@ -8,35 +8,32 @@ use bytes::Bytes;
 use crate::money::Amount;
 use crate::wire::{OrderView, order_number, voucher_number};
 
-/// An order of which nobody knows yet whether it was executed.
+/// An order whose outcome is unknown.
 #[derive(Clone, Debug)]
 pub struct Unsettled {
-    /// Whose it is: an index among the run's partners.
+    /// Index of the partner in the run.
     pub partner: usize,
     pub key: String,
     pub body: Bytes,
 }
 
-/// An acknowledged order, kept whole to be read back.
+/// An acknowledged order with request and response, to read back and replay.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// Whose it is: an index among the run's partners.
+    /// Index of the partner in the run.
     pub partner: usize,
     pub key: String,
-    /// The body that was sent.
     pub request: Bytes,
-    /// The status of the answer.
     pub status: u16,
-    /// The bytes of the answer.
     pub response: Bytes,
 }
 
-/// What one partner was acknowledged.
+/// Acknowledged orders of one partner.
 #[derive(Clone, Debug, Default)]
 pub struct PartnerAcknowledgements {
-    /// Sum of the totals per currency.
+    /// Sum of the order totals per currency.
     pub totals: BTreeMap<String, Amount>,
-    /// Its orders, as the 16 bytes of their ids; those with ids of another form are left out.
+    /// 16-byte order ids; omits malformed ids.
     pub orders: Vec<u128>,
 }
 
@@ -51,26 +48,25 @@ impl PartnerAcknowledgements {
     }
 }
 
-/// What was acknowledged, and what is open.
+/// Acknowledged orders and unsettled ones of all partners.
 #[derive(Debug)]
 pub struct Acknowledgements {
-    /// Orders acknowledged with 2xx.
+    /// Number of 2xx responses.
     pub orders: u64,
-    /// What each partner ordered, in their order; those at the end may be missing if they ordered nothing.
+    /// By partner index; partners at the end without orders may be missing.
     pub partners: Vec<PartnerAcknowledgements>,
-    /// Every voucher acknowledged, in the order of arrival, as the 16 bytes of its id.
+    /// 16-byte ids of all acknowledged vouchers, in order of arrival.
     pub vouchers: Vec<u128>,
-    /// 2xx answers that are not an order of the contract.
+    /// 2xx responses that violate the API contract.
     pub malformed: u64,
-    /// The first of those answers.
+    /// First of them.
     pub first_malformed: Option<Bytes>,
-    /// Orders whose outcome is unknown.
     pub unsettled: Vec<Unsettled>,
-    samples: Samples,
+    samples: SystematicSampler,
 }
 
 impl Acknowledgements {
-    /// Empty books that keep at most `samples` whole orders.
+    /// Keeps at most `samples` orders with request and response.
     #[must_use]
     pub fn new(samples: usize) -> Self {
         Self {
@@ -80,114 +76,114 @@ impl Acknowledgements {
             malformed: 0,
             first_malformed: None,
             unsettled: Vec::new(),
-            samples: Samples {
+            samples: SystematicSampler {
                 capacity: samples,
                 stride: 1,
-                seen: 0,
-                kept: Vec::new(),
+                offered: 0,
+                samples: Vec::new(),
             },
         }
     }
 
-    /// Enters a 2xx answer to an order of the partner with this index; returns how many vouchers are in it.
+    /// Records a 2xx response to an order of a partner. Returns the number of its vouchers.
     pub fn record(
         &mut self,
         partner: usize,
         key: &str,
         request: &Bytes,
         status: u16,
-        answer: &Bytes,
+        response: &Bytes,
     ) -> u64 {
         self.orders += 1;
         let before = self.vouchers.len();
-        if self.enter(partner, answer).is_none() {
+        if self.record_order(partner, response).is_none() {
             self.malformed += 1;
-            self.first_malformed.get_or_insert_with(|| answer.clone());
+            self.first_malformed.get_or_insert_with(|| response.clone());
         }
         self.samples.offer(|| Sample {
             partner,
             key: key.to_owned(),
             request: request.clone(),
             status,
-            // A copy, because the answer may be a slice of the connection's whole read buffer.
-            response: Bytes::copy_from_slice(answer),
+            // The body may be a slice of the connection's whole read buffer; the copy frees that buffer.
+            response: Bytes::copy_from_slice(response),
         });
         (self.vouchers.len() - before) as u64
     }
 
-    fn enter(&mut self, partner: usize, answer: &[u8]) -> Option<()> {
-        let order = OrderView::parse(answer).ok()?;
+    fn record_order(&mut self, partner: usize, response: &[u8]) -> Option<()> {
+        let order = OrderView::parse(response).ok()?;
         let total = order.total().ok()?;
-        let books = self.of(partner);
-        books.add(order.currency, total);
-        books.orders.extend(order_number(order.order_id));
+        let acknowledgements = self.partner_mut(partner);
+        acknowledgements.add(order.currency, total);
+        acknowledgements.orders.extend(order_number(order.order_id));
         for voucher in &order.vouchers {
             self.vouchers.push(voucher_number(voucher.voucher_id)?);
         }
         Some(())
     }
 
-    fn of(&mut self, partner: usize) -> &mut PartnerAcknowledgements {
+    fn partner_mut(&mut self, partner: usize) -> &mut PartnerAcknowledgements {
         if self.partners.len() <= partner {
             self.partners.resize_with(partner + 1, PartnerAcknowledgements::default);
         }
         &mut self.partners[partner]
     }
 
-    /// Enters what another thread saw.
+    /// Adds the records of another thread.
     pub fn merge(&mut self, other: Self) {
         self.orders += other.orders;
-        for (partner, theirs) in other.partners.into_iter().enumerate() {
-            let mine = self.of(partner);
-            for (currency, total) in &theirs.totals {
-                mine.add(currency, *total);
+        for (partner, added) in other.partners.into_iter().enumerate() {
+            let own = self.partner_mut(partner);
+            for (currency, total) in &added.totals {
+                own.add(currency, *total);
             }
-            mine.orders.extend(theirs.orders);
+            own.orders.extend(added.orders);
         }
         self.vouchers.extend(other.vouchers);
         self.malformed += other.malformed;
         self.first_malformed = self.first_malformed.take().or(other.first_malformed);
         self.unsettled.extend(other.unsettled);
-        self.samples.kept.extend(other.samples.kept);
+        self.samples.samples.extend(other.samples.samples);
     }
 
-    /// The sampled orders, spread evenly over the run.
+    /// The sampled orders, evenly distributed over the run.
     #[must_use]
     pub fn samples(&self) -> &[Sample] {
-        &self.samples.kept
+        &self.samples.samples
     }
 }
 
-/// Every n-th order, with n doubling whenever there are too many: even over a run of unknown length, and without
-/// chance.
+/// Systematic sampling: takes every n-th order and doubles n whenever the buffer is full. The samples are evenly
+/// distributed over a run of unknown length without randomness.
 #[derive(Debug)]
-struct Samples {
+struct SystematicSampler {
     capacity: usize,
     stride: u64,
-    seen: u64,
-    kept: Vec<Sample>,
+    offered: u64,
+    samples: Vec<Sample>,
 }
 
-impl Samples {
+impl SystematicSampler {
     fn offer(&mut self, sample: impl FnOnce() -> Sample) {
-        let due = self.seen.is_multiple_of(self.stride);
-        self.seen += 1;
+        let due = self.offered.is_multiple_of(self.stride);
+        self.offered += 1;
         if !due || self.capacity == 0 {
             return;
         }
-        if self.kept.len() == self.capacity {
+        if self.samples.len() == self.capacity {
             let mut index = 0_usize;
-            self.kept.retain(|_| {
+            self.samples.retain(|_| {
                 index += 1;
                 index % 2 == 1
             });
             self.stride *= 2;
-            // What was due at the old stride may not be at the new one.
-            if !(self.seen - 1).is_multiple_of(self.stride) {
+            // The current order may not be on the new stride.
+            if !(self.offered - 1).is_multiple_of(self.stride) {
                 return;
             }
         }
-        self.kept.push(sample());
+        self.samples.push(sample());
     }
 }
 
@@ -195,7 +191,7 @@ impl Samples {
 mod tests {
     use super::*;
 
-    fn answer(voucher: u128, total: &str) -> Bytes {
+    fn response(voucher: u128, total: &str) -> Bytes {
         format!(
             r#"{{"order_id":"ord_{voucher:032x}","status":"DELIVERED","total_amount":{total},"currency":"USD",
             "vouchers":[{{"voucher_id":"vch_{voucher:032x}"}}]}}"#
@@ -204,10 +200,10 @@ mod tests {
     }
 
     #[test]
-    fn sums_and_ids_are_kept_over_threads() {
+    fn merge_keeps_sums_and_ids() {
         let (mut one, mut two) = (Acknowledgements::new(4), Acknowledgements::new(4));
-        one.record(0, "k1", &Bytes::new(), 201, &answer(1, "25.10"));
-        two.record(1, "k2", &Bytes::new(), 201, &answer(2, "0.20"));
+        one.record(0, "k1", &Bytes::new(), 201, &response(1, "25.10"));
+        two.record(1, "k2", &Bytes::new(), 201, &response(2, "0.20"));
         two.record(0, "k3", &Bytes::new(), 201, &Bytes::from_static(b"{}"));
         one.merge(two);
         assert_eq!((one.orders, one.malformed), (3, 1));
@@ -215,7 +211,7 @@ mod tests {
         let sums: Vec<_> = one
             .partners
             .iter()
-            .map(|books| books.totals["USD"].to_string())
+            .map(|acknowledgements| acknowledgements.totals["USD"].to_string())
             .collect();
         assert_eq!(sums, ["25.10", "0.20"]);
         assert_eq!(one.partners[1].orders, [2]);
@@ -224,24 +220,24 @@ mod tests {
     }
 
     #[test]
-    fn an_order_whose_amount_or_voucher_is_malformed_is_counted() {
-        let mut books = Acknowledgements::new(0);
-        books.record(0, "k", &Bytes::new(), 201, &answer(1, "2.5e1"));
-        let text = String::from_utf8(answer(1, "25.00").to_vec())
+    fn malformed_amount_or_voucher_is_counted() {
+        let mut acknowledgements = Acknowledgements::new(0);
+        acknowledgements.record(0, "k", &Bytes::new(), 201, &response(1, "2.5e1"));
+        let text = String::from_utf8(response(1, "25.00").to_vec())
             .unwrap()
             .replace("vch_", "v_");
-        books.record(0, "k", &Bytes::new(), 201, &text.into());
-        assert_eq!((books.malformed, books.samples().len()), (2, 0));
+        acknowledgements.record(0, "k", &Bytes::new(), 201, &text.into());
+        assert_eq!((acknowledgements.malformed, acknowledgements.samples().len()), (2, 0));
     }
 
     #[test]
-    fn samples_are_spread_over_a_run_of_any_length() {
+    fn samples_cover_runs_of_any_length() {
         for length in [3, 10, 100, 1000] {
-            let mut books = Acknowledgements::new(10);
+            let mut acknowledgements = Acknowledgements::new(10);
             for number in 0..length {
-                books.record(0, &number.to_string(), &Bytes::new(), 201, &answer(number, "1"));
+                acknowledgements.record(0, &number.to_string(), &Bytes::new(), 201, &response(number, "1"));
             }
-            let keys: Vec<u128> = books
+            let keys: Vec<u128> = acknowledgements
                 .samples()
                 .iter()
                 .map(|sample| sample.key.parse().unwrap())

@@ -1,5 +1,5 @@
-//! When does each request of an open loop have to leave? Fixed before the run, whatever the service does: then its stalls
-//! are waited out by all that should have left meanwhile, and show.
+//! Arrival schedule of an open loop, fixed before the run. A stall of the service therefore delays every request that
+//! becomes due meanwhile, and shows in their latency.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::RunLength;
 
-/// Most arrivals of one run: at 16 bytes each they take 800 MB, and no run on one machine comes near.
+/// Upper bound for one run: 800 MB at 16 bytes each, far above what one machine reaches.
 pub const MAX_ARRIVALS: u64 = 50_000_000;
 
-/// How arrivals are spread.
+/// Distribution of the arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Spacing {
-    /// At even distances.
+    /// Equal intervals
     Constant,
-    /// As independent callers come: the distances are exponential, so that some come in bursts.
+    /// Exponential intervals, as from independent callers; includes bursts
     Poisson,
 }
 
@@ -32,10 +32,10 @@ impl fmt::Display for Spacing {
     }
 }
 
-/// When each request leaves, counted from the start of the run.
+/// Generates the due times of all requests, relative to the start of the run.
 ///
 /// # Errors
-/// [`ArrivalsError`] if there would be none, or too many.
+/// [`ArrivalsError`] if the rate is not positive or the schedule exceeds [`MAX_ARRIVALS`].
 pub fn schedule(
     per_second: f64,
     spacing: Spacing,
@@ -54,7 +54,7 @@ pub fn schedule(
     if expected > MAX_ARRIVALS as f64 {
         return Err(ArrivalsError::TooMany);
     }
-    let mut chance = StdRng::seed_from_u64(seed);
+    let mut rng = StdRng::seed_from_u64(seed);
     let (mut times, mut at, mut measured) = (Vec::new(), 0.0_f64, 0_u64);
     loop {
         let time = Duration::from_secs_f64(at);
@@ -69,19 +69,18 @@ pub fn schedule(
         times.push(time);
         at = match spacing {
             Spacing::Constant => times.len() as f64 / per_second,
-            // 1 − u is never 0, so its logarithm is finite.
-            Spacing::Poisson => at - (1.0 - chance.random::<f64>()).ln() / per_second,
+            // `1 - u` is never 0, so the logarithm is finite.
+            Spacing::Poisson => at - (1.0 - rng.random::<f64>()).ln() / per_second,
         };
     }
     Ok(times)
 }
 
-/// Why there are no arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum ArrivalsError {
-    #[error("{0} requests a second is no rate")]
+    #[error("{0} requests per second is not a valid rate")]
     Rate(f64),
-    #[error("the rate and the length make more than {MAX_ARRIVALS} requests")]
+    #[error("rate × length exceeds {MAX_ARRIVALS} requests; reduce one of them")]
     TooMany,
 }
 
@@ -94,21 +93,21 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_rate_is_even() {
+    fn constant_rate_has_equal_intervals() {
         let times = schedule(4.0, Spacing::Constant, seconds(1), RunLength::Time(seconds(1)), 0).unwrap();
         let expected: Vec<_> = (0..8).map(|number| Duration::from_millis(250 * number)).collect();
         assert_eq!(times, expected);
     }
 
     #[test]
-    fn so_many_orders_are_those_after_the_warm_up() {
+    fn order_count_excludes_warm_up() {
         let times = schedule(10.0, Spacing::Constant, seconds(1), RunLength::Orders(5), 0).unwrap();
         assert_eq!(times.len(), 10 + 5);
         assert_eq!(times.iter().filter(|time| **time >= seconds(1)).count(), 5);
     }
 
     #[test]
-    fn poisson_has_the_rate_the_spread_and_the_seed() {
+    fn poisson_schedule_has_rate_distribution_and_seed() {
         let of = |seed| {
             schedule(
                 1_000.0,
@@ -122,7 +121,7 @@ mod tests {
         let times = of(1);
         assert!((19_500..20_500).contains(&times.len()), "{}", times.len());
         assert!(times.is_sorted());
-        // Of exponential distances, 1 − 1/e are shorter than the mean.
+        // 1 − 1/e of exponential intervals are shorter than the mean.
         let short = times
             .windows(2)
             .filter(|pair| pair[1] - pair[0] < Duration::from_millis(1))
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rate_is_refused() {
+    fn invalid_rate_is_rejected() {
         let with = |rate| schedule(rate, Spacing::Constant, seconds(0), RunLength::Time(seconds(1)), 0);
         for rate in [0.0, -1.0, f64::INFINITY] {
             assert_eq!(with(rate), Err(ArrivalsError::Rate(rate)));

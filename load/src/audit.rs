@@ -1,8 +1,7 @@
-//! Did the service do what it acknowledged? After a run: every unknown outcome settled by its key, no voucher twice,
-//! sampled orders read back and replayed byte for byte, every order listed and no other, and each wallet fallen by exactly
-//! what was acknowledged.
+//! Audit of a load run: settles unknown outcomes by key, checks that vouchers are unique, reads back and replays
+//! sampled orders, compares order lists and wallets with what the service acknowledged.
 //!
-//! Rule: what could not be checked has failed. A figure counts only with a clean audit.
+//! Rule: a check that could not run has failed. A figure counts only with a passed audit.
 
 mod account;
 mod samples;
@@ -19,12 +18,12 @@ use crate::partner::PartnerClient;
 pub use self::account::{AuditedPartner, WalletBalances, read_wallets};
 pub use self::scenario_checks::{check_refusals, check_stable_responses, check_stock_sold, check_invariants};
 
-/// One question and its answer.
+/// Result of one check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
     pub name: &'static str,
     pub passed: bool,
-    /// The numbers behind it, or what broke it.
+    /// Numbers of a passed check, or the reason of a failure.
     pub detail: String,
 }
 
@@ -36,15 +35,14 @@ impl Check {
     }
 }
 
-/// All checks of one run.
+/// Results of all checks of one run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Audit {
-    /// The checks, in the order they were made.
+    /// In order of execution.
     pub checks: Vec<Check>,
 }
 
 impl Audit {
-    /// Whether every check holds.
     #[must_use]
     pub fn has_passed(&self) -> bool {
         self.checks.iter().all(|check| check.passed)
@@ -54,67 +52,68 @@ impl Audit {
 impl fmt::Display for Audit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for check in &self.checks {
-            let verdict = if check.passed { "ok    " } else { "FAILED" };
-            writeln!(f, "  {verdict} {}: {}", check.name, check.detail)?;
+            let status = if check.passed { "ok    " } else { "FAILED" };
+            writeln!(f, "  {status} {}: {}", check.name, check.detail)?;
         }
         Ok(())
     }
 }
 
-/// Audits a run of one partner. `opening` are the balances from before its first order; `None` if others spend from the
-/// same wallets, so that their fall proves nothing.
-pub async fn audit(client: &mut PartnerClient, books: Acknowledgements, opening: Option<WalletBalances>) -> Audit {
-    audit_all(&mut [AuditedPartner::without_order_check(client.new_connection(), opening)], books)
+/// Audits a run of one partner. `opening` holds the balances before its first order; `None` if others spend from the
+/// same wallets, which makes their change meaningless.
+pub async fn audit(client: &mut PartnerClient, acknowledgements: Acknowledgements, opening: Option<WalletBalances>) -> Audit {
+    audit_all(&mut [AuditedPartner::without_order_check(client.new_connection(), opening)], acknowledgements)
         .await
         .0
 }
 
-/// Audits a run of several partners, in the order in which the run had them; gives the books back, in which all is settled.
-pub async fn audit_all(accounts: &mut [AuditedPartner], mut books: Acknowledgements) -> (Audit, Acknowledgements) {
+/// Audits a run of several partners, in the order of the run. Returns the acknowledgements with all unknown outcomes
+/// settled.
+pub async fn audit_all(accounts: &mut [AuditedPartner], mut acknowledgements: Acknowledgements) -> (Audit, Acknowledgements) {
     accounts.iter_mut().for_each(AuditedPartner::reconnect);
-    let settled = settle::settle(accounts, &mut books).await;
+    let settled = settle::settle(accounts, &mut acknowledgements).await;
     let mut checks = vec![
         Check::new("unknown outcomes settled", settled),
-        Check::new("orders acknowledged", well_formed(&books)),
-        Check::new("no voucher twice", vouchers_unique(&mut books.vouchers)),
-        Check::new("read back", samples::check_read_back(accounts, books.samples()).await),
-        Check::new("replayed", samples::check_replay(accounts, books.samples()).await),
+        Check::new("orders acknowledged", check_well_formed(&acknowledgements)),
+        Check::new("vouchers unique", check_vouchers_unique(&mut acknowledgements.vouchers)),
+        Check::new("read back", samples::check_read_back(accounts, acknowledgements.samples()).await),
+        Check::new("replayed", samples::check_replay(accounts, acknowledgements.samples()).await),
     ];
     if accounts.iter().any(AuditedPartner::has_exclusive_wallets) {
         checks.push(Check::new(
             "wallet",
-            account::check_wallets_debited(accounts, &books.partners).await,
+            account::check_wallets_debited(accounts, &acknowledgements.partners).await,
         ));
     }
     if accounts.iter().any(AuditedPartner::has_order_baseline) {
         checks.push(Check::new(
             "listed",
-            account::check_orders_listed(accounts, &mut books.partners).await,
+            account::check_orders_listed(accounts, &mut acknowledgements.partners).await,
         ));
     }
-    (Audit { checks }, books)
+    (Audit { checks }, acknowledgements)
 }
 
-fn well_formed(books: &Acknowledgements) -> Result<String, String> {
-    if let Some(first) = &books.first_malformed {
+fn check_well_formed(acknowledgements: &Acknowledgements) -> Result<String, String> {
+    if let Some(first) = &acknowledgements.first_malformed {
         let first = String::from_utf8_lossy(first);
         return Err(format!(
-            "{} of {} are not as the contract says: {first}",
-            books.malformed, books.orders
+            "{} of {} responses violate the API contract, first: {first}",
+            acknowledgements.malformed, acknowledgements.orders
         ));
     }
-    match books.orders {
-        0 => Err("none, so nothing is proven".to_owned()),
-        orders => Ok(format!("{orders} orders, {} vouchers", books.vouchers.len())),
+    match acknowledgements.orders {
+        0 => Err("no order was acknowledged; nothing is proven".to_owned()),
+        orders => Ok(format!("{orders} orders, {} vouchers", acknowledgements.vouchers.len())),
     }
 }
 
-fn vouchers_unique(vouchers: &mut [u128]) -> Result<String, String> {
-    // Sorting once is cheaper on the run than a set that is kept while the clock is ticking.
+fn check_vouchers_unique(vouchers: &mut [u128]) -> Result<String, String> {
+    // Sorting once after the run costs the run less than a hash set that grows during it.
     vouchers.sort_unstable();
-    let twice: Vec<_> = vouchers.windows(2).filter(|pair| pair[0] == pair[1]).collect();
-    match twice.first() {
+    let repeated: Vec<_> = vouchers.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+    match repeated.first() {
         None => Ok(format!("{} distinct", vouchers.len())),
-        Some(pair) => Err(format!("{} repeated, such as vch_{:032x}", twice.len(), pair[0])),
+        Some(pair) => Err(format!("{} repeated, for example vch_{:032x}", repeated.len(), pair[0])),
     }
 }

@@ -1,20 +1,20 @@
-//! Did the service keep its word over a whole history? A pure check, O(n log n), that ends with a summary or with
-//! the smallest set of operations that shows a broken rule.
+//! Consistency checker for recorded operation histories. O(n log n); returns a summary or the smallest set of
+//! operations that violates a rule.
 //!
-//! | Rule | Broken by |
+//! | Rule | Violation |
 //! |---|---|
-//! | one key, one kept answer, byte for byte | [`Violation::AnswersDiffer`] |
-//! | every unknown outcome became definite by its key | [`Violation::Unsettled`] |
-//! | one order answers one key | [`Violation::OrderUnderTwoKeys`] |
-//! | an acknowledged order is there afterwards, and was looked for | [`Violation::Lost`], [`Violation::NotReadBack`] |
-//! | it is there with the same total and vouchers | [`Violation::OrderChanged`] |
-//! | a voucher belongs to one order | [`Violation::VoucherTwice`] |
-//! | a code belongs to one voucher, and stays | [`Violation::CodeTwice`], [`Violation::CodeChanged`] |
-//! | the codes handed out are those of the order's vouchers | [`Violation::CodesOfOthers`] |
-//! | a 2xx answer is what the contract says | [`Violation::Unreadable`] |
+//! | one stored response per key, byte for byte | [`Violation::ResponsesDiffer`] |
+//! | each unknown outcome becomes definite under its key | [`Violation::Unsettled`] |
+//! | one order belongs to one key | [`Violation::OrderUnderTwoKeys`] |
+//! | each acknowledged order exists and was read back | [`Violation::OrderLost`], [`Violation::NotReadBack`] |
+//! | its total and vouchers do not change | [`Violation::OrderChanged`] |
+//! | a voucher belongs to one order | [`Violation::DuplicateVoucher`] |
+//! | a code belongs to one voucher and does not change | [`Violation::DuplicateCode`], [`Violation::CodeChanged`] |
+//! | returned codes belong to the order's vouchers | [`Violation::ForeignCodes`] |
+//! | a 2xx response has the fields of the API contract | [`Violation::MalformedResponse`] |
 //!
-//! Kept answers are 2xx and the two refusals that the service makes durable (funds, inventory). 409 otherwise, 429
-//! and 5xx may stand before, between and after them: they say "not now".
+//! The service stores 2xx responses and two refusals (funds, inventory) under a key. Other 409s, 429 and 5xx mean
+//! "not now" and may precede, separate or follow the stored response.
 
 mod responses;
 mod orders;
@@ -30,27 +30,27 @@ use crate::history::{Call, History, Op};
 
 pub use violation::Violation;
 
-/// What a clean history contained.
+/// Contents of a history without violations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct HistorySummary {
     pub operations: usize,
     pub keys: usize,
-    /// Order calls whose own outcome stayed unknown and was settled by their key.
+    /// Order calls with unknown outcome that a repetition under the key settled.
     pub settled_by_replay: usize,
-    /// Distinct orders acknowledged with 2xx.
+    /// Distinct orders with a 2xx response.
     pub acknowledged_orders: usize,
-    /// Reads that found an acknowledged order as it was.
+    /// Reads that returned an acknowledged order unchanged.
     pub read_backs: usize,
     pub vouchers: usize,
     pub codes: usize,
 }
 
-/// Checks every rule of the table above.
+/// Checks all rules of the module table.
 ///
 /// # Errors
-/// The first broken rule, with the operations that show it.
+/// The first violation, with the operations that show it.
 pub fn check(history: &History) -> Result<HistorySummary, Violation> {
-    readable(history)?;
+    check_well_formed(history)?;
     let keys = responses::group_by_key(history);
     let settled_by_replay = responses::check(&keys)?;
     let acknowledged = orders::collect_acknowledged(&keys)?;
@@ -67,14 +67,14 @@ pub fn check(history: &History) -> Result<HistorySummary, Violation> {
     })
 }
 
-fn readable(history: &History) -> Result<(), Violation> {
-    let has_facts = |op: &Op| {
+fn check_well_formed(history: &History) -> Result<(), Violation> {
+    let has_fields = |op: &Op| {
         op.ok().is_none_or(|event| match op.invoke.f {
             Call::Order | Call::GetOrder => event.order.is_some() && event.order_id.is_some(),
             Call::Codes => event.codes.is_some(),
         })
     };
-    match history.ops().find(|op| !has_facts(op)) {
+    match history.ops().find(|op| !has_fields(op)) {
         Some(op) => Err(Violation::MalformedResponse {
             op_id: op.invoke.op_id,
         }),

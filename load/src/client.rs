@@ -1,10 +1,10 @@
-//! How does one request reach the service, and what is known when it fails? One origin, one keep-alive HTTP/1.1
-//! connection, opened when needed and opened anew when the server closed it.
+//! HTTP/1.1 client for one origin over one keep-alive connection; it connects on demand and reconnects when the
+//! server closed the connection.
 //!
-//! Rule: a failure says whether a byte of the request may have left. Only [`Failure::NotSent`] may be repeated as
-//! if nothing had happened; after [`Failure::Unknown`] the same Idempotency-Key must settle it.
+//! Rule: an error says whether a byte of the request may have left. Only [`RequestFailure::NotSent`] may be repeated
+//! freely; after [`RequestFailure::Unknown`] a repetition under the same Idempotency-Key settles the outcome.
 //!
-//! The connection is driven inside the task that sends, so a request costs no second task and no hand-over.
+//! The sending task also drives the connection, so a request needs no second task and no hand-over.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -21,108 +21,106 @@ use tokio::net::TcpStream;
 
 use crate::origin::Origin;
 
-/// How long connecting and one whole exchange may each take, unless told otherwise. The service answers within
-/// seconds or refuses; 30 s is past every deadline it has.
+/// Default timeout for connecting and for one exchange each: longer than every deadline of the service.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Longest answer that is read, in bytes: an order of 1,000 vouchers is below 1 MiB, and a runaway answer must
-/// not take the memory.
+/// Maximum response size in bytes. An order of 1,000 vouchers stays below 1 MiB.
 const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 
-/// An answer, read to its end.
+/// A complete response.
 #[derive(Clone, Debug)]
 pub struct ApiResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    /// The exact bytes of the body.
+    /// Exact bytes of the body.
     pub body: Bytes,
 }
 
 impl ApiResponse {
-    /// A header as text, if it is there and is text.
+    /// Returns a header value if it is present and text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The `error.code` of an error answer.
+    /// Returns `error.code` of an error response.
     #[must_use]
     pub fn error_code(&self) -> Option<String> {
         crate::wire::error_code(&self.body)
     }
 
-    /// The body as JSON of type `T`.
+    /// Parses the body as JSON.
     ///
     /// # Errors
-    /// When the body is not JSON of that form.
+    /// If the body is not JSON of type `T`.
     pub fn json<'a, T: serde::Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
         serde_json::from_slice(&self.body)
     }
 }
 
-/// Why there is no answer.
+/// Reason for a missing response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestFailure {
-    /// Certain: no byte of the request left this process.
+    /// No byte of the request left this process.
     #[error("not sent: {0}")]
     NotSent(String),
-    /// The request may have been executed: only a repetition under the same key tells.
+    /// The service may have executed the request; only a repetition under the same key tells.
     #[error("outcome unknown: {0}")]
     Unknown(String),
 }
 
-type Wire = Connection<TokioIo<TcpStream>, Full<Bytes>>;
+type HttpConnection = Connection<TokioIo<TcpStream>, Full<Bytes>>;
 
-struct Open {
+struct OpenConnection {
     sender: SendRequest<Full<Bytes>>,
-    /// `None` once the connection has ended.
-    wire: Option<Wire>,
+    /// `None` after the connection ended.
+    driver: Option<HttpConnection>,
 }
 
-/// One connection to one origin. Requests on it follow each other; take several clients for concurrency.
+/// One connection to one origin, for sequential requests. Concurrent requests need several clients.
 pub struct Client {
     origin: Origin,
     timeout: Duration,
-    /// Boxed, because it is taken out and put back at every request, and hyper's state is a kilobyte.
-    open: Option<Box<Open>>,
+    /// Boxed because each request moves it out and back; hyper's state has a kilobyte.
+    connection: Option<Box<OpenConnection>>,
 }
 
-/// A request that did not come back as an answer.
-struct Broken {
+/// A request without a response.
+struct FailedExchange {
     failure: RequestFailure,
-    /// The request, if it certainly never left.
+    /// The request, if no byte of it left.
     unsent: Option<Request<Full<Bytes>>>,
 }
 
 impl Client {
-    /// A client that connects at its first request.
+    /// Connects at the first request.
     #[must_use]
     pub fn new(origin: Origin) -> Self {
         Self {
             origin,
             timeout: DEFAULT_TIMEOUT,
-            open: None,
+            connection: None,
         }
     }
 
-    /// Bounds connecting, and each whole exchange, by `timeout`.
+    /// Sets the timeout for connecting and for each exchange.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The origin that requests go to.
+    /// The origin of all requests.
     #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// Builds and sends one request. `path` goes to the wire as it is, prefix included; nothing is signed or
-    /// added but `Host` and `Content-Length`.
+    /// Builds and sends one request. `path` includes the prefix. Adds only `Host` and `Content-Length`; nothing is
+    /// signed.
     ///
     /// # Errors
-    /// [`Failure`], as [`Client::send`].
+    /// As [`Client::send`].
     pub async fn call(
         &mut self,
         method: Method,
@@ -132,7 +130,7 @@ impl Client {
     ) -> Result<ApiResponse, RequestFailure> {
         let uri: Uri = path
             .parse()
-            .map_err(|error| RequestFailure::NotSent(format!("path `{path}`: {error}")))?;
+            .map_err(|error| RequestFailure::NotSent(format!("invalid path `{path}`: {error}")))?;
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = uri;
@@ -140,76 +138,76 @@ impl Client {
         self.send(request).await
     }
 
-    /// Sends a request and reads its answer to the end.
+    /// Sends a request and reads the whole response.
     ///
-    /// A kept connection that the server closed meanwhile is replaced once, if the request certainly never left
-    /// on it. If the returned future is dropped, the connection is dropped with it.
+    /// Replaces a connection that the server closed, once, if no byte of the request left on it. Dropping the future
+    /// drops the connection.
     ///
     /// # Errors
-    /// [`Failure::NotSent`] if certainly no byte left, else [`Failure::Unknown`].
+    /// [`RequestFailure::NotSent`] if no byte left, else [`RequestFailure::Unknown`].
     pub async fn send(&mut self, mut request: Request<Full<Bytes>>) -> Result<ApiResponse, RequestFailure> {
         if !request.headers().contains_key(HOST) {
             request
                 .headers_mut()
                 .insert(HOST, self.origin.host_header().clone());
         }
-        let request = match self.open.take() {
+        let request = match self.connection.take() {
             None => request,
-            Some(kept) => match self.exchange(kept, request).await {
-                Ok(answer) => return Ok(answer),
-                Err(Broken {
+            Some(connection) => match self.exchange(connection, request).await {
+                Ok(response) => return Ok(response),
+                Err(FailedExchange {
                     unsent: Some(request),
                     ..
                 }) => request,
-                Err(Broken {
+                Err(FailedExchange {
                     failure,
                     unsent: None,
                 }) => return Err(failure),
             },
         };
-        let fresh = self.connect().await?;
-        self.exchange(fresh, request)
+        let connection = self.connect().await?;
+        self.exchange(connection, request)
             .await
             .map_err(|broken| broken.failure)
     }
 
-    async fn connect(&self) -> Result<Box<Open>, RequestFailure> {
-        let not_sent = |error: &dyn std::fmt::Display| RequestFailure::NotSent(format!("connecting: {error}"));
+    async fn connect(&self) -> Result<Box<OpenConnection>, RequestFailure> {
+        let not_sent = |error: &dyn std::fmt::Display| RequestFailure::NotSent(format!("cannot connect: {error}"));
         let connecting = TcpStream::connect(self.origin.address());
         let stream = match tokio::time::timeout(self.timeout, connecting).await {
             Ok(connected) => connected.map_err(|error| not_sent(&error))?,
             Err(elapsed) => return Err(not_sent(&elapsed)),
         };
-        // Without it a small request waits for the acknowledgement of the one before.
+        // Nagle's algorithm would delay a small request until the previous one is acknowledged.
         stream.set_nodelay(true).map_err(|error| not_sent(&error))?;
         let handshake = http1::handshake(TokioIo::new(stream)).await;
-        let (sender, wire) = handshake.map_err(|error| not_sent(&error))?;
-        let wire = Some(wire);
-        Ok(Box::new(Open { sender, wire }))
+        let (sender, driver) = handshake.map_err(|error| not_sent(&error))?;
+        let driver = Some(driver);
+        Ok(Box::new(OpenConnection { sender, driver }))
     }
 
-    /// One request over one connection; the connection is kept only after a whole answer.
+    /// Keeps the connection only after a complete response.
     async fn exchange(
         &mut self,
-        mut open: Box<Open>,
+        mut connection: Box<OpenConnection>,
         request: Request<Full<Bytes>>,
-    ) -> Result<ApiResponse, Broken> {
-        let Open { sender, wire } = open.as_mut();
-        let exchange = drive(wire, ask(sender, request));
+    ) -> Result<ApiResponse, FailedExchange> {
+        let OpenConnection { sender, driver } = connection.as_mut();
+        let exchange = poll_both(driver, send_request(sender, request));
         let outcome = match tokio::time::timeout(self.timeout, exchange).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(unknown(&format!("no whole answer within {:?}", self.timeout))),
+            Err(_) => Err(unknown_outcome(&format!("no complete response within {:?}", self.timeout))),
         };
-        if outcome.is_ok() && open.wire.is_some() {
-            self.open = Some(open);
+        if outcome.is_ok() && connection.driver.is_some() {
+            self.connection = Some(connection);
         }
         outcome
     }
 }
 
-async fn ask(sender: &mut SendRequest<Full<Bytes>>, request: Request<Full<Bytes>>) -> Result<ApiResponse, Broken> {
+async fn send_request(sender: &mut SendRequest<Full<Bytes>>, request: Request<Full<Bytes>>) -> Result<ApiResponse, FailedExchange> {
     if let Err(error) = sender.ready().await {
-        return Err(Broken {
+        return Err(FailedExchange {
             failure: RequestFailure::NotSent(error.to_string()),
             unsent: Some(request),
         });
@@ -217,21 +215,21 @@ async fn ask(sender: &mut SendRequest<Full<Bytes>>, request: Request<Full<Bytes>
     let response = match sender.try_send_request(request).await {
         Ok(response) => response,
         Err(mut error) => {
-            // The request comes back exactly if the connection never took it up.
+            // hyper returns the request only if the connection never accepted it.
             let unsent = error.take_message();
-            let text = describe(error.error());
+            let text = error_chain(error.error());
             let failure = if unsent.is_some() {
                 RequestFailure::NotSent(text)
             } else {
                 RequestFailure::Unknown(text)
             };
-            return Err(Broken { failure, unsent });
+            return Err(FailedExchange { failure, unsent });
         }
     };
     let (head, body) = response.into_parts();
     let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await;
     let body = body
-        .map_err(|error| unknown(&describe(error.as_ref())))?
+        .map_err(|error| unknown_outcome(&error_chain(error.as_ref())))?
         .to_bytes();
     Ok(ApiResponse {
         status: head.status,
@@ -240,36 +238,35 @@ async fn ask(sender: &mut SendRequest<Full<Bytes>>, request: Request<Full<Bytes>
     })
 }
 
-/// Polls the connection and the exchange over it as one future, until the exchange is done.
-async fn drive<T>(wire: &mut Option<Wire>, exchange: impl Future<Output = T>) -> T {
+/// Polls the connection and the exchange as one future until the exchange completes.
+async fn poll_both<T>(driver: &mut Option<HttpConnection>, exchange: impl Future<Output = T>) -> T {
     let mut exchange = pin!(exchange);
     poll_fn(|cx| {
         if let Poll::Ready(done) = exchange.as_mut().poll(cx) {
             return Poll::Ready(done);
         }
-        // An ended connection is dropped at once: that is what ends the exchange's wait on it. Its error reaches
-        // the exchange on its own way.
-        if wire
+        // Dropping an ended connection wakes the exchange, which reports the error.
+        if driver
             .as_mut()
-            .is_some_and(|wire| Pin::new(wire).poll(cx).is_ready())
+            .is_some_and(|driver| Pin::new(driver).poll(cx).is_ready())
         {
-            *wire = None;
+            *driver = None;
         }
-        // The connection may just have delivered; a wake-up of this very task would cost a round of the runtime.
+        // The connection may just have delivered the response; polling now avoids another wake-up of this task.
         exchange.as_mut().poll(cx)
     })
     .await
 }
 
-fn unknown(reason: &str) -> Broken {
-    Broken {
+fn unknown_outcome(reason: &str) -> FailedExchange {
+    FailedExchange {
         failure: RequestFailure::Unknown(reason.to_owned()),
         unsent: None,
     }
 }
 
-/// The error with its causes: hyper's own text names only the layer.
-fn describe(error: &(dyn std::error::Error + 'static)) -> String {
+/// Appends the causes; hyper's own message names only the layer.
+fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {

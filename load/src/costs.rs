@@ -1,8 +1,8 @@
-//! What does an order cost? The time of the cores, the switches between tasks, the log and the commits that the measured
-//! part took, divided by the orders that were acknowledged in it. Unlike a rate, these hardly move with what else the
-//! machine does.
+//! Cost per order: CPU time, context switches, WAL bytes and commits in the measured part of a run, divided by the
+//! orders acknowledged in it. Depends far less on other load on the machine than a rate does.
 //!
-//! Rule: readings and orders are counted at the same two moments. What cannot be read is not measured, and says so.
+//! Rule: usage and orders are counted at the same two points in time. Values that cannot be read are reported as not
+//! measured.
 
 mod batches;
 pub mod proc;
@@ -20,22 +20,22 @@ use self::server::{WalCost, ServerCounters};
 pub use self::batches::JournalBatchCounters;
 pub use self::table::{CostRow, format_value, cost_rows};
 
-/// Of the clients that share a name, who has at least this share of their time stands apart: lanes do most of the work, and
-/// the rest of a pool next to none.
+/// Clients of Postgres with at least this share of the CPU time of their name are reported separately: lanes do most
+/// of the work and the rest of a pool hardly any.
 const BUSY_SHARE: f64 = 0.2;
 
-/// Whose time it was.
+/// The component that used the CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Component {
-    /// The service, or who takes its place in a comparison.
+    /// The service, or another contender in a comparison.
     Service,
     Postgres,
     Generator,
 }
 
 impl Component {
-    /// As a table names it.
+    /// Name in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,70 +46,69 @@ impl Component {
     }
 }
 
-/// A task, as it was found: a thread, or a process that has one.
+/// Usage of one thread, or of a process with one thread, at one point in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadSample {
     pub component: Component,
-    /// What it is called; tasks of one name are told together.
+    /// Threads with the same name are reported together.
     pub name: String,
-    /// What it used so far.
     pub usage: CpuUsage,
 }
 
-/// All that was read at one moment.
+/// All readings of one point in time.
 #[derive(Clone, Debug, Default)]
 pub struct UsageSnapshot {
-    /// Orders acknowledged so far.
     pub orders: u64,
-    /// The tasks by their ids; `None` where there is no `/proc`.
+    /// Threads by id; `None` without `/proc`.
     pub threads: Option<BTreeMap<u32, ThreadSample>>,
-    /// What backends used that have ended since, as their server counts it.
+    /// CPU time of ended backends, as counted by their postmaster.
     pub ended_backends: Duration,
-    /// The cores; `None` where there is no `/proc`.
+    /// `None` without `/proc`.
     pub machine: Option<MachineCpuTime>,
-    /// What the server counts; `None` if it was not asked or did not say.
+    /// `None` without a database, or if the query failed.
     pub server: Option<ServerCounters>,
-    /// What the service counts of its batches.
+    /// From the service's `/metrics`.
     pub batches: Option<JournalBatchCounters>,
 }
 
-/// What tasks of one name cost an order.
+/// Cost per order of all threads with the same name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ThreadCost {
-    pub who: Component,
-    /// What they are called.
+    #[serde(rename = "who")]
+    pub component: Component,
     pub name: String,
-    /// How many there were.
+    /// Number of threads.
     pub tasks: usize,
-    /// Time of the cores, in microseconds.
+    /// CPU time, in microseconds.
     pub cpu_us: f64,
-    /// How often one of them waited.
+    /// Voluntary context switches.
     pub voluntary_switches: f64,
-    /// How often one was made to wait.
+    /// Involuntary context switches.
     pub involuntary_switches: f64,
 }
 
-/// What an order cost.
+/// Cost per order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct OrderCosts {
-    /// Orders that were acknowledged while it was measured.
+    /// Orders acknowledged in the interval.
     pub orders: u64,
-    /// How long that was, in seconds.
+    /// Length of the interval, in seconds.
     pub seconds: f64,
-    /// By whom; `None`: not measured.
+    /// By thread name; `None` if not measured.
     pub parts: Option<Vec<ThreadCost>>,
-    /// Time of the cores that somebody else on the machine had, in microseconds.
+    /// CPU time of all other processes on the machine, in microseconds.
     pub others_us: Option<f64>,
-    /// Time of the cores that nobody had.
+    /// Idle CPU time, in microseconds.
     pub idle_us: Option<f64>,
-    /// The log and the commits; `None`: not measured.
-    pub log: Option<WalCost>,
-    /// Records of one commit; `None` if nobody says.
+    /// WAL and commits; `None` if not measured.
+    #[serde(rename = "log")]
+    pub wal: Option<WalCost>,
+    /// Journal records per commit; `None` if the contender does not report them.
     pub records_per_batch: Option<f64>,
 }
 
 impl OrderCosts {
-    /// Of what was used between two readings; `None` if no order was acknowledged.
+    /// Usage between two snapshots; `None` if no order was acknowledged.
     #[must_use]
     pub fn between(before: &UsageSnapshot, after: &UsageSnapshot, time: Duration) -> Option<Self> {
         let orders = after
@@ -119,8 +118,8 @@ impl OrderCosts {
         let each = 1.0 / orders as f64;
         let parts = match (&before.threads, &after.threads) {
             (Some(before_tasks), Some(after_tasks)) => {
-                let mut parts = parts(before_tasks, after_tasks, each);
-                parts.extend(ended(before, after, each));
+                let mut parts = costs_by_thread(before_tasks, after_tasks, each);
+                parts.extend(ended_backends_cost(before, after, each));
                 Some(parts)
             }
             _ => None,
@@ -135,10 +134,10 @@ impl OrderCosts {
             orders,
             seconds: time.as_secs_f64(),
             parts,
-            // The cores are counted by hundredths of a second, and tasks by nanoseconds.
+            // The machine counts in hundredths of a second, threads in nanoseconds: the difference may be negative.
             others_us: machine.map(|machine| (micros(machine.busy) * each - known_us).max(0.0)),
             idle_us: machine.map(|machine| micros(machine.idle) * each),
-            log: match (&before.server, &after.server) {
+            wal: match (&before.server, &after.server) {
                 (Some(before), Some(after)) => Some(after.since(before, orders)),
                 _ => None,
             },
@@ -149,20 +148,20 @@ impl OrderCosts {
         })
     }
 
-    /// Time of the cores of all that somebody has, in microseconds; `None`: not measured.
+    /// CPU time of a component in microseconds; `None` if not measured.
     #[must_use]
-    pub fn cpu_us(&self, who: Component) -> Option<f64> {
+    pub fn cpu_us(&self, component: Component) -> Option<f64> {
         let parts = self.parts.as_ref()?;
-        let his = parts.iter().filter(|part| part.who == who);
-        Some(his.map(|part| part.cpu_us).sum())
+        let own = parts.iter().filter(|part| part.component == component);
+        Some(own.map(|part| part.cpu_us).sum())
     }
 
-    /// Time of the cores of the busiest tasks that somebody has, those of one name together; `None`: not measured.
+    /// CPU time of the busiest thread name of a component in microseconds; `None` if not measured.
     #[must_use]
-    pub fn busiest_us(&self, who: Component) -> Option<f64> {
+    pub fn busiest_us(&self, component: Component) -> Option<f64> {
         let parts = self.parts.as_ref()?;
-        let his = parts.iter().filter(|part| part.who == who);
-        his.map(|part| part.cpu_us).max_by(f64::total_cmp)
+        let own = parts.iter().filter(|part| part.component == component);
+        own.map(|part| part.cpu_us).max_by(f64::total_cmp)
     }
 }
 
@@ -170,47 +169,47 @@ fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000_000.0
 }
 
-/// What each task used, by whose it is and its name.
-fn parts(before: &BTreeMap<u32, ThreadSample>, after: &BTreeMap<u32, ThreadSample>, each: f64) -> Vec<ThreadCost> {
+/// Groups the usage of all threads by component and name.
+fn costs_by_thread(before: &BTreeMap<u32, ThreadSample>, after: &BTreeMap<u32, ThreadSample>, each: f64) -> Vec<ThreadCost> {
     let mut named: BTreeMap<(Component, &str), Vec<CpuUsage>> = BTreeMap::new();
     for (id, task) in after {
-        // One that is new has used all of it since.
-        let then = before.get(id).map(|task| task.usage).unwrap_or_default();
+        // A new thread has used all of its time since `before`.
+        let earlier = before.get(id).map(|task| task.usage).unwrap_or_default();
         named
             .entry((task.component, &task.name))
             .or_default()
-            .push(task.usage.since(then));
+            .push(task.usage.since(earlier));
     }
     let mut parts = Vec::new();
-    for ((who, name), mut used) in named {
+    for ((component, name), mut used) in named {
         used.sort_by_key(|used| std::cmp::Reverse(used.cpu));
-        let whole: Duration = used.iter().map(|used| used.cpu).sum();
-        let busy = used.partition_point(|used| used.cpu.as_secs_f64() >= whole.as_secs_f64() * BUSY_SHARE);
-        if who == Component::Postgres && busy > 0 && busy < used.len() {
+        let total: Duration = used.iter().map(|used| used.cpu).sum();
+        let busy = used.partition_point(|used| used.cpu.as_secs_f64() >= total.as_secs_f64() * BUSY_SHARE);
+        if component == Component::Postgres && busy > 0 && busy < used.len() {
             let (busy, rest) = used.split_at(busy);
-            parts.push(part(who, format!("{name}, the busiest"), busy, each));
-            parts.push(part(who, format!("{name}, the others"), rest, each));
+            parts.push(sum_cost(component, format!("{name} (busiest)"), busy, each));
+            parts.push(sum_cost(component, format!("{name} (others)"), rest, each));
         } else {
-            parts.push(part(who, name.to_owned(), &used, each));
+            parts.push(sum_cost(component, name.to_owned(), &used, each));
         }
     }
     parts
 }
 
-/// What those used that were there before and have gone, and those that came and went.
-fn ended(before: &UsageSnapshot, after: &UsageSnapshot, each: f64) -> Option<ThreadCost> {
-    let (tasks, left) = (before.threads.as_ref()?, after.threads.as_ref()?);
-    let gone = tasks
+/// Usage of backends that ended in the interval.
+fn ended_backends_cost(before: &UsageSnapshot, after: &UsageSnapshot, each: f64) -> Option<ThreadCost> {
+    let (tasks, remaining) = (before.threads.as_ref()?, after.threads.as_ref()?);
+    let ended_usage = tasks
         .iter()
-        .filter(|(id, task)| task.component == Component::Postgres && !left.contains_key(id))
+        .filter(|(id, task)| task.component == Component::Postgres && !remaining.contains_key(id))
         .map(|(_, task)| task.usage.cpu);
     let cpu = after
         .ended_backends
         .saturating_sub(before.ended_backends)
-        .saturating_sub(gone.sum());
+        .saturating_sub(ended_usage.sum());
     (!cpu.is_zero()).then(|| ThreadCost {
-        who: Component::Postgres,
-        name: "backends that ended".to_owned(),
+        component: Component::Postgres,
+        name: "ended backends".to_owned(),
         tasks: 0,
         cpu_us: micros(cpu) * each,
         voluntary_switches: 0.0,
@@ -218,10 +217,10 @@ fn ended(before: &UsageSnapshot, after: &UsageSnapshot, each: f64) -> Option<Thr
     })
 }
 
-fn part(who: Component, name: String, used: &[CpuUsage], each: f64) -> ThreadCost {
+fn sum_cost(component: Component, name: String, used: &[CpuUsage], each: f64) -> ThreadCost {
     let sum = used.iter().copied().fold(CpuUsage::default(), CpuUsage::plus);
     ThreadCost {
-        who,
+        component,
         name,
         tasks: used.len(),
         cpu_us: micros(sum.cpu) * each,

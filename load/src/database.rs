@@ -1,6 +1,6 @@
-//! Under which database did a run take place? Durability settings and sizes, read from Postgres itself.
+//! Durability settings and table sizes of the database under load, read from Postgres.
 //!
-//! Its SQL asks Postgres about itself, and knows no table of the service.
+//! The queries use only system views, no tables of the service.
 
 use std::fmt;
 
@@ -8,21 +8,21 @@ use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
-/// A connection beside the service's own, for reading alone.
+/// A read-only connection of its own.
 pub struct DatabaseInspector(PgConnection);
 
-/// What makes a figure comparable.
+/// Settings and sizes that make figures comparable.
 #[derive(Clone, Debug, Serialize)]
 pub struct DatabaseFacts {
-    /// `fsync`: `on`, or the figures do not count.
+    /// Figures count only with `on`.
     pub fsync: String,
-    /// `synchronous_commit`: `on`, or the figures do not count.
+    /// Figures count only with `on`.
     pub synchronous_commit: String,
-    /// The user tables, largest first.
+    /// User tables, largest first.
     pub tables: Vec<TableSize>,
 }
 
-/// One table with its indexes and overflow storage.
+/// Size of one table with indexes and TOAST.
 #[derive(Clone, Debug, Serialize, sqlx::FromRow)]
 pub struct TableSize {
     pub name: String,
@@ -30,26 +30,26 @@ pub struct TableSize {
 }
 
 impl DatabaseInspector {
-    /// Connects, before a run, so that a wrong URL does not cost one.
+    /// Connects. Call it before a run, so that a wrong URL does not waste one.
     ///
     /// # Errors
-    /// When the database cannot be reached.
+    /// If the database cannot be reached.
     pub async fn connect(url: &str) -> sqlx::Result<Self> {
         PgConnection::connect(url).await.map(Self)
     }
 
-    /// The same, for a server of which no URL tells: a stand's.
+    /// Connects to a server without a URL, such as that of a [`TestDeployment`](crate::deployment::TestDeployment).
     ///
     /// # Errors
-    /// When the database cannot be reached.
+    /// If the database cannot be reached.
     pub async fn connect_with(options: &PgConnectOptions) -> sqlx::Result<Self> {
         PgConnection::connect_with(options).await.map(Self)
     }
 
-    /// The pids of those who serve clients of this database.
+    /// Lists the pids of the client backends of a database.
     ///
     /// # Errors
-    /// When the query fails.
+    /// If the query fails.
     pub async fn list_backend_pids(&mut self, database: &str) -> sqlx::Result<Vec<i32>> {
         sqlx::query_scalar(
             "SELECT pid
@@ -63,10 +63,10 @@ impl DatabaseInspector {
         .await
     }
 
-    /// Reads settings and sizes.
+    /// Reads settings and table sizes.
     ///
     /// # Errors
-    /// When a query fails.
+    /// If a query fails.
     pub async fn read_facts(&mut self) -> sqlx::Result<DatabaseFacts> {
         let fsync = sqlx::query_scalar("SHOW fsync").fetch_one(&mut self.0).await?;
         let synchronous_commit = sqlx::query_scalar("SHOW synchronous_commit")

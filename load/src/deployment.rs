@@ -1,7 +1,7 @@
-//! Where is there a service to be loaded? One of our own: a program started on an empty directory, with a private
-//! Postgres and limits above any load, furnished as its operator would do it, and ended again.
+//! Private test deployment: starts the service on an empty data directory with a private Postgres and rate limits
+//! above any load, seeds it over the admin API, and stops it.
 //!
-//! Rule: a stand leaves nothing behind, and sends a signal to nobody but what it started.
+//! Rule: a deployment leaves nothing behind and signals only processes that it started.
 
 pub mod seed;
 mod second_node;
@@ -22,84 +22,75 @@ use self::operator::{Operator, OperatorError};
 use self::postgres::{DeploymentPostgres, SERVICE_DATABASE};
 use self::service_process::ServiceProcess;
 
-/// The name of the service's program.
 const PROGRAM_NAME: &str = "vouchsafe";
 
-/// Why there is no stand.
+/// Reason for a failed deployment.
 #[derive(Debug, thiserror::Error)]
 pub enum DeploymentError {
-    /// The program cannot be run.
+    /// The program cannot be started.
     #[error("cannot start `{program}`: build it with `cargo build --release --workspace`")]
     Start {
-        /// What was to be started.
         program: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// The service ended before it was ready, or took too long.
-    #[error("the service {what}; its log ends:\n{log}")]
+    /// The service ended before it was ready, or the deadline passed.
+    #[error("the service {reason}; end of its log:\n{log}")]
     NotReady {
-        what: String,
-        /// The last lines that it wrote.
+        reason: String,
         log: String,
     },
-    /// Told to end, it did not end well.
-    #[error("told to end, the service {what}; its log ends:\n{log}")]
+    /// The service did not stop cleanly.
+    #[error("after SIGTERM the service {reason}; end of its log:\n{log}")]
     NotEnded {
-        what: String,
-        /// The last lines that it wrote.
+        reason: String,
         log: String,
     },
-    /// No free port was found.
-    #[error("none of the ports {first} to {last} is free")]
+    #[error("no free port from {first} to {last}")]
     NoPort {
-        /// The first that was tried.
         first: u16,
-        /// The last that was tried.
         last: u16,
     },
-    /// A directory or a file of the stand cannot be used.
+    /// A directory or file of the deployment cannot be used.
     #[error("cannot {action} `{path}`")]
     File {
-        /// What was to be done.
         action: &'static str,
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// An address that is none.
     #[error(transparent)]
     Url(#[from] UrlError),
-    /// What the operator wanted was refused.
     #[error(transparent)]
     Operator(#[from] OperatorError),
 }
 
-/// A running service that is nobody else's. Dropped, it ends too; [`Stand::stop`] also says whether it ended well.
+/// A running private service. Dropping it stops the service; [`TestDeployment::stop`] also reports whether it stopped
+/// cleanly.
 pub struct TestDeployment {
-    // Ended before the directory is removed.
+    // Dropped before the directory is removed.
     program: ServiceProcess,
     operator: Operator,
     directory: TempDir,
 }
 
 impl TestDeployment {
-    /// Starts this program on an empty directory below the temporary one (`TMPDIR`), and returns when it can place an
-    /// order. The sandbox is what it starts; its ports are free ones of the loopback.
+    /// Starts the program in sandbox mode on an empty directory below `TMPDIR`, with free loopback ports. Returns
+    /// when the service is ready.
     ///
     /// # Errors
-    /// [`StandError`], with the end of the service's log where it has one.
+    /// [`DeploymentError`], with the end of the service's log if there is one.
     pub async fn start(program: &Path) -> Result<Self, DeploymentError> {
         let directory = create_directory()?;
         let mut program = ServiceProcess::start(program, directory.path(), Vec::new())?;
         program.wait_until_ready().await?;
         let token = program.operator_token()?;
         let mut operator = Operator::new(&program.admin_url(), &token)?;
-        // Whoever took the port a moment before us would be ready too, and knows another token.
-        let ours = operator.get("/admin/v1/stock?limit=1").await;
-        ours.map_err(|error| program.not_ready(format!("at its address is not ours: {error}")))?;
+        // Another process may have taken the port and be ready, but it does not accept this token.
+        let reachable = operator.get("/admin/v1/stock?limit=1").await;
+        reachable.map_err(|error| program.not_ready(format!("at its address is another process: {error}")))?;
         Ok(Self {
             program,
             operator,
@@ -107,70 +98,68 @@ impl TestDeployment {
         })
     }
 
-    /// Another node on the database of this one: it knows what was made here before it started.
+    /// Starts a second node on the database of this one. It reads partners and products at its start.
     ///
     /// # Errors
-    /// As [`Stand::start`], and as [`Stand::postgres`].
+    /// As [`TestDeployment::start`] and [`TestDeployment::postgres`].
     pub async fn start_second_node(&self) -> Result<SecondNode, DeploymentError> {
         SecondNode::start(self.program(), &self.data_dir(), &self.postgres()?.service_options()).await
     }
 
-    /// The program beside this one, where a build puts both.
+    /// The service's program in the directory of the current program, where `cargo build` puts both.
     ///
     /// # Errors
-    /// What the system says when asked where this program lies.
+    /// If the path of the current program is unknown.
     pub fn default_program() -> io::Result<PathBuf> {
         Ok(std::env::current_exe()?.with_file_name(PROGRAM_NAME))
     }
 
-    /// Where partners are served, with the prefix.
+    /// Base URL of the partner API.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("{}/api/v1", self.program.http_url())
     }
 
-    /// Where operators are served, without a prefix.
+    /// URL of the admin listener, without a path.
     #[must_use]
     pub fn admin_url(&self) -> String {
         self.program.admin_url()
     }
 
-    /// The operator of this service, who may do everything, on a new connection: to be asked for anew on each runtime.
+    /// An operator with all permissions on a new connection. Call it again on each runtime.
     pub fn operator(&mut self) -> &mut Operator {
         self.operator.reconnect();
         &mut self.operator
     }
 
-    /// The private Postgres of this service: how it is reached, and where its socket is.
+    /// Connection data of the private Postgres.
     ///
     /// # Errors
-    /// [`StandError::File`] if the server has not left its traces where they are expected.
+    /// [`DeploymentError::File`] if the server's files are not at the expected paths.
     pub fn postgres(&self) -> Result<DeploymentPostgres, DeploymentError> {
         DeploymentPostgres::locate(&self.data_dir())
     }
 
-    /// The service's data directory.
     #[must_use]
     pub fn data_dir(&self) -> PathBuf {
         service_process::data_dir(self.directory.path())
     }
 
-    /// The program that runs, for its commands: `verify` asks the database about every invariant.
+    /// Path of the running program, for its other commands such as `verify`.
     #[must_use]
     pub fn program(&self) -> &Path {
         self.program.path()
     }
 
-    /// The pid of the service.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.program.pid()
     }
 
-    /// What is watched of it while a run is measured.
+    /// Processes and server for the [`ResourceMonitor`](crate::resource_monitor::ResourceMonitor).
     ///
     /// # Errors
-    /// As [`Stand::postgres`].
+    /// As [`TestDeployment::postgres`].
     pub fn monitor_target(&self) -> Result<MonitorTarget, DeploymentError> {
         Ok(MonitorTarget {
             pids: vec![self.pid()],
@@ -179,65 +168,63 @@ impl TestDeployment {
         })
     }
 
-    /// SIGKILL, as a machine that dies: nothing is said, nothing is finished. Its Postgres ends by itself, or is taken over by
-    /// the next start. Blocks.
+    /// Sends SIGKILL. The private Postgres ends by its guard or is taken over by the next start. Blocks.
     ///
     /// # Errors
-    /// [`StandError::File`] if the process could not be waited for.
+    /// [`DeploymentError::File`] if waiting for the process failed.
     pub fn kill(&mut self) -> Result<(), DeploymentError> {
         self.program.kill()
     }
 
-    /// SIGTERM, to be started again later. Blocks until the service and its Postgres have ended.
+    /// Sends SIGTERM, for a later [`TestDeployment::restart`]. Blocks until service and Postgres have ended.
     ///
     /// # Errors
-    /// [`StandError::NotEnded`] as [`Stand::stop`].
+    /// As [`TestDeployment::stop`].
     pub fn shut_down(&mut self) -> Result<(), DeploymentError> {
         self.program.stop()
     }
 
-    /// Starts the service again on what is there, at the same addresses, and does not wait for it.
+    /// Starts the service on the existing data with the same addresses. Does not wait until it is ready.
     ///
     /// # Errors
-    /// [`StandError::Start`].
+    /// [`DeploymentError::Start`] if the program cannot be started.
     pub fn restart(&mut self) -> Result<(), DeploymentError> {
         self.program.restart(self.directory.path())
     }
 
-    /// Waits until the service says that an order could be placed.
+    /// Waits until the service is ready for orders.
     ///
     /// # Errors
-    /// [`StandError::NotReady`].
+    /// [`DeploymentError::NotReady`] if it ends or the deadline passes.
     pub async fn wait_until_ready(&mut self) -> Result<(), DeploymentError> {
         self.program.wait_until_ready().await
     }
 
-    /// The error for a service that did not become what was wanted, with the end of its log.
-    pub(crate) fn not_ready_error(&self, what: String) -> DeploymentError {
-        self.program.not_ready(what)
+    /// Error for a service that did not become ready, with the end of its log.
+    pub(crate) fn not_ready_error(&self, reason: String) -> DeploymentError {
+        self.program.not_ready(reason)
     }
 
-    /// SIGTERM; returns when the service and its Postgres have ended. Blocks.
+    /// Sends SIGTERM; returns when service and Postgres have ended. Blocks.
     ///
     /// # Errors
-    /// [`StandError::NotEnded`] if it had to be killed, or ended with another code than 0.
+    /// [`DeploymentError::NotEnded`] if the service had to be killed or exited with a code other than 0.
     pub fn stop(mut self) -> Result<(), DeploymentError> {
         self.program.stop()
     }
 }
 
-/// A directory below which everybody may pass through, as the user of Postgres must.
+/// The Postgres user must be able to traverse the directory.
 fn create_directory() -> Result<TempDir, DeploymentError> {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::Permissions::from_mode(0o755);
-    let made = tempfile::Builder::new()
-        .prefix("vouchsafe-stand-")
+    let created = tempfile::Builder::new()
+        .prefix("vouchsafe-load-")
         .permissions(mode)
         .tempdir();
-    made.map_err(file_error("make a directory below", &std::env::temp_dir()))
+    created.map_err(file_error("create a directory below", &std::env::temp_dir()))
 }
 
-/// Says which file it was.
 fn file_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DeploymentError {
     let path = path.to_owned();
     move |source| DeploymentError::File { action, path, source }

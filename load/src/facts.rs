@@ -1,4 +1,4 @@
-//! What of an answer goes into a history? Its kind, its hashes, and what it says about orders, vouchers and codes.
+//! Extraction of history facts from responses: kind, hashes, and data about orders, vouchers and codes.
 
 use sha2::{Digest, Sha256};
 
@@ -6,28 +6,28 @@ use crate::client::ApiResponse;
 use crate::history::{Call, CodeFact, Event, EventKind, OrderFacts};
 use crate::wire::{CodesView, OrderView};
 
-/// Makes an invocation the completion that an answer is.
-pub(crate) fn complete_event(event: &mut Event, answer: &ApiResponse) {
-    event.kind = match answer.status.as_u16() {
+/// Turns an invocation event into the completion event of a response.
+pub(crate) fn complete_event(event: &mut Event, response: &ApiResponse) {
+    event.kind = match response.status.as_u16() {
         200..=299 => EventKind::Ok,
         300..=499 => EventKind::Fail,
         _ => EventKind::Info,
     };
-    event.status = Some(answer.status.as_u16());
-    event.body_hash = Some(sha256_hex(&answer.body));
+    event.status = Some(response.status.as_u16());
+    event.body_hash = Some(sha256_hex(&response.body));
     if event.kind != EventKind::Ok {
-        event.code = answer.error_code();
+        event.code = response.error_code();
         return;
     }
     match event.f {
         Call::Order | Call::GetOrder => {
-            if let Ok(order) = OrderView::parse(&answer.body) {
+            if let Ok(order) = OrderView::parse(&response.body) {
                 event.order_id = Some(order.order_id.to_owned());
                 event.order = Some(order_facts(&order));
             }
         }
         Call::Codes => {
-            if let Ok(view) = answer.json::<CodesView>() {
+            if let Ok(view) = response.json::<CodesView>() {
                 event.codes = Some(code_facts(&view));
                 event.order_id = Some(view.order_id);
             }
@@ -50,7 +50,7 @@ fn order_facts(order: &OrderView<'_>) -> OrderFacts {
 
 fn code_facts(view: &CodesView) -> Vec<CodeFact> {
     let fact = |voucher: &crate::wire::VoucherCodes| {
-        // Serial and URL are left out: what must never be sold twice is code and pin.
+        // Serial and URL are excluded: only code and PIN must be unique.
         let mut secret: Vec<_> = voucher
             .credentials
             .iter()
@@ -67,7 +67,6 @@ fn code_facts(view: &CodesView) -> Vec<CodeFact> {
     view.data.iter().map(fact).collect()
 }
 
-/// SHA-256, hex.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }

@@ -1,5 +1,5 @@
-//! How many orders a second can the database take at all? Five plain inserts an order, many orders at a time, with nothing
-//! decided before and nothing verified: at the best size of batch this is the limit that no service passes on this server.
+//! Postgres floor benchmark: five plain inserts per order in large batches, with no decisions and no verification. At
+//! the best batch size this is an upper bound for any service on the server.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -18,29 +18,27 @@ use crate::peer::clock;
 use crate::peer::schema::create_tables;
 use crate::peer::{BATCH_SQL, FloorBatch, FloorOrder, PeerMode};
 
-/// Connections that write at once: as many as the service has lanes.
+/// Concurrent writers: the number of lanes of the service.
 pub const CONNECTIONS: usize = 2;
-/// What each order costs. Minor units.
+/// Order total in minor units.
 const TOTAL: i64 = 2_500;
-/// Its line, as the floor behind the HTTP stack writes it.
-const LINES: &str = r#"[{"sku_id":1,"product_id":"load-0000","denomination":2500,"quantity":1}]"#;
+/// Order lines in the format of the floor behind HTTP.
+const LINES_JSON: &str = r#"[{"sku_id":1,"product_id":"load-0000","denomination":2500,"quantity":1}]"#;
 
-/// What is searched.
+/// Batch sizes and durations of the benchmark.
 #[derive(Clone, Debug)]
 pub struct FloorPlan {
-    /// Orders of a batch.
     pub batches: Vec<usize>,
-    /// Seconds for each size, in each round.
+    /// Seconds per size and round.
     pub seconds: u64,
     pub rounds: usize,
 }
 
-/// What one size of batch came to.
+/// Results of one batch size.
 #[derive(Clone, Debug, Serialize)]
 pub struct FloorPoint {
-    /// Orders of a batch.
     pub batch: usize,
-    /// Committed orders a second, by round.
+    /// Committed orders per second, by round.
     pub orders_per_s: Vec<f64>,
 }
 
@@ -50,25 +48,23 @@ impl FloorPoint {
     }
 }
 
-/// The whole search.
+/// Results of all batch sizes.
 #[derive(Clone, Debug, Serialize)]
 pub struct FloorReport {
-    /// Connections that wrote at once.
     pub connections: usize,
-    /// What each size came to.
     pub points: Vec<FloorPoint>,
-    /// The index of the best.
+    /// Index of the best batch size.
     pub best: Option<usize>,
     pub sql: &'static str,
-    /// Whether the rows are there.
+    /// Check of the row counts.
     pub rows: Check,
-    /// The database, at the end.
+    /// State after the benchmark.
     pub database: DatabaseFacts,
     pub machine: Machine,
 }
 
 impl FloorReport {
-    /// Orders a second at the best size of batch, if the rows are there.
+    /// Orders per second at the best batch size; `None` if the row counts are wrong.
     #[must_use]
     pub fn limit(&self) -> Option<Spread> {
         let point = self.points.get(self.best?)?;
@@ -76,10 +72,11 @@ impl FloorReport {
     }
 }
 
-/// Searches in a database that is empty or another search's; `say` is told of each size in each round.
+/// Runs the benchmark in a database that is empty or holds the tables of an earlier run. `say` receives one line per
+/// size and round.
 ///
 /// # Errors
-/// When the database refuses.
+/// If a statement fails.
 pub async fn run_floor_benchmark(
     database: &PgConnectOptions,
     search: &FloorPlan,
@@ -88,7 +85,7 @@ pub async fn run_floor_benchmark(
     let machine = Machine::observe_before();
     create_tables(database, PeerMode::Floor).await?;
     let before = count_floor_rows(database).await?;
-    let mut writers = Writers::connect(database).await?;
+    let mut writers = FloorWriters::connect(database).await?;
     let mut points: Vec<FloorPoint> = search
         .batches
         .iter()
@@ -100,11 +97,11 @@ pub async fn run_floor_benchmark(
     let (time, mut written) = (Duration::from_secs(search.seconds), 0);
     for round in 0..search.rounds {
         for point in &mut points {
-            let (orders, took) = writers.write_for(time, point.batch).await?;
+            let (orders, elapsed) = writers.write_for(time, point.batch).await?;
             written += orders;
-            let per_second = orders as f64 / took.as_secs_f64();
+            let per_second = orders as f64 / elapsed.as_secs_f64();
             say(&format!(
-                "round {}, batches of {}: {per_second:.0} orders/s",
+                "round {}, batch size {}: {per_second:.0} orders/s",
                 round + 1,
                 point.batch
             ));
@@ -126,10 +123,10 @@ pub async fn run_floor_benchmark(
     })
 }
 
-/// Connections that write batch after batch, each with rows of a partner of its own.
-struct Writers(Vec<(PgConnection, Uuid, i64)>);
+/// Writer connections, each with a partner of its own.
+struct FloorWriters(Vec<(PgConnection, Uuid, i64)>);
 
-impl Writers {
+impl FloorWriters {
     async fn connect(database: &PgConnectOptions) -> sqlx::Result<Self> {
         let mut connection = PgConnection::connect_with(database).await?;
         let last: i64 = sqlx::query_scalar("SELECT COALESCE(max(stock_id), 0) FROM allocations")
@@ -138,40 +135,40 @@ impl Writers {
         let mut writers = Vec::new();
         for index in 0..CONNECTIONS {
             let connection = PgConnection::connect_with(database).await?;
-            // Numbers of stock are of all partners: each writer has every second one.
+            // Stock ids are shared by all partners: each writer takes every second one.
             let first = last + i64::try_from(index).unwrap_or_default() + 1;
             writers.push((connection, Uuid::now_v7(), first));
         }
         Ok(Self(writers))
     }
 
-    /// How many orders were committed, and how long the last commit took to come.
+    /// Returns the number of committed orders and the time until the last commit.
     async fn write_for(&mut self, time: Duration, batch: usize) -> sqlx::Result<(u64, Duration)> {
-        let began = Instant::now();
+        let started = Instant::now();
         let [(one, one_id, one_next), (two, two_id, two_next)] = &mut self.0[..] else {
-            unreachable!("there are as many writers as connections, which are two")
+            unreachable!("there are two writers")
         };
-        let ends = began + time;
+        let deadline = started + time;
         let (one, two) = tokio::join!(
-            write_until(ends, batch, one, *one_id, one_next),
-            write_until(ends, batch, two, *two_id, two_next),
+            write_until(deadline, batch, one, *one_id, one_next),
+            write_until(deadline, batch, two, *two_id, two_next),
         );
-        Ok((one? + two?, began.elapsed()))
+        Ok((one? + two?, started.elapsed()))
     }
 }
 
 async fn write_until(
-    ends: Instant,
+    deadline: Instant,
     batch: usize,
     connection: &mut PgConnection,
     partner_id: Uuid,
     next: &mut i64,
 ) -> sqlx::Result<u64> {
     let mut written = 0;
-    while Instant::now() < ends {
+    while Instant::now() < deadline {
         let mut rows = FloorBatch::default();
         for _ in 0..batch {
-            rows.push(order(*next));
+            rows.push(sample_order(*next));
             *next += i64::try_from(CONNECTIONS).unwrap_or(1);
         }
         rows.write(connection, partner_id, clock::now()).await?;
@@ -180,8 +177,8 @@ async fn write_until(
     Ok(written)
 }
 
-/// An order as wide as one behind the HTTP stack.
-fn order(number: i64) -> FloorOrder {
+/// An order with rows as wide as those of the floor behind HTTP.
+fn sample_order(number: i64) -> FloorOrder {
     let (order_id, voucher_id) = (Uuid::now_v7(), Uuid::now_v7());
     let event = format!(
         r#"{{"order_id":"ord_{}","status":"DELIVERED","total_amount":25.00,"currency":"USD","fulfilled_from":"cache","reference":null,"metadata":{{}},"items":[{{"product_id":"load-0000","denomination":25.00,"quantity":1,"delivered":1,"pending":0,"failed":0}}],"vouchers":[{{"voucher_id":"vch_{}","product_id":"load-0000","denomination":25.00,"expiry":"9999-12-31"}}]}}"#,
@@ -194,7 +191,7 @@ fn order(number: i64) -> FloorOrder {
         voucher_id,
         number,
         total: TOTAL,
-        lines: LINES.to_owned(),
+        lines: LINES_JSON.to_owned(),
         event,
     }
 }
@@ -203,7 +200,7 @@ impl fmt::Display for FloorReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "plain batch inserts over {} connections, orders/s, median (least to greatest)",
+            "plain batch inserts over {} connections, orders/s: median (min to max)",
             self.connections
         )?;
         for (index, point) in self.points.iter().enumerate() {
@@ -211,11 +208,11 @@ impl fmt::Display for FloorReport {
             let figure = point
                 .spread()
                 .map_or_else(|| "none".to_owned(), |spread| spread.to_string());
-            writeln!(f, "  batches of {:>5}  {figure}{mark}", point.batch)?;
+            writeln!(f, "  batch size {:>5}  {figure}{mark}", point.batch)?;
         }
-        let verdict = if self.rows.passed { "ok" } else { "FAILED" };
-        writeln!(f, "{verdict} {}: {}", self.rows.name, self.rows.detail)?;
+        let status = if self.rows.passed { "ok" } else { "FAILED" };
+        writeln!(f, "{status} {}: {}", self.rows.name, self.rows.detail)?;
         writeln!(f, "\nmachine: {}\ndatabase\n{}", self.machine, self.database)?;
-        writeln!(f, "the statement\n{}", self.sql)
+        writeln!(f, "statement\n{}", self.sql)
     }
 }

@@ -1,5 +1,4 @@
-//! What does a grown database cost? One scenario on an empty stand and on one that was filled before, one after the other,
-//! and how the second stands to the first.
+//! Cost of a grown database: one scenario on an empty database and on a prefilled one, in sequence, with ratios.
 
 use std::fmt;
 use std::path::Path;
@@ -15,46 +14,43 @@ use crate::scenario::Scenario;
 use crate::deployment::TestDeployment;
 use crate::deployment::postgres::SERVICE_DATABASE;
 
-/// Both runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct GrownReport {
-    /// What was put there.
+    /// Size of the prefill.
     pub growth: PrefillSizes,
-    /// How long that took, in seconds.
+    /// Duration of the prefill, in seconds.
     pub grown_in_s: f64,
-    /// On an empty database.
+    /// Run on the empty database.
     pub empty: Report,
-    /// On the grown one.
+    /// Run on the prefilled database.
     pub grown: Report,
-    /// How the second stands to the first.
     pub ratios: Vec<Ratio>,
 }
 
-/// One figure of both runs.
+/// One metric of both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ratio {
-    /// What it is of.
+    /// Name and unit of the metric.
     pub of: &'static str,
-    /// On an empty database.
+    /// Run on the empty database.
     pub empty: f64,
-    /// On the grown one.
+    /// Run on the prefilled database.
     pub grown: f64,
-    /// The second by the first.
+    /// `grown` divided by `empty`.
     pub ratio: f64,
 }
 
 impl GrownReport {
-    /// Whether both audits passed.
     #[must_use]
     pub fn has_passed(&self) -> bool {
         self.empty.audit.has_passed() && self.grown.audit.has_passed()
     }
 }
 
-/// Plays on both. Blocks.
+/// Runs the scenario on both databases. Blocks.
 ///
 /// # Errors
-/// When a stand could not be started, filled or played on.
+/// If a deployment cannot be started, prefilled or loaded.
 pub fn compare_empty_and_grown(
     program: &Path,
     scenario: &Scenario,
@@ -65,24 +61,24 @@ pub fn compare_empty_and_grown(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    say("on an empty database");
-    let mut stand = runtime.block_on(TestDeployment::start(program))?;
-    let empty = run_scenario(scenario, &mut stand, options)?;
-    stand.stop()?;
+    say("empty database");
+    let mut deployment = runtime.block_on(TestDeployment::start(program))?;
+    let empty = run_scenario(scenario, &mut deployment, options)?;
+    deployment.stop()?;
 
-    say(&format!("putting there {growth}"));
-    let mut stand = runtime.block_on(TestDeployment::start(program))?;
-    let began = Instant::now();
-    let superuser = stand.postgres()?.superuser_options().database(SERVICE_DATABASE);
+    say(&format!("inserting {growth}"));
+    let mut deployment = runtime.block_on(TestDeployment::start(program))?;
+    let started = Instant::now();
+    let superuser = deployment.postgres()?.superuser_options().database(SERVICE_DATABASE);
     runtime.block_on(prefill_database(&superuser, &growth))?;
-    let grown_in_s = began.elapsed().as_secs_f64();
-    // A start knows of what was put there.
-    stand.shut_down()?;
-    stand.restart()?;
-    runtime.block_on(stand.wait_until_ready())?;
-    say("on the grown one");
-    let grown = run_scenario(scenario, &mut stand, options)?;
-    stand.stop()?;
+    let grown_in_s = started.elapsed().as_secs_f64();
+    // The service reads partners and products at its start.
+    deployment.shut_down()?;
+    deployment.restart()?;
+    runtime.block_on(deployment.wait_until_ready())?;
+    say("prefilled database");
+    let grown = run_scenario(scenario, &mut deployment, options)?;
+    deployment.stop()?;
     Ok(GrownReport {
         growth,
         grown_in_s,
@@ -92,40 +88,39 @@ pub fn compare_empty_and_grown(
     })
 }
 
-/// One figure of a report.
-type Figure = fn(&Report) -> Option<f64>;
+/// Selects a metric of a report.
+type MetricSelector = fn(&Report) -> Option<f64>;
 
-/// What is compared.
-const FIGURES: [(&str, Figure); 10] = [
+const METRICS: [(&str, MetricSelector); 10] = [
     ("orders/s", |report| Some(report.metrics.orders_per_s)),
     ("p50, µs", |report| Some(report.metrics.latency_us.p50 as f64)),
     ("p99, µs", |report| Some(report.metrics.latency_us.p99 as f64)),
     ("p99.9, µs", |report| {
         Some(report.metrics.latency_us.p99_9 as f64)
     }),
-    ("CPU of the service, µs an order", |report| {
+    ("CPU of the service, µs per order", |report| {
         report.usage.costs.as_ref()?.cpu_us(Component::Service)
     }),
-    ("CPU of Postgres, µs an order", |report| {
+    ("CPU of Postgres, µs per order", |report| {
         report.usage.costs.as_ref()?.cpu_us(Component::Postgres)
     }),
-    ("log, bytes an order", |report| {
-        Some(report.usage.costs.as_ref()?.log?.bytes)
+    ("WAL, bytes per order", |report| {
+        Some(report.usage.costs.as_ref()?.wal?.bytes)
     }),
-    ("memory, most, KiB", |report| {
+    ("memory, max, KiB", |report| {
         Some(report.usage.memory?.max_kib as f64)
     }),
     ("replays/s after a restart", |report| {
         Some(report.follow_up.replayed.as_ref()?.replays.per_s)
     }),
-    ("restart until the first order, median, ms", |report| {
+    ("restart to first order, median, ms", |report| {
         Some(report.follow_up.restarts.as_ref()?.median_ms)
     }),
 ];
 
 fn ratios(empty: &Report, grown: &Report) -> Vec<Ratio> {
-    let ratio = |(of, figure): (&'static str, Figure)| {
-        let (empty, grown) = (figure(empty)?, figure(grown)?);
+    let ratio = |(of, select_metric): (&'static str, MetricSelector)| {
+        let (empty, grown) = (select_metric(empty)?, select_metric(grown)?);
         Some(Ratio {
             of,
             empty,
@@ -133,17 +128,17 @@ fn ratios(empty: &Report, grown: &Report) -> Vec<Ratio> {
             ratio: grown / empty,
         })
     };
-    FIGURES.into_iter().filter_map(ratio).collect()
+    METRICS.into_iter().filter_map(ratio).collect()
 }
 
 impl fmt::Display for GrownReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "on an empty database\n\n{}\non a grown one\n\n{}",
+            "empty database\n\n{}\nprefilled database\n\n{}",
             self.empty, self.grown
         )?;
-        writeln!(f, "\n{}, put there in {:.0} s", self.growth, self.grown_in_s)?;
+        writeln!(f, "\n{}, inserted in {:.0} s", self.growth, self.grown_in_s)?;
         writeln!(f, "{:<44}{:>12}{:>12}{:>10}", "", "empty", "grown", "ratio")?;
         self.ratios.iter().try_for_each(|ratio| {
             let Ratio {

@@ -1,6 +1,6 @@
-//! How do the costs of the benches grow with what they are measured by? What criterion left behind, told as a table and drawn.
+//! Criterion results by input size, as a table and an SVG plot.
 //!
-//! What is measured of many together is told for one; of bytes it is told for all of them.
+//! Benches with an element throughput are reported per element, benches with a byte throughput per iteration.
 
 mod svg;
 
@@ -14,53 +14,52 @@ use serde::{Deserialize, Serialize};
 
 pub use self::svg::render_svg;
 
-/// Below each case of a bench, what its last run measured.
+/// Criterion's directory for the last run of a bench.
 const LAST_RUN: &str = "new";
 
-/// Why nothing can be told.
+/// Reason for missing results.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchCostsError {
-    /// A directory or a file cannot be read.
+    /// A directory or file cannot be read.
     #[error("cannot read `{path}`")]
     File {
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// A file is not as criterion writes it.
-    #[error("`{path}` is not as criterion writes it")]
+    /// A file does not have criterion's format.
+    #[error("`{path}` does not have criterion's format")]
     Form {
         path: PathBuf,
-        /// What is wrong with it.
         #[source]
         source: serde_json::Error,
     },
-    /// A group was asked for that no bench has left.
-    #[error("no bench has measured `{0}` by size: run it with `cargo bench` first")]
+    /// A requested group has no results.
+    #[error("no results by size for `{0}`: run it with `cargo bench` first")]
     Missing(String),
 }
 
-/// What one size was measured to cost.
+/// Cost at one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BenchPoint {
     pub size: f64,
-    /// The median of one, in nanoseconds.
+    /// Median per element, in nanoseconds.
     pub ns: f64,
-    /// From where to where the median lies, with 95 % confidence.
+    /// 95 % confidence interval of the median.
     pub interval_ns: (f64, f64),
 }
 
-/// What a group of benches was measured to cost, by size.
+/// Costs of a group of benches by size.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BenchGroup {
-    /// As the bench calls it.
+    /// Criterion's group name.
     pub name: String,
-    /// From the least size to the greatest.
+    /// In ascending order of size.
     pub points: Vec<BenchPoint>,
 }
 
-/// All that was asked for.
+/// Results of the selected groups.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BenchCosts(pub Vec<BenchGroup>);
 
@@ -89,77 +88,77 @@ struct Interval {
 }
 
 impl BenchCosts {
-    /// What criterion left in this directory: of these groups in their order, or of all that were measured by size.
+    /// Reads criterion's output directory: the given groups in their order, or all groups with a numeric size.
     ///
     /// # Errors
-    /// [`GrowthError`].
+    /// [`BenchCostsError`] if a file cannot be read or parsed, or a requested group has no results.
     pub fn read(directory: &Path, groups: &[String]) -> Result<Self, BenchCostsError> {
-        let mut found = BTreeMap::<String, Vec<BenchPoint>>::new();
-        for group in directories(directory)? {
-            for case in directories(&group)? {
-                if let Some((name, point)) = case_of(&case.join(LAST_RUN))? {
-                    found.entry(name).or_default().push(point);
+        let mut groups_by_name = BTreeMap::<String, Vec<BenchPoint>>::new();
+        for group in subdirectories(directory)? {
+            for case in subdirectories(&group)? {
+                if let Some((name, point)) = read_case(&case.join(LAST_RUN))? {
+                    groups_by_name.entry(name).or_default().push(point);
                 }
             }
         }
-        for points in found.values_mut() {
+        for points in groups_by_name.values_mut() {
             points.sort_by(|one, other| one.size.total_cmp(&other.size));
         }
         let group = |(name, points)| BenchGroup { name, points };
         if groups.is_empty() {
-            return Ok(Self(found.into_iter().map(group).collect()));
+            return Ok(Self(groups_by_name.into_iter().map(group).collect()));
         }
-        let asked = groups.iter().map(|name| {
-            let points = found.remove(name);
+        let selected = groups.iter().map(|name| {
+            let points = groups_by_name.remove(name);
             points
                 .map(|points| group((name.clone(), points)))
                 .ok_or_else(|| BenchCostsError::Missing(name.clone()))
         });
-        asked.collect::<Result<_, _>>().map(Self)
+        selected.collect::<Result<_, _>>().map(Self)
     }
 }
 
-/// A case and its group; `None` for what was not measured by size, or not at all.
-fn case_of(directory: &Path) -> Result<Option<(String, BenchPoint)>, BenchCostsError> {
-    let what = directory.join("benchmark.json");
-    if !what.exists() {
+/// Returns group and point of a case; `None` without a numeric size or results.
+fn read_case(directory: &Path) -> Result<Option<(String, BenchPoint)>, BenchCostsError> {
+    let path = directory.join("benchmark.json");
+    if !path.exists() {
         return Ok(None);
     }
-    let benchmark: Benchmark = read(&what)?;
+    let benchmark: Benchmark = read_json(&path)?;
     let size = benchmark.value_str.and_then(|text| text.parse().ok());
     let Some(size) = size else {
         return Ok(None);
     };
-    let Estimates { median } = read(&directory.join("estimates.json"))?;
-    let together = benchmark
+    let Estimates { median } = read_json(&directory.join("estimates.json"))?;
+    let elements = benchmark
         .throughput
         .and_then(|throughput| throughput.get("Elements").copied());
-    let one = |ns: f64| ns / together.unwrap_or(1.0);
+    let per_element = |ns: f64| ns / elements.unwrap_or(1.0);
     let interval = median.confidence_interval;
     let point = BenchPoint {
         size,
-        ns: one(median.point_estimate),
-        interval_ns: (one(interval.lower_bound), one(interval.upper_bound)),
+        ns: per_element(median.point_estimate),
+        interval_ns: (per_element(interval.lower_bound), per_element(interval.upper_bound)),
     };
     Ok(Some((benchmark.group_id, point)))
 }
 
-fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, BenchCostsError> {
-    let text = fs::read(path).map_err(file(path))?;
+fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, BenchCostsError> {
+    let text = fs::read(path).map_err(file_error(path))?;
     serde_json::from_slice(&text).map_err(|source| BenchCostsError::Form {
         path: path.to_owned(),
         source,
     })
 }
 
-fn directories(path: &Path) -> Result<Vec<PathBuf>, BenchCostsError> {
-    let entries = fs::read_dir(path).map_err(file(path))?;
-    let paths = entries.map(|entry| Ok(entry.map_err(file(path))?.path()));
+fn subdirectories(path: &Path) -> Result<Vec<PathBuf>, BenchCostsError> {
+    let entries = fs::read_dir(path).map_err(file_error(path))?;
+    let paths = entries.map(|entry| Ok(entry.map_err(file_error(path))?.path()));
     let paths: Result<Vec<_>, _> = paths.collect();
     Ok(paths?.into_iter().filter(|path| path.is_dir()).collect())
 }
 
-fn file(path: &Path) -> impl FnOnce(io::Error) -> BenchCostsError {
+fn file_error(path: &Path) -> impl FnOnce(io::Error) -> BenchCostsError {
     let path = path.to_owned();
     move |source| BenchCostsError::File { path, source }
 }
@@ -185,8 +184,8 @@ impl fmt::Display for BenchCosts {
 mod tests {
     use super::*;
 
-    /// A case as criterion leaves it, of which so many nanoseconds were measured.
-    fn case(directory: &Path, group: &str, value: &str, throughput: &str, ns: u32) {
+    /// Writes a case in criterion's format.
+    fn write_case(directory: &Path, group: &str, value: &str, throughput: &str, ns: u32) {
         let case = directory.join(group).join(value).join(LAST_RUN);
         fs::create_dir_all(&case).unwrap();
         let benchmark = format!(
@@ -206,7 +205,7 @@ mod tests {
         fs::write(case.join("estimates.json"), estimates).unwrap();
     }
 
-    fn figures(growth: &BenchCosts) -> Vec<(&str, Vec<(f64, f64)>)> {
+    fn points_by_group(growth: &BenchCosts) -> Vec<(&str, Vec<(f64, f64)>)> {
         let points = |group: &BenchGroup| group.points.iter().map(|point| (point.size, point.ns)).collect();
         growth
             .0
@@ -216,30 +215,30 @@ mod tests {
     }
 
     #[test]
-    fn what_many_took_together_is_told_for_one() {
+    fn costs_with_element_throughput_are_per_element() {
         let directory = tempfile::tempdir().unwrap();
         let at = directory.path();
-        case(at, "together", "16", r#"{"Elements":16}"#, 320);
-        case(at, "together", "4", r#"{"Elements":4}"#, 100);
-        case(at, "bytes", "96", r#"{"Bytes":96}"#, 500);
-        case(at, "purse", "settled", "null", 9);
+        write_case(at, "together", "16", r#"{"Elements":16}"#, 320);
+        write_case(at, "together", "4", r#"{"Elements":4}"#, 100);
+        write_case(at, "bytes", "96", r#"{"Bytes":96}"#, 500);
+        write_case(at, "purse", "settled", "null", 9);
         fs::create_dir_all(at.join("report")).unwrap();
         let all = BenchCosts::read(at, &[]).unwrap();
         let expected = vec![
             ("bytes", vec![(96.0, 500.0)]),
             ("together", vec![(4.0, 25.0), (16.0, 20.0)]),
         ];
-        assert_eq!(figures(&all), expected);
-        let asked = BenchCosts::read(at, &["together".to_owned()]).unwrap();
-        assert_eq!(figures(&asked), expected[1..]);
+        assert_eq!(points_by_group(&all), expected);
+        let selected = BenchCosts::read(at, &["together".to_owned()]).unwrap();
+        assert_eq!(points_by_group(&selected), expected[1..]);
         assert!(
-            asked.to_string().contains("        16          20.0 ns"),
-            "{asked}"
+            selected.to_string().contains("        16          20.0 ns"),
+            "{selected}"
         );
     }
 
     #[test]
-    fn a_group_that_was_not_measured_is_missed() {
+    fn group_without_results_is_reported() {
         let directory = tempfile::tempdir().unwrap();
         let missing = BenchCosts::read(directory.path(), &["shelf".to_owned()]);
         assert!(matches!(missing, Err(BenchCostsError::Missing(name)) if name == "shelf"));

@@ -1,28 +1,28 @@
-//! What was asked and answered, in which order? Events, one JSON object a line, and operations: an invocation with
-//! its completion, if there was one.
+//! Operation history in Jepsen style: one JSON event per line; an operation is an invocation with its completion, if
+//! any.
 //!
-//! Rule: `fail` is a definite refusal, `info` an outcome nobody knows yet; an invocation without a completion counts
-//! as `info`. Codes never enter a history, only their hashes do.
+//! Rule: `fail` is a definite refusal, `info` an unknown outcome. An invocation without a completion counts as
+//! `info`. A history contains hashes of codes, never codes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of line this is.
+/// Type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EventKind {
-    /// About to be sent.
+    /// Written before sending.
     Invoke,
     Ok,
-    /// Definitely refused, or definitely never sent.
+    /// Definite refusal, or definitely not sent.
     Fail,
-    /// Unknown: no answer, half an answer, or 5xx.
+    /// Unknown outcome: no response, an incomplete response, or 5xx.
     Info,
 }
 
-/// What was called.
+/// Called endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
@@ -31,90 +31,90 @@ pub enum Call {
     Codes,
 }
 
-/// What a 2xx order answer says.
+/// Facts of a 2xx order response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderFacts {
-    /// Its status, such as `DELIVERED`.
+    /// For example `DELIVERED`.
     pub order_status: String,
-    /// The total as the digits that were sent.
+    /// The digits of the response.
     pub total_amount: String,
     pub currency: String,
-    /// The voucher ids, in the order of the answer.
+    /// Voucher ids, in the order of the response.
     pub vouchers: Vec<String>,
 }
 
-/// One voucher's code, as a hash.
+/// Hash of the code of one voucher.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeFact {
     pub voucher_id: String,
-    /// SHA-256 over its code and pin, hex.
+    /// SHA-256 of code and PIN, hex.
     pub code_hash: String,
 }
 
-/// One line of a history.
+/// One line of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Ties a completion to its invocation.
+    /// Links a completion to its invocation.
     pub op_id: u64,
-    /// The client that acted; it does one thing at a time.
+    /// Client number; a client has one operation in flight.
     pub proc: u32,
-    /// Invocation or kind of completion.
+    /// Invocation or type of completion.
     #[serde(rename = "type")]
     pub kind: EventKind,
     pub f: Call,
     pub partner: String,
-    /// The Idempotency-Key of an order.
+    /// Idempotency-Key of an order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// SHA-256 of the request's body, hex.
+    /// SHA-256 of the request body, hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub req_hash: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The `error.code` of an error answer.
+    /// `error.code` of an error response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// SHA-256 of the answer's body, hex.
+    /// SHA-256 of the response body, hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_hash: Option<String>,
-    /// The order asked for or answered.
+    /// Requested or returned order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order_id: Option<String>,
-    /// What a 2xx order answer said.
+    /// Facts of a 2xx order response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<OrderFacts>,
-    /// What a 2xx code answer said.
+    /// Facts of a 2xx codes response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub codes: Option<Vec<CodeFact>>,
-    /// Monotonic nanoseconds since the recording began.
+    /// Monotonic nanoseconds since the start of the recording.
     pub t_ns: u64,
 }
 
 impl Event {
-    /// Whether it is a definite completion.
+    /// Whether the outcome is definite.
     #[must_use]
     pub fn is_definite(&self) -> bool {
         matches!(self.kind, EventKind::Ok | EventKind::Fail)
     }
 }
 
-/// An invocation with its completion.
+/// An invocation with its completion, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// The line written before sending.
+    /// Event written before sending.
     pub invoke: Event,
-    /// The line written after the answer; `None` if the client ended first.
+    /// Event written after the response; `None` if the client ended first.
     pub completion: Option<Event>,
 }
 
 impl Op {
-    /// The completion, if the outcome is certain.
+    /// The completion, if its outcome is definite.
     #[must_use]
     pub fn definite(&self) -> Option<&Event> {
         self.completion.as_ref().filter(|event| event.is_definite())
     }
 
-    /// The completion, if it is a 2xx answer.
+    /// The completion, if it is a 2xx response.
     #[must_use]
     pub fn ok(&self) -> Option<&Event> {
         self.completion
@@ -123,40 +123,34 @@ impl Op {
     }
 }
 
-/// Why a history cannot be read.
+/// Reason for an unreadable history.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// The file could not be read.
     #[error("cannot read the history")]
     Read(#[source] std::io::Error),
-    /// A whole line is not an event.
+    /// A complete line is not an event.
     #[error("line {line} is not an event")]
     Parse {
-        /// Line number, from 1.
+        /// Counted from 1.
         line: usize,
-        /// What is wrong with it.
         #[source]
         source: serde_json::Error,
     },
-    /// Two invocations carry one id.
-    #[error("operation {0} is invoked twice")]
+    #[error("operation {0} has two invocations")]
     InvokedTwice(u64),
-    /// A completion without an open invocation.
-    #[error("operation {0} completes without being open")]
+    #[error("operation {0} has a completion without an open invocation")]
     NotOpen(u64),
 }
 
-/// Operations in the order of their invocation ids.
+/// Operations in the order of their ids.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     ops: BTreeMap<u64, Op>,
 }
 
 impl History {
-    /// Pairs invocations with completions.
-    ///
     /// # Errors
-    /// When an id is invoked twice or completes without being open.
+    /// If an id has two invocations, or a completion without an open invocation.
     pub fn from_events(events: impl IntoIterator<Item = Event>) -> Result<Self, HistoryError> {
         let mut history = Self::default();
         for event in events {
@@ -165,10 +159,8 @@ impl History {
         Ok(history)
     }
 
-    /// Adds the next event.
-    ///
     /// # Errors
-    /// When its id is invoked twice or completes without being open.
+    /// As [`History::from_events`].
     pub fn add(&mut self, event: Event) -> Result<(), HistoryError> {
         let op_id = event.op_id;
         if event.kind == EventKind::Invoke {
@@ -192,22 +184,22 @@ impl History {
         }
     }
 
-    /// Reads a file of one event a line. A last line without its line end is left out: the client was stopped while
-    /// writing it, and what it announces was never sent or never heard.
+    /// Reads a file with one event per line. Ignores a last line without a newline: the client stopped while it wrote
+    /// the line, so its operation was not sent or its response not seen.
     ///
     /// # Errors
-    /// [`HistoryError`] when the file is unreadable or holds anything else.
+    /// [`HistoryError`] if the file is unreadable or contains anything else.
     pub fn read(path: &Path) -> Result<Self, HistoryError> {
         Self::parse(&std::fs::read(path).map_err(HistoryError::Read)?)
     }
 
     fn parse(text: &[u8]) -> Result<Self, HistoryError> {
         let mut history = Self::default();
-        let whole = text
+        let complete = text
             .iter()
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |end| end + 1);
-        for (index, line) in text[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
+        for (index, line) in text[..complete].split_inclusive(|byte| *byte == b'\n').enumerate() {
             let event = serde_json::from_slice(line);
             history.add(event.map_err(|source| HistoryError::Parse {
                 line: index + 1,
@@ -217,7 +209,7 @@ impl History {
         Ok(history)
     }
 
-    /// The operations, by invocation id.
+    /// The operations in the order of their ids.
     pub fn ops(&self) -> impl Iterator<Item = &Op> {
         self.ops.values()
     }
@@ -233,7 +225,7 @@ mod tests {
         r#"{"op_id":1,"proc":0,"type":"ok","f":"order","partner":"p","key":"k","status":201,"t_ns":2}"#;
 
     #[test]
-    fn lines_pair_up() {
+    fn invocation_and_completion_are_paired() {
         let history = History::parse(format!("{INVOKE}\n{OK}\n").as_bytes()).unwrap();
         let op = history.ops().next().unwrap();
         assert_eq!(op.ok().unwrap().status, Some(201));
@@ -241,13 +233,13 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_last_line_leaves_the_operation_open() {
+    fn incomplete_last_line_leaves_operation_open() {
         let history = History::parse(format!("{INVOKE}\n{}", &OK[..40]).as_bytes()).unwrap();
         assert!(history.ops().next().unwrap().completion.is_none());
     }
 
     #[test]
-    fn what_does_not_pair_is_refused() {
+    fn unpaired_events_are_rejected() {
         let parse = |text: String| History::parse(text.as_bytes()).unwrap_err();
         assert!(matches!(
             parse(format!("{INVOKE}\n{INVOKE}\n")),

@@ -1,6 +1,6 @@
-//! Which latencies are told apart from that of all orders? Those of refusals, by status, and those of each form of order.
+//! Latency breakdown by refusal status and by order form.
 //!
-//! Rule: a refusal has no part in the latency of orders; how soon it comes is a question of its own, which an overload asks.
+//! Rule: latencies of refusals never enter the latency of orders.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,26 +9,26 @@ use hdrhistogram::Histogram;
 
 use crate::tally::{merge_histogram, new_histogram, micros};
 
-/// What orders of one form took.
+/// Latency of the orders of one form.
 #[derive(Clone, Debug)]
 pub struct FormStats {
-    /// Latency of those that were acknowledged, in microseconds.
+    /// Latency of acknowledged orders, in microseconds.
     pub latency_us: Histogram<u64>,
-    /// The vouchers in their answers.
+    /// Vouchers in the responses.
     pub vouchers: u64,
 }
 
-/// Latencies of measured orders, told apart.
+/// Latencies of measured orders by refusal status and by form.
 #[derive(Clone, Debug, Default)]
 pub struct LatencyBreakdown {
-    /// Of answers other than 2xx, by status, in microseconds.
+    /// Non-2xx responses by status, in microseconds.
     pub refusals: BTreeMap<u16, Histogram<u64>>,
-    /// Of orders, by the index of their form.
+    /// Acknowledged orders by the index of their form.
     pub forms: BTreeMap<usize, FormStats>,
 }
 
 impl LatencyBreakdown {
-    /// Enters an order of this form that was acknowledged with so many vouchers.
+    /// Records an acknowledged order with the number of its vouchers.
     pub(crate) fn record_acknowledged(&mut self, form: usize, latency: Duration, vouchers: u64) {
         let form = self.forms.entry(form).or_insert_with(|| FormStats {
             latency_us: new_histogram(),
@@ -38,25 +38,23 @@ impl LatencyBreakdown {
         form.vouchers += vouchers;
     }
 
-    /// Enters an order that was answered otherwise.
     pub(crate) fn record_refusal(&mut self, status: u16, latency: Duration) {
         let refusals = self.refusals.entry(status).or_insert_with(new_histogram);
         refusals.saturating_record(micros(latency));
     }
 
-    /// Adds what another thread saw.
     pub(crate) fn merge(&mut self, other: Self) {
-        for (status, theirs) in other.refusals {
-            merge_histogram(self.refusals.entry(status).or_insert_with(new_histogram), &theirs);
+        for (status, added) in other.refusals {
+            merge_histogram(self.refusals.entry(status).or_insert_with(new_histogram), &added);
         }
-        for (index, theirs) in other.forms {
+        for (index, added) in other.forms {
             match self.forms.get_mut(&index) {
-                Some(mine) => {
-                    merge_histogram(&mut mine.latency_us, &theirs.latency_us);
-                    mine.vouchers += theirs.vouchers;
+                Some(own) => {
+                    merge_histogram(&mut own.latency_us, &added.latency_us);
+                    own.vouchers += added.vouchers;
                 }
                 None => {
-                    self.forms.insert(index, theirs);
+                    self.forms.insert(index, added);
                 }
             }
         }
@@ -68,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_add_up_by_form_and_status() {
+    fn merge_sums_by_form_and_status() {
         let ms = Duration::from_millis;
         let (mut one, mut two) = (LatencyBreakdown::default(), LatencyBreakdown::default());
         one.record_acknowledged(0, ms(1), 1);

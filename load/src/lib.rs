@@ -1,8 +1,7 @@
-//! What does a partner see of Vouchsafe, and does it hold? The wire seen from outside: a signer, a client,
-//! a history of what was asked and answered with a checker over it, and a load run with its audit.
+//! Load generator and auditor: request signer, HTTP client, operation history with a checker, load runs with an
+//! audit.
 //!
-//! Rule: nothing here comes from the service's own code. A mistake made there is not made here a second time,
-//! so the black-box tests and the audit can be believed.
+//! Rule: this crate shares no code with the service, so a bug of the service cannot hide in the code that checks it.
 
 pub mod pause_recovery;
 pub mod latency_breakdown;

@@ -1,11 +1,10 @@
-//! How is the service loaded? By so many connections, in a closed loop or at times fixed beforehand, with what the traffic
-//! draws, for as many partners as there are.
+//! Load driver: closed or open loop over a number of connections, for any number of partners.
 //!
-//! Each thread runs its connections on a runtime of its own, a task each for the whole run, and keeps its own tally, so
-//! nothing is shared on the way of an order but the gate and the count of what has ended.
+//! Each thread runs its connections as tasks on a runtime of its own and keeps its own tally. An order touches no
+//! shared state but the send window and the progress counters.
 //!
-//! Rule: in an open loop a latency begins when the request was due, not when it left. Otherwise a service that stalls
-//! would hold back the very requests that would have shown it.
+//! Rule: in an open loop, latency begins when the request was due, not when it left. Otherwise a stalled service
+//! would hold back the requests that show the stall (coordinated omission).
 
 mod connection;
 mod request_queue;
@@ -33,21 +32,20 @@ use crate::traffic::Traffic;
 
 use self::request_queue::RequestQueue;
 
-/// Longest run whose requests are signed beforehand: a signature is good for 5 minutes (contract §2), and the last request
-/// must not come so late that it is refused for its age.
-const PRESIGNED_FOR: Duration = Duration::from_secs(240);
+/// A signature is valid for 5 minutes (contract §2). The limit leaves a margin for the last request.
+const MAX_PRESIGNED_RUN: Duration = Duration::from_secs(240);
 
-/// When requests are signed.
+/// When the generator signs requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SigningTime {
-    /// Each when it is due, as partners do.
+    /// Each request when it is due, as partners do.
     OnDemand,
-    /// All new orders before the run, so that the generator takes less of the machine.
+    /// All new orders before the run; the generator then needs less CPU.
     Presigned,
 }
 
 impl SigningTime {
-    /// As a report says it.
+    /// Text for reports.
     #[must_use]
     pub fn description(self) -> &'static str {
         match self {
@@ -57,46 +55,42 @@ impl SigningTime {
     }
 }
 
-/// A run, decided beforehand.
+/// Configuration of a load run.
 #[derive(Clone, Debug)]
 pub struct LoadPlan {
-    /// The service, such as `http://127.0.0.1:8080/api/v1`.
+    /// Base URL, such as `http://127.0.0.1:8080/api/v1`.
     pub base_url: String,
-    /// Who orders, at least one.
+    /// At least one.
     pub partners: Vec<Credentials>,
-    /// What is asked for.
     pub traffic: Traffic,
-    /// When requests leave, over how many connections; these are spread evenly over the threads.
+    /// Loop type and connections; the threads share the connections evenly.
     pub pace: Pace,
-    /// When they are signed.
     pub signing: SigningTime,
-    /// What chance begins with.
+    /// Seed of the random number generators.
     pub seed: u64,
-    /// Threads of the generator, at least one.
+    /// Generator threads, at least one.
     pub threads: usize,
-    /// Time before anything is measured.
     pub warm_up: Duration,
-    /// When to end. Of an open loop, [`Length::Orders`] counts requests of all kinds.
+    /// In an open loop, [`RunLength::Orders`] counts requests of all kinds.
     pub length: RunLength,
-    /// Bound for connecting and for each exchange.
+    /// Timeout for connecting and for each exchange.
     pub timeout: Duration,
-    /// Whole orders to keep for the audit, at most.
+    /// Maximum number of orders with request and response for the audit.
     pub samples: usize,
     pub history: RunHistory,
 }
 
 impl LoadPlan {
-    /// Whether orders must be remembered.
     fn has_to_remember_orders(&self) -> bool {
         self.traffic.needs_past_orders() || matches!(self.history.orders, OrderHistory::Keep)
     }
 
-    /// What of `whole` the thread of this index has.
-    fn share(&self, whole: usize, index: usize) -> usize {
-        whole / self.threads + usize::from(index < whole % self.threads)
+    /// The share of one thread in `whole`.
+    fn thread_share(&self, total: usize, index: usize) -> usize {
+        total / self.threads + usize::from(index < total % self.threads)
     }
 
-    fn schedule(&self) -> Result<Option<Arc<Vec<Duration>>>, RunError> {
+    fn arrival_schedule(&self) -> Result<Option<Arc<Vec<Duration>>>, RunError> {
         match self.pace {
             Pace::Closed { .. } => Ok(None),
             Pace::Open {
@@ -108,69 +102,69 @@ impl LoadPlan {
         }
     }
 
-    /// How many requests each thread signs beforehand.
-    fn presigned(&self, schedule: Option<&Vec<Duration>>) -> Result<Vec<usize>, RunError> {
-        let refused = |why: String| Err(RunError::Presigned(why));
-        let whole = match (self.signing, schedule, self.length) {
+    /// Number of requests that each thread signs before the run.
+    fn presigned_counts(&self, schedule: Option<&Vec<Duration>>) -> Result<Vec<usize>, RunError> {
+        let invalid = |reason: String| Err(RunError::Presigned(reason));
+        let total = match (self.signing, schedule, self.length) {
             (SigningTime::OnDemand, _, _) => 0,
-            (_, Some(schedule), _) if schedule.last().is_some_and(|last| *last > PRESIGNED_FOR) => {
-                return refused(format!("a signature is too old after {PRESIGNED_FOR:?}"));
+            (_, Some(schedule), _) if schedule.last().is_some_and(|last| *last > MAX_PRESIGNED_RUN) => {
+                return invalid(format!("signatures expire; the run must end within {MAX_PRESIGNED_RUN:?}"));
             }
             (_, Some(schedule), _) => schedule.len(),
             (_, None, RunLength::Orders(orders)) if self.warm_up.is_zero() => {
                 usize::try_from(orders).unwrap_or(usize::MAX)
             }
             _ => {
-                return refused(
-                    "a closed loop by time, or with a warm-up, sends nobody knows how many".to_owned(),
+                return invalid(
+                    "a closed loop needs a fixed number of orders and no warm-up".to_owned(),
                 );
             }
         };
-        Ok((0..self.threads).map(|index| self.share(whole, index)).collect())
+        Ok((0..self.threads).map(|index| self.thread_share(total, index)).collect())
     }
 }
 
-/// Loads the service as planned; returns when the last request has ended.
+/// Loads the service; returns when the last request has completed.
 ///
 /// # Errors
-/// [`RunError`] if it could not start; what the service does wrong is in the tally.
-pub fn run_load(drive: LoadPlan, progress: &Progress) -> Result<RunResult, RunError> {
-    let schedule = drive.schedule()?;
-    let presigned = drive.presigned(schedule.as_deref())?;
-    let mut decks = Vec::with_capacity(drive.threads);
+/// [`RunError`] if the run could not start. Errors of the service are in the tally.
+pub fn run_load(plan: LoadPlan, progress: &Progress) -> Result<RunResult, RunError> {
+    let schedule = plan.arrival_schedule()?;
+    let presigned = plan.presigned_counts(schedule.as_deref())?;
+    let mut queues = Vec::with_capacity(plan.threads);
     for (index, count) in presigned.iter().enumerate() {
-        decks.push(RequestQueue::new(&drive, chance(&drive, index), *count)?);
+        queues.push(RequestQueue::new(&plan, thread_rng(&plan, index), *count)?);
     }
     let start = Instant::now();
-    let measure_from = start + drive.warm_up;
+    let measure_from = start + plan.warm_up;
     progress.set_measurement_start(measure_from);
-    let gate = Arc::new(SendWindow::new(measure_from, drive.length));
-    let drive = Arc::new(drive);
-    let threads: Vec<_> = decks
+    let window = Arc::new(SendWindow::new(measure_from, plan.length));
+    let plan = Arc::new(plan);
+    let threads: Vec<_> = queues
         .into_iter()
         .zip(presigned)
         .enumerate()
-        .map(|(index, (deck, presigned))| {
-            let turns = match &schedule {
+        .map(|(index, (queue, presigned))| {
+            let slots = match &schedule {
                 Some(schedule) => SendSchedule::Open(ArrivalCursor::new(
                     Arc::clone(schedule),
                     start,
                     measure_from,
                     index,
-                    drive.threads,
+                    plan.threads,
                 )),
-                // A thread sends what it has signed, no more and no less.
+                // A thread sends exactly the requests that it signed.
                 None if presigned > 0 => SendSchedule::Closed(Arc::new(SendWindow::new(
                     measure_from,
                     RunLength::Orders(presigned as u64),
                 ))),
-                None => SendSchedule::Closed(Arc::clone(&gate)),
+                None => SendSchedule::Closed(Arc::clone(&window)),
             };
-            let (drive, progress) = (Arc::clone(&drive), progress.clone());
-            std::thread::spawn(move || thread(&drive, index, turns, deck, measure_from, progress))
+            let (plan, progress) = (Arc::clone(&plan), progress.clone());
+            std::thread::spawn(move || run_thread(&plan, index, slots, queue, measure_from, progress))
         })
         .collect();
-    let (mut sum, mut sent) = (Tally::new(drive.samples), Vec::new());
+    let (mut sum, mut sent) = (Tally::new(plan.samples), Vec::new());
     for thread in threads {
         let (tally, log) = thread
             .join()
@@ -188,54 +182,53 @@ pub fn run_load(drive: LoadPlan, progress: &Progress) -> Result<RunResult, RunEr
     })
 }
 
-/// The chance of one thread.
-fn chance(drive: &LoadPlan, index: usize) -> StdRng {
-    StdRng::seed_from_u64(drive.seed.wrapping_add(index as u64))
+fn thread_rng(plan: &LoadPlan, index: usize) -> StdRng {
+    StdRng::seed_from_u64(plan.seed.wrapping_add(index as u64))
 }
 
-/// What the connections of one thread share.
+/// State that the connections of one thread share.
 struct ThreadState {
-    drive: Arc<LoadPlan>,
-    turns: SendSchedule,
-    deck: RefCell<RequestQueue>,
+    plan: Arc<LoadPlan>,
+    slots: SendSchedule,
+    queue: RefCell<RequestQueue>,
     sent: RefCell<SentLog>,
-    /// How far each partner's events were read.
-    feeds: RefCell<Vec<Option<String>>>,
+    /// Last event id read, by partner.
+    feed_positions: RefCell<Vec<Option<String>>>,
     tally: RefCell<Tally>,
     progress: Progress,
 }
 
-fn thread(
-    drive: &Arc<LoadPlan>,
+fn run_thread(
+    plan: &Arc<LoadPlan>,
     index: usize,
-    turns: SendSchedule,
-    deck: RequestQueue,
+    slots: SendSchedule,
+    queue: RequestQueue,
     measure_from: Instant,
     progress: Progress,
 ) -> Result<(Tally, SentLog), RunError> {
-    let samples = drive.samples.div_ceil(drive.threads);
+    let samples = plan.samples.div_ceil(plan.threads);
     let mut tally = Tally::new(samples).with_measurement_start(measure_from);
-    if drive.history.latency_samples {
+    if plan.history.latency_samples {
         tally.latency_samples = Some(Vec::new());
     }
-    let sent = match &drive.history.orders {
-        OrderHistory::FromRun(earlier) => earlier.part(index, drive.threads),
+    let sent = match &plan.history.orders {
+        OrderHistory::FromRun(earlier) => earlier.share_of_thread(index, plan.threads),
         OrderHistory::AsNeeded | OrderHistory::Keep => SentLog::default(),
     };
     let shared = Rc::new(ThreadState {
-        drive: Arc::clone(drive),
-        turns,
-        deck: RefCell::new(deck),
+        plan: Arc::clone(plan),
+        slots,
+        queue: RefCell::new(queue),
         sent: RefCell::new(sent),
-        feeds: RefCell::new(vec![None; drive.partners.len()]),
+        feed_positions: RefCell::new(vec![None; plan.partners.len()]),
         tally: RefCell::new(tally),
         progress,
     });
     let clients = LocalSet::new();
-    for _ in 0..drive.share(drive.pace.connections(), index) {
-        let client = PartnerClient::new(&drive.base_url, drive.partners[0].clone())?;
+    for _ in 0..plan.thread_share(plan.pace.connections(), index) {
+        let client = PartnerClient::new(&plan.base_url, plan.partners[0].clone())?;
         clients.spawn_local(connection::run_connection(
-            client.with_timeout(drive.timeout),
+            client.with_timeout(plan.timeout),
             Rc::clone(&shared),
         ));
     }
@@ -244,7 +237,7 @@ fn thread(
         .build()?;
     runtime.block_on(clients);
     let Some(shared) = Rc::into_inner(shared) else {
-        unreachable!("every connection has ended and dropped its share")
+        unreachable!("every connection task has completed and dropped its reference")
     };
     Ok((shared.tally.into_inner(), shared.sent.into_inner()))
 }
@@ -273,14 +266,14 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_even() {
+    fn shares_are_even() {
         let plan = plan(Pace::Closed { connections: 7 }, RunLength::Orders(1), 0);
-        let shares: Vec<_> = (0..3).map(|index| plan.share(7, index)).collect();
+        let shares: Vec<_> = (0..3).map(|index| plan.thread_share(7, index)).collect();
         assert_eq!(shares, [3, 2, 2]);
     }
 
     #[test]
-    fn what_is_signed_beforehand_is_known_beforehand() {
+    fn presigned_counts_need_a_known_number_of_requests() {
         let closed = Pace::Closed { connections: 1 };
         let open = Pace::Open {
             connections: 1,
@@ -296,8 +289,8 @@ mod tests {
             (open, time(241), 0, None),
         ] {
             let plan = plan(pace, length, warm_up_s);
-            let schedule = plan.schedule().unwrap();
-            let presigned = plan.presigned(schedule.as_deref());
+            let schedule = plan.arrival_schedule().unwrap();
+            let presigned = plan.presigned_counts(schedule.as_deref());
             assert_eq!(presigned.ok(), expected, "{pace:?} {length:?} {warm_up_s}");
         }
     }

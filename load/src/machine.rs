@@ -1,26 +1,25 @@
-//! On which machine was something measured, and what else did it do meanwhile? Figures of a busy machine are a lower bound,
-//! and say so.
+//! Cores and load average of the machine before and after a measurement. Figures of a busy machine are a lower bound.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Where Linux says how busy it is.
+/// Source of the load average on Linux.
 const LOAD_AVERAGE: &str = "/proc/loadavg";
 
-/// The machine, before a run and after it.
+/// Cores and load average.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Machine {
-    /// Cores that this process may use; service, Postgres and generator share them.
+    /// Cores available to this process. Service, Postgres and generator share them.
     pub cores: usize,
-    /// Load average of the last minute before the run; `None` where the system does not say.
+    /// One-minute load average before the run; `None` if the system does not report it.
     pub load_before: Option<f64>,
-    /// And after it: the run itself is part of it.
+    /// One-minute load average after the run, which includes the run itself.
     pub load_after: Option<f64>,
 }
 
 impl Machine {
-    /// Looks before a run.
+    /// Reads the load average before a run.
     #[must_use]
     pub fn observe_before() -> Self {
         Self {
@@ -30,7 +29,7 @@ impl Machine {
         }
     }
 
-    /// Looks again after it.
+    /// Adds the load average after the run.
     #[must_use]
     pub fn observe_after(self) -> Self {
         Self {
@@ -66,13 +65,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_minute_is_the_first_number() {
+    fn load_average_is_first_number() {
         assert_eq!(first_number("3.25 2.00 1.00 2/345 6789\n"), Some(3.25));
         assert_eq!(first_number(""), None);
     }
 
     #[test]
-    fn what_is_unknown_is_said_to_be() {
+    fn missing_load_average_is_shown_as_unknown() {
         let machine = Machine {
             cores: 2,
             load_before: Some(0.5),

@@ -1,6 +1,6 @@
-//! The command line of the load generator: `load run` loads and audits a service, `load scenario` a service of its own,
-//! `load grown` one on a database that is filled before; `load check` checks a recorded history; `load floor`, `load search` and `load compare` measure
-//! what the service stands beside; `load nodes` what two nodes give; `load growth` shows how the benches' costs grow. Exit 0: the figures count; 1: the audit or the check failed; 2: it could not be run.
+//! Command line of the load generator and auditor.
+//!
+//! Exit codes: 0 the figures count, 1 an audit or a check failed, 2 the command could not run.
 
 mod cli;
 
@@ -19,11 +19,11 @@ use crate::cli::run::RunArgs;
 use crate::cli::scenario::ScenarioArgs;
 use crate::cli::search::SearchArgs;
 
-/// As the service: the generator takes less of the machine that it shares.
+/// The service uses the same allocator. The generator needs less CPU with it on the shared machine.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Loads a Vouchsafe service over its wire and audits what it acknowledged.
+/// Load and audit a Vouchsafe service over its public API
 #[derive(Parser)]
 #[command(name = "load", version)]
 struct Cli {
@@ -33,26 +33,26 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Orders of a service that runs already, reports, and audits.
+    /// Load a running service, report and audit
     Run(RunArgs),
-    /// Starts a service of its own, plays a scenario, reports, audits, and ends it.
+    /// Start a private service, run a scenario, report, audit and stop it
     Scenario(ScenarioArgs),
-    /// Plays a scenario on an empty database and on one that is filled before.
+    /// Run a scenario on an empty database and on a prefilled one
     Grown(GrownArgs),
-    /// Checks a recorded history (one JSON event a line).
+    /// Check a recorded history (one JSON event per line)
     Check {
-        /// The file.
+        /// History file
         history: PathBuf,
     },
-    /// Measures what the database takes at all: plain batch inserts, at the best size of batch.
+    /// Measure the upper bound of Postgres: plain batch inserts at the best batch size
     Floor(FloorArgs),
-    /// Looks for the best peer: every shape with every size of pool.
+    /// Find the best peer: every transaction shape with every pool size
     Search(SearchArgs),
-    /// Compares the service with a peer and a floor, in turns on one server.
+    /// Compare the service with a peer and the Postgres floor, in turns on one server
     Compare(CompareArgs),
-    /// Measures one node and two on one database, beside what a model of one says of two.
+    /// Measure one node and two nodes on one database, with the predictions of a model
     Nodes(NodesArgs),
-    /// Tells what criterion's benches measured by size, as a table and as a drawing.
+    /// Report criterion results by size, as a table and as a plot
     Growth(GrowthArgs),
 }
 
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            // Nothing is left to do if the terminal is gone.
+            // The terminal may be gone; there is no other place to report to.
             let _ = writeln!(std::io::stderr(), "load: {error:#}");
             ExitCode::from(2)
         }

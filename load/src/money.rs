@@ -1,21 +1,21 @@
-//! How is an amount on the wire compared and summed exactly? As an integer count of ten-thousandths, parsed from
-//! the digits of the JSON number, never through a binary fraction.
+//! Exact decimal amounts: an integer count of ten-thousandths, parsed from the digits of the JSON number without
+//! binary floating point.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Decimals kept. No currency of ISO 4217 has more than four, so every amount of the wire fits.
+/// No currency of ISO 4217 has more than four decimals.
 const DECIMALS: usize = 4;
-/// Units in one unit of currency: 10 to the power of [`DECIMALS`].
+/// 10 to the power of [`DECIMALS`].
 const UNITS_PER_ONE: i128 = 10_000;
-/// Digits accepted in front of the point. 18 digits sum without overflow for longer than any run lasts.
+/// Maximum digits before the decimal point. Sums of 18-digit values cannot overflow in any run.
 const MAX_WHOLE_DIGITS: usize = 18;
 
-/// An exact amount of one currency, in ten-thousandths of its unit.
+/// Amount of one currency, in ten-thousandths of its unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Amount(i128);
 
-/// The text is no plain decimal number of at most 18 whole and 4 decimal digits.
+/// The text is not a plain decimal number with at most 18 integer and 4 fractional digits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an exact amount")]
 pub struct AmountError(String);
@@ -24,22 +24,22 @@ impl FromStr for Amount {
     type Err = AmountError;
 
     fn from_str(text: &str) -> Result<Self, AmountError> {
-        let refused = || AmountError(text.to_owned());
+        let invalid = || AmountError(text.to_owned());
         let (negative, digits) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
+            Some(digits) => (true, digits),
             None => (false, text),
         };
-        let (whole, decimals) = match digits.split_once('.') {
-            Some((_, "")) => return Err(refused()),
+        let (integer, decimals) = match digits.split_once('.') {
+            Some((_, "")) => return Err(invalid()),
             Some(parts) => parts,
             None => (digits, ""),
         };
         let plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-        let sized = !whole.is_empty() && whole.len() <= MAX_WHOLE_DIGITS && decimals.len() <= DECIMALS;
-        if !(sized && plain(whole) && plain(decimals)) {
-            return Err(refused());
+        let sized = !integer.is_empty() && integer.len() <= MAX_WHOLE_DIGITS && decimals.len() <= DECIMALS;
+        if !(sized && plain(integer) && plain(decimals)) {
+            return Err(invalid());
         }
-        let units = whole
+        let units = integer
             .bytes()
             .chain(decimals.bytes())
             .chain(std::iter::repeat_n(b'0', DECIMALS - decimals.len()))
@@ -77,7 +77,7 @@ impl fmt::Display for Amount {
         let decimals = format!("{:04}", units % UNITS_PER_ONE);
         match decimals.trim_end_matches('0') {
             "" => write!(f, "{sign}{}", units / UNITS_PER_ONE),
-            rest => write!(f, "{sign}{}.{rest:0<2}", units / UNITS_PER_ONE),
+            digits => write!(f, "{sign}{}.{digits:0<2}", units / UNITS_PER_ONE),
         }
     }
 }
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn amounts_are_exact() {
-        for (text, shown) in [
+        for (text, formatted) in [
             ("25.00", "25"),
             ("25.5", "25.50"),
             ("0.005", "0.005"),
@@ -96,12 +96,12 @@ mod tests {
             ("0", "0"),
             ("9007199254740993.01", "9007199254740993.01"),
         ] {
-            assert_eq!(text.parse::<Amount>().unwrap().to_string(), shown);
+            assert_eq!(text.parse::<Amount>().unwrap().to_string(), formatted);
         }
     }
 
     #[test]
-    fn tenths_sum_without_a_remainder() {
+    fn tenths_sum_exactly() {
         let tenth: Amount = "0.10".parse().unwrap();
         let mut sum = Amount::default();
         for _ in 0..10 {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_exact_is_refused() {
+    fn inexact_amount_is_rejected() {
         for text in [
             "",
             "-",

@@ -1,7 +1,8 @@
-//! What do two nodes give on one database, and does the model of them say so before? One node with few and with many
-//! connections, then two that share the many, in turns on one server; the second node stands by meanwhile.
+//! Throughput of two nodes on one database, compared with a model fitted to one node. Each round loads one node with
+//! few connections, one node with many, and two nodes that share the many, on one server; the second node idles in
+//! the first two turns.
 //!
-//! Each node has a partner of its own, and both sell one SKU. Rule: the model is fitted to one node alone.
+//! Each node has a partner of its own; both sell one SKU. Rule: the model uses measurements of one node only.
 
 mod model;
 mod report;
@@ -25,25 +26,25 @@ use crate::deployment::TestDeployment;
 use crate::deployment::seed::{SeedData, seed, product_id};
 use crate::deployment::postgres::SERVICE_DATABASE;
 
-/// What each partner has to spend. USD.
+/// Wallet balance of each partner, in USD.
 const USD: u64 = 900_000_000;
 
-/// How it is measured.
+/// Parameters of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct NodesPlan<'a> {
     pub service: &'a Path,
-    /// Connections of the first turn of one node.
+    /// Connections of the first turn (one node).
     pub few: usize,
-    /// Connections of the second, and of two nodes together.
+    /// Connections of the second turn (one node), and of both nodes together.
     pub many: usize,
-    /// Generator threads of each node's partner.
+    /// Generator threads per node.
     pub threads: usize,
-    /// Seconds of each turn before anything is measured.
+    /// Warm-up of each turn, in seconds.
     pub warm_up_s: u64,
-    /// Seconds of each turn that are measured.
+    /// Measured part of each turn, in seconds.
     pub seconds: u64,
     pub rounds: usize,
-    /// Vouchers of the SKU at the start.
+    /// Initial stock of the SKU.
     pub stock: u64,
 }
 
@@ -58,43 +59,41 @@ impl NodesPlan<'_> {
     }
 }
 
-/// One kind of turn, round by round; a round has a turn for each node.
+/// All rounds of one kind of turn; each round has one turn per node.
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeRow {
-    /// How many nodes served.
+    /// Number of loaded nodes.
     pub nodes: usize,
     pub connections: usize,
-    /// What came of it.
     pub rounds: Vec<Vec<Turn>>,
 }
 
-/// What was measured.
+/// Results of the measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct NodesReport {
-    /// One node with few connections, with many, and two nodes.
+    /// One node with few connections, one node with many, two nodes.
     pub rows: [NodeRow; 3],
-    /// Whether the invariants hold at the end.
+    /// Database invariants at the end.
     pub verified: Check,
     pub machine: Machine,
     pub database: DatabaseFacts,
 }
 
 impl NodesReport {
-    /// Whether every figure counts.
     #[must_use]
     pub fn has_passed(&self) -> bool {
         let mut turns = self.rows.iter().flat_map(|row| row.rounds.iter().flatten());
         self.verified.passed && turns.all(|turn| turn.counted_rate().is_some())
     }
 
-    /// The model of one node's medians; `None` where they were not measured.
+    /// Fits the model to the medians of one node; `None` if values are missing.
     #[must_use]
     pub fn model(&self) -> Option<ThroughputModel> {
         let [few, many, _] = &self.rows;
-        ThroughputModel::fit(few.seen()?, many.seen()?)
+        ThroughputModel::fit(few.observe()?, many.observe()?)
     }
 
-    /// What one node does with many connections, by kinds of threads.
+    /// Cost per order and thread kind of one node with many connections.
     #[must_use]
     pub fn stations(&self) -> Option<StationCosts> {
         let [_, many, _] = &self.rows;
@@ -103,89 +102,89 @@ impl NodesReport {
 }
 
 impl NodeRow {
-    /// Orders a second of all nodes, in each round.
+    /// Orders per second of all nodes, by round.
     fn orders_per_s(&self) -> impl Iterator<Item = f64> {
         self.rounds
             .iter()
             .map(|turns| turns.iter().map(|turn| turn.orders_per_s).sum())
     }
 
-    /// What one thread of each kind does for an order.
+    /// Cost per order of each thread kind.
     fn stations(&self) -> Option<StationCosts> {
-        let busiest = |who| self.cost(|costs| costs.busiest_us(who));
-        let of = |who| self.cost(|costs| costs.cpu_us(who));
-        let seen = self.seen()?;
+        let busiest_cost = |component| self.median_cost(|costs| costs.busiest_us(component));
+        let total_cost = |component| self.median_cost(|costs| costs.cpu_us(component));
+        let observation = self.observe()?;
         Some(StationCosts {
-            serving_us: busiest(Component::Service)?,
-            lane_us: busiest(Component::Postgres)?,
-            all_us: of(Component::Service)? + of(Component::Postgres)?,
-            busy: seen.utilization(),
+            serving_us: busiest_cost(Component::Service)?,
+            lane_us: busiest_cost(Component::Postgres)?,
+            all_us: total_cost(Component::Service)? + total_cost(Component::Postgres)?,
+            busy: observation.utilization(),
         })
     }
 
-    /// A figure of what orders cost, in the median.
-    fn cost(&self, figure: impl Fn(&OrderCosts) -> Option<f64>) -> Option<f64> {
+    /// Median of one cost metric over the rounds.
+    fn median_cost(&self, metric: impl Fn(&OrderCosts) -> Option<f64>) -> Option<f64> {
         let costs = self
             .rounds
             .iter()
             .filter_map(|turns| turns.first()?.costs.as_ref());
-        let figures = costs.filter_map(figure);
+        let figures = costs.filter_map(metric);
         Spread::from_values(figures).map(|spread| spread.median)
     }
 
-    fn seen(&self) -> Option<NodeObservation> {
-        let generator_us = self.cost(|costs| costs.cpu_us(Component::Generator))?;
-        // By the generator in each round, so that what the machine did in it falls out.
-        let at_its_speed = |figure: fn(&OrderCosts) -> Option<f64>| {
-            let share = self.cost(|costs| Some(figure(costs)? / costs.cpu_us(Component::Generator)?));
-            share.map(|share| share * generator_us)
+    fn observe(&self) -> Option<NodeObservation> {
+        let generator_us = self.median_cost(|costs| costs.cpu_us(Component::Generator))?;
+        // Relative to the generator's cost in each round, which cancels the speed of the machine.
+        let normalized = |metric: fn(&OrderCosts) -> Option<f64>| {
+            let ratio = self.median_cost(|costs| Some(metric(costs)? / costs.cpu_us(Component::Generator)?));
+            ratio.map(|ratio| ratio * generator_us)
         };
         Some(NodeObservation {
             connections: self.connections as f64,
-            batch: self.cost(|costs| costs.records_per_batch)?,
-            busy_us: at_its_speed(busy_us)?,
-            idle_us: at_its_speed(|costs| costs.idle_us)?,
+            batch: self.median_cost(|costs| costs.records_per_batch)?,
+            busy_us: normalized(busy_us)?,
+            idle_us: normalized(|costs| costs.idle_us)?,
             generator_us,
         })
     }
 }
 
-/// Time of the cores that somebody had.
+/// CPU time of all processes, in microseconds per order.
 fn busy_us(costs: &OrderCosts) -> Option<f64> {
-    let known = [Component::Service, Component::Postgres, Component::Generator].map(|who| costs.cpu_us(who));
-    let known: Option<Vec<f64>> = known.into_iter().collect();
-    Some(known?.into_iter().sum::<f64>() + costs.others_us.unwrap_or_default())
+    let components = [Component::Service, Component::Postgres, Component::Generator].map(|component| costs.cpu_us(component));
+    let components: Option<Vec<f64>> = components.into_iter().collect();
+    Some(components?.into_iter().sum::<f64>() + costs.others_us.unwrap_or_default())
 }
 
-/// Measures; `say` is told of each turn.
+/// Runs the measurement; `say` receives one line per turn.
 ///
 /// # Errors
-/// When a node could not be started, loaded or audited at all.
+/// If a node cannot be started, loaded or audited.
 pub async fn measure_nodes(plan: &NodesPlan<'_>, say: &mut impl FnMut(&str)) -> anyhow::Result<NodesReport> {
     let machine = Machine::observe_before();
-    let mut stand = TestDeployment::start(plan.service).await?;
-    let furnishing = SeedData::even(1, plan.stock, 2, USD);
-    let buyers = seed(stand.operator(), &furnishing).await?;
-    let superuser = stand.postgres()?.superuser_options();
+    let mut deployment = TestDeployment::start(plan.service).await?;
+    let seed_data = SeedData::even(1, plan.stock, 2, USD);
+    let partners = seed(deployment.operator(), &seed_data).await?;
+    let superuser = deployment.postgres()?.superuser_options();
     maintenance::disable_autovacuum(&superuser).await?;
     let database = superuser.database(SERVICE_DATABASE);
-    // It knows the partners that were there before it.
-    let neighbour = stand.start_second_node().await?;
-    let subject = stand.monitor_target()?;
-    let urls = [stand.base_url(), neighbour.base_url()];
+    // A node reads the partners at its start.
+    let second_node = deployment.start_second_node().await?;
+    let subject = deployment.monitor_target()?;
+    let urls = [deployment.base_url(), second_node.base_url()];
     let targets: Vec<_> = urls
         .into_iter()
-        .zip(buyers)
-        .map(|(url, buyer)| Target {
+        .zip(partners)
+        .map(|(url, partner)| Target {
             url,
-            credentials: buyer.credentials,
+            credentials: partner.credentials,
             product: product_id(0),
             audit_method: AuditMethod::Api,
             monitored: subject.clone(),
         })
         .collect();
     let mut both = subject;
-    both.pids.push(neighbour.pid());
+    both.pids.push(second_node.pid());
     let row = |nodes, connections| NodeRow {
         nodes,
         connections,
@@ -197,7 +196,7 @@ pub async fn measure_nodes(plan: &NodesPlan<'_>, say: &mut impl FnMut(&str)) -> 
             let load = plan.load(row.connections);
             maintenance::vacuum_and_checkpoint(&database).await?;
             let turns = match row.nodes {
-                1 => vec![run_turn(targets.first().context("no node")?, load).await?],
+                1 => vec![run_turn(targets.first().context("no node is running")?, load).await?],
                 _ => run_concurrent_turns(&targets, both.clone(), load).await?,
             };
             let orders_per_s: f64 = turns.iter().map(|turn| turn.orders_per_s).sum();
@@ -208,17 +207,17 @@ pub async fn measure_nodes(plan: &NodesPlan<'_>, say: &mut impl FnMut(&str)) -> 
             row.rounds.push(turns);
         }
     }
-    let database = DatabaseInspector::connect_with(&stand.postgres()?.service_options())
+    let database = DatabaseInspector::connect_with(&deployment.postgres()?.service_options())
         .await?
         .read_facts()
         .await?;
     let report = NodesReport {
         rows,
-        verified: check_invariants(stand.program(), &stand.data_dir()),
+        verified: check_invariants(deployment.program(), &deployment.data_dir()),
         machine: machine.observe_after(),
         database,
     };
-    neighbour.stop().context("ending the second node")?;
-    stand.stop().context("ending the first node")?;
+    second_node.stop().context("stopping the second node")?;
+    deployment.stop().context("stopping the first node")?;
     Ok(report)
 }

@@ -1,14 +1,14 @@
-//! Where does a request go? The base URL taken apart: address, `Host` header, and the prefix of every path.
+//! Parsed base URL: address, `Host` header and path prefix.
 
 use hyper::Uri;
 use hyper::header::HeaderValue;
 
-/// The base URL is not `http://HOST:PORT/PREFIX`.
+/// The base URL does not have the form `http://HOST:PORT/PREFIX`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not of the form http://HOST:PORT/PREFIX")]
+#[error("`{0}` is not a URL of the form http://HOST:PORT/PREFIX")]
 pub struct UrlError(String);
 
-/// Where the service is: host, port, and the prefix in front of every path.
+/// Host, port and path prefix of the service.
 #[derive(Clone, Debug)]
 pub struct Origin {
     host: String,
@@ -18,39 +18,39 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Reads a base URL such as `http://127.0.0.1:8080/api/v1`. TLS is not spoken: the load runs beside the
-    /// service.
+    /// Parses a base URL such as `http://127.0.0.1:8080/api/v1`. TLS is not supported: the generator runs on the
+    /// machine of the service.
     ///
     /// # Errors
-    /// [`UrlError`] when the URL is of another form.
+    /// [`UrlError`] if the URL has another form.
     pub fn parse(url: &str) -> Result<Self, UrlError> {
-        let refused = || UrlError(url.to_owned());
-        let uri: Uri = url.parse().map_err(|_| refused())?;
-        let authority = uri.authority().ok_or_else(refused)?;
+        let invalid = || UrlError(url.to_owned());
+        let uri: Uri = url.parse().map_err(|_| invalid())?;
+        let authority = uri.authority().ok_or_else(invalid)?;
         if uri.scheme_str() != Some("http") || uri.query().is_some() || authority.as_str().contains('@') {
-            return Err(refused());
+            return Err(invalid());
         }
         Ok(Self {
             host: authority.host().trim_matches(['[', ']']).to_owned(),
             port: authority.port_u16().unwrap_or(80),
-            host_header: HeaderValue::from_str(authority.as_str()).map_err(|_| refused())?,
+            host_header: HeaderValue::from_str(authority.as_str()).map_err(|_| invalid())?,
             prefix: uri.path().trim_end_matches('/').to_owned(),
         })
     }
 
-    /// The absolute path of `path` under the prefix: `/orders` becomes `/api/v1/orders`.
+    /// Adds the prefix: `/orders` becomes `/api/v1/orders`.
     #[must_use]
     pub fn path(&self, path: &str) -> String {
         format!("{}{path}", self.prefix)
     }
 
-    /// Host and port, as connecting wants them.
+    /// Host and port for connecting.
     #[must_use]
     pub fn address(&self) -> (&str, u16) {
         (&self.host, self.port)
     }
 
-    /// The value of the `Host` header.
+    /// Value of the `Host` header.
     #[must_use]
     pub fn host_header(&self) -> &HeaderValue {
         &self.host_header
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_url_gives_host_port_and_prefix() {
+    fn base_url_is_split_into_host_port_and_prefix() {
         let origin = Origin::parse("http://127.0.0.1:8080/api/v1/").unwrap();
         assert_eq!((origin.host.as_str(), origin.port), ("127.0.0.1", 8080));
         assert_eq!(origin.path("/orders"), "/api/v1/orders");
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn other_urls_are_refused() {
+    fn unsupported_urls_are_rejected() {
         for url in [
             "127.0.0.1:8080",
             "https://127.0.0.1/",

@@ -1,20 +1,20 @@
-//! What did a request come to, and how often? By status and error code, with the first text of each kind of error.
+//! Request outcomes by status and error code, with counts and the first error text of each kind.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::client::{ApiResponse, RequestFailure};
 
-/// Bytes of an error body that are shown as an example.
+/// Maximum length of an error body in reports, in bytes.
 const MAX_EXAMPLE_BYTES: usize = 300;
 
-/// What one order came to.
+/// Outcome of one request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// An answer with this status and, for errors, this code.
+    /// A response with this status and, for errors, this code.
     Response {
         status: u16,
-        /// The `error.code`, if the answer has one.
+        /// `error.code`, if present.
         code: Option<String>,
     },
     NotSent,
@@ -35,48 +35,45 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// How often an outcome was seen.
+/// Count of one outcome.
 #[derive(Clone, Debug, Default)]
 pub struct OutcomeCount {
     pub count: u64,
-    /// The text of the first error of this kind.
+    /// Text of the first error of this kind.
     pub example: Option<String>,
 }
 
-/// Outcomes with their counts.
 pub type Outcomes = BTreeMap<Outcome, OutcomeCount>;
 
-/// Enters one.
 pub(crate) fn record_outcome(outcomes: &mut Outcomes, outcome: &Result<ApiResponse, RequestFailure>) {
     let (kind, example) = match outcome {
-        Ok(answer) => {
-            let error = !answer.status.is_success();
-            let code = error.then(|| answer.error_code()).flatten();
+        Ok(response) => {
+            let error = !response.status.is_success();
+            let code = error.then(|| response.error_code()).flatten();
             (
                 Outcome::Response {
-                    status: answer.status.as_u16(),
+                    status: response.status.as_u16(),
                     code,
                 },
-                error.then(|| excerpt(answer)),
+                error.then(|| excerpt(response)),
             )
         }
         Err(failure @ RequestFailure::NotSent(_)) => (Outcome::NotSent, Some(failure.to_string())),
         Err(failure @ RequestFailure::Unknown(_)) => (Outcome::Unknown, Some(failure.to_string())),
     };
-    let seen = outcomes.entry(kind).or_default();
-    seen.count += 1;
-    seen.example = seen.example.take().or(example);
+    let count = outcomes.entry(kind).or_default();
+    count.count += 1;
+    count.example = count.example.take().or(example);
 }
 
-/// Adds what another thread saw.
-pub(crate) fn merge_outcomes(mine: &mut Outcomes, theirs: Outcomes) {
-    for (kind, seen) in theirs {
-        let sum = mine.entry(kind).or_default();
-        sum.count += seen.count;
-        sum.example = sum.example.take().or(seen.example);
+pub(crate) fn merge_outcomes(own: &mut Outcomes, added: Outcomes) {
+    for (kind, count) in added {
+        let sum = own.entry(kind).or_default();
+        sum.count += count.count;
+        sum.example = sum.example.take().or(count.example);
     }
 }
 
-fn excerpt(answer: &ApiResponse) -> String {
-    String::from_utf8_lossy(&answer.body[..answer.body.len().min(MAX_EXAMPLE_BYTES)]).into_owned()
+fn excerpt(response: &ApiResponse) -> String {
+    String::from_utf8_lossy(&response.body[..response.body.len().min(MAX_EXAMPLE_BYTES)]).into_owned()
 }

@@ -1,5 +1,5 @@
-//! When may the next request leave, and does it count? In a closed loop whenever a connection is free; in an open one at
-//! its own time, whatever became of those before it.
+//! Pacing of requests: in a closed loop a connection sends its next request at once, in an open loop each request has
+//! a due time that does not depend on earlier responses.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -9,54 +9,53 @@ use std::time::{Duration, Instant};
 use crate::run::RunLength;
 use crate::tally::Phase;
 
-/// Leave to send one request.
+/// Permission to send one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SendSlot {
-    /// In which part of the run.
+    /// The part of the run in which it is due.
     pub(crate) phase: Phase,
-    /// When it is to leave; `None` is now.
+    /// Due time; `None` means immediately.
     pub(crate) due: Option<Instant>,
 }
 
-/// What gives one thread's connections their turns.
+/// Hands out send slots to the connections of one thread.
 #[derive(Debug)]
 pub(crate) enum SendSchedule {
-    /// Whoever is free goes.
+    /// Any free connection sends.
     Closed(Arc<SendWindow>),
-    /// Each arrival goes at its time, or as soon after as a connection is free.
+    /// Each arrival leaves when it is due, or as soon as a connection is free.
     Open(ArrivalCursor),
 }
 
 impl SendSchedule {
-    /// The next turn; `None` when there is none left.
+    /// `None` at the end of the run.
     pub(crate) fn next(&self, now: Instant) -> Option<SendSlot> {
         match self {
-            Self::Closed(gate) => gate.admit(now).map(|phase| SendSlot { phase, due: None }),
+            Self::Closed(window) => window.admit(now).map(|phase| SendSlot { phase, due: None }),
             Self::Open(arrivals) => arrivals.next(),
         }
     }
 }
 
-/// Says whether another order may be sent, and whether it counts.
+/// Decides whether another request may be sent and whether it is measured.
 #[derive(Debug)]
 pub(crate) struct SendWindow {
     measure_from: Instant,
-    end: End,
+    end: WindowEnd,
 }
 
 #[derive(Debug)]
-enum End {
+enum WindowEnd {
     At(Instant),
-    /// When so many more have been sent.
+    /// After so many more requests.
     After(AtomicU64),
 }
 
 impl SendWindow {
-    /// Opens for this length.
     pub(crate) fn new(measure_from: Instant, length: RunLength) -> Self {
         let end = match length {
-            RunLength::Time(time) => End::At(measure_from + time),
-            RunLength::Orders(orders) => End::After(AtomicU64::new(orders)),
+            RunLength::Time(time) => WindowEnd::At(measure_from + time),
+            RunLength::Orders(orders) => WindowEnd::After(AtomicU64::new(orders)),
         };
         Self { measure_from, end }
     }
@@ -66,16 +65,16 @@ impl SendWindow {
             return Some(Phase::WarmUp);
         }
         let open = match &self.end {
-            End::At(end) => now < *end,
-            End::After(left) => left
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+            WindowEnd::At(end) => now < *end,
+            WindowEnd::After(remaining) => remaining
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |remaining| remaining.checked_sub(1))
                 .is_ok(),
         };
         open.then_some(Phase::Measured)
     }
 }
 
-/// One thread's part of a schedule: every n-th arrival.
+/// The part of a schedule of one thread: every n-th arrival.
 #[derive(Debug)]
 pub(crate) struct ArrivalCursor {
     schedule: Arc<Vec<Duration>>,
@@ -86,7 +85,7 @@ pub(crate) struct ArrivalCursor {
 }
 
 impl ArrivalCursor {
-    /// The arrivals `index`, `index + step`, … of a schedule that starts at `start`.
+    /// The arrivals `index`, `index + step`, … of a schedule that begins at `start`.
     pub(crate) fn new(
         schedule: Arc<Vec<Duration>>,
         start: Instant,
@@ -123,44 +122,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gate_counts_from_the_end_of_the_warm_up() {
+    fn window_counts_from_end_of_warm_up() {
         let from = Instant::now() + Duration::from_secs(5);
-        let gate = SendWindow::new(from, RunLength::Orders(2));
+        let window = SendWindow::new(from, RunLength::Orders(2));
         let before = from.checked_sub(Duration::from_millis(1)).unwrap();
-        assert_eq!(gate.admit(before), Some(Phase::WarmUp));
-        let admitted: Vec<_> = (0..3).map(|_| gate.admit(from)).collect();
+        assert_eq!(window.admit(before), Some(Phase::WarmUp));
+        let admitted: Vec<_> = (0..3).map(|_| window.admit(from)).collect();
         assert_eq!(admitted, [Some(Phase::Measured), Some(Phase::Measured), None]);
 
-        let gate = SendWindow::new(from, RunLength::Time(Duration::from_secs(1)));
-        assert_eq!(gate.admit(from), Some(Phase::Measured));
-        assert_eq!(gate.admit(from + Duration::from_secs(1)), None);
+        let window = SendWindow::new(from, RunLength::Time(Duration::from_secs(1)));
+        assert_eq!(window.admit(from), Some(Phase::Measured));
+        assert_eq!(window.admit(from + Duration::from_secs(1)), None);
     }
 
     #[test]
-    fn threads_share_a_schedule_and_each_arrival_keeps_its_time() {
+    fn threads_share_schedule_and_keep_due_times() {
         let start = Instant::now();
         let times: Vec<_> = (0..5).map(Duration::from_secs).collect();
         let schedule = Arc::new(times);
         let measure_from = start + Duration::from_secs(1);
-        let part = |index| {
-            let turns = SendSchedule::Open(ArrivalCursor::new(
+        let arrivals_of = |index| {
+            let slots = SendSchedule::Open(ArrivalCursor::new(
                 Arc::clone(&schedule),
                 start,
                 measure_from,
                 index,
                 2,
             ));
-            // Asked long after all of them were due.
+            // Long after all of them were due.
             let late = start + Duration::from_secs(60);
-            std::iter::from_fn(|| turns.next(late))
-                .map(|turn| (turn.phase, turn.due.map(|due| (due - start).as_secs())))
+            std::iter::from_fn(|| slots.next(late))
+                .map(|slot| (slot.phase, slot.due.map(|due| (due - start).as_secs())))
                 .collect::<Vec<_>>()
         };
         use Phase::{Measured, WarmUp};
         assert_eq!(
-            part(0),
+            arrivals_of(0),
             [(WarmUp, Some(0)), (Measured, Some(2)), (Measured, Some(4))]
         );
-        assert_eq!(part(1), [(Measured, Some(1)), (Measured, Some(3))]);
+        assert_eq!(arrivals_of(1), [(Measured, Some(1)), (Measured, Some(3))]);
     }
 }

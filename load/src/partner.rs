@@ -1,5 +1,4 @@
-//! How does a partner call the service? Signed writes and code reads, identified reads, and calls with headers of
-//! one's own for the tests of bad input.
+//! Client of the partner API: signed writes and code reads, unsigned reads, and raw calls for tests of invalid input.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,30 +11,29 @@ use crate::client::{ApiResponse, Client, RequestFailure};
 use crate::origin::{Origin, UrlError};
 use crate::signer::Credentials;
 
-/// Header that names an order so that it is executed once.
+/// Header with the idempotency key of an order.
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// One partner on one connection.
 pub struct PartnerClient {
     client: Client,
     credentials: Credentials,
     orders: Uri,
 }
 
-/// A signed request, ready to leave: what stands before it is not part of its latency.
+/// A signed request. Signing happens before the latency measurement.
 pub struct SignedRequest(Request<Full<Bytes>>);
 
 impl PartnerClient {
-    /// A partner's client for a base URL such as `http://127.0.0.1:8080/api/v1`.
+    /// Creates a client for a base URL such as `http://127.0.0.1:8080/api/v1`.
     ///
     /// # Errors
-    /// [`UrlError`] when the URL is of another form.
+    /// [`UrlError`] if the URL has another form.
     pub fn new(base_url: &str, credentials: Credentials) -> Result<Self, UrlError> {
         let origin = Origin::parse(base_url)?;
         let Ok(orders) = Uri::try_from(origin.path("/orders")) else {
-            unreachable!("a URL's path with a plain word behind it is a path")
+            unreachable!("a valid path followed by `/orders` is a valid path")
         };
         Ok(Self {
             client: Client::new(origin),
@@ -44,14 +42,14 @@ impl PartnerClient {
         })
     }
 
-    /// Bounds connecting, and each whole exchange, by `timeout`.
+    /// Sets the timeout for connecting and for each exchange.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.client = self.client.with_timeout(timeout);
         self
     }
 
-    /// The same partner on a connection of its own, with the ordinary timeout.
+    /// Creates a client for the same partner with a connection of its own and the default timeout.
     #[must_use]
     pub fn new_connection(&self) -> Self {
         Self {
@@ -61,40 +59,40 @@ impl PartnerClient {
         }
     }
 
-    /// Signs and identifies with these from now on: partners that share a connection.
+    /// Switches to another partner on the same connection.
     pub fn set_credentials(&mut self, credentials: Credentials) {
         self.credentials = credentials;
     }
 
-    /// The credentials that sign.
+    /// The current credentials.
     #[must_use]
     pub fn credentials(&self) -> &Credentials {
         &self.credentials
     }
 
-    /// `POST /orders` under an Idempotency-Key.
+    /// Sends `POST /orders` with an Idempotency-Key.
     ///
     /// # Errors
-    /// [`Failure`] if no whole answer came; an error answer is an `Ok` with its status.
+    /// [`RequestFailure`] without a complete response. An error response is an `Ok` with its status.
     pub async fn order(&mut self, key: &str, body: impl Into<Bytes>) -> Result<ApiResponse, RequestFailure> {
         let request = self.sign_order(key, body.into())?;
         self.send(request).await
     }
 
-    /// Signs an order now, to be sent with [`PartnerClient::send`].
+    /// Signs an order, to be sent with [`PartnerClient::send`].
     ///
     /// # Errors
-    /// [`Failure::NotSent`] if the key cannot stand in a header.
+    /// [`RequestFailure::NotSent`] if the key is not a valid header value.
     pub fn sign_order(&self, key: &str, body: Bytes) -> Result<SignedRequest, RequestFailure> {
         let key = HeaderValue::from_str(key)
-            .map_err(|_| RequestFailure::NotSent("the idempotency key is no header value".to_owned()))?;
+            .map_err(|_| RequestFailure::NotSent("the idempotency key is not a valid header value".to_owned()))?;
         let signed = self
             .credentials
             .sign("POST", self.orders.path(), &body, unix_seconds());
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.orders.clone();
-        // Four for the signature, the two here, Host, and the slack a header map wants.
+        // Four signature headers, the two below, `Host`, and spare capacity.
         let mut headers = HeaderMap::with_capacity(8);
         signed.apply_to(&mut headers);
         headers.insert(IDEMPOTENCY_KEY, key);
@@ -103,19 +101,18 @@ impl PartnerClient {
         Ok(SignedRequest(request))
     }
 
-    /// Sends what was signed before.
+    /// Sends a signed request.
     ///
     /// # Errors
-    /// [`Failure`] if no whole answer came.
+    /// [`RequestFailure`] without a complete response.
     pub async fn send(&mut self, request: SignedRequest) -> Result<ApiResponse, RequestFailure> {
         self.client.send(request.0).await
     }
 
-    /// `GET` of a path under the prefix, such as `/orders/ord_…` or `/products?currency=USD`: identified, not
-    /// signed.
+    /// Sends an unsigned `GET` for a path under the prefix, such as `/orders/ord_…` or `/products?currency=USD`.
     ///
     /// # Errors
-    /// [`Failure`] if no whole answer came.
+    /// [`RequestFailure`] without a complete response.
     pub async fn get(&mut self, path: &str) -> Result<ApiResponse, RequestFailure> {
         let mut headers = HeaderMap::new();
         self.credentials.insert_api_headers(&mut headers);
@@ -123,10 +120,10 @@ impl PartnerClient {
         self.client.call(Method::GET, &path, headers, Bytes::new()).await
     }
 
-    /// `GET /orders/{order_id}/vouchers`, signed: the answer carries codes in clear.
+    /// Sends a signed `GET /orders/{order_id}/vouchers`. The response contains voucher codes in plain text.
     ///
     /// # Errors
-    /// [`Failure`] if no whole answer came.
+    /// [`RequestFailure`] without a complete response.
     pub async fn get_codes(&mut self, order_id: &str) -> Result<ApiResponse, RequestFailure> {
         self.send_signed(
             Method::GET,
@@ -137,10 +134,10 @@ impl PartnerClient {
         .await
     }
 
-    /// Any signed call to a path under the prefix; `headers` are sent beside the signature's.
+    /// Sends a signed request to a path under the prefix, with additional `headers`.
     ///
     /// # Errors
-    /// [`Failure`] if no whole answer came.
+    /// [`RequestFailure`] without a complete response.
     pub async fn send_signed(
         &mut self,
         method: Method,
@@ -158,11 +155,11 @@ impl PartnerClient {
         self.client.call(method, &path, headers, body).await
     }
 
-    /// Any call with exactly these headers, for tests of bad input. `path` goes to the wire as it is, without the
-    /// prefix; a header appended twice is sent twice.
+    /// Sends a request with exactly these headers, for tests of invalid input. `path` includes the prefix; a header
+    /// appended twice is sent twice.
     ///
     /// # Errors
-    /// [`Failure`] if no whole answer came.
+    /// [`RequestFailure`] without a complete response.
     pub async fn send_raw(
         &mut self,
         method: Method,
@@ -174,11 +171,11 @@ impl PartnerClient {
     }
 }
 
-/// The clock that signatures carry: Unix time in seconds.
+/// Current Unix time in seconds, for signatures.
 #[must_use]
 #[expect(
     clippy::disallowed_methods,
-    reason = "a partner has a clock of its own, and reads it here alone"
+    reason = "a partner has its own clock; this is the only place that reads it"
 )]
 pub fn unix_seconds() -> u64 {
     SystemTime::now()

@@ -1,4 +1,4 @@
-//! Who is the partner of a sandbox? The file that the service writes at its first start.
+//! Credentials file of the sandbox partner, which the service writes at its first start.
 
 use std::path::Path;
 
@@ -6,24 +6,23 @@ use serde::Deserialize;
 
 use crate::signer::{Credentials, CredentialEncodingError};
 
-/// Why a partner cannot be read from a file.
+/// Reason for an unusable credentials file.
 #[derive(Debug, thiserror::Error)]
 pub enum PartnerFileError {
-    /// The file could not be read.
     #[error("cannot read the credentials file")]
     Read(#[source] std::io::Error),
-    /// The file is not of the form named.
-    #[error("the credentials file is not {{partner_id, api_key, api_secret}}")]
+    /// The file has another format.
+    #[error("the credentials file is not JSON with partner_id, api_key and api_secret")]
     Parse(#[source] serde_json::Error),
-    /// The key or the secret cannot stand in a header.
+    /// Key or secret is not a valid header value.
     #[error(transparent)]
     Credentials(#[from] CredentialEncodingError),
 }
 
-/// A partner as the service's `sandbox-partner.json` names it.
+/// Content of the service's `sandbox-partner.json`.
 #[derive(Clone, Debug)]
 pub struct PartnerFile {
-    /// The partner's id, `ptn_…`.
+    /// `ptn_…`.
     pub partner_id: String,
     pub credentials: Credentials,
 }
@@ -36,10 +35,10 @@ struct PartnerFileText {
 }
 
 impl PartnerFile {
-    /// Reads `{partner_id, api_key, api_secret}` from a JSON file.
+    /// Reads a JSON file with `partner_id`, `api_key` and `api_secret`.
     ///
     /// # Errors
-    /// When the file cannot be read, is not of that form, or its credentials cannot stand in a header.
+    /// If the file cannot be read, has another format, or contains an invalid header value.
     pub fn read(path: &Path) -> Result<Self, PartnerFileError> {
         let text = std::fs::read(path).map_err(PartnerFileError::Read)?;
         let file: PartnerFileText = serde_json::from_slice(&text).map_err(PartnerFileError::Parse)?;
@@ -56,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partner_file_is_read_and_a_broken_one_named() {
+    fn partner_file_is_read_and_malformed_one_is_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sandbox-partner.json");
         assert!(matches!(PartnerFile::read(&path), Err(PartnerFileError::Read(_))));

@@ -1,7 +1,7 @@
-//! How soon after a pause is everything as it was before? Latencies of what was due just before the pauses, and of what was
-//! due after them, in windows of 100 ms, all pauses of a run taken together.
+//! Latency recovery after pauses of Postgres: p99 before the pauses and in windows of 100 ms after them, over all
+//! pauses.
 //!
-//! Rule: an order counts where it was due. One that was due in the pause has waited it out, however late it was answered.
+//! Rule: an order belongs to the window in which it was due, however late the response came.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -10,66 +10,62 @@ use serde::Serialize;
 
 use crate::run_history::LatencySample;
 
-/// Length of a window.
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// Windows behind a pause, at most.
+/// At most so many windows after each pause.
 const WINDOWS: u32 = 20;
 
-/// What counts as before a pause: due from so long before it…
+/// Orders due from 600 to 100 ms before a pause form the baseline.
 const BEFORE_FROM: Duration = Duration::from_millis(600);
-/// …until so long before it, so that it was answered when the pause began.
+/// Excludes orders that were still in flight when the pause began.
 const BEFORE_UNTIL: Duration = Duration::from_millis(100);
 
-/// It is as before when p99 is at most so many times what it was.
-const AS_BEFORE: u64 = 2;
+/// Latency has recovered when p99 is at most this multiple of the baseline.
+const RECOVERED_FACTOR: u64 = 2;
 
-/// What is aimed at: as before within a second.
-const AIM_MS: u64 = 1_000;
+/// Target for the recovery.
+const TARGET_MS: u64 = 1_000;
 
-/// A time in which Postgres stood still.
+/// Interval in which Postgres was paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
     pub from: Instant,
-    /// When it was over.
     pub until: Instant,
 }
 
-/// What was due in one window.
+/// Orders that were due in one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Window {
-    /// When it begins, in milliseconds after the end of a pause.
+    /// Start, in milliseconds after the end of the pause.
     pub from_ms: u64,
-    /// Orders that were due in it.
     pub orders: usize,
-    /// The 99th percentile of their latency, in microseconds.
+    /// 99th percentile of their latency, in microseconds.
     pub p99_us: u64,
     pub max_us: u64,
 }
 
-/// What pauses left behind.
+/// Latency before and after pauses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PauseRecovery {
-    /// How many pauses had a time before and after them.
+    /// Number of pauses.
     pub pauses: usize,
-    /// The 99th percentile of what was due before them, in microseconds.
+    /// 99th percentile before the pauses, in microseconds.
     pub before_p99_us: u64,
-    /// What was due after them.
     pub windows: Vec<Window>,
-    /// The first window that is as it was before; `None` if none is.
+    /// Start of the first window with recovered latency; `None` if there is none.
     pub as_before_ms: Option<u64>,
 }
 
 impl PauseRecovery {
-    /// Of these pauses; `None` if nothing was due before or after one.
+    /// Returns `None` if no order was due before a pause or after one.
     #[must_use]
-    pub fn measure(pauses: &[Pause], moments: &[LatencySample]) -> Option<Self> {
+    pub fn measure(pauses: &[Pause], samples: &[LatencySample]) -> Option<Self> {
         let due_within = |from: Option<Instant>, until: Option<Instant>| {
             let span = from.zip(until);
-            let within = move |moment: &&LatencySample| {
-                span.is_some_and(|(from, until)| moment.due >= from && moment.due < until)
+            let within = move |sample: &&LatencySample| {
+                span.is_some_and(|(from, until)| sample.due >= from && sample.due < until)
             };
-            moments.iter().filter(within).map(|moment| micros(moment.latency))
+            samples.iter().filter(within).map(|sample| micros(sample.latency))
         };
         let mut before = Vec::new();
         for pause in pauses {
@@ -86,7 +82,7 @@ impl PauseRecovery {
             for (index, pause) in pauses.iter().enumerate() {
                 let from = pause.until + WINDOW * number;
                 let next = pauses.get(index + 1).map(|next| next.from);
-                // What was due just before the next pause may have been caught by that one.
+                // Orders due just before the next pause may have been delayed by it.
                 if next.is_none_or(|next| from + WINDOW + BEFORE_UNTIL <= next) {
                     latencies.extend(due_within(Some(from), Some(from + WINDOW)));
                 }
@@ -104,7 +100,7 @@ impl PauseRecovery {
         }
         let as_before = windows
             .iter()
-            .find(|window| window.p99_us <= before_p99_us * AS_BEFORE)
+            .find(|window| window.p99_us <= before_p99_us * RECOVERED_FACTOR)
             .map(|window| window.from_ms);
         (!windows.is_empty()).then_some(Self {
             pauses: pauses.len(),
@@ -114,10 +110,10 @@ impl PauseRecovery {
         })
     }
 
-    /// Whether everything was as before within a second.
+    /// Whether latency recovered within a second.
     #[must_use]
     pub fn is_within_target(&self) -> bool {
-        self.as_before_ms.is_some_and(|ms| ms <= AIM_MS)
+        self.as_before_ms.is_some_and(|ms| ms <= TARGET_MS)
     }
 }
 
@@ -125,7 +121,7 @@ fn micros(latency: Duration) -> u64 {
     u64::try_from(latency.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Sorts, and takes the 99th percentile.
+/// Sorts the latencies and returns the 99th percentile.
 fn p99(latencies: &mut [u64]) -> Option<u64> {
     latencies.sort_unstable();
     let index = (latencies.len() * 99).div_ceil(100).checked_sub(1)?;
@@ -134,17 +130,17 @@ fn p99(latencies: &mut [u64]) -> Option<u64> {
 
 impl fmt::Display for PauseRecovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verdict = match (self.as_before_ms, self.is_within_target()) {
-            (Some(ms), true) => format!("back within a second after it: yes, {ms} ms after its end"),
-            (Some(ms), false) => format!("back within a second after it: no, {ms} ms after its end"),
-            (None, _) => "back within a second after it: no, not at all".to_owned(),
+        let outcome = match (self.as_before_ms, self.is_within_target()) {
+            (Some(ms), true) => format!("recovered within 1 s: yes, {ms} ms after the end"),
+            (Some(ms), false) => format!("recovered within 1 s: no, {ms} ms after the end"),
+            (None, _) => "recovered within 1 s: no, never".to_owned(),
         };
         writeln!(
             f,
-            "pauses of Postgres: {}; p99 of what was due before them {} µs; {verdict} (at most {AS_BEFORE} times that)",
+            "pauses of Postgres: {}; p99 before them {} µs; {outcome} (limit: {RECOVERED_FACTOR} × that p99)",
             self.pauses, self.before_p99_us
         )?;
-        write!(f, "p99, µs, of what was due so many ms after the end of one:")?;
+        write!(f, "p99 in µs by ms after the end of a pause:")?;
         for window in &self.windows {
             write!(f, "  {}: {}", window.from_ms, window.p99_us)?;
         }
@@ -158,7 +154,7 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    /// An order each 10 ms; those that were due in a pause of 500 ms waited it out, and those of 300 ms after it took long.
+    /// One order every 10 ms. Orders due in a pause wait for its end; orders due in the 300 ms after it take 90 ms.
     fn run(pauses: &[Pause], start: Instant) -> Vec<LatencySample> {
         let latency = |due: Instant| {
             let paused = pauses
@@ -180,42 +176,42 @@ mod tests {
     }
 
     #[test]
-    fn windows_tell_when_everything_is_as_it_was() {
+    fn recovery_reports_first_window_with_baseline_p99() {
         let start = Instant::now();
         let pauses = [1_500, 3_500].map(|ms| Pause {
             from: start + MS(ms),
             until: start + MS(ms + 500),
         });
-        let aftermath = PauseRecovery::measure(&pauses, &run(&pauses, start)).unwrap();
-        assert_eq!(aftermath.before_p99_us, 5_000);
-        let p99s: Vec<_> = aftermath.windows[..4]
+        let recovery = PauseRecovery::measure(&pauses, &run(&pauses, start)).unwrap();
+        assert_eq!(recovery.before_p99_us, 5_000);
+        let p99s: Vec<_> = recovery.windows[..4]
             .iter()
             .map(|window| window.p99_us)
             .collect();
         assert_eq!(p99s, [90_000, 90_000, 90_000, 5_000]);
-        assert_eq!((aftermath.as_before_ms, aftermath.is_within_target()), (Some(300), true));
-        assert_eq!(aftermath.windows[0].orders, 20, "of both pauses");
-        // The first pause has the second 1,500 ms behind it, and the second the end of the run 1,000 ms behind it.
-        assert_eq!((aftermath.windows.len(), aftermath.windows[13].orders), (14, 10));
-        assert!(aftermath.to_string().contains("yes, 300 ms"), "{aftermath}");
+        assert_eq!((recovery.as_before_ms, recovery.is_within_target()), (Some(300), true));
+        assert_eq!(recovery.windows[0].orders, 20, "orders of both pauses");
+        // The second pause begins 1,500 ms after the first; the run ends 1,000 ms after the second.
+        assert_eq!((recovery.windows.len(), recovery.windows[13].orders), (14, 10));
+        assert!(recovery.to_string().contains("yes, 300 ms"), "{recovery}");
     }
 
     #[test]
-    fn who_never_recovers_is_told_so() {
+    fn recovery_without_baseline_p99_is_none() {
         let start = Instant::now();
         let pause = Pause {
             from: start + MS(1_000),
             until: start + MS(1_500),
         };
-        let mut moments = run(&[pause], start);
-        for moment in &mut moments {
-            if moment.due >= pause.until {
-                moment.latency = MS(50);
+        let mut samples = run(&[pause], start);
+        for sample in &mut samples {
+            if sample.due >= pause.until {
+                sample.latency = MS(50);
             }
         }
-        let aftermath = PauseRecovery::measure(&[pause], &moments).unwrap();
-        assert_eq!((aftermath.as_before_ms, aftermath.is_within_target()), (None, false));
-        assert!(aftermath.to_string().contains("no, not at all"));
-        assert_eq!(PauseRecovery::measure(&[], &moments), None);
+        let recovery = PauseRecovery::measure(&[pause], &samples).unwrap();
+        assert_eq!((recovery.as_before_ms, recovery.is_within_target()), (None, false));
+        assert!(recovery.to_string().contains("no, never"));
+        assert_eq!(PauseRecovery::measure(&[], &samples), None);
     }
 }

@@ -1,7 +1,7 @@
-//! How is Postgres made slow? Its backends that serve the service are stopped (SIGSTOP) for a while and go on (SIGCONT),
-//! again and again: what a saturated disk or a paused machine does to it, without a word to anybody.
+//! Fault injection: stops the Postgres backends of the service with SIGSTOP and resumes them with SIGCONT,
+//! repeatedly, as a saturated disk or a paused machine would.
 //!
-//! Rule: only on a stand, whose server nobody else uses; and whoever was stopped goes on, however the run ends.
+//! Rule: only for a private server. Stopped backends are resumed however the run ends.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -15,28 +15,29 @@ use crate::pause_recovery::Pause;
 use crate::database::DatabaseInspector;
 use crate::scenario;
 
-/// Pauses that go on until they are ended.
+/// Thread that pauses Postgres until stopped.
 pub struct PostgresPauser {
-    ends: Option<Sender<()>>,
+    stop_sender: Option<Sender<()>>,
     thread: Option<JoinHandle<Result<Vec<Pause>, PauseError>>>,
 }
 
-/// Why Postgres could not be paused.
+/// Reason for a failed pause.
 #[derive(Debug, thiserror::Error)]
 pub enum PauseError {
-    /// Its backends could not be asked for.
-    #[error("cannot ask for the backends to pause")]
+    /// The backends could not be listed.
+    #[error("cannot list the backends to pause")]
     Database(#[from] sqlx::Error),
-    /// The system refused, or gave no runtime.
+    /// The signal was refused, or no runtime could be started.
     #[error("cannot pause a backend")]
     System(#[from] std::io::Error),
-    /// There was nobody to stop: the run would have shown nothing.
-    #[error("there is no backend to pause")]
+    /// Without a backend the run would show nothing.
+    #[error("the database has no backend to pause")]
     NoBackend,
 }
 
 impl PostgresPauser {
-    /// Begins, with the first pause after `every_ms`. `options` are the superuser's, `database` is whose backends stop.
+    /// Starts; the first pause follows after `every_ms`. `options` are the superuser's; pauses the backends of
+    /// `database`.
     ///
     /// # Errors
     /// [`PauseError`] if the server cannot be reached.
@@ -49,18 +50,18 @@ impl PostgresPauser {
             .enable_all()
             .build()?;
         let mut server = runtime.block_on(DatabaseInspector::connect_with(options))?;
-        let (ends, ended) = channel();
+        let (stop_sender, stop_receiver) = channel();
         let thread = std::thread::spawn(move || {
             let (every, length) = (
                 Duration::from_millis(plan.every_ms),
                 Duration::from_millis(plan.for_ms),
             );
             let mut pauses = Vec::new();
-            while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+            while stop_receiver.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 let from = Instant::now();
-                let stopped = Stopped::those_of(&runtime, &mut server, database)?;
-                // Cut short by the end of the run.
-                let _ = ended.recv_timeout(length);
+                let stopped = StoppedBackends::stop_all(&runtime, &mut server, database)?;
+                // The end of the run shortens the pause.
+                let _ = stop_receiver.recv_timeout(length);
                 drop(stopped);
                 let until = Instant::now();
                 pauses.push(Pause { from, until });
@@ -68,17 +69,17 @@ impl PostgresPauser {
             Ok(pauses)
         });
         Ok(Self {
-            ends: Some(ends),
+            stop_sender: Some(stop_sender),
             thread: Some(thread),
         })
     }
 
-    /// Ends; says when the pauses were.
+    /// Stops; returns the pauses.
     ///
     /// # Errors
-    /// [`PauseError`] if one of them could not be made.
+    /// [`PauseError`] if a pause failed.
     pub fn stop(mut self) -> Result<Vec<Pause>, PauseError> {
-        drop(self.ends.take());
+        drop(self.stop_sender.take());
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(pauses)) => pauses,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
@@ -89,25 +90,25 @@ impl PostgresPauser {
 
 impl Drop for PostgresPauser {
     fn drop(&mut self) {
-        drop(self.ends.take());
+        drop(self.stop_sender.take());
         if let Some(thread) = self.thread.take() {
-            // Whoever gave up the run has another error to tell.
+            // A dropped pauser means that the run failed with another error.
             let _ = thread.join();
         }
     }
 }
 
-/// Processes that stand still until this is dropped.
-struct Stopped(Vec<Pid>);
+/// Stopped processes; dropping resumes them.
+struct StoppedBackends(Vec<Pid>);
 
-impl Stopped {
-    fn those_of(runtime: &Runtime, server: &mut DatabaseInspector, database: &str) -> Result<Self, PauseError> {
+impl StoppedBackends {
+    fn stop_all(runtime: &Runtime, server: &mut DatabaseInspector, database: &str) -> Result<Self, PauseError> {
         let pids = runtime.block_on(server.list_backend_pids(database))?;
         let mut stopped = Self(Vec::new());
         for pid in pids.into_iter().filter_map(Pid::from_raw) {
             match kill_process(pid, Signal::STOP) {
                 Ok(()) => stopped.0.push(pid),
-                // It has ended since it was asked for.
+                // The backend ended since the query.
                 Err(rustix::io::Errno::SRCH) => {}
                 Err(error) => return Err(PauseError::System(error.into())),
             }
@@ -119,10 +120,10 @@ impl Stopped {
     }
 }
 
-impl Drop for Stopped {
+impl Drop for StoppedBackends {
     fn drop(&mut self) {
         for pid in &self.0 {
-            // One that has ended meanwhile needs no signal.
+            // The process may have ended.
             let _ = kill_process(*pid, Signal::CONT);
         }
     }

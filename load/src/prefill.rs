@@ -1,8 +1,9 @@
-//! How does a service fare with what years have left? A stand's database is filled before a run by plain SQL, as its
-//! superuser: partners, orders with all that belongs to them, keys that are still kept, and stock.
+//! Prefill of a deployment's database with plain SQL as the superuser: partners, delivered orders with their rows in
+//! all tables, stored responses, and stock.
 //!
-//! Rule: whatever is put there keeps every invariant of `vouchsafe verify`; the run's audit asks it. This is the one part of
-//! the package that knows the service's tables: over the wire ten million orders would take an hour, and days of waiting.
+//! Rule: the inserted data satisfies every invariant of `vouchsafe verify`, which the audit of the run checks. This
+//! is the only part of the crate that knows the tables of the service: ten million orders over the API would take
+//! more than an hour.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,76 +14,73 @@ use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
-/// Rows of each kind that one statement puts there: some seconds of work, so that the bar moves.
-const STEP: u64 = 50_000;
+/// Rows per statement: a few seconds of work, so that the progress bar moves.
+const ROWS_PER_STATEMENT: u64 = 50_000;
 
-/// Vouchers of a chunk, as an import forms them.
-const CHUNK: u64 = 500;
+/// Vouchers per chunk, as in an import.
+const CHUNK_SIZE: u64 = 500;
 
-/// Vouchers of a SKU, about; and so how many SKUs there are.
-const VOUCHERS_OF_SKU: u64 = 1_000;
+/// Approximate vouchers per SKU; determines the number of SKUs.
+const VOUCHERS_PER_SKU: u64 = 1_000;
 
-/// Most SKUs.
+/// Upper bound for the number of SKUs.
 const MAX_SKUS: u64 = 10_000;
 
-/// How much is put there.
+/// Number of rows to insert.
 #[derive(Args, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PrefillSizes {
-    /// Orders of the last hundred days, each of a voucher that is sold.
+    /// Number of orders of the last 100 days, each with one sold voucher
     #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub orders: u64,
-    /// How many of them are of today, with their answers kept under their keys.
+    /// Number of these orders that date from today and have a stored response
     #[arg(long, default_value_t = 1_000_000)]
     pub keys: u64,
-    /// Vouchers that nobody has bought yet.
+    /// Number of unsold vouchers
     #[arg(long, default_value_t = 10_000_000)]
     pub stock: u64,
-    /// Partners, among whom the orders are spread evenly.
+    /// Number of partners; the orders are distributed evenly
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub partners: u64,
 }
 
-/// Why nothing was put there.
+/// Reason for a failed prefill.
 #[derive(Debug, thiserror::Error)]
 pub enum PrefillError {
-    /// An answer is kept of an order.
-    #[error("{keys} keys are more than {orders} orders")]
+    #[error("--keys {keys} exceeds --orders {orders}")]
     Keys {
-        /// So many keys were wanted,
         keys: u64,
-        /// and so many orders.
         orders: u64,
     },
-    #[error("cannot fill the database")]
+    #[error("cannot prefill the database")]
     Database(#[from] sqlx::Error),
 }
 
-/// What is put there, in this order.
+/// One kind of rows with its statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kind {
+struct RowKind {
     name: &'static str,
     sql: &'static str,
     rows: u64,
 }
 
 impl PrefillSizes {
-    fn skus(&self) -> u64 {
-        ((self.orders + self.stock) / VOUCHERS_OF_SKU).clamp(1, MAX_SKUS)
+    fn sku_count(&self) -> u64 {
+        ((self.orders + self.stock) / VOUCHERS_PER_SKU).clamp(1, MAX_SKUS)
     }
 
-    fn kinds(&self) -> [Kind; 5] {
+    fn row_kinds(&self) -> [RowKind; 5] {
         let vouchers = self.orders + self.stock;
-        let kind = |name, sql, rows| Kind { name, sql, rows };
+        let row_kind = |name, sql, rows| RowKind { name, sql, rows };
         [
-            kind("SKUs", include_str!("prefill/sql/products.sql"), self.skus()),
-            kind("partners", include_str!("prefill/sql/partners.sql"), self.partners),
-            kind(
+            row_kind("SKUs", include_str!("prefill/sql/products.sql"), self.sku_count()),
+            row_kind("partners", include_str!("prefill/sql/partners.sql"), self.partners),
+            row_kind(
                 "chunks",
                 include_str!("prefill/sql/chunks.sql"),
-                vouchers.div_ceil(CHUNK),
+                vouchers.div_ceil(CHUNK_SIZE),
             ),
-            kind("vouchers", include_str!("prefill/sql/vouchers.sql"), vouchers),
-            kind("orders", include_str!("prefill/sql/orders.sql"), self.orders),
+            row_kind("vouchers", include_str!("prefill/sql/vouchers.sql"), vouchers),
+            row_kind("orders", include_str!("prefill/sql/orders.sql"), self.orders),
         ]
     }
 }
@@ -97,31 +95,31 @@ impl fmt::Display for PrefillSizes {
         } = self;
         write!(
             f,
-            "{orders} orders of {partners} partners, {keys} kept answers, {stock} vouchers in stock"
+            "{orders} orders of {partners} partners, {keys} stored responses, {stock} vouchers in stock"
         )
     }
 }
 
-/// Fills the database of these options, which are the superuser's; returns when all of it is on disk. The service learns of
-/// partners and products at its next start.
+/// Fills the database with a superuser connection; returns after a checkpoint. The service reads partners and
+/// products at its next start.
 ///
 /// # Errors
-/// [`GrowthError`]; what was put there before stays.
-pub async fn prefill_database(options: &PgConnectOptions, growth: &PrefillSizes) -> Result<(), PrefillError> {
-    let PrefillSizes { orders, keys, .. } = *growth;
+/// [`PrefillError`]; rows of earlier statements remain.
+pub async fn prefill_database(options: &PgConnectOptions, prefill: &PrefillSizes) -> Result<(), PrefillError> {
+    let PrefillSizes { orders, keys, .. } = *prefill;
     if keys > orders {
         return Err(PrefillError::Keys { keys, orders });
     }
     let mut connection = PgConnection::connect_with(options).await?;
     for setting in [
         "SET statement_timeout = 0",
-        // What a crash would lose is put there again; the checkpoint at the end is what counts.
+        // A crash would mean a new prefill anyway; the checkpoint at the end makes the rows durable.
         "SET synchronous_commit = off",
         "SET timezone = 'UTC'",
     ] {
         sqlx::query(setting).execute(&mut connection).await?;
     }
-    let sizes = [orders, keys, growth.stock, growth.partners, growth.skus(), CHUNK];
+    let sizes = [orders, keys, prefill.stock, prefill.partners, prefill.sku_count(), CHUNK_SIZE];
     let mut plan = sqlx::query(include_str!("prefill/sql/plan.sql"));
     for size in sizes {
         plan = plan.bind(i64::try_from(size).unwrap_or(i64::MAX));
@@ -130,48 +128,48 @@ pub async fn prefill_database(options: &PgConnectOptions, growth: &PrefillSizes)
     sqlx::query(include_str!("prefill/sql/reserve.sql"))
         .execute(&mut connection)
         .await?;
-    for kind in growth.kinds() {
-        put(&mut connection, kind).await?;
+    for row_kind in prefill.row_kinds() {
+        insert_rows(&mut connection, row_kind).await?;
     }
     for statement in ["VACUUM (ANALYZE)", "CHECKPOINT"] {
-        let bar = bar(statement, 1);
+        let progress_bar = progress_bar(statement, 1);
         sqlx::query(statement).execute(&mut connection).await?;
-        bar.finish_and_clear();
+        progress_bar.finish_and_clear();
     }
     connection.close().await?;
     Ok(())
 }
 
-async fn put(connection: &mut PgConnection, kind: Kind) -> sqlx::Result<()> {
-    let bar = bar(kind.name, kind.rows);
-    for (from, to) in steps(kind.rows) {
-        sqlx::query(kind.sql)
+async fn insert_rows(connection: &mut PgConnection, row_kind: RowKind) -> sqlx::Result<()> {
+    let progress_bar = progress_bar(row_kind.name, row_kind.rows);
+    for (from, to) in row_ranges(row_kind.rows) {
+        sqlx::query(row_kind.sql)
             .bind(i64::try_from(from).unwrap_or(i64::MAX))
             .bind(i64::try_from(to).unwrap_or(i64::MAX))
             .execute(&mut *connection)
             .await?;
-        bar.set_position(to);
+        progress_bar.set_position(to);
     }
-    bar.finish_and_clear();
+    progress_bar.finish_and_clear();
     Ok(())
 }
 
-/// From the first to the last of each step, counted from 1.
-fn steps(rows: u64) -> impl Iterator<Item = (u64, u64)> {
-    (0..rows.div_ceil(STEP)).map(move |step| (step * STEP + 1, rows.min((step + 1) * STEP)))
+/// First and last row number of each statement, counted from 1.
+fn row_ranges(rows: u64) -> impl Iterator<Item = (u64, u64)> {
+    (0..rows.div_ceil(ROWS_PER_STATEMENT)).map(move |step| (step * ROWS_PER_STATEMENT + 1, rows.min((step + 1) * ROWS_PER_STATEMENT)))
 }
 
-/// Drawn on a terminal alone.
-fn bar(name: &'static str, rows: u64) -> ProgressBar {
-    let bar = ProgressBar::new(rows);
+/// Visible only on a terminal.
+fn progress_bar(name: &'static str, rows: u64) -> ProgressBar {
+    let progress_bar = ProgressBar::new(rows);
     if let Ok(style) =
         ProgressStyle::with_template("{elapsed:>4} [{bar:40}] {msg} {pos} of {len}, {eta} left")
     {
-        bar.set_style(style);
+        progress_bar.set_style(style);
     }
-    bar.set_message(name);
-    bar.enable_steady_tick(Duration::from_millis(500));
-    bar
+    progress_bar.set_message(name);
+    progress_bar.enable_steady_tick(Duration::from_millis(500));
+    progress_bar
 }
 
 #[cfg(test)]
@@ -179,26 +177,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_of_all_rows_once() {
+    fn row_ranges_cover_all_rows_once() {
         for (rows, expected) in [
             (0, vec![]),
             (1, vec![(1, 1)]),
-            (STEP, vec![(1, STEP)]),
-            (STEP + 1, vec![(1, STEP), (STEP + 1, STEP + 1)]),
+            (ROWS_PER_STATEMENT, vec![(1, ROWS_PER_STATEMENT)]),
+            (ROWS_PER_STATEMENT + 1, vec![(1, ROWS_PER_STATEMENT), (ROWS_PER_STATEMENT + 1, ROWS_PER_STATEMENT + 1)]),
         ] {
-            assert_eq!(steps(rows).collect::<Vec<_>>(), expected);
+            assert_eq!(row_ranges(rows).collect::<Vec<_>>(), expected);
         }
     }
 
     #[test]
-    fn there_is_a_chunk_for_each_voucher_and_a_sku_for_some() {
-        let growth = PrefillSizes {
+    fn row_kinds_derive_chunk_and_sku_counts() {
+        let prefill = PrefillSizes {
             orders: 1_000,
             keys: 10,
             stock: 1_001,
             partners: 3,
         };
-        let rows: Vec<_> = growth.kinds().iter().map(|kind| kind.rows).collect();
+        let rows: Vec<_> = prefill.row_kinds().iter().map(|row_kind| row_kind.rows).collect();
         assert_eq!(rows, [2, 3, 5, 2_001, 1_000]);
     }
 }

@@ -1,8 +1,8 @@
-//! How does a running test write its history? An invocation before sending, a completion after the answer; each
-//! line whole, in memory and, if asked for, in a file.
+//! Recorder of operation histories: an invocation before sending and a completion after the response, in memory and
+//! optionally in a file.
 //!
-//! Rule: with [`Durability::SyncInvoke`] the invocation is on disk before [`Recorder::invoke`] returns, so that no
-//! order can exist that the history does not know. That call then blocks its thread for the length of an fsync.
+//! Rule: with [`SyncPolicy::SyncInvoke`] the invocation is on disk before [`Recorder::invoke`] returns, so no order
+//! can exist that the history does not contain. The call then blocks its thread for an fsync.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,16 +14,16 @@ use crate::client::{ApiResponse, RequestFailure};
 use crate::facts;
 use crate::history::{Call, Event, EventKind, History};
 
-/// When a line must be on disk.
+/// When events are written to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncPolicy {
-    /// Handed to the operating system: survives the end of this process.
+    /// Written to the page cache: survives the end of this process.
     Written,
-    /// The invocation is synced before it is sent: survives the end of the machine.
+    /// Invocations are synced before sending: survives a crash of the machine.
     SyncInvoke,
 }
 
-/// What is about to be asked.
+/// A request that is about to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Intent<'a> {
     proc: u32,
@@ -35,7 +35,7 @@ pub struct Intent<'a> {
 }
 
 impl<'a> Intent<'a> {
-    /// Client `proc` of `partner` posts an order.
+    /// `POST /orders` by client `proc` of `partner`.
     #[must_use]
     pub fn order(proc: u32, partner: &'a str, key: &'a str, body: &'a [u8]) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl<'a> Intent<'a> {
         }
     }
 
-    /// Client `proc` of `partner` reads an order back.
+    /// `GET` of an order.
     #[must_use]
     pub fn get_order(proc: u32, partner: &'a str, order_id: &'a str) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl<'a> Intent<'a> {
         }
     }
 
-    /// Client `proc` of `partner` fetches an order's codes.
+    /// `GET` of an order's codes.
     #[must_use]
     pub fn codes(proc: u32, partner: &'a str, order_id: &'a str) -> Self {
         Self {
@@ -71,59 +71,58 @@ impl<'a> Intent<'a> {
     }
 }
 
-/// An operation that was announced and not completed yet. Dropped, it stays open in the history.
+/// An operation without a completion. Dropping it leaves the operation open in the history.
 #[must_use]
 #[derive(Debug)]
 pub struct PendingOperation(Event);
 
-/// Writes a history; shared by all clients of a test.
+/// Writes a history; all clients of a test share it.
 #[derive(Debug)]
 pub struct Recorder {
-    began: Instant,
-    durability: SyncPolicy,
-    log: Mutex<Log>,
+    started: Instant,
+    sync_policy: SyncPolicy,
+    event_log: Mutex<EventLog>,
 }
 
 #[derive(Debug)]
-struct Log {
+struct EventLog {
     events: Vec<Event>,
     file: Option<File>,
 }
 
 impl Recorder {
-    /// Records in memory alone.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self::over(None, SyncPolicy::Written)
+        Self::with_file(None, SyncPolicy::Written)
     }
 
-    /// Records in memory and into a new file.
+    /// Records in memory and in a new file.
     ///
     /// # Errors
-    /// When the file exists already or cannot be made.
-    pub fn create(path: &Path, durability: SyncPolicy) -> io::Result<Self> {
-        Ok(Self::over(Some(File::create_new(path)?), durability))
+    /// If the file exists or cannot be created.
+    pub fn create(path: &Path, sync_policy: SyncPolicy) -> io::Result<Self> {
+        Ok(Self::with_file(Some(File::create_new(path)?), sync_policy))
     }
 
-    fn over(file: Option<File>, durability: SyncPolicy) -> Self {
+    fn with_file(file: Option<File>, sync_policy: SyncPolicy) -> Self {
         Self {
-            began: Instant::now(),
-            durability,
-            log: Mutex::new(Log {
+            started: Instant::now(),
+            sync_policy,
+            event_log: Mutex::new(EventLog {
                 events: Vec::new(),
                 file,
             }),
         }
     }
 
-    /// Writes down what is about to be sent; send only after this returned.
+    /// Records an invocation. Send the request only after this returns.
     ///
     /// # Errors
-    /// When the file cannot be written or synced.
+    /// If the file cannot be written or synced.
     pub fn invoke(&self, intent: Intent<'_>) -> io::Result<PendingOperation> {
-        let mut log = self.log();
+        let mut event_log = self.event_log();
         let event = Event {
-            op_id: log.events.len() as u64,
+            op_id: event_log.events.len() as u64,
             proc: intent.proc,
             kind: EventKind::Invoke,
             f: intent.call,
@@ -138,51 +137,50 @@ impl Recorder {
             codes: None,
             t_ns: self.now_ns(),
         };
-        log.write(event.clone())?;
-        if let (SyncPolicy::SyncInvoke, Some(file)) = (self.durability, &log.file) {
+        event_log.write(event.clone())?;
+        if let (SyncPolicy::SyncInvoke, Some(file)) = (self.sync_policy, &event_log.file) {
             file.sync_data()?;
         }
         Ok(PendingOperation(event))
     }
 
-    /// Writes down what came back.
+    /// Records a completion.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn complete(&self, pending: PendingOperation, outcome: &Result<ApiResponse, RequestFailure>) -> io::Result<()> {
         let mut event = Event {
             t_ns: self.now_ns(),
             ..pending.0
         };
         match outcome {
-            Ok(answer) => facts::complete_event(&mut event, answer),
+            Ok(response) => facts::complete_event(&mut event, response),
             Err(RequestFailure::NotSent(_)) => event.kind = EventKind::Fail,
             Err(RequestFailure::Unknown(_)) => event.kind = EventKind::Info,
         }
-        self.log().write(event)
+        self.event_log().write(event)
     }
 
-    /// What was recorded so far.
     #[must_use]
     pub fn history(&self) -> History {
-        let events = self.log().events.clone();
+        let events = self.event_log().events.clone();
         let Ok(history) = History::from_events(events) else {
-            unreachable!("a recorder gives each operation one id and one completion")
+            unreachable!("the recorder creates one invocation and at most one completion per id")
         };
         history
     }
 
     fn now_ns(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// A panic of another client while it wrote leaves whole lines behind, so the log stays usable.
-    fn log(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A panic during a write leaves only complete lines behind, so a poisoned log is usable.
+    fn event_log(&self) -> MutexGuard<'_, EventLog> {
+        self.event_log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Log {
+impl EventLog {
     fn write(&mut self, event: Event) -> io::Result<()> {
         if let Some(file) = &mut self.file {
             let mut line = serde_json::to_vec(&event)?;
@@ -200,7 +198,7 @@ mod tests {
     use bytes::Bytes;
     use hyper::{HeaderMap, StatusCode};
 
-    fn answer(status: u16, body: &'static str) -> Result<ApiResponse, RequestFailure> {
+    fn response(status: u16, body: &'static str) -> Result<ApiResponse, RequestFailure> {
         let status = StatusCode::from_u16(status).unwrap();
         Ok(ApiResponse {
             status,
@@ -209,7 +207,7 @@ mod tests {
         })
     }
 
-    fn recorded(intent: Intent<'_>, outcome: &Result<ApiResponse, RequestFailure>) -> Event {
+    fn record(intent: Intent<'_>, outcome: &Result<ApiResponse, RequestFailure>) -> Event {
         let recorder = Recorder::in_memory();
         let pending = recorder.invoke(intent).unwrap();
         recorder.complete(pending, outcome).unwrap();
@@ -224,56 +222,56 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_are_definite_only_where_they_are() {
+    fn completion_kind_follows_outcome() {
         let intent = Intent::order(0, "p", "k", b"{}");
         for (outcome, kind) in [
-            (answer(201, "{}"), EventKind::Ok),
-            (answer(409, "{}"), EventKind::Fail),
-            (answer(429, "{}"), EventKind::Fail),
-            (answer(503, "{}"), EventKind::Info),
+            (response(201, "{}"), EventKind::Ok),
+            (response(409, "{}"), EventKind::Fail),
+            (response(429, "{}"), EventKind::Fail),
+            (response(503, "{}"), EventKind::Info),
             (Err(RequestFailure::NotSent("refused".into())), EventKind::Fail),
             (Err(RequestFailure::Unknown("reset".into())), EventKind::Info),
         ] {
-            assert_eq!(recorded(intent, &outcome).kind, kind);
+            assert_eq!(record(intent, &outcome).kind, kind);
         }
     }
 
     #[test]
-    fn an_order_leaves_its_facts_and_codes_only_their_hashes() {
+    fn order_facts_are_recorded_and_codes_are_hashed() {
         let body = r#"{"order_id":"ord_1","status":"DELIVERED","total_amount":25.00,"currency":"USD",
             "vouchers":[{"voucher_id":"vch_1"}]}"#;
-        let event = recorded(Intent::order(0, "p", "k", b"{}"), &answer(201, body));
+        let event = record(Intent::order(0, "p", "k", b"{}"), &response(201, body));
         assert_eq!(event.order_id.as_deref(), Some("ord_1"));
         assert_eq!(event.order.unwrap().total_amount, "25.00");
 
         let body = r#"{"order_id":"ord_1","data":[{"voucher_id":"vch_1","credentials":
             [{"type":"pin","value":"1234"},{"type":"code","value":"FAKE-CODE"},{"type":"serial","value":"9"}]}]}"#;
-        let event = recorded(Intent::codes(0, "p", "ord_1"), &answer(200, body));
+        let event = record(Intent::codes(0, "p", "ord_1"), &response(200, body));
         assert!(!serde_json::to_string(&event).unwrap().contains("FAKE-CODE"));
         let swapped = r#"{"order_id":"ord_1","data":[{"voucher_id":"vch_1","credentials":
             [{"type":"code","value":"FAKE-CODE"},{"type":"pin","value":"1234"}]}]}"#;
         assert_eq!(
             event.codes,
-            recorded(Intent::codes(0, "p", "ord_1"), &answer(200, swapped)).codes
+            record(Intent::codes(0, "p", "ord_1"), &response(200, swapped)).codes
         );
     }
 
     #[test]
-    fn the_file_reads_back_as_what_was_recorded() {
+    fn file_reads_back_as_recorded_history() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("history.jsonl");
         let recorder = Recorder::create(&path, SyncPolicy::SyncInvoke).unwrap();
         let first = recorder.invoke(Intent::order(1, "p", "k", b"{}")).unwrap();
         let open = recorder.invoke(Intent::get_order(2, "p", "ord_1")).unwrap();
         recorder
-            .complete(first, &answer(404, r#"{"error":{"code":"PRODUCT_NOT_FOUND"}}"#))
+            .complete(first, &response(404, r#"{"error":{"code":"PRODUCT_NOT_FOUND"}}"#))
             .unwrap();
         drop(open);
         let read = History::read(&path).unwrap();
         assert!(read.ops().eq(recorder.history().ops()));
         assert!(
             Recorder::create(&path, SyncPolicy::Written).is_err(),
-            "a history is never overwritten"
+            "an existing history is never overwritten"
         );
     }
 }

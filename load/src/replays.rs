@@ -1,5 +1,5 @@
-//! How fast does a service answer keys that it knows from its database alone? Those of orders which its killed predecessor
-//! acknowledged, drawn evenly from all of them.
+//! Replays after a restart: repeats orders of a killed predecessor, so that the service must read each stored
+//! response from the database.
 
 use std::fmt;
 
@@ -11,24 +11,24 @@ use crate::run::RunResult;
 use crate::tally::Tally;
 use crate::traffic::RequestKind;
 
-/// What replays came to.
+/// Rate and latency of replays.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReplayReport {
-    /// Orders that keys were drawn from.
+    /// Number of orders that the replays are drawn from.
     pub orders: usize,
     pub replays: RequestMetrics,
-    /// New orders a second, of the same run before the restart.
+    /// New orders per second of the run before the restart.
     pub new_orders_per_s: f64,
 }
 
 impl ReplayReport {
-    /// Of a run that asked for nothing else; `None` if there were none.
+    /// Evaluates a run that consists of replays; `None` if there were none.
     #[must_use]
-    pub fn from_run(ran: &RunResult, orders: usize, new_orders_per_s: f64) -> Option<Self> {
-        let replays = ran.tally.background.get(&RequestKind::Duplicate)?;
+    pub fn from_run(result: &RunResult, orders: usize, new_orders_per_s: f64) -> Option<Self> {
+        let replays = result.tally.background.get(&RequestKind::Duplicate)?;
         Some(Self {
             orders,
-            replays: request_metrics(replays, ran.lasted),
+            replays: request_metrics(replays, result.lasted),
             new_orders_per_s,
         })
     }
@@ -39,7 +39,7 @@ impl fmt::Display for ReplayReport {
         let (replays, new) = (self.replays.per_s, self.new_orders_per_s);
         write!(
             f,
-            "replays after the restart: {replays:.0}/s of {} orders, {:.2} times the {new:.0} new orders/s of this run, \
+            "replays after the restart: {replays:.0}/s of {} orders, {:.2} × the {new:.0} new orders/s of this run, \
              latency µs  {}",
             self.orders,
             replays / new,
@@ -48,24 +48,24 @@ impl fmt::Display for ReplayReport {
     }
 }
 
-/// Whether every replay was answered as its order, byte for byte.
+/// Checks that every replay returned the stored response byte for byte.
 #[must_use]
 pub fn check_replays(tally: &Tally) -> Check {
-    let answered = tally
+    let succeeded = tally
         .background
         .get(&RequestKind::Duplicate)
         .map_or(0, |replays| replays.latency_us.len());
-    let broken = &tally.mismatches;
-    let result = match &broken.first {
+    let mismatches = &tally.mismatches;
+    let result = match &mismatches.first {
         Some(first) => Err(format!(
-            "{} of {answered} differ, the first {first}",
-            broken.count
+            "{} of {succeeded} responses differ, first: {first}",
+            mismatches.count
         )),
-        None if answered == 0 => Err("none was answered, so nothing is proven".to_owned()),
-        None if broken.compared < answered => {
-            Err(format!("{answered} answered, and {} compared", broken.compared))
+        None if succeeded == 0 => Err("no replay succeeded; nothing is proven".to_owned()),
+        None if mismatches.compared < succeeded => {
+            Err(format!("only {} of {succeeded} responses were compared", mismatches.compared))
         }
-        None => Ok(format!("{answered}, each byte for byte as its order")),
+        None => Ok(format!("{succeeded} identical responses")),
     };
     Check::new("replayed after a restart", result)
 }

@@ -1,5 +1,4 @@
-//! What does a run say about the service? Figures, outcomes, audit, machine and database, as text and as JSON;
-//! `html.rs` makes a page of them.
+//! Run report: metrics, outcomes, audit, machine and database, as text and JSON. `html.rs` renders the HTML page.
 
 mod metrics;
 mod html;
@@ -25,70 +24,71 @@ pub use self::metrics::{
 };
 pub use self::html::render_html;
 
-/// The report of one run: figures do not leave without their audit.
+/// Report of one run. Metrics are never published without their audit.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// The scenario, and what it is to show; `None` of a run without one.
+    /// `None` for a run without a scenario.
     pub scenario: Option<ScenarioInfo>,
     #[serde(flatten)]
     pub metrics: RunMetrics,
-    /// What came after the load, or of pauses in it.
+    /// Results of pauses, restarts, replays and webhooks.
     #[serde(flatten)]
     pub follow_up: FollowUp,
-    /// What was used meanwhile; nothing of it where the service is not our own.
+    /// Resource usage; empty if the service is not a local deployment.
     #[serde(flatten)]
     pub usage: ResourceUsage,
     pub audit: Audit,
-    /// Where it was measured.
+    /// The machine under test.
     pub machine: Machine,
-    /// The database, if it is known.
+    /// `None` if the database is not accessible.
     pub database: Option<DatabaseFacts>,
 }
 
-/// What a scenario does besides loading.
+/// Results of everything that a scenario does besides the load.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FollowUp {
-    /// How soon everything was as before, after Postgres stood still.
-    pub aftermath: Option<PauseRecovery>,
-    /// How long a killed service was away.
+    /// Latency recovery after pauses of Postgres.
+    #[serde(rename = "aftermath")]
+    pub recovery: Option<PauseRecovery>,
+    /// Restart times of a killed service.
     pub restarts: Option<RestartTimes>,
-    /// What replays came to after that.
+    /// Replays after a restart.
     pub replayed: Option<ReplayReport>,
-    /// What became of its events, where partners have endpoints.
+    /// Webhook deliveries, if partners have endpoints.
     pub delivered: Option<WebhookSummary>,
 }
 
 impl FollowUp {
-    /// As a report says it: a text for each thing that was done.
+    /// One text per result.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        let aftermath = self.aftermath.as_ref().map(ToString::to_string);
+        let recovery = self.recovery.as_ref().map(ToString::to_string);
         let restarts = self.restarts.as_ref().map(ToString::to_string);
         let replayed = self.replayed.as_ref().map(ToString::to_string);
         let delivered = self.delivered.as_ref().map(ToString::to_string);
-        [aftermath, restarts, replayed, delivered]
+        [recovery, restarts, replayed, delivered]
             .into_iter()
             .flatten()
             .collect()
     }
 }
 
-/// What a scenario is to show.
+/// Name and purpose of a scenario.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScenarioInfo {
     pub name: String,
     pub question: String,
-    /// How long it took to put everything on sale, in seconds.
+    /// Duration of the seeding, in seconds.
     pub furnished_s: f64,
-    /// How often Postgres was paused, where that belongs to it.
+    /// Number of pauses of Postgres, if the scenario has any.
     pub pauses: Option<u64>,
 }
 
 impl Report {
-    /// Writes it as JSON and as a page, where files are named.
+    /// Writes JSON and HTML files, if paths are given.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// If a file cannot be written.
     pub fn write(&self, json: Option<&Path>, html: Option<&Path>) -> std::io::Result<()> {
         if let Some(path) = json {
             std::fs::write(path, serde_json::to_vec_pretty(self)?)?;
@@ -134,7 +134,7 @@ impl fmt::Display for RunMetrics {
         )?;
         writeln!(f, "latency µs  {}", self.latency_us)?;
         if let Some(late) = self.late_us {
-            writeln!(f, "  of which left late  {late}")?;
+            writeln!(f, "  of which send delay  {late}")?;
         }
         writeln!(f, "{:.0} vouchers/s", self.vouchers_per_s)?;
         for form in &self.forms {
@@ -149,36 +149,36 @@ impl fmt::Display for RunMetrics {
             let soon = refused.soon * 100.0;
             writeln!(
                 f,
-                "refused with {status}: {:.0}/s, {soon:.2} % of them within {PROMPT_REFUSAL_MS} ms, latency µs  {}",
+                "rejected with {status}: {:.0}/s, {soon:.2} % of them within {PROMPT_REFUSAL_MS} ms, latency µs  {}",
                 refused.per_s, refused.latency_us
             )?;
         }
         write_counts(f, "outcomes", &self.outcomes)?;
-        write_counts(f, "outcomes of the warm-up", &self.warm_up_outcomes)?;
-        for (kind, beside) in &self.beside {
+        write_counts(f, "warm-up outcomes", &self.warm_up_outcomes)?;
+        for (kind, background) in &self.background {
             writeln!(
                 f,
                 "{kind}: {:.0}/s, latency µs  {}",
-                beside.per_s, beside.latency_us
+                background.per_s, background.latency_us
             )?;
-            write_counts(f, "  outcomes", &beside.outcomes)?;
+            write_counts(f, "  outcomes", &background.outcomes)?;
         }
         self.errors
             .iter()
-            .try_for_each(|(kind, text)| writeln!(f, "first of {kind}: {text}"))
+            .try_for_each(|(kind, text)| writeln!(f, "first {kind}: {text}"))
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(question) = &self.scenario {
-            writeln!(f, "{}: {}", question.name, question.question)?;
-            writeln!(f, "furnished in {:.1} s", question.furnished_s)?;
-            if let Some(pauses) = question.pauses {
-                writeln!(f, "Postgres was paused {pauses} times")?;
+        if let Some(scenario) = &self.scenario {
+            writeln!(f, "{}: {}", scenario.name, scenario.question)?;
+            writeln!(f, "seeded in {:.1} s", scenario.furnished_s)?;
+            if let Some(pauses) = scenario.pauses {
+                writeln!(f, "pauses of Postgres: {pauses}")?;
             }
         }
-        let verdict = if self.audit.has_passed() { "passed" } else { "FAILED" };
+        let status = if self.audit.has_passed() { "passed" } else { "FAILED" };
         let after: String = self
             .follow_up
             .lines()
@@ -187,7 +187,7 @@ impl fmt::Display for Report {
             .collect();
         write!(
             f,
-            "{}{}{}\naudit: {verdict}\n{}\nmachine\n  {}\n",
+            "{}{}{}\naudit: {status}\n{}\nmachine\n  {}\n",
             self.metrics, after, self.usage, self.audit, self.machine
         )?;
         match &self.database {

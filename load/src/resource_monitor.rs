@@ -1,7 +1,7 @@
-//! What was used while a run was measured? A thread beside the generator reads it when the warm-up is over and again at the
-//! end, and looks at the service's memory each second.
+//! Resource monitor of a run: a thread that snapshots CPU, WAL and commits at the end of the warm-up and at the end
+//! of the measured part, and samples the service's memory every second.
 //!
-//! Rule: it asks for nothing in between but the memory, and what it uses itself is told under its own name.
+//! Rule: between the snapshots it reads only the memory. Its own usage is reported under its own thread name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,42 +21,41 @@ use crate::costs::{JournalBatchCounters, OrderCosts, UsageSnapshot, ThreadSample
 use crate::origin::Origin;
 use crate::progress::Progress;
 
-/// Pause between two looks whether the run has begun.
+/// Polling interval until the run starts.
 const POLL: Duration = Duration::from_millis(5);
 
-/// So much before the end of the measured part it is read for the last time: with the generator's threads goes what they
-/// used, and those of an open loop end with their last request.
-const EARLY: Duration = Duration::from_millis(100);
+/// The last snapshot precedes the end of the measured part: generator threads of an open loop end with their last
+/// request, and their counters end with them.
+const FINAL_SNAPSHOT_LEAD: Duration = Duration::from_millis(100);
 
-/// From one look at the memory to the next.
-const MEMORY_EVERY: Duration = Duration::from_secs(1);
+/// Interval between memory samples.
+const MEMORY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Who is watched.
+/// Processes to monitor.
 #[derive(Clone, Debug)]
 pub struct MonitorTarget {
-    /// The processes that serve: one, or the nodes that share the load.
+    /// Service processes: one, or all nodes that share the load.
     pub pids: Vec<u32>,
-    /// The server of its database, if it has one.
+    /// Postgres server, if any.
     pub server: Option<MonitoredServer>,
-    /// Where it shows its own counters to operators, if it does.
+    /// Admin URL with `/metrics`, if any.
     pub admin_url: Option<String>,
 }
 
-/// Resident memory of a process, looked at each second.
+/// Resident memory, sampled every second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MemoryUsage {
-    /// The least, in KiB.
+    /// In KiB.
     pub min_kib: u64,
     pub max_kib: u64,
-    /// At the last look.
     pub last_kib: u64,
-    /// How often it was looked at.
+    /// Number of samples.
     pub looks: u64,
 }
 
 impl MemoryUsage {
-    fn enter(seen: Option<Self>, kib: u64) -> Self {
-        let before = seen.unwrap_or(Self {
+    fn add_sample(previous: Option<Self>, kib: u64) -> Self {
+        let before = previous.unwrap_or(Self {
             min_kib: kib,
             max_kib: kib,
             last_kib: kib,
@@ -71,12 +70,12 @@ impl MemoryUsage {
     }
 }
 
-/// What was seen. What is `None` was not measured: there is no `/proc`, or nothing was acknowledged.
+/// Results. `None` means not measured: no `/proc`, or no acknowledged order.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ResourceUsage {
-    /// What an order cost.
+    /// Cost per order.
     pub costs: Option<OrderCosts>,
-    /// The memory of the service.
+    /// Memory of the service.
     pub memory: Option<MemoryUsage>,
 }
 
@@ -85,7 +84,7 @@ impl fmt::Display for MemoryUsage {
         let mib = |kib: u64| kib as f64 / 1_024.0;
         write!(
             f,
-            "resident memory of the service, MiB  least {:.1}  most {:.1}  last {:.1}  ({} looks)",
+            "resident memory of the service, MiB  min {:.1}  max {:.1}  last {:.1}  ({} samples)",
             mib(self.min_kib),
             mib(self.max_kib),
             mib(self.last_kib),
@@ -106,40 +105,40 @@ impl fmt::Display for ResourceUsage {
     }
 }
 
-/// A thread that watches until the measured part is over.
+/// Thread that monitors until the end of the measured part.
 pub struct ResourceMonitor {
-    ends: Option<Sender<()>>,
+    stop_sender: Option<Sender<()>>,
     thread: Option<JoinHandle<anyhow::Result<ResourceUsage>>>,
 }
 
 impl ResourceMonitor {
-    /// Begins; `length` is that of the measured part.
+    /// Starts the thread; `length` is the length of the measured part.
     ///
     /// # Errors
-    /// When the system gives no thread.
-    pub fn start(subject: MonitorTarget, progress: &Progress, length: Duration) -> std::io::Result<Self> {
-        let (ends, ended) = channel();
+    /// If the thread cannot be started.
+    pub fn start(target: MonitorTarget, progress: &Progress, length: Duration) -> std::io::Result<Self> {
+        let (stop_sender, stop_receiver) = channel();
         let progress = progress.clone();
         let thread = std::thread::Builder::new()
-            .name("watch".to_owned())
+            .name("monitor".to_owned())
             .spawn(move || {
-                let mut eyes = Sampler::open(subject, progress)?;
-                Ok(watch(&mut eyes, length, &ended))
+                let mut sampler = Sampler::connect(target, progress)?;
+                Ok(monitor_run(&mut sampler, length, &stop_receiver))
             })?;
         Ok(Self {
-            ends: Some(ends),
+            stop_sender: Some(stop_sender),
             thread: Some(thread),
         })
     }
 
-    /// What it saw. To be asked when the run is over: what is not measured by then is left out.
+    /// Stops the thread and returns the results. Call it after the run; values not measured by then are missing.
     ///
     /// # Errors
-    /// When there was no runtime to watch with, or the server could not be reached.
+    /// If the runtime could not be started or the server not reached.
     pub fn stop(mut self) -> anyhow::Result<ResourceUsage> {
-        drop(self.ends.take());
+        drop(self.stop_sender.take());
         match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(watched)) => watched,
+            Some(Ok(usage)) => usage,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
             None => Ok(ResourceUsage::default()),
         }
@@ -148,101 +147,99 @@ impl ResourceMonitor {
 
 impl Drop for ResourceMonitor {
     fn drop(&mut self) {
-        drop(self.ends.take());
+        drop(self.stop_sender.take());
         if let Some(thread) = self.thread.take() {
-            // Whoever gave up the run has another error to tell.
+            // A dropped monitor means that the run failed with another error.
             let _ = thread.join();
         }
     }
 }
 
-fn watch(eyes: &mut Sampler, length: Duration, ended: &Receiver<()>) -> ResourceUsage {
-    let mut watched = ResourceUsage::default();
+fn monitor_run(sampler: &mut Sampler, length: Duration, stop_receiver: &Receiver<()>) -> ResourceUsage {
+    let mut usage = ResourceUsage::default();
     let from = loop {
-        match eyes.progress.measurement_start() {
+        match sampler.progress.measurement_start() {
             Some(from) => break from,
-            None if ends_within(ended, POLL) => return watched,
+            None if is_stopped_within(stop_receiver, POLL) => return usage,
             None => {}
         }
     };
-    if ends_within(ended, from.saturating_duration_since(Instant::now())) {
-        return watched;
+    if is_stopped_within(stop_receiver, from.saturating_duration_since(Instant::now())) {
+        return usage;
     }
-    let (began, before) = (Instant::now(), eyes.read());
-    let until = from + length.saturating_sub(EARLY);
+    let (started, before) = (Instant::now(), sampler.snapshot());
+    let until = from + length.saturating_sub(FINAL_SNAPSHOT_LEAD);
     loop {
-        if let Ok(kib) = eyes.resident_kib() {
-            watched.memory = Some(MemoryUsage::enter(watched.memory, kib));
+        if let Ok(kib) = sampler.resident_kib() {
+            usage.memory = Some(MemoryUsage::add_sample(usage.memory, kib));
         }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             break;
         }
-        if ends_within(ended, left.min(MEMORY_EVERY)) {
-            // The generator's threads have ended, and what they used is gone with them.
-            return watched;
+        if is_stopped_within(stop_receiver, left.min(MEMORY_INTERVAL)) {
+            // The generator's threads have ended, and their counters with them.
+            return usage;
         }
     }
-    let (time, after) = (began.elapsed(), eyes.read());
-    watched.costs = OrderCosts::between(&before, &after, time).map(|costs| eyes.split(costs, &before, &after));
-    watched
+    let (time, after) = (started.elapsed(), sampler.snapshot());
+    usage.costs = OrderCosts::between(&before, &after, time).map(|costs| sampler.split_wal(costs, &before, &after));
+    usage
 }
 
-fn ends_within(ended: &Receiver<()>, time: Duration) -> bool {
-    ended.recv_timeout(time) != Err(RecvTimeoutError::Timeout)
+fn is_stopped_within(stop_receiver: &Receiver<()>, time: Duration) -> bool {
+    stop_receiver.recv_timeout(time) != Err(RecvTimeoutError::Timeout)
 }
 
-/// What is read with.
+/// Reads all counters.
 struct Sampler {
     runtime: Runtime,
-    subject: MonitorTarget,
+    target: MonitorTarget,
     progress: Progress,
     server: Option<ServerStatsReader>,
     metrics: Option<Client>,
 }
 
 impl Sampler {
-    fn open(subject: MonitorTarget, progress: Progress) -> anyhow::Result<Self> {
+    fn connect(target: MonitorTarget, progress: Progress) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let server = match &subject.server {
+        let server = match &target.server {
             Some(server) => Some(runtime.block_on(ServerStatsReader::connect(server))?),
             None => None,
         };
-        let metrics = match &subject.admin_url {
+        let metrics = match &target.admin_url {
             Some(url) => Some(Client::new(Origin::parse(url)?)),
             None => None,
         };
         Ok(Self {
             runtime,
-            subject,
+            target,
             progress,
             server,
             metrics,
         })
     }
 
-    /// Memory of all that serve.
     fn resident_kib(&self) -> std::io::Result<u64> {
-        self.subject.pids.iter().copied().map(read_resident_kib).sum()
+        self.target.pids.iter().copied().map(read_resident_kib).sum()
     }
 
-    /// The threads of all that serve.
-    fn theirs(&self) -> std::io::Result<BTreeMap<u32, ThreadSample>> {
-        let mut all = BTreeMap::new();
-        for pid in &self.subject.pids {
-            all.extend(read_threads(*pid, Component::Service)?);
+    fn service_threads(&self) -> std::io::Result<BTreeMap<u32, ThreadSample>> {
+        let mut threads = BTreeMap::new();
+        for pid in &self.target.pids {
+            threads.extend(read_threads(*pid, Component::Service)?);
         }
-        Ok(all)
+        Ok(threads)
     }
 
-    /// All of it, in one order: what is between two looks is then as long for each of them.
-    fn read(&mut self) -> UsageSnapshot {
+    /// Reads everything in a fixed order, so that the interval between two snapshots is the same for each counter.
+    fn snapshot(&mut self) -> UsageSnapshot {
         let batches = self.metrics.as_mut().and_then(|client| {
-            let asked = client.call(Method::GET, "/metrics", HeaderMap::new(), Bytes::new());
-            let answer = self.runtime.block_on(asked).ok()?;
-            JournalBatchCounters::parse(std::str::from_utf8(&answer.body).ok()?)
+            let request = client.call(Method::GET, "/metrics", HeaderMap::new(), Bytes::new());
+            let response = self.runtime.block_on(request).ok()?;
+            JournalBatchCounters::parse(std::str::from_utf8(&response.body).ok()?)
         });
         let (server, processes) = match &mut self.server {
             Some(reader) => (
@@ -251,34 +248,34 @@ impl Sampler {
             ),
             None => Default::default(),
         };
-        let own = read_threads(std::process::id(), Component::Generator);
-        let (tasks, ended) = match (own, self.theirs(), read_server_usage(&processes)) {
-            (Ok(own), Ok(mut all), Ok((backends, ended))) => {
-                all.extend(own);
-                all.extend(backends);
-                (Some(all), ended)
+        let generator_threads = read_threads(std::process::id(), Component::Generator);
+        let (threads, ended_backends) = match (generator_threads, self.service_threads(), read_server_usage(&processes)) {
+            (Ok(generator_threads), Ok(mut threads), Ok((backends, ended_backends))) => {
+                threads.extend(generator_threads);
+                threads.extend(backends);
+                (Some(threads), ended_backends)
             }
             _ => Default::default(),
         };
         UsageSnapshot {
             orders: self.progress.acknowledged_orders(),
-            threads: tasks,
-            ended_backends: ended,
+            threads,
+            ended_backends,
             machine: read_machine_time().ok(),
             server,
             batches,
         }
     }
 
-    /// Tells records and images of the log apart, now that nothing is measured any more.
-    fn split(&mut self, mut costs: OrderCosts, before: &UsageSnapshot, after: &UsageSnapshot) -> OrderCosts {
-        if let (Some(reader), Some(before), Some(after), Some(log)) =
-            (&mut self.server, &before.server, &after.server, &mut costs.log)
+    /// Splits the WAL into records and images. Decoding is slow, so it runs after the measurement.
+    fn split_wal(&mut self, mut costs: OrderCosts, before: &UsageSnapshot, after: &UsageSnapshot) -> OrderCosts {
+        if let (Some(reader), Some(before), Some(after), Some(wal)) =
+            (&mut self.server, &before.server, &after.server, &mut costs.wal)
         {
             let each = |bytes: i64| bytes as f64 / costs.orders as f64;
-            let split = self.runtime.block_on(reader.split_wal(before, after));
-            log.record_bytes = split.map(|(records, _)| each(records));
-            log.image_bytes = split.map(|(_, images)| each(images));
+            let split_wal = self.runtime.block_on(reader.split_wal(before, after));
+            wal.record_bytes = split_wal.map(|(records, _)| each(records));
+            wal.image_bytes = split_wal.map(|(_, images)| each(images));
         }
         costs
     }
@@ -289,53 +286,53 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_told_by_its_least_its_most_and_its_last() {
-        let seen = [30, 10, 20]
+    fn memory_usage_has_min_max_and_last() {
+        let previous = [30, 10, 20]
             .into_iter()
-            .fold(None, |seen, kib| Some(MemoryUsage::enter(seen, kib)));
+            .fold(None, |previous, kib| Some(MemoryUsage::add_sample(previous, kib)));
         let expected = MemoryUsage {
             min_kib: 10,
             max_kib: 30,
             last_kib: 20,
             looks: 3,
         };
-        assert_eq!(seen, Some(expected));
+        assert_eq!(previous, Some(expected));
     }
 
     #[test]
-    fn a_run_that_never_began_shows_nothing() {
-        let subject = MonitorTarget {
+    fn run_that_never_started_has_no_usage() {
+        let target = MonitorTarget {
             pids: vec![std::process::id()],
             server: None,
             admin_url: None,
         };
-        let watch = ResourceMonitor::start(subject, &Progress::default(), Duration::from_secs(60)).unwrap();
-        let watched = watch.stop().unwrap();
-        assert!(watched.costs.is_none() && watched.memory.is_none());
+        let monitor = ResourceMonitor::start(target, &Progress::default(), Duration::from_secs(60)).unwrap();
+        let usage = monitor.stop().unwrap();
+        assert!(usage.costs.is_none() && usage.memory.is_none());
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_is_acknowledged_meanwhile_is_what_it_cost() {
-        let subject = MonitorTarget {
+    fn cost_is_per_order_acknowledged_meanwhile() {
+        let target = MonitorTarget {
             pids: vec![std::process::id()],
             server: None,
             admin_url: None,
         };
         let progress = Progress::default();
         progress.set_measurement_start(Instant::now());
-        let watch = ResourceMonitor::start(subject, &progress, Duration::from_millis(400)).unwrap();
-        let ends = Instant::now() + Duration::from_millis(500);
-        while Instant::now() < ends {
+        let monitor = ResourceMonitor::start(target, &progress, Duration::from_millis(400)).unwrap();
+        let stop_sender = Instant::now() + Duration::from_millis(500);
+        while Instant::now() < stop_sender {
             progress.order_acknowledged();
         }
-        let watched = watch.stop().unwrap();
-        let costs = watched.costs.unwrap();
+        let usage = monitor.stop().unwrap();
+        let costs = usage.costs.unwrap();
         assert!(
             costs.orders > 0 && costs.cpu_us(Component::Generator).unwrap() > 0.0,
             "{costs}"
         );
-        assert_eq!(costs.log, None);
-        assert!(watched.memory.unwrap().max_kib > 0);
+        assert_eq!(costs.wal, None);
+        assert!(usage.memory.unwrap().max_kib > 0);
     }
 }

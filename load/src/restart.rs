@@ -1,7 +1,6 @@
-//! How long is a service away that was killed? From the start of the new process to the first order that it acknowledges, on
-//! what its predecessor left.
+//! Restart time: from the start of a new process after SIGKILL to its first acknowledged order.
 //!
-//! Rule: every order that is tried is in the books, so that the audit asks for it.
+//! Rule: every attempted order enters the acknowledgements, so that the audit covers it.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -18,27 +17,27 @@ use crate::signer::Credentials;
 use crate::deployment::{TestDeployment, DeploymentError};
 use crate::traffic::{RequestSpec, Traffic};
 
-/// Pause between two tries: what is measured is hundreds of times as long.
-const PAUSE: Duration = Duration::from_millis(2);
+/// Delay between attempts: far below the measured time.
+const RETRY_DELAY: Duration = Duration::from_millis(2);
 
-/// How long a new process may take: a database that was killed with it is recovered first.
-const WITHIN: Duration = Duration::from_secs(180);
+/// Deadline for a restart, which may include crash recovery of the database.
+const RESTART_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// How long one try may take.
-const TRY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of one attempt.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What restarts took.
+/// Durations of all restarts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RestartTimes {
-    /// From the start of each process to its first acknowledged order, in milliseconds, in their order.
+    /// From the start of the process to its first acknowledged order, in milliseconds, in order of the restarts.
     pub first_order_ms: Vec<f64>,
-    /// The one in the middle, or the later of the two.
+    /// Median, or the upper of the two middle values.
     pub median_ms: f64,
     pub max_ms: f64,
 }
 
 impl RestartTimes {
-    /// Of these times; `None` if there are none.
+    /// `None` without a restart.
     #[must_use]
     pub fn from_durations(times: &[Duration]) -> Option<Self> {
         let first_order_ms: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1_000.0).collect();
@@ -57,7 +56,7 @@ impl fmt::Display for RestartTimes {
         let times: Vec<_> = self.first_order_ms.iter().map(|ms| format!("{ms:.0}")).collect();
         write!(
             f,
-            "from the start after kill -9 to the first order, ms: median {:.0}, most {:.0}, of {}: {}",
+            "restart after kill -9 to first order, ms: median {:.0}, max {:.0}, of {}: {}",
             self.median_ms,
             self.max_ms,
             times.len(),
@@ -66,67 +65,67 @@ impl fmt::Display for RestartTimes {
     }
 }
 
-/// Who orders, and what.
+/// Source of the orders sent after a restart.
 pub struct OrderSource<'a> {
-    /// The partners of the traffic.
+    /// Partners of the traffic.
     pub partners: &'a [Credentials],
     pub traffic: &'a Traffic,
-    /// What chance begins with.
+    /// Seed of the random number generator.
     pub seed: u64,
 }
 
-/// Kills the service and starts it again so many times; returns what each time took.
+/// Kills and restarts the service `times` times; returns the duration of each restart.
 ///
 /// # Errors
-/// [`StandError`] if it did not come back.
+/// [`DeploymentError`] if the service did not come back.
 pub async fn measure_restarts(
-    stand: &mut TestDeployment,
+    deployment: &mut TestDeployment,
     times: u64,
-    callers: &OrderSource<'_>,
-    books: &mut Acknowledgements,
+    source: &OrderSource<'_>,
+    acknowledgements: &mut Acknowledgements,
 ) -> Result<Vec<Duration>, DeploymentError> {
-    let mut chance = StdRng::seed_from_u64(callers.seed);
-    let mut took = Vec::new();
+    let mut rng = StdRng::seed_from_u64(source.seed);
+    let mut durations = Vec::new();
     for _ in 0..times {
-        stand.kill()?;
-        let began = Instant::now();
-        stand.restart()?;
-        while !acknowledged(&stand.base_url(), callers, &mut chance, books).await? {
-            if began.elapsed() >= WITHIN {
-                return Err(stand.not_ready_error(format!("took no order within {WITHIN:?}")));
+        deployment.kill()?;
+        let started = Instant::now();
+        deployment.restart()?;
+        while !try_order(&deployment.base_url(), source, &mut rng, acknowledgements).await? {
+            if started.elapsed() >= RESTART_TIMEOUT {
+                return Err(deployment.not_ready_error(format!("acknowledged no order within {RESTART_TIMEOUT:?}")));
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RETRY_DELAY).await;
         }
-        took.push(began.elapsed());
-        // What else a start does is not left to the next kill.
-        stand.wait_until_ready().await?;
+        durations.push(started.elapsed());
+        // Lets the start complete before the next kill.
+        deployment.wait_until_ready().await?;
     }
-    Ok(took)
+    Ok(durations)
 }
 
-/// Tries one order; says whether it was acknowledged.
-async fn acknowledged(
+/// Sends one order; returns whether it was acknowledged.
+async fn try_order(
     url: &str,
-    callers: &OrderSource<'_>,
-    chance: &mut StdRng,
-    books: &mut Acknowledgements,
+    source: &OrderSource<'_>,
+    rng: &mut StdRng,
+    acknowledgements: &mut Acknowledgements,
 ) -> Result<bool, DeploymentError> {
     let (partner, body) = loop {
-        if let RequestSpec::Order { partner, body, .. } = callers.traffic.draw(chance) {
+        if let RequestSpec::Order { partner, body, .. } = source.traffic.draw(rng) {
             break (partner, body);
         }
     };
-    let credentials = callers.partners[partner].clone();
-    let mut client = PartnerClient::new(url, credentials)?.with_timeout(TRY_TIMEOUT);
+    let credentials = source.partners[partner].clone();
+    let mut client = PartnerClient::new(url, credentials)?.with_timeout(ATTEMPT_TIMEOUT);
     let key = Uuid::new_v4().to_string();
     match client.order(&key, body.clone()).await {
-        Ok(answer) if answer.status.is_success() => {
-            books.record(partner, &key, &body, answer.status.as_u16(), &answer.body);
+        Ok(response) if response.status.is_success() => {
+            acknowledgements.record(partner, &key, &body, response.status.as_u16(), &response.body);
             return Ok(true);
         }
-        Ok(answer) if !answer.status.is_server_error() => {}
+        Ok(response) if !response.status.is_server_error() => {}
         Err(RequestFailure::NotSent(_)) => {}
-        Ok(_) | Err(RequestFailure::Unknown(_)) => books.unsettled.push(Unsettled { partner, key, body }),
+        Ok(_) | Err(RequestFailure::Unknown(_)) => acknowledgements.unsettled.push(Unsettled { partner, key, body }),
     }
     Ok(false)
 }
@@ -136,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn restarts_are_told_by_their_median_and_the_longest() {
+    fn restart_times_report_median_and_max() {
         let ms = Duration::from_millis;
         let restarts = RestartTimes::from_durations(&[ms(500), ms(900), ms(400)]).unwrap();
         assert_eq!((restarts.median_ms, restarts.max_ms), (500.0, 900.0));

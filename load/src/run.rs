@@ -1,5 +1,4 @@
-//! How is the service loaded by one partner? A closed loop: every connection sends its next order when the last one was
-//! answered.
+//! Run length, result and errors of load runs, and the closed loop of a single partner.
 
 use std::time::Duration;
 
@@ -14,33 +13,31 @@ use crate::tally::Tally;
 use crate::traffic::Traffic;
 use crate::workload::Workload;
 
-/// When a run ends; the warm-up counts for neither.
+/// When a run ends, not counting the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunLength {
-    /// After this many orders were sent.
+    /// After this number of orders.
     Orders(u64),
-    /// After this time; what is open then is still awaited.
+    /// After this time; requests in flight are awaited.
     Time(Duration),
 }
 
-/// A run of one partner, decided beforehand.
+/// Configuration of a closed loop of one partner.
 #[derive(Clone, Debug)]
 pub struct SinglePartnerRun {
-    /// The service, such as `http://127.0.0.1:8080/api/v1`.
+    /// Base URL, such as `http://127.0.0.1:8080/api/v1`.
     pub base_url: String,
-    /// The partner that orders.
     pub credentials: Credentials,
     pub workload: Workload,
-    /// Connections, spread evenly over the threads.
+    /// The threads share the connections evenly.
     pub connections: usize,
-    /// Threads of the generator, at least one.
+    /// Generator threads, at least one.
     pub threads: usize,
-    /// Time before anything is measured.
     pub warm_up: Duration,
     pub length: RunLength,
-    /// Bound for connecting and for each exchange.
+    /// Timeout for connecting and for each exchange.
     pub timeout: Duration,
-    /// Whole orders to keep for the audit, at most.
+    /// Maximum number of orders with request and response for the audit.
     pub samples: usize,
 }
 
@@ -54,7 +51,7 @@ impl From<SinglePartnerRun> for LoadPlan {
                 connections: plan.connections,
             },
             signing: SigningTime::OnDemand,
-            // Nothing is drawn: one partner orders one thing.
+            // One partner with one fixed order needs no randomness.
             seed: 0,
             threads: plan.threads,
             warm_up: plan.warm_up,
@@ -66,40 +63,36 @@ impl From<SinglePartnerRun> for LoadPlan {
     }
 }
 
-/// What a run saw, and when its measured part began.
+/// Result of a load run.
 #[derive(Debug)]
 pub struct RunResult {
-    /// What all clients saw.
     pub tally: Tally,
-    /// From the end of the warm-up to the end of the last order.
+    /// From the end of the warm-up to the completion of the last order.
     pub measured_for: Duration,
-    /// From the end of the warm-up until the last request of any kind had ended.
+    /// From the end of the warm-up to the completion of the last request of any kind.
     pub lasted: Duration,
-    /// The orders that were sent, if they were kept.
+    /// Sent orders, if the run recorded them.
     pub sent: SentOrders,
 }
 
-/// Why a run could not start.
+/// Reason for a run that could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The base URL is of another form.
+    /// The base URL has another form.
     #[error(transparent)]
     Url(#[from] UrlError),
-    /// A thread got no runtime.
-    #[error("a generator thread could not start")]
+    #[error("cannot start a generator thread")]
     Thread(#[from] std::io::Error),
-    /// The open loop has no arrivals.
     #[error(transparent)]
     Arrivals(#[from] ArrivalsError),
-    /// Requests cannot be signed beforehand.
-    #[error("requests cannot be signed beforehand: {0}")]
+    #[error("cannot presign requests: {0}")]
     Presigned(String),
 }
 
-/// Loads the service as planned; returns when the last order has ended.
+/// Loads the service; returns when the last request has completed.
 ///
 /// # Errors
-/// [`RunError`] if it could not start; what the service does wrong is in the tally.
+/// [`RunError`] if the run could not start. Errors of the service are in the tally.
 pub fn run_single_partner(plan: SinglePartnerRun) -> Result<RunResult, RunError> {
     run_load(plan.into(), &Progress::default())
 }

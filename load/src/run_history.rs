@@ -1,44 +1,44 @@
-//! What does a run remember, and with which memories does it begin? The orders that were sent, for duplicates and reads of
-//! this run or of a later one; and the moment of each order, where it matters what happened just then.
+//! What a run records besides its tally: sent orders, for duplicates and reads in this run or a later one, and
+//! per-order latency samples.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::sent_orders::SentLog;
 
-/// What is kept beside the tally.
+/// Selects what a run records.
 #[derive(Clone, Debug, Default)]
 pub struct RunHistory {
-    /// The orders that were sent.
+    /// Orders for duplicates and reads.
     pub orders: OrderHistory,
-    /// When each acknowledged order was due, and what it took: 16 bytes an order more.
+    /// Whether to record a latency sample per acknowledged order: 16 bytes each.
     pub latency_samples: bool,
 }
 
-/// Which orders a run knows.
+/// Source and scope of the order history.
 #[derive(Clone, Debug, Default)]
 pub enum OrderHistory {
-    /// Its own, if its traffic asks for orders from before.
+    /// Own orders, if the traffic includes duplicates or reads.
     #[default]
     AsNeeded,
-    /// Its own, all of them: a later run asks for them.
+    /// All own orders, for a later run.
     Keep,
-    /// Those of an earlier run, as if it had sent them itself.
+    /// Orders of an earlier run.
     FromRun(Arc<SentOrders>),
 }
 
-/// The orders of a run that were answered for good.
+/// The orders of a run with a definite response.
 #[derive(Debug, Default)]
 pub struct SentOrders(Vec<SentLog>);
 
 impl SentOrders {
-    /// Of each thread's, what was answered for good.
+    /// Keeps the orders with a definite response.
     pub(crate) fn from_logs(logs: impl IntoIterator<Item = SentLog>) -> Self {
         Self(logs.into_iter().map(SentLog::into_answered).collect())
     }
 
-    /// The part of one of so many threads: each order is in one.
-    pub(crate) fn part(&self, index: usize, threads: usize) -> SentLog {
+    /// The share of one thread; the shares are disjoint.
+    pub(crate) fn share_of_thread(&self, index: usize, threads: usize) -> SentLog {
         let mut part = SentLog::default();
         let orders = self.0.iter().flat_map(SentLog::orders);
         for order in orders.skip(index).step_by(threads) {
@@ -47,17 +47,16 @@ impl SentOrders {
         part
     }
 
-    /// How many there are.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.iter().map(|log| log.orders().len()).sum()
     }
 }
 
-/// An order that was acknowledged: when it was due, and what it took from then on.
+/// Due time and latency of an acknowledged order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatencySample {
-    /// When its sending began, or should have.
+    /// Due time; in a closed loop the time of sending.
     pub due: Instant,
     pub latency: Duration,
 }

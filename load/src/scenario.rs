@@ -1,5 +1,5 @@
-//! What does a file of `scenarios/` say? Who orders what, how often, at which pace, and what is done to Postgres
-//! meanwhile: sizes and shares alone, so that two runs of one file ask for the same.
+//! Scenario files (`scenarios/*.json`): partners, SKUs, order forms, request mix, pace and faults. They contain only
+//! sizes and shares, so two runs of one file with one seed send the same requests.
 
 use std::fmt;
 use std::path::Path;
@@ -12,68 +12,66 @@ use crate::deployment::seed::{SeedData, SeedSku, product_id};
 use crate::traffic::RequestKind;
 use crate::weights::Weights;
 
-/// Most vouchers of one order (contract §3).
+/// Maximum vouchers per order (contract §3).
 const MAX_VOUCHERS: u64 = 1_000;
-/// Most items of one order (contract §3).
+/// Maximum items per order (contract §3).
 const MAX_ITEMS: usize = 100;
-/// What each partner has to spend, in USD: no run comes near it.
+/// Wallet balance of each partner in USD: more than any run spends.
 const USD_EACH: u64 = 900_000_000;
-/// Most connections of a run: as many files as a process is given on an ordinary machine, with room to spare.
+/// Maximum connections of a run: below the usual limit of open files.
 const MAX_CONNECTIONS: usize = 16_384;
 
-/// A scenario, as its file says it.
+/// Content of a scenario file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     pub name: String,
-    /// What it is to show.
+    /// Purpose of the scenario.
     pub question: String,
-    /// Partners, each with a wallet of its own; they order alike.
+    /// Number of partners, each with a wallet of its own and an equal share of the orders.
     pub partners: usize,
-    /// What is for sale.
     pub skus: Skus,
-    /// What orders look like, and how often.
+    /// Order forms with weights.
     pub orders: Vec<OrderForm>,
-    /// What is asked for besides new orders. Weights.
+    /// Request mix; only new orders if empty.
     #[serde(default)]
     pub requests: Vec<RequestShare>,
     pub pace: Pace,
-    /// Seconds before anything is measured.
+    /// Warm-up, in seconds.
     pub warm_up_s: u64,
-    /// Seconds that are measured.
+    /// Measured part, in seconds.
     pub seconds: u64,
-    /// Whether each partner has an endpoint for webhooks, which takes every event.
+    /// Whether each partner has a webhook endpoint that receives all events.
     #[serde(default)]
     pub webhooks: bool,
-    /// What holds up Postgres, if anything.
+    /// Pauses of Postgres, if any.
     #[serde(default)]
     pub pauses: Option<PauseSchedule>,
-    /// How often the service is killed and started again when the load is over.
+    /// Number of kills and restarts after the load.
     #[serde(default)]
     pub restarts: u64,
-    /// What is asked of it after that, if anything.
+    /// Replays after a restart, if any.
     #[serde(default)]
     pub replays: Option<ReplayPhase>,
-    /// Outcomes that belong to it beside 2xx, such as `409 INSUFFICIENT_INVENTORY`: any other fails the audit.
+    /// Expected outcomes besides 2xx, such as `409 INSUFFICIENT_INVENTORY`. Any other outcome fails the audit.
     #[serde(default)]
     pub refusals: Vec<String>,
 }
 
-/// What is for sale.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Skus {
     pub count: usize,
-    /// Vouchers of each: a number, or `{ "enough_for": … }` vouchers in all.
+    /// Vouchers per SKU: a number, or `{ "enough_for": … }` vouchers in total.
     pub vouchers: VoucherSupply,
-    /// How orders choose among them.
+    /// Distribution of orders over SKUs.
     pub popularity: Popularity,
-    /// Of which there is less.
+    /// SKUs with less stock.
     #[serde(default)]
     pub scarce: Option<ScarceSkus>,
 }
 
-/// How many vouchers there are of each SKU that is not scarce.
+/// Stock of each SKU that is not scarce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum VoucherSupply {
@@ -81,17 +79,18 @@ pub enum VoucherSupply {
     ByPopularity(ByPopularity),
 }
 
-/// Enough of each SKU, and not much more: the favourites of ten thousand have thousands of vouchers, the rest some twenty.
+/// Stock proportional to popularity: with ten thousand SKUs, popular ones get thousands of vouchers and others about
+/// twenty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByPopularity {
-    /// So many vouchers can be drawn, one by one, and none of the SKUs is sold out.
+    /// This number of vouchers can be sold one by one before any SKU sells out.
     pub enough_for: u64,
 }
 
 impl VoucherSupply {
-    /// Of a SKU which has this share of the popularity. What is drawn of it is spread like a Poisson variable: its mean, six
-    /// times the root of it and ten more are not exceeded once in a hundred million times.
+    /// Stock of a SKU with this share of the orders. Sales follow a Poisson distribution; mean + 6 × √mean + 10 is
+    /// exceeded less than once in a hundred million cases.
     fn of(self, share: f64) -> u64 {
         match self {
             Self::Each(vouchers) => vouchers,
@@ -100,7 +99,7 @@ impl VoucherSupply {
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
-                    reason = "a share of a count, and a little more"
+                    reason = "a non-negative count"
                 )]
                 let vouchers = (mean + 6.0 * mean.sqrt()).ceil() as u64 + 10;
                 vouchers
@@ -109,17 +108,17 @@ impl VoucherSupply {
     }
 }
 
-/// How orders choose among SKUs.
+/// Distribution of orders over SKUs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Popularity {
     Uniform,
-    /// The n-th as often as 1/n to this power.
+    /// The n-th SKU has weight 1/n to this power.
     Zipf(f64),
 }
 
 impl Popularity {
-    /// As weights of so many SKUs; `None` if they are none.
+    /// Weights of `count` SKUs; `None` if they are invalid.
     pub(crate) fn weights(self, count: usize) -> Option<Weights> {
         match self {
             Self::Uniform => Weights::uniform(count),
@@ -128,23 +127,22 @@ impl Popularity {
     }
 }
 
-/// Every so manieth SKU has fewer vouchers.
+/// Every n-th SKU has less stock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScarceSkus {
-    /// Which: 4 is every fourth.
+    /// 4 means every fourth SKU.
     pub every: usize,
-    /// Vouchers of each of these.
     pub vouchers: u64,
 }
 
-/// One form of order.
+/// An order form: number of SKUs and vouchers per SKU.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrderForm {
-    /// How often, beside the others.
+    /// Relative to the other weights.
     pub weight: f64,
-    /// How many different SKUs.
+    /// Number of distinct SKUs.
     pub skus: usize,
     pub quantity: u32,
 }
@@ -159,36 +157,33 @@ impl fmt::Display for OrderForm {
     }
 }
 
-/// How often something is asked for.
+/// Weight of one request kind.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestShare {
     pub kind: RequestKind,
-    /// How often, beside the others.
+    /// Relative to the other weights.
     pub weight: f64,
 }
 
-/// When requests leave.
+/// Closed or open loop.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Pace {
-    /// Each connection's next when its last was answered.
+    /// Each connection sends its next request after the response to the previous one.
     Closed {
         connections: usize,
     },
-    /// At times fixed beforehand.
+    /// Requests leave at times fixed before the run.
     Open {
-        /// Connections; a request that finds none free leaves late, and its latency shows it.
+        /// A request that finds no free connection leaves late; the delay is part of its latency.
         connections: usize,
-        /// Requests of all kinds.
         per_second: f64,
-        /// How they are spread.
         spacing: Spacing,
     },
 }
 
 impl Pace {
-    /// Its connections.
     #[must_use]
     pub fn connections(self) -> usize {
         match self {
@@ -213,103 +208,100 @@ impl fmt::Display for Pace {
     }
 }
 
-/// Postgres stops for a while, again and again.
+/// Repeated pauses of Postgres.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PauseSchedule {
-    /// From the end of one to the beginning of the next, in milliseconds.
+    /// From the end of one pause to the start of the next, in milliseconds.
     pub every_ms: u64,
-    /// How long each lasts, in milliseconds.
+    /// Length of each pause, in milliseconds.
     pub for_ms: u64,
 }
 
-/// Keys are replayed that the service knows from its database alone: the load ends by count, the service is killed and
-/// started again, and then the keys of that load are drawn evenly, in a closed loop over as many connections.
+/// Replays after a restart: the load ends after a number of orders, the service is killed and restarted, then a
+/// closed loop over the same number of connections replays uniformly drawn keys of that load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayPhase {
-    /// New orders that the load sends after its warm-up, in place of those of its seconds.
+    /// Number of new orders after the warm-up; replaces the measured time of the scenario.
     pub orders: u64,
     pub seconds: u64,
 }
 
-/// Why a file is no scenario.
+/// Reason for an invalid scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// It cannot be read.
     #[error("cannot read the scenario")]
     Read(#[source] std::io::Error),
-    /// It is not of the form.
-    #[error("the file is no scenario")]
+    #[error("the file is not a valid scenario")]
     Parse(#[source] serde_json::Error),
-    /// Its parts do not go together.
-    #[error("the scenario cannot be played: {0}")]
+    #[error("invalid scenario: {0}")]
     Invalid(&'static str),
 }
 
 impl Scenario {
-    /// Reads a file.
+    /// Reads and validates a scenario file.
     ///
     /// # Errors
-    /// [`ScenarioError`].
+    /// [`ScenarioError`] if the file cannot be read, parsed or validated.
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
         Self::parse(&std::fs::read(path).map_err(ScenarioError::Read)?)
     }
 
-    /// Reads the text of a file.
+    /// Parses and validates the content of a scenario file.
     ///
     /// # Errors
-    /// [`ScenarioError`].
+    /// [`ScenarioError`] if the file cannot be read, parsed or validated.
     pub fn parse(text: &[u8]) -> Result<Self, ScenarioError> {
         let scenario: Self = serde_json::from_slice(text).map_err(ScenarioError::Parse)?;
         scenario.validate()?;
         Ok(scenario)
     }
 
-    /// Whether it can be played; asked again after sizes were changed.
+    /// Validates the scenario. Call it again after changing sizes.
     ///
     /// # Errors
-    /// [`ScenarioError::Senseless`] with the first that cannot.
+    /// [`ScenarioError::Invalid`] with the first violated rule.
     pub fn validate(&self) -> Result<(), ScenarioError> {
-        let fits = |shape: &OrderForm| {
+        let is_valid_form = |shape: &OrderForm| {
             let vouchers = u64::from(shape.quantity) * shape.skus as u64;
             shape.skus <= MAX_ITEMS && shape.skus <= self.skus.count && (1..=MAX_VOUCHERS).contains(&vouchers)
         };
         let rules = [
-            (self.partners > 0, "there is no partner"),
-            (self.skus.count > 0, "there is no SKU"),
-            (!self.orders.is_empty(), "nothing is ordered"),
+            (self.partners > 0, "partners must be at least 1"),
+            (self.skus.count > 0, "skus.count must be at least 1"),
+            (!self.orders.is_empty(), "orders must not be empty"),
             (
-                self.orders.iter().all(fits),
-                "an order has more items than there are SKUs or the contract allows, or too many vouchers or none",
+                self.orders.iter().all(is_valid_form),
+                "an order form needs 1 to 100 SKUs (at most skus.count) and 1 to 1,000 vouchers",
             ),
-            (self.seconds > 0, "nothing is measured"),
+            (self.seconds > 0, "seconds must be at least 1"),
             (
                 (1..=MAX_CONNECTIONS).contains(&self.pace.connections()),
-                "there is no connection, or more than 16,384",
+                "connections must be 1 to 16,384",
             ),
             (
                 self.skus.scarce.is_none_or(|scarce| scarce.every > 0),
-                "every 0th SKU is none",
+                "scarce.every must be at least 1",
             ),
             (
                 self.pauses
                     .is_none_or(|pauses| pauses.every_ms > 0 && pauses.for_ms > 0),
-                "a pause has no length",
+                "pauses.every_ms and pauses.for_ms must be at least 1",
             ),
             (
                 self.replays
                     .is_none_or(|replays| replays.orders > 0 && replays.seconds > 0),
-                "nothing is replayed, or for no time",
+                "replays.orders and replays.seconds must be at least 1",
             ),
         ];
-        match rules.iter().find(|(holds, _)| !holds) {
-            Some((_, why)) => Err(ScenarioError::Invalid(why)),
+        match rules.iter().find(|(is_satisfied, _)| !is_satisfied) {
+            Some((_, reason)) => Err(ScenarioError::Invalid(reason)),
             None => Ok(()),
         }
     }
 
-    /// What a service must hold for it.
+    /// Seed data of the deployment.
     #[must_use]
     pub fn seed_data(&self) -> SeedData {
         let Skus {
@@ -333,13 +325,11 @@ impl Scenario {
         }
     }
 
-    /// The time before anything is measured.
     #[must_use]
     pub fn warm_up(&self) -> Duration {
         Duration::from_secs(self.warm_up_s)
     }
 
-    /// The time that is measured.
     #[must_use]
     pub fn length(&self) -> Duration {
         Duration::from_secs(self.seconds)

@@ -1,5 +1,5 @@
-//! How is a scenario played? Furnish a stand, note what its partners have, load it, hold up its Postgres where the
-//! scenario says so, and audit: over the partners' API, the operators', and on the database.
+//! Scenario runner: seeds a deployment, records balances, loads the service, pauses Postgres if the scenario says so,
+//! and audits over the partner API, the admin API and the database.
 
 mod follow_up;
 
@@ -30,59 +30,53 @@ use crate::deployment::{TestDeployment, DeploymentError};
 use crate::traffic::Traffic;
 use crate::resource_monitor::ResourceMonitor;
 
-/// How the generator itself works, whatever the scenario.
+/// Generator settings that do not depend on the scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct GeneratorOptions {
-    /// When requests are signed.
+    /// When the generator signs requests.
     pub signing: SigningTime,
-    /// What chance begins with.
+    /// Seed of the random number generators.
     pub seed: u64,
-    /// Threads of the generator, at least one.
+    /// Generator threads, at least one.
     pub threads: usize,
-    /// Whole orders to keep for the audit, at most.
+    /// Maximum number of orders with request and response for the audit.
     pub samples: usize,
 }
 
-/// Why a scenario could not be played to its end.
+/// Reason for an incomplete scenario run.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioRunError {
-    /// The scenario is none.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// The stand is none.
     #[error(transparent)]
     Stand(#[from] DeploymentError),
-    /// It could not be furnished.
-    #[error("cannot furnish the stand")]
+    #[error("cannot seed the deployment")]
     Seed(#[from] OperatorError),
-    /// What the partners have could not be read.
-    #[error("cannot read what the partners have: {0}")]
+    /// Balances or orders of a partner could not be read.
+    #[error("cannot read the partners' balances and orders: {0}")]
     Account(String),
-    /// The generator could not start.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// A partner could not have an endpoint.
-    #[error("cannot make the receiver a partner's endpoint: {0}")]
+    /// A webhook endpoint could not be registered.
+    #[error("cannot register the receiver as a webhook endpoint: {0}")]
     Endpoint(String),
-    /// Postgres could not be held up.
     #[error(transparent)]
     Pause(#[from] PauseError),
-    /// The database could not be read.
     #[error("cannot read the database")]
     Database(#[from] sqlx::Error),
-    /// Nobody can watch what it uses.
-    #[error("cannot watch what is used")]
+    /// Resource usage could not be read.
+    #[error("cannot monitor resource usage")]
     Watch(#[source] anyhow::Error),
-    /// There is no runtime, or no thread.
+    /// A runtime or thread could not be started.
     #[error("cannot start a runtime or a thread")]
     Runtime(#[from] std::io::Error),
 }
 
-/// Plays a scenario on a stand that has played nothing before. Blocks until it is audited.
+/// Runs a scenario on a deployment without earlier runs. Blocks until the audit is complete.
 ///
 /// # Errors
-/// [`PlayError`] if it could not be played; what the service does wrong is in the report.
-pub fn run_scenario(scenario: &Scenario, stand: &mut TestDeployment, options: GeneratorOptions) -> Result<Report, ScenarioRunError> {
+/// [`ScenarioRunError`] if the run could not complete. Errors of the service are in the report.
+pub fn run_scenario(scenario: &Scenario, deployment: &mut TestDeployment, options: GeneratorOptions) -> Result<Report, ScenarioRunError> {
     scenario.validate()?;
     let traffic = Traffic::from_scenario(scenario)?;
     let forms = traffic.forms();
@@ -90,16 +84,16 @@ pub fn run_scenario(scenario: &Scenario, stand: &mut TestDeployment, options: Ge
         .enable_all()
         .build()?;
     let machine = Machine::observe_before();
-    let began = Instant::now();
-    let buyers = runtime.block_on(seed(stand.operator(), &scenario.seed_data()))?;
-    let furnished = began.elapsed();
-    let credentials: Vec<_> = buyers.into_iter().map(|buyer| buyer.credentials).collect();
-    let url = stand.base_url();
-    let mut accounts = open_accounts(&runtime, &url, &credentials)?;
-    let postgres = stand.postgres()?;
+    let started = Instant::now();
+    let partners = runtime.block_on(seed(deployment.operator(), &scenario.seed_data()))?;
+    let seeding_time = started.elapsed();
+    let credentials: Vec<_> = partners.into_iter().map(|partner| partner.credentials).collect();
+    let url = deployment.base_url();
+    let mut audited_partners = open_accounts(&runtime, &url, &credentials)?;
+    let postgres = deployment.postgres()?;
 
     let receiver = match scenario.webhooks {
-        true => Some(endpoints(&runtime, &url, &credentials)?),
+        true => Some(start_receiver(&runtime, &url, &credentials)?),
         false => None,
     };
     let pauses = match scenario.pauses {
@@ -107,64 +101,64 @@ pub fn run_scenario(scenario: &Scenario, stand: &mut TestDeployment, options: Ge
         None => None,
     };
     let progress = Progress::default();
-    let watch = ResourceMonitor::start(stand.monitor_target()?, &progress, scenario.length())?;
-    let mut ran = load(scenario, &traffic, url.clone(), &credentials, options, &progress)?;
-    let loaded = Instant::now();
+    let monitor = ResourceMonitor::start(deployment.monitor_target()?, &progress, scenario.length())?;
+    let mut result = load_service(scenario, &traffic, url.clone(), &credentials, options, &progress)?;
+    let load_end = Instant::now();
     let pauses = pauses.map(PostgresPauser::stop).transpose()?;
-    let watched = watch.stop().map_err(ScenarioRunError::Watch)?;
+    let usage = monitor.stop().map_err(ScenarioRunError::Watch)?;
 
-    let figures = RunMetrics::from_run(setup(scenario, url, forms, options), &ran);
-    let callers = (credentials.as_slice(), &traffic);
-    let (mut after, checks) = run_follow_up(scenario, (&runtime, stand), callers, options, &mut ran)?;
-    after.aftermath = measure_recovery(pauses.as_ref(), &ran);
-    let refusals = check_refusals(&ran.tally, &scenario.refusals);
-    let answers = check_stable_responses(&ran.tally.mismatches);
-    let (mut audit, books) = runtime.block_on(audit_all(&mut accounts, ran.tally.acknowledgements));
-    audit.checks.extend([refusals, answers]);
+    let metrics = RunMetrics::from_run(describe_setup(scenario, url, forms, options), &result);
+    let order_source = (credentials.as_slice(), &traffic);
+    let (mut follow_up, checks) = run_follow_up(scenario, (&runtime, deployment), order_source, options, &mut result)?;
+    follow_up.recovery = measure_recovery(pauses.as_ref(), &result);
+    let refusals = check_refusals(&result.tally, &scenario.refusals);
+    let stable_responses = check_stable_responses(&result.tally.mismatches);
+    let (mut audit, acknowledgements) = runtime.block_on(audit_all(&mut audited_partners, result.tally.acknowledgements));
+    audit.checks.extend([refusals, stable_responses]);
     audit.checks.extend(checks);
     if let Some(receiver) = receiver {
-        let (delivered, check) = receiver.wait_and_stop(events(&books), loaded)?;
-        after.delivered = Some(delivered);
+        let (delivered, check) = receiver.wait_and_stop(expected_events(&acknowledgements), load_end)?;
+        follow_up.delivered = Some(delivered);
         audit.checks.push(check);
     }
-    let vouchers = books.vouchers.len();
+    let vouchers = acknowledgements.vouchers.len();
     audit
         .checks
-        .push(runtime.block_on(check_stock_sold(stand.operator(), vouchers)));
-    // Another server than before, where the service was killed.
-    let postgres = stand.postgres()?;
-    let facts = runtime.block_on(async {
+        .push(runtime.block_on(check_stock_sold(deployment.operator(), vouchers)));
+    // The server changes when the service was killed.
+    let postgres = deployment.postgres()?;
+    let database_facts = runtime.block_on(async {
         let mut database = DatabaseInspector::connect_with(&postgres.service_options()).await?;
         database.read_facts().await
     })?;
-    audit.checks.push(check_invariants(stand.program(), &stand.data_dir()));
+    audit.checks.push(check_invariants(deployment.program(), &deployment.data_dir()));
     Ok(Report {
         scenario: Some(ScenarioInfo {
             name: scenario.name.clone(),
             question: scenario.question.clone(),
-            furnished_s: furnished.as_secs_f64(),
+            furnished_s: seeding_time.as_secs_f64(),
             pauses: pauses.map(|pauses| pauses.len() as u64),
         }),
-        metrics: figures,
-        follow_up: after,
-        usage: watched,
+        metrics,
+        follow_up,
+        usage,
         audit,
         machine: machine.observe_after(),
-        database: Some(facts),
+        database: Some(database_facts),
     })
 }
 
-/// A receiver, which is every partner's endpoint.
-fn endpoints(runtime: &Runtime, url: &str, credentials: &[Credentials]) -> Result<WebhookReceiver, ScenarioRunError> {
+/// Registers one receiver as the webhook endpoint of every partner.
+fn start_receiver(runtime: &Runtime, url: &str, credentials: &[Credentials]) -> Result<WebhookReceiver, ScenarioRunError> {
     let receiver = WebhookReceiver::start()?;
-    let taken = runtime.block_on(receiver.register_endpoints(url, credentials));
-    taken.map_err(ScenarioRunError::Endpoint)?;
+    let registered = runtime.block_on(receiver.register_endpoints(url, credentials));
+    registered.map_err(ScenarioRunError::Endpoint)?;
     Ok(receiver)
 }
 
-/// How many events tell of these orders, all of them delivered at once: created, each voucher issued, delivered.
-fn events(books: &Acknowledgements) -> u64 {
-    2 * books.orders + books.vouchers.len() as u64
+/// Expected events of orders delivered at once: created, one per issued voucher, delivered.
+fn expected_events(acknowledgements: &Acknowledgements) -> u64 {
+    2 * acknowledgements.orders + acknowledgements.vouchers.len() as u64
 }
 
 fn open_accounts(
@@ -172,16 +166,16 @@ fn open_accounts(
     url: &str,
     credentials: &[Credentials],
 ) -> Result<Vec<AuditedPartner>, ScenarioRunError> {
-    let open = |credentials: &Credentials| {
+    let open_account = |credentials: &Credentials| {
         let client = PartnerClient::new(url, credentials.clone()).map_err(RunError::Url)?;
         runtime
             .block_on(AuditedPartner::with_baseline(client))
             .map_err(ScenarioRunError::Account)
     };
-    credentials.iter().map(open).collect()
+    credentials.iter().map(open_account).collect()
 }
 
-fn load(
+fn load_service(
     scenario: &Scenario,
     traffic: &Traffic,
     base_url: String,
@@ -189,7 +183,7 @@ fn load(
     options: GeneratorOptions,
     progress: &Progress,
 ) -> Result<RunResult, RunError> {
-    let bar = RunProgressBar::show(progress, scenario.warm_up() + scenario.length());
+    let progress_bar = RunProgressBar::show(progress, scenario.warm_up() + scenario.length());
     let plan = LoadPlan {
         base_url,
         partners: partners.to_vec(),
@@ -213,12 +207,12 @@ fn load(
             latency_samples: scenario.pauses.is_some(),
         },
     };
-    let ran = run_load(plan, progress);
-    drop(bar);
-    ran
+    let result = run_load(plan, progress);
+    drop(progress_bar);
+    result
 }
 
-fn setup(scenario: &Scenario, url: String, forms: Vec<String>, options: GeneratorOptions) -> Setup {
+fn describe_setup(scenario: &Scenario, url: String, forms: Vec<String>, options: GeneratorOptions) -> Setup {
     Setup {
         url,
         order: format!("{} partners, {} SKUs", scenario.partners, scenario.skus.count),

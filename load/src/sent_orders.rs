@@ -1,8 +1,8 @@
-//! Which orders were sent, and what was answered under their keys? What duplicates and reads are drawn from, and the rule
-//! that they are held to.
+//! Log of sent orders with their first stored response: source of duplicates and reads, and comparison of their
+//! responses.
 //!
-//! Rule: whatever is kept under a key is answered the same, byte for byte, whoever asks first: the order or its duplicate.
-//! A delivered order reads as it was answered.
+//! Rule: a response stored under a key never changes, byte for byte, whether the order or its duplicate completes
+//! first. A delivered order reads as in its response.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -12,52 +12,50 @@ use uuid::Uuid;
 use crate::client::ApiResponse;
 use crate::wire::{OrderView, order_number};
 
-/// Bytes of a broken answer that are shown.
+/// Maximum length of a response in an example, in bytes.
 const MAX_EXAMPLE_BYTES: usize = 300;
 
-/// Refusals that are kept under a key (contract §5).
-const KEPT_REFUSALS: [&str; 2] = ["INSUFFICIENT_FUNDS", "INSUFFICIENT_INVENTORY"];
+/// Refusals that the service stores under a key (contract §5).
+const STORED_REFUSALS: [&str; 2] = ["INSUFFICIENT_FUNDS", "INSUFFICIENT_INVENTORY"];
 
-/// An order that was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct SentOrder {
     pub(crate) partner: usize,
     pub(crate) key: Uuid,
     pub(crate) body: Bytes,
-    /// What was answered first, of what is kept.
-    kept: Option<Kept>,
+    /// First stored response.
+    stored: Option<StoredDigest>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kept {
+struct StoredDigest {
     status: u16,
-    /// A digest of the body.
+    /// Hash of the body.
     body: u64,
     order_number: Option<u128>,
-    /// DELIVERED at once, so that it reads as it was answered.
+    /// `DELIVERED` at once, so reads must return the same body.
     delivered: bool,
 }
 
-/// How often duplicates and reads were not as they had to be.
+/// Compared and differing responses of duplicates and reads.
 #[derive(Clone, Debug, Default)]
 pub struct ResponseMismatches {
-    /// Answers that were compared.
+    /// Compared responses.
     pub compared: u64,
     pub count: u64,
-    /// The first of them.
+    /// Example.
     pub first: Option<String>,
 }
 
 impl ResponseMismatches {
-    fn compare(&mut self, same: bool, example: impl FnOnce() -> String) {
+    fn compare(&mut self, is_same: bool, example: impl FnOnce() -> String) {
         self.compared += 1;
-        if !same {
+        if !is_same {
             self.count += 1;
             self.first.get_or_insert_with(example);
         }
     }
 
-    /// Adds what another thread saw.
     pub fn merge(&mut self, other: Self) {
         self.compared += other.compared;
         self.count += other.count;
@@ -65,118 +63,118 @@ impl ResponseMismatches {
     }
 }
 
-/// The orders of one thread.
+/// Sent orders of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct SentLog {
     orders: Vec<SentOrder>,
-    /// Indexes of those with vouchers to read.
+    /// Indexes of delivered orders.
     delivered: Vec<usize>,
 }
 
 impl SentLog {
-    /// Enters an order that leaves now; returns its index.
+    /// Adds an order that is about to be sent; returns its index.
     pub(crate) fn record_sent(&mut self, partner: usize, key: Uuid, body: Bytes) -> usize {
         self.orders.push(SentOrder {
             partner,
             key,
             body,
-            kept: None,
+            stored: None,
         });
         self.orders.len() - 1
     }
 
-    /// Enters an order from before, with what was answered to it.
+    /// Adds an order of an earlier run with its response.
     pub(crate) fn insert_past(&mut self, order: SentOrder) {
         if order
-            .kept
-            .is_some_and(|kept| kept.delivered && kept.order_number.is_some())
+            .stored
+            .is_some_and(|stored| stored.delivered && stored.order_number.is_some())
         {
             self.delivered.push(self.orders.len());
         }
         self.orders.push(order);
     }
 
-    /// All of them, in the order in which they were sent.
+    /// All orders, in the order of sending.
     pub(crate) fn orders(&self) -> &[SentOrder] {
         &self.orders
     }
 
-    /// Those whose answer is kept under their keys.
+    /// Keeps the orders with a stored response.
     pub(crate) fn into_answered(self) -> Self {
         let mut answered = Self::default();
-        for order in self.orders.into_iter().filter(|order| order.kept.is_some()) {
+        for order in self.orders.into_iter().filter(|order| order.stored.is_some()) {
             answered.insert_past(order);
         }
         answered
     }
 
-    /// The order at this share of all that were sent, with its index.
+    /// The order at relative position `at` (0 to 1), with its index.
     pub(crate) fn pick_any(&self, at: f64) -> Option<(usize, SentOrder)> {
-        let index = pick(self.orders.len(), at)?;
+        let index = pick_index(self.orders.len(), at)?;
         Some((index, self.orders[index].clone()))
     }
 
-    /// A delivered order at this share of them: index, partner and id.
-    pub(crate) fn delivered(&self, at: f64) -> Option<(usize, usize, String)> {
-        let index = self.delivered[pick(self.delivered.len(), at)?];
+    /// The delivered order at relative position `at`: index, partner and id.
+    pub(crate) fn pick_delivered(&self, at: f64) -> Option<(usize, usize, String)> {
+        let index = self.delivered[pick_index(self.delivered.len(), at)?];
         let order = &self.orders[index];
-        let number = order.kept?.order_number?;
+        let number = order.stored?.order_number?;
         Some((index, order.partner, format!("ord_{number:032x}")))
     }
 
-    /// Compares an answer under the key of an order with what was answered under it before, or keeps it.
-    pub(crate) fn answered(&mut self, index: usize, answer: &ApiResponse, broken: &mut ResponseMismatches) {
-        let Some(kept) = kept(answer) else { return };
-        match self.orders[index].kept {
-            Some(first) => broken.compare(first == kept, || example("under its key, otherwise", answer)),
+    /// Compares a response with the first stored response under the key, or records it as the first.
+    pub(crate) fn compare_or_store(&mut self, index: usize, response: &ApiResponse, mismatches: &mut ResponseMismatches) {
+        let Some(stored) = stored(response) else { return };
+        match self.orders[index].stored {
+            Some(first) => mismatches.compare(first == stored, || example("different response under the key", response)),
             None => {
-                self.orders[index].kept = Some(kept);
-                if kept.delivered && kept.order_number.is_some() {
+                self.orders[index].stored = Some(stored);
+                if stored.delivered && stored.order_number.is_some() {
                     self.delivered.push(index);
                 }
             }
         }
     }
 
-    /// Compares what an order reads as with what was answered to it.
-    pub(crate) fn read(&self, index: usize, answer: &ApiResponse, broken: &mut ResponseMismatches) {
-        let Some(first) = self.orders[index].kept else {
+    /// Compares a read with the stored response of the order.
+    pub(crate) fn compare_read(&self, index: usize, response: &ApiResponse, mismatches: &mut ResponseMismatches) {
+        let Some(first) = self.orders[index].stored else {
             return;
         };
-        if answer.status.is_success() {
-            // A read is answered 200 and the order 201: the body alone is the same.
-            let same = digest(&answer.body) == first.body;
-            broken.compare(same, || example("read, otherwise", answer));
+        if response.status.is_success() {
+            // The statuses differ (200 and 201); the bodies must be equal.
+            let is_same = digest(&response.body) == first.body;
+            mismatches.compare(is_same, || example("different response to a read", response));
         }
     }
 }
 
-fn pick(of: usize, at: f64) -> Option<usize> {
+fn pick_index(of: usize, at: f64) -> Option<usize> {
     let last = of.checked_sub(1)?;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a share is from 0 to 1, and the result is bounded"
+        reason = "the position is from 0 to 1, and the result is bounded"
     )]
     let index = (at * of as f64) as usize;
     Some(index.min(last))
 }
 
-/// What of an answer is kept under the key; `None` of what is not.
-fn kept(answer: &ApiResponse) -> Option<Kept> {
-    let status = answer.status.as_u16();
-    let body = digest(&answer.body);
-    if answer.status.is_success() {
-        let order = OrderView::parse(&answer.body).ok();
-        return Some(Kept {
+/// The stored part of a response; `None` if the service does not store it.
+fn stored(response: &ApiResponse) -> Option<StoredDigest> {
+    let status = response.status.as_u16();
+    let body = digest(&response.body);
+    if response.status.is_success() {
+        let order = OrderView::parse(&response.body).ok();
+        return Some(StoredDigest {
             status,
             body,
             order_number: order.as_ref().and_then(|order| order_number(order.order_id)),
             delivered: order.is_some_and(|order| order.status == "DELIVERED"),
         });
     }
-    let code = answer.error_code()?;
-    KEPT_REFUSALS.contains(&code.as_str()).then_some(Kept {
+    let code = response.error_code()?;
+    STORED_REFUSALS.contains(&code.as_str()).then_some(StoredDigest {
         status,
         body,
         order_number: None,
@@ -190,9 +188,9 @@ fn digest(body: &[u8]) -> u64 {
     hasher.finish()
 }
 
-fn example(what: &str, answer: &ApiResponse) -> String {
-    let text = String::from_utf8_lossy(&answer.body[..answer.body.len().min(MAX_EXAMPLE_BYTES)]).into_owned();
-    format!("{what}: {} {text}", answer.status)
+fn example(description: &str, response: &ApiResponse) -> String {
+    let text = String::from_utf8_lossy(&response.body[..response.body.len().min(MAX_EXAMPLE_BYTES)]).into_owned();
+    format!("{description}: {} {text}", response.status)
 }
 
 #[cfg(test)]
@@ -200,7 +198,7 @@ mod tests {
     use super::*;
     use hyper::{HeaderMap, StatusCode};
 
-    fn answer(status: u16, body: &str) -> ApiResponse {
+    fn response(status: u16, body: &str) -> ApiResponse {
         ApiResponse {
             status: StatusCode::from_u16(status).unwrap(),
             headers: HeaderMap::new(),
@@ -216,10 +214,10 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_answered_first_the_other_must_be_answered_the_same() {
+    fn stored_response_must_not_change() {
         let mut log = SentLog::default();
         let index = log.record_sent(2, Uuid::nil(), Bytes::new());
-        let mut broken = ResponseMismatches::default();
+        let mut mismatches = ResponseMismatches::default();
         for (status, body, expected) in [
             (503, "{}".to_owned(), (0, 0)),
             (
@@ -241,47 +239,47 @@ mod tests {
                 (3, 2),
             ),
         ] {
-            log.answered(index, &answer(status, &body), &mut broken);
-            assert_eq!((broken.compared, broken.count), expected, "{status} {body}");
+            log.compare_or_store(index, &response(status, &body), &mut mismatches);
+            assert_eq!((mismatches.compared, mismatches.count), expected, "{status} {body}");
         }
-        assert!(broken.first.unwrap().contains("PENDING"));
+        assert!(mismatches.first.unwrap().contains("PENDING"));
         let id = format!("ord_{:032x}", 5);
-        assert_eq!(log.delivered(0.99), Some((0, 2, id)));
+        assert_eq!(log.pick_delivered(0.99), Some((0, 2, id)));
     }
 
     #[test]
-    fn what_was_answered_goes_over_to_a_later_run() {
-        let (mut log, mut broken) = (SentLog::default(), ResponseMismatches::default());
+    fn stored_responses_carry_over_to_later_run() {
+        let (mut log, mut mismatches) = (SentLog::default(), ResponseMismatches::default());
         for partner in 0..3 {
             log.record_sent(partner, Uuid::nil(), Bytes::new());
         }
-        log.answered(0, &answer(201, &order("DELIVERED")), &mut broken);
-        log.answered(2, &answer(202, &order("PENDING")), &mut broken);
+        log.compare_or_store(0, &response(201, &order("DELIVERED")), &mut mismatches);
+        log.compare_or_store(2, &response(202, &order("PENDING")), &mut mismatches);
         let earlier = crate::run_history::SentOrders::from_logs([log]);
         assert_eq!(earlier.count(), 2);
-        let mut part = earlier.part(0, 2);
+        let mut part = earlier.share_of_thread(0, 2);
         assert_eq!(part.orders().len(), 1);
-        assert!(part.delivered(0.0).is_some() && earlier.part(1, 2).delivered(0.0).is_none());
-        part.answered(0, &answer(201, &order("PENDING")), &mut broken);
-        assert_eq!((broken.compared, broken.count), (1, 1));
+        assert!(part.pick_delivered(0.0).is_some() && earlier.share_of_thread(1, 2).pick_delivered(0.0).is_none());
+        part.compare_or_store(0, &response(201, &order("PENDING")), &mut mismatches);
+        assert_eq!((mismatches.compared, mismatches.count), (1, 1));
     }
 
     #[test]
-    fn a_read_is_compared_with_the_answer() {
+    fn read_is_compared_with_response() {
         let mut log = SentLog::default();
         let index = log.record_sent(0, Uuid::nil(), Bytes::new());
-        let mut broken = ResponseMismatches::default();
-        log.answered(index, &answer(201, &order("DELIVERED")), &mut broken);
-        log.read(index, &answer(200, &order("DELIVERED")), &mut broken);
-        assert_eq!((broken.compared, broken.count), (1, 0));
-        log.read(index, &answer(200, &order("CANCELLED")), &mut broken);
-        assert_eq!((broken.compared, broken.count), (2, 1));
+        let mut mismatches = ResponseMismatches::default();
+        log.compare_or_store(index, &response(201, &order("DELIVERED")), &mut mismatches);
+        log.compare_read(index, &response(200, &order("DELIVERED")), &mut mismatches);
+        assert_eq!((mismatches.compared, mismatches.count), (1, 0));
+        log.compare_read(index, &response(200, &order("CANCELLED")), &mut mismatches);
+        assert_eq!((mismatches.compared, mismatches.count), (2, 1));
     }
 
     #[test]
-    fn drawing_is_even_and_ends_at_the_last() {
+    fn pick_covers_all_positions() {
         let mut log = SentLog::default();
-        assert!(log.pick_any(0.5).is_none() && log.delivered(0.5).is_none());
+        assert!(log.pick_any(0.5).is_none() && log.pick_delivered(0.5).is_none());
         for number in 0..4 {
             log.record_sent(number, Uuid::nil(), Bytes::new());
         }

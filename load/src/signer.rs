@@ -1,7 +1,7 @@
-//! Which headers make a request a partner's own? API key, API secret, timestamp, and the HMAC-SHA256 of
-//! timestamp ‖ method ‖ path ‖ body keyed with the API secret.
+//! Request signing (contract §2): API key, API secret, timestamp, and HMAC-SHA256 of timestamp ‖ method ‖ path ‖
+//! body, keyed with the API secret.
 //!
-//! The time is an argument, so that a test can sign in the past or in the future.
+//! The time is a parameter, so that tests can sign for the past and the future.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ use hmac::{Hmac, KeyInit, Mac};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use sha2::Sha256;
 
-/// Header that names the partner's API key.
+/// Header with the API key.
 pub const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-/// Header that carries the partner's API secret.
+/// Header with the API secret.
 pub const API_SECRET: HeaderName = HeaderName::from_static("x-api-secret");
-/// Header that carries the Unix time of the signature, in seconds.
+/// Header with the Unix time of the signature in seconds.
 pub const TIMESTAMP: HeaderName = HeaderName::from_static("x-timestamp");
-/// Header that carries `t=<timestamp>,v1=<hex>`.
+/// Header with `t=<timestamp>,v1=<hex>`.
 pub const SIGNATURE: HeaderName = HeaderName::from_static("x-signature");
 
 /// Hex digits of an HMAC-SHA256.
 const MAC_HEX_LEN: usize = 64;
 
-/// An API key with its secret, ready to sign.
+/// API key and secret.
 ///
-/// The keyed state of the HMAC is kept, because deriving it costs as much as signing a short message.
+/// Holds the keyed HMAC state: deriving it costs as much as signing a short message.
 #[derive(Clone)]
 pub struct Credentials {
     api_key: HeaderValue,
@@ -31,22 +31,22 @@ pub struct Credentials {
     keyed: Hmac<Sha256>,
 }
 
-/// The key or the secret holds a character that no HTTP header can carry.
+/// Key or secret contains a character that is invalid in an HTTP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the API key or secret cannot be sent in a header")]
+#[error("the API key or secret is not a valid header value")]
 pub struct CredentialEncodingError;
 
 impl Credentials {
-    /// Takes an API key and its secret.
+    /// Creates credentials from an API key and its secret.
     ///
     /// # Errors
-    /// [`NotAHeaderValue`] if one of them cannot stand in a header.
+    /// [`CredentialEncodingError`] if one of them is not a valid header value.
     pub fn new(api_key: &str, api_secret: &str) -> Result<Self, CredentialEncodingError> {
         let key = HeaderValue::from_str(api_key).map_err(|_| CredentialEncodingError)?;
         let mut secret = HeaderValue::from_str(api_secret).map_err(|_| CredentialEncodingError)?;
         secret.set_sensitive(true);
         let Ok(keyed) = Hmac::new_from_slice(api_secret.as_bytes()) else {
-            unreachable!("HMAC takes a key of any length")
+            unreachable!("HMAC accepts keys of any length")
         };
         Ok(Self {
             api_key: key,
@@ -55,8 +55,8 @@ impl Credentials {
         })
     }
 
-    /// Signs one request at `unix_seconds`. `path` is the absolute path as it goes over the wire
-    /// (`/api/v1/orders`), `body` the exact bytes.
+    /// Signs a request at `unix_seconds`. `path` is the absolute path of the request line (`/api/v1/orders`), `body`
+    /// the exact bytes.
     #[must_use]
     pub fn sign(&self, method: &str, path: &str, body: &[u8], unix_seconds: u64) -> SignedHeaders {
         let timestamp = HeaderValue::from(unix_seconds);
@@ -66,7 +66,7 @@ impl Credentials {
         signature.extend_from_slice(b",v1=");
         signature.extend_from_slice(&self.mac_hex(timestamp.as_bytes(), method, path, body));
         let Ok(signature) = HeaderValue::try_from(signature) else {
-            unreachable!("digits and hex are a header value")
+            unreachable!("digits and hex are a valid header value")
         };
         let (api_key, api_secret) = (self.api_key.clone(), self.api_secret.clone());
         SignedHeaders {
@@ -77,14 +77,14 @@ impl Credentials {
         }
     }
 
-    /// The bare `v1` value for a timestamp of any form: for tests that send what no honest client would.
+    /// The `v1` value for any timestamp text, for tests of invalid signatures.
     #[must_use]
     pub fn signature_hex(&self, timestamp: &str, method: &str, path: &str, body: &[u8]) -> String {
         let digits = self.mac_hex(timestamp.as_bytes(), method, path, body);
         digits.iter().map(|digit| char::from(*digit)).collect()
     }
 
-    /// Adds the two headers that every request carries, signed or not.
+    /// Adds API key and secret, which every request needs, signed or not.
     pub fn insert_api_headers(&self, headers: &mut HeaderMap) {
         headers.insert(API_KEY, self.api_key.clone());
         headers.insert(API_SECRET, self.api_secret.clone());
@@ -98,7 +98,7 @@ impl Credentials {
         mac.update(body);
         let mut digits = [0; MAC_HEX_LEN];
         let Ok(()) = hex::encode_to_slice(mac.finalize().into_bytes(), &mut digits) else {
-            unreachable!("32 bytes are 64 hex digits")
+            unreachable!("32 bytes have 64 hex digits")
         };
         digits
     }
@@ -120,7 +120,7 @@ pub struct SignedHeaders {
 }
 
 impl SignedHeaders {
-    /// Sets the four headers, replacing what was there.
+    /// Sets the four headers, replacing existing values.
     pub fn apply_to(self, headers: &mut HeaderMap) {
         headers.insert(API_KEY, self.api_key);
         headers.insert(API_SECRET, self.api_secret);
@@ -128,13 +128,13 @@ impl SignedHeaders {
         headers.insert(SIGNATURE, self.signature);
     }
 
-    /// The value of `X-Signature`.
+    /// Value of `X-Signature`.
     #[must_use]
     pub fn signature(&self) -> &HeaderValue {
         &self.signature
     }
 
-    /// The value of `X-Timestamp`.
+    /// Value of `X-Timestamp`.
     #[must_use]
     pub fn timestamp(&self) -> &HeaderValue {
         &self.timestamp
@@ -156,7 +156,7 @@ mod tests {
         v1: &'static str,
     }
 
-    /// Computed with Python's `hmac`; the first with `openssl dgst -sha256 -hmac` too.
+    /// Computed with Python's `hmac`, the first one also with `openssl dgst -sha256 -hmac`.
     fn vectors() -> [Vector; 3] {
         [
             Vector {
@@ -175,7 +175,7 @@ mod tests {
                 body: b"",
                 v1: "18de618fd0d95afab781b4f70782370d02e1419fd2e9cd87fa75c0e5d0db78db",
             },
-            // A key longer than SHA-256's block of 64 bytes is hashed first.
+            // HMAC hashes a key longer than SHA-256's block of 64 bytes.
             Vector {
                 secret: "k".repeat(100),
                 time: 1_767_225_601,
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_equal_those_computed_elsewhere() {
+    fn signatures_match_reference_vectors() {
         for Vector {
             secret,
             time,
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_of_the_message_changes_the_signature() {
+    fn signature_depends_on_each_message_part() {
         let credentials = Credentials::new("key", "secret").unwrap();
         let base = credentials.signature_hex("1767225600", "POST", "/api/v1/orders", b"{}");
         for other in [
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_four_headers_are_set() {
+    fn apply_to_sets_four_headers() {
         let credentials = Credentials::new("vs_sandbox_key", "the-secret").unwrap();
         let mut headers = HeaderMap::new();
         credentials
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_shows_neither_key_nor_secret() {
+    fn debug_output_hides_key_and_secret() {
         let credentials = Credentials::new("vs_sandbox_key", "the-secret").unwrap();
         let signed = credentials.sign("POST", "/", b"", 1_767_225_600);
         assert!(!format!("{credentials:?}").contains("vs_sandbox_key"));

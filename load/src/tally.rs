@@ -1,7 +1,7 @@
-//! What did the clients of a run see? Latencies, outcomes by status and error code, and the books.
+//! Tally of a run: latencies, outcomes by status and error code, and acknowledgements for the audit.
 //!
-//! Rule: a latency is that of a 2xx answer to an order that was sent after the warm-up. A fast refusal must not
-//! make the service look quick; refusals are counted beside it.
+//! Rule: order latency covers only 2xx responses to orders sent after the warm-up. A fast rejection must not make the
+//! service look quick; rejections are recorded separately.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -20,73 +20,70 @@ use crate::traffic::RequestKind;
 
 pub use crate::outcome::{Outcome, Outcomes, OutcomeCount};
 
-/// Slowest latency told apart, in microseconds: twice the client's timeout, so nothing measured is cut.
+/// Upper bound of recorded latencies in microseconds: twice the client's timeout.
 const MAX_LATENCY_US: u64 = 60_000_000;
-/// Significant digits of a latency: 0.1 %, well below the spread of runs.
+/// 0.1 % precision, far below the variation between runs.
 const LATENCY_DIGITS: u8 = 3;
 
-/// The part of a run an order was sent in.
+/// Part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Audited, but no part of the figures.
+    /// Audited but not measured.
     WarmUp,
-    /// Part of the figures.
+    /// Audited and measured.
     Measured,
 }
 
-/// An order as it was sent.
+/// A sent order.
 #[derive(Clone, Copy, Debug)]
 pub struct OrderAttempt<'a> {
-    /// In which part of the run.
+    /// The part of the run in which it was sent.
     pub phase: Phase,
-    /// Whose it is: an index among the run's partners.
+    /// Index of the partner in the run.
     pub partner: usize,
-    /// When it was due: when its sending began, or when it should have.
+    /// Due time; in a closed loop the time of sending.
     pub at: Instant,
-    /// Its form: an index among those of the traffic.
+    /// Index of its order form.
     pub form: usize,
     pub key: &'a str,
     pub body: &'a Bytes,
 }
 
-/// What was seen of requests other than new orders.
+/// Statistics of background requests (duplicates and reads).
 #[derive(Debug)]
 pub struct BackgroundStats {
-    /// Latency of measured 2xx answers, in microseconds.
+    /// Latency of measured 2xx responses, in microseconds.
     pub latency_us: Histogram<u64>,
-    /// Outcomes of measured requests.
     pub measured: Outcomes,
 }
 
-/// What the clients of one thread, or of the whole run, saw.
+/// Results of one thread or of a whole run.
 #[derive(Debug)]
 pub struct Tally {
-    /// Latency of measured 2xx answers, in microseconds.
+    /// Latency of measured 2xx responses, in microseconds.
     pub latency_us: Histogram<u64>,
-    /// Latencies of measured orders by form, and of refusals.
+    /// Latencies of measured orders by form, and of rejections.
     pub breakdown: LatencyBreakdown,
-    /// Outcomes of measured orders.
     pub measured: Outcomes,
-    /// Outcomes of the warm-up.
     pub warm_up: Outcomes,
-    /// What was acknowledged, warm-up included.
+    /// Including the warm-up.
     pub acknowledgements: Acknowledgements,
-    /// When the last measured order came to an end.
+    /// Completion of the last measured order.
     pub last_end: Option<Instant>,
-    /// How late measured requests of an open loop left, in microseconds: the generator's share of their latency.
+    /// Send delay of measured requests of an open loop, in microseconds: the generator's share of their latency.
     pub late_us: Histogram<u64>,
-    /// The measured part, second by second.
+    /// The measured part by second.
     pub timeline: Timeline,
-    /// What was asked for besides new orders.
+    /// Background requests by kind.
     pub background: BTreeMap<RequestKind, BackgroundStats>,
-    /// What was answered otherwise than before.
+    /// Responses that differ from the stored ones.
     pub mismatches: ResponseMismatches,
-    /// When each acknowledged order was due; `None` if nobody asks.
+    /// Due times and latencies of acknowledged orders; `None` if not recorded.
     pub latency_samples: Option<Vec<LatencySample>>,
 }
 
 impl Tally {
-    /// Empty, keeping at most `samples` whole orders.
+    /// Keeps at most `samples` orders with request and response.
     #[must_use]
     pub fn new(samples: usize) -> Self {
         Self {
@@ -104,27 +101,27 @@ impl Tally {
         }
     }
 
-    /// Tells its seconds apart from this time on, which is the end of the warm-up.
+    /// Starts the timeline at the end of the warm-up.
     #[must_use]
     pub fn with_measurement_start(mut self, from: Instant) -> Self {
         self.timeline = Timeline::starting_at(from);
         self
     }
 
-    /// Enters one order that ended at `end`.
+    /// Records an order that completed at `end`.
     pub fn record(&mut self, sent: OrderAttempt<'_>, end: Instant, outcome: &Result<ApiResponse, RequestFailure>) {
         match sent.phase {
             Phase::WarmUp => record_outcome(&mut self.warm_up, outcome),
             Phase::Measured => record_outcome(&mut self.measured, outcome),
         }
-        let vouchers = self.book(&sent, outcome);
+        let vouchers = self.record_for_audit(&sent, outcome);
         if sent.phase == Phase::Measured {
-            self.measure(&sent, end, outcome, vouchers);
+            self.record_latency(&sent, end, outcome, vouchers);
         }
     }
 
-    /// Enters its latency where it belongs; `vouchers` are those of an order that was acknowledged.
-    fn measure(
+    /// Records the latency; `vouchers` is the count of an acknowledged order.
+    fn record_latency(
         &mut self,
         sent: &OrderAttempt<'_>,
         end: Instant,
@@ -133,7 +130,7 @@ impl Tally {
     ) {
         self.last_end = self.last_end.max(Some(end));
         let latency = end.saturating_duration_since(sent.at);
-        self.timeline.enter(end, vouchers.map(|_| latency));
+        self.timeline.record(end, vouchers.map(|_| latency));
         match (vouchers, outcome) {
             (Some(vouchers), _) => {
                 self.latency_us.saturating_record(micros(latency));
@@ -145,24 +142,24 @@ impl Tally {
                     });
                 }
             }
-            (None, Ok(answer)) => self.breakdown.record_refusal(answer.status.as_u16(), latency),
+            (None, Ok(response)) => self.breakdown.record_refusal(response.status.as_u16(), latency),
             (None, Err(_)) => {}
         }
     }
 
-    /// Enters what the audit needs; the number of vouchers of an order that was acknowledged.
-    fn book(&mut self, sent: &OrderAttempt<'_>, outcome: &Result<ApiResponse, RequestFailure>) -> Option<u64> {
+    /// Records data for the audit; returns the number of vouchers of an acknowledged order.
+    fn record_for_audit(&mut self, sent: &OrderAttempt<'_>, outcome: &Result<ApiResponse, RequestFailure>) -> Option<u64> {
         match outcome {
-            Ok(answer) if answer.status.is_success() => {
+            Ok(response) if response.status.is_success() => {
                 return Some(self.acknowledgements.record(
                     sent.partner,
                     sent.key,
                     sent.body,
-                    answer.status.as_u16(),
-                    &answer.body,
+                    response.status.as_u16(),
+                    &response.body,
                 ));
             }
-            Ok(answer) if !answer.status.is_server_error() => {}
+            Ok(response) if !response.status.is_server_error() => {}
             Err(RequestFailure::NotSent(_)) => {}
             Ok(_) | Err(RequestFailure::Unknown(_)) => {
                 self.acknowledgements.unsettled.push(Unsettled {
@@ -175,45 +172,45 @@ impl Tally {
         None
     }
 
-    /// Enters a measured request other than a new order, which took so long.
+    /// Records a measured background request.
     pub fn record_background(&mut self, kind: RequestKind, latency: Duration, outcome: &Result<ApiResponse, RequestFailure>) {
-        let beside = self.background.entry(kind).or_insert_with(|| BackgroundStats {
+        let stats = self.background.entry(kind).or_insert_with(|| BackgroundStats {
             latency_us: new_histogram(),
             measured: Outcomes::new(),
         });
-        if outcome.as_ref().is_ok_and(|answer| answer.status.is_success()) {
-            beside.latency_us.saturating_record(micros(latency));
+        if outcome.as_ref().is_ok_and(|response| response.status.is_success()) {
+            stats.latency_us.saturating_record(micros(latency));
         }
-        record_outcome(&mut beside.measured, outcome);
+        record_outcome(&mut stats.measured, outcome);
     }
 
-    /// Enters how late a measured request left.
-    pub fn record_lateness(&mut self, late: Duration) {
-        self.late_us.saturating_record(micros(late));
+    /// Records the send delay of a measured request.
+    pub fn record_lateness(&mut self, delay: Duration) {
+        self.late_us.saturating_record(micros(delay));
     }
 
-    /// Enters what another thread saw.
+    /// Adds the results of another thread.
     pub fn merge(&mut self, other: Self) {
         merge_histogram(&mut self.latency_us, &other.latency_us);
         merge_histogram(&mut self.late_us, &other.late_us);
         self.breakdown.merge(other.breakdown);
         merge_outcomes(&mut self.measured, other.measured);
         merge_outcomes(&mut self.warm_up, other.warm_up);
-        for (kind, theirs) in other.background {
+        for (kind, other_stats) in other.background {
             match self.background.get_mut(&kind) {
-                Some(mine) => {
-                    merge_histogram(&mut mine.latency_us, &theirs.latency_us);
-                    merge_outcomes(&mut mine.measured, theirs.measured);
+                Some(own_stats) => {
+                    merge_histogram(&mut own_stats.latency_us, &other_stats.latency_us);
+                    merge_outcomes(&mut own_stats.measured, other_stats.measured);
                 }
                 None => {
-                    self.background.insert(kind, theirs);
+                    self.background.insert(kind, other_stats);
                 }
             }
         }
         self.timeline.merge(&other.timeline);
         self.mismatches.merge(other.mismatches);
-        if let Some(theirs) = other.latency_samples {
-            self.latency_samples.get_or_insert_default().extend(theirs);
+        if let Some(other_stats) = other.latency_samples {
+            self.latency_samples.get_or_insert_default().extend(other_stats);
         }
         self.acknowledgements.merge(other.acknowledgements);
         self.last_end = self.last_end.max(other.last_end);
@@ -222,13 +219,13 @@ impl Tally {
 
 pub(crate) fn new_histogram() -> Histogram<u64> {
     let Ok(histogram) = Histogram::new_with_bounds(1, MAX_LATENCY_US, LATENCY_DIGITS) else {
-        unreachable!("the bounds are constants that a histogram takes")
+        unreachable!("the bounds are valid constants")
     };
     histogram
 }
 
-pub(crate) fn merge_histogram(mine: &mut Histogram<u64>, theirs: &Histogram<u64>) {
-    let Ok(()) = mine.add(theirs) else {
+pub(crate) fn merge_histogram(own_stats: &mut Histogram<u64>, other_stats: &Histogram<u64>) {
+    let Ok(()) = own_stats.add(other_stats) else {
         unreachable!("all histograms of a run have the same bounds")
     };
 }
@@ -242,7 +239,7 @@ mod tests {
     use super::*;
     use hyper::{HeaderMap, StatusCode};
 
-    fn answer(status: u16, body: &'static str) -> Result<ApiResponse, RequestFailure> {
+    fn response(status: u16, body: &'static str) -> Result<ApiResponse, RequestFailure> {
         let status = StatusCode::from_u16(status).unwrap();
         Ok(ApiResponse {
             status,
@@ -268,11 +265,11 @@ mod tests {
         r#"{"order_id":"o","status":"PENDING","total_amount":1,"currency":"USD","vouchers":[]}"#;
 
     #[test]
-    fn only_measured_acknowledgements_have_a_latency() {
+    fn only_measured_acknowledgements_have_latency() {
         let mut tally = Tally::new(1);
-        record(&mut tally, Phase::WarmUp, 900, &answer(202, ORDER));
-        record(&mut tally, Phase::Measured, 1, &answer(503, "{}"));
-        record(&mut tally, Phase::Measured, 20, &answer(202, ORDER));
+        record(&mut tally, Phase::WarmUp, 900, &response(202, ORDER));
+        record(&mut tally, Phase::Measured, 1, &response(503, "{}"));
+        record(&mut tally, Phase::Measured, 20, &response(202, ORDER));
         assert_eq!(tally.latency_us.len(), 1);
         assert!((19_900..=20_100).contains(&tally.latency_us.max()));
         assert_eq!(tally.acknowledgements.orders, 2, "the warm-up is audited too");
@@ -282,12 +279,12 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_been_executed_is_kept_to_be_settled() {
+    fn unknown_outcomes_are_kept_for_settlement() {
         let mut tally = Tally::new(0);
         for outcome in [
-            answer(409, r#"{"error":{"code":"INSUFFICIENT_INVENTORY"}}"#),
+            response(409, r#"{"error":{"code":"INSUFFICIENT_INVENTORY"}}"#),
             Err(RequestFailure::NotSent("refused".into())),
-            answer(500, ""),
+            response(500, ""),
             Err(RequestFailure::Unknown("reset".into())),
         ] {
             record(&mut tally, Phase::Measured, 1, &outcome);
@@ -301,11 +298,11 @@ mod tests {
     }
 
     #[test]
-    fn threads_add_up_and_the_first_error_text_stays() {
+    fn merge_sums_counts_and_keeps_first_error_text() {
         let (mut one, mut two) = (Tally::new(0), Tally::new(0));
-        record(&mut one, Phase::Measured, 1, &answer(429, "first"));
-        record(&mut two, Phase::Measured, 1, &answer(429, "second"));
-        record(&mut two, Phase::Measured, 1, &answer(202, ORDER));
+        record(&mut one, Phase::Measured, 1, &response(429, "first"));
+        record(&mut two, Phase::Measured, 1, &response(429, "second"));
+        record(&mut two, Phase::Measured, 1, &response(202, ORDER));
         one.merge(two);
         let kind = Outcome::Response {
             status: 429,
@@ -319,18 +316,18 @@ mod tests {
     }
 
     #[test]
-    fn other_requests_stand_beside_the_orders() {
+    fn background_requests_are_separate_from_orders() {
         let (mut one, mut two) = (Tally::new(0), Tally::new(0));
         let ms = Duration::from_millis;
-        one.record_background(RequestKind::Duplicate, ms(3), &answer(201, ORDER));
-        two.record_background(RequestKind::Duplicate, ms(3), &answer(409, "{}"));
-        two.record_background(RequestKind::Feed, ms(3), &answer(200, "{}"));
+        one.record_background(RequestKind::Duplicate, ms(3), &response(201, ORDER));
+        two.record_background(RequestKind::Duplicate, ms(3), &response(409, "{}"));
+        two.record_background(RequestKind::Feed, ms(3), &response(200, "{}"));
         two.record_lateness(ms(2));
         one.merge(two);
         let counts: Vec<_> = one
             .background
             .iter()
-            .map(|(kind, beside)| (*kind, beside.latency_us.len(), beside.measured.len()))
+            .map(|(kind, stats)| (*kind, stats.latency_us.len(), stats.measured.len()))
             .collect();
         assert_eq!(counts, [(RequestKind::Duplicate, 1, 2), (RequestKind::Feed, 1, 1)]);
         assert!(one.latency_us.is_empty() && one.measured.is_empty());

@@ -1,24 +1,23 @@
-//! How did a run go on, second by second? What an average hides: a stall, a slow beginning, a service that tires.
+//! Per-second timeline of a run. Shows stalls, slow starts and degradation that averages hide.
 
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// Most seconds that are told apart; what comes later is counted in the last. A day.
+/// One day; later orders count in the last second.
 const MAX_SECONDS: usize = 86_400;
 
-/// One second of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TimelineSecond {
-    /// Orders acknowledged in it.
+    /// Acknowledged orders.
     pub orders: u64,
-    /// New orders that were answered otherwise in it, or not at all.
+    /// New orders with another outcome.
     pub others: u64,
-    /// The slowest of the orders acknowledged in it, in microseconds.
+    /// Slowest acknowledged order, in microseconds.
     pub slowest_us: u64,
 }
 
-/// The seconds of a run, from the end of its warm-up.
+/// Seconds of a run, from the end of the warm-up.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     from: Option<Instant>,
@@ -26,7 +25,6 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Begins at this time.
     #[must_use]
     pub fn starting_at(from: Instant) -> Self {
         Self {
@@ -35,11 +33,11 @@ impl Timeline {
         }
     }
 
-    /// Enters an order that ended at `end`; `latency` is that of one which was acknowledged.
-    pub(crate) fn enter(&mut self, end: Instant, latency: Option<Duration>) {
+    /// Records an order that completed at `end`; `latency` is set for acknowledged orders.
+    pub(crate) fn record(&mut self, end: Instant, latency: Option<Duration>) {
         let Some(from) = self.from else { return };
-        let since = end.saturating_duration_since(from).as_secs();
-        let index = usize::try_from(since).unwrap_or(MAX_SECONDS).min(MAX_SECONDS - 1);
+        let elapsed_s = end.saturating_duration_since(from).as_secs();
+        let index = usize::try_from(elapsed_s).unwrap_or(MAX_SECONDS).min(MAX_SECONDS - 1);
         if self.seconds.len() <= index {
             self.seconds.resize(index + 1, TimelineSecond::default());
         }
@@ -54,20 +52,19 @@ impl Timeline {
         }
     }
 
-    /// Adds what another thread saw of the same run.
+    /// Adds the timeline of another thread.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.from = self.from.or(other.from);
         if self.seconds.len() < other.seconds.len() {
             self.seconds.resize(other.seconds.len(), TimelineSecond::default());
         }
-        for (mine, theirs) in self.seconds.iter_mut().zip(&other.seconds) {
-            mine.orders += theirs.orders;
-            mine.others += theirs.others;
-            mine.slowest_us = mine.slowest_us.max(theirs.slowest_us);
+        for (own, added) in self.seconds.iter_mut().zip(&other.seconds) {
+            own.orders += added.orders;
+            own.others += added.others;
+            own.slowest_us = own.slowest_us.max(added.slowest_us);
         }
     }
 
-    /// The seconds, in their order.
     #[must_use]
     pub fn seconds(&self) -> &[TimelineSecond] {
         &self.seconds
@@ -79,21 +76,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_counts_in_the_second_it_ended_in() {
+    fn order_counts_in_second_of_completion() {
         let from = Instant::now();
         let at = |ms| from + Duration::from_millis(ms);
         let ms = Duration::from_millis;
         let (mut one, mut two) = (Timeline::starting_at(from), Timeline::starting_at(from));
-        one.enter(at(10), Some(ms(4)));
-        one.enter(at(2_500), Some(ms(1)));
-        two.enter(at(999), Some(ms(7)));
-        two.enter(at(3_000), None);
+        one.record(at(10), Some(ms(4)));
+        one.record(at(2_500), Some(ms(1)));
+        two.record(at(999), Some(ms(7)));
+        two.record(at(3_000), None);
         one.merge(&two);
-        let seen: Vec<_> = one
+        let counts: Vec<_> = one
             .seconds()
             .iter()
             .map(|second| (second.orders, second.others, second.slowest_us))
             .collect();
-        assert_eq!(seen, [(2, 0, 7_000), (0, 0, 0), (1, 0, 1_000), (0, 1, 0)]);
+        assert_eq!(counts, [(2, 0, 7_000), (0, 0, 0), (1, 0, 1_000), (0, 1, 0)]);
     }
 }

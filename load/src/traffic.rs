@@ -1,5 +1,5 @@
-//! What is asked for next? Drawn from the scenario's shares by a seed: the same seed asks for the same, in the same order,
-//! whatever is answered.
+//! Request generator: draws requests from the shares of a scenario. The same seed yields the same requests in the
+//! same order, whatever the responses.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,23 +14,22 @@ use crate::deployment::seed::{DENOMINATION, product_id};
 use crate::weights::Weights;
 use crate::workload::{Item, Workload};
 
-/// How often a SKU that the order has already is drawn again before the next free one is taken.
+/// Attempts to draw a SKU that the order does not have yet, before taking the next free one.
 const REDRAWS: usize = 8;
 
-/// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestKind {
-    /// A new order, under a key of its own.
+    /// A new order with a new key.
     Order,
-    /// An order that was sent before, under its key, drawn evenly from all that were sent.
+    /// Repetition of an earlier order under its key, drawn uniformly from all sent orders.
     Duplicate,
-    /// An order that was answered before, read.
+    /// Read of a completed order.
     Read,
-    /// The codes of an order that was answered before.
+    /// Read of the codes of a completed order.
     Codes,
     Wallets,
-    /// The next page of the partner's events.
+    /// Next page of the partner's event feed.
     Feed,
 }
 
@@ -47,34 +46,34 @@ impl fmt::Display for RequestKind {
     }
 }
 
-/// One request, as far as it can be said beforehand.
+/// A drawn request, without data that is only known when it is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RequestSpec {
-    /// A new order of the partner with this index, of the form with that one.
+    /// A new order; `partner` and `form` are indexes.
     Order {
         partner: usize,
         form: usize,
         body: Bytes,
     },
-    /// An order from before: which one, as a share of those there are.
+    /// A request for an earlier order at relative position `at` (0 to 1).
     PastOrder { kind: RequestKind, at: f64 },
-    /// What the partner with this index has.
+    /// A read of data of a partner, by index.
     PartnerRead { kind: RequestKind, partner: usize },
 }
 
-/// What is asked for, and how often.
+/// Request mix of a run.
 #[derive(Clone, Debug)]
 pub struct Traffic {
     partners: usize,
     kinds: Vec<RequestKind>,
     shares: Weights,
-    orders: Orders,
+    orders: OrderGenerator,
 }
 
 #[derive(Clone, Debug)]
-enum Orders {
-    One(Workload),
-    Drawn {
+enum OrderGenerator {
+    Fixed(Workload),
+    Random {
         shapes: Vec<OrderForm>,
         shares: Weights,
         popularity: Weights,
@@ -83,21 +82,21 @@ enum Orders {
 }
 
 impl Traffic {
-    /// One partner that orders the same again and again.
+    /// One partner that repeats one order form.
     #[must_use]
     pub fn single(workload: Workload) -> Self {
         let Some(shares) = Weights::uniform(1) else {
-            unreachable!("one is more than none")
+            unreachable!("one weight above zero is valid")
         };
         Self {
             partners: 1,
             kinds: vec![RequestKind::Order],
             shares,
-            orders: Orders::One(workload),
+            orders: OrderGenerator::Fixed(workload),
         }
     }
 
-    /// Nothing but orders from before, under their keys.
+    /// Restricts the mix to duplicates of earlier orders.
     #[must_use]
     pub fn into_replays(mut self) -> Self {
         if let Some(shares) = Weights::uniform(1) {
@@ -106,18 +105,18 @@ impl Traffic {
         self
     }
 
-    /// What a scenario asks for.
+    /// Creates the request mix of a scenario.
     ///
     /// # Errors
-    /// [`ScenarioError::Senseless`] if its weights are none.
+    /// [`ScenarioError::Invalid`] if its weights are invalid.
     pub fn from_scenario(scenario: &Scenario) -> Result<Self, ScenarioError> {
         let count = scenario.skus.count;
         let popularity = scenario.skus.popularity.weights(count);
-        let popularity = popularity.ok_or(ScenarioError::Invalid("the popularity is no number"))?;
-        let none = ScenarioError::Invalid("the weights are below zero, or all zero");
+        let popularity = popularity.ok_or(ScenarioError::Invalid("the popularity exponent must be a finite number"))?;
+        let invalid_weights = ScenarioError::Invalid("weights must not be negative or all zero");
         let shares = Weights::new(scenario.orders.iter().map(|shape| shape.weight));
-        let Some(shares) = shares else { return Err(none) };
-        let orders = Orders::Drawn {
+        let Some(shares) = shares else { return Err(invalid_weights) };
+        let orders = OrderGenerator::Random {
             shapes: scenario.orders.clone(),
             shares,
             popularity,
@@ -130,7 +129,7 @@ impl Traffic {
                 Weights::new(requests.iter().map(|share| share.weight)),
             ),
         };
-        let Some(shares) = shares else { return Err(none) };
+        let Some(shares) = shares else { return Err(invalid_weights) };
         Ok(Self {
             partners: scenario.partners,
             kinds,
@@ -139,53 +138,53 @@ impl Traffic {
         })
     }
 
-    /// The forms of its orders, by their index.
+    /// Descriptions of the order forms, by index.
     #[must_use]
     pub fn forms(&self) -> Vec<String> {
         match &self.orders {
-            Orders::One(_) => vec!["all alike".to_owned()],
-            Orders::Drawn { shapes, .. } => shapes.iter().map(ToString::to_string).collect(),
+            OrderGenerator::Fixed(_) => vec!["all orders".to_owned()],
+            OrderGenerator::Random { shapes, .. } => shapes.iter().map(ToString::to_string).collect(),
         }
     }
 
-    /// Whether orders from before are asked for, so that they must be remembered.
+    /// Whether the mix includes requests for earlier orders, which must then be recorded.
     pub(crate) fn needs_past_orders(&self) -> bool {
-        let looks = |kind: &RequestKind| matches!(kind, RequestKind::Duplicate | RequestKind::Read | RequestKind::Codes);
-        self.kinds.iter().any(looks)
+        let is_past_order_kind = |kind: &RequestKind| matches!(kind, RequestKind::Duplicate | RequestKind::Read | RequestKind::Codes);
+        self.kinds.iter().any(is_past_order_kind)
     }
 
-    /// The next request.
-    pub(crate) fn draw(&self, chance: &mut StdRng) -> RequestSpec {
-        let kind = self.kinds[self.shares.draw(chance)];
-        let partner = chance.random_range(0..self.partners);
+    /// Draws the next request.
+    pub(crate) fn draw(&self, rng: &mut StdRng) -> RequestSpec {
+        let kind = self.kinds[self.shares.draw(rng)];
+        let partner = rng.random_range(0..self.partners);
         match kind {
             RequestKind::Order => {
-                let (form, body) = self.orders.draw(chance);
+                let (form, body) = self.orders.draw(rng);
                 RequestSpec::Order { partner, form, body }
             }
             RequestKind::Duplicate | RequestKind::Read | RequestKind::Codes => RequestSpec::PastOrder {
                 kind,
-                at: chance.random(),
+                at: rng.random(),
             },
             RequestKind::Wallets | RequestKind::Feed => RequestSpec::PartnerRead { kind, partner },
         }
     }
 }
 
-impl Orders {
-    /// The index of its form, and its body.
-    fn draw(&self, chance: &mut StdRng) -> (usize, Bytes) {
+impl OrderGenerator {
+    /// Draws the form index and body of an order.
+    fn draw(&self, rng: &mut StdRng) -> (usize, Bytes) {
         match self {
-            Self::One(workload) => (0, workload.next_body()),
-            Self::Drawn {
+            Self::Fixed(workload) => (0, workload.next_body()),
+            Self::Random {
                 shapes,
                 shares,
                 popularity,
                 skus,
             } => {
-                let form = shares.draw(chance);
+                let form = shares.draw(rng);
                 let shape = shapes[form];
-                let items = distinct(popularity, skus.len(), shape.skus, chance)
+                let items = draw_distinct(popularity, skus.len(), shape.skus, rng)
                     .into_iter()
                     .map(|sku| Item::new(&skus[sku], DENOMINATION, shape.quantity));
                 (form, Workload::body(items))
@@ -194,19 +193,19 @@ impl Orders {
     }
 }
 
-/// So many different ones, in the order they were drawn.
-fn distinct(popularity: &Weights, of: usize, wanted: usize, chance: &mut StdRng) -> Vec<usize> {
-    let (mut drawn, mut seen) = (Vec::with_capacity(wanted), BTreeSet::new());
-    while drawn.len() < wanted.min(of) {
-        let mut next = popularity.draw(chance);
+/// Draws `count` distinct SKU indexes.
+fn draw_distinct(popularity: &Weights, sku_count: usize, count: usize, rng: &mut StdRng) -> Vec<usize> {
+    let (mut drawn, mut used) = (Vec::with_capacity(count), BTreeSet::new());
+    while drawn.len() < count.min(sku_count) {
+        let mut next = popularity.draw(rng);
         for _ in 0..REDRAWS {
-            if !seen.contains(&next) {
+            if !used.contains(&next) {
                 break;
             }
-            next = popularity.draw(chance);
+            next = popularity.draw(rng);
         }
-        while !seen.insert(next) {
-            next = (next + 1) % of;
+        while !used.insert(next) {
+            next = (next + 1) % sku_count;
         }
         drawn.push(next);
     }
@@ -228,17 +227,17 @@ mod tests {
         Scenario::parse(text.as_bytes()).unwrap()
     }
 
-    fn drawn(traffic: &Traffic, count: usize) -> Vec<RequestSpec> {
-        let mut chance = StdRng::seed_from_u64(3);
-        (0..count).map(|_| traffic.draw(&mut chance)).collect()
+    fn draw_many(traffic: &Traffic, count: usize) -> Vec<RequestSpec> {
+        let mut rng = StdRng::seed_from_u64(3);
+        (0..count).map(|_| traffic.draw(&mut rng)).collect()
     }
 
     #[test]
-    fn an_order_names_each_sku_once() {
+    fn order_names_each_sku_once() {
         let traffic = Traffic::from_scenario(&scenario("[]")).unwrap();
-        for ask in drawn(&traffic, 50) {
-            let RequestSpec::Order { partner, body, .. } = ask else {
-                panic!("{ask:?} is no order")
+        for request in draw_many(&traffic, 50) {
+            let RequestSpec::Order { partner, body, .. } = request else {
+                panic!("{request:?} is not an order")
             };
             assert!(partner < 3);
             let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
@@ -261,21 +260,21 @@ mod tests {
     }
 
     #[test]
-    fn kinds_come_by_their_shares_and_the_seed() {
+    fn request_kinds_follow_shares_and_seed() {
         let requests = r#"[{ "kind": "order", "weight": 3 }, { "kind": "duplicate", "weight": 1 },
             { "kind": "feed", "weight": 0 }]"#;
         let traffic = Traffic::from_scenario(&scenario(requests)).unwrap();
         assert!(traffic.needs_past_orders());
-        let asks = drawn(&traffic, 1_000);
-        assert_eq!(asks, drawn(&traffic, 1_000));
-        let orders = asks.iter().filter(|ask| matches!(ask, RequestSpec::Order { .. })).count();
+        let requests_drawn = draw_many(&traffic, 1_000);
+        assert_eq!(requests_drawn, draw_many(&traffic, 1_000));
+        let orders = requests_drawn.iter().filter(|request| matches!(request, RequestSpec::Order { .. })).count();
         assert!((700..800).contains(&orders), "{orders}");
-        assert!(asks.iter().all(|ask| !matches!(ask, RequestSpec::PartnerRead { .. })));
+        assert!(requests_drawn.iter().all(|request| !matches!(request, RequestSpec::PartnerRead { .. })));
     }
 
     #[test]
-    fn weights_that_are_none_are_refused() {
-        let none = scenario(r#"[{ "kind": "order", "weight": 0 }]"#);
-        assert!(matches!(Traffic::from_scenario(&none), Err(ScenarioError::Invalid(_))));
+    fn invalid_weights_are_rejected() {
+        let invalid_weights = scenario(r#"[{ "kind": "order", "weight": 0 }]"#);
+        assert!(matches!(Traffic::from_scenario(&invalid_weights), Err(ScenarioError::Invalid(_))));
     }
 }

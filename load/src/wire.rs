@@ -1,66 +1,66 @@
-//! Which parts of an answer does an outside observer read? Typed views that borrow from the body, so that reading
-//! an order on the hot path builds no tree; whatever else the answer holds is skipped.
+//! Typed views of API responses. They borrow from the body and skip unknown fields, so parsing an order on the hot
+//! path builds no tree.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::money::{Amount, AmountError};
 
-/// What an order answer says about allocation and money (POST and GET alike).
+/// Allocation and money of an order response (POST and GET).
 #[derive(Debug, Deserialize)]
 pub struct OrderView<'a> {
-    /// The order's id, `ord_…`.
+    /// `ord_…`.
     #[serde(borrow)]
     pub order_id: &'a str,
-    /// The order's status, such as `DELIVERED`.
+    /// For example `DELIVERED`.
     pub status: &'a str,
-    /// The total as the digits that were sent.
+    /// The digits of the response.
     #[serde(borrow)]
     pub total_amount: &'a RawValue,
     pub currency: &'a str,
-    /// The vouchers allocated so far.
+    /// Vouchers allocated so far.
     #[serde(borrow)]
     pub vouchers: Vec<VoucherView<'a>>,
 }
 
-/// The one part of a listed voucher that identifies it.
+/// Id of a listed voucher.
 #[derive(Debug, Deserialize)]
 pub struct VoucherView<'a> {
-    /// The voucher's id, `vch_` and 32 hex digits.
+    /// `vch_` and 32 hex digits.
     pub voucher_id: &'a str,
 }
 
 impl<'a> OrderView<'a> {
-    /// Reads an order from an answer's body.
+    /// Parses an order from a response body.
     ///
     /// # Errors
-    /// When the body is not JSON or lacks one of the fields.
+    /// If the body is not JSON or lacks one of the fields.
     pub fn parse(body: &'a [u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(body)
     }
 
-    /// The total, exact.
+    /// The exact total.
     ///
     /// # Errors
-    /// When the number is not a plain decimal.
+    /// If the number is not a plain decimal.
     pub fn total(&self) -> Result<Amount, AmountError> {
         self.total_amount.get().parse()
     }
 }
 
-/// The 16 bytes of a voucher id, or `None` if it is not `vch_` and 32 lower-case hex digits.
+/// Parses the 16 bytes of a voucher id; `None` unless it is `vch_` and 32 lower-case hex digits.
 #[must_use]
 pub fn voucher_number(voucher_id: &str) -> Option<u128> {
-    number(voucher_id.strip_prefix("vch_")?)
+    parse_hex_id(voucher_id.strip_prefix("vch_")?)
 }
 
-/// The 16 bytes of an order id, or `None` if it is not `ord_` and 32 lower-case hex digits.
+/// Parses the 16 bytes of an order id; `None` unless it is `ord_` and 32 lower-case hex digits.
 #[must_use]
 pub fn order_number(order_id: &str) -> Option<u128> {
-    number(order_id.strip_prefix("ord_")?)
+    parse_hex_id(order_id.strip_prefix("ord_")?)
 }
 
-fn number(digits: &str) -> Option<u128> {
+fn parse_hex_id(digits: &str) -> Option<u128> {
     let well_formed = digits.len() == 32 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     if !well_formed {
         return None;
@@ -68,19 +68,19 @@ fn number(digits: &str) -> Option<u128> {
     u128::from_str_radix(digits, 16).ok()
 }
 
-/// The codes of an order, as the separate endpoint hands them out.
+/// Response of the codes endpoint.
 #[derive(Deserialize)]
 pub struct CodesView {
     pub order_id: String,
-    /// One entry a voucher.
+    /// One entry per voucher.
     pub data: Vec<VoucherCodes>,
 }
 
-/// One voucher with its secret values. No `Debug`: a code must not reach a test's output.
+/// Secret values of one voucher. No `Debug`: a code must not appear in the output of a test.
 #[derive(Deserialize)]
 pub struct VoucherCodes {
     pub voucher_id: String,
-    /// Its code, and pin, serial or URL where the product has them.
+    /// Code, and PIN, serial or URL if the product has them.
     pub credentials: Vec<CodePart>,
 }
 
@@ -93,28 +93,27 @@ pub struct CodePart {
     pub value: String,
 }
 
-/// What one wallet holds.
 #[derive(Debug, Deserialize)]
 pub struct WalletView<'a> {
     pub currency: &'a str,
-    /// What can be spent now, as the digits that were sent.
+    /// Spendable balance, as the digits of the response.
     #[serde(borrow)]
     pub balance: &'a RawValue,
 }
 
-/// What names an event of the feed.
+/// Id of a feed event.
 #[derive(Debug, Deserialize)]
 pub struct EventView {
-    /// The event's id, `evt_…`.
+    /// `evt_…`.
     pub event_id: String,
 }
 
-/// A list answer's items.
+/// Page of a list.
 #[derive(Debug, Deserialize)]
 pub struct ListView<T> {
-    /// The items of this page.
+    /// Items of the page.
     pub data: Vec<T>,
-    /// Where the next page begins; the last has none.
+    /// Cursor of the next page; `None` on the last page.
     #[serde(default)]
     pub next_cursor: Option<String>,
 }
@@ -129,7 +128,7 @@ struct ErrorBody {
     code: String,
 }
 
-/// The `error.code` of an error answer, or `None` if the body is not one.
+/// Parses `error.code` of an error response; `None` if the body has another format.
 #[must_use]
 pub fn error_code(body: &[u8]) -> Option<String> {
     serde_json::from_slice::<ErrorView>(body)
@@ -142,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_is_read_and_its_other_fields_are_skipped() {
+    fn order_view_skips_other_fields() {
         let body = br#"{"order_id":"ord_1","status":"DELIVERED","total_amount":25.00,"currency":"USD",
             "metadata":{"a":[1,{}]},"vouchers":[{"voucher_id":"vch_0","product_id":"p","expiry":null}]}"#;
         let order = OrderView::parse(body).unwrap();
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn voucher_ids_are_sixteen_bytes_of_lower_case_hex() {
+    fn voucher_number_needs_lower_case_hex() {
         assert_eq!(voucher_number("vch_000000000000000000000000000000ff"), Some(255));
         for wrong in [
             "ord_000000000000000000000000000000ff",
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_code_is_found_and_a_page_is_not_one() {
+    fn error_code_is_parsed_from_json_only() {
         assert_eq!(
             error_code(br#"{"error":{"name":"X","code":"X_Y"}}"#).as_deref(),
             Some("X_Y")

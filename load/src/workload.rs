@@ -1,4 +1,4 @@
-//! What does an order ask for? The body of an order; how often and by whom is the run's matter.
+//! Request bodies of orders.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -6,19 +6,17 @@ use serde_json::value::RawValue;
 
 use crate::money::Amount;
 
-/// The orders of a run: all for one product at one denomination.
+/// A workload with one fixed order body.
 #[derive(Clone, Debug)]
 pub struct Workload {
     body: Bytes,
 }
 
-/// Why no order can be made of the given parts.
+/// Reason for an invalid order.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
-    /// The denomination is not an exact amount.
-    #[error("the denomination is not an amount")]
+    #[error("the denomination is not a valid amount")]
     Denomination(#[from] crate::money::AmountError),
-    /// The parts do not form JSON.
     #[error("the order cannot be written as JSON")]
     Json(#[from] serde_json::Error),
 }
@@ -28,7 +26,6 @@ struct OrderRequest<I> {
     items: I,
 }
 
-/// One line of an order.
 #[derive(Serialize)]
 pub(crate) struct Item<'a, D> {
     product_id: &'a str,
@@ -37,7 +34,6 @@ pub(crate) struct Item<'a, D> {
 }
 
 impl<'a, D> Item<'a, D> {
-    /// So many vouchers of a SKU.
     pub(crate) fn new(product_id: &'a str, denomination: D, quantity: u32) -> Self {
         Self {
             product_id,
@@ -48,10 +44,10 @@ impl<'a, D> Item<'a, D> {
 }
 
 impl Workload {
-    /// Every order asks for `quantity` vouchers of one SKU. The denomination goes to the wire with the digits given.
+    /// Each order contains `quantity` vouchers of one SKU. The denomination keeps its digits.
     ///
     /// # Errors
-    /// When the denomination is not an exact amount as JSON writes it.
+    /// If the denomination is not an exact amount in JSON notation.
     pub fn one_sku(product_id: &str, denomination: &str, quantity: u32) -> Result<Self, WorkloadError> {
         denomination.parse::<Amount>()?;
         let denomination: &RawValue = serde_json::from_str(denomination)?;
@@ -63,16 +59,16 @@ impl Workload {
         })
     }
 
-    /// The body of an order of these items, whose denominations are whole.
+    /// Body of an order with these items; denominations are whole numbers.
     pub(crate) fn body<'a>(items: impl Iterator<Item = Item<'a, u32>>) -> Bytes {
         let items: Vec<_> = items.collect();
         let Ok(body) = serde_json::to_vec(&OrderRequest { items }) else {
-            unreachable!("text and whole numbers are JSON")
+            unreachable!("strings and integers serialize to JSON")
         };
         body.into()
     }
 
-    /// The body of the next order; costs no copy.
+    /// Body of the next order, without a copy.
     #[must_use]
     pub fn next_body(&self) -> Bytes {
         self.body.clone()
@@ -84,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_digits_of_the_denomination_are_kept() {
+    fn denomination_keeps_its_digits() {
         let body = Workload::one_sku("sbx-\"x", "25.50", 2).unwrap().next_body();
         assert_eq!(
             body,
@@ -93,12 +89,12 @@ mod tests {
         assert!(Workload::one_sku("p", "2e1", 1).is_err());
         assert!(
             Workload::one_sku("p", "025", 1).is_err(),
-            "JSON knows no leading zero"
+            "JSON has no leading zeros"
         );
     }
 
     #[test]
-    fn an_order_has_several_lines() {
+    fn body_contains_all_items() {
         let items = [Item::new("a", 25, 2), Item::new("b", 10, 1)];
         assert_eq!(
             Workload::body(items.into_iter()),

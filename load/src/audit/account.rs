@@ -1,4 +1,4 @@
-//! What does the service say that a partner has? Its balances and its orders, from before a run and after it.
+//! Audit of balances and order lists, before and after a run.
 
 use std::collections::BTreeMap;
 
@@ -10,64 +10,63 @@ use crate::money::Amount;
 use crate::partner::PartnerClient;
 use crate::wire::{ListView, WalletView, order_number};
 
-/// Orders of one page of a list: the most that the contract gives (§3).
+/// Page size: the maximum of the contract (§3).
 const PAGE: usize = 100;
 
-/// Spendable balance per currency.
+/// Spendable balances by currency.
 pub type WalletBalances = BTreeMap<String, Amount>;
 
-/// A partner of a run, and what it had before.
+/// A partner with its state before the run.
 pub struct AuditedPartner {
     client: PartnerClient,
     /// `None` if others spend from the same wallets.
     opening: Option<WalletBalances>,
-    orders: Orders,
+    orders: OrderBaseline,
 }
 
-/// What of a partner's orders is from before the run.
-enum Orders {
-    /// Not known: they are not looked through.
+/// Boundary between earlier orders and those of the run.
+enum OrderBaseline {
+    /// Unknown: the order list is not checked.
     Unknown,
-    /// Those up to this one; `None` if there were none.
-    Until(Option<String>),
+    /// The newest order before the run; `None` if there was none.
+    Newest(Option<String>),
 }
 
 #[derive(Deserialize)]
-struct Listed {
+struct ListedOrder {
     order_id: String,
 }
 
 impl AuditedPartner {
-    /// Opens an account: reads the balances and the newest order.
+    /// Reads the balances and the newest order.
     ///
     /// # Errors
-    /// A sentence, when they cannot be read.
+    /// A message, if they cannot be read.
     pub async fn with_baseline(mut client: PartnerClient) -> Result<Self, String> {
         let opening = Some(read_wallets(&mut client).await?);
-        let newest = page(&mut client, "/orders?limit=1").await?.data.pop();
+        let newest = fetch_order_page(&mut client, "/orders?limit=1").await?.data.pop();
         Ok(Self {
             client,
             opening,
-            orders: Orders::Until(newest.map(|order| order.order_id)),
+            orders: OrderBaseline::Newest(newest.map(|order| order.order_id)),
         })
     }
 
-    /// The same on a connection of its own: the service has closed the old one by now, where a run was long.
+    /// Replaces the connection, which the service has closed during a long run.
     pub(super) fn reconnect(&mut self) {
         self.client = self.client.new_connection();
     }
 
-    /// An account whose orders are not looked through.
+    /// A partner whose order list is not checked.
     #[must_use]
     pub fn without_order_check(client: PartnerClient, opening: Option<WalletBalances>) -> Self {
         Self {
             client,
             opening,
-            orders: Orders::Unknown,
+            orders: OrderBaseline::Unknown,
         }
     }
 
-    /// Another connection of this partner.
     pub(super) fn new_connection(&self) -> PartnerClient {
         self.client.new_connection()
     }
@@ -76,26 +75,25 @@ impl AuditedPartner {
         &mut self.client
     }
 
-    /// Whether nobody else spends from its wallets.
+    /// Whether only this run spends from its wallets.
     pub(super) fn has_exclusive_wallets(&self) -> bool {
         self.opening.is_some()
     }
 
-    /// Whether its orders are looked through.
     pub(super) fn has_order_baseline(&self) -> bool {
-        matches!(self.orders, Orders::Until(_))
+        matches!(self.orders, OrderBaseline::Newest(_))
     }
 }
 
-/// Reads the partner's balances.
+/// Reads the balances of a partner.
 ///
 /// # Errors
-/// A sentence, when they cannot be read.
+/// A message, if they cannot be read.
 pub async fn read_wallets(client: &mut PartnerClient) -> Result<WalletBalances, String> {
-    let answer = get_ok(client, "/wallets").await?;
-    let list: ListView<WalletView<'_>> = answer
+    let response = get_ok(client, "/wallets").await?;
+    let list: ListView<WalletView<'_>> = response
         .json()
-        .map_err(|error| format!("GET /wallets is no list of wallets: {error}"))?;
+        .map_err(|error| format!("GET /wallets: invalid response: {error}"))?;
     let balance = |wallet: WalletView<'_>| {
         let amount = wallet
             .balance
@@ -107,28 +105,28 @@ pub async fn read_wallets(client: &mut PartnerClient) -> Result<WalletBalances, 
     list.data.into_iter().map(balance).collect()
 }
 
-/// Each wallet fell by exactly what its partner was acknowledged.
+/// Checks that each balance decreased by exactly the acknowledged totals.
 pub(super) async fn check_wallets_debited(accounts: &mut [AuditedPartner], spent: &[PartnerAcknowledgements]) -> Result<String, String> {
-    let (nothing, mut sums) = (PartnerAcknowledgements::default(), Vec::new());
+    let (no_orders, mut changes) = (PartnerAcknowledgements::default(), Vec::new());
     for (number, account) in accounts.iter_mut().enumerate() {
         let Some(opening) = &account.opening else { continue };
         let closing = read_wallets(&mut account.client).await?;
-        let spent = &spent.get(number).unwrap_or(&nothing).totals;
-        sums.extend(fell(opening, spent, &closing)?);
+        let spent = &spent.get(number).unwrap_or(&no_orders).totals;
+        changes.extend(check_debits(opening, spent, &closing)?);
     }
-    Ok(match (accounts.len(), sums.as_slice()) {
-        (1, _) => sums.join(", "),
-        (partners, [first, ..]) => format!("of {partners} partners, the first: {first}"),
-        (partners, []) => format!("of {partners} partners, none changed"),
+    Ok(match (accounts.len(), changes.as_slice()) {
+        (1, _) => changes.join(", "),
+        (partners, [first, ..]) => format!("{partners} partners, first: {first}"),
+        (partners, []) => format!("{partners} partners, no change"),
     })
 }
 
-fn fell(opening: &WalletBalances, spent: &WalletBalances, closing: &WalletBalances) -> Result<Vec<String>, String> {
-    let mut sums = Vec::new();
+fn check_debits(opening: &WalletBalances, spent: &WalletBalances, closing: &WalletBalances) -> Result<Vec<String>, String> {
+    let mut changes = Vec::new();
     for (currency, before) in opening {
         let after = closing
             .get(currency)
-            .ok_or_else(|| format!("{currency} is gone"))?;
+            .ok_or_else(|| format!("the {currency} wallet no longer exists"))?;
         let spent = spent.get(currency).copied().unwrap_or_default();
         if *before - spent != *after {
             return Err(format!(
@@ -136,54 +134,54 @@ fn fell(opening: &WalletBalances, spent: &WalletBalances, closing: &WalletBalanc
             ));
         }
         if *before != *after {
-            sums.push(format!("{currency} {before} − {spent} = {after}"));
+            changes.push(format!("{currency} {before} − {spent} = {after}"));
         }
     }
     match spent.keys().find(|currency| !opening.contains_key(*currency)) {
         Some(currency) => Err(format!(
-            "orders were acknowledged in {currency}, of which there is no wallet"
+            "orders were acknowledged in {currency}, but there is no such wallet"
         )),
-        None => Ok(sums),
+        None => Ok(changes),
     }
 }
 
-/// Every acknowledged order is in its partner's list once, and no other came in.
+/// Checks that each partner's list contains every acknowledged order once and no other.
 pub(super) async fn check_orders_listed(
     accounts: &mut [AuditedPartner],
     acknowledged: &mut [PartnerAcknowledgements],
 ) -> Result<String, String> {
     let mut count = 0;
     for (number, account) in accounts.iter_mut().enumerate() {
-        let Orders::Until(mark) = &account.orders else {
+        let OrderBaseline::Newest(mark) = &account.orders else {
             continue;
         };
-        let mut listed = list(&mut account.client, mark.as_deref()).await?;
+        let mut listed = list_orders_since(&mut account.client, mark.as_deref()).await?;
         listed.sort_unstable();
         let expected = match acknowledged.get_mut(number) {
-            Some(books) => {
-                books.orders.sort_unstable();
-                books.orders.as_slice()
+            Some(own) => {
+                own.orders.sort_unstable();
+                own.orders.as_slice()
             }
             None => &[],
         };
-        same_orders(expected, &listed)?;
+        compare_orders(expected, &listed)?;
         count += listed.len();
     }
-    Ok(format!("{count} orders, and no other"))
+    Ok(format!("{count} orders, no others"))
 }
 
-/// Both in ascending order.
-fn same_orders(acknowledged: &[u128], listed: &[u128]) -> Result<(), String> {
-    let missing = |from: &[u128], of: &[u128]| of.iter().find(|id| from.binary_search(id).is_err()).copied();
-    if let Some(lost) = missing(listed, acknowledged) {
-        return Err(format!("ord_{lost:032x} was acknowledged and is not listed"));
+/// Compares two ascending lists.
+fn compare_orders(acknowledged: &[u128], listed: &[u128]) -> Result<(), String> {
+    let first_missing = |from: &[u128], of: &[u128]| of.iter().find(|id| from.binary_search(id).is_err()).copied();
+    if let Some(lost) = first_missing(listed, acknowledged) {
+        return Err(format!("ord_{lost:032x} was acknowledged but is not listed"));
     }
-    if let Some(phantom) = missing(acknowledged, listed) {
-        return Err(format!("ord_{phantom:032x} is listed and nobody was told of it"));
+    if let Some(phantom) = first_missing(acknowledged, listed) {
+        return Err(format!("ord_{phantom:032x} is listed but was never acknowledged"));
     }
     if acknowledged.len() != listed.len() {
         return Err(format!(
-            "{} acknowledged, {} listed: an order twice",
+            "{} acknowledged, {} listed: duplicate order",
             acknowledged.len(),
             listed.len()
         ));
@@ -191,17 +189,17 @@ fn same_orders(acknowledged: &[u128], listed: &[u128]) -> Result<(), String> {
     Ok(())
 }
 
-/// The orders from the newest down to, and without, `mark`.
-async fn list(client: &mut PartnerClient, mark: Option<&str>) -> Result<Vec<u128>, String> {
+/// Lists orders from the newest back to `mark`, which is excluded.
+async fn list_orders_since(client: &mut PartnerClient, mark: Option<&str>) -> Result<Vec<u128>, String> {
     let (mut orders, mut path) = (Vec::new(), format!("/orders?limit={PAGE}"));
     loop {
-        let page = page(client, &path).await?;
+        let page = fetch_order_page(client, &path).await?;
         for order in page.data {
             if Some(order.order_id.as_str()) == mark {
                 return Ok(orders);
             }
             let number = order_number(&order.order_id);
-            orders.push(number.ok_or_else(|| format!("{} is no order's id", order.order_id))?);
+            orders.push(number.ok_or_else(|| format!("invalid order id {}", order.order_id))?);
         }
         let Some(cursor) = page.next_cursor else {
             return Ok(orders);
@@ -210,20 +208,20 @@ async fn list(client: &mut PartnerClient, mark: Option<&str>) -> Result<Vec<u128
     }
 }
 
-async fn page(client: &mut PartnerClient, path: &str) -> Result<ListView<Listed>, String> {
-    let answer = get_ok(client, path).await?;
-    answer
+async fn fetch_order_page(client: &mut PartnerClient, path: &str) -> Result<ListView<ListedOrder>, String> {
+    let response = get_ok(client, path).await?;
+    response
         .json()
-        .map_err(|error| format!("GET {path} is no list of orders: {error}"))
+        .map_err(|error| format!("GET {path}: invalid response: {error}"))
 }
 
-/// GET, and success.
+/// Sends `GET` and requires a 2xx response.
 pub(super) async fn get_ok(client: &mut PartnerClient, path: &str) -> Result<ApiResponse, String> {
     match client.get(path).await {
-        Ok(answer) if answer.status.is_success() => Ok(answer),
-        Ok(answer) => {
-            let code = answer.error_code().unwrap_or_default();
-            Err(format!("GET {path}: {} {code}", answer.status))
+        Ok(response) if response.status.is_success() => Ok(response),
+        Ok(response) => {
+            let code = response.error_code().unwrap_or_default();
+            Err(format!("GET {path}: {} {code}", response.status))
         }
         Err(failure) => Err(format!("GET {path}: {failure}")),
     }
@@ -234,18 +232,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_compared_both_ways() {
-        for (acknowledged, listed, says) in [
+    fn compare_orders_finds_missing_extra_and_duplicate() {
+        for (acknowledged, listed, expected_text) in [
             (&[1, 2][..], &[1, 2][..], None),
             (&[1, 2], &[1], Some("is not listed")),
-            (&[1], &[1, 2], Some("nobody was told")),
-            (&[1], &[1, 1], Some("twice")),
-            (&[1, 1], &[1], Some("twice")),
+            (&[1], &[1, 2], Some("never acknowledged")),
+            (&[1], &[1, 1], Some("duplicate")),
+            (&[1, 1], &[1], Some("duplicate")),
         ] {
-            let found = same_orders(acknowledged, listed);
-            match says {
+            let found = compare_orders(acknowledged, listed);
+            match expected_text {
                 None => assert_eq!(found, Ok(())),
-                Some(says) => assert!(found.clone().unwrap_err().contains(says), "{found:?}"),
+                Some(expected_text) => assert!(found.clone().unwrap_err().contains(expected_text), "{found:?}"),
             }
         }
     }

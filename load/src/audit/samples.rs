@@ -1,4 +1,4 @@
-//! Are sampled orders there as they were answered? Read back, and asked for again under their keys.
+//! Audit of sampled orders: read back, and replayed under their keys.
 
 use super::AuditedPartner;
 use super::account::get_ok;
@@ -6,64 +6,64 @@ use crate::acknowledgements::Sample;
 use crate::client::ApiResponse;
 use crate::wire::OrderView;
 
-/// GET gives each as it was answered.
+/// Checks that `GET` returns each sampled order as acknowledged.
 pub(super) async fn check_read_back(accounts: &mut [AuditedPartner], samples: &[Sample]) -> Result<String, String> {
     for sample in samples {
-        let order_id = order_id(sample)?;
+        let order_id = parse_order_id(sample)?;
         let client = accounts[sample.partner].client();
-        let answer = get_ok(client, &format!("/orders/{order_id}")).await?;
-        same_order(sample, &answer).map_err(|what| format!("{order_id}: {what}"))?;
+        let response = get_ok(client, &format!("/orders/{order_id}")).await?;
+        compare_order(sample, &response).map_err(|reason| format!("{order_id}: {reason}"))?;
     }
     Ok(format!("{} sampled orders", samples.len()))
 }
 
-/// A delivered order reads as it was answered, byte for byte; one that was still pending may have moved on.
-fn same_order(sample: &Sample, answer: &ApiResponse) -> Result<(), String> {
-    if sample.response == answer.body {
+/// A delivered order must be identical byte for byte. A pending one may have progressed.
+fn compare_order(sample: &Sample, response: &ApiResponse) -> Result<(), String> {
+    if sample.response == response.body {
         return Ok(());
     }
-    let parse = |body| OrderView::parse(body).map_err(|error| format!("is no order: {error}"));
-    let (then, now) = (parse(&sample.response)?, parse(&answer.body)?);
-    if then.status == "DELIVERED" {
+    let parse = |body| OrderView::parse(body).map_err(|error| format!("invalid order: {error}"));
+    let (acknowledged, current) = (parse(&sample.response)?, parse(&response.body)?);
+    if acknowledged.status == "DELIVERED" {
         return Err(format!(
-            "reads {} bytes that differ from its answer",
-            answer.body.len()
+            "{} bytes differ from the acknowledged response",
+            response.body.len()
         ));
     }
-    let held = |voucher: &str| now.vouchers.iter().any(|other| other.voucher_id == voucher);
-    let same = then.order_id == now.order_id
-        && then.total_amount.get() == now.total_amount.get()
-        && then.currency == now.currency
-        && then.vouchers.iter().all(|voucher| held(voucher.voucher_id));
+    let is_still_allocated = |voucher: &str| current.vouchers.iter().any(|other| other.voucher_id == voucher);
+    let same = acknowledged.order_id == current.order_id
+        && acknowledged.total_amount.get() == current.total_amount.get()
+        && acknowledged.currency == current.currency
+        && acknowledged.vouchers.iter().all(|voucher| is_still_allocated(voucher.voucher_id));
     if same {
         Ok(())
     } else {
-        Err("another id, total, currency, or fewer vouchers".to_owned())
+        Err("id, total, currency or vouchers changed".to_owned())
     }
 }
 
-/// POST under the same key gives each as it was answered, and says that it was.
+/// Checks that `POST` under the same key returns the stored response, marked as a replay.
 pub(super) async fn check_replay(accounts: &mut [AuditedPartner], samples: &[Sample]) -> Result<String, String> {
     for sample in samples {
-        let order_id = order_id(sample)?;
+        let order_id = parse_order_id(sample)?;
         let client = accounts[sample.partner].client();
-        let answer = client.order(&sample.key, sample.request.clone()).await;
-        let answer = answer.map_err(|failure| format!("{order_id}: {failure}"))?;
-        if answer.status.as_u16() != sample.status || answer.body != sample.response {
+        let response = client.order(&sample.key, sample.request.clone()).await;
+        let response = response.map_err(|failure| format!("{order_id}: {failure}"))?;
+        if response.status.as_u16() != sample.status || response.body != sample.response {
             return Err(format!(
-                "{order_id}: status {} or other bytes under its key",
-                answer.status
+                "{order_id}: different response under its key, status {}",
+                response.status
             ));
         }
-        if answer.header("idempotent-replayed") != Some("true") {
-            return Err(format!("{order_id}: the replay does not say that it is one"));
+        if response.header("idempotent-replayed") != Some("true") {
+            return Err(format!("{order_id}: the replay lacks `Idempotent-Replayed: true`"));
         }
     }
     Ok(format!("{} sampled orders", samples.len()))
 }
 
-fn order_id(sample: &Sample) -> Result<&str, String> {
+fn parse_order_id(sample: &Sample) -> Result<&str, String> {
     OrderView::parse(&sample.response)
         .map(|order| order.order_id)
-        .map_err(|error| format!("no order: {error}"))
+        .map_err(|error| format!("invalid order: {error}"))
 }

@@ -1,5 +1,4 @@
-//! Did a scenario do what it is for, and what does the service's own side say? Refusals that belong to it, answers that
-//! stay the same, stock that is gone, and every invariant on the database.
+//! Audit checks of scenarios: expected refusals, stable responses, sold stock, and database invariants.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,29 +13,29 @@ use crate::tally::{Outcome, Tally};
 use crate::traffic::RequestKind;
 use crate::wire::ListView;
 
-/// SKUs of one page of stock levels: the most that a list gives.
+/// Page size: the maximum of the API.
 const PAGE: usize = 100;
 
-/// What a duplicate may always be told: its order is still under way.
+/// A duplicate may always receive this while its order is in progress.
 const IN_PROGRESS: &str = "409 IDEMPOTENCY_IN_PROGRESS";
 
 #[derive(Deserialize)]
-struct Level {
+struct StockLevel {
     product_id: String,
     sold: u64,
 }
 
-/// No outcome but success and those that belong to the scenario.
+/// Checks that all outcomes are successes or expected refusals.
 #[must_use]
 pub fn check_refusals(tally: &Tally, refusals: &[String]) -> Check {
     let orders = tally.measured.iter().chain(&tally.warm_up);
     let orders = orders.map(|(outcome, seen)| (RequestKind::Order, outcome, seen.count));
-    let beside = tally.background.iter().flat_map(|(kind, beside)| {
-        let outcomes = beside.measured.iter();
+    let background = tally.background.iter().flat_map(|(kind, background)| {
+        let outcomes = background.measured.iter();
         outcomes.map(|(outcome, seen)| (*kind, outcome, seen.count))
     });
-    let (mut expected, mut strange) = (0, Vec::new());
-    for (kind, outcome, count) in orders.chain(beside) {
+    let (mut expected, mut unexpected) = (0, Vec::new());
+    for (kind, outcome, count) in orders.chain(background) {
         if matches!(outcome, Outcome::Response { status: 200..300, .. }) {
             continue;
         }
@@ -45,35 +44,35 @@ pub fn check_refusals(tally: &Tally, refusals: &[String]) -> Check {
         if in_progress || refusals.contains(&text) {
             expected += count;
         } else {
-            strange.push(format!("{kind}: {text} × {count}"));
+            unexpected.push(format!("{kind}: {text} × {count}"));
         }
     }
-    let result = if strange.is_empty() {
-        Ok(format!("{expected}, all of them kinds that belong to it"))
+    let result = if unexpected.is_empty() {
+        Ok(format!("{expected}, all expected"))
     } else {
-        Err(strange.join(", "))
+        Err(unexpected.join(", "))
     };
-    Check::new("refusals expected", result)
+    Check::new("expected refusals", result)
 }
 
-/// Whatever was kept under a key, or read again, was the same.
+/// Checks that duplicates and reads returned the stored responses.
 #[must_use]
-pub fn check_stable_responses(broken: &ResponseMismatches) -> Check {
+pub fn check_stable_responses(mismatches: &ResponseMismatches) -> Check {
     let ResponseMismatches {
         compared,
         count,
         first,
-    } = broken;
+    } = mismatches;
     let result = match first {
         None => Ok(format!("{compared} compared")),
-        Some(first) => Err(format!("{count} of {compared} differ, the first {first}")),
+        Some(first) => Err(format!("{count} of {compared} differ, first: {first}")),
     };
-    Check::new("answers stay the same", result)
+    Check::new("stable responses", result)
 }
 
-/// As many vouchers are sold as were acknowledged.
+/// Checks that the number of sold vouchers equals the number of acknowledged ones.
 pub async fn check_stock_sold(operator: &mut Operator, acknowledged: usize) -> Check {
-    let result = match sold(operator).await {
+    let result = match count_sold(operator).await {
         Ok(sold) if sold == acknowledged as u64 => Ok(format!("{sold} sold")),
         Ok(sold) => Err(format!("{sold} sold, {acknowledged} acknowledged")),
         Err(error) => Err(error),
@@ -81,18 +80,18 @@ pub async fn check_stock_sold(operator: &mut Operator, acknowledged: usize) -> C
     Check::new("stock", result)
 }
 
-async fn sold(operator: &mut Operator) -> Result<u64, String> {
+async fn count_sold(operator: &mut Operator) -> Result<u64, String> {
     let (mut sold, mut path) = (0, format!("/admin/v1/stock?limit={PAGE}"));
     loop {
-        let answer = operator.get(&path).await.map_err(|error| error.to_string())?;
-        let page: ListView<Level> = answer
+        let response = operator.get(&path).await.map_err(|error| error.to_string())?;
+        let page: ListView<StockLevel> = response
             .json()
-            .map_err(|error| format!("no list of levels: {error}"))?;
-        let ours = page
+            .map_err(|error| format!("invalid list of stock levels: {error}"))?;
+        let load_products = page
             .data
             .iter()
             .filter(|level| level.product_id.starts_with(PRODUCT_PREFIX));
-        sold += ours.map(|level| level.sold).sum::<u64>();
+        sold += load_products.map(|level| level.sold).sum::<u64>();
         let Some(cursor) = page.next_cursor else {
             return Ok(sold);
         };
@@ -100,7 +99,7 @@ async fn sold(operator: &mut Operator) -> Result<u64, String> {
     }
 }
 
-/// `vouchsafe verify` finds every invariant kept on the database of this data directory. Blocks.
+/// Runs `vouchsafe verify` on the database of a data directory. Blocks.
 #[must_use]
 pub fn check_invariants(program: &Path, data_dir: &Path) -> Check {
     let mut command = Command::new(program);
@@ -110,20 +109,20 @@ pub fn check_invariants(program: &Path, data_dir: &Path) -> Check {
         .arg(data_dir)
         .env_remove("DATABASE_URL");
     let result = match command.output() {
-        Ok(said) => {
-            let text = String::from_utf8_lossy(&said.stdout).into_owned();
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let last = text.lines().last().unwrap_or_default().to_owned();
-            if said.status.success() {
+            if output.status.success() {
                 Ok(last)
             } else {
-                let broken: Vec<_> = text.lines().filter(|line| line.starts_with("BROKEN")).collect();
-                let error = String::from_utf8_lossy(&said.stderr).into_owned();
-                Err(format!("{} {}{error}", said.status, broken.join("; ")))
+                let mismatches: Vec<_> = text.lines().filter(|line| line.starts_with("BROKEN")).collect();
+                let error = String::from_utf8_lossy(&output.stderr).into_owned();
+                Err(format!("{} {}{error}", output.status, mismatches.join("; ")))
             }
         }
         Err(error) => Err(format!("{}: {error}", program.display())),
     };
-    Check::new("invariants on the database", result)
+    Check::new("database invariants", result)
 }
 
 #[cfg(test)]
@@ -131,7 +130,7 @@ mod tests {
     use super::*;
     use crate::tally::OutcomeCount;
 
-    fn seen(outcomes: &[(&str, u16)]) -> Tally {
+    fn tally_with(outcomes: &[(&str, u16)]) -> Tally {
         let mut tally = Tally::new(0);
         for (code, status) in outcomes {
             let outcome = Outcome::Response {
@@ -148,8 +147,8 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_that_does_not_belong_fails() {
-        let tally = seen(&[("", 201), ("INSUFFICIENT_INVENTORY", 409)]);
+    fn unexpected_refusal_fails() {
+        let tally = tally_with(&[("", 201), ("INSUFFICIENT_INVENTORY", 409)]);
         let check = check_refusals(&tally, &["409 INSUFFICIENT_INVENTORY".to_owned()]);
         assert!(check.passed && check.detail.starts_with("2,"), "{}", check.detail);
         let check = check_refusals(&tally, &[]);
@@ -158,16 +157,16 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_changed_fails() {
-        let mut broken = ResponseMismatches::default();
-        assert!(check_stable_responses(&broken).passed);
-        broken.count = 1;
-        broken.first = Some("under its key, otherwise".to_owned());
-        assert!(!check_stable_responses(&broken).passed);
+    fn changed_response_fails() {
+        let mut mismatches = ResponseMismatches::default();
+        assert!(check_stable_responses(&mismatches).passed);
+        mismatches.count = 1;
+        mismatches.first = Some("different response under the key".to_owned());
+        assert!(!check_stable_responses(&mismatches).passed);
     }
 
     #[test]
-    fn a_verifier_that_cannot_run_fails() {
+    fn verifier_that_cannot_run_fails() {
         let check = check_invariants(Path::new("/nonexistent/vouchsafe"), Path::new("/nonexistent"));
         assert!(!check.passed, "{}", check.detail);
     }

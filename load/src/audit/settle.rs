@@ -1,4 +1,4 @@
-//! What became of the orders without a definite answer? Each is repeated under its key until there is one.
+//! Settlement of unknown outcomes: repeats each order under its key until the response is definite.
 
 use std::time::{Duration, Instant};
 
@@ -9,53 +9,52 @@ use super::AuditedPartner;
 use crate::acknowledgements::{Acknowledgements, Unsettled};
 use crate::client::ApiResponse;
 
-/// How long unknown outcomes may take to become definite, all together: the service promises to settle what was
-/// open within 30 s of a start, and this is twice that.
-const SETTLE_WITHIN: Duration = Duration::from_secs(60);
-/// Pause between two tries of one key while the service says "not now".
-const SETTLE_PAUSE: Duration = Duration::from_millis(200);
-/// Connections that settle: after an overload there are as many open orders as one alone would take minutes for.
-const SETTLERS: usize = 32;
+/// Total deadline: the service promises to resolve open orders within 30 s of a start; this is twice that.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Delay between attempts for one key.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
+/// Concurrent connections: after an overload a single one would need minutes.
+const CONNECTIONS: usize = 32;
 
-/// What one connection found out.
-struct Settled {
+/// Result of one connection.
+struct SettleResult {
     executed: Vec<(Unsettled, u16, Bytes)>,
     open: usize,
     refusal: Option<String>,
 }
 
-/// Repeats every order of unknown outcome under its key until the answer is definite.
-pub(super) async fn settle(accounts: &[AuditedPartner], books: &mut Acknowledgements) -> Result<String, String> {
-    let open = std::mem::take(&mut books.unsettled);
-    let (count, deadline) = (open.len(), Instant::now() + SETTLE_WITHIN);
+/// Repeats every unsettled order under its key until the response is definite.
+pub(super) async fn settle(accounts: &[AuditedPartner], acknowledgements: &mut Acknowledgements) -> Result<String, String> {
+    let open = std::mem::take(&mut acknowledgements.unsettled);
+    let (count, deadline) = (open.len(), Instant::now() + SETTLE_TIMEOUT);
     let mut shares: Vec<Vec<Unsettled>> = Vec::new();
-    shares.resize_with(SETTLERS.min(count), Vec::new);
+    shares.resize_with(CONNECTIONS.min(count), Vec::new);
     for (number, order) in open.into_iter().enumerate() {
-        shares[number % SETTLERS].push(order);
+        shares[number % CONNECTIONS].push(order);
     }
-    let found = join_all(
+    let results = join_all(
         shares
             .into_iter()
             .map(|share| settle_share(accounts, share, deadline)),
     )
     .await;
-    let (mut executed, mut left, mut refusal) = (0, 0, None);
-    for settled in found {
-        for (order, status, answer) in &settled.executed {
-            books.record(order.partner, &order.key, &order.body, *status, answer);
+    let (mut executed, mut still_open, mut refusal) = (0, 0, None);
+    for result in results {
+        for (order, status, response) in &result.executed {
+            acknowledgements.record(order.partner, &order.key, &order.body, *status, response);
         }
-        executed += settled.executed.len();
-        left += settled.open;
-        refusal = refusal.or(settled.refusal);
+        executed += result.executed.len();
+        still_open += result.open;
+        refusal = refusal.or(result.refusal);
     }
     match refusal {
-        Some(refusal) => Err(format!("{left} of {count} still open, the first: {refusal}")),
-        None => Ok(format!("{count} open, {executed} of them orders")),
+        Some(refusal) => Err(format!("{still_open} of {count} still open, first: {refusal}")),
+        None => Ok(format!("{count} open, {executed} of them executed")),
     }
 }
 
-async fn settle_share(accounts: &[AuditedPartner], share: Vec<Unsettled>, deadline: Instant) -> Settled {
-    let mut settled = Settled {
+async fn settle_share(accounts: &[AuditedPartner], share: Vec<Unsettled>, deadline: Instant) -> SettleResult {
+    let mut result = SettleResult {
         executed: Vec::new(),
         open: share.len(),
         refusal: None,
@@ -64,29 +63,29 @@ async fn settle_share(accounts: &[AuditedPartner], share: Vec<Unsettled>, deadli
         let mut client = accounts[order.partner].new_connection();
         loop {
             let refusal = match client.order(&order.key, order.body.clone()).await {
-                Ok(answer) if answer.status.is_success() => {
-                    let status = answer.status.as_u16();
-                    settled.executed.push((order, status, answer.body));
+                Ok(response) if response.status.is_success() => {
+                    let status = response.status.as_u16();
+                    result.executed.push((order, status, response.body));
                     break;
                 }
-                Ok(answer) if is_definite(&answer) => break,
-                Ok(answer) => answer.status.to_string(),
+                Ok(response) if is_definite(&response) => break,
+                Ok(response) => response.status.to_string(),
                 Err(failure) => failure.to_string(),
             };
             if Instant::now() >= deadline {
-                settled.refusal = Some(refusal);
-                return settled;
+                result.refusal = Some(refusal);
+                return result;
             }
-            tokio::time::sleep(SETTLE_PAUSE).await;
+            tokio::time::sleep(RETRY_DELAY).await;
         }
-        settled.open -= 1;
+        result.open -= 1;
     }
-    settled
+    result
 }
 
-fn is_definite(answer: &ApiResponse) -> bool {
-    match answer.status.as_u16() {
-        409 => answer.error_code().as_deref() != Some("IDEMPOTENCY_IN_PROGRESS"),
+fn is_definite(response: &ApiResponse) -> bool {
+    match response.status.as_u16() {
+        409 => response.error_code().as_deref() != Some("IDEMPOTENCY_IN_PROGRESS"),
         status => (400..500).contains(&status) && status != 429,
     }
 }

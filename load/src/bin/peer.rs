@@ -1,4 +1,4 @@
-//! The command line of the peer: what the service is compared with, served on an address of its own.
+//! Command line of the peer, the reference implementation that the service is compared with.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -13,45 +13,45 @@ use vouchsafe_load::peer::schema::PeerStock;
 use vouchsafe_load::peer::serve::{PeerSettings, serve};
 use vouchsafe_load::peer::{PeerMode, TransactionShape, credentials};
 
-/// As the service: neither has an advantage by it.
+/// Same allocator as the service, so that neither has an advantage.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Sells vouchers over the same wire as the service, with one transaction per order and row locks; or does less.
+/// Serve the order API of the service with one transaction per order and row locks, or a reduced variant of it
 #[derive(Parser)]
 #[command(name = "peer", version)]
 struct Cli {
-    /// What becomes of an order.
+    /// Processing of orders
     #[arg(long, value_enum, default_value = "row-locks")]
     mode: PeerMode,
-    /// How a transaction is put to the database (row-locks alone).
+    /// Form of the database transaction (row-locks only)
     #[arg(long, value_enum, default_value = "function")]
     shape: TransactionShape,
-    /// Connections to the database, shared evenly by the workers (row-locks alone; the floor has two).
+    /// Database connections, shared evenly by the workers (row-locks only; the floor has two)
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pool: u32,
-    /// Threads that serve.
+    /// Worker threads
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
     workers: u32,
-    /// Where it listens; port 0 is any free one.
+    /// Listen address; port 0 selects a free port
     #[arg(long, default_value = "127.0.0.1:8090")]
     listen: SocketAddr,
-    /// Its database; an empty one is furnished.
+    /// Database URL; an empty database is initialized
     #[arg(long, env = DATABASE_VARIABLE, hide_env_values = true, value_name = "URL")]
     database: Option<PgConnectOptions>,
-    /// JSON file with partner_id, api_key and api_secret; written with new ones where there is none.
+    /// JSON file with partner_id, api_key and api_secret; created if it does not exist
     #[arg(long, default_value = "peer-partner.json")]
     credentials: PathBuf,
-    /// Product to sell.
+    /// Product to sell
     #[arg(long, default_value = "sbx-instant")]
     product: String,
-    /// Its denomination.
+    /// Denomination of the product
     #[arg(long, default_value = "25")]
     denomination: String,
-    /// Vouchers to put into an empty database.
+    /// Vouchers inserted into an empty database
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(i64).range(0..))]
     stock: i64,
-    /// End when standard input does, as a program that is started by another.
+    /// Exit when standard input closes, for use as a child process
     #[arg(long)]
     until_stdin_closes: bool,
 }
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nothing is left to do if the terminal is gone.
+            // The terminal may be gone; there is no other place to report to.
             let _ = writeln!(std::io::stderr(), "peer: {error:#}");
             ExitCode::FAILURE
         }

@@ -1,18 +1,17 @@
-//! How does a test tell a history? As a story: each step is one operation that begins and ends, unless it says
-//! otherwise.
+//! Builder of operation histories for tests.
 
 use super::{HistorySummary, Violation, check};
 use crate::history::{Call, CodeFact, Event, EventKind, History, OrderFacts};
 use Completion::{Codes, Nothing, Order, Pending, Refused, Unknown};
 
-/// Writes a history as a story: each step is one operation that begins and ends, unless it says otherwise.
+/// Builds a history; each step is one complete operation unless its completion is [`Completion::Nothing`].
 #[derive(Default)]
 pub(super) struct HistoryBuilder {
     events: Vec<Event>,
     ops: u64,
 }
 
-/// What an operation came to.
+/// Completion of an operation.
 pub(super) enum Completion {
     Order(&'static str, &'static [&'static str]),
     Pending(&'static str),
@@ -23,7 +22,7 @@ pub(super) enum Completion {
 }
 
 impl HistoryBuilder {
-    fn step(mut self, f: Call, key: Option<&str>, order_id: Option<&str>, came: Completion) -> Self {
+    fn step(mut self, f: Call, key: Option<&str>, order_id: Option<&str>, completion: Completion) -> Self {
         let invoke = Event {
             op_id: self.ops,
             proc: 0,
@@ -42,28 +41,28 @@ impl HistoryBuilder {
         };
         self.ops += 1;
         self.events.push(invoke.clone());
-        if !matches!(came, Nothing) {
+        if !matches!(completion, Nothing) {
             let t_ns = self.events.len() as u64;
-            self.events.push(complete(Event { t_ns, ..invoke }, came));
+            self.events.push(complete(Event { t_ns, ..invoke }, completion));
         }
         self
     }
 
-    pub(super) fn order(self, key: &str, came: Completion) -> Self {
-        self.step(Call::Order, Some(key), None, came)
+    pub(super) fn order(self, key: &str, completion: Completion) -> Self {
+        self.step(Call::Order, Some(key), None, completion)
     }
 
-    pub(super) fn get(self, order_id: &str, came: Completion) -> Self {
-        self.step(Call::GetOrder, None, Some(order_id), came)
+    pub(super) fn get(self, order_id: &str, completion: Completion) -> Self {
+        self.step(Call::GetOrder, None, Some(order_id), completion)
     }
 
-    pub(super) fn codes(self, order_id: &str, came: Completion) -> Self {
-        self.step(Call::Codes, None, Some(order_id), came)
+    pub(super) fn codes(self, order_id: &str, completion: Completion) -> Self {
+        self.step(Call::Codes, None, Some(order_id), completion)
     }
 
-    /// Changes the last event: the one lie of a story.
-    pub(super) fn alter_last_event(mut self, lie: impl FnOnce(&mut Event)) -> Self {
-        lie(self.events.last_mut().unwrap());
+    /// Changes the last event, to introduce a violation.
+    pub(super) fn alter_last_event(mut self, change: impl FnOnce(&mut Event)) -> Self {
+        change(self.events.last_mut().unwrap());
         self
     }
 
@@ -76,7 +75,7 @@ impl HistoryBuilder {
     }
 }
 
-fn complete(event: Event, came: Completion) -> Event {
+fn complete(event: Event, completion: Completion) -> Event {
     let order = |order_id: &str, status: &str, vouchers: &[&str]| Event {
         kind: EventKind::Ok,
         status: Some(if status == "DELIVERED" { 201 } else { 202 }),
@@ -94,7 +93,7 @@ fn complete(event: Event, came: Completion) -> Event {
         voucher_id: (*voucher).into(),
         code_hash: (*code).into(),
     };
-    match came {
+    match completion {
         Order(order_id, vouchers) => order(order_id, "DELIVERED", vouchers),
         Pending(order_id) => order(order_id, "PENDING", &[]),
         Codes(order_id, codes) => Event {

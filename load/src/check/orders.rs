@@ -1,4 +1,4 @@
-//! Is every acknowledged order there afterwards, as it was acknowledged?
+//! Rules on orders: each acknowledged order exists afterwards, unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::Violation;
 use super::responses::Keys;
 use crate::history::{Call, Event, EventKind, History, Op, OrderFacts};
 
-/// An order as it was first acknowledged.
+/// First acknowledgement of an order.
 pub(super) struct AcknowledgedOrder<'a> {
     event: &'a Event,
     facts: &'a OrderFacts,
@@ -15,7 +15,7 @@ pub(super) struct AcknowledgedOrder<'a> {
 pub(super) type AcknowledgedOrders<'a> = BTreeMap<&'a str, AcknowledgedOrder<'a>>;
 
 impl AcknowledgedOrder<'_> {
-    /// Whether a later list of vouchers fits. A delivered order has all of them; any other may have gained some.
+    /// Whether a later voucher list is consistent: equal for a delivered order, a superset for any other.
     pub(super) fn is_consistent_with(&self, later: &BTreeSet<&str>) -> bool {
         let mut acknowledged = self.facts.vouchers.iter().map(String::as_str);
         let complete = self.facts.order_status != "DELIVERED" || later.len() == self.facts.vouchers.len();
@@ -42,12 +42,12 @@ pub(super) fn collect_acknowledged<'a>(keys: &Keys<'a>) -> Result<AcknowledgedOr
     Ok(orders)
 }
 
-/// Returns how many reads found their order unchanged.
+/// Returns the number of reads that returned their order unchanged.
 pub(super) fn check_read_backs(
     history: &History,
     orders: &AcknowledgedOrders<'_>,
 ) -> Result<usize, Violation> {
-    let mut found: BTreeSet<&str> = BTreeSet::new();
+    let mut read_orders: BTreeSet<&str> = BTreeSet::new();
     let mut reads = 0;
     for op in history.ops().filter(|op| op.invoke.f == Call::GetOrder) {
         let Some((order_id, order)) = op
@@ -58,16 +58,16 @@ pub(super) fn check_read_backs(
         else {
             continue;
         };
-        // Another partner must not see the order, and before the acknowledgement nobody needs to.
+        // Other partners must not see the order, and reads before the acknowledgement prove nothing.
         if op.invoke.partner != order.event.partner || op.invoke.t_ns < order.event.t_ns {
             continue;
         }
-        if read_back(order, op)? {
-            found.insert(order_id);
+        if check_read_back(order, op)? {
+            read_orders.insert(order_id);
             reads += 1;
         }
     }
-    match orders.iter().find(|(order_id, _)| !found.contains(*order_id)) {
+    match orders.iter().find(|(order_id, _)| !read_orders.contains(*order_id)) {
         None => Ok(reads),
         Some((order_id, order)) => Err(Violation::NotReadBack {
             order_id: (*order_id).to_owned(),
@@ -76,8 +76,8 @@ pub(super) fn check_read_backs(
     }
 }
 
-/// Whether this read found the order; a read that was postponed or unanswered tells nothing.
-fn read_back(order: &AcknowledgedOrder<'_>, op: &Op) -> Result<bool, Violation> {
+/// Whether this read returned the order. A postponed or unanswered read proves nothing.
+fn check_read_back(order: &AcknowledgedOrder<'_>, op: &Op) -> Result<bool, Violation> {
     let order_id = || order.event.order_id.clone().unwrap_or_default();
     let Some(event) = op.definite() else {
         return Ok(false);
@@ -94,13 +94,13 @@ fn read_back(order: &AcknowledgedOrder<'_>, op: &Op) -> Result<bool, Violation> 
         return Ok(false);
     };
     let vouchers = facts.vouchers.iter().map(String::as_str).collect();
-    let same = [
+    let comparisons = [
         ("order_id", event.order_id == order.event.order_id),
         ("total_amount", facts.total_amount == order.facts.total_amount),
         ("currency", facts.currency == order.facts.currency),
         ("vouchers", order.is_consistent_with(&vouchers)),
     ];
-    match same.into_iter().find(|(_, same)| !same) {
+    match comparisons.into_iter().find(|(_, comparisons)| !comparisons) {
         None => Ok(true),
         Some((field, _)) => Err(Violation::OrderChanged {
             order_id: order_id(),

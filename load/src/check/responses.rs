@@ -1,11 +1,11 @@
-//! Was every Idempotency-Key given one answer, and does every unknown outcome end in one?
+//! Rules on idempotency keys: one stored response per key, and every unknown outcome becomes definite.
 
 use std::collections::BTreeMap;
 
 use super::Violation;
 use crate::history::{Call, Event, EventKind, History, Op};
 
-/// The order calls of one partner under one key, by invocation.
+/// Order calls by partner and key, in invocation order.
 pub(super) type Keys<'a> = BTreeMap<(&'a str, &'a str), Vec<&'a Op>>;
 
 pub(super) fn group_by_key(history: &History) -> Keys<'_> {
@@ -17,48 +17,48 @@ pub(super) fn group_by_key(history: &History) -> Keys<'_> {
     keys
 }
 
-/// Returns how many unknown outcomes their keys settled.
+/// Returns the number of unknown outcomes settled by a repetition.
 pub(super) fn check(keys: &Keys<'_>) -> Result<usize, Violation> {
     let mut settled = 0;
     for ((partner, key), ops) in keys {
-        one_answer(partner, key, ops)?;
-        settled += all_settled(partner, key, ops)?;
+        check_single_response(partner, key, ops)?;
+        settled += check_settled(partner, key, ops)?;
     }
     Ok(settled)
 }
 
-/// Whether the service keeps this answer under its key.
-fn kept(event: &Event) -> bool {
+/// Whether the service stores this response under its key.
+fn is_stored(event: &Event) -> bool {
     let refusal = (event.status, event.code.as_deref());
-    let kept_refusal = matches!(
+    let is_stored_refusal = matches!(
         refusal,
         (Some(402), Some("INSUFFICIENT_FUNDS")) | (Some(409), Some("INSUFFICIENT_INVENTORY"))
     );
-    event.kind == EventKind::Ok || kept_refusal
+    event.kind == EventKind::Ok || is_stored_refusal
 }
 
-/// Whether this answer only says "not now", or nothing was asked.
-fn postpones(event: &Event) -> bool {
+/// Whether the response means "not now", or the request was not sent.
+fn is_postponed(event: &Event) -> bool {
     let not_now = matches!(event.status, None | Some(409 | 429 | 500..));
-    not_now && !kept(event)
+    not_now && !is_stored(event)
 }
 
-fn one_answer(partner: &str, key: &str, ops: &[&Op]) -> Result<(), Violation> {
+fn check_single_response(partner: &str, key: &str, ops: &[&Op]) -> Result<(), Violation> {
     let first = ops
         .iter()
-        .filter_map(|op| op.definite().filter(|event| kept(event)))
+        .filter_map(|op| op.definite().filter(|event| is_stored(event)))
         .min_by_key(|event| event.t_ns);
     let Some(first) = first else { return Ok(()) };
     let differs = |op: &Op| {
         op.definite().is_some_and(|event| {
-            if kept(event) {
-                let of = |event: &Event| (event.status, event.body_hash.clone(), event.req_hash.clone());
-                return of(event) != of(first);
+            if is_stored(event) {
+                let compared_parts = |event: &Event| (event.status, event.body_hash.clone(), event.req_hash.clone());
+                return compared_parts(event) != compared_parts(first);
             }
-            // Another body under the key is refused, rightly. What overlapped the first answer may still have
-            // been refused before it was kept.
+            // The service rightly rejects another body under the key. A request that overlaps the first response may
+            // have been rejected before that response was stored.
             let repeats = event.req_hash == first.req_hash && op.invoke.t_ns > first.t_ns;
-            repeats && !postpones(event)
+            repeats && !is_postponed(event)
         })
     };
     match ops.iter().find(|op| differs(op)) {
@@ -72,9 +72,9 @@ fn one_answer(partner: &str, key: &str, ops: &[&Op]) -> Result<(), Violation> {
     }
 }
 
-fn all_settled(partner: &str, key: &str, ops: &[&Op]) -> Result<usize, Violation> {
+fn check_settled(partner: &str, key: &str, ops: &[&Op]) -> Result<usize, Violation> {
     let settles = |open: &Op, event: &Event, op: &Op| {
-        kept(event) || (!postpones(event) && op.invoke.t_ns > open.invoke.t_ns)
+        is_stored(event) || (!is_postponed(event) && op.invoke.t_ns > open.invoke.t_ns)
     };
     let mut settled = 0;
     for open in ops.iter().filter(|op| op.definite().is_none()) {

@@ -1,4 +1,4 @@
-//! Does each rule fire, and on nothing else? Stories of a few operations, each broken in one place.
+//! Tests of each history rule: short histories with one violation each.
 
 use super::history_builder::Completion::{Codes, Nothing, Order, Pending, Refused, Unknown};
 use super::history_builder::history;
@@ -6,7 +6,7 @@ use super::{HistorySummary, Violation};
 use crate::history::Event;
 
 #[test]
-fn a_story_without_a_lie_is_clean() {
+fn consistent_history_is_accepted() {
     let summary = history()
         .order("k1", Order("o1", &["v1"]))
         .order("k1", Order("o1", &["v1"]))
@@ -40,12 +40,12 @@ fn a_story_without_a_lie_is_clean() {
 }
 
 #[test]
-fn a_replay_with_other_bytes_is_seen() {
-    let lie = |event: &mut Event| event.body_hash = Some("other".into());
+fn replay_with_other_bytes_is_detected() {
+    let violate = |event: &mut Event| event.body_hash = Some("other".into());
     let violation = history()
         .order("k", Order("o1", &["v1"]))
         .order("k", Order("o1", &["v1"]))
-        .alter_last_event(lie)
+        .alter_last_event(violate)
         .expect_violation();
     assert!(
         matches!(
@@ -61,12 +61,12 @@ fn a_replay_with_other_bytes_is_seen() {
 }
 
 #[test]
-fn a_replay_with_another_status_is_seen() {
-    let lie = |event: &mut Event| event.status = Some(200);
+fn replay_with_other_status_is_detected() {
+    let violate = |event: &mut Event| event.status = Some(200);
     let violation = history()
         .order("k", Order("o1", &["v1"]))
         .order("k", Order("o1", &["v1"]))
-        .alter_last_event(lie)
+        .alter_last_event(violate)
         .expect_violation();
     assert!(
         matches!(violation, Violation::ResponsesDiffer { .. }),
@@ -75,7 +75,7 @@ fn a_replay_with_another_status_is_seen() {
 }
 
 #[test]
-fn a_kept_refusal_that_turns_into_an_order_is_seen() {
+fn stored_refusal_that_becomes_an_order_is_detected() {
     for (status, code) in [(409, "INSUFFICIENT_INVENTORY"), (402, "INSUFFICIENT_FUNDS")] {
         let violation = history()
             .order("k", Refused(status, code))
@@ -89,7 +89,7 @@ fn a_kept_refusal_that_turns_into_an_order_is_seen() {
 }
 
 #[test]
-fn an_order_that_its_key_no_longer_knows_is_seen() {
+fn key_that_loses_its_order_is_detected() {
     let violation = history()
         .order("k", Order("o1", &["v1"]))
         .order("k", Refused(404, "PRODUCT_NOT_FOUND"))
@@ -101,23 +101,23 @@ fn an_order_that_its_key_no_longer_knows_is_seen() {
 }
 
 #[test]
-fn another_body_under_the_key_may_be_refused_but_not_executed() {
-    let other = |event: &mut Event| event.req_hash = Some("other".into());
+fn other_body_under_key_may_be_rejected_but_not_executed() {
+    let with_other_body = |event: &mut Event| event.req_hash = Some("other".into());
     let refused = history()
         .order("k", Order("o1", &["v1"]))
         .order("k", Refused(422, "IDEMPOTENCY_KEY_REUSED"))
-        .alter_last_event(other)
+        .alter_last_event(with_other_body)
         .get("o1", Order("o1", &["v1"]));
     assert!(refused.check().is_ok());
     let executed = history()
         .order("k", Order("o1", &["v1"]))
         .order("k", Order("o2", &["v2"]))
-        .alter_last_event(other);
+        .alter_last_event(with_other_body);
     assert!(matches!(executed.expect_violation(), Violation::ResponsesDiffer { .. }));
 }
 
 #[test]
-fn an_outcome_that_stays_unknown_is_seen() {
+fn unsettled_outcome_is_detected() {
     for open in [Unknown, Nothing, Refused(500, "INTERNAL_ERROR")] {
         let violation = history().order("k", open).expect_violation();
         assert!(
@@ -139,7 +139,7 @@ fn an_outcome_that_stays_unknown_is_seen() {
 }
 
 #[test]
-fn one_order_under_two_keys_is_seen() {
+fn order_under_two_keys_is_detected() {
     let violation = history()
         .order("k1", Order("o1", &["v1"]))
         .order("k2", Order("o1", &["v1"]))
@@ -158,7 +158,7 @@ fn one_order_under_two_keys_is_seen() {
 }
 
 #[test]
-fn a_lost_order_is_seen() {
+fn lost_order_is_detected() {
     let violation = history()
         .order("k", Order("o1", &["v1"]))
         .get("o1", Refused(404, "ORDER_NOT_FOUND"))
@@ -177,7 +177,7 @@ fn a_lost_order_is_seen() {
 }
 
 #[test]
-fn an_order_that_nobody_found_again_is_seen() {
+fn order_without_read_back_is_detected() {
     let story = || history().order("k", Order("o1", &["v1"]));
     assert!(matches!(story().expect_violation(), Violation::NotReadBack { .. }));
     let postponed = story().get("o1", Refused(429, "RATE_LIMIT_EXCEEDED"));
@@ -187,14 +187,14 @@ fn an_order_that_nobody_found_again_is_seen() {
         .alter_last_event(|event| event.partner = "x".into());
     assert!(
         matches!(by_another.expect_violation(), Violation::OrderLost { .. }),
-        "the invocation says whose read it is"
+        "the partner of a read is that of its invocation"
     );
 }
 
 #[test]
-fn each_changed_field_is_seen() {
-    type Lie = fn(&mut Event);
-    let lies: [(&str, Lie); 4] = [
+fn changed_order_field_is_detected() {
+    type Change = fn(&mut Event);
+    let changes: [(&str, Change); 4] = [
         ("order_id", |event| event.order_id = Some("o2".into())),
         ("total_amount", |event| {
             event.order.as_mut().unwrap().total_amount = "25.0".into()
@@ -206,7 +206,7 @@ fn each_changed_field_is_seen() {
             event.order.as_mut().unwrap().vouchers = vec!["v9".into()]
         }),
     ];
-    for (name, lie) in lies {
+    for (name, violate) in changes {
         let read = if name == "order_id" {
             Order("o1", &[])
         } else {
@@ -215,7 +215,7 @@ fn each_changed_field_is_seen() {
         let violation = history()
             .order("k", Order("o1", &["v1"]))
             .get("o1", read)
-            .alter_last_event(lie)
+            .alter_last_event(violate)
             .expect_violation();
         assert!(
             matches!(violation, Violation::OrderChanged { field, .. } if field == name),
@@ -225,7 +225,7 @@ fn each_changed_field_is_seen() {
 }
 
 #[test]
-fn a_delivered_order_gains_no_voucher() {
+fn delivered_order_with_new_voucher_is_detected() {
     let violation = history()
         .order("k", Order("o1", &["v1"]))
         .get("o1", Order("o1", &["v1", "v2"]))
@@ -243,7 +243,7 @@ fn a_delivered_order_gains_no_voucher() {
 }
 
 #[test]
-fn a_voucher_sold_twice_is_seen() {
+fn duplicate_voucher_is_detected() {
     for second in [&["v2", "v1"], &["v2", "v2"]] {
         let violation = history()
             .order("k1", Order("o1", &["v1"]))
@@ -254,7 +254,7 @@ fn a_voucher_sold_twice_is_seen() {
 }
 
 #[test]
-fn a_code_sold_twice_is_seen() {
+fn duplicate_code_is_detected() {
     let violation = history()
         .order("k", Order("o1", &["v1", "v2"]))
         .codes("o1", Codes("o1", &[("v1", "c"), ("v2", "c")]))
@@ -263,7 +263,7 @@ fn a_code_sold_twice_is_seen() {
 }
 
 #[test]
-fn a_code_that_changes_is_seen() {
+fn changed_code_is_detected() {
     let violation = history()
         .order("k", Order("o1", &["v1"]))
         .codes("o1", Codes("o1", &[("v1", "c")]))
@@ -273,7 +273,7 @@ fn a_code_that_changes_is_seen() {
 }
 
 #[test]
-fn codes_of_other_vouchers_are_seen() {
+fn codes_of_other_vouchers_are_detected() {
     for codes in [
         Codes("o1", &[("v9", "c")]),
         Codes("o1", &[]),
@@ -291,7 +291,7 @@ fn codes_of_other_vouchers_are_seen() {
 }
 
 #[test]
-fn an_answer_without_facts_is_seen() {
+fn response_without_facts_is_detected() {
     let violation = history()
         .order("k", Order("o1", &["v1"]))
         .alter_last_event(|event| event.order = None)

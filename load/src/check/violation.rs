@@ -1,57 +1,57 @@
-//! Which rule broke, and which operations show it?
+//! Violations of the history rules, with the operations that show them.
 
-/// A broken rule.
+/// A violated rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// A 2xx answer lacks what the contract says it holds.
-    #[error("operation {op_id}: a 2xx answer without the fields of the contract")]
+    /// A 2xx response lacks fields of the API contract.
+    #[error("operation {op_id}: a 2xx response lacks fields of the API contract")]
     MalformedResponse {
         op_id: u64,
     },
-    /// One key was given two different answers.
+    /// One key returned two different stored responses.
     #[error(
-        "partner {partner}, key {key}: operation {first} was given one answer, operation {second} another"
+        "partner {partner}, key {key}: operations {first} and {second} received different responses"
     )]
     ResponsesDiffer {
         partner: String,
         key: String,
-        /// The operation with the first kept answer.
+        /// Operation with the first stored response.
         first: u64,
-        /// The operation that differs.
+        /// Operation with another response.
         second: u64,
     },
-    /// An outcome stayed unknown to the end.
+    /// An outcome never became definite.
     #[error("partner {partner}, key {key}: the outcome of operation {op_id} never became definite")]
     Unsettled {
         partner: String,
         key: String,
         op_id: u64,
     },
-    /// Two keys were answered with one order.
-    #[error("order {order_id} was acknowledged to operations {first} and {second} under different keys")]
+    /// Two keys returned the same order.
+    #[error("order {order_id} was acknowledged for operations {first} and {second} under different keys")]
     OrderUnderTwoKeys {
         order_id: String,
-        /// An operation of the first key.
+        /// Operation under the first key.
         first: u64,
-        /// An operation of the other key.
+        /// Operation under the other key.
         second: u64,
     },
-    /// An acknowledged order is gone.
+    /// An acknowledged order does not exist.
     #[error(
-        "order {order_id} was acknowledged by operation {acknowledged} and not found by operation {read}"
+        "order {order_id} was acknowledged in operation {acknowledged} but not found in operation {read}"
     )]
     OrderLost {
         order_id: String,
         acknowledged: u64,
         read: u64,
     },
-    /// Nobody looked for an acknowledged order afterwards, so the history proves nothing about it.
-    #[error("order {order_id}, acknowledged by operation {acknowledged}, was never read back")]
+    /// An acknowledged order was never read back, so the history proves nothing about it.
+    #[error("order {order_id}, acknowledged in operation {acknowledged}, was never read back")]
     NotReadBack {
         order_id: String,
         acknowledged: u64,
     },
-    /// An acknowledged order reads differently.
+    /// An acknowledged order changed.
     #[error("order {order_id}: {field} differs between operation {acknowledged} and its read {read}")]
     OrderChanged {
         order_id: String,
@@ -59,31 +59,30 @@ pub enum Violation {
         acknowledged: u64,
         read: u64,
     },
-    /// A voucher stands in two orders, or twice in one.
+    /// A voucher belongs to two orders, or twice to one.
     #[error("voucher {voucher_id} is in orders {first} and {second}")]
     DuplicateVoucher {
         voucher_id: String,
-        /// The order that had it first.
+        /// First order with the voucher.
         first: String,
-        /// The order that has it too.
+        /// Second order with the voucher.
         second: String,
     },
-    /// One code belongs to two vouchers.
-    #[error("vouchers {first} and {second} carry the same code")]
+    #[error("vouchers {first} and {second} have the same code")]
     DuplicateCode {
         first: String,
         second: String,
     },
-    /// One voucher was read with two codes.
-    #[error("voucher {voucher_id} was read with two different codes")]
+    /// A voucher returned two different codes.
+    #[error("voucher {voucher_id} returned two different codes")]
     CodeChanged {
         voucher_id: String,
     },
-    /// The codes handed out are not those of the order's vouchers.
-    #[error("operation {read} handed out codes of other vouchers than order {order_id} has")]
+    /// Returned codes do not belong to the order's vouchers.
+    #[error("operation {read} returned codes of vouchers that do not belong to order {order_id}")]
     ForeignCodes {
         order_id: String,
-        /// The operation that fetched the codes.
+        /// Operation that fetched the codes.
         read: u64,
     },
 }

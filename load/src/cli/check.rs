@@ -1,4 +1,4 @@
-//! `load check`: does a recorded history keep the rules?
+//! `load check`: consistency check of a recorded history.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use vouchsafe_load::check::check;
 use vouchsafe_load::history::History;
 
-/// Says whether it does.
+/// Returns whether the history is consistent.
 pub(crate) fn command(path: &Path) -> anyhow::Result<bool> {
     let history = History::read(path)?;
     let mut out = std::io::stdout().lock();

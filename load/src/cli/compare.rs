@@ -1,4 +1,4 @@
-//! `load compare`: how does the service stand beside a peer and a floor?
+//! `load compare`: comparison of service, peer and Postgres floor.
 
 use std::path::{Path, PathBuf};
 
@@ -15,25 +15,24 @@ use vouchsafe_load::deployment::TestDeployment;
 use super::search::{POOLS, SHAPES};
 use super::turns::{FloorSizes, TurnArgs, publish, create_runtime, print_progress};
 
-/// Most connections of a peer on the server of the service's stand.
-const MOST_CONNECTIONS: u32 = 40;
+/// Maximum connections of a peer on the server of the deployment.
+const MAX_PEER_CONNECTIONS: u32 = 40;
 
-/// Vouchers in each database while the best peer is looked for: more than any sells in these few seconds.
+/// Vouchers per database during the search: more than a peer sells in these few seconds.
 const SEARCH_STOCK: u64 = 60_000;
 
-/// Arguments of `load compare`.
 #[derive(Args)]
 pub(crate) struct CompareArgs {
-    /// The service's program; without it, the one beside this program.
+    /// Service program [default: `vouchsafe` in the directory of this program]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// How the peer puts a transaction to the database. Without it and `--pool`, the best peer is looked for first.
+    /// Transaction shape of the peer [default with --pool: the best peer, found by a short search]
     #[arg(long, value_enum, requires = "pool")]
     shape: Option<TransactionShape>,
-    /// Connections of the peer. The service's server takes 64 in all, its own among them.
-    #[arg(long, requires = "shape", value_parser = clap::value_parser!(u32).range(2..=i64::from(MOST_CONNECTIONS)))]
+    /// Database connections of the peer. The service's server allows 64 in total, including its own
+    #[arg(long, requires = "shape", value_parser = clap::value_parser!(u32).range(2..=i64::from(MAX_PEER_CONNECTIONS)))]
     pool: Option<u32>,
-    /// Leave out the open loop at half of the peer's best.
+    /// Skip the open loop at half of the peer's best rate
     #[arg(long)]
     closed_alone: bool,
     #[command(flatten)]
@@ -42,7 +41,7 @@ pub(crate) struct CompareArgs {
     floor: FloorSizes,
 }
 
-/// Compares and reports; says whether every figure counts.
+/// Runs the comparison; returns whether every figure counts.
 pub(crate) fn command(args: CompareArgs) -> anyhow::Result<bool> {
     create_runtime()?.block_on(async {
         let directory = tempfile::tempdir()?;
@@ -55,11 +54,11 @@ pub(crate) fn command(args: CompareArgs) -> anyhow::Result<bool> {
         let (variant, search) = match (args.shape, args.pool, loads.first()) {
             (Some(shape), Some(pool), _) => (PeerVariant { shape, pool }, None),
             (_, _, Some(load)) => {
-                let found = look_for_the_best(&peer, directory.path(), *load).await?;
-                let best = found.best_within(MOST_CONNECTIONS);
-                (best.with_context(|| no_peer(&found))?, Some(found))
+                let search_report = find_best_peer(&peer, directory.path(), *load).await?;
+                let best = search_report.best_within(MAX_PEER_CONNECTIONS);
+                (best.with_context(|| no_peer_message(&search_report))?, Some(search_report))
             }
-            (_, _, None) => bail!("nothing is to be measured: give --connections"),
+            (_, _, None) => bail!("nothing to measure; set --connections"),
         };
         let comparison = ComparisonPlan {
             service: &service,
@@ -79,30 +78,30 @@ pub(crate) fn command(args: CompareArgs) -> anyhow::Result<bool> {
     })
 }
 
-/// Tries every peer once, for a few seconds, under the first of the loads.
-async fn look_for_the_best(program: &Path, directory: &Path, load: LoadSettings) -> anyhow::Result<PeerSearchReport> {
+/// Measures every peer once for a few seconds under the first load.
+async fn find_best_peer(program: &Path, directory: &Path, load: LoadSettings) -> anyhow::Result<PeerSearchReport> {
     let server = TemporaryPostgres::start(Durability::Durable).await?;
-    let short = LoadSettings {
+    let short_load = LoadSettings {
         warm_up_s: 1,
         seconds: 3,
         ..load
     };
-    let what = PeerSearch {
+    let search_plan = PeerSearch {
         program,
         directory,
         shapes: &SHAPES,
         pools: &POOLS,
-        loads: &[short],
+        loads: &[short_load],
         rounds: 1,
         stock: SEARCH_STOCK,
     };
-    search(&server, &what, &mut print_progress).await
+    search(&server, &search_plan, &mut print_progress).await
 }
 
-/// Why there is no peer to compare with, and what to do.
-fn no_peer(found: &PeerSearchReport) -> String {
+/// Error text for a search without a usable peer.
+fn no_peer_message(search_report: &PeerSearchReport) -> String {
     format!(
-        "no peer with {MOST_CONNECTIONS} connections at most is as good as the best: name one with --shape and --pool\n{}",
-        found.ranking()
+        "no peer with at most {MAX_PEER_CONNECTIONS} connections is within 10 % of the best; select one with --shape and --pool\n{}",
+        search_report.ranking()
     )
 }

@@ -1,4 +1,4 @@
-//! `load floor`: how many orders a second does the database take at all?
+//! `load floor`: Postgres floor benchmark.
 
 use std::path::PathBuf;
 
@@ -10,32 +10,31 @@ use vouchsafe_load::peer::schema::create_database;
 
 use super::turns::{FloorSizes, publish, create_runtime, print_progress};
 
-/// Arguments of `load floor`.
 #[derive(Args)]
 pub(crate) struct FloorArgs {
-    /// An empty database to write to; without one, a Postgres is started for it.
+    /// Empty database to write to [default: a temporary Postgres]
     #[arg(long, value_name = "URL")]
     database: Option<PgConnectOptions>,
     #[command(flatten)]
     sizes: FloorSizes,
-    /// How often each size is measured.
+    /// Measurements per batch size
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Write the report as JSON, too.
+    /// Also write the report as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// Measures and reports; says whether the rows were there.
+/// Runs the benchmark; returns whether the row counts are correct.
 pub(crate) fn command(args: FloorArgs) -> anyhow::Result<bool> {
     create_runtime()?.block_on(async {
-        let search = args.sizes.plan(args.rounds);
+        let plan = args.sizes.plan(args.rounds);
         let report = match &args.database {
-            Some(database) => run_floor_benchmark(database, &search, &mut print_progress).await?,
+            Some(database) => run_floor_benchmark(database, &plan, &mut print_progress).await?,
             None => {
                 let server = TemporaryPostgres::start(Durability::Durable).await?;
                 let database = create_database(&server.options(), "floor").await?;
-                run_floor_benchmark(&database, &search, &mut print_progress).await?
+                run_floor_benchmark(&database, &plan, &mut print_progress).await?
             }
         };
         publish(&report, args.json.as_deref())?;

@@ -1,4 +1,4 @@
-//! `load grown`: what does a database cost a scenario that has grown for years?
+//! `load grown`: one scenario on an empty and on a prefilled database.
 
 use clap::Args;
 use vouchsafe_load::prefill::PrefillSizes;
@@ -9,7 +9,6 @@ use vouchsafe_load::deployment::TestDeployment;
 use super::scenario::ScenarioArgs;
 use super::turns::{publish, print_progress};
 
-/// Arguments of `load grown`.
 #[derive(Args)]
 pub(crate) struct GrownArgs {
     #[command(flatten)]
@@ -18,7 +17,7 @@ pub(crate) struct GrownArgs {
     growth: PrefillSizes,
 }
 
-/// Plays on an empty and on a grown database and reports; says whether both audits passed.
+/// Runs both; returns whether both audits passed.
 pub(crate) fn command(args: &GrownArgs) -> anyhow::Result<bool> {
     let scenario = args.scenario.scenario()?;
     let program = match &args.scenario.program {

@@ -1,4 +1,4 @@
-//! `load growth`: how do the costs of the benches grow?
+//! `load growth`: criterion results by input size.
 
 use std::path::PathBuf;
 
@@ -8,31 +8,30 @@ use vouchsafe_load::growth::{BenchCosts, render_svg};
 
 use super::turns::publish;
 
-/// Arguments of `load growth`.
 #[derive(Args)]
 pub(crate) struct GrowthArgs {
-    /// Where `cargo bench` left its figures.
+    /// Output directory of criterion
     #[arg(default_value = "target/criterion")]
     directory: PathBuf,
-    /// Groups of benches, in this order; all that were measured by size if they are left out.
+    /// Bench groups in this order [default: all groups with a numeric size]
     #[arg(long, value_delimiter = ',')]
     groups: Vec<String>,
-    /// Write a drawing, too.
+    /// Also write an SVG plot
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// What the drawing shows, for those who cannot see it.
-    #[arg(long, default_value = "Cost of one by size, both by powers of ten")]
+    /// Accessible title of the plot
+    #[arg(long, default_value = "Cost per element by size, both axes logarithmic")]
     title: String,
-    /// Write the figures as JSON, too.
+    /// Also write the results as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// Tells and draws; says that there was something to tell.
+/// Prints and plots; returns whether there are results.
 pub(crate) fn command(args: &GrowthArgs) -> anyhow::Result<bool> {
     let growth = BenchCosts::read(&args.directory, &args.groups)?;
     if let Some(path) = &args.svg {
-        std::fs::write(path, render_svg(&growth, &args.title)).context("writing the drawing")?;
+        std::fs::write(path, render_svg(&growth, &args.title)).context("cannot write the plot")?;
     }
     publish(&growth, args.json.as_deref())?;
     Ok(!growth.0.is_empty())

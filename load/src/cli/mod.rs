@@ -1,4 +1,4 @@
-//! Which commands are there, a file each, and what do they have in common?
+//! Commands of `load`, one module each, and their common arguments.
 
 pub(crate) mod check;
 pub(crate) mod compare;
@@ -19,25 +19,25 @@ use clap::Args;
 use vouchsafe_load::load_run::SigningTime;
 use vouchsafe_load::report::Report;
 
-/// How the generator works, and where its report goes.
+/// Arguments of the generator and its report.
 #[derive(Args)]
 pub(crate) struct CommonArgs {
-    /// Generator threads; it shares the machine with the service.
+    /// Generator threads
     #[arg(long, default_value_t = 1, value_parser = parse_positive)]
     pub(crate) threads: usize,
-    /// Sign all new orders before the run: with an open loop of at most 240 s, or with --orders and --warmup 0.
+    /// Sign all new orders before the run; needs an open loop of at most 240 s, or --orders with --warmup 0
     #[arg(long)]
     pub(crate) presigned: bool,
-    /// What chance begins with: arrivals, SKUs, partners. Keys are new each time.
+    /// Seed for arrivals, SKUs and partners; idempotency keys are always new
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Acknowledged orders that the audit reads back and replays, at most.
+    /// Maximum number of orders that the audit reads back and replays
     #[arg(long, default_value_t = 100)]
     pub(crate) audit_sample: usize,
-    /// Write the report as JSON, too.
+    /// Also write the report as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write the report as a page with plots, too.
+    /// Also write the report as HTML with plots
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }
@@ -51,11 +51,11 @@ impl CommonArgs {
         }
     }
 
-    /// Writes the report where it is to go, and to the terminal.
+    /// Writes the report files and prints the report.
     pub(crate) fn publish(&self, report: &Report) -> anyhow::Result<()> {
         report
             .write(self.json.as_deref(), self.html.as_deref())
-            .context("writing the report")?;
+            .context("cannot write the report")?;
         write!(std::io::stdout().lock(), "{report}")?;
         Ok(())
     }

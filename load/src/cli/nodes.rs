@@ -1,4 +1,4 @@
-//! `load nodes`: what do two nodes give on one database, and does the model say so?
+//! `load nodes`: throughput of two nodes on one database, with a model.
 
 use std::path::PathBuf;
 
@@ -9,39 +9,38 @@ use vouchsafe_load::deployment::TestDeployment;
 use super::parse_positive;
 use super::turns::{publish, create_runtime, print_progress};
 
-/// Arguments of `load nodes`.
 #[derive(Args)]
 pub(crate) struct NodesArgs {
-    /// The service's program; without it, the one beside this program.
+    /// Service program [default: `vouchsafe` in the directory of this program]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Connections of the first turn of one node.
+    /// Connections of the first turn (one node)
     #[arg(long, default_value_t = 64, value_parser = parse_positive)]
     few: usize,
-    /// Connections of the second turn of one node, and of two nodes together.
+    /// Connections of the second turn (one node), and of both nodes together
     #[arg(long, default_value_t = 256, value_parser = parse_positive)]
     many: usize,
-    /// Generator threads of each node's partner.
+    /// Generator threads per node
     #[arg(long, default_value_t = 1, value_parser = parse_positive)]
     threads: usize,
-    /// Seconds of each turn that are measured.
+    /// Measured seconds per turn
     #[arg(long, default_value_t = 5)]
     seconds: u64,
-    /// Seconds of each turn before anything is measured.
+    /// Warm-up seconds per turn
     #[arg(long, default_value_t = 2)]
     warmup: u64,
-    /// How often each is measured.
+    /// Number of rounds
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Vouchers at the start: enough for what is sold in all turns.
+    /// Initial vouchers; must suffice for all turns
     #[arg(long, default_value_t = 1_500_000)]
     stock: u64,
-    /// Write the report as JSON, too.
+    /// Also write the report as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// Measures and reports; says whether every figure counts.
+/// Runs the measurement; returns whether every figure counts.
 pub(crate) fn command(args: &NodesArgs) -> anyhow::Result<bool> {
     create_runtime()?.block_on(async {
         let service = match &args.program {

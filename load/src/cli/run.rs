@@ -1,4 +1,4 @@
-//! `load run`: how fast does a service that runs already take one partner's orders, and does it keep them?
+//! `load run`: load and audit of a running service with one partner.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,53 +26,52 @@ use vouchsafe_load::workload::Workload;
 
 use super::{CommonArgs, parse_positive};
 
-/// Arguments of `load run`.
 #[derive(Args)]
 pub(crate) struct RunArgs {
-    /// Base URL of the partner API.
+    /// Base URL of the partner API
     #[arg(long, default_value = "http://127.0.0.1:8080/api/v1")]
     url: String,
-    /// JSON file with partner_id, api_key and api_secret.
+    /// JSON file with partner_id, api_key and api_secret
     #[arg(long)]
     credentials: PathBuf,
-    /// Connections, each with one order open at a time.
+    /// Connections, each with one order in flight
     #[arg(long, default_value_t = 256, value_parser = parse_positive)]
     connections: usize,
-    /// Open loop: so many orders a second are due, whatever became of those before. Without it, a closed loop.
+    /// Rate of an open loop in orders per second [default: closed loop]
     #[arg(long, value_name = "PER_SECOND")]
     rate: Option<f64>,
-    /// How the orders of an open loop are spread.
+    /// Arrival distribution of the open loop
     #[arg(long, default_value_t = Spacing::Poisson, value_enum, requires = "rate")]
     spacing: Spacing,
-    /// Length of the measured part.
+    /// Measured seconds
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Send this many measured orders instead of going by time.
+    /// Number of measured orders, instead of --seconds
     #[arg(long, conflicts_with = "seconds")]
     orders: Option<u64>,
-    /// Seconds before anything is measured.
+    /// Warm-up seconds
     #[arg(long, default_value_t = 2)]
     warmup: u64,
-    /// Product to order.
+    /// Product to order
     #[arg(long, default_value = "sbx-instant")]
     product: String,
-    /// Denomination to order, as written in the request.
+    /// Denomination, as written in the request
     #[arg(long, default_value = "25")]
     denomination: String,
-    /// Vouchers per order.
+    /// Vouchers per order
     #[arg(long, default_value_t = 1)]
     quantity: u32,
-    /// Others order as the same partner meanwhile: leave balances and the list of orders out of the audit.
+    /// Skip the audit of balances and order list, for partners with other concurrent orders
     #[arg(long)]
     shared_wallet: bool,
-    /// Database of the service: report its settings and table sizes.
+    /// Database URL of the service, to report its settings and table sizes
     #[arg(long)]
     database: Option<String>,
     #[command(flatten)]
     common: CommonArgs,
 }
 
-/// Loads, reports and audits; says whether the audit passed.
+/// Runs load and audit; returns whether the audit passed.
 pub(crate) fn command(args: &RunArgs) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -83,23 +82,23 @@ pub(crate) fn command(args: &RunArgs) -> anyhow::Result<bool> {
         Some(url) => Some(
             runtime
                 .block_on(DatabaseInspector::connect(url))
-                .context("connecting to the database")?,
+                .context("cannot connect to the database")?,
         ),
         None => None,
     };
-    let account = account(args, &runtime, credentials)?;
+    let audited_partner = audited_partner(args, &runtime, credentials)?;
     let machine = Machine::observe_before();
     let progress = Progress::default();
-    let bar = RunProgressBar::show(&progress, time(args));
-    let ran = run_load(plan, &progress)?;
-    drop(bar);
-    let figures = RunMetrics::from_run(setup(args), &ran);
-    let (audit, _) = runtime.block_on(audit_all(&mut [account], ran.tally.acknowledgements));
-    let facts = match &mut database {
+    let progress_bar = RunProgressBar::show(&progress, expected_length(args));
+    let result = run_load(plan, &progress)?;
+    drop(progress_bar);
+    let figures = RunMetrics::from_run(setup(args), &result);
+    let (audit, _) = runtime.block_on(audit_all(&mut [audited_partner], result.tally.acknowledgements));
+    let database_facts = match &mut database {
         Some(database) => Some(
             runtime
                 .block_on(database.read_facts())
-                .context("reading the database")?,
+                .context("cannot read the database")?,
         ),
         None => None,
     };
@@ -110,7 +109,7 @@ pub(crate) fn command(args: &RunArgs) -> anyhow::Result<bool> {
         usage: ResourceUsage::default(),
         audit,
         machine: machine.observe_after(),
-        database: facts,
+        database: database_facts,
     };
     args.common.publish(&report)?;
     Ok(report.audit.has_passed())
@@ -149,12 +148,12 @@ fn pace(args: &RunArgs) -> Pace {
     }
 }
 
-/// How long the run is to take, for the bar; of one by count, the default length.
-fn time(args: &RunArgs) -> Duration {
+/// Expected length for the progress bar; the default length for a run by number of orders.
+fn expected_length(args: &RunArgs) -> Duration {
     Duration::from_secs(args.warmup + args.seconds)
 }
 
-fn account(args: &RunArgs, runtime: &Runtime, credentials: Credentials) -> anyhow::Result<AuditedPartner> {
+fn audited_partner(args: &RunArgs, runtime: &Runtime, credentials: Credentials) -> anyhow::Result<AuditedPartner> {
     let client = PartnerClient::new(&args.url, credentials)?;
     if args.shared_wallet {
         return Ok(AuditedPartner::without_order_check(client, None));

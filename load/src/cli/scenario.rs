@@ -1,4 +1,4 @@
-//! `load scenario`: what does a service of our own do in a scenario?
+//! `load scenario`: a scenario on a private service.
 
 use std::path::PathBuf;
 
@@ -9,30 +9,29 @@ use vouchsafe_load::deployment::TestDeployment;
 
 use super::{CommonArgs, parse_positive};
 
-/// Arguments of `load scenario`.
 #[derive(Args)]
 pub(crate) struct ScenarioArgs {
-    /// The file, such as load/scenarios/hot-sku.json.
+    /// Scenario file, for example load/scenarios/hot-sku.json
     file: PathBuf,
-    /// The service's program; the one beside this program if it is left out.
+    /// Service program [default: `vouchsafe` in the directory of this program]
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
-    /// Another length of the measured part.
+    /// Override the measured seconds
     #[arg(long)]
     seconds: Option<u64>,
-    /// Another warm-up, in seconds.
+    /// Override the warm-up seconds
     #[arg(long)]
     warmup: Option<u64>,
-    /// Another number of connections.
+    /// Override the number of connections
     #[arg(long, value_parser = parse_positive)]
     connections: Option<usize>,
-    /// Another rate of an open loop; a closed one has none.
+    /// Override the rate of an open loop
     #[arg(long, value_name = "PER_SECOND")]
     rate: Option<f64>,
-    /// Another number of vouchers of each SKU that is not scarce.
+    /// Override the number of vouchers per SKU that is not scarce
     #[arg(long)]
     vouchers: Option<u64>,
-    /// Kill the service and start it again so often when the load is over.
+    /// Override the number of kills and restarts after the load
     #[arg(long, value_name = "TIMES")]
     restarts: Option<u64>,
     #[command(flatten)]
@@ -49,13 +48,13 @@ impl ScenarioArgs {
         }
     }
 
-    /// The scenario of the file, with what was changed for this run.
+    /// Reads the scenario and applies the overrides.
     pub(crate) fn scenario(&self) -> anyhow::Result<Scenario> {
         scenario(self)
     }
 }
 
-/// Starts a stand, plays, reports, and ends the stand; says whether the audit passed.
+/// Runs the scenario on a private deployment; returns whether the audit passed.
 pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<bool> {
     let scenario = scenario(args)?;
     let program = match &args.program {
@@ -65,10 +64,10 @@ pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let mut stand = runtime.block_on(TestDeployment::start(&program))?;
-    let report = run_scenario(&scenario, &mut stand, args.options())?;
+    let mut deployment = runtime.block_on(TestDeployment::start(&program))?;
+    let report = run_scenario(&scenario, &mut deployment, args.options())?;
     args.common.publish(&report)?;
-    stand.stop()?;
+    deployment.stop()?;
     Ok(report.audit.has_passed())
 }
 
@@ -87,7 +86,7 @@ fn scenario(args: &ScenarioArgs) -> anyhow::Result<Scenario> {
         scenario.restarts = restarts;
     }
     scenario.pace = match (scenario.pace, args.rate) {
-        (Pace::Closed { .. }, Some(_)) => anyhow::bail!("the scenario is a closed loop, which has no --rate"),
+        (Pace::Closed { .. }, Some(_)) => anyhow::bail!("--rate needs a scenario with an open loop"),
         (Pace::Closed { connections }, None) => Pace::Closed {
             connections: args.connections.unwrap_or(connections),
         },

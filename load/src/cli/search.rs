@@ -1,4 +1,4 @@
-//! `load search`: which peer is the best one on this machine?
+//! `load search`: search for the best peer on this machine.
 
 use clap::Args;
 use vouchsafe_load::compare::search::{PeerSearch, search};
@@ -8,31 +8,28 @@ use vouchsafe_load::peer::process::PeerProcess;
 
 use super::turns::{TurnArgs, publish, create_runtime, print_progress};
 
-/// Sizes of the peer's pool.
 pub(super) const POOLS: [u32; 5] = [4, 8, 16, 32, 64];
 
-/// How a transaction is put to the database.
 pub(super) const SHAPES: [TransactionShape; 2] = [TransactionShape::Statements, TransactionShape::Function];
 
-/// Arguments of `load search`.
 #[derive(Args)]
 pub(crate) struct SearchArgs {
-    /// Sizes of the peer's pool, each in turn.
+    /// Pool sizes of the peer
     #[arg(long, value_delimiter = ',', default_values_t = POOLS)]
     pools: Vec<u32>,
-    /// How a transaction is put to the database, each in turn.
+    /// Transaction shapes of the peer
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = SHAPES)]
     shapes: Vec<TransactionShape>,
     #[command(flatten)]
     turns: TurnArgs,
 }
 
-/// Searches on a Postgres of its own and reports; says whether anything counts.
+/// Runs the search on a temporary Postgres; returns whether any figure counts.
 pub(crate) fn command(args: &SearchArgs) -> anyhow::Result<bool> {
     create_runtime()?.block_on(async {
         let directory = tempfile::tempdir()?;
         let server = TemporaryPostgres::start(Durability::Durable).await?;
-        let what = PeerSearch {
+        let plan = PeerSearch {
             program: &PeerProcess::default_program()?,
             directory: directory.path(),
             shapes: &args.shapes,
@@ -41,7 +38,7 @@ pub(crate) fn command(args: &SearchArgs) -> anyhow::Result<bool> {
             rounds: args.turns.rounds,
             stock: args.turns.stock,
         };
-        let report = search(&server, &what, &mut print_progress).await?;
+        let report = search(&server, &plan, &mut print_progress).await?;
         publish(&report, args.turns.json.as_deref())?;
         Ok(report.best.is_some())
     })

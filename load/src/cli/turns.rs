@@ -1,4 +1,4 @@
-//! What do the commands that measure in turns have in common? How each turn is loaded, and where the report goes.
+//! Common arguments and output of the commands that measure in turns.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -13,34 +13,34 @@ use vouchsafe_load::scenario::Pace;
 
 use super::parse_positive;
 
-/// How each turn is loaded.
+/// Load of each turn.
 #[derive(Args)]
 pub(crate) struct TurnArgs {
-    /// Connections, each with one order open at a time; each number in turn.
+    /// Connections, each with one order in flight; one series of turns per number
     #[arg(long, value_delimiter = ',', default_values_t = [256, 64], value_parser = parse_positive)]
     connections: Vec<usize>,
-    /// Generator threads.
+    /// Generator threads
     #[arg(long, default_value_t = 1, value_parser = parse_positive)]
     threads: usize,
-    /// Seconds of each turn that are measured.
+    /// Measured seconds per turn
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Seconds of each turn before anything is measured.
+    /// Warm-up seconds per turn
     #[arg(long, default_value_t = 3)]
     warmup: u64,
-    /// How often everybody has a turn.
+    /// Number of rounds
     #[arg(long, default_value_t = 3)]
     pub(crate) rounds: usize,
-    /// Vouchers in each database at its start: enough for what is sold in all turns on it.
+    /// Initial vouchers per database; must suffice for all its turns
     #[arg(long, default_value_t = 500_000)]
     pub(crate) stock: u64,
-    /// Write the report as JSON, too.
+    /// Also write the report as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 }
 
 impl TurnArgs {
-    /// A closed loop for each number of connections.
+    /// One closed loop per number of connections.
     pub(crate) fn loads(&self) -> Vec<LoadSettings> {
         let load = |connections: &usize| LoadSettings {
             pace: Pace::Closed {
@@ -54,13 +54,13 @@ impl TurnArgs {
     }
 }
 
-/// Which sizes of batch the floor tries.
+/// Batch sizes of the floor.
 #[derive(Args)]
 pub(crate) struct FloorSizes {
-    /// Orders of a batch of the floor, each size in turn.
+    /// Batch sizes of the floor, in orders
     #[arg(long, value_delimiter = ',', default_values_t = [64, 256, 1024, 4096], value_parser = parse_positive)]
     batches: Vec<usize>,
-    /// Seconds for each size of batch.
+    /// Seconds per batch size of the floor
     #[arg(long, default_value_t = 3)]
     floor_seconds: u64,
 }
@@ -75,20 +75,20 @@ impl FloorSizes {
     }
 }
 
-/// Where measuring happens: nothing else is to be done meanwhile.
+/// A single-threaded runtime leaves the other cores to the load.
 pub(crate) fn create_runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-/// Tells whoever waits; a terminal that is gone does not end a measurement.
+/// Prints to standard error. A closed terminal does not stop the measurement.
 pub(crate) fn print_progress(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Writes a report where it is to go, and to the terminal.
+/// Writes the JSON file and prints the report.
 pub(crate) fn publish(report: &(impl Serialize + Display), json: Option<&Path>) -> anyhow::Result<()> {
     if let Some(path) = json {
-        std::fs::write(path, serde_json::to_vec_pretty(report)?).context("writing the JSON report")?;
+        std::fs::write(path, serde_json::to_vec_pretty(report)?).context("cannot write the JSON report")?;
     }
     write!(std::io::stdout().lock(), "{report}")?;
     Ok(())

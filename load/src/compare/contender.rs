@@ -1,6 +1,6 @@
-//! Who is compared, and what did each come to? A column a contender and load, a turn a round.
+//! Contenders and results of a comparison: one column per contender and load, one turn per round.
 //!
-//! Rule: a turn that does not count is in no median and in no ratio.
+//! Rule: a turn that does not count enters no median and no ratio.
 
 use serde::Serialize;
 
@@ -13,20 +13,20 @@ use crate::floor::FloorReport;
 use crate::machine::Machine;
 use crate::scenario::Pace;
 
-/// Who is compared.
+/// A compared system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Contender {
     Service,
-    /// One transaction per order, with row locks.
+    /// One transaction per order with row locks.
     Peer,
     /// Plain batch inserts behind the HTTP stack.
     Floor,
-    /// The HTTP stack with the check of the signature.
+    /// HTTP stack and signature check only.
     Signature,
 }
 
-/// In the order of a round.
+/// In the order of their turns in a round.
 pub const CONTENDERS: [Contender; 4] = [
     Contender::Service,
     Contender::Peer,
@@ -35,29 +35,28 @@ pub const CONTENDERS: [Contender; 4] = [
 ];
 
 impl Contender {
-    /// As reports name it.
+    /// Name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Service => "service",
             Self::Peer => "peer",
             Self::Floor => "floor behind HTTP",
-            Self::Signature => "signature alone",
+            Self::Signature => "signature only",
         }
     }
 }
 
-/// What one contender came to at one load, by round.
+/// Turns of one contender under one load, by round.
 #[derive(Clone, Debug, Serialize)]
 pub struct Column {
     pub contender: Contender,
-    /// How it was loaded.
     pub load: LoadSettings,
     pub turns: Vec<Turn>,
 }
 
 impl Column {
-    /// Orders/s by round; `None` where a turn does not count.
+    /// Orders/s by round; `None` for a turn that does not count.
     #[must_use]
     pub fn counted_rates(&self) -> Vec<Option<f64>> {
         self.turns.iter().map(Turn::counted_rate).collect()
@@ -69,35 +68,34 @@ impl Column {
         Spread::from_values(self.counted_rates().into_iter().flatten())
     }
 
-    /// What the turns that count say of something; `None` if it is not known of any of them.
+    /// Median of a metric over the turns that count; `None` if it is unknown for all of them.
     #[must_use]
-    pub fn median(&self, of: impl Fn(&Turn) -> Option<f64>) -> Option<f64> {
+    pub fn median(&self, metric: impl Fn(&Turn) -> Option<f64>) -> Option<f64> {
         let counting = self.turns.iter().filter(|turn| turn.counted_rate().is_some());
-        Some(Spread::from_values(counting.filter_map(of))?.median)
+        Some(Spread::from_values(counting.filter_map(metric))?.median)
     }
 }
 
-/// The whole comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct CompareReport {
     pub variant: PeerVariant,
-    /// Among which it was found to be the best; `None`: it was named.
+    /// The search that selected the peer; `None` if it was given.
     pub search: Option<PeerSearchReport>,
     /// By load, then in the order of [`CONTENDERS`].
     pub columns: Vec<Column>,
-    /// The floor without HTTP, by round.
+    /// Floor without HTTP, by round.
     pub floors: Vec<FloorReport>,
-    /// The service's database, at the end.
+    /// State of the service's database at the end.
     pub service_database: DatabaseFacts,
     pub peer_database: DatabaseFacts,
-    /// The machine, before anything was started and after all of it.
+    /// Before the start of the deployment and after the last turn.
     pub machine: Machine,
 }
 
 impl CompareReport {
-    /// How one contender stands to another at one load.
+    /// Ratio of two contenders under one load, by round.
     #[must_use]
-    pub fn ratio(&self, ours: Contender, theirs: Contender, pace: Pace) -> Option<Spread> {
+    pub fn ratio(&self, numerator: Contender, denominator: Contender, pace: Pace) -> Option<Spread> {
         let counted = |contender| {
             let column = self
                 .columns
@@ -105,10 +103,9 @@ impl CompareReport {
                 .find(|column| column.contender == contender && column.load.pace == pace)?;
             Some(column.counted_rates())
         };
-        paired_ratios(&counted(ours)?, &counted(theirs)?)
+        paired_ratios(&counted(numerator)?, &counted(denominator)?)
     }
 
-    /// Whether every figure counts.
     #[must_use]
     pub fn has_passed(&self) -> bool {
         let turns = self.columns.iter().flat_map(|column| &column.turns);
@@ -117,19 +114,19 @@ impl CompareReport {
     }
 }
 
-/// A column for everybody at each load, still without turns.
+/// Columns without turns, for each load and contender.
 pub(super) fn empty_columns(loads: &[LoadSettings]) -> Vec<Column> {
-    let of = |load: &LoadSettings| {
+    let metric = |load: &LoadSettings| {
         CONTENDERS.map(|contender| Column {
             contender,
             load: *load,
             turns: Vec::new(),
         })
     };
-    loads.iter().flat_map(of).collect()
+    loads.iter().flat_map(metric).collect()
 }
 
-/// An open loop at half of the orders/s that the peer took at its best; `None` if no turn of the peer counts.
+/// Open loop at half of the peer's best rate; `None` if no turn of the peer counts.
 pub(super) fn half_peer_rate(columns: &[Column], load: LoadSettings) -> Option<LoadSettings> {
     let of_peer = columns
         .iter()
@@ -162,7 +159,7 @@ mod tests {
             outcomes: [("201".to_owned(), 10)].into(),
             costs: None,
             audit: Audit {
-                checks: vec![Check::new("no voucher twice", result)],
+                checks: vec![Check::new("vouchers unique", result)],
             },
             machine: Machine::observe_before(),
         }
@@ -176,7 +173,7 @@ mod tests {
         }
     }
 
-    /// Two rounds; of the service's, the second does not count if it cheats.
+    /// Report of two rounds; `second` is the audit result of the service's second turn.
     fn report(second: Result<&str, &str>) -> CompareReport {
         let load = LoadSettings {
             pace: CLOSED,
@@ -207,34 +204,34 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_does_not_count_is_in_no_ratio() {
-        let honest = report(Ok(""));
-        let ratio = honest.ratio(Contender::Service, Contender::Peer, CLOSED).unwrap();
+    fn rejected_turn_enters_no_ratio() {
+        let passed_report = report(Ok(""));
+        let ratio = passed_report.ratio(Contender::Service, Contender::Peer, CLOSED).unwrap();
         assert_eq!((ratio.median, ratio.min, ratio.max), (5.0, 4.0, 6.0));
-        assert!(honest.has_passed());
-        let text = honest.to_string();
+        assert!(passed_report.has_passed());
+        let text = passed_report.to_string();
         assert!(
             text.contains("5.00 × (4.00–6.00)") && text.contains("fsync on"),
             "{text}"
         );
 
-        let cheat = report(Err("1 repeated"));
-        let ratio = cheat.ratio(Contender::Service, Contender::Peer, CLOSED).unwrap();
+        let failed_report = report(Err("1 repeated"));
+        let ratio = failed_report.ratio(Contender::Service, Contender::Peer, CLOSED).unwrap();
         assert_eq!((ratio.median, ratio.count), (4.0, 1));
-        assert!(!cheat.has_passed());
-        let text = cheat.to_string();
+        assert!(!failed_report.has_passed());
+        let text = failed_report.to_string();
         assert!(
-            text.contains("does not count: no voucher twice: 1 repeated"),
+            text.contains("does not count: vouchers unique: 1 repeated"),
             "{text}"
         );
     }
 
     #[test]
-    fn costs_are_those_of_the_turns_that_count() {
+    fn costs_cover_counting_turns_only() {
         let mut report = report(Err("1 repeated"));
         let costs = |cpu_us| OrderCosts {
             parts: Some(vec![ThreadCost {
-                who: Component::Service,
+                component: Component::Service,
                 name: "worker".to_owned(),
                 tasks: 1,
                 cpu_us,
@@ -255,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_open_loop_is_half_of_what_the_peer_took() {
+    fn open_loop_has_half_the_peer_rate() {
         let columns = report(Ok("")).columns;
         let load = columns[0].load;
         let open = half_peer_rate(&columns, load).unwrap().pace;

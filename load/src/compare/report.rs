@@ -1,5 +1,5 @@
-//! How is a comparison told? Medians, how far turns lie apart, ratios within rounds, and everything that a reader needs to
-//! judge them: what did not count and why, the durability of the server, the sizes of tables, the load of the machine.
+//! Text report of a comparison: medians and ranges, ratios within rounds, rejected turns with reasons, durability
+//! settings, table sizes and load of the machine.
 
 use std::fmt;
 
@@ -9,28 +9,27 @@ use super::turn::Turn;
 use crate::costs::{OrderCosts, ThreadCost, Component, format_value};
 use crate::scenario::Pace;
 
-/// Microseconds in a millisecond.
 const US_PER_MS: f64 = 1_000.0;
 
 impl fmt::Display for CompareReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "machine: {}", self.machine)?;
         match &self.search {
-            Some(search) => write!(f, "peer: {}, found by\n{}", self.variant, search.ranking())?,
+            Some(search) => write!(f, "peer: {}, selected from\n{}", self.variant, search.ranking())?,
             None => writeln!(f, "peer: {}", self.variant)?,
         }
         let mut pace = None;
         for column in &self.columns {
             if pace != Some(column.load.pace) {
                 pace = Some(column.load.pace);
-                head(f, column)?;
+                write_header(f, column)?;
             }
-            row(f, self, column)?;
+            write_row(f, self, column)?;
         }
-        costs(f, &self.columns)?;
+        write_costs(f, &self.columns)?;
         writeln!(
             f,
-            "\nplain batch inserts, without HTTP, at the best size of batch"
+            "\nplain batch inserts without HTTP, best batch size"
         )?;
         for floor in &self.floors {
             match floor.limit() {
@@ -38,16 +37,16 @@ impl fmt::Display for CompareReport {
                 None => writeln!(f, "  does not count: {}", floor.rows.detail)?,
             }
         }
-        writeln!(f, "\nthe service's database\n{}", self.service_database)?;
-        writeln!(f, "the peer's database\n{}", self.peer_database)?;
+        writeln!(f, "\nservice database\n{}", self.service_database)?;
+        writeln!(f, "peer database\n{}", self.peer_database)?;
         match self.floors.last() {
-            Some(floor) => write!(f, "the floor's statement\n{}", floor.sql),
+            Some(floor) => write!(f, "floor statement\n{}", floor.sql),
             None => Ok(()),
         }
     }
 }
 
-fn head(f: &mut fmt::Formatter<'_>, column: &Column) -> fmt::Result {
+fn write_header(f: &mut fmt::Formatter<'_>, column: &Column) -> fmt::Result {
     let load = column.load;
     writeln!(
         f,
@@ -60,22 +59,22 @@ fn head(f: &mut fmt::Formatter<'_>, column: &Column) -> fmt::Result {
     writeln!(
         f,
         "{:<20}{:>28}{:>10}{:>10}{:>10}  {:<20}load average",
-        "", "orders/s", "p50 ms", "p99 ms", "p99.9 ms", "of the peer's"
+        "", "orders/s", "p50 ms", "p99 ms", "p99.9 ms", "ratio to peer"
     )
 }
 
-fn row(f: &mut fmt::Formatter<'_>, report: &CompareReport, column: &Column) -> fmt::Result {
+fn write_row(f: &mut fmt::Formatter<'_>, report: &CompareReport, column: &Column) -> fmt::Result {
     let spread = column
         .spread()
         .map_or_else(|| "does not count".to_owned(), |spread| spread.to_string());
     let latencies: [fn(&Turn) -> u64; 3] = [|turn| turn.p50_us, |turn| turn.p99_us, |turn| turn.p99_9_us];
-    let [p50, p99, p99_9] = latencies.map(|of| {
-        let median = column.median(|turn| Some(of(turn) as f64));
-        median.map_or_else(String::new, ms)
+    let [p50, p99, p99_9] = latencies.map(|select| {
+        let median = column.median(|turn| Some(select(turn) as f64));
+        median.map_or_else(String::new, format_ms)
     });
     let ratio = report
         .ratio(column.contender, Contender::Peer, column.load.pace)
-        .map_or_else(String::new, times);
+        .map_or_else(String::new, format_ratio);
     let loads = column.turns.iter().filter_map(|turn| turn.machine.load_after);
     let load =
         Spread::from_values(loads).map_or_else(String::new, |load| format!("{:.1} to {:.1}", load.min, load.max));
@@ -90,12 +89,12 @@ fn row(f: &mut fmt::Formatter<'_>, report: &CompareReport, column: &Column) -> f
     Ok(())
 }
 
-/// What an order cost everybody, at each load: medians of the turns that count.
-fn costs(f: &mut fmt::Formatter<'_>, columns: &[Column]) -> fmt::Result {
+/// Cost per order by contender and load: medians of the turns that count.
+fn write_costs(f: &mut fmt::Formatter<'_>, columns: &[Column]) -> fmt::Result {
     writeln!(
         f,
-        "\ncosts of an order, medians\n{:<36}{:>12}{:>12}{:>12}{:>10}{:>10}{:>12}{:>10}",
-        "", "itself, µs", "Postgres", "generator", "waits", "made wait", "log, bytes", "commits"
+        "\ncost per order, medians\n{:<36}{:>12}{:>12}{:>12}{:>10}{:>10}{:>12}{:>10}",
+        "", "itself, µs", "Postgres", "generator", "vol. csw", "inv. csw", "WAL, bytes", "commits"
     )?;
     for column in columns {
         let pace = match column.load.pace {
@@ -103,8 +102,8 @@ fn costs(f: &mut fmt::Formatter<'_>, columns: &[Column]) -> fmt::Result {
             Pace::Open { per_second, .. } => format!("{per_second}/s"),
         };
         write!(f, "{:<36}", format!("{}, {pace}", column.contender.name()))?;
-        for (of, width) in COSTS {
-            let median = column.median(|turn| of(turn.costs.as_ref()?));
+        for (select, width) in COST_COLUMNS {
+            let median = column.median(|turn| select(turn.costs.as_ref()?));
             let cell = median.map_or_else(|| "–".to_owned(), format_value);
             write!(f, "{cell:>width$}")?;
         }
@@ -113,31 +112,31 @@ fn costs(f: &mut fmt::Formatter<'_>, columns: &[Column]) -> fmt::Result {
     writeln!(f, "–: not measured")
 }
 
-/// One figure of the costs of an order.
-type Cost = fn(&OrderCosts) -> Option<f64>;
+/// Selects a cost metric.
+type CostSelector = fn(&OrderCosts) -> Option<f64>;
 
-/// What is told of the costs of an order, each with the width of its column.
-const COSTS: [(Cost, usize); 7] = [
+/// Cost metrics with column widths.
+const COST_COLUMNS: [(CostSelector, usize); 7] = [
     (|costs| costs.cpu_us(Component::Service), 12),
     (|costs| costs.cpu_us(Component::Postgres), 12),
     (|costs| costs.cpu_us(Component::Generator), 12),
-    (|costs| switches(costs, |part| part.voluntary_switches), 10),
-    (|costs| switches(costs, |part| part.involuntary_switches), 10),
-    (|costs| Some(costs.log?.bytes), 12),
-    (|costs| Some(costs.log?.commits), 10),
+    (|costs| context_switches(costs, |part| part.voluntary_switches), 10),
+    (|costs| context_switches(costs, |part| part.involuntary_switches), 10),
+    (|costs| Some(costs.wal?.bytes), 12),
+    (|costs| Some(costs.wal?.commits), 10),
 ];
 
-/// Of all but the generator.
-fn switches(costs: &OrderCosts, of: fn(&ThreadCost) -> f64) -> Option<f64> {
+/// Context switches of all components except the generator.
+fn context_switches(costs: &OrderCosts, select: fn(&ThreadCost) -> f64) -> Option<f64> {
     let parts = costs.parts.as_ref()?.iter();
-    Some(parts.filter(|part| part.who != Component::Generator).map(of).sum())
+    Some(parts.filter(|part| part.component != Component::Generator).map(select).sum())
 }
 
-fn ms(latency_us: f64) -> String {
+fn format_ms(latency_us: f64) -> String {
     format!("{:.1}", latency_us / US_PER_MS)
 }
 
-fn times(ratio: Spread) -> String {
+fn format_ratio(ratio: Spread) -> String {
     let Spread { median, min, max, .. } = ratio;
     format!("{median:.2} × ({min:.2}–{max:.2})")
 }

@@ -1,5 +1,5 @@
-//! Who is measured when? Everybody in each round, one after the other, on the server of the service's stand; the service
-//! idles meanwhile, and the others are not there.
+//! Rounds of a comparison: in each round every contender is measured in turn on the server of the deployment. The
+//! service idles while others run; the processes of the other contenders exist only during their turns.
 
 use std::path::Path;
 
@@ -23,70 +23,70 @@ use crate::deployment::seed::{SeedData, seed, product_id};
 use crate::deployment::postgres::SERVICE_DATABASE;
 use crate::resource_monitor::MonitorTarget;
 
-/// What the partner has to spend. USD.
+/// Wallet balance of the partner, in USD.
 const USD: u64 = 900_000_000;
 
-/// What is compared.
+/// Parameters of a comparison.
 #[derive(Clone, Debug)]
 pub struct ComparisonPlan<'a> {
     pub service: &'a Path,
     pub peer: &'a Path,
-    /// A directory for credentials.
+    /// Directory for credential files.
     pub directory: &'a Path,
     pub variant: PeerVariant,
-    /// Among which it was found to be the best; `None`: it was named.
+    /// The search that selected the peer; `None` if it was given.
     pub search: Option<PeerSearchReport>,
-    /// How each is loaded in a closed loop, in each round.
+    /// Closed loops of each round.
     pub loads: Vec<LoadSettings>,
-    /// How the open loop is, but for its rate: half of what the peer took in the best closed one. `None`: there is none.
+    /// Open loop; its rate is half of the peer's best. `None` skips it.
     pub open: Option<LoadSettings>,
     pub rounds: usize,
-    /// Vouchers that service and peer have at the start, each.
+    /// Initial vouchers of service and peer each.
     pub stock: u64,
-    /// The floor without HTTP, once a round.
+    /// Floor without HTTP, once per round.
     pub floor: FloorPlan,
 }
 
-/// Compares; `say` is told of each turn.
+/// Runs the comparison; `say` receives one line per turn.
 ///
 /// # Errors
-/// When a contender could not be started, loaded or audited at all.
+/// If a contender cannot be started, loaded or audited.
 pub async fn compare(
     comparison: &ComparisonPlan<'_>,
     say: &mut impl FnMut(&str),
 ) -> anyhow::Result<CompareReport> {
     let machine = Machine::observe_before();
-    let ground = Ground::prepare(comparison).await?;
+    let setup = ComparisonSetup::prepare(comparison).await?;
     let (mut columns, mut floors) = (empty_columns(&comparison.loads), Vec::new());
     for round in 1..=comparison.rounds {
-        ground.round(comparison, round, &mut columns, say).await?;
-        floors.push(run_floor_benchmark(&ground.plain_database, &comparison.floor, say).await?);
+        setup.run_round(comparison, round, &mut columns, say).await?;
+        floors.push(run_floor_benchmark(&setup.plain_database, &comparison.floor, say).await?);
     }
     if let Some(load) = comparison.open.and_then(|load| half_peer_rate(&columns, load)) {
         let mut open = empty_columns(&[load]);
         for round in 1..=comparison.rounds {
-            ground.round(comparison, round, &mut open, say).await?;
+            setup.run_round(comparison, round, &mut open, say).await?;
         }
         columns.append(&mut open);
     }
-    let facts = async |options: &PgConnectOptions| DatabaseInspector::connect_with(options).await?.read_facts().await;
+    let read_facts = async |options: &PgConnectOptions| DatabaseInspector::connect_with(options).await?.read_facts().await;
     let report = CompareReport {
         variant: comparison.variant,
         search: comparison.search.clone(),
         columns,
         floors,
-        service_database: facts(&ground.stand.postgres()?.service_options()).await?,
-        peer_database: facts(&ground.peer_database).await?,
+        service_database: read_facts(&setup.deployment.postgres()?.service_options()).await?,
+        peer_database: read_facts(&setup.peer_database).await?,
         machine: machine.observe_after(),
     };
-    ground.stand.stop().context("ending the service")?;
+    setup.deployment.stop().context("stopping the service")?;
     Ok(report)
 }
 
-/// What stands for the whole comparison: the service, and the databases of the others on its server.
-struct Ground {
-    stand: TestDeployment,
-    buyer: Credentials,
+/// Deployment and databases for the whole comparison.
+struct ComparisonSetup {
+    deployment: TestDeployment,
+    partner: Credentials,
     product: String,
     service_database: PgConnectOptions,
     peer_database: PgConnectOptions,
@@ -94,17 +94,17 @@ struct Ground {
     plain_database: PgConnectOptions,
 }
 
-impl Ground {
+impl ComparisonSetup {
     async fn prepare(comparison: &ComparisonPlan<'_>) -> anyhow::Result<Self> {
-        let mut stand = TestDeployment::start(comparison.service).await?;
-        let furnishing = SeedData::even(1, comparison.stock, 1, USD);
-        let buyers = seed(stand.operator(), &furnishing).await?;
-        let buyer = buyers.into_iter().next().context("the stand has no buyer")?;
-        let server = stand.postgres()?.superuser_options();
+        let mut deployment = TestDeployment::start(comparison.service).await?;
+        let seed_data = SeedData::even(1, comparison.stock, 1, USD);
+        let partners = seed(deployment.operator(), &seed_data).await?;
+        let partner = partners.into_iter().next().context("the deployment has no partner")?;
+        let server = deployment.postgres()?.superuser_options();
         maintenance::disable_autovacuum(&server).await?;
         Ok(Self {
-            stand,
-            buyer: buyer.credentials,
+            deployment,
+            partner: partner.credentials,
             product: product_id(0),
             service_database: server.clone().database(SERVICE_DATABASE),
             peer_database: create_database(&server, "peer").await?,
@@ -113,8 +113,7 @@ impl Ground {
         })
     }
 
-    /// Everybody's turn.
-    async fn round(
+    async fn run_round(
         &self,
         comparison: &ComparisonPlan<'_>,
         round: usize,
@@ -122,16 +121,16 @@ impl Ground {
         say: &mut impl FnMut(&str),
     ) -> anyhow::Result<()> {
         for column in columns {
-            let turn = self.turn(comparison, column.contender, column.load).await?;
+            let turn = self.run_contender(comparison, column.contender, column.load).await?;
             let (name, pace) = (column.contender.name(), column.load.pace);
-            let figure = turn.orders_per_s;
-            say(&format!("round {round}, {name}, {pace}: {figure:.0} orders/s"));
+            let rate = turn.orders_per_s;
+            say(&format!("round {round}, {name}, {pace}: {rate:.0} orders/s"));
             column.turns.push(turn);
         }
         Ok(())
     }
 
-    async fn turn(
+    async fn run_contender(
         &self,
         comparison: &ComparisonPlan<'_>,
         contender: Contender,
@@ -141,11 +140,11 @@ impl Ground {
             Contender::Service => {
                 maintenance::vacuum_and_checkpoint(&self.service_database).await?;
                 let target = Target {
-                    url: self.stand.base_url(),
-                    credentials: self.buyer.clone(),
+                    url: self.deployment.base_url(),
+                    credentials: self.partner.clone(),
                     product: self.product.clone(),
                     audit_method: AuditMethod::Api,
-                    monitored: self.stand.monitor_target()?,
+                    monitored: self.deployment.monitor_target()?,
                 };
                 return run_turn(&target, load).await;
             }
@@ -175,7 +174,7 @@ impl Ground {
             monitored: MonitorTarget {
                 pids: vec![process.pid()],
                 server: Some(
-                    self.stand
+                    self.deployment
                         .postgres()?
                         .monitored(database.get_database().unwrap_or_default()),
                 ),

@@ -1,5 +1,5 @@
-//! Which peer is the best one? Every shape with every size of pool, in turns, each on a database of its own that is as full
-//! as the others; the comparison is then with the best.
+//! Search for the best peer: every transaction shape with every pool size, in turns, each on a new database with the
+//! same stock.
 
 use std::fmt;
 use std::path::Path;
@@ -17,32 +17,31 @@ use crate::peer::schema::create_database;
 use crate::peer::{PeerMode, TransactionShape};
 use crate::resource_monitor::MonitorTarget;
 
-/// How far below the best a peer may lie and still be as good, since turns lie so far apart. Of one.
+/// A peer with at least this share of the best rate counts as equal, given the variation between turns.
 pub const TIE_RATIO: f64 = 0.9;
 
 const PRODUCT: &str = "peer-instant";
 
-/// What is searched.
+/// Parameters of a search.
 #[derive(Clone, Debug)]
 pub struct PeerSearch<'a> {
-    /// The program of the peer.
+    /// Peer program.
     pub program: &'a Path,
-    /// A directory for credentials.
+    /// Directory for credential files.
     pub directory: &'a Path,
-    /// Shapes, each with every pool.
+    /// Transaction shapes; each is combined with every pool size.
     pub shapes: &'a [TransactionShape],
     pub pools: &'a [u32],
-    /// How each is loaded, in each round; one entry a column.
+    /// Loads of each round, one column each.
     pub loads: &'a [LoadSettings],
     pub rounds: usize,
-    /// Vouchers in each database.
     pub stock: u64,
 }
 
-/// A shape with a pool.
+/// Transaction shape and pool size of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PeerVariant {
-    /// How a transaction is put to the database.
+    /// Transaction shape.
     pub shape: TransactionShape,
     pub pool: u32,
 }
@@ -53,23 +52,23 @@ impl fmt::Display for PeerVariant {
     }
 }
 
-/// What a variant came to, over the rounds.
+/// Turns of one variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct VariantResult {
     pub variant: PeerVariant,
-    /// Its turns, for each load in each round.
+    /// By load, then by round.
     pub turns: Vec<Vec<Turn>>,
 }
 
 impl VariantResult {
-    /// Orders/s at the load with this index, of the turns that count.
+    /// Orders/s under the load with this index, of the turns that count.
     #[must_use]
     pub fn rate_at(&self, load: usize) -> Option<Spread> {
         let turns = self.turns.get(load)?;
         Spread::from_values(turns.iter().filter_map(Turn::counted_rate))
     }
 
-    /// The mean of the medians over all loads; `None` if one has no figure.
+    /// Mean of the medians over all loads; `None` if one is missing.
     #[must_use]
     pub fn mean_rate(&self) -> Option<f64> {
         let medians: Option<Vec<f64>> = (0..self.turns.len())
@@ -80,23 +79,21 @@ impl VariantResult {
     }
 }
 
-/// The whole search.
 #[derive(Clone, Debug, Serialize)]
 pub struct PeerSearchReport {
-    /// How each was loaded.
     pub loads: Vec<LoadSettings>,
     pub found: Vec<VariantResult>,
-    /// The index of the best.
+    /// Index of the best variant.
     pub best: Option<usize>,
-    /// The database of one of them, at the end.
+    /// Database of the first variant at the end.
     pub database: DatabaseFacts,
     pub machine: Machine,
 }
 
-/// Searches; `say` is told of each turn.
+/// Runs the search; `say` receives one line per turn.
 ///
 /// # Errors
-/// When a peer could not be started, loaded or audited at all.
+/// If a peer cannot be started, loaded or audited.
 pub async fn search(
     server: &TemporaryPostgres,
     search: &PeerSearch<'_>,
@@ -119,7 +116,7 @@ pub async fn search(
         for (index, found) in found.iter_mut().enumerate() {
             for (load, turns) in search.loads.iter().zip(&mut found.turns) {
                 let name = format!("search_{index}");
-                let turn = measured(server, search, found.variant, &name, *load).await?;
+                let turn = measure_variant(server, search, found.variant, &name, *load).await?;
                 say(&format!(
                     "round {}, {}, {}: {:.0} orders/s",
                     round + 1,
@@ -142,14 +139,14 @@ pub async fn search(
     })
 }
 
-async fn measured(
+async fn measure_variant(
     server: &TemporaryPostgres,
     search: &PeerSearch<'_>,
     variant: PeerVariant,
     name: &str,
     load: LoadSettings,
 ) -> anyhow::Result<Turn> {
-    // A new one for each turn: no variant is measured on a table that another, or an earlier turn, has filled.
+    // A new database for each turn: no variant is measured on tables filled by an earlier turn.
     let database = create_database(&server.options(), name).await?;
     let credentials = search.directory.join("peer-partner.json");
     let process = PeerProcess::start(&PeerOptions {
@@ -177,36 +174,36 @@ async fn measured(
 }
 
 impl PeerSearchReport {
-    /// The best of those with no more than so many connections, if it is as good as the best of all.
+    /// The best variant with at most so many connections, if it is within 10 % of the overall best.
     #[must_use]
     pub fn best_within(&self, connections: u32) -> Option<PeerVariant> {
-        let top = self.best.and_then(|index| self.found.get(index)?.mean_rate())?;
-        let small = |found: &VariantResult| found.mean_rate().filter(|_| found.variant.pool <= connections);
-        let small: Vec<_> = self.found.iter().map(small).collect();
-        let best = index_of_max(&small)?;
-        (small[best]? >= top * TIE_RATIO).then(|| self.found[best].variant)
+        let best_rate = self.best.and_then(|index| self.found.get(index)?.mean_rate())?;
+        let eligible = |found: &VariantResult| found.mean_rate().filter(|_| found.variant.pool <= connections);
+        let eligible: Vec<_> = self.found.iter().map(eligible).collect();
+        let best = index_of_max(&eligible)?;
+        (eligible[best]? >= best_rate * TIE_RATIO).then(|| self.found[best].variant)
     }
 
-    /// The variants with their figures, the best and what is as good marked.
+    /// All variants with their rates; marks the best and those within 10 %.
     #[must_use]
     pub const fn ranking(&self) -> Ranking<'_> {
         Ranking(self)
     }
 }
 
-/// The variants of a search with their figures.
+/// Table of variants and rates.
 #[derive(Debug)]
 pub struct Ranking<'a>(&'a PeerSearchReport);
 
 impl fmt::Display for Ranking<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(report) = self;
-        write!(f, "orders/s, median (least to greatest)\n{:<24}", "")?;
+        write!(f, "orders/s: median (min to max)\n{:<24}", "")?;
         for load in &report.loads {
             write!(f, "{:>28}", format!("{} connections", load.pace.connections()))?;
         }
         writeln!(f)?;
-        let top = report.best.and_then(|index| report.found.get(index)?.mean_rate());
+        let best_rate = report.best.and_then(|index| report.found.get(index)?.mean_rate());
         for (index, found) in report.found.iter().enumerate() {
             write!(f, "{:<24}", found.variant.to_string())?;
             for load in 0..report.loads.len() {
@@ -215,11 +212,11 @@ impl fmt::Display for Ranking<'_> {
                     .map_or_else(|| "does not count".to_owned(), |spread| spread.to_string());
                 write!(f, "{figure:>28}")?;
             }
-            let as_good = found
+            let is_equal = found
                 .mean_rate()
-                .zip(top)
-                .is_some_and(|(own, top)| own >= top * TIE_RATIO);
-            let mark = match (report.best == Some(index), as_good) {
+                .zip(best_rate)
+                .is_some_and(|(own, best_rate)| own >= best_rate * TIE_RATIO);
+            let mark = match (report.best == Some(index), is_equal) {
                 (true, _) => "  best",
                 (false, true) => "  within 10 %",
                 (false, false) => "",

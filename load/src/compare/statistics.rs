@@ -1,25 +1,25 @@
-//! What do several figures of one thing say? Their median, how far they lie apart, and how they stand to another's.
+//! Statistics of repeated measurements: median, range, and ratios of paired values.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Figures of one thing, taken one after the other.
+/// Median and range of repeated measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// The one in the middle, or the mean of the two in the middle.
+    /// Middle value, or mean of the two middle values.
     pub median: f64,
     pub min: f64,
     pub max: f64,
-    /// How many there are.
+    /// Number of values.
     pub count: usize,
 }
 
 impl Spread {
-    /// Of these figures; `None` if there are none.
+    /// `None` without values.
     #[must_use]
-    pub fn from_values(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut sorted: Vec<f64> = figures.into_iter().collect();
+    pub fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_unstable_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
         let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
@@ -39,30 +39,29 @@ impl fmt::Display for Spread {
     }
 }
 
-/// How the figures of one stand to those of another, round by round: what both had of the machine's weather in a round
-/// then falls out. A round in which one of them has no figure has no part in it.
+/// Ratios within rounds, which cancel the speed of the machine in each round. Omits rounds with a missing value.
 #[must_use]
-pub fn paired_ratios(ours: &[Option<f64>], theirs: &[Option<f64>]) -> Option<Spread> {
-    let pairs = ours
+pub fn paired_ratios(numerators: &[Option<f64>], denominators: &[Option<f64>]) -> Option<Spread> {
+    let pairs = numerators
         .iter()
-        .zip(theirs)
-        .filter_map(|(ours, theirs)| (*ours).zip(*theirs));
+        .zip(denominators)
+        .filter_map(|(numerator, denominator)| (*numerator).zip(*denominator));
     Spread::from_values(
         pairs
-            .filter(|(_, theirs)| *theirs > 0.0)
-            .map(|(ours, theirs)| ours / theirs),
+            .filter(|(_, denominator)| *denominator > 0.0)
+            .map(|(numerator, denominator)| numerator / denominator),
     )
 }
 
-/// Which of these is the greatest, by index; the first of equals.
+/// Index of the greatest value; the first of equal ones.
 #[must_use]
-pub fn index_of_max(figures: &[Option<f64>]) -> Option<usize> {
-    let known = figures
+pub fn index_of_max(values: &[Option<f64>]) -> Option<usize> {
+    let known_values = values
         .iter()
         .enumerate()
-        .filter_map(|(index, figure)| Some((index, (*figure)?)));
-    known
-        .reduce(|best, next| if next.1 > best.1 { next } else { best })
+        .filter_map(|(index, value)| Some((index, (*value)?)));
+    known_values
+        .reduce(|max, next| if next.1 > max.1 { next } else { max })
         .map(|(index, _)| index)
 }
 
@@ -71,19 +70,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_in_the_middle() {
-        for (figures, median, min, max) in [
+    fn median_is_middle_value() {
+        for (values, median, min, max) in [
             (&[5.0][..], 5.0, 5.0, 5.0),
             (&[3.0, 1.0], 2.0, 1.0, 3.0),
             (&[9.0, 1.0, 2.0], 2.0, 1.0, 9.0),
             (&[4.0, 1.0, 3.0, 9.0], 3.5, 1.0, 9.0),
         ] {
-            let spread = Spread::from_values(figures.iter().copied()).unwrap();
+            let spread = Spread::from_values(values.iter().copied()).unwrap();
             let expected = Spread {
                 median,
                 min,
                 max,
-                count: figures.len(),
+                count: values.len(),
             };
             assert_eq!(spread, expected);
         }
@@ -91,8 +90,8 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_taken_within_each_round() {
-        // The machine was twice as fast in the second round: the ratio does not move.
+    fn ratio_is_taken_within_rounds() {
+        // The machine is twice as fast in the second round: the ratio is the same.
         let spread = paired_ratios(&[Some(400.0), Some(800.0)], &[Some(100.0), Some(200.0)]).unwrap();
         assert_eq!((spread.median, spread.min, spread.max), (4.0, 4.0, 4.0));
         let one = paired_ratios(&[Some(400.0), None, Some(1.0)], &[Some(100.0), Some(1.0), None]).unwrap();
@@ -101,14 +100,14 @@ mod tests {
     }
 
     #[test]
-    fn the_best_is_the_greatest_that_counts() {
-        for (figures, expected) in [
+    fn index_of_max_ignores_missing_values() {
+        for (values, expected) in [
             (&[][..], None),
             (&[None, None], None),
             (&[Some(1.0), None, Some(3.0), Some(2.0)], Some(2)),
             (&[Some(2.0), Some(2.0)], Some(0)),
         ] {
-            assert_eq!(index_of_max(figures), expected);
+            assert_eq!(index_of_max(values), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What does one turn of one contender come to? A load on it, its audit, and what else the machine did.
+//! One turn of one contender: load, audit, and load average of the machine.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,48 +23,46 @@ use crate::traffic::Traffic;
 use crate::resource_monitor::{MonitorTarget, ResourceMonitor};
 use crate::workload::Workload;
 
-/// Orders that are read back and replayed after a turn, at most.
+/// Maximum number of orders that the audit reads back and replays.
 const SAMPLES: usize = 100;
-/// When requests are signed.
 const SIGNING: SigningTime = SigningTime::OnDemand;
-/// The same arrivals for everybody.
+/// All contenders get the same arrivals.
 const SEED: u64 = 1;
-/// The only outcome of an order in a turn that counts.
+/// The only allowed outcome in a turn that counts.
 const SOLD: &str = "201";
 
-/// Who is loaded.
+/// Target of a load run.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Where it serves, with the prefix.
+    /// Base URL.
     pub url: String,
     pub credentials: Credentials,
-    /// What it sells, at 25.
+    /// Product id, at denomination 25.
     pub product: String,
-    /// How it is audited.
     pub audit_method: AuditMethod,
-    /// Whose use of the machine is read meanwhile.
+    /// Processes to monitor.
     pub monitored: MonitorTarget,
 }
 
-/// How it is loaded.
+/// Load of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LoadSettings {
-    /// When orders leave, over how many connections.
+    /// Loop type and connections.
     pub pace: Pace,
-    /// Threads of the generator.
+    /// Generator threads.
     pub threads: usize,
-    /// Seconds before anything is measured.
+    /// Warm-up, in seconds.
     pub warm_up_s: u64,
-    /// Seconds that are measured.
+    /// Measured part, in seconds.
     pub seconds: u64,
 }
 
-/// What came of it.
+/// Results of one turn.
 #[derive(Clone, Debug, Serialize)]
 pub struct Turn {
-    /// Acknowledged orders a second.
+    /// Acknowledged orders per second.
     pub orders_per_s: f64,
-    /// How many those were.
+    /// Acknowledged orders.
     pub orders: u64,
     /// Median latency, in microseconds.
     pub p50_us: u64,
@@ -72,23 +70,22 @@ pub struct Turn {
     pub p99_us: u64,
     /// 99.9th percentile, in microseconds.
     pub p99_9_us: u64,
-    /// Measured outcomes by status and error code.
+    /// Outcomes of the measured part by status and error code.
     pub outcomes: BTreeMap<String, u64>,
-    /// What an order cost; `None`: not measured.
+    /// `None` if not measured.
     pub costs: Option<OrderCosts>,
-    /// Whether it did what it acknowledged.
     pub audit: Audit,
     pub machine: Machine,
 }
 
 impl Turn {
-    /// Orders a second, if they count: the audit passed and nothing but sales was measured.
+    /// Orders per second, if the turn counts: the audit passed and every measured order was sold.
     #[must_use]
     pub fn counted_rate(&self) -> Option<f64> {
         self.rejection_reason().is_none().then_some(self.orders_per_s)
     }
 
-    /// Why they do not count.
+    /// Reason for a turn that does not count.
     #[must_use]
     pub fn rejection_reason(&self) -> Option<String> {
         if let Some(check) = self.audit.checks.iter().find(|check| !check.passed) {
@@ -99,20 +96,20 @@ impl Turn {
     }
 }
 
-/// Loads and audits. Blocks while it loads: whoever calls has nothing else to do.
+/// Loads and audits one target. Blocks the thread during the load.
 ///
 /// # Errors
-/// When it could not be loaded or audited at all.
+/// If the target cannot be loaded or audited.
 pub async fn run_turn(target: &Target, load: LoadSettings) -> anyhow::Result<Turn> {
     let mut turns = run_concurrent_turns(std::slice::from_ref(target), target.monitored.clone(), load).await?;
     turns.pop().context("one target has one turn")
 }
 
-/// Loads all of them at the same time, each with this load, and audits them. What an order cost is of all orders and of all
-/// that is watched, and stands in each turn. Blocks as [`turn`] does.
+/// Loads all targets concurrently with the same load and audits them. Costs per order cover all orders and all
+/// monitored processes, and are repeated in each turn. Blocks as [`run_turn`] does.
 ///
 /// # Errors
-/// When one of them could not be loaded or audited at all.
+/// If a target cannot be loaded or audited.
 pub async fn run_concurrent_turns(targets: &[Target], subject: MonitorTarget, load: LoadSettings) -> anyhow::Result<Vec<Turn>> {
     let mut auditors = Vec::with_capacity(targets.len());
     let mut plans = Vec::with_capacity(targets.len());
@@ -120,18 +117,18 @@ pub async fn run_concurrent_turns(targets: &[Target], subject: MonitorTarget, lo
         let mut auditor = PartnerClient::new(&target.url, target.credentials.clone())?;
         let opening = target.audit_method.capture_baseline(&mut auditor).await?;
         auditors.push((target, auditor, opening));
-        plans.push(plan(target, load)?);
+        plans.push(load_plan(target, load)?);
     }
     let machine = Machine::observe_before();
     let progress = Progress::default();
-    let watch = ResourceMonitor::start(subject, &progress, Duration::from_secs(load.seconds))?;
-    let ran = driven(plans, &progress)?;
-    let watched = watch.stop()?;
+    let monitor = ResourceMonitor::start(subject, &progress, Duration::from_secs(load.seconds))?;
+    let result = run_all(plans, &progress)?;
+    let usage = monitor.stop()?;
     let machine = machine.observe_after();
     let mut turns = Vec::with_capacity(targets.len());
-    for ((target, mut auditor, opening), ran) in auditors.into_iter().zip(ran) {
-        let figures = RunMetrics::from_run(setup(target, load), &ran);
-        let audit = target.audit_method.audit(&mut auditor, opening, ran.tally.acknowledgements).await?;
+    for ((target, mut auditor, opening), result) in auditors.into_iter().zip(result) {
+        let figures = RunMetrics::from_run(describe_setup(target, load), &result);
+        let audit = target.audit_method.audit(&mut auditor, opening, result.tally.acknowledgements).await?;
         turns.push(Turn {
             orders_per_s: figures.orders_per_s,
             orders: figures.orders,
@@ -139,7 +136,7 @@ pub async fn run_concurrent_turns(targets: &[Target], subject: MonitorTarget, lo
             p99_us: figures.latency_us.p99,
             p99_9_us: figures.latency_us.p99_9,
             outcomes: figures.outcomes,
-            costs: watched.costs.clone(),
+            costs: usage.costs.clone(),
             audit,
             machine,
         });
@@ -147,23 +144,23 @@ pub async fn run_concurrent_turns(targets: &[Target], subject: MonitorTarget, lo
     Ok(turns)
 }
 
-/// Carries out all of the plans at the same time.
-fn driven(plans: Vec<LoadPlan>, progress: &Progress) -> Result<Vec<RunResult>, RunError> {
+/// Runs all plans concurrently.
+fn run_all(plans: Vec<LoadPlan>, progress: &Progress) -> Result<Vec<RunResult>, RunError> {
     std::thread::scope(|scope| {
-        let begun: Vec<_> = plans
+        let threads: Vec<_> = plans
             .into_iter()
-            .map(|plan| scope.spawn(|| run_load(plan, progress)))
+            .map(|load_plan| scope.spawn(|| run_load(load_plan, progress)))
             .collect();
-        let ended = begun.into_iter().map(|thread| {
+        let results = threads.into_iter().map(|thread| {
             thread
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
-        ended.collect()
+        results.collect()
     })
 }
 
-fn setup(target: &Target, load: LoadSettings) -> Setup {
+fn describe_setup(target: &Target, load: LoadSettings) -> Setup {
     Setup {
         url: target.url.clone(),
         order: format!("1 × {} at 25", target.product),
@@ -176,7 +173,7 @@ fn setup(target: &Target, load: LoadSettings) -> Setup {
     }
 }
 
-fn plan(target: &Target, load: LoadSettings) -> anyhow::Result<LoadPlan> {
+fn load_plan(target: &Target, load: LoadSettings) -> anyhow::Result<LoadPlan> {
     Ok(LoadPlan {
         base_url: target.url.clone(),
         partners: vec![target.credentials.clone()],
@@ -213,19 +210,19 @@ mod tests {
                 .collect(),
             costs: None,
             audit: Audit {
-                checks: vec![Check::new("no voucher twice", result)],
+                checks: vec![Check::new("vouchers unique", result)],
             },
             machine: Machine::observe_before(),
         }
     }
 
     #[test]
-    fn a_figure_counts_with_its_audit_and_sales_alone() {
+    fn turn_counts_with_passed_audit_and_sales_only() {
         assert_eq!(turn(true, &[("201", 10)]).counted_rate(), Some(10.0));
-        let cheat = turn(false, &[("201", 10)]);
+        let failed = turn(false, &[("201", 10)]);
         assert_eq!(
-            (cheat.counted_rate(), cheat.rejection_reason().unwrap().as_str()),
-            (None, "no voucher twice: twice")
+            (failed.counted_rate(), failed.rejection_reason().unwrap().as_str()),
+            (None, "vouchers unique: twice")
         );
         let sold_out = turn(true, &[("201", 10), ("409 INSUFFICIENT_INVENTORY", 3)]);
         assert_eq!(sold_out.counted_rate(), None);

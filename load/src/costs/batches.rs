@@ -1,9 +1,9 @@
-//! How many records does a commit of the service have? From its own counters, as `/metrics` shows them to operators.
+//! Journal records per commit, from the service's `/metrics`.
 
-/// The name of the histogram of records by commit.
+/// Histogram of records per commit.
 const RECORDS: &str = "vouchsafe_journal_batch_records";
 
-/// Commits so far, and the records in them.
+/// Cumulative counts of commits and records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JournalBatchCounters {
     records: f64,
@@ -11,24 +11,24 @@ pub struct JournalBatchCounters {
 }
 
 impl JournalBatchCounters {
-    /// Reads the text of `/metrics`; `None` if it does not say.
+    /// Parses `/metrics`; `None` if the histogram is missing.
     #[must_use]
     pub fn parse(metrics: &str) -> Option<Self> {
         Some(Self {
-            records: value(metrics, &format!("{RECORDS}_sum "))?,
-            commits: value(metrics, &format!("{RECORDS}_count "))?,
+            records: metric_value(metrics, &format!("{RECORDS}_sum "))?,
+            commits: metric_value(metrics, &format!("{RECORDS}_count "))?,
         })
     }
 
-    /// Records of a commit, on average, of those after an earlier look.
+    /// Mean number of records per commit since an earlier reading.
     #[must_use]
-    pub fn mean_since(self, then: Self) -> Option<f64> {
-        let commits = self.commits - then.commits;
-        (commits > 0.0).then(|| (self.records - then.records) / commits)
+    pub fn mean_since(self, earlier: Self) -> Option<f64> {
+        let commits = self.commits - earlier.commits;
+        (commits > 0.0).then(|| (self.records - earlier.records) / commits)
     }
 }
 
-fn value(metrics: &str, name: &str) -> Option<f64> {
+fn metric_value(metrics: &str, name: &str) -> Option<f64> {
     let line = metrics.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
@@ -38,17 +38,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mean_is_of_what_came_between() {
+    fn mean_covers_commits_between_two_readings() {
         let text = |sum, count| {
             format!(
                 "# TYPE vouchsafe_journal_batch_records histogram\nvouchsafe_journal_batch_records_sum {sum}\n\
                  vouchsafe_journal_batch_records_count {count}\n"
             )
         };
-        let then = JournalBatchCounters::parse(&text("100.0", 50)).unwrap();
+        let earlier = JournalBatchCounters::parse(&text("100.0", 50)).unwrap();
         let now = JournalBatchCounters::parse(&text("1300.0", 60)).unwrap();
-        assert_eq!(now.mean_since(then), Some(120.0));
-        assert_eq!(then.mean_since(then), None);
+        assert_eq!(now.mean_since(earlier), Some(120.0));
+        assert_eq!(earlier.mean_since(earlier), None);
         assert_eq!(JournalBatchCounters::parse("up 1\n"), None);
     }
 }

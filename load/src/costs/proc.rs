@@ -1,7 +1,7 @@
-//! How much of the machine did a process have so far, thread by thread? As Linux tells it below `/proc`.
+//! CPU time, context switches and memory from Linux `/proc`, per thread.
 //!
-//! The scheduler counts in nanoseconds (`schedstat`); the older count in hundredths of a second would say nothing of a
-//! thread that costs a microsecond an order.
+//! `schedstat` counts in nanoseconds. The ticks of `stat` (hundredths of a second) are too coarse for a thread that
+//! costs a microsecond per order.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,28 +11,27 @@ use std::time::Duration;
 
 use super::{ThreadSample, Component};
 
-/// Ticks in a second, of what is counted in ticks: the kernel gives them to programs as hundredths on every machine.
+/// `USER_HZ`: the kernel reports ticks to user space as hundredths of a second on every machine.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// Fields of `stat` that stand behind the name, counted from the state: time of the children that ended, and were waited
-/// for.
+/// Index of `cutime` (user time of waited-for children) in `stat`, counted from the state field after the name.
 const CHILDREN_USER: usize = 13;
-/// The same, inside the kernel.
+/// Index of `cstime` (their system time).
 const CHILDREN_SYSTEM: usize = 14;
 
-/// What a task used.
+/// Cumulative usage of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuUsage {
-    /// Time on a core.
+    /// CPU time.
     pub cpu: Duration,
-    /// How often it waited.
+    /// Voluntary context switches.
     pub voluntary: u64,
-    /// How often it was made to wait.
+    /// Involuntary context switches.
     pub involuntary: u64,
 }
 
 impl CpuUsage {
-    /// Both.
+    /// Sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -42,99 +41,99 @@ impl CpuUsage {
         }
     }
 
-    /// What came after an earlier look.
+    /// Usage since an earlier reading.
     #[must_use]
-    pub fn since(self, then: Self) -> Self {
+    pub fn since(self, earlier: Self) -> Self {
         Self {
-            cpu: self.cpu.saturating_sub(then.cpu),
-            voluntary: self.voluntary.saturating_sub(then.voluntary),
-            involuntary: self.involuntary.saturating_sub(then.involuntary),
+            cpu: self.cpu.saturating_sub(earlier.cpu),
+            voluntary: self.voluntary.saturating_sub(earlier.voluntary),
+            involuntary: self.involuntary.saturating_sub(earlier.involuntary),
         }
     }
 }
 
-/// What the cores did, all together.
+/// Cumulative CPU time of all cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineCpuTime {
-    /// For anybody, and what a host above this machine took.
+    /// Includes steal time.
     pub busy: Duration,
     pub idle: Duration,
 }
 
 impl MachineCpuTime {
-    /// What came after an earlier look.
+    /// Usage since an earlier reading.
     #[must_use]
-    pub fn since(self, then: Self) -> Self {
+    pub fn since(self, earlier: Self) -> Self {
         Self {
-            busy: self.busy.saturating_sub(then.busy),
-            idle: self.idle.saturating_sub(then.idle),
+            busy: self.busy.saturating_sub(earlier.busy),
+            idle: self.idle.saturating_sub(earlier.idle),
         }
     }
 }
 
-/// The threads of a process, by their ids. Numbers in names are left out: `worker-3` is one of `worker-*`.
+/// Reads the threads of a process, by id. Digits in names become `*`: `worker-3` is reported as `worker-*`.
 ///
 /// # Errors
-/// When the process is not there, or there is no `/proc`.
-pub fn read_threads(pid: u32, who: Component) -> io::Result<BTreeMap<u32, ThreadSample>> {
+/// If the process or `/proc` does not exist.
+pub fn read_threads(pid: u32, component: Component) -> io::Result<BTreeMap<u32, ThreadSample>> {
     let mut tasks = BTreeMap::new();
     for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
         let entry = entry?;
         let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // A thread may end while it is looked at.
-        if let Ok((name, used)) = named(&entry.path()) {
-            let name = without_numbers(&name);
-            tasks.insert(id, ThreadSample { component: who, name, usage: used });
+        // The thread may have ended since the directory was listed.
+        if let Ok((name, read_usage)) = read_thread(&entry.path()) {
+            let name = collapse_digits(&name);
+            tasks.insert(id, ThreadSample { component, name, usage: read_usage });
         }
     }
     Ok(tasks)
 }
 
-/// What a process of one thread used.
+/// Reads the usage of a single-threaded process.
 ///
 /// # Errors
-/// When it is not there.
+/// If the process does not exist.
 pub fn read_process(pid: u32) -> io::Result<CpuUsage> {
-    used(Path::new(&format!("/proc/{pid}/task/{pid}")))
+    read_usage(Path::new(&format!("/proc/{pid}/task/{pid}")))
 }
 
-/// What the children of a process used that have ended.
+/// Reads the CPU time of ended children of a process.
 ///
 /// # Errors
-/// When the process is not there.
+/// If the process does not exist.
 pub fn read_ended_children(pid: u32) -> io::Result<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    children_time(&stat).ok_or_else(|| malformed("stat"))
+    parse_children_time(&stat).ok_or_else(|| malformed("stat"))
 }
 
-/// What the cores did since the machine started.
+/// Reads the CPU time of all cores since boot.
 ///
 /// # Errors
-/// When there is no `/proc`.
+/// If there is no `/proc`.
 pub fn read_machine_time() -> io::Result<MachineCpuTime> {
-    machine_time(&fs::read_to_string("/proc/stat")?).ok_or_else(|| malformed("/proc/stat"))
+    parse_machine_time(&fs::read_to_string("/proc/stat")?).ok_or_else(|| malformed("/proc/stat"))
 }
 
-/// Resident memory of a process, in KiB.
+/// Reads the resident memory of a process, in KiB.
 ///
 /// # Errors
-/// When it is not there.
+/// If the process does not exist.
 pub fn read_resident_kib(pid: u32) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    field(&status, "VmRSS:").ok_or_else(|| malformed("status"))
+    parse_status_field(&status, "VmRSS:").ok_or_else(|| malformed("status"))
 }
 
-fn named(task: &Path) -> io::Result<(String, CpuUsage)> {
+fn read_thread(task: &Path) -> io::Result<(String, CpuUsage)> {
     let name = fs::read_to_string(task.join("comm"))?;
-    Ok((name.trim().to_owned(), used(task)?))
+    Ok((name.trim().to_owned(), read_usage(task)?))
 }
 
-fn used(task: &Path) -> io::Result<CpuUsage> {
-    let cpu = on_core(&fs::read_to_string(task.join("schedstat"))?).ok_or_else(|| malformed("schedstat"))?;
+fn read_usage(task: &Path) -> io::Result<CpuUsage> {
+    let cpu = parse_schedstat(&fs::read_to_string(task.join("schedstat"))?).ok_or_else(|| malformed("schedstat"))?;
     let status = fs::read_to_string(task.join("status"))?;
-    let count = |name| field(&status, name).ok_or_else(|| malformed("status"));
+    let count = |name| parse_status_field(&status, name).ok_or_else(|| malformed("status"));
     Ok(CpuUsage {
         cpu,
         voluntary: count("voluntary_ctxt_switches:")?,
@@ -143,15 +142,15 @@ fn used(task: &Path) -> io::Result<CpuUsage> {
 }
 
 fn malformed(file: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("{file} is of another form"))
+    io::Error::new(io::ErrorKind::InvalidData, format!("unexpected format of {file}"))
 }
 
-fn on_core(schedstat: &str) -> Option<Duration> {
+fn parse_schedstat(schedstat: &str) -> Option<Duration> {
     let nanos = schedstat.split_whitespace().next()?.parse().ok()?;
     Some(Duration::from_nanos(nanos))
 }
 
-fn field(status: &str, name: &str) -> Option<u64> {
+fn parse_status_field(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
@@ -160,34 +159,34 @@ fn ticks(count: u64) -> Duration {
     Duration::from_millis(count * (1_000 / TICKS_PER_SECOND))
 }
 
-fn children_time(stat: &str) -> Option<Duration> {
-    // The name stands in brackets, and may have some itself.
+fn parse_children_time(stat: &str) -> Option<Duration> {
+    // The name is in parentheses and may contain parentheses.
     let (_, fields) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
     Some(ticks(number(CHILDREN_USER)? + number(CHILDREN_SYSTEM)?))
 }
 
-fn machine_time(stat: &str) -> Option<MachineCpuTime> {
+fn parse_machine_time(stat: &str) -> Option<MachineCpuTime> {
     let all = stat.lines().next()?.strip_prefix("cpu ")?;
     let counts: Vec<u64> = all
         .split_whitespace()
         .map(str::parse)
         .collect::<Result<_, _>>()
         .ok()?;
-    let [user, nice, system, idle, waiting, interrupts, soft, stolen, ..] = counts[..] else {
+    let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = counts[..] else {
         return None;
     };
     Some(MachineCpuTime {
-        busy: ticks(user + nice + system + interrupts + soft + stolen),
-        idle: ticks(idle + waiting),
+        busy: ticks(user + nice + system + irq + softirq + steal),
+        idle: ticks(idle + iowait),
     })
 }
 
-fn without_numbers(name: &str) -> String {
+fn collapse_digits(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
-    for letter in name.chars() {
-        match letter {
+    for character in name.chars() {
+        match character {
             '0'..='9' if text.ends_with('*') => {}
             '0'..='9' => text.push('*'),
             other => text.push(other),
@@ -201,49 +200,49 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_of_a_kind_have_one_name() {
+    fn thread_names_differing_in_digits_are_equal() {
         for (name, expected) in [
             ("worker-3", "worker-*"),
             ("actix-rt|system", "actix-rt|system"),
             ("lane 12 of 3", "lane * of *"),
         ] {
-            assert_eq!(without_numbers(name), expected);
+            assert_eq!(collapse_digits(name), expected);
         }
     }
 
     #[test]
-    fn what_linux_writes_is_read() {
+    fn proc_files_are_parsed() {
         assert_eq!(
-            on_core("856061 10669014 2\n"),
+            parse_schedstat("856061 10669014 2\n"),
             Some(Duration::from_nanos(856_061))
         );
         let status =
             "Name:\tx\nVmRSS:\t  1234 kB\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t2\n";
-        assert_eq!(field(status, "VmRSS:"), Some(1_234));
-        assert_eq!(field(status, "voluntary_ctxt_switches:"), Some(7));
-        assert_eq!(field(status, "nonvoluntary_ctxt_switches:"), Some(2));
+        assert_eq!(parse_status_field(status, "VmRSS:"), Some(1_234));
+        assert_eq!(parse_status_field(status, "voluntary_ctxt_switches:"), Some(7));
+        assert_eq!(parse_status_field(status, "nonvoluntary_ctxt_switches:"), Some(2));
         let stat = "12 (a) b) S 1 2 3 4 5 6 7 8 9 10 11 12 130 25 20 0";
-        assert_eq!(children_time(stat), Some(Duration::from_millis(1_550)));
-        let cores = machine_time("cpu  100 0 50 800 20 1 2 27 0 0\ncpu0 1 1\n").unwrap();
+        assert_eq!(parse_children_time(stat), Some(Duration::from_millis(1_550)));
+        let cores = parse_machine_time("cpu  100 0 50 800 20 1 2 27 0 0\ncpu0 1 1\n").unwrap();
         assert_eq!(cores.busy, Duration::from_millis(1_800));
         assert_eq!(cores.idle, Duration::from_millis(8_200));
     }
 
     #[test]
-    fn what_is_of_another_form_is_not_guessed() {
-        assert_eq!(on_core(""), None);
-        assert_eq!(field("VmRSS:\n", "VmRSS:"), None);
-        assert_eq!(children_time("12 (a) S 1"), None);
-        assert_eq!(machine_time("cpu 1 2 3\n"), None);
+    fn malformed_proc_files_are_rejected() {
+        assert_eq!(parse_schedstat(""), None);
+        assert_eq!(parse_status_field("VmRSS:\n", "VmRSS:"), None);
+        assert_eq!(parse_children_time("12 (a) S 1"), None);
+        assert_eq!(parse_machine_time("cpu 1 2 3\n"), None);
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn this_process_has_used_something() {
+    fn own_process_has_cpu_time_and_memory() {
         let me = std::process::id();
         let threads = read_threads(me, Component::Generator).unwrap();
-        let whole: Duration = threads.values().map(|task| task.usage.cpu).sum();
-        assert!(!whole.is_zero(), "{threads:?}");
+        let total: Duration = threads.values().map(|task| task.usage.cpu).sum();
+        assert!(!total.is_zero(), "{threads:?}");
         assert!(read_resident_kib(me).unwrap() > 0);
         assert!(!read_machine_time().unwrap().busy.is_zero());
     }

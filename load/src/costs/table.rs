@@ -1,54 +1,53 @@
-//! How are costs shown? As rows of text that the terminal and the page have in common.
+//! Cost table: rows of text for terminal and HTML report.
 
 use std::fmt;
 
 use super::{OrderCosts, ThreadCost, Component};
 
-/// What a cell says that nothing is known for.
+/// Cell text for missing values.
 const NOT_MEASURED: &str = "not measured";
 
-/// One row: what it is about, and its cells.
+/// One row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CostRow {
-    /// What it is about.
     pub name: String,
-    /// Whether it is a part of the last one that is not.
+    /// Whether the row details the row above it.
     pub part: bool,
-    /// CPU time in µs, waits, and times it was made to wait; or one cell.
+    /// CPU time in µs, voluntary and involuntary context switches; or a single cell.
     pub cells: Vec<String>,
 }
 
-/// The rows of a table of costs.
+/// Renders costs as table rows.
 #[must_use]
 pub fn cost_rows(costs: &OrderCosts) -> Vec<CostRow> {
     let mut rows = Vec::new();
     match &costs.parts {
-        None => rows.push(one("CPU", NOT_MEASURED.to_owned())),
+        None => rows.push(single_cell_row("CPU", NOT_MEASURED.to_owned())),
         Some(parts) => {
-            for who in [Component::Service, Component::Postgres, Component::Generator] {
-                let his: Vec<&ThreadCost> = parts.iter().filter(|part| part.who == who).collect();
-                rows.extend(told(who, &his));
+            for component in [Component::Service, Component::Postgres, Component::Generator] {
+                let own: Vec<&ThreadCost> = parts.iter().filter(|part| part.component == component).collect();
+                rows.extend(component_rows(component, &own));
             }
         }
     }
     for (name, us) in [
-        ("others on the machine", costs.others_us),
-        ("nobody, idle", costs.idle_us),
+        ("other processes", costs.others_us),
+        ("idle", costs.idle_us),
     ] {
-        rows.extend(us.map(|us| one(name, format_value(us))));
+        rows.extend(us.map(|us| single_cell_row(name, format_value(us))));
     }
-    rows.extend(log(costs));
+    rows.extend(wal_rows(costs));
     if let Some(records) = costs.records_per_batch {
-        rows.push(one("records a commit of the journal", format_value(records)));
+        rows.push(single_cell_row("journal records per commit", format_value(records)));
     }
     rows
 }
 
-/// All of somebody's, then its parts, the dearest first; what is below a hundredth of a microsecond is left out.
-fn told(who: Component, parts: &[&ThreadCost]) -> Vec<CostRow> {
+/// The sum of a component and its threads in descending order of CPU time. Omits threads below 0.01 µs.
+fn component_rows(component: Component, parts: &[&ThreadCost]) -> Vec<CostRow> {
     let sum = |of: fn(&ThreadCost) -> f64| parts.iter().map(|part| of(part)).sum();
-    let mut rows = vec![row(
-        who.name().to_owned(),
+    let mut rows = vec![triple_row(
+        component.name().to_owned(),
         false,
         [
             sum(|part| part.cpu_us),
@@ -56,14 +55,14 @@ fn told(who: Component, parts: &[&ThreadCost]) -> Vec<CostRow> {
             sum(|part| part.involuntary_switches),
         ],
     )];
-    let mut dearest: Vec<_> = parts.iter().filter(|part| part.cpu_us >= 0.01).collect();
-    dearest.sort_by(|one, other| other.cpu_us.total_cmp(&one.cpu_us));
-    rows.extend(dearest.into_iter().map(|part| {
+    let mut by_cpu: Vec<_> = parts.iter().filter(|part| part.cpu_us >= 0.01).collect();
+    by_cpu.sort_by(|single_cell_row, other| other.cpu_us.total_cmp(&single_cell_row.cpu_us));
+    rows.extend(by_cpu.into_iter().map(|part| {
         let name = match part.tasks {
             0 | 1 => part.name.clone(),
             tasks => format!("{} ({tasks})", part.name),
         };
-        row(
+        triple_row(
             name,
             true,
             [part.cpu_us, part.voluntary_switches, part.involuntary_switches],
@@ -72,33 +71,33 @@ fn told(who: Component, parts: &[&ThreadCost]) -> Vec<CostRow> {
     rows
 }
 
-fn log(costs: &OrderCosts) -> Vec<CostRow> {
-    let Some(log) = &costs.log else {
-        return vec![one("log and commits", NOT_MEASURED.to_owned())];
+fn wal_rows(costs: &OrderCosts) -> Vec<CostRow> {
+    let Some(wal) = &costs.wal else {
+        return vec![single_cell_row("WAL and commits", NOT_MEASURED.to_owned())];
     };
-    let mut rows = vec![one("log, bytes", format_value(log.bytes))];
+    let mut rows = vec![single_cell_row("WAL, bytes", format_value(wal.bytes))];
     for (name, bytes) in [
-        ("of records", log.record_bytes),
-        ("of images of pages", log.image_bytes),
+        ("records", wal.record_bytes),
+        ("full-page images", wal.image_bytes),
     ] {
-        let mut row = one(name, bytes.map_or(NOT_MEASURED.to_owned(), format_value));
-        row.part = true;
-        rows.push(row);
+        let mut triple_row = single_cell_row(name, bytes.map_or(NOT_MEASURED.to_owned(), format_value));
+        triple_row.part = true;
+        rows.push(triple_row);
     }
     rows.extend([
-        one("log, records", format_value(log.records)),
-        one("log, images of pages", format_value(log.images)),
-        one("commits", format_value(log.commits)),
+        single_cell_row("WAL records", format_value(wal.records)),
+        single_cell_row("WAL full-page images", format_value(wal.images)),
+        single_cell_row("commits", format_value(wal.commits)),
     ]);
     rows
 }
 
-fn row(name: String, part: bool, figures: [f64; 3]) -> CostRow {
+fn triple_row(name: String, part: bool, figures: [f64; 3]) -> CostRow {
     let cells = figures.map(format_value).into();
     CostRow { name, part, cells }
 }
 
-fn one(name: &str, cell: String) -> CostRow {
+fn single_cell_row(name: &str, cell: String) -> CostRow {
     CostRow {
         name: name.to_owned(),
         part: false,
@@ -106,10 +105,10 @@ fn one(name: &str, cell: String) -> CostRow {
     }
 }
 
-/// Three digits of a small figure, and none behind the point of a large one.
+/// Formats with three decimals below 10, one below 1,000, and none above.
 #[must_use]
 pub fn format_value(value: f64) -> String {
-    // A sum of nothing is −0.
+    // The sum of an empty iterator is -0.0.
     match value + 0.0 {
         value if value >= 1_000.0 => format!("{value:.0}"),
         value if value >= 10.0 => format!("{value:.1}"),
@@ -121,13 +120,13 @@ impl fmt::Display for OrderCosts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "costs of an order ({} acknowledged in {:.2} s)\n{:<48}{:>12}{:>12}{:>12}",
-            self.orders, self.seconds, "", "CPU µs", "waits", "made wait"
+            "cost per order ({} acknowledged in {:.2} s)\n{:<48}{:>12}{:>12}{:>12}",
+            self.orders, self.seconds, "", "CPU µs", "voluntary", "involuntary"
         )?;
-        for row in cost_rows(self) {
-            let indent = if row.part { "    " } else { "  " };
-            write!(f, "{:<48}", format!("{indent}{}", row.name))?;
-            for cell in &row.cells {
+        for triple_row in cost_rows(self) {
+            let indent = if triple_row.part { "    " } else { "  " };
+            write!(f, "{:<48}", format!("{indent}{}", triple_row.name))?;
+            for cell in &triple_row.cells {
                 write!(f, "{cell:>12}")?;
             }
             writeln!(f)?;

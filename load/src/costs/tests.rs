@@ -1,4 +1,4 @@
-//! Are costs what was used between two moments, by order, and by whom?
+//! Tests of cost calculation between two snapshots.
 
 use super::*;
 
@@ -10,15 +10,15 @@ fn used(cpu_us: u64, voluntary: u64) -> CpuUsage {
     }
 }
 
-fn task(who: Component, name: &str, cpu_us: u64, voluntary: u64) -> ThreadSample {
+fn task(component: Component, name: &str, cpu_us: u64, voluntary: u64) -> ThreadSample {
     ThreadSample {
-        component: who,
+        component,
         name: name.to_owned(),
         usage: used(cpu_us, voluntary),
     }
 }
 
-fn reading(orders: u64, tasks: &[(u32, ThreadSample)], busy_us: u64) -> UsageSnapshot {
+fn snapshot(orders: u64, tasks: &[(u32, ThreadSample)], busy_us: u64) -> UsageSnapshot {
     UsageSnapshot {
         orders,
         threads: Some(tasks.iter().cloned().collect()),
@@ -32,18 +32,18 @@ fn reading(orders: u64, tasks: &[(u32, ThreadSample)], busy_us: u64) -> UsageSna
     }
 }
 
-/// A hundred orders between the two.
+/// Costs of 100 orders between two snapshots.
 fn between(before: &[(u32, ThreadSample)], after: &[(u32, ThreadSample)]) -> OrderCosts {
     OrderCosts::between(
-        &reading(50, before, 0),
-        &reading(150, after, 10_000),
+        &snapshot(50, before, 0),
+        &snapshot(150, after, 10_000),
         Duration::from_secs(1),
     )
     .unwrap()
 }
 
 #[test]
-fn tasks_of_one_name_are_told_together_and_new_ones_whole() {
+fn threads_of_one_name_are_summed_and_new_ones_count_fully() {
     let costs = between(
         &[
             (1, task(Component::Service, "worker-*", 1_000, 10)),
@@ -65,7 +65,7 @@ fn tasks_of_one_name_are_told_together_and_new_ones_whole() {
 }
 
 #[test]
-fn the_busiest_backends_of_a_pool_stand_apart() {
+fn busiest_backends_of_a_pool_are_split() {
     let name = "vouchsafe@vouchsafe";
     let after: Vec<_> = [(1, 9_000), (2, 500), (3, 300)]
         .map(|(pid, cpu_us)| (pid, task(Component::Postgres, name, cpu_us, 0)))
@@ -75,11 +75,11 @@ fn the_busiest_backends_of_a_pool_stand_apart() {
     assert_eq!(parts.len(), 2);
     assert_eq!(
         (parts[0].name.as_str(), parts[0].cpu_us),
-        ("vouchsafe@vouchsafe, the busiest", 90.0)
+        ("vouchsafe@vouchsafe (busiest)", 90.0)
     );
     assert_eq!((parts[1].tasks, parts[1].cpu_us), (2, 8.0));
 
-    // A pool that works evenly has none that does more.
+    // An evenly loaded pool is not split.
     let even: Vec<_> = (0..8)
         .map(|pid| (pid, task(Component::Postgres, name, 100, 0)))
         .collect();
@@ -87,17 +87,17 @@ fn the_busiest_backends_of_a_pool_stand_apart() {
 }
 
 #[test]
-fn who_ended_is_counted_once() {
+fn ended_backend_is_counted_once() {
     let before = [(7, task(Component::Postgres, "autovacuum worker", 1_000, 0))];
-    let mut after = reading(150, &[], 10_000);
-    // Of 3 ms that the server counts of backends that ended, one was used before.
+    let mut after = snapshot(150, &[], 10_000);
+    // The postmaster counts 3 ms of ended backends; 1 ms of that was used before the interval.
     after.ended_backends = Duration::from_millis(3);
-    let costs = OrderCosts::between(&reading(50, &before, 0), &after, Duration::from_secs(1)).unwrap();
+    let costs = OrderCosts::between(&snapshot(50, &before, 0), &after, Duration::from_secs(1)).unwrap();
     assert_eq!(costs.parts.unwrap()[0].cpu_us, 20.0);
 }
 
 #[test]
-fn what_is_not_there_is_not_measured() {
+fn missing_readings_are_not_measured() {
     let nothing = |orders| UsageSnapshot {
         orders,
         ..UsageSnapshot::default()
@@ -112,7 +112,7 @@ fn what_is_not_there_is_not_measured() {
 }
 
 #[test]
-fn a_table_has_the_dearest_first() {
+fn table_sorts_threads_by_cpu() {
     let costs = between(
         &[],
         &[

@@ -1,5 +1,5 @@
-//! How is the private Postgres of a stand reached? Through its unix socket, with the password that the service keeps, as
-//! the service or as the superuser: a peer measures on the same server, in a database of its own.
+//! Connection data of a deployment's private Postgres: unix socket, and password of the service and superuser roles.
+//! A peer uses the same server with a database of its own.
 
 use std::path::{Path, PathBuf};
 
@@ -8,19 +8,18 @@ use sqlx::postgres::PgConnectOptions;
 use super::{DeploymentError, file_error};
 use crate::costs::server::MonitoredServer;
 
-/// The role that owns the server.
+/// Superuser role.
 const SUPERUSER: &str = "vouchsafe_admin";
 
-/// The service's role, and the name of its database.
+/// Role and database of the service.
 pub const SERVICE_DATABASE: &str = "vouchsafe";
 
-/// The port, which only names the socket's file.
+/// Part of the socket's file name.
 const PORT: u16 = 5432;
 
-/// Which line of `postmaster.pid` names the socket's directory, counted from 0 (Postgres' documentation of the file).
+/// Line of `postmaster.pid` with the socket directory, counted from 0.
 const SOCKET_LINE: usize = 4;
 
-/// The server of a running stand.
 pub struct DeploymentPostgres {
     pid_file: PathBuf,
     socket_directory: PathBuf,
@@ -28,7 +27,7 @@ pub struct DeploymentPostgres {
 }
 
 impl DeploymentPostgres {
-    /// The server of this data directory.
+    /// Reads the connection data of the server in `data_dir`.
     pub(super) fn locate(data_dir: &Path) -> Result<Self, DeploymentError> {
         let pid_file = pid_file(data_dir);
         let text = std::fs::read_to_string(&pid_file).map_err(file_error("read", &pid_file))?;
@@ -42,25 +41,25 @@ impl DeploymentPostgres {
         })
     }
 
-    /// The directory of its unix socket: what clients take as the host.
+    /// Directory of the unix socket, which clients accept as host.
     #[must_use]
     pub fn socket_directory(&self) -> &Path {
         &self.socket_directory
     }
 
-    /// As the service, to its database.
+    /// Connection options of the service role for its database.
     #[must_use]
     pub fn service_options(&self) -> PgConnectOptions {
         self.options(SERVICE_DATABASE, SERVICE_DATABASE)
     }
 
-    /// As the superuser, to the database that is always there; it may make others.
+    /// Connection options of the superuser for the database `postgres`.
     #[must_use]
     pub fn superuser_options(&self) -> PgConnectOptions {
         self.options(SUPERUSER, "postgres")
     }
 
-    /// What is read of this server while a run on one of its databases is measured.
+    /// Server to monitor during a run on `database`.
     #[must_use]
     pub fn monitored(&self, database: &str) -> MonitoredServer {
         MonitoredServer {
@@ -80,7 +79,7 @@ impl DeploymentPostgres {
     }
 }
 
-/// The file by which a server says that it is there.
+/// The server's `postmaster.pid`.
 pub(super) fn pid_file(data_dir: &Path) -> PathBuf {
     data_dir.join("postgres/data/postmaster.pid")
 }

@@ -1,5 +1,5 @@
-//! A second node of a stand: a process with a name and a data directory of its own, on the first one's database and with its
-//! master key.
+//! Second node of a test deployment: a process with a data directory of its own, on the database and with the master
+//! key of the first node.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use tempfile::TempDir;
 use super::service_process::ServiceProcess;
 use super::{DeploymentError, create_directory, file_error};
 
-/// A running node beside a [`super::Stand`]. Dropped, it ends; it must end before the stand does, whose database it uses.
+/// A running second node. It must stop before the deployment, whose database it uses. Dropping it stops the process.
 pub struct SecondNode {
-    // Ended before the directory is removed.
+    // Dropped before the directory is removed.
     program: ServiceProcess,
     _directory: TempDir,
 }
@@ -38,22 +38,21 @@ impl SecondNode {
         })
     }
 
-    /// Where partners are served, with the prefix.
+    /// Base URL of the partner API.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("{}/api/v1", self.program.http_url())
     }
 
-    /// The pid of the process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.program.pid()
     }
 
-    /// SIGTERM; returns when it has ended. Blocks.
+    /// Sends SIGTERM; returns when the process has ended. Blocks.
     ///
     /// # Errors
-    /// [`StandError::NotEnded`] if it had to be killed, or ended with another code than 0.
+    /// [`DeploymentError::NotEnded`] if it had to be killed or exited with a code other than 0.
     pub fn stop(mut self) -> Result<(), DeploymentError> {
         self.program.stop()
     }

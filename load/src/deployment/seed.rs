@@ -1,39 +1,38 @@
-//! What is for sale in a run, and who buys? Sizes alone: what is put on sale has no meaning beyond them.
+//! Seed data of a test deployment: products with stock, and partners with a balance, created over the admin API.
 
 use futures_util::future::try_join_all;
 
 use super::operator::{LoadPartner, Operator, OperatorError};
 
-/// The face value of what is sold, in USD.
+/// Denomination of all products, in USD.
 pub const DENOMINATION: u32 = 25;
 
-/// What the products of a run begin with, and no other product does.
+/// Prefix of all product ids of a run; no other product has it.
 pub const PRODUCT_PREFIX: &str = "load-";
 
-/// Connections over which a stand is furnished: thousands of small requests wait for a commit each.
-const OPERATORS: usize = 4;
+/// Concurrent connections for seeding: each of thousands of small requests waits for a commit.
+const CONCURRENT_OPERATORS: usize = 4;
 
-/// One SKU: a product at [`DENOMINATION`].
+/// A product at [`DENOMINATION`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeedSku {
     pub product_id: String,
-    /// How many vouchers of it are imported.
+    /// Number of imported vouchers.
     pub vouchers: u64,
 }
 
-/// What a service is to hold before a run.
+/// Data of the service before a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeedData {
-    /// What is for sale.
     pub skus: Vec<SeedSku>,
-    /// How many partners there are.
+    /// Number of partners.
     pub partners: usize,
-    /// What each has to spend.
+    /// Balance of each partner, in USD.
     pub usd_each: u64,
 }
 
 impl SeedData {
-    /// `skus` of them, named by number, with `vouchers` each.
+    /// `skus` SKUs with `vouchers` vouchers each.
     #[must_use]
     pub fn even(skus: usize, vouchers: u64, partners: usize, usd_each: u64) -> Self {
         let sku = |number| SeedSku {
@@ -48,35 +47,35 @@ impl SeedData {
     }
 }
 
-/// The product of the SKU with this number.
+/// Product id of the SKU with this number.
 #[must_use]
 pub fn product_id(number: usize) -> String {
     format!("{PRODUCT_PREFIX}{number:04}")
 }
 
-/// Puts everything on sale and gives the partners their money; returns them in their order.
+/// Creates products, stock and partners; returns the partners in order.
 ///
 /// # Errors
-/// [`OperatorError`]; what was made before stays.
-pub async fn seed(operator: &mut Operator, furnishing: &SeedData) -> Result<Vec<LoadPartner>, OperatorError> {
+/// [`OperatorError`]; data created before the error remains.
+pub async fn seed(operator: &mut Operator, data: &SeedData) -> Result<Vec<LoadPartner>, OperatorError> {
     operator.put_manual_vendor().await?;
-    let stocking = shares(&furnishing.skus)
+    let imports = split_evenly(&data.skus)
         .into_iter()
-        .map(|skus| stock(operator.new_connection(), skus));
-    try_join_all(stocking).await?;
-    let numbers: Vec<usize> = (0..furnishing.partners).collect();
-    let registering = shares(&numbers)
+        .map(|skus| import_stock(operator.new_connection(), skus));
+    try_join_all(imports).await?;
+    let indexes: Vec<usize> = (0..data.partners).collect();
+    let registrations = split_evenly(&indexes)
         .into_iter()
-        .map(|numbers| register(operator.new_connection(), numbers, furnishing.usd_each));
-    Ok(try_join_all(registering).await?.into_iter().flatten().collect())
+        .map(|indexes| create_partners(operator.new_connection(), indexes, data.usd_each));
+    Ok(try_join_all(registrations).await?.into_iter().flatten().collect())
 }
 
-/// A part for each operator, in their order: as even as can be, and none is empty.
-fn shares<T>(all: &[T]) -> Vec<&[T]> {
-    all.chunks(all.len().div_ceil(OPERATORS).max(1)).collect()
+/// Splits work evenly over the operators, in order, without empty shares.
+fn split_evenly<T>(items: &[T]) -> Vec<&[T]> {
+    items.chunks(items.len().div_ceil(CONCURRENT_OPERATORS).max(1)).collect()
 }
 
-async fn stock(mut operator: Operator, skus: &[SeedSku]) -> Result<(), OperatorError> {
+async fn import_stock(mut operator: Operator, skus: &[SeedSku]) -> Result<(), OperatorError> {
     for sku in skus {
         operator.put_product(&sku.product_id, &[DENOMINATION]).await?;
         operator
@@ -86,18 +85,18 @@ async fn stock(mut operator: Operator, skus: &[SeedSku]) -> Result<(), OperatorE
     Ok(())
 }
 
-async fn register(
+async fn create_partners(
     mut operator: Operator,
-    numbers: &[usize],
+    indexes: &[usize],
     usd_each: u64,
 ) -> Result<Vec<LoadPartner>, OperatorError> {
-    let mut buyers = Vec::with_capacity(numbers.len());
-    for number in numbers {
-        let buyer = operator.create_partner(&format!("load {number}")).await?;
-        operator.top_up(&buyer, usd_each, "load").await?;
-        buyers.push(buyer);
+    let mut partners = Vec::with_capacity(indexes.len());
+    for number in indexes {
+        let partner = operator.create_partner(&format!("load {number}")).await?;
+        operator.top_up(&partner, usd_each, "load").await?;
+        partners.push(partner);
     }
-    Ok(buyers)
+    Ok(partners)
 }
 
 #[cfg(test)]
@@ -105,12 +104,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_shared_evenly_and_in_its_order() {
-        for count in [0, 1, OPERATORS, OPERATORS + 1, 100] {
-            let all: Vec<usize> = (0..count).collect();
-            let shares = shares(&all);
-            assert!(shares.len() <= OPERATORS && shares.iter().all(|share| !share.is_empty()));
-            assert_eq!(shares.concat(), all);
+    fn split_evenly_keeps_order_without_empty_shares() {
+        for count in [0, 1, CONCURRENT_OPERATORS, CONCURRENT_OPERATORS + 1, 100] {
+            let items: Vec<usize> = (0..count).collect();
+            let parts = split_evenly(&items);
+            assert!(parts.len() <= CONCURRENT_OPERATORS && parts.iter().all(|part| !part.is_empty()));
+            assert_eq!(parts.concat(), items);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! How is the service's program started and ended?
+//! Process of the service: start, readiness, SIGTERM, SIGKILL.
 //!
-//! Its ports lie below those that the system gives to outgoing connections: who knocks at a closed port of that range can
-//! be connected to itself, and then the service finds its address taken.
+//! The ports lie below the ephemeral range: a client that connects to a closed port of that range can be connected to
+//! itself, and the service would then find its address in use.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -20,59 +20,57 @@ use super::{DeploymentError, file_error};
 use crate::client::Client;
 use crate::origin::Origin;
 
-/// How long a start may take: `initdb` alone took a minute on two cores that did ten other things.
-const START_WITHIN: Duration = Duration::from_secs(180);
+/// Deadline for a start: `initdb` alone took a minute on two busy cores.
+const START_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// How long a service may take to end after SIGTERM (30 s by the contract), and its Postgres after it.
-const STOP_WITHIN: Duration = Duration::from_secs(50);
+/// Deadline after SIGTERM: 30 s for the service (contract) and more for its Postgres.
+const STOP_TIMEOUT: Duration = Duration::from_secs(50);
 
-/// How long the server of a killed service may take to end: its guard looks each five seconds.
-const SERVER_GONE_WITHIN: Duration = Duration::from_secs(15);
+/// Deadline for the Postgres of a killed service: its guard polls every five seconds.
+const SERVER_STOP_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Pause between two looks at what starts or ends.
+/// Polling interval.
 const POLL: Duration = Duration::from_millis(20);
 
-/// The ports that are tried.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// Lines of the log that an error shows.
+/// Log lines in error messages.
 const LOG_LINES: usize = 30;
 
-/// What is above any load: a million requests in a second, for each class.
+/// A million requests per second per class: above any load.
 const NO_LIMIT: &str = "1000000/1";
 
-/// The classes of limits, as settings.
-const LIMITS: [&str; 4] = [
+/// Environment variables of the rate limits.
+const RATE_LIMIT_VARIABLES: [&str; 4] = [
     "VOUCHSAFE_LIMIT_ORDERS",
     "VOUCHSAFE_LIMIT_GENERAL",
     "VOUCHSAFE_LIMIT_AUTH",
     "VOUCHSAFE_LIMIT_VOUCHERS",
 ];
 
-/// Settings of the caller's own service, which must not reach the stand's.
+/// Environment variables of another service that must not reach this one.
 const NOT_INHERITED: [&str; 3] = ["DATABASE_URL", "VOUCHSAFE_MASTER_KEY", "VOUCHSAFE_OPERATOR_TOKEN"];
 
-/// The data directory of a stand in this directory.
+/// Data directory of a deployment.
 pub(super) fn data_dir(directory: &Path) -> PathBuf {
     directory.join("data")
 }
 
-/// A running service.
 pub(super) struct ServiceProcess {
     path: PathBuf,
     data_dir: PathBuf,
     log: PathBuf,
     http: SocketAddr,
     admin: SocketAddr,
-    /// Settings beside those that every stand has.
+    /// Additional environment variables.
     settings: Vec<(&'static str, String)>,
     pid: u32,
-    /// `None` once it has ended.
+    /// `None` after the process ended.
     running: Option<(Child, Watchdog)>,
 }
 
 impl ServiceProcess {
-    /// Starts the process with these settings beside those of every stand, and does not wait for it.
+    /// Starts the process with additional settings. Does not wait until it is ready.
     pub(super) fn start(
         path: &Path,
         directory: &Path,
@@ -93,7 +91,7 @@ impl ServiceProcess {
         Ok(program)
     }
 
-    /// Starts a process on what an earlier one has left, at the same addresses, and does not wait for it.
+    /// Starts the process on existing data with the same addresses. Does not wait until it is ready.
     pub(super) fn restart(&mut self, directory: &Path) -> Result<(), DeploymentError> {
         let log = File::options().create(true).append(true).open(&self.log);
         let out = log.map_err(file_error("open", &self.log))?;
@@ -105,7 +103,7 @@ impl ServiceProcess {
         let child = command
             .arg("--data-dir")
             .arg(&self.data_dir)
-            .envs(LIMITS.map(|class| (class, NO_LIMIT)))
+            .envs(RATE_LIMIT_VARIABLES.map(|class| (class, NO_LIMIT)))
             .env("VOUCHSAFE_ENVIRONMENT", "sandbox")
             .env("VOUCHSAFE_HTTP_ADDR", self.http.to_string())
             .env("VOUCHSAFE_ADMIN_ADDR", self.admin.to_string())
@@ -119,13 +117,13 @@ impl ServiceProcess {
                 source,
             })?;
         self.pid = child.id();
-        let watchdog = Watchdog::over(self.pid, directory);
-        let watchdog = watchdog.map_err(file_error("start sh, which watches over", &self.path))?;
+        let watchdog = Watchdog::start(self.pid, directory);
+        let watchdog = watchdog.map_err(file_error("start the watchdog shell of", &self.path))?;
         self.running = Some((child, watchdog));
         Ok(())
     }
 
-    /// SIGKILL; returns when the process is gone. What is left of it is its server, which has a guard.
+    /// Sends SIGKILL and waits for the process. The guard stops its Postgres.
     pub(super) fn kill(&mut self) -> Result<(), DeploymentError> {
         let Some((mut child, watchdog)) = self.running.take() else {
             return Ok(());
@@ -135,30 +133,30 @@ impl ServiceProcess {
         killed.map(drop).map_err(file_error("kill", &self.path))
     }
 
-    /// Waits until it says that an order could be placed.
+    /// Polls `/readyz`.
     pub(super) async fn wait_until_ready(&mut self) -> Result<(), DeploymentError> {
         let mut client = Client::new(Origin::parse(&self.admin_url())?).with_timeout(Duration::from_secs(5));
-        let deadline = Instant::now() + START_WITHIN;
+        let deadline = Instant::now() + START_TIMEOUT;
         loop {
-            let answer = client
+            let response = client
                 .call(Method::GET, "/readyz", HeaderMap::new(), Bytes::new())
                 .await;
-            if answer.is_ok_and(|answer| answer.status.is_success()) {
+            if response.is_ok_and(|response| response.status.is_success()) {
                 return Ok(());
             }
             if let Some((child, _)) = &mut self.running
                 && let Some(status) = child.try_wait().map_err(file_error("wait for", &self.path))?
             {
-                return Err(self.not_ready(format!("ended by itself, {status}")));
+                return Err(self.not_ready(format!("ended unexpectedly with {status}")));
             }
             if Instant::now() >= deadline {
-                return Err(self.not_ready(format!("was not ready within {START_WITHIN:?}")));
+                return Err(self.not_ready(format!("was not ready within {START_TIMEOUT:?}")));
             }
             tokio::time::sleep(POLL).await;
         }
     }
 
-    /// The token that the sandbox made for its operator.
+    /// Reads the operator token of the sandbox.
     pub(super) fn operator_token(&self) -> Result<String, DeploymentError> {
         let path = self.data_dir.join("operator-token");
         let token = std::fs::read_to_string(&path).map_err(file_error("read", &path))?;
@@ -181,49 +179,48 @@ impl ServiceProcess {
         self.pid
     }
 
-    /// SIGTERM, and SIGKILL for what does not heed it.
+    /// Sends SIGTERM, then SIGKILL after the deadline.
     pub(super) fn stop(&mut self) -> Result<(), DeploymentError> {
         let Some((mut child, watchdog)) = self.running.take() else {
             return Ok(());
         };
-        // A process that has ended meanwhile is found out below.
+        // `wait_for_exit` reports a process that has already ended.
         let _ = kill_process(Pid::from_child(&child), Signal::TERM);
-        let ended = ended_within(&mut child, STOP_WITHIN);
+        let exit_status = wait_for_exit(&mut child, STOP_TIMEOUT);
         watchdog.dismiss();
-        let what = match ended {
+        let reason = match exit_status {
             Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => format!("ended with {status}"),
-            Ok(None) => format!("went on for {STOP_WITHIN:?}"),
+            Ok(None) => format!("did not exit within {STOP_TIMEOUT:?}"),
             Err(error) => format!("could not be waited for: {error}"),
         };
-        // Whether it still runs or not: what is left of it is its server, which has a guard.
+        // The process may have ended already. Its guard stops the Postgres.
         let _ = child.kill();
         let _ = child.wait();
         self.wait_for_server();
         Err(DeploymentError::NotEnded {
-            what,
-            log: self.log_end(),
+            reason,
+            log: self.log_tail(),
         })
     }
 
-    /// The guard of a service that was killed ends the server; the directory must not go before.
+    /// The guard stops the server of a killed service; the directory must exist until then.
     fn wait_for_server(&self) {
         let pid_file = super::postgres::pid_file(&self.data_dir);
-        let deadline = Instant::now() + SERVER_GONE_WITHIN;
+        let deadline = Instant::now() + SERVER_STOP_TIMEOUT;
         while pid_file.exists() && Instant::now() < deadline {
             thread::sleep(POLL);
         }
     }
 
-    /// The service did not become what was wanted.
-    pub(super) fn not_ready(&self, what: String) -> DeploymentError {
+    pub(super) fn not_ready(&self, reason: String) -> DeploymentError {
         DeploymentError::NotReady {
-            what,
-            log: self.log_end(),
+            reason,
+            log: self.log_tail(),
         }
     }
 
-    fn log_end(&self) -> String {
+    fn log_tail(&self) -> String {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();
         lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
@@ -232,29 +229,30 @@ impl ServiceProcess {
 
 impl Drop for ServiceProcess {
     fn drop(&mut self) {
-        // Whoever wants to know how it ended has asked before.
+        // Callers that need the result call `stop` before.
         let _ = self.stop();
     }
 }
 
-fn ended_within(child: &mut Child, time: Duration) -> std::io::Result<Option<std::process::ExitStatus>> {
+fn wait_for_exit(child: &mut Child, time: Duration) -> std::io::Result<Option<std::process::ExitStatus>> {
     let deadline = Instant::now() + time;
     loop {
-        let ended = child.try_wait()?;
-        if ended.is_some() || Instant::now() >= deadline {
-            return Ok(ended);
+        let exit_status = child.try_wait()?;
+        if exit_status.is_some() || Instant::now() >= deadline {
+            return Ok(exit_status);
         }
         thread::sleep(POLL);
     }
 }
 
-/// What is done for a stand that was killed: a shell holds one end of a pipe, and acts when ours closes without a word.
+/// Cleans up if this process is killed: a shell holds the read end of a pipe and acts when the pipe closes without a
+/// line.
 struct Watchdog(Child);
 
 impl Watchdog {
-    /// Ends the service, waits until it has ended, and removes the stand's directory.
-    fn over(pid: u32, directory: &Path) -> std::io::Result<Self> {
-        // What ends the stand's whole group, from the terminal say, must not end the shell before its work.
+    /// Stops the service, waits for it, and removes the directory.
+    fn start(pid: u32, directory: &Path) -> std::io::Result<Self> {
+        // The shell must survive a signal to the process group, for example from the terminal.
         let script = r#"
             trap '' INT TERM HUP
             read -r _ && exit
@@ -276,15 +274,15 @@ impl Watchdog {
 
     fn dismiss(mut self) {
         if let Some(mut pipe) = self.0.stdin.take() {
-            // A shell that has gone needs no word.
+            // The shell may have ended.
             let _ = writeln!(pipe);
         }
         let _ = self.0.wait();
     }
 }
 
-/// Two addresses that nobody listens on. Every process begins somewhere else, and every stand of it goes on from there: two
-/// that look at the same time must not find the same.
+/// Finds two free addresses. The search starts at a port derived from the process id and continues over all
+/// deployments of the process, so that concurrent searches find different ports.
 fn free_addresses() -> Result<(SocketAddr, SocketAddr), DeploymentError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let span = u32::from(PORTS.end - PORTS.start);

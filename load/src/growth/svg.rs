@@ -1,25 +1,23 @@
-//! How is growth drawn? Costs over sizes, both by powers of ten, a line a group: a file of its own that any page can show.
+//! SVG plot of bench costs over input size, both axes logarithmic, one line per group. A standalone file.
 
 use maud::{Markup, PreEscaped, html};
 
 use super::{BenchGroup, BenchCosts};
 
-/// Width of the drawing, in its own units.
+/// In user units of the SVG.
 const WIDTH: f64 = 760.0;
-/// Height of the drawing.
 const HEIGHT: f64 = 400.0;
-/// Room for the costs at the left.
+/// Left margin with the cost labels.
 const LEFT: f64 = 64.0;
-/// Room for the names at the right.
+/// Right margin with the group names.
 const RIGHT: f64 = 190.0;
-/// Room for the sizes below.
+/// Bottom margin with the size labels.
 const BELOW: f64 = 34.0;
-/// Room above.
+/// Top margin.
 const ABOVE: f64 = 16.0;
-/// From one name to the next.
 const NAME_HEIGHT: f64 = 18.0;
 
-/// Colours that are told apart by those who see fewer of them, too (Okabe and Ito); more lines than colours begin again.
+/// Okabe-Ito palette, distinguishable with colour blindness. Lines beyond the seventh reuse colours.
 const COLOURS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000",
 ];
@@ -27,16 +25,16 @@ const COLOURS: [&str; 7] = [
 const STYLE: &str = "text { font: 12px system-ui, sans-serif; fill: #57606a; }
 .paper { fill: #ffffff; } .grid { stroke: #d8dee4; } polyline { fill: none; stroke-width: 2; }";
 
-/// From which power of ten to which.
+/// Range of a logarithmic axis, in powers of ten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Decades {
+struct LogAxis {
     first: i32,
     last: i32,
 }
 
-impl Decades {
-    /// So that all of the values lie within.
-    #[allow(clippy::cast_possible_truncation)] // powers of ten of what was measured
+impl LogAxis {
+    /// The smallest range that contains all values.
+    #[allow(clippy::cast_possible_truncation)] // exponents of measured values
     fn of(values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = values
             .filter(|value| *value > 0.0)
@@ -58,23 +56,23 @@ impl Decades {
         self.first..=self.last
     }
 
-    /// Where a value lies, from 0 to 1.
-    fn at(self, value: f64) -> f64 {
+    /// Position of a value on the axis, from 0 to 1.
+    fn position(self, value: f64) -> f64 {
         (value.log10() - f64::from(self.first)) / f64::from(self.last - self.first)
     }
 
-    fn at_mark(self, power: i32) -> f64 {
+    fn mark_position(self, power: i32) -> f64 {
         f64::from(power - self.first) / f64::from(self.last - self.first)
     }
 }
 
-/// The drawing, as an SVG file.
+/// Renders the plot as an SVG file.
 #[must_use]
-pub fn render_svg(growth: &BenchCosts, title: &str) -> String {
-    let points = || growth.0.iter().flat_map(|group| &group.points);
+pub fn render_svg(bench_costs: &BenchCosts, title: &str) -> String {
+    let points = || bench_costs.0.iter().flat_map(|group| &group.points);
     let (sizes, costs) = (
-        Decades::of(points().map(|point| point.size)),
-        Decades::of(points().map(|point| point.ns)),
+        LogAxis::of(points().map(|point| point.size)),
+        LogAxis::of(points().map(|point| point.ns)),
     );
     let markup = html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(title) {
@@ -82,59 +80,59 @@ pub fn render_svg(growth: &BenchCosts, title: &str) -> String {
             style { (PreEscaped(STYLE)) }
             rect.paper width=(WIDTH) height=(HEIGHT) {}
             @for power in sizes.marks() {
-                @let at = number(x(sizes.at_mark(power)));
-                line.grid x1=(at) x2=(at) y1=(number(y(0.0))) y2=(number(y(1.0))) {}
-                text x=(at) y=(number(HEIGHT - 12.0)) text-anchor="middle" { (size(power)) }
+                @let position = format_coordinate(x(sizes.mark_position(power)));
+                line.grid x1=(position) x2=(position) y1=(format_coordinate(y(0.0))) y2=(format_coordinate(y(1.0))) {}
+                text x=(position) y=(format_coordinate(HEIGHT - 12.0)) text-anchor="middle" { (size_label(power)) }
             }
             @for power in costs.marks() {
-                @let at = number(y(costs.at_mark(power)));
-                line.grid x1=(number(x(0.0))) x2=(number(x(1.0))) y1=(at) y2=(at) {}
-                text x=(number(LEFT - 6.0)) y=(number(y(costs.at_mark(power)) + 4.0)) text-anchor="end" { (cost(power)) }
+                @let position = format_coordinate(y(costs.mark_position(power)));
+                line.grid x1=(format_coordinate(x(0.0))) x2=(format_coordinate(x(1.0))) y1=(position) y2=(position) {}
+                text x=(format_coordinate(LEFT - 6.0)) y=(format_coordinate(y(costs.mark_position(power)) + 4.0)) text-anchor="end" { (cost_label(power)) }
             }
-            @for (index, group) in growth.0.iter().enumerate() {
-                (line(group, index, sizes, costs))
+            @for (index, group) in bench_costs.0.iter().enumerate() {
+                (render_group(group, index, sizes, costs))
             }
         }
     };
     markup.into_string()
 }
 
-/// A group's line, and its name beside the drawing.
-fn line(group: &BenchGroup, index: usize, sizes: Decades, costs: Decades) -> Markup {
+/// Line and legend entry of a group.
+fn render_group(group: &BenchGroup, index: usize, sizes: LogAxis, costs: LogAxis) -> Markup {
     let colour = COLOURS[index % COLOURS.len()];
     let points = || {
         group
             .points
             .iter()
-            .map(|point| (x(sizes.at(point.size)), y(costs.at(point.ns))))
+            .map(|point| (x(sizes.position(point.size)), y(costs.position(point.ns))))
     };
     let joined: Vec<_> = points().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-    let name = ABOVE + NAME_HEIGHT * (index as f64 + 0.5);
+    let legend_y = ABOVE + NAME_HEIGHT * (index as f64 + 0.5);
     let (from, to) = (WIDTH - RIGHT + 12.0, WIDTH - RIGHT + 32.0);
     html! {
         polyline points=(joined.join(" ")) stroke=(colour) {}
         @for (x, y) in points() {
-            circle cx=(number(x)) cy=(number(y)) r="3" fill=(colour) {}
+            circle cx=(format_coordinate(x)) cy=(format_coordinate(y)) r="3" fill=(colour) {}
         }
-        line x1=(number(from)) x2=(number(to)) y1=(number(name)) y2=(number(name)) stroke=(colour) stroke-width="2" {}
-        text x=(number(to + 6.0)) y=(number(name + 4.0)) { (group.name) }
+        line x1=(format_coordinate(from)) x2=(format_coordinate(to)) y1=(format_coordinate(legend_y)) y2=(format_coordinate(legend_y)) stroke=(colour) stroke-width="2" {}
+        text x=(format_coordinate(to + 6.0)) y=(format_coordinate(legend_y + 4.0)) { (group.name) }
     }
 }
 
-fn x(at: f64) -> f64 {
-    LEFT + at * (WIDTH - LEFT - RIGHT)
+fn x(position: f64) -> f64 {
+    LEFT + position * (WIDTH - LEFT - RIGHT)
 }
 
 fn y(height: f64) -> f64 {
     HEIGHT - BELOW - height * (HEIGHT - BELOW - ABOVE)
 }
 
-fn number(value: f64) -> String {
+fn format_coordinate(value: f64) -> String {
     format!("{value:.1}")
 }
 
-/// A size that is a power of ten.
-fn size(power: i32) -> String {
+/// Label of a power of ten.
+fn size_label(power: i32) -> String {
     match power {
         0..=5 => format!("{}", 10_u32.pow(power.unsigned_abs())),
         6..=8 => format!("{} million", 10_u32.pow(power.unsigned_abs() - 6)),
@@ -142,8 +140,8 @@ fn size(power: i32) -> String {
     }
 }
 
-/// A cost of a power of ten of nanoseconds.
-fn cost(power: i32) -> String {
+/// Label of a power of ten in nanoseconds.
+fn cost_label(power: i32) -> String {
     match power {
         0..=2 => format!("{} ns", 10_u32.pow(power.unsigned_abs())),
         3..=5 => format!("{} µs", 10_u32.pow(power.unsigned_abs() - 3)),
@@ -157,7 +155,7 @@ mod tests {
     use super::*;
     use crate::growth::BenchPoint;
 
-    fn growth(points: &[(f64, f64)]) -> BenchCosts {
+    fn bench_costs(points: &[(f64, f64)]) -> BenchCosts {
         let points = points.iter().map(|(size, ns)| BenchPoint {
             size: *size,
             ns: *ns,
@@ -170,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn axes_reach_around_what_is_drawn() {
+    fn axes_enclose_all_values() {
         for (values, first, last) in [
             (vec![1.0, 100_000.0], 0, 5),
             (vec![35.0, 350.0], 1, 3),
@@ -179,16 +177,16 @@ mod tests {
             (vec![], 0, 1),
         ] {
             assert_eq!(
-                Decades::of(values.clone().into_iter()),
-                Decades { first, last },
+                LogAxis::of(values.clone().into_iter()),
+                LogAxis { first, last },
                 "{values:?}"
             );
         }
     }
 
     #[test]
-    fn what_costs_more_is_drawn_higher() {
-        let svg = render_svg(&growth(&[(1.0, 10.0), (100.0, 1_000.0)]), "how it <grows>");
+    fn higher_cost_is_drawn_higher() {
+        let svg = render_svg(&bench_costs(&[(1.0, 10.0), (100.0, 1_000.0)]), "how it <grows>");
         assert!(svg.contains(r#"points="64.0,366.0 570.0,16.0""#), "{svg}");
         assert!(
             svg.contains("a&lt;b") && svg.contains("how it &lt;grows&gt;"),

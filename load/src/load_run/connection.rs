@@ -1,4 +1,4 @@
-//! What does one connection do for a whole run? A request, its answer, the next request.
+//! Send loop of one connection: request, response, next request.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -15,31 +15,32 @@ use crate::tally::{Phase, OrderAttempt};
 use crate::traffic::{RequestSpec, RequestKind};
 use crate::wire::{EventView, ListView};
 
-/// Pause after a request that could not be sent: a service that is down is not hammered with connects.
+/// Delay after a request that could not be sent, so that the generator does not flood a stopped service with
+/// connects.
 const UNSENT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Events of one page of the feed: the most that the contract gives (§3).
+/// Page size of the event feed: the maximum of the contract (§3).
 const FEED_PAGE: usize = 100;
 
 type Outcome = Result<ApiResponse, RequestFailure>;
 
-/// Sends until there is no turn left.
-pub(super) async fn run_connection(client: PartnerClient, thread: Rc<ThreadState>) {
+/// Sends requests until the schedule ends.
+pub(super) async fn run_connection(client: PartnerClient, state: Rc<ThreadState>) {
     let mut connection = Connection {
         client,
         partner: 0,
-        thread,
+        state,
     };
-    while let Some(turn) = connection.thread.turns.next(Instant::now()) {
-        if let Some(due) = turn.due {
+    while let Some(slot) = connection.state.slots.next(Instant::now()) {
+        if let Some(due) = slot.due {
             tokio::time::sleep_until(due.into()).await;
-            if turn.phase == Phase::Measured {
+            if slot.phase == Phase::Measured {
                 let late = Instant::now().saturating_duration_since(due);
-                connection.thread.tally.borrow_mut().record_lateness(late);
+                connection.state.tally.borrow_mut().record_lateness(late);
             }
         }
-        let was_sent = connection.send(turn).await;
-        connection.thread.progress.request_completed();
+        let was_sent = connection.send(slot).await;
+        connection.state.progress.request_completed();
         if !was_sent {
             tokio::time::sleep(UNSENT_PAUSE).await;
         }
@@ -48,39 +49,39 @@ pub(super) async fn run_connection(client: PartnerClient, thread: Rc<ThreadState
 
 struct Connection {
     client: PartnerClient,
-    /// Who speaks on it now.
+    /// Partner whose credentials the client uses.
     partner: usize,
-    thread: Rc<ThreadState>,
+    state: Rc<ThreadState>,
 }
 
 impl Connection {
-    /// Sends one request and enters what became of it; says whether it left.
-    async fn send(&mut self, turn: SendSlot) -> bool {
-        let QueuedRequest { spec: ask, signed } = self.thread.deck.borrow_mut().next(&self.thread.drive);
-        let outcome = match ask {
-            RequestSpec::Order { partner, form, body } => self.order(turn, (partner, form), body, signed).await,
-            RequestSpec::PastOrder { kind, at } => self.earlier(turn, kind, at).await,
-            RequestSpec::PartnerRead { kind, partner } => self.of(turn, kind, partner).await,
+    /// Sends one request and records the outcome. Returns whether the request left.
+    async fn send(&mut self, slot: SendSlot) -> bool {
+        let QueuedRequest { spec, signed } = self.state.queue.borrow_mut().next(&self.state.plan);
+        let outcome = match spec {
+            RequestSpec::Order { partner, form, body } => self.place_order(slot, (partner, form), body, signed).await,
+            RequestSpec::PastOrder { kind, at } => self.request_past_order(slot, kind, at).await,
+            RequestSpec::PartnerRead { kind, partner } => self.read_for_partner(slot, kind, partner).await,
         };
         !matches!(outcome, Err(RequestFailure::NotSent(_)))
     }
 
-    fn speak_for(&mut self, partner: usize) {
+    fn use_partner(&mut self, partner: usize) {
         if self.partner != partner {
-            self.client.set_credentials(self.thread.drive.partners[partner].clone());
+            self.client.set_credentials(self.state.plan.partners[partner].clone());
             self.partner = partner;
         }
     }
 
-    async fn order(
+    async fn place_order(
         &mut self,
-        turn: SendSlot,
+        slot: SendSlot,
         (partner, form): (usize, usize),
         body: Bytes,
         signed: Option<(Uuid, SignedRequest)>,
     ) -> Outcome {
-        self.speak_for(partner);
-        // Random keys, as partners make them: sorted ones would flatter the service's index.
+        self.use_partner(partner);
+        // Random keys, as partners use them: sorted keys would favour the service's index.
         let (key, request) = match signed {
             Some((key, request)) => (key, Ok(request)),
             None => {
@@ -88,21 +89,21 @@ impl Connection {
                 (key, sign_order(&self.client, key, body.clone()))
             }
         };
-        let remembered = self.thread.drive.has_to_remember_orders().then(|| {
-            let mut sent = self.thread.sent.borrow_mut();
+        let log_index = self.state.plan.has_to_remember_orders().then(|| {
+            let mut sent = self.state.sent.borrow_mut();
             sent.record_sent(partner, key, body.clone())
         });
-        let at = turn.due.unwrap_or_else(Instant::now);
+        let at = slot.due.unwrap_or_else(Instant::now);
         let outcome = match request {
             Ok(request) => self.client.send(request).await,
             Err(failure) => Err(failure),
         };
         let end = Instant::now();
-        let mut tally = self.thread.tally.borrow_mut();
+        let mut tally = self.state.tally.borrow_mut();
         let mut text = Uuid::encode_buffer();
         let key: &str = key.hyphenated().encode_lower(&mut text);
         let sent = OrderAttempt {
-            phase: turn.phase,
+            phase: slot.phase,
             partner,
             at,
             form,
@@ -110,82 +111,82 @@ impl Connection {
             body: &body,
         };
         tally.record(sent, end, &outcome);
-        if outcome.as_ref().is_ok_and(|answer| answer.status.is_success()) {
-            self.thread.progress.order_acknowledged();
+        if outcome.as_ref().is_ok_and(|response| response.status.is_success()) {
+            self.state.progress.order_acknowledged();
         }
-        if let (Some(index), Ok(answer)) = (remembered, &outcome) {
-            let mut sent = self.thread.sent.borrow_mut();
-            sent.answered(index, answer, &mut tally.mismatches);
+        if let (Some(index), Ok(response)) = (log_index, &outcome) {
+            let mut sent = self.state.sent.borrow_mut();
+            sent.compare_or_store(index, response, &mut tally.mismatches);
         }
         outcome
     }
 
-    async fn earlier(&mut self, turn: SendSlot, kind: RequestKind, at: f64) -> Outcome {
+    async fn request_past_order(&mut self, slot: SendSlot, kind: RequestKind, at: f64) -> Outcome {
         if kind == RequestKind::Duplicate {
-            let drawn = self.thread.sent.borrow().pick_any(at);
+            let drawn = self.state.sent.borrow().pick_any(at);
             if let Some((index, order)) = drawn {
-                self.speak_for(order.partner);
+                self.use_partner(order.partner);
                 let request = sign_order(&self.client, order.key, order.body)?;
-                let at = turn.due.unwrap_or_else(Instant::now);
+                let at = slot.due.unwrap_or_else(Instant::now);
                 let outcome = self.client.send(request).await;
-                self.enter(turn, kind, at, &outcome);
-                if let Ok(answer) = &outcome {
-                    let mut tally = self.thread.tally.borrow_mut();
-                    let mut sent = self.thread.sent.borrow_mut();
-                    sent.answered(index, answer, &mut tally.mismatches);
+                self.record_background(slot, kind, at, &outcome);
+                if let Ok(response) = &outcome {
+                    let mut tally = self.state.tally.borrow_mut();
+                    let mut sent = self.state.sent.borrow_mut();
+                    sent.compare_or_store(index, response, &mut tally.mismatches);
                 }
                 return outcome;
             }
         } else {
-            let drawn = self.thread.sent.borrow().delivered(at);
+            let drawn = self.state.sent.borrow().pick_delivered(at);
             if let Some((index, partner, order_id)) = drawn {
-                self.speak_for(partner);
-                let at = turn.due.unwrap_or_else(Instant::now);
+                self.use_partner(partner);
+                let at = slot.due.unwrap_or_else(Instant::now);
                 let outcome = match kind {
                     RequestKind::Codes => self.client.get_codes(&order_id).await,
                     _ => self.client.get(&format!("/orders/{order_id}")).await,
                 };
-                self.enter(turn, kind, at, &outcome);
-                if let (RequestKind::Read, Ok(answer)) = (kind, &outcome) {
-                    let mut tally = self.thread.tally.borrow_mut();
-                    self.thread.sent.borrow().read(index, answer, &mut tally.mismatches);
+                self.record_background(slot, kind, at, &outcome);
+                if let (RequestKind::Read, Ok(response)) = (kind, &outcome) {
+                    let mut tally = self.state.tally.borrow_mut();
+                    self.state.sent.borrow().compare_read(index, response, &mut tally.mismatches);
                 }
                 return outcome;
             }
         }
-        // Nothing lies behind us yet: at the beginning there is something to read all the same.
-        self.of(turn, RequestKind::Wallets, self.partner).await
+        // No order has completed yet; read the wallets instead.
+        self.read_for_partner(slot, RequestKind::Wallets, self.partner).await
     }
 
-    async fn of(&mut self, turn: SendSlot, kind: RequestKind, partner: usize) -> Outcome {
-        self.speak_for(partner);
+    async fn read_for_partner(&mut self, slot: SendSlot, kind: RequestKind, partner: usize) -> Outcome {
+        self.use_partner(partner);
         let path = match kind {
             RequestKind::Feed => self.feed_path(partner),
             _ => "/wallets".to_owned(),
         };
-        let at = turn.due.unwrap_or_else(Instant::now);
+        let at = slot.due.unwrap_or_else(Instant::now);
         let outcome = self.client.get(&path).await;
-        self.enter(turn, kind, at, &outcome);
-        if let (RequestKind::Feed, Ok(answer)) = (kind, &outcome)
-            && let Ok(page) = answer.json::<ListView<EventView>>()
+        self.record_background(slot, kind, at, &outcome);
+        if let (RequestKind::Feed, Ok(response)) = (kind, &outcome)
+            && let Ok(page) = response.json::<ListView<EventView>>()
             && let Some(last) = page.data.into_iter().next_back()
         {
-            self.thread.feeds.borrow_mut()[partner] = Some(last.event_id);
+            self.state.feed_positions.borrow_mut()[partner] = Some(last.event_id);
         }
         outcome
     }
 
     fn feed_path(&self, partner: usize) -> String {
-        match &self.thread.feeds.borrow()[partner] {
+        match &self.state.feed_positions.borrow()[partner] {
             Some(event_id) => format!("/events?limit={FEED_PAGE}&after={event_id}"),
             None => format!("/events?limit={FEED_PAGE}"),
         }
     }
 
-    fn enter(&self, turn: SendSlot, kind: RequestKind, at: Instant, outcome: &Outcome) {
-        if turn.phase == Phase::Measured {
+    fn record_background(&self, slot: SendSlot, kind: RequestKind, at: Instant, outcome: &Outcome) {
+        if slot.phase == Phase::Measured {
             let latency = Instant::now().saturating_duration_since(at);
-            self.thread
+            self.state
                 .tally
                 .borrow_mut()
                 .record_background(kind, latency, outcome);

@@ -1,5 +1,4 @@
-//! What is asked for next by a thread, and is it signed already? Drawn when it is due, or, with its new orders signed,
-//! before the run.
+//! Request queue of one thread: requests drawn when they are due, or drawn and signed before the run.
 
 use std::collections::VecDeque;
 
@@ -12,33 +11,32 @@ use crate::partner::{PartnerClient, SignedRequest};
 use crate::run::RunError;
 use crate::traffic::RequestSpec;
 
-/// A request with its key, if it is a new order that was signed beforehand.
+/// A request; `signed` holds key and signature of a presigned order.
 pub(super) struct QueuedRequest {
     pub(super) spec: RequestSpec,
     pub(super) signed: Option<(Uuid, SignedRequest)>,
 }
 
-/// The requests of one thread.
 pub(super) struct RequestQueue {
-    chance: StdRng,
-    prepared: VecDeque<QueuedRequest>,
+    rng: StdRng,
+    presigned: VecDeque<QueuedRequest>,
 }
 
 impl RequestQueue {
-    /// Draws and signs `count` of them now.
-    pub(super) fn new(drive: &LoadPlan, chance: StdRng, count: usize) -> Result<Self, RunError> {
-        let mut deck = Self {
-            chance,
-            prepared: VecDeque::with_capacity(count),
+    /// Draws and signs `count` requests.
+    pub(super) fn new(plan: &LoadPlan, rng: StdRng, count: usize) -> Result<Self, RunError> {
+        let mut queue = Self {
+            rng,
+            presigned: VecDeque::with_capacity(count),
         };
         let mut signers = Vec::new();
         if count > 0 {
-            for credentials in &drive.partners {
-                signers.push(PartnerClient::new(&drive.base_url, credentials.clone())?);
+            for credentials in &plan.partners {
+                signers.push(PartnerClient::new(&plan.base_url, credentials.clone())?);
             }
         }
         for _ in 0..count {
-            let ask = drive.traffic.draw(&mut deck.chance);
+            let ask = plan.traffic.draw(&mut queue.rng);
             let signed = match &ask {
                 RequestSpec::Order { partner, body, .. } => {
                     let key = Uuid::new_v4();
@@ -48,24 +46,23 @@ impl RequestQueue {
                 }
                 RequestSpec::PastOrder { .. } | RequestSpec::PartnerRead { .. } => None,
             };
-            deck.prepared.push_back(QueuedRequest { spec: ask, signed });
+            queue.presigned.push_back(QueuedRequest { spec: ask, signed });
         }
-        Ok(deck)
+        Ok(queue)
     }
 
-    /// The next one.
-    pub(super) fn next(&mut self, drive: &LoadPlan) -> QueuedRequest {
-        match self.prepared.pop_front() {
-            Some(dealt) => dealt,
+    pub(super) fn next(&mut self, plan: &LoadPlan) -> QueuedRequest {
+        match self.presigned.pop_front() {
+            Some(request) => request,
             None => QueuedRequest {
-                spec: drive.traffic.draw(&mut self.chance),
+                spec: plan.traffic.draw(&mut self.rng),
                 signed: None,
             },
         }
     }
 }
 
-/// Signs an order under a key that is a uuid.
+/// Signs an order under a UUID key.
 pub(super) fn sign_order(
     signer: &PartnerClient,
     key: Uuid,

@@ -1,5 +1,5 @@
-//! How is it told what nodes give? What was measured, the model of one node, what it says of two beside what was measured of
-//! them, and what would bound one node on more cores.
+//! Text report of the node measurement: measured values, fitted model, prediction and measurement for two nodes, and
+//! bounds for one node on more cores.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use crate::compare::statistics::Spread;
 use crate::compare::turn::Turn;
 use crate::costs::format_value;
 
-/// Cores that bounds are told for.
+/// Core counts of the bounds table.
 const CORES: [usize; 4] = [2, 4, 8, 16];
 
-/// Lanes of a node, unless it is told otherwise.
+/// Default lanes of a node.
 const LANES: usize = 2;
 
-/// A figure of what was seen, on so many cores.
-type Figure = fn(&NodeObservation, usize) -> f64;
+/// Selects a metric of an observation on a number of cores.
+type ObservationMetric = fn(&NodeObservation, usize) -> f64;
 
 impl fmt::Display for NodesReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -23,25 +23,25 @@ impl fmt::Display for NodesReport {
         writeln!(
             f,
             "{:<28}{:>28}{:>10}{:>10}{:>10}{:>10}",
-            "", "orders/s", "p99 ms", "busy µs", "idle µs", "a commit"
+            "", "orders/s", "p99 ms", "busy µs", "idle µs", "batch"
         )?;
         for row in &self.rows {
-            self.row(f, row)?;
+            self.write_row(f, row)?;
         }
-        self.told(f)?;
+        self.write_model(f)?;
         let verified = &self.verified;
-        let word = if verified.passed { "ok" } else { "FAILED" };
-        writeln!(f, "\n{word}  {}: {}", verified.name, verified.detail)?;
+        let status = if verified.passed { "ok" } else { "FAILED" };
+        writeln!(f, "\n{status}  {}: {}", verified.name, verified.detail)?;
         let turns = self.rows.iter().flat_map(|row| row.rounds.iter().flatten());
-        for why in turns.filter_map(Turn::rejection_reason) {
-            writeln!(f, "does not count: {why}")?;
+        for reason in turns.filter_map(Turn::rejection_reason) {
+            writeln!(f, "does not count: {reason}")?;
         }
         write!(f, "\n{}", self.database)
     }
 }
 
 impl NodesReport {
-    fn row(&self, f: &mut fmt::Formatter<'_>, row: &NodeRow) -> fmt::Result {
+    fn write_row(&self, f: &mut fmt::Formatter<'_>, row: &NodeRow) -> fmt::Result {
         let orders = Spread::from_values(row.orders_per_s()).map_or_else(String::new, |spread| spread.to_string());
         let slowest = |turns: &Vec<Turn>| turns.iter().map(|turn| turn.p99_us).max();
         let p99 = Spread::from_values(
@@ -50,59 +50,59 @@ impl NodesReport {
                 .filter_map(slowest)
                 .map(|us| us as f64 / 1_000.0),
         );
-        let cell = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), format_value);
-        let seen = row.seen();
+        let format_cell = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), format_value);
+        let observation = row.observe();
         writeln!(
             f,
             "{:<28}{orders:>28}{:>10}{:>10}{:>10}{:>10}",
-            format!("nodes: {}, connections of each: {}", row.nodes, row.connections),
-            cell(p99.map(|spread| spread.median)),
-            cell(seen.map(|seen| seen.busy_us)),
-            cell(seen.map(|seen| seen.idle_us)),
-            cell(seen.map(|seen| seen.batch)),
+            format!("nodes: {}, connections each: {}", row.nodes, row.connections),
+            format_cell(p99.map(|spread| spread.median)),
+            format_cell(observation.map(|observation| observation.busy_us)),
+            format_cell(observation.map(|observation| observation.idle_us)),
+            format_cell(observation.map(|observation| observation.batch)),
         )
     }
 
-    fn told(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_model(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Some(model), Some(stations)) = (self.model(), self.stations()) else {
             return writeln!(
                 f,
-                "\nno model: not everything was measured, or batches were of one size"
+                "\nno model: values are missing, or the batch sizes do not differ"
             );
         };
         let [_, many, two] = &self.rows;
-        let said = model.predict(two.nodes, self.machine.cores);
+        let prediction = model.predict(two.nodes, self.machine.cores);
         writeln!(
             f,
-            "\nan order takes {} µs, and a batch {} µs whatever its size: so two nodes on the same cores, at the speed that the \
-             machine had with {} connections by the generator's own time",
+            "\nmodel: {} µs per order and {} µs per batch; prediction for two nodes on the same cores, scaled to the machine \
+             speed of the turn with {} connections",
             format_value(model.order_us),
             format_value(model.batch_us),
             many.connections
         )?;
-        let seen = two
-            .seen()
-            .zip(many.seen())
+        let observation = two
+            .observe()
+            .zip(many.observe())
             .map(|(two, many)| two.scaled_to(many.generator_us));
-        let told: [(_, _, Figure); 3] = [
-            ("orders/s", said.orders_per_s, NodeObservation::orders_per_s),
-            ("busy µs an order", said.busy_us, |seen, _| seen.busy_us),
-            ("orders a commit", said.batch, |seen, _| seen.batch),
+        let rows: [(_, _, ObservationMetric); 3] = [
+            ("orders/s", prediction.orders_per_s, NodeObservation::orders_per_s),
+            ("busy µs per order", prediction.busy_us, |observation, _| observation.busy_us),
+            ("orders per commit", prediction.batch, |observation, _| observation.batch),
         ];
-        for (what, said, of) in told {
-            let measured = seen.map_or_else(
+        for (name, prediction, metric) in rows {
+            let measured = observation.map_or_else(
                 || "not measured".to_owned(),
-                |seen| {
-                    let measured = of(&seen, self.machine.cores);
-                    format!("{measured:>10.1} measured, {:>5.2} of it", measured / said)
+                |observation| {
+                    let measured = metric(&observation, self.machine.cores);
+                    format!("{measured:>10.1} measured, ratio {:>5.2}", measured / prediction)
                 },
             );
-            writeln!(f, "  {what:<20}{said:>10.1} predicted{measured}")?;
+            writeln!(f, "  {name:<20}{prediction:>10.1} predicted{measured}")?;
         }
         writeln!(
             f,
-            "\none node on a machine with its Postgres, the generator elsewhere: an order takes {} µs, of it {} the threads that \
-             serve, {} the lane's backend; the cores {:.0} % busy",
+            "\none node with its Postgres on a machine without the generator: {} µs per order, of which {} µs serving threads \
+             and {} µs the lane's backend; cores {:.0} % busy",
             format_value(stations.all_us),
             format_value(stations.serving_us),
             format_value(stations.lane_us),
@@ -110,10 +110,10 @@ impl NodesReport {
         )?;
         for cores in CORES {
             let bounds = stations.bounds(cores, (cores / 2).max(1), LANES);
-            let (least, of) = bounds.least();
+            let (least, resource) = bounds.least();
             writeln!(
                 f,
-                "  {cores:>2} cores: {:>8.0}, their threads that serve {:>8.0}, {LANES} lanes {:>8.0} orders/s: {least:.0}, by {of}",
+                "  {cores:>2} cores: {:>8.0}, serving threads {:>8.0}, {LANES} lanes {:>8.0} orders/s; bound: {least:.0} ({resource})",
                 bounds.cores, bounds.serving, bounds.lanes
             )?;
         }

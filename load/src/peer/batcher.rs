@@ -1,7 +1,7 @@
-//! How does the floor write behind the HTTP stack? Two lanes, each with a connection: one takes whatever has gathered
-//! while the commits before it were under way, writes it, and only then are its orders answered.
+//! Group commit of the floor behind HTTP: two lanes with one connection each. A lane writes all queued orders in one
+//! batch and responds after the commit.
 //!
-//! The same group commit as the service's, with nothing decided before it and nothing verified in it.
+//! The same commit strategy as the service, without decisions and verification.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,33 +16,31 @@ use super::clock;
 use super::floor::{FloorBatch, FloorOrder};
 use super::refusal::Refusal;
 
-/// Connections that write.
 const LANES: usize = 2;
-/// Orders of a batch, at most: as many as the service's.
+/// Maximum orders per batch, as in the service.
 const MAX_BATCH: usize = 4_096;
 
-/// An order that waits, and who is told.
-type Waiting = (FloorOrder, oneshot::Sender<bool>);
+/// A queued order and the channel for its result.
+type QueuedOrder = (FloorOrder, oneshot::Sender<bool>);
 
-/// What has gathered.
 #[derive(Default)]
-struct Queue {
-    waiting: Mutex<Vec<Waiting>>,
-    filled: Notify,
+struct OrderQueue {
+    queued: Mutex<Vec<QueuedOrder>>,
+    order_queued: Notify,
 }
 
-/// The lanes. They end with the process.
+/// Handle of the lanes, which run until the process ends.
 #[derive(Clone)]
 pub(super) struct FloorBatcher {
-    queue: Arc<Queue>,
+    queue: Arc<OrderQueue>,
     numbers: Arc<AtomicI64>,
 }
 
 impl FloorBatcher {
-    /// Starts the lanes on a thread of their own, numbering on from what is there.
+    /// Starts the lanes on a thread of their own; order numbers continue after existing rows.
     ///
     /// # Errors
-    /// When the database cannot be reached or the thread not be started.
+    /// If the database cannot be reached or the thread not be started.
     pub(super) async fn start(options: &PgConnectOptions, partner_id: Uuid) -> anyhow::Result<Self> {
         let mut connection = PgConnection::connect_with(options).await?;
         let last: i64 = sqlx::query_scalar("SELECT COALESCE(max(stock_id), 0) FROM allocations")
@@ -60,25 +58,24 @@ impl FloorBatcher {
         thread::Builder::new().name("lanes".to_owned()).spawn(move || {
             let lanes = tokio::task::LocalSet::new();
             for _ in 0..LANES {
-                lanes.spawn_local(lane(Arc::clone(&queue), options.clone(), partner_id));
+                lanes.spawn_local(run_lane(Arc::clone(&queue), options.clone(), partner_id));
             }
             runtime.block_on(lanes);
         })?;
         Ok(batcher)
     }
 
-    /// The number of the next order.
     pub(super) fn next_number(&self) -> i64 {
         self.numbers.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Returns when the order is committed.
+    /// Writes an order; returns after its commit.
     ///
     /// # Errors
-    /// [`Refusal::ServiceUnavailable`] if its batch was not.
+    /// [`Refusal::ServiceUnavailable`] if its batch failed.
     pub(super) async fn write(&self, order: FloorOrder) -> Result<(), Refusal> {
-        let (told, committed) = oneshot::channel();
-        self.queue.push((order, told));
+        let (replies, committed) = oneshot::channel();
+        self.queue.push((order, replies));
         match committed.await {
             Ok(true) => Ok(()),
             _ => Err(Refusal::ServiceUnavailable),
@@ -86,40 +83,40 @@ impl FloorBatcher {
     }
 }
 
-impl Queue {
-    fn push(&self, waiting: Waiting) {
-        self.waiting
+impl OrderQueue {
+    fn push(&self, queued: QueuedOrder) {
+        self.queued
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(waiting);
-        self.filled.notify_one();
+            .push(queued);
+        self.order_queued.notify_one();
     }
 
-    /// Everything that has gathered, and at least one.
-    async fn take(&self) -> Vec<Waiting> {
+    /// Takes all queued orders, up to the maximum; waits for at least one.
+    async fn take(&self) -> Vec<QueuedOrder> {
         loop {
-            let taken = {
-                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-                let rest = waiting.len().min(MAX_BATCH);
-                let later = waiting.split_off(rest);
-                std::mem::replace(&mut *waiting, later)
+            let batch = {
+                let mut queued = self.queued.lock().unwrap_or_else(PoisonError::into_inner);
+                let rest = queued.len().min(MAX_BATCH);
+                let remaining = queued.split_off(rest);
+                std::mem::replace(&mut *queued, remaining)
             };
-            if !taken.is_empty() {
-                return taken;
+            if !batch.is_empty() {
+                return batch;
             }
-            self.filled.notified().await;
+            self.order_queued.notified().await;
         }
     }
 }
 
-/// Writes batches for as long as the process lives, each on the connection of the last one that went well.
-async fn lane(queue: Arc<Queue>, options: PgConnectOptions, partner_id: Uuid) {
-    let mut open = None;
+/// Writes batches until the process ends. Reconnects after an error.
+async fn run_lane(queue: Arc<OrderQueue>, options: PgConnectOptions, partner_id: Uuid) {
+    let mut idle_connection = None;
     loop {
-        let (orders, told): (Vec<FloorOrder>, Vec<_>) = queue.take().await.into_iter().unzip();
+        let (orders, replies): (Vec<FloorOrder>, Vec<_>) = queue.take().await.into_iter().unzip();
         let mut batch = FloorBatch::default();
         orders.into_iter().for_each(|order| batch.push(order));
-        let connection = match open.take() {
+        let connection = match idle_connection.take() {
             Some(connection) => Ok(connection),
             None => PgConnection::connect_with(&options).await,
         };
@@ -129,14 +126,14 @@ async fn lane(queue: Arc<Queue>, options: PgConnectOptions, partner_id: Uuid) {
                     .write(&mut connection, partner_id, clock::now())
                     .await
                     .is_ok();
-                open = written.then_some(connection);
+                idle_connection = written.then_some(connection);
                 written
             }
             Err(_) => false,
         };
-        for waiting in told {
-            // Whoever has gone needs no answer.
-            let _ = waiting.send(committed);
+        for queued in replies {
+            // The caller may have disconnected.
+            let _ = queued.send(committed);
         }
     }
 }

@@ -1,14 +1,13 @@
-//! What time is it for the peer? Read here alone, cut to the microseconds that the database keeps.
+//! Clock of the peer, truncated to microseconds, the precision of the database.
 
 use time::OffsetDateTime;
 
-/// Nanoseconds in a microsecond.
 const NANOS_IN_MICRO: u32 = 1_000;
 
-/// Now, in UTC and whole microseconds: what is answered is what will be read back.
+/// Current UTC time in whole microseconds, so that a response equals a later read from the database.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a peer is a program of its own, with a clock of its own that is read here alone"
+    reason = "the peer is a separate program; this is the only place that reads its clock"
 )]
 pub(crate) fn now() -> OffsetDateTime {
     let now = OffsetDateTime::now_utc();

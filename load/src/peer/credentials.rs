@@ -1,5 +1,5 @@
-//! With which credentials is a peer called? Those of a file, which is written with new ones where there is none: the form is
-//! that of the service's `sandbox-partner.json`, so that `load run` takes either.
+//! Credentials file of the peer, created if missing. The format is that of the service's `sandbox-partner.json`, so
+//! that `load run` accepts either.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,25 +9,24 @@ use uuid::Uuid;
 
 use super::schema::PeerPartner;
 
-/// What a partner of the peer has to spend unless told otherwise: more than any run spends. Minor units.
+/// Balance of the peer's partner in minor units: more than any run spends.
 pub const BALANCE: i64 = 90_000_000_000_000;
 
-/// Why a peer has no credentials.
+/// Reason for missing credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
-    /// The file can be neither read nor written.
+    /// The file cannot be read or written.
     #[error("cannot use the credentials file {path}")]
     File {
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// The file is of another form.
-    #[error("the credentials file {path} is not {{partner_id, api_key, api_secret}}")]
+    /// The file has another format.
+    #[error("the credentials file {path} is not JSON with partner_id, api_key and api_secret")]
     Form {
         path: PathBuf,
-        /// What is wrong with it.
         #[source]
         source: serde_json::Error,
     },
@@ -40,28 +39,28 @@ struct PartnerFileText {
     api_secret: String,
 }
 
-/// Reads the file, or writes a new one.
+/// Reads the file, or creates it with new credentials.
 ///
 /// # Errors
-/// [`CredentialsError`].
+/// [`CredentialsError`] if the file cannot be read, parsed or written.
 pub fn read_or_create(path: &Path) -> Result<PeerPartner, CredentialsError> {
-    let form = |source| CredentialsError::Form {
+    let format_error = |source| CredentialsError::Form {
         path: path.to_owned(),
         source,
     };
-    let file = |source| CredentialsError::File {
+    let file_error = |source| CredentialsError::File {
         path: path.to_owned(),
         source,
     };
     let text: PartnerFileText = match std::fs::read(path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(form)?,
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(format_error)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let made = made();
-            let bytes = serde_json::to_vec_pretty(&made).map_err(form)?;
-            std::fs::write(path, bytes).map_err(file)?;
-            made
+            let generated = generate();
+            let bytes = serde_json::to_vec_pretty(&generated).map_err(format_error)?;
+            std::fs::write(path, bytes).map_err(file_error)?;
+            generated
         }
-        Err(error) => return Err(file(error)),
+        Err(error) => return Err(file_error(error)),
     };
     Ok(PeerPartner {
         api_key: text.api_key,
@@ -70,8 +69,8 @@ pub fn read_or_create(path: &Path) -> Result<PeerPartner, CredentialsError> {
     })
 }
 
-/// As long as the service's, so that hashing them costs the same.
-fn made() -> PartnerFileText {
+/// Generates values as long as those of the service, so that hashing them costs the same.
+fn generate() -> PartnerFileText {
     let random = || format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
     PartnerFileText {
         partner_id: format!("ptn_{}", Uuid::now_v7().simple()),
@@ -85,12 +84,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_made_once_and_then_kept() {
+    fn file_is_created_once_and_then_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("peer-partner.json");
-        let made = read_or_create(&path).unwrap();
+        let generated = read_or_create(&path).unwrap();
         let again = read_or_create(&path).unwrap();
-        assert_eq!((made.api_key, made.api_secret), (again.api_key, again.api_secret));
+        assert_eq!((generated.api_key, generated.api_secret), (again.api_key, again.api_secret));
         crate::partner_file::PartnerFile::read(&path).unwrap();
         std::fs::write(&path, "{}").unwrap();
         assert!(matches!(read_or_create(&path), Err(CredentialsError::Form { .. })));

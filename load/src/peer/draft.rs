@@ -1,4 +1,4 @@
-//! What is known of an order before the database is asked? Its ids, its lines with prices, its key, its time.
+//! Order drafts: ids, priced lines, idempotency key and time, before the database is involved.
 
 use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
@@ -8,36 +8,36 @@ use super::response::DeliveredOrder;
 use super::refusal::Refusal;
 use super::request::PricedOrder;
 
-/// Longest Idempotency-Key. Characters.
+/// Maximum length of an Idempotency-Key, in characters.
 const MAX_KEY: usize = 255;
 
-/// An order on its way to the database.
+/// An order that is about to be written.
 #[derive(Clone, Debug)]
 pub(super) struct OrderDraft {
     pub(super) partner_id: Uuid,
     pub(super) order_id: Uuid,
     pub(super) transaction_id: Uuid,
-    /// One a voucher, for whichever vouchers are sold.
+    /// One per voucher; assigned before the vouchers are selected.
     pub(super) voucher_ids: Vec<Uuid>,
     pub(super) key: IdempotencyKey,
     pub(super) order: PricedOrder,
     pub(super) at: OffsetDateTime,
 }
 
-/// Under which key an order runs, and for what.
+/// Idempotency key and request fingerprint.
 #[derive(Clone, Debug)]
 pub(super) struct IdempotencyKey {
-    /// The first 16 bytes of a hash of partner, endpoint and text: short, and spread evenly.
+    /// First 16 bytes of a hash of partner, endpoint and key: short and uniformly distributed.
     pub(super) hash: Uuid,
-    /// The hash of method, path and body.
+    /// Hash of method, path and body.
     pub(super) fingerprint: [u8; 32],
 }
 
 impl IdempotencyKey {
-    /// Of `POST` to `path`.
+    /// Creates the key of a `POST` to `path`.
     ///
     /// # Errors
-    /// [`Refusal::MissingIdempotencyKey`] without a text that can be a key.
+    /// [`Refusal::MissingIdempotencyKey`] if the header is missing or invalid.
     pub(super) fn new(
         partner_id: Uuid,
         text: Option<&[u8]>,
@@ -70,7 +70,7 @@ impl IdempotencyKey {
 }
 
 impl OrderDraft {
-    /// Gives an order its ids.
+    /// Assigns the ids.
     pub(super) fn new(partner_id: Uuid, key: IdempotencyKey, order: PricedOrder, at: OffsetDateTime) -> Self {
         Self {
             partner_id,
@@ -83,7 +83,7 @@ impl OrderDraft {
         }
     }
 
-    /// The order as it will be answered.
+    /// The order as in the response.
     pub(super) fn delivered(&self) -> DeliveredOrder<'_> {
         DeliveredOrder {
             order_id: self.order_id,
@@ -96,10 +96,10 @@ impl OrderDraft {
         }
     }
 
-    /// The lines as they are kept.
+    /// The lines in the stored JSON format.
     pub(super) fn lines(&self) -> String {
         let Ok(text) = serde_json::to_string(&self.order.lines) else {
-            unreachable!("numbers and texts are JSON")
+            unreachable!("numbers and strings serialize to JSON")
         };
         text
     }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_of_one_partner_and_one_request() {
+    fn key_hash_depends_on_partner_and_fingerprint_on_body() {
         let key = |partner: u128, text: &[u8], body: &[u8]| {
             IdempotencyKey::new(Uuid::from_u128(partner), Some(text), "/api/v1/orders", body).unwrap()
         };
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn invalid_key_is_rejected() {
         let long = [b'k'; MAX_KEY + 1];
         for text in [None, Some(&b""[..]), Some(&b"a b"[..]), Some(&long[..])] {
             let key = IdempotencyKey::new(Uuid::nil(), text, "/api/v1/orders", b"{}");

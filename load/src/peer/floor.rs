@@ -1,29 +1,27 @@
-//! What is the least that an order can cost the database? A row in each of five tables, written many orders at a time by
-//! one statement that verifies nothing.
+//! Batch insert of the floor: one row in each of five tables per order, many orders per statement, no verification.
 
 use sqlx::{Executor, PgConnection};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// The statement, as reports print it.
+/// The statement, which reports print.
 pub const BATCH_SQL: &str = include_str!("sql/floor_batch.sql");
 
-/// One order of one voucher, as five rows.
+/// An order of one voucher, written as five rows.
 #[derive(Clone, Debug)]
 pub struct FloorOrder {
     pub order_id: Uuid,
     pub transaction_id: Uuid,
     pub voucher_id: Uuid,
-    /// Row of stock, sequence of the balance and number of the event.
+    /// Stock id, balance sequence and event number.
     pub number: i64,
     pub total: i64,
-    /// Its lines, as JSON.
+    /// Lines as JSON.
     pub lines: String,
-    /// What is told of it.
     pub event: String,
 }
 
-/// Orders of one partner, column by column.
+/// Orders of one partner in column arrays.
 #[derive(Debug, Default)]
 pub struct FloorBatch {
     orders: Vec<Uuid>,
@@ -36,7 +34,6 @@ pub struct FloorBatch {
 }
 
 impl FloorBatch {
-    /// Adds an order.
     pub fn push(&mut self, order: FloorOrder) {
         self.orders.push(order.order_id);
         self.totals.push(order.total);
@@ -47,10 +44,10 @@ impl FloorBatch {
         self.events.push(order.event);
     }
 
-    /// Writes all of it, in one transaction.
+    /// Writes the batch in one transaction.
     ///
     /// # Errors
-    /// When the database refuses; then nothing of it is written for certain only if it says so.
+    /// If the statement fails. Only a database error means for certain that nothing was written.
     pub async fn write(
         &self,
         connection: &mut PgConnection,

@@ -1,10 +1,9 @@
-//! Which headers does a request present? Each that counts is taken once: one that is there twice counts as missing.
+//! Extraction of request headers. A header that occurs twice counts as missing.
 
 use actix_web::http::header::HeaderMap;
 
 use super::signature::AuthHeaders;
 
-/// The four authentication headers.
 pub(super) fn auth_headers(headers: &HeaderMap) -> AuthHeaders<'_> {
     AuthHeaders {
         api_key: single_value(headers, "x-api-key"),
@@ -14,7 +13,7 @@ pub(super) fn auth_headers(headers: &HeaderMap) -> AuthHeaders<'_> {
     }
 }
 
-/// The value of a header that is there once.
+/// Value of a header that occurs exactly once.
 pub(super) fn single_value<'a>(headers: &'a HeaderMap, name: &'static str) -> Option<&'a [u8]> {
     let mut values = headers.get_all(name);
     let first = values.next()?;

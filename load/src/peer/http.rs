@@ -1,5 +1,5 @@
-//! Which routes does a peer serve, and what happens on the way of an order? Credentials, signature, key, body; then
-//! whatever its mode does with an order.
+//! Routes of the peer. An order passes authentication, signature check, idempotency key and parsing before its
+//! handler.
 
 use actix_web::http::header::{CONTENT_ENCODING, HeaderMap, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -17,10 +17,10 @@ use super::schema::PeerData;
 use super::signature::{SignedMessage, CredentialRegistry, verify};
 use super::{TransactionShape, clock, headers, reads, row_locks};
 
-/// Longest body. Bytes.
+/// Maximum body size, in bytes.
 const MAX_BODY_BYTES: usize = 256 * 1024;
 
-/// What a worker has.
+/// State of one worker.
 #[derive(Clone)]
 pub(super) struct PeerState {
     pub(super) credentials: CredentialRegistry,
@@ -28,7 +28,7 @@ pub(super) struct PeerState {
     pub(super) order_handler: OrderHandler,
 }
 
-/// What becomes of an order.
+/// Processing of orders.
 #[derive(Clone)]
 pub(super) enum OrderHandler {
     RowLocks { pool: PgPool, shape: TransactionShape },
@@ -45,55 +45,55 @@ impl PeerState {
         }
     }
 
-    fn caller(&self, headers: &HeaderMap) -> Result<Uuid, Refusal> {
+    fn authenticate(&self, headers: &HeaderMap) -> Result<Uuid, Refusal> {
         self.credentials.authenticate(&headers::auth_headers(headers))
     }
 }
 
-/// The routes.
 pub(super) fn routes(config: &mut web::ServiceConfig) {
     config
         .app_data(web::PayloadConfig::new(MAX_BODY_BYTES))
         .route("/readyz", web::get().to(HttpResponse::Ok))
-        .route("/api/v1/orders", web::post().to(place))
-        .route("/api/v1/orders/{order_id}", web::get().to(read))
-        .route("/api/v1/wallets", web::get().to(wallets))
-        .default_service(web::to(nowhere));
+        .route("/api/v1/orders", web::post().to(place_order))
+        .route("/api/v1/orders/{order_id}", web::get().to(get_order))
+        .route("/api/v1/wallets", web::get().to(list_wallets))
+        .default_service(web::to(route_not_found));
 }
 
-async fn nowhere() -> Result<HttpResponse, Refusal> {
+async fn route_not_found() -> Result<HttpResponse, Refusal> {
     Err(Refusal::RouteNotFound)
 }
 
-async fn place(
+async fn place_order(
     request: HttpRequest,
     body: Result<web::Bytes, actix_web::Error>,
-    peer: web::Data<PeerState>,
+    state: web::Data<PeerState>,
 ) -> Result<HttpResponse, Refusal> {
-    let partner_id = peer.caller(request.headers())?;
+    let partner_id = state.authenticate(request.headers())?;
     let body = body.map_err(|_| Refusal::PayloadTooLarge)?;
-    check(&request, &body)?;
+    verify_signature(&request, &body)?;
     let key = headers::single_value(request.headers(), "idempotency-key");
     let key = IdempotencyKey::new(partner_id, key, request.path(), &body)?;
-    let wanted = request::parse_order(&body, &peer.catalogue)?;
-    let draft = OrderDraft::new(partner_id, key, wanted, clock::now());
-    let kept = finished(async move { sell(&peer.order_handler, draft).await }).await?;
-    Ok(answer(kept))
+    let order = request::parse_order(&body, &state.catalogue)?;
+    let draft = OrderDraft::new(partner_id, key, order, clock::now());
+    let stored = run_to_completion(async move { execute_order(&state.order_handler, draft).await }).await?;
+    Ok(respond(stored))
 }
 
-/// Runs to its end even if the client goes away, which drops the handler: no transaction is left half way.
+/// Runs the order to completion even if the client disconnects and the handler is dropped, so that no transaction is
+/// left open.
 #[expect(
     clippy::disallowed_methods,
-    reason = "its handle is awaited, and at the end the worker's runtime waits for its answers"
+    reason = "the handle is awaited, and the worker's runtime waits for open requests at shutdown"
 )]
-async fn finished(order: impl Future<Output = Result<StoredResponse, Refusal>> + 'static) -> Result<StoredResponse, Refusal> {
+async fn run_to_completion(order: impl Future<Output = Result<StoredResponse, Refusal>> + 'static) -> Result<StoredResponse, Refusal> {
     actix_web::rt::spawn(order)
         .await
         .unwrap_or(Err(Refusal::ServiceUnavailable))
 }
 
-/// Whether exactly this was signed, lately.
-fn check(request: &HttpRequest, body: &[u8]) -> Result<(), Refusal> {
+/// Checks signature and timestamp.
+fn verify_signature(request: &HttpRequest, body: &[u8]) -> Result<(), Refusal> {
     if request.headers().contains_key(CONTENT_ENCODING) {
         return Err(Refusal::UnsupportedMediaType);
     }
@@ -109,30 +109,30 @@ fn check(request: &HttpRequest, body: &[u8]) -> Result<(), Refusal> {
     verify(&headers::auth_headers(request.headers()), message, now_s)
 }
 
-async fn sell(seller: &OrderHandler, draft: OrderDraft) -> Result<StoredResponse, Refusal> {
+async fn execute_order(seller: &OrderHandler, draft: OrderDraft) -> Result<StoredResponse, Refusal> {
     match seller {
         OrderHandler::RowLocks { pool, shape } => row_locks::place_order(pool, *shape, &draft).await,
         OrderHandler::Floor(batcher) => {
             let order = floor_order(&draft, batcher.next_number())?;
             batcher.write(order).await?;
-            Ok(created(&draft))
+            Ok(created_response(&draft))
         }
-        OrderHandler::SignatureOnly => Ok(created(&draft)),
+        OrderHandler::SignatureOnly => Ok(created_response(&draft)),
     }
 }
 
-/// What is answered where no stock is asked: whatever voucher.
-fn created(draft: &OrderDraft) -> StoredResponse {
+/// Response without stock, with placeholder vouchers.
+fn created_response(draft: &OrderDraft) -> StoredResponse {
     StoredResponse {
         status: 201,
-        body: draft.delivered().text(&unsold(draft)).into_bytes(),
+        body: draft.delivered().text(&placeholder_vouchers(draft)).into_bytes(),
         replayed: false,
     }
 }
 
-fn unsold(draft: &OrderDraft) -> Vec<SoldVoucher> {
+fn placeholder_vouchers(draft: &OrderDraft) -> Vec<SoldVoucher> {
     let lines = draft.order.lines.iter().enumerate();
-    let slots = lines.flat_map(|(index, line)| (0..line.quantity).map(move |_| index));
+    let line_indexes = lines.flat_map(|(index, line)| (0..line.quantity).map(move |_| index));
     let voucher = |(voucher_id, line)| SoldVoucher {
         voucher_id,
         line,
@@ -142,7 +142,7 @@ fn unsold(draft: &OrderDraft) -> Vec<SoldVoucher> {
         .voucher_ids
         .iter()
         .copied()
-        .zip(slots)
+        .zip(line_indexes)
         .map(voucher)
         .collect()
 }
@@ -150,7 +150,7 @@ fn unsold(draft: &OrderDraft) -> Vec<SoldVoucher> {
 fn floor_order(draft: &OrderDraft, number: i64) -> Result<FloorOrder, Refusal> {
     let [voucher_id] = draft.voucher_ids[..] else {
         return Err(Refusal::ValidationFailed(
-            "the floor sells one voucher an order".to_owned(),
+            "the floor sells one voucher per order".to_owned(),
         ));
     };
     Ok(FloorOrder {
@@ -160,49 +160,49 @@ fn floor_order(draft: &OrderDraft, number: i64) -> Result<FloorOrder, Refusal> {
         number,
         total: draft.order.total,
         lines: draft.lines(),
-        event: draft.delivered().event(&unsold(draft)),
+        event: draft.delivered().event(&placeholder_vouchers(draft)),
     })
 }
 
-fn answer(kept: StoredResponse) -> HttpResponse {
-    let status = kept.status.try_into().unwrap_or_default();
+fn respond(stored: StoredResponse) -> HttpResponse {
+    let status = stored.status.try_into().unwrap_or_default();
     let mut response = HttpResponse::build(status);
-    if kept.replayed {
+    if stored.replayed {
         response.insert_header(("idempotent-replayed", "true"));
     }
-    if let Some(order_id) = crate::wire::OrderView::parse(&kept.body)
+    if let Some(order_id) = crate::wire::OrderView::parse(&stored.body)
         .ok()
         .map(|order| order.order_id)
     {
         response.insert_header((LOCATION, format!("/api/v1/orders/{order_id}")));
     }
-    response.content_type("application/json").body(kept.body)
+    response.content_type("application/json").body(stored.body)
 }
 
-async fn read(
+async fn get_order(
     request: HttpRequest,
     order_id: web::Path<String>,
-    peer: web::Data<PeerState>,
+    state: web::Data<PeerState>,
 ) -> Result<HttpResponse, Refusal> {
-    let partner_id = peer.caller(request.headers())?;
-    let OrderHandler::RowLocks { pool, .. } = &peer.order_handler else {
+    let partner_id = state.authenticate(request.headers())?;
+    let OrderHandler::RowLocks { pool, .. } = &state.order_handler else {
         return Err(Refusal::RouteNotFound);
     };
     let order_id = order_id
         .strip_prefix("ord_")
         .and_then(|digits| Uuid::try_parse(digits).ok())
         .ok_or(Refusal::OrderNotFound)?;
-    Ok(json(reads::read_order(pool, partner_id, order_id).await?))
+    Ok(json_response(reads::read_order(pool, partner_id, order_id).await?))
 }
 
-async fn wallets(request: HttpRequest, peer: web::Data<PeerState>) -> Result<HttpResponse, Refusal> {
-    let partner_id = peer.caller(request.headers())?;
-    let OrderHandler::RowLocks { pool, .. } = &peer.order_handler else {
+async fn list_wallets(request: HttpRequest, state: web::Data<PeerState>) -> Result<HttpResponse, Refusal> {
+    let partner_id = state.authenticate(request.headers())?;
+    let OrderHandler::RowLocks { pool, .. } = &state.order_handler else {
         return Err(Refusal::RouteNotFound);
     };
-    Ok(json(reads::read_wallets(pool, partner_id).await?))
+    Ok(json_response(reads::read_wallets(pool, partner_id).await?))
 }
 
-fn json(body: String) -> HttpResponse {
+fn json_response(body: String) -> HttpResponse {
     HttpResponse::Ok().content_type("application/json").body(body)
 }

@@ -1,13 +1,14 @@
-//! What does the service compete with? A peer that speaks the same wire, with one transaction per order and row locks, as
-//! a careful team would write it; and two programs that do less, between which its figures lie.
+//! The peer: a reference implementation of the order API with one transaction per order and row locks, for comparison
+//! with the service, and two reduced variants as bounds.
 //!
-//! | Mode | What it does | What it shows |
+//! | Mode | Processing | Purpose |
 //! |---|---|---|
-//! | `row-locks` | sells, in one transaction per order | what the service is compared with |
-//! | `floor` | writes five plain rows an order in batches, and verifies nothing | what the database and the wire allow |
-//! | `signature-only` | checks the signature and answers | what the wire alone allows |
+//! | `row-locks` | sells in one transaction per order | reference for the service |
+//! | `floor` | writes five plain rows per order in batches, without verification | bound by database and HTTP |
+//! | `signature-only` | checks the signature and responds | bound by HTTP |
 //!
-//! Rule: wherever the peer leaves out what the service does, it gains by it, and the README of this package says so.
+//! Rule: every feature of the service that the peer omits favours the peer. The README of this crate lists the
+//! omissions.
 
 pub mod response;
 mod batcher;
@@ -32,30 +33,30 @@ use serde::Serialize;
 
 pub use floor::{BATCH_SQL, FloorBatch, FloorOrder};
 
-/// What a peer does with an order.
+/// Processing of orders by the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum PeerMode {
-    /// Sells it, in one transaction of its own.
+    /// Sell in one transaction per order
     RowLocks,
-    /// Writes it in a batch of plain inserts.
+    /// Write plain inserts in batches
     Floor,
-    /// Answers it.
+    /// Respond without writing
     SignatureOnly,
 }
 
-/// How a transaction is put to the database.
+/// Form of the database transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransactionShape {
-    /// A statement a table, between BEGIN and COMMIT.
+    /// One statement per table, between BEGIN and COMMIT
     Statements,
-    /// One call of a stored function.
+    /// One call of a stored function
     Function,
 }
 
 impl TransactionShape {
-    /// Its name on the command line.
+    /// Command-line value.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,7 +67,7 @@ impl TransactionShape {
 }
 
 impl PeerMode {
-    /// Its name on the command line.
+    /// Command-line value.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

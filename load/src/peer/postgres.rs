@@ -1,7 +1,7 @@
-//! Where does a peer measure? On a Postgres of its own: a server made in a temporary directory, with the settings that the
-//! service gives to its private one, and gone with whoever started it.
+//! Temporary Postgres server in a temporary directory, with the settings of the service's private server. It ends
+//! with the process that started it.
 //!
-//! Rule: it is durable unless it is asked not to be, and it answers on a unix socket alone.
+//! Rule: it is durable unless requested otherwise, and listens on a unix socket only.
 
 use std::io;
 use std::os::unix::fs::{PermissionsExt, lchown};
@@ -13,18 +13,17 @@ use std::time::{Duration, Instant};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
-/// Where distributions put the server's programs, when they are not on the PATH.
-const HIDING_PLACE: &str = "/usr/lib/postgresql";
-/// Whom the server runs as when root starts it, which it refuses itself.
+/// Directory of the server programs on Debian-based systems, where they are not on the PATH.
+const DISTRIBUTION_DIR: &str = "/usr/lib/postgresql";
+/// Accounts for the server if this process runs as root, which Postgres refuses.
 const ACCOUNTS: [&str; 2] = ["postgres", "nobody"];
-/// The role that owns it.
+/// Superuser role of the server.
 const ROLE: &str = "peer";
-/// How long it may take to answer.
-const READY_WITHIN: Duration = Duration::from_secs(60);
-/// Pause between two looks.
-const POLL: Duration = Duration::from_millis(20);
+/// Deadline for the start.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What the service's private server has, too; but more connections, for the widest pool of a search.
+/// Settings of the service's private server, with more connections for the largest pool of a search.
 const SETTINGS: [&str; 7] = [
     "listen_addresses=",
     "max_connections=128",
@@ -35,8 +34,8 @@ const SETTINGS: [&str; 7] = [
     "log_min_messages=fatal",
 ];
 
-/// Runs the server until the pipe to this shell closes, however its owner ends; then removes what it leaves.
-const KEEPER: &str = r#"trap '' INT
+/// Runs the server until the pipe to this shell closes, however the owner ends, then removes the directory.
+const SUPERVISOR_SCRIPT: &str = r#"trap '' INT
 home=$1; shift
 "$@" </dev/null >"$home/log" 2>&1 &
 server=$!
@@ -45,66 +44,66 @@ kill -INT "$server"
 wait "$server"
 exec rm -rf "$home""#;
 
-/// Whether a commit survives a crash of the machine.
+/// Durability of commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// As a service needs it, and every figure.
+    /// Commits survive a crash of the machine. Required for every figure.
     Durable,
-    /// For tests of something else.
+    /// Commits may be lost in a crash. For tests only.
     ForTests,
 }
 
-/// Why there is no server.
+/// Reason for a failed start.
 #[derive(Debug, thiserror::Error)]
 pub enum TemporaryPostgresError {
-    /// No `initdb` and `postgres` were found.
-    #[error("PostgreSQL's server programs were found neither on the PATH nor below {HIDING_PLACE}")]
+    /// `initdb` and `postgres` were not found.
+    #[error("PostgreSQL server programs are neither on the PATH nor below {DISTRIBUTION_DIR}; install PostgreSQL")]
     NoPrograms,
-    /// Root found nobody to run it as.
-    #[error("root cannot run Postgres, and there is no user to run it as")]
+    /// Running as root, without an account for the server.
+    #[error("Postgres cannot run as root, and there is neither a user `postgres` nor `nobody`")]
     NoAccount,
     #[error("initdb: {0}")]
     Initdb(String),
-    /// It did not answer in time.
-    #[error("the server was not ready; its log:\n{0}")]
+    /// The server did not accept connections in time.
+    #[error("the server did not become ready; its log:\n{0}")]
     NotReady(String),
-    #[error("starting a server")]
+    #[error("cannot start a server")]
     Io(#[from] io::Error),
 }
 
-/// A running server; it ends when dropped.
+/// A running server; dropping it stops the server.
 pub struct TemporaryPostgres {
     home: PathBuf,
-    keeper: Child,
+    supervisor: Child,
 }
 
 impl TemporaryPostgres {
-    /// Makes and starts one. Takes a second.
+    /// Initializes and starts a server. Takes about a second.
     ///
     /// # Errors
-    /// [`ServerError`].
+    /// [`TemporaryPostgresError`] if the programs are missing or the server does not start.
     pub async fn start(durability: Durability) -> Result<Self, TemporaryPostgresError> {
-        let account = account()?;
-        let programs = programs().ok_or(TemporaryPostgresError::NoPrograms)?;
-        let home = home(account)?;
+        let account = find_account()?;
+        let programs = find_programs().ok_or(TemporaryPostgresError::NoPrograms)?;
+        let home = create_home(account)?;
         initdb(&programs, &home, account)?;
-        let keeper = keep(&programs, &home, account, durability)?;
-        let server = Self { home, keeper };
-        let deadline = Instant::now() + READY_WITHIN;
+        let supervisor = spawn_supervised(&programs, &home, account, durability)?;
+        let server = Self { home, supervisor };
+        let deadline = Instant::now() + START_TIMEOUT;
         loop {
             match PgConnection::connect_with(&server.options()).await {
                 Ok(connection) => {
-                    // It answered: what happens to this connection now does not matter.
+                    // The server accepts connections; errors of closing this one do not matter.
                     let _ = connection.close().await;
                     return Ok(server);
                 }
-                Err(_) if Instant::now() < deadline => tokio::time::sleep(POLL).await,
+                Err(_) if Instant::now() < deadline => tokio::time::sleep(POLL_INTERVAL).await,
                 Err(_) => return Err(TemporaryPostgresError::NotReady(server.log())),
             }
         }
     }
 
-    /// Its owner, in the database that is always there.
+    /// Connection options of the superuser for the database `postgres`.
     #[must_use]
     pub fn options(&self) -> PgConnectOptions {
         PgConnectOptions::new_without_pgpass()
@@ -120,16 +119,16 @@ impl TemporaryPostgres {
 
 impl Drop for TemporaryPostgres {
     fn drop(&mut self) {
-        // The keeper acts on the pipe's end, and there is nobody to tell of what it could not remove.
-        drop(self.keeper.stdin.take());
-        let _ = self.keeper.wait();
+        // Closing the pipe stops the shell. A failed cleanup cannot be reported from here.
+        drop(self.supervisor.stdin.take());
+        let _ = self.supervisor.wait();
     }
 }
 
-/// Uid and gid to run as, where this process may not do it itself.
+/// Uid and gid for the server if this process runs as root.
 type Account = Option<(u32, u32)>;
 
-fn account() -> Result<Account, TemporaryPostgresError> {
+fn find_account() -> Result<Account, TemporaryPostgresError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);
     }
@@ -137,37 +136,37 @@ fn account() -> Result<Account, TemporaryPostgresError> {
         let output = Command::new("id").args([flag, name]).output().ok()?;
         String::from_utf8(output.stdout).ok()?.trim().parse().ok()
     };
-    let found = ACCOUNTS
+    let account = ACCOUNTS
         .iter()
         .find_map(|name| Some((id("-u", name)?, id("-g", name)?)));
-    found.map(Some).ok_or(TemporaryPostgresError::NoAccount)
+    account.map(Some).ok_or(TemporaryPostgresError::NoAccount)
 }
 
-/// The directory of `initdb` and `postgres`, the newest version first.
-fn programs() -> Option<PathBuf> {
+/// Finds the directory of `initdb` and `postgres`, the newest version first.
+fn find_programs() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut hidden: Vec<PathBuf> = std::fs::read_dir(HIDING_PLACE)
+    let mut distribution_dirs: Vec<PathBuf> = std::fs::read_dir(DISTRIBUTION_DIR)
         .into_iter()
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path().join("bin")))
         .collect();
-    hidden.sort_unstable_by(|left, right| right.cmp(left));
+    distribution_dirs.sort_unstable_by(|left, right| right.cmp(left));
     std::env::split_paths(&path)
-        .chain(hidden)
+        .chain(distribution_dirs)
         .find(|directory| directory.join("initdb").is_file() && directory.join("postgres").is_file())
 }
 
-/// A directory that belongs to whoever runs the server. The keeper removes it.
-fn home(account: Account) -> io::Result<PathBuf> {
+/// Creates a directory owned by the server's account. The shell removes it.
+fn create_home(account: Account) -> io::Result<PathBuf> {
     let mode = std::fs::Permissions::from_mode(0o700);
-    let made = tempfile::Builder::new()
+    let directory = tempfile::Builder::new()
         .prefix("vs-peer-")
         .permissions(mode)
         .tempdir()?;
     if let Some((uid, gid)) = account {
-        lchown(made.path(), Some(uid), Some(gid))?;
+        lchown(directory.path(), Some(uid), Some(gid))?;
     }
-    Ok(made.keep())
+    Ok(directory.keep())
 }
 
 fn command(program: impl AsRef<std::ffi::OsStr>, home: &Path, account: Account) -> Command {
@@ -183,7 +182,7 @@ fn initdb(programs: &Path, home: &Path, account: Account) -> Result<(), Temporar
     let output = command(programs.join("initdb"), home, account)
         .arg("--pgdata")
         .arg(home.join("data"))
-        // Nobody but its user can pass through the directory of its socket.
+        // Only the owner can traverse the directory of the socket.
         .args([
             "--auth=trust",
             "--username",
@@ -201,10 +200,10 @@ fn initdb(programs: &Path, home: &Path, account: Account) -> Result<(), Temporar
     ))
 }
 
-fn keep(programs: &Path, home: &Path, account: Account, durability: Durability) -> io::Result<Child> {
-    let mut keeper = command("sh", home, account);
-    keeper
-        .args(["-c", KEEPER, "sh"])
+fn spawn_supervised(programs: &Path, home: &Path, account: Account, durability: Durability) -> io::Result<Child> {
+    let mut supervisor = command("sh", home, account);
+    supervisor
+        .args(["-c", SUPERVISOR_SCRIPT, "sh"])
         .arg(home)
         .arg(programs.join("postgres"))
         .arg("-D")
@@ -212,14 +211,14 @@ fn keep(programs: &Path, home: &Path, account: Account, durability: Durability) 
         .arg("-k")
         .arg(home);
     for setting in SETTINGS {
-        keeper.args(["-c", setting]);
+        supervisor.args(["-c", setting]);
     }
     let on_or_off = match durability {
         Durability::Durable => "on",
         Durability::ForTests => "off",
     };
     for name in ["fsync", "synchronous_commit", "full_page_writes"] {
-        keeper.arg("-c").arg(format!("{name}={on_or_off}"));
+        supervisor.arg("-c").arg(format!("{name}={on_or_off}"));
     }
-    keeper.stdin(Stdio::piped()).spawn()
+    supervisor.stdin(Stdio::piped()).spawn()
 }

@@ -1,5 +1,4 @@
-//! How is a peer started beside this process, and ended with it? As the program that lies beside this one; it ends when the
-//! pipe to it closes, however its owner ends.
+//! Child process of a peer. The peer exits when the pipe to it closes, however the owner ends.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -12,53 +11,52 @@ use super::{PeerMode, TransactionShape};
 use crate::partner_file::{PartnerFile, PartnerFileError};
 use crate::signer::Credentials;
 
-/// The variable by which a peer learns its database: a command line can be read by everybody.
+/// Environment variable with the database URL: command lines are visible to other users.
 pub const DATABASE_VARIABLE: &str = "PEER_DATABASE_URL";
 
-/// What a peer says before its address.
+/// Output of the peer before its address.
 pub(super) const GREETING: &str = "listening on ";
 
-/// Why no peer runs.
+/// Reason for a failed start.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerProcessError {
-    /// The program cannot be run.
+    /// The program cannot be started.
     #[error("cannot start `{program}`: build it with `cargo build --release --workspace`")]
     Start {
-        /// What was to be started.
         program: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// It ended before it listened; why is on standard error.
-    #[error("the peer ended before it listened")]
+    /// The process exited before it listened; standard error has the reason.
+    #[error("the peer exited before it listened; see its error output")]
     Ended,
-    /// Its credentials cannot be read.
+    /// The credentials file cannot be read.
     #[error(transparent)]
     Credentials(#[from] PartnerFileError),
 }
 
-/// A peer to be started.
+/// Options of a peer process.
 #[derive(Clone, Debug)]
 pub struct PeerOptions<'a> {
     pub program: &'a Path,
-    /// What it does with an order.
+    /// Processing of orders.
     pub mode: PeerMode,
-    /// How it puts a transaction to the database.
+    /// Transaction shape.
     pub shape: TransactionShape,
-    /// Connections to the database.
+    /// Database connections.
     pub pool: u32,
-    /// Where it reads and writes.
+    /// Database of the peer.
     pub database: &'a PgConnectOptions,
-    /// Its credentials, made if the file is not there.
+    /// Credentials file, created if missing.
     pub credentials: &'a Path,
-    /// What it sells, at 25.
+    /// Product id, at denomination 25.
     pub product: &'a str,
-    /// Vouchers put into an empty database.
+    /// Vouchers inserted into an empty database.
     pub stock: u64,
 }
 
-/// A running peer; it ends when dropped.
+/// A running peer; dropping it stops the process.
 pub struct PeerProcess {
     child: Child,
     url: String,
@@ -66,31 +64,31 @@ pub struct PeerProcess {
 }
 
 impl PeerProcess {
-    /// The program of the peer beside this one, where a build puts both.
+    /// The peer's program in the directory of the current program, where `cargo build` puts both.
     ///
     /// # Errors
-    /// What the system says when asked where this program lies.
+    /// If the path of the current program is unknown.
     pub fn default_program() -> io::Result<PathBuf> {
         Ok(std::env::current_exe()?.with_file_name("peer"))
     }
 
-    /// Starts it on any free port and returns when it serves. Blocks.
+    /// Starts a peer on a free port; returns when it listens. Blocks.
     ///
     /// # Errors
-    /// [`ProcessError`].
-    pub fn start(start: &PeerOptions<'_>) -> Result<Self, PeerProcessError> {
+    /// [`PeerProcessError`] if the peer does not start or its credentials cannot be read.
+    pub fn start(options: &PeerOptions<'_>) -> Result<Self, PeerProcessError> {
         let not_started = |source| PeerProcessError::Start {
-            program: start.program.to_owned(),
+            program: options.program.to_owned(),
             source,
         };
-        let mut child = Command::new(start.program)
+        let mut child = Command::new(options.program)
             .args(["--listen", "127.0.0.1:0", "--until-stdin-closes"])
-            .args(["--mode", start.mode.name(), "--shape", start.shape.name()])
-            .args(["--pool", &start.pool.to_string()])
-            .args(["--product", start.product, "--stock", &start.stock.to_string()])
+            .args(["--mode", options.mode.name(), "--shape", options.shape.name()])
+            .args(["--pool", &options.pool.to_string()])
+            .args(["--product", options.product, "--stock", &options.stock.to_string()])
             .arg("--credentials")
-            .arg(start.credentials)
-            .env(DATABASE_VARIABLE, start.database.to_url_lossy().as_str())
+            .arg(options.credentials)
+            .env(DATABASE_VARIABLE, options.database.to_url_lossy().as_str())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -100,31 +98,30 @@ impl PeerProcess {
             BufReader::new(output).read_line(&mut line).map_err(not_started)?;
         }
         let Some(url) = line.trim().strip_prefix(GREETING) else {
-            // It has ended, or will with the pipe.
+            // The process has exited, or exits when the pipe closes.
             drop(child.stdin.take());
             child.wait().map_err(not_started)?;
             return Err(PeerProcessError::Ended);
         };
         Ok(Self {
             url: url.to_owned(),
-            credentials: PartnerFile::read(start.credentials)?.credentials,
+            credentials: PartnerFile::read(options.credentials)?.credentials,
             child,
         })
     }
 
-    /// Where it serves, with the prefix.
+    /// Base URL.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The pid of its process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Who may call it.
+    /// Credentials of its partner.
     #[must_use]
     pub fn credentials(&self) -> &Credentials {
         &self.credentials
@@ -134,7 +131,7 @@ impl PeerProcess {
 impl Drop for PeerProcess {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        // There is nobody to tell: what it acknowledged was committed before.
+        // All acknowledged orders are committed, so the exit status does not matter.
         let _ = self.child.wait();
     }
 }

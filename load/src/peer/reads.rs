@@ -1,4 +1,4 @@
-//! What does the peer read? An order and the wallets of its partner, from committed rows.
+//! Reads of the peer: orders and wallets from committed rows.
 
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
@@ -8,10 +8,10 @@ use super::response::{DeliveredOrder, SoldVoucher, format_amount};
 use super::refusal::Refusal;
 use super::request::Line;
 
-/// The order as it was answered.
+/// Reads an order and renders its response.
 ///
 /// # Errors
-/// [`Refusal::OrderNotFound`], or [`Refusal::ServiceUnavailable`].
+/// [`Refusal::OrderNotFound`] or [`Refusal::ServiceUnavailable`].
 pub(super) async fn read_order(pool: &PgPool, partner_id: Uuid, order_id: Uuid) -> Result<String, Refusal> {
     let row = sqlx::query(
         "SELECT currency,
@@ -44,10 +44,10 @@ pub(super) async fn read_order(pool: &PgPool, partner_id: Uuid, order_id: Uuid) 
     .fetch_all(pool)
     .await
     .map_err(|_| Refusal::ServiceUnavailable)?;
-    shown(order_id, &row, &vouchers).map_err(|_| Refusal::ServiceUnavailable)
+    render_order(order_id, &row, &vouchers).map_err(|_| Refusal::ServiceUnavailable)
 }
 
-fn shown(order_id: Uuid, row: &PgRow, vouchers: &[PgRow]) -> sqlx::Result<String> {
+fn render_order(order_id: Uuid, row: &PgRow, vouchers: &[PgRow]) -> sqlx::Result<String> {
     let lines: Vec<Line> =
         serde_json::from_str(row.try_get("lines")?).map_err(|error| sqlx::Error::Decode(error.into()))?;
     let sold = |row: &PgRow| {
@@ -69,10 +69,10 @@ fn shown(order_id: Uuid, row: &PgRow, vouchers: &[PgRow]) -> sqlx::Result<String
     Ok(order.text(&vouchers.iter().map(sold).collect::<sqlx::Result<Vec<_>>>()?))
 }
 
-/// The list of wallets.
+/// Reads the wallets of a partner.
 ///
 /// # Errors
-/// [`Refusal::ServiceUnavailable`].
+/// [`Refusal::ServiceUnavailable`] if the query fails.
 pub(super) async fn read_wallets(pool: &PgPool, partner_id: Uuid) -> Result<String, Refusal> {
     let rows = sqlx::query_as::<_, (String, i64)>(
         "SELECT currency,
@@ -85,7 +85,7 @@ pub(super) async fn read_wallets(pool: &PgPool, partner_id: Uuid) -> Result<Stri
     .fetch_all(pool)
     .await
     .map_err(|_| Refusal::ServiceUnavailable)?;
-    let each: Vec<String> = rows
+    let items: Vec<String> = rows
         .iter()
         .map(|(currency, balance)| {
             format!(
@@ -96,6 +96,6 @@ pub(super) async fn read_wallets(pool: &PgPool, partner_id: Uuid) -> Result<Stri
         .collect();
     Ok(format!(
         r#"{{"data":[{}],"has_more":false,"next_cursor":null}}"#,
-        each.join(",")
+        items.join(",")
     ))
 }

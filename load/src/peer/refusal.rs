@@ -1,4 +1,4 @@
-//! How does the peer say no? One table of refusals: status, code, and whether the same request may succeed later.
+//! Error responses of the peer: status, code and retryability.
 
 use std::fmt;
 
@@ -7,75 +7,70 @@ use actix_web::http::header::RETRY_AFTER;
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
 
-/// After how many seconds a request that found no room may come again.
+/// `Retry-After` of 503 responses, in seconds.
 const RETRY_AFTER_S: &str = "1";
 
-/// Everything that the peer refuses a request for.
+/// Reasons for rejecting a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The key or the secret is unknown, missing or doubled.
-    #[error("the API key or secret is not known")]
+    /// Key or secret is unknown, missing or duplicated.
+    #[error("unknown API key or secret")]
     InvalidCredentials,
-    /// The signature is missing, malformed or of another message.
+    /// The signature is missing, malformed or wrong.
     #[error("the signature does not match this method, path and body")]
     InvalidSignature,
-    /// The timestamp is missing, malformed, not the signed one, or too far off.
-    #[error("X-Timestamp must be Unix seconds within 300 s of the server's clock, and the signed one")]
+    /// The timestamp is missing, malformed, not the signed one, or outside the window.
+    #[error("X-Timestamp must be the signed Unix time in seconds, within 300 s of the server's clock")]
     TimestampOutOfRange,
-    /// A signed request carries a query.
-    #[error("a signed request carries no query string")]
+    /// A signed request has a query string.
+    #[error("a signed request must not have a query string")]
     UnexpectedQuery,
-    /// The body is compressed.
     #[error("Content-Encoding is not supported")]
     UnsupportedMediaType,
-    /// The body is longer than it may be.
-    #[error("the body is longer than 256 KiB")]
+    /// The body exceeds the maximum size.
+    #[error("the body exceeds 256 KiB")]
     PayloadTooLarge,
-    /// The body is no JSON.
     #[error("the body is not JSON")]
     MalformedRequest,
-    /// A field is missing, unknown, of another type or out of range.
+    /// A field is missing, unknown, of the wrong type or out of range.
     #[error("{0}")]
     ValidationFailed(String),
-    /// The header is missing or not 1 to 255 visible characters.
-    #[error("Idempotency-Key must appear once, as 1 to 255 visible ASCII characters")]
+    /// The header is missing or invalid.
+    #[error("exactly one Idempotency-Key of 1 to 255 visible ASCII characters is required")]
     MissingIdempotencyKey,
-    /// The key was used for another request.
-    #[error("the Idempotency-Key was used for another request")]
+    /// Another request used the key.
+    #[error("another request used this Idempotency-Key")]
     IdempotencyKeyReused,
-    /// The product is unknown.
-    #[error("there is no product {0}")]
+    #[error("unknown product {0}")]
     ProductNotFound(String),
-    /// The product is not sold at this denomination.
-    #[error("product {0} is not sold at this denomination")]
+    #[error("product {0} does not have this denomination")]
     DenominationNotAllowed(String),
-    /// The items have more than one currency, or another than the order names.
-    #[error("all items must be of one currency, and of the order's")]
+    /// The items have several currencies, or another one than the order.
+    #[error("all items must have the currency of the order")]
     CurrencyMismatch,
-    /// The order is unknown to this partner.
-    #[error("there is no such order")]
+    /// The partner has no such order.
+    #[error("order not found")]
     OrderNotFound,
-    /// Nothing is served here.
-    #[error("there is no such route")]
+    #[error("route not found")]
     RouteNotFound,
-    /// The wallet holds less than the order costs.
-    #[error("the wallet holds less than the order costs")]
+    /// The balance is lower than the total.
+    #[error("insufficient balance")]
     InsufficientFunds,
-    /// Fewer vouchers are free than the order wants.
-    #[error("there are not enough vouchers of product {0}")]
+    /// Fewer vouchers are available than requested.
+    #[error("insufficient vouchers of product {0}")]
     InsufficientInventory(String),
-    /// The database gave no answer, or not in time.
-    #[error("the order could not be decided; repeat it under the same key")]
+    /// The database did not respond in time.
+    #[error("temporarily unavailable; retry with the same Idempotency-Key")]
     ServiceUnavailable,
 }
 
 #[derive(Serialize)]
-struct Envelope<'a> {
-    error: Body<'a>,
+struct ErrorEnvelope<'a> {
+    error: ErrorBody<'a>,
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct ErrorBody<'a> {
     name: String,
     code: &'a str,
     message: String,
@@ -83,7 +78,7 @@ struct Body<'a> {
 }
 
 impl Refusal {
-    /// Status and code, as the contract's table has them.
+    /// Status and code of the API contract.
     const fn status_and_code(&self) -> (StatusCode, &'static str) {
         match self {
             Self::InvalidCredentials => (StatusCode::UNAUTHORIZED, "INVALID_CREDENTIALS"),
@@ -107,18 +102,18 @@ impl Refusal {
         }
     }
 
-    /// The status, as it is kept under a key.
+    /// HTTP status.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.status_and_code().0
     }
 
-    /// The bytes of the answer.
+    /// Response body.
     #[must_use]
     pub fn body(&self) -> Vec<u8> {
         let (_, code) = self.status_and_code();
-        let envelope = Envelope {
-            error: Body {
+        let envelope = ErrorEnvelope {
+            error: ErrorBody {
                 name: pascal_case(code),
                 code,
                 message: self.to_string(),
@@ -126,7 +121,7 @@ impl Refusal {
             },
         };
         let Ok(bytes) = serde_json::to_vec(&envelope) else {
-            unreachable!("texts and a flag are JSON")
+            unreachable!("strings and a boolean serialize to JSON")
         };
         bytes
     }
@@ -146,22 +141,22 @@ impl ResponseError for Refusal {
     }
 }
 
-/// `INSUFFICIENT_FUNDS` becomes `InsufficientFunds`.
+/// Converts `INSUFFICIENT_FUNDS` to `InsufficientFunds`.
 fn pascal_case(code: &str) -> String {
-    code.split('_').fold(String::new(), |mut name, word| {
-        let (first, rest) = word.split_at(1);
+    code.split('_').fold(String::new(), |mut name, segment| {
+        let (first, rest) = segment.split_at(1);
         name.push_str(first);
         name.push_str(&rest.to_ascii_lowercase());
         name
     })
 }
 
-/// An answer that is kept under a key, given for the first time or again.
+/// A stored response, returned for the first time or replayed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoredResponse {
     pub status: u16,
     pub body: Vec<u8>,
-    /// Whether it was given before.
+    /// Whether it is a replay.
     pub replayed: bool,
 }
 
@@ -169,7 +164,7 @@ impl fmt::Debug for StoredResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "Kept {{ status: {}, replayed: {} }}",
+            "StoredResponse {{ status: {}, replayed: {} }}",
             self.status, self.replayed
         )
     }
@@ -180,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_worded_as_the_contract_says() {
+    fn refusal_body_follows_contract() {
         let body = Refusal::InsufficientInventory("amzn-us".into()).body();
         let error: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(
@@ -188,12 +183,12 @@ mod tests {
             serde_json::json!({"error": {
                 "name": "InsufficientInventory",
                 "code": "INSUFFICIENT_INVENTORY",
-                "message": "there are not enough vouchers of product amzn-us",
+                "message": "insufficient vouchers of product amzn-us",
                 "retryable": false,
             }})
         );
-        let busy = Refusal::ServiceUnavailable.error_response();
-        assert_eq!(busy.status(), 503);
-        assert_eq!(busy.headers().get(RETRY_AFTER).unwrap(), RETRY_AFTER_S);
+        let unavailable = Refusal::ServiceUnavailable.error_response();
+        assert_eq!(unavailable.status(), 503);
+        assert_eq!(unavailable.headers().get(RETRY_AFTER).unwrap(), RETRY_AFTER_S);
     }
 }

@@ -1,4 +1,4 @@
-//! What does an order ask for? The body read into lines of known SKUs with prices of ours, or the refusal that it gets.
+//! Parsing of order requests into priced lines of known SKUs.
 
 use std::collections::HashMap;
 
@@ -7,29 +7,29 @@ use serde_json::value::RawValue;
 
 use super::refusal::Refusal;
 
-/// Most items of an order.
+/// Maximum items per order.
 const MAX_ITEMS: usize = 100;
-/// Most vouchers of an order.
+/// Maximum vouchers per order.
 const MAX_VOUCHERS: i32 = 1_000;
-/// Longest reference. Characters.
+/// Maximum length of a reference, in characters.
 const MAX_REFERENCE: usize = 128;
-/// Decimals of every currency that the peer sells in.
+/// Decimals of all currencies that the peer supports.
 const DECIMALS: usize = 2;
 
-/// What is sold under a product id and a denomination.
+/// A SKU: product id and denomination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerSku {
-    /// Its number in the database.
+    /// Primary key in the database.
     pub sku_id: i32,
     pub currency: String,
 }
 
-/// Everything that is sold, read once at the start.
+/// SKUs by product and denomination, read once at the start.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue(HashMap<String, HashMap<i64, PeerSku>>);
 
 impl Catalogue {
-    /// Enters a SKU; the denomination is in minor units.
+    /// Adds a SKU; the denomination is in minor units.
     pub fn insert(&mut self, product_id: String, denomination: i64, sku: PeerSku) {
         self.0.entry(product_id).or_default().insert(denomination, sku);
     }
@@ -45,7 +45,7 @@ impl Catalogue {
     }
 }
 
-/// One item of an order, also as the database keeps it.
+/// An order line, also in the stored JSON format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     pub sku_id: i32,
@@ -54,21 +54,21 @@ pub struct Line {
     pub quantity: i32,
 }
 
-/// An order as it was asked for, priced.
+/// A requested order with prices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PricedOrder {
-    /// Sorted by SKU, so that orders that wait for each other's vouchers wait in one direction.
+    /// Sorted by SKU: a consistent lock order prevents deadlocks.
     pub lines: Vec<Line>,
     pub currency: String,
     pub total: i64,
-    /// The partner's own name for it.
+    /// The partner's reference.
     pub reference: Option<String>,
-    /// A JSON object, as the partner spelled it.
+    /// A JSON object with the spelling of the request.
     pub metadata: Option<String>,
 }
 
 impl PricedOrder {
-    /// How many vouchers it wants.
+    /// Number of requested vouchers.
     #[must_use]
     pub fn vouchers(&self) -> usize {
         let each = |line: &Line| usize::try_from(line.quantity).unwrap_or_default();
@@ -88,7 +88,7 @@ struct OrderRequest<'a> {
     _fulfilment: Option<Fulfilment>,
 }
 
-/// The peer buys from no vendor: both mean the same to it.
+/// The peer has no vendors, so both values have the same effect.
 #[derive(Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 enum Fulfilment {
@@ -105,10 +105,10 @@ struct Item<'a> {
     quantity: i32,
 }
 
-/// Reads and prices an order.
+/// Parses and prices an order.
 ///
 /// # Errors
-/// [`Refusal`], by the first thing that is wrong.
+/// [`Refusal`] for the first error found.
 pub fn parse_order(body: &[u8], catalogue: &Catalogue) -> Result<PricedOrder, Refusal> {
     let request: OrderRequest<'_> = serde_json::from_slice(body).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => Refusal::ValidationFailed(error.to_string()),
@@ -150,7 +150,7 @@ fn check_sizes(request: &OrderRequest<'_>) -> Result<(), Refusal> {
     let each_fits = quantities
         .clone()
         .all(|quantity| (1..=MAX_VOUCHERS).contains(&quantity));
-    let wrong = if request.items.is_empty() || request.items.len() > MAX_ITEMS {
+    let error = if request.items.is_empty() || request.items.len() > MAX_ITEMS {
         Some("items: 1 to 100")
     } else if !each_fits || quantities.sum::<i32>() > MAX_VOUCHERS {
         Some("quantity: 1 to 1,000 in all")
@@ -168,29 +168,29 @@ fn check_sizes(request: &OrderRequest<'_>) -> Result<(), Refusal> {
     } else {
         None
     };
-    wrong.map_or(Ok(()), |text| Err(Refusal::ValidationFailed(text.to_owned())))
+    error.map_or(Ok(()), |text| Err(Refusal::ValidationFailed(text.to_owned())))
 }
 
-/// Reads `25`, `25.5` or `"25.50"` as 2,500 or 2,550.
+/// Parses `25`, `25.5` or `"25.50"` into 2,500 or 2,550 minor units.
 ///
 /// # Errors
-/// [`Refusal::ValidationFailed`] for anything but a positive amount of at most two decimals.
+/// [`Refusal::ValidationFailed`] unless the text is a positive amount with at most two decimals.
 pub fn parse_minor_units(json: &str) -> Result<i64, Refusal> {
-    let refused = || Refusal::ValidationFailed("denomination: an amount of at most two decimals".to_owned());
+    let invalid = || Refusal::ValidationFailed("denomination: must be an amount with at most two decimals".to_owned());
     let digits = json
         .strip_prefix('"')
         .and_then(|rest| rest.strip_suffix('"'))
         .unwrap_or(json);
-    let (whole, decimals) = digits.split_once('.').unwrap_or((digits, "0"));
-    let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    if !plain(whole) || !plain(decimals) || decimals.len() > DECIMALS {
-        return Err(refused());
+    let (integer, decimals) = digits.split_once('.').unwrap_or((digits, "0"));
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_digits(integer) || !is_digits(decimals) || decimals.len() > DECIMALS {
+        return Err(invalid());
     }
-    format!("{whole}{decimals:0<DECIMALS$}")
+    format!("{integer}{decimals:0<DECIMALS$}")
         .parse()
         .ok()
         .filter(|amount| *amount > 0)
-        .ok_or_else(refused)
+        .ok_or_else(invalid)
 }
 
 #[cfg(test)]
@@ -211,25 +211,25 @@ mod tests {
     }
 
     #[test]
-    fn an_order_is_priced_and_sorted() {
+    fn order_is_priced_and_sorted_by_sku() {
         let body = br#"{"items":[{"product_id":"a","denomination":25,"quantity":2},
             {"product_id":"b","denomination":"10.50","quantity":1}],"reference":"r","metadata":{"k": 1}}"#;
-        let wanted = parse_order(body, &catalogue()).unwrap();
-        let lines: Vec<_> = wanted
+        let order = parse_order(body, &catalogue()).unwrap();
+        let lines: Vec<_> = order
             .lines
             .iter()
             .map(|line| (line.sku_id, line.quantity))
             .collect();
         assert_eq!(lines, [(1, 1), (2, 2)]);
         assert_eq!(
-            (wanted.total, wanted.currency.as_str(), wanted.vouchers()),
+            (order.total, order.currency.as_str(), order.vouchers()),
             (6_050, "USD", 3)
         );
-        assert_eq!(wanted.metadata.as_deref(), Some(r#"{"k": 1}"#));
+        assert_eq!(order.metadata.as_deref(), Some(r#"{"k": 1}"#));
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_order_has_specific_error_code() {
         let item = |product: &str, denomination: &str, quantity: i32| {
             format!(r#"{{"product_id":"{product}","denomination":{denomination},"quantity":{quantity}}}"#)
         };
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_minor_units() {
+    fn amounts_are_parsed_to_minor_units() {
         for (text, expected) in [("25", 2_500), ("25.5", 2_550), ("\"0.05\"", 5), ("25.00", 2_500)] {
             assert_eq!(parse_minor_units(text), Ok(expected), "{text}");
         }

@@ -1,5 +1,5 @@
-//! What does the peer answer to an order? One text for POST and GET, put together from its head, its vouchers and its
-//! tail: the stored function knows the vouchers before this code does, and writes them in between.
+//! Order responses of the peer, identical for POST and GET. They consist of head, vouchers and tail, because the
+//! stored function inserts the vouchers between head and tail.
 
 use serde::Serialize;
 use time::format_description::BorrowedFormatItem;
@@ -9,53 +9,51 @@ use uuid::Uuid;
 
 use super::request::Line;
 
-/// RFC 3339 to the microsecond, as the database keeps it.
+/// RFC 3339 with microseconds, the precision of the database.
 const TIMESTAMP: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
 const DATE: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day]");
 
-/// A delivered order, but for its vouchers.
+/// A delivered order without its vouchers.
 #[derive(Clone, Copy, Debug)]
 pub struct DeliveredOrder<'a> {
     pub order_id: Uuid,
     pub currency: &'a str,
     pub total: i64,
-    /// The partner's own name for it.
+    /// The partner's reference.
     pub reference: Option<&'a str>,
-    /// A JSON object as it was spelled.
+    /// A JSON object with the spelling of the request.
     pub metadata: Option<&'a str>,
     pub lines: &'a [Line],
-    /// When, in UTC and whole microseconds.
+    /// Creation time in UTC, in whole microseconds.
     pub at: OffsetDateTime,
 }
 
-/// A voucher of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SoldVoucher {
     pub voucher_id: Uuid,
-    /// The line it belongs to, from 0.
+    /// Line index, from 0.
     pub line: usize,
-    /// The last valid day.
     pub expiry: Date,
 }
 
 impl DeliveredOrder<'_> {
-    /// Everything before the vouchers.
+    /// Response text before the vouchers.
     #[must_use]
     pub fn head(&self) -> String {
-        let items: Vec<String> = self.lines.iter().map(item).collect();
+        let items: Vec<String> = self.lines.iter().map(item_json).collect();
         format!(
             r#"{{"order_id":"ord_{}","status":"DELIVERED","total_amount":{},"currency":{},"fulfilled_from":"cache","reference":{},"metadata":{},"items":[{}],"vouchers":["#,
             self.order_id.simple(),
             format_amount(self.total),
-            json(self.currency),
-            json(&self.reference),
+            to_json(self.currency),
+            to_json(&self.reference),
             self.metadata.unwrap_or("{}"),
             items.join(","),
         )
     }
 
-    /// Everything after the vouchers.
+    /// Response text after the vouchers.
     #[must_use]
     pub fn tail(&self) -> String {
         let at = self.at.format(TIMESTAMP).unwrap_or_default();
@@ -64,24 +62,24 @@ impl DeliveredOrder<'_> {
         )
     }
 
-    /// The whole answer.
+    /// The complete response.
     #[must_use]
     pub fn text(&self, vouchers: &[SoldVoucher]) -> String {
-        [self.head(), self.list(vouchers), self.tail()].concat()
+        [self.head(), self.voucher_list(vouchers), self.tail()].concat()
     }
 
-    /// What is told of it: everything up to the vouchers, and these.
+    /// Event body: the response without its tail.
     #[must_use]
     pub fn event(&self, vouchers: &[SoldVoucher]) -> String {
-        [&self.head(), &self.list(vouchers), "]}"].concat()
+        [&self.head(), &self.voucher_list(vouchers), "]}"].concat()
     }
 
-    fn list(&self, vouchers: &[SoldVoucher]) -> String {
-        let each: Vec<String> = vouchers.iter().map(|sold| self.voucher(sold)).collect();
-        each.join(",")
+    fn voucher_list(&self, vouchers: &[SoldVoucher]) -> String {
+        let items: Vec<String> = vouchers.iter().map(|sold| self.voucher_json(sold)).collect();
+        items.join(",")
     }
 
-    fn voucher(&self, sold: &SoldVoucher) -> String {
+    fn voucher_json(&self, sold: &SoldVoucher) -> String {
         let expiry = sold.expiry.format(DATE).unwrap_or_default();
         let id = sold.voucher_id.simple();
         let product = self.lines.get(sold.line).map(voucher_product).unwrap_or_default();
@@ -89,14 +87,14 @@ impl DeliveredOrder<'_> {
     }
 }
 
-/// The part of a voucher that all vouchers of a line share.
+/// Product fields, which all vouchers of a line share.
 #[must_use]
 pub fn voucher_product(line: &Line) -> String {
-    let (product, denomination) = (json(&line.product_id), format_amount(line.denomination));
+    let (product, denomination) = (to_json(&line.product_id), format_amount(line.denomination));
     format!(r#""product_id":{product},"denomination":{denomination}"#)
 }
 
-fn item(line: &Line) -> String {
+fn item_json(line: &Line) -> String {
     let quantity = line.quantity;
     format!(
         r#"{{{},"quantity":{quantity},"delivered":{quantity},"pending":0,"failed":0}}"#,
@@ -104,16 +102,16 @@ fn item(line: &Line) -> String {
     )
 }
 
-/// 2,550 minor units are `25.50`.
+/// Formats 2,550 minor units as `25.50`.
 #[must_use]
 pub fn format_amount(minor_units: i64) -> String {
     let (sign, units) = (if minor_units < 0 { "-" } else { "" }, minor_units.unsigned_abs());
     format!("{sign}{}.{:02}", units / 100, units % 100)
 }
 
-fn json(value: &(impl Serialize + ?Sized)) -> String {
+fn to_json(value: &(impl Serialize + ?Sized)) -> String {
     let Ok(text) = serde_json::to_string(value) else {
-        unreachable!("a text is JSON")
+        unreachable!("strings serialize to JSON")
     };
     text
 }
@@ -124,7 +122,7 @@ mod tests {
     use time::macros::{date, datetime};
 
     #[test]
-    fn an_answer_is_an_order_of_the_contract() {
+    fn response_is_a_valid_order() {
         let lines = [Line {
             sku_id: 1,
             product_id: "sbx-\"x".to_owned(),
@@ -146,12 +144,12 @@ mod tests {
             expiry: date!(2027 - 12 - 31),
         };
         let text = order.text(&[sold]);
-        let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(answer["reference"], "a\"b");
-        assert_eq!(answer["metadata"]["k"], 1);
-        assert_eq!(answer["created_at"], "2026-01-02T03:04:05.000006Z");
+        let response: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(response["reference"], "a\"b");
+        assert_eq!(response["metadata"]["k"], 1);
+        assert_eq!(response["created_at"], "2026-01-02T03:04:05.000006Z");
         assert_eq!(
-            answer["vouchers"][0],
+            response["vouchers"][0],
             serde_json::json!({
                 "voucher_id": "vch_00000000000000000000000000000002",
                 "product_id": "sbx-\"x",

@@ -1,6 +1,6 @@
-//! What stands in the peer's database before a run? The tables of its mode, a partner with money, and stock.
+//! Database setup of the peer: tables of its mode, a partner with a balance, and stock.
 //!
-//! Rule: a database that has tables is taken as it is, so that a run can go on where the last one ended.
+//! Rule: existing tables are used as they are, so that a run can continue after an earlier one.
 
 use sha2::{Digest, Sha256};
 use sqlx::postgres::PgConnectOptions;
@@ -15,61 +15,60 @@ const SCHEMA: &str = include_str!("sql/schema.sql");
 const PLACE_ORDER: &str = include_str!("sql/place_order.sql");
 const FLOOR_SCHEMA: &str = include_str!("sql/floor_schema.sql");
 
-/// Days that vouchers may still be valid for: neighbours in stock expire on different days, as an import's do.
+/// Range of expiry dates: neighbouring vouchers expire on different days, as after an import.
 const EXPIRY_DAYS: i32 = 30;
 
-/// What is put on sale.
+/// Initial stock of one product.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerStock {
     pub product_id: String,
     pub denomination: i64,
-    /// How many vouchers are added.
+    /// Number of vouchers.
     pub vouchers: i64,
 }
 
-/// The partner that buys, with its money in USD.
-/// No `Debug`: it holds a secret.
+/// The peer's partner with its USD balance. No `Debug`: it contains a secret.
 #[derive(Clone)]
 pub struct PeerPartner {
     pub api_key: String,
     pub api_secret: String,
-    /// What its wallet holds at the start, in minor units.
+    /// Initial balance, in minor units.
     pub balance: i64,
 }
 
-/// What a peer reads once at its start.
+/// Data that a peer reads once at its start.
 #[derive(Clone, Default)]
 pub struct PeerData {
     pub credentials: CredentialRegistry,
     pub catalogue: Catalogue,
 }
 
-/// Makes the tables of a mode, if there are none yet. Says whether it did.
+/// Creates the tables of a mode if the database has none. Returns whether it did.
 ///
 /// # Errors
-/// When the database refuses.
+/// If a statement fails.
 pub async fn create_tables(options: &PgConnectOptions, mode: PeerMode) -> sqlx::Result<bool> {
     let mut connection = PgConnection::connect_with(options).await?;
-    let there: bool = sqlx::query_scalar("SELECT to_regclass('orders') IS NOT NULL")
+    let exists: bool = sqlx::query_scalar("SELECT to_regclass('orders') IS NOT NULL")
         .fetch_one(&mut connection)
         .await?;
-    if there || mode == PeerMode::SignatureOnly {
+    if exists || mode == PeerMode::SignatureOnly {
         return Ok(false);
     }
-    let parts: &[&'static str] = match mode {
+    let scripts: &[&'static str] = match mode {
         PeerMode::RowLocks => &[SCHEMA, PLACE_ORDER],
         PeerMode::Floor | PeerMode::SignatureOnly => &[FLOOR_SCHEMA],
     };
-    for part in parts {
-        connection.execute(*part).await?;
+    for script in scripts {
+        connection.execute(*script).await?;
     }
     Ok(true)
 }
 
-/// Adds a partner with a full wallet; returns its id.
+/// Inserts the partner with its balance; returns its id.
 ///
 /// # Errors
-/// When the database refuses, as it does for an API key that is there already.
+/// If a statement fails, for example for an existing API key.
 pub async fn insert_partner(connection: &mut PgConnection, buyer: &PeerPartner) -> sqlx::Result<Uuid> {
     let partner_id = Uuid::now_v7();
     sqlx::query("INSERT INTO partners (partner_id, name) VALUES ($1, 'load')")
@@ -99,10 +98,10 @@ pub async fn insert_partner(connection: &mut PgConnection, buyer: &PeerPartner) 
     Ok(partner_id)
 }
 
-/// Adds vouchers of one SKU, each with a code that is visibly fake, and lets the planner count them.
+/// Inserts vouchers of one SKU with recognizable test codes, and updates the planner statistics.
 ///
 /// # Errors
-/// When the database refuses.
+/// If a statement fails.
 pub async fn insert_vouchers(connection: &mut PgConnection, for_sale: &PeerStock) -> sqlx::Result<()> {
     let sku_id: i32 = sqlx::query_scalar(
         "INSERT INTO skus (product_id, denomination, currency)
@@ -136,12 +135,12 @@ pub async fn insert_vouchers(connection: &mut PgConnection, for_sale: &PeerStock
     connection.execute("ANALYZE vouchers").await.map(drop)
 }
 
-/// Reads who may call and what is sold.
+/// Reads credentials and SKUs.
 ///
 /// # Errors
-/// When the database refuses.
+/// If a statement fails.
 pub async fn load_peer_data(connection: &mut PgConnection) -> sqlx::Result<PeerData> {
-    let mut known = PeerData::default();
+    let mut data = PeerData::default();
     let credentials = sqlx::query("SELECT key_hash, secret_hash, partner_id FROM credentials")
         .fetch_all(&mut *connection)
         .await?;
@@ -152,7 +151,7 @@ pub async fn load_peer_data(connection: &mut PgConnection) -> sqlx::Result<PeerD
                 .try_into()
                 .map_err(|_| sqlx::Error::Decode("a hash has 32 bytes".into()))
         };
-        known.credentials.insert(
+        data.credentials.insert(
             hash("key_hash")?,
             hash("secret_hash")?,
             row.try_get("partner_id")?,
@@ -166,27 +165,27 @@ pub async fn load_peer_data(connection: &mut PgConnection) -> sqlx::Result<PeerD
             sku_id: row.try_get("sku_id")?,
             currency: row.try_get("currency")?,
         };
-        known
+        data
             .catalogue
             .insert(row.try_get("product_id")?, row.try_get("denomination")?, sku);
     }
-    Ok(known)
+    Ok(data)
 }
 
-/// Makes an empty database on the server of these options, and says how it is reached. One of that name goes first.
+/// Creates an empty database, replacing an existing one, and returns its connection options.
 ///
 /// # Errors
-/// When the server refuses.
+/// If a statement fails.
 ///
 /// # Panics
-/// If the name is more than letters, digits and underscores: it cannot be bound, and a name is chosen by code.
+/// If the name contains other characters than letters, digits and underscores; names cannot be bound as parameters.
 pub async fn create_database(server: &PgConnectOptions, name: &str) -> sqlx::Result<PgConnectOptions> {
-    let plain = name
+    let is_valid = name
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     assert!(
-        plain,
-        "a database's name is letters, digits and underscores, not `{name}`"
+        is_valid,
+        "a database name must consist of letters, digits and underscores: `{name}`"
     );
     let mut connection = PgConnection::connect_with(server).await?;
     for statement in [

@@ -1,5 +1,5 @@
-//! How is a peer served? Workers with a pool of their own each, so that no answer waits for another thread's socket; the
-//! address is said once everything is ready.
+//! HTTP server of the peer. Each worker has a connection pool of its own, so that no response waits for a socket of
+//! another thread. Prints the address when ready.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -20,14 +20,14 @@ use super::request::PeerSku;
 use super::schema::{self, PeerPartner, PeerStock, PeerData};
 use super::{PeerMode, TransactionShape};
 
-/// How long an order may wait for a connection.
-const ACQUIRE_WITHIN: Duration = Duration::from_secs(5);
-/// How long connections are kept after the last answer. Seconds.
-const LINGER_S: u64 = 1;
+/// Timeout for acquiring a connection.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Shutdown timeout, in seconds.
+const SHUTDOWN_TIMEOUT_S: u64 = 1;
 
-/// Settings of each connection: plans that stay index probes whatever the tables' sizes were when they were made, every
-/// commit on disk, and no wait without an end.
-const SESSION: [(&str, &str); 6] = [
+/// Session settings: index scans independent of the table sizes at planning time, durable commits, and a lock
+/// timeout.
+const SESSION_SETTINGS: [(&str, &str); 6] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
@@ -36,35 +36,35 @@ const SESSION: [(&str, &str); 6] = [
     ("lock_timeout", "5s"),
 ];
 
-/// What a peer is started with.
+/// Settings of a peer.
 #[derive(Clone)]
 pub struct PeerSettings {
-    /// What it does with an order.
+    /// Processing of orders.
     pub mode: PeerMode,
-    /// How it puts a transaction to the database.
+    /// Transaction shape.
     pub shape: TransactionShape,
-    /// Connections to the database, shared evenly by the workers.
+    /// Database connections, shared evenly by the workers.
     pub pool: u32,
     pub workers: u32,
-    /// Where it listens; port 0 is any free one.
+    /// Listen address; port 0 selects a free port.
     pub listen: SocketAddr,
-    /// Its database; none is needed where nothing is written.
+    /// Not needed for `signature-only`.
     pub database: Option<PgConnectOptions>,
     pub partner: PeerPartner,
-    /// What is put on sale in an empty database.
+    /// Stock inserted into an empty database.
     pub stock: Vec<PeerStock>,
-    /// Whether it ends when its standard input does.
+    /// Whether the peer exits when standard input closes.
     pub until_stdin_closes: bool,
 }
 
 impl PeerSettings {
     fn database(&self) -> anyhow::Result<PgConnectOptions> {
-        let given = self.database.clone();
-        given.ok_or_else(|| anyhow::anyhow!("this mode writes: it needs --database"))
+        let database = self.database.clone();
+        database.ok_or_else(|| anyhow::anyhow!("this mode needs --database"))
     }
 
-    /// How many connections each worker has.
-    fn share(&self) -> u32 {
+    /// Connections per worker.
+    fn connections_per_worker(&self) -> u32 {
         (self.pool / self.workers).max(1)
     }
 }
@@ -72,102 +72,102 @@ impl PeerSettings {
 /// Serves until SIGTERM or SIGINT. Blocks.
 ///
 /// # Errors
-/// When the database or the address cannot be had.
+/// If the database cannot be reached or the address is in use.
 pub fn serve(settings: &PeerSettings) -> anyhow::Result<()> {
     actix_web::rt::System::new().block_on(async {
         match settings.mode {
-            PeerMode::RowLocks => row_locks(settings).await,
-            PeerMode::Floor => floor(settings).await,
+            PeerMode::RowLocks => serve_row_locks(settings).await,
+            PeerMode::Floor => serve_floor(settings).await,
             PeerMode::SignatureOnly => {
-                let peer = PeerState::new(&known_without_database(settings).1, OrderHandler::SignatureOnly);
+                let peer = PeerState::new(&static_peer_data(settings).1, OrderHandler::SignatureOnly);
                 listen(settings, move || peer.clone()).await
             }
         }
     })
 }
 
-async fn row_locks(settings: &PeerSettings) -> anyhow::Result<()> {
+async fn serve_row_locks(settings: &PeerSettings) -> anyhow::Result<()> {
     let options = settings.database()?;
-    let new = schema::create_tables(&options, PeerMode::RowLocks).await?;
+    let is_new = schema::create_tables(&options, PeerMode::RowLocks).await?;
     let mut connection = PgConnection::connect_with(&options).await?;
-    if new {
+    if is_new {
         schema::insert_partner(&mut connection, &settings.partner).await?;
         for for_sale in &settings.stock {
             schema::insert_vouchers(&mut connection, for_sale).await?;
         }
     }
-    let known = schema::load_peer_data(&mut connection).await?;
+    let data = schema::load_peer_data(&mut connection).await?;
     connection.close().await?;
-    let (options, share, shape) = (options.options(SESSION), settings.share(), settings.shape);
-    let seller = move || OrderHandler::RowLocks {
-        pool: pool(&options, share),
+    let (options, connections_per_worker, shape) = (options.options(SESSION_SETTINGS), settings.connections_per_worker(), settings.shape);
+    let order_handler = move || OrderHandler::RowLocks {
+        pool: create_pool(&options, connections_per_worker),
         shape,
     };
-    listen(settings, move || PeerState::new(&known, seller())).await
+    listen(settings, move || PeerState::new(&data, order_handler())).await
 }
 
-fn pool(options: &PgConnectOptions, connections: u32) -> PgPool {
+fn create_pool(options: &PgConnectOptions, connections: u32) -> PgPool {
     PgPoolOptions::new()
         .max_connections(connections)
-        .acquire_timeout(ACQUIRE_WITHIN)
-        // A round trip per order that says nothing: a connection that broke is found out by its next use.
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        // A ping costs a round trip per order; the next use detects a broken connection anyway.
         .test_before_acquire(false)
         .connect_lazy_with(options.clone())
 }
 
-async fn floor(settings: &PeerSettings) -> anyhow::Result<()> {
+async fn serve_floor(settings: &PeerSettings) -> anyhow::Result<()> {
     let options = settings.database()?;
     schema::create_tables(&options, PeerMode::Floor).await?;
-    let (partner_id, known) = known_without_database(settings);
-    let batcher = FloorBatcher::start(&options.options(SESSION), partner_id).await?;
-    let peer = PeerState::new(&known, OrderHandler::Floor(batcher));
+    let (partner_id, data) = static_peer_data(settings);
+    let batcher = FloorBatcher::start(&options.options(SESSION_SETTINGS), partner_id).await?;
+    let peer = PeerState::new(&data, OrderHandler::Floor(batcher));
     listen(settings, move || peer.clone()).await
 }
 
-/// What is known where no table says it.
-fn known_without_database(settings: &PeerSettings) -> (Uuid, PeerData) {
-    let (partner_id, mut known) = (Uuid::now_v7(), PeerData::default());
+/// Partner and SKUs for modes without tables.
+fn static_peer_data(settings: &PeerSettings) -> (Uuid, PeerData) {
+    let (partner_id, mut data) = (Uuid::now_v7(), PeerData::default());
     let PeerPartner {
         api_key, api_secret, ..
     } = &settings.partner;
-    known.credentials.insert(
+    data.credentials.insert(
         Sha256::digest(api_key).into(),
         Sha256::digest(api_secret).into(),
         partner_id,
     );
     for (sku_id, sku) in (1..).zip(&settings.stock) {
         let currency = "USD".to_owned();
-        known
+        data
             .catalogue
             .insert(sku.product_id.clone(), sku.denomination, PeerSku { sku_id, currency });
     }
-    (partner_id, known)
+    (partner_id, data)
 }
 
 async fn listen(settings: &PeerSettings, peer: impl Fn() -> PeerState + Send + Clone + 'static) -> anyhow::Result<()> {
     let app = move || App::new().app_data(web::Data::new(peer())).configure(routes);
     let server = HttpServer::new(app)
         .workers(usize::try_from(settings.workers)?)
-        .shutdown_timeout(LINGER_S)
+        .shutdown_timeout(SHUTDOWN_TIMEOUT_S)
         .bind(settings.listen)?;
     for address in server.addrs() {
         writeln!(std::io::stdout().lock(), "{GREETING}http://{address}/api/v1")?;
     }
     let server = server.run();
     if settings.until_stdin_closes {
-        end_with_stdin(server.handle())?;
+        stop_with_stdin(server.handle())?;
     }
     Ok(server.await?)
 }
 
-/// Ends the server with whoever holds the other end of the pipe.
-fn end_with_stdin(server: ServerHandle) -> std::io::Result<()> {
-    let waiting = thread::Builder::new().name("stdin".to_owned());
-    let watch = move || {
-        // An error is an end, too.
+/// Stops the server when standard input closes.
+fn stop_with_stdin(server: ServerHandle) -> std::io::Result<()> {
+    let thread = thread::Builder::new().name("stdin".to_owned());
+    let wait_and_stop = move || {
+        // An error also means that the input is closed.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-        // The server acts on the call; the future only tells when it has done so.
+        // The call stops the server; the future only reports completion.
         drop(server.stop(true));
     };
-    waiting.spawn(watch).map(drop)
+    thread.spawn(wait_and_stop).map(drop)
 }

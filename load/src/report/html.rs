@@ -1,4 +1,4 @@
-//! What does the page of a report look like? One file that needs nothing beside it: no script, no font, no address.
+//! HTML report: a single file without scripts, fonts or external references.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -19,8 +19,8 @@ svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: #57606a; }
 pre { white-space: pre-wrap; background: #f6f8fa; padding: 1rem; }
 ";
 
-/// Shares that the curve of latencies names.
-const NAMED_SHARES: [(f64, &str); 6] = [
+/// Labelled quantiles of the latency curve.
+const LABELLED_QUANTILES: [(f64, &str); 6] = [
     (0.0, "0"),
     (0.9, "90"),
     (0.99, "99"),
@@ -29,7 +29,7 @@ const NAMED_SHARES: [(f64, &str); 6] = [
     (0.99999, "99.999 %"),
 ];
 
-/// The page of a report.
+/// Renders the HTML report.
 #[must_use]
 pub fn render_html(report: &Report) -> String {
     let title = report
@@ -48,15 +48,15 @@ pub fn render_html(report: &Report) -> String {
             body {
                 h1 { (title) }
                 @if let Some(scenario) = &report.scenario { p { (scenario.question) } }
-                (figures(report))
+                (metrics_table(report))
                 (latency_curve(&report.metrics.percentiles).svg())
-                (over_time("Orders acknowledged, each second", &report.metrics.seconds, |second| second.orders as f64).svg())
-                (over_time("The slowest order of each second, ms", &report.metrics.seconds, slowest_ms).svg())
+                (over_time("Acknowledged orders per second", &report.metrics.seconds, |second| second.orders as f64).svg())
+                (over_time("Slowest order per second, ms", &report.metrics.seconds, slowest_ms).svg())
                 @for line in report.follow_up.lines() { p { (line) } }
                 @if let Some(memory) = &report.usage.memory { p { (memory) } }
-                (costs(report))
-                (audit(report))
-                h2 { "All of it" }
+                (cost_table(report))
+                (audit_table(report))
+                h2 { "Full report" }
                 pre { (report) }
             }
         }
@@ -64,22 +64,22 @@ pub fn render_html(report: &Report) -> String {
     markup.into_string()
 }
 
-fn figures(report: &Report) -> Markup {
-    let figures = &report.metrics;
-    let mut rows = vec![("order".to_owned(), figures.orders_per_s, figures.latency_us)];
-    rows.extend(figures.forms.iter().map(|form| {
+fn metrics_table(report: &Report) -> Markup {
+    let metrics = &report.metrics;
+    let mut rows = vec![("order".to_owned(), metrics.orders_per_s, metrics.latency_us)];
+    rows.extend(metrics.forms.iter().map(|form| {
         let name = format!("order of {}", form.form);
         (name, form.per_s, form.latency_us)
     }));
-    rows.extend(figures.refusals.iter().map(|(status, refused)| {
-        let soon = refused.soon * 100.0;
-        let name = format!("refused with {status}, {soon:.2} % within {PROMPT_REFUSAL_MS} ms");
-        (name, refused.per_s, refused.latency_us)
+    rows.extend(metrics.refusals.iter().map(|(status, rejected)| {
+        let soon = rejected.soon * 100.0;
+        let name = format!("rejected with {status}, {soon:.2} % within {PROMPT_REFUSAL_MS} ms");
+        (name, rejected.per_s, rejected.latency_us)
     }));
-    let beside = figures.beside.iter();
-    rows.extend(beside.map(|(kind, beside)| (kind.clone(), beside.per_s, beside.latency_us)));
+    let background = metrics.background.iter();
+    rows.extend(background.map(|(kind, background)| (kind.clone(), background.per_s, background.latency_us)));
     html! {
-        p { (format!("{:.0} vouchers/s", figures.vouchers_per_s)) }
+        p { (format!("{:.0} vouchers/s", metrics.vouchers_per_s)) }
         table {
             tr { th { "" } th { "per second" } th { "p50 ms" } th { "p90" } th { "p99" } th { "p99.9" } th { "max" } }
             @for (kind, per_s, latency) in rows {
@@ -95,14 +95,14 @@ fn figures(report: &Report) -> Markup {
     }
 }
 
-fn costs(report: &Report) -> Markup {
+fn cost_table(report: &Report) -> Markup {
     let Some(costs) = &report.usage.costs else {
         return html! {};
     };
     html! {
-        h2 { "Costs of an order" }
+        h2 { "Cost per order" }
         table {
-            tr { th { "" } th { "CPU µs" } th { "waits" } th { "made wait" } }
+            tr { th { "" } th { "CPU µs" } th { "voluntary" } th { "involuntary" } }
             @for row in cost_rows(costs) {
                 tr {
                     td { @if row.part { "\u{2003}" } (row.name) }
@@ -113,7 +113,7 @@ fn costs(report: &Report) -> Markup {
     }
 }
 
-fn audit(report: &Report) -> Markup {
+fn audit_table(report: &Report) -> Markup {
     let passed = report.audit.has_passed();
     html! {
         h2 { "Audit: " span class=(if passed { "passed" } else { "failed" }) { @if passed { "passed" } @else { "FAILED" } } }
@@ -129,19 +129,19 @@ fn audit(report: &Report) -> Markup {
     }
 }
 
-/// Where a share stands: each nine as wide as the one before it, up to the fifth.
-fn nines(share: f64) -> f64 {
-    let last = NAMED_SHARES.len() - 1;
+/// Axis position of a quantile: each additional nine has the same width, up to five.
+fn quantile_position(share: f64) -> f64 {
+    let last = LABELLED_QUANTILES.len() - 1;
     (-(1.0 - share).log10() / last as f64).clamp(0.0, 1.0)
 }
 
 fn latency_curve(percentiles: &[Percentile]) -> Plot {
     let ms = |point: &Percentile| point.us as f64 / 1_000.0;
     let (y_marks, top) = linear(percentiles.iter().map(ms).fold(0.0, f64::max));
-    let x_marks = NAMED_SHARES
+    let x_marks = LABELLED_QUANTILES
         .iter()
         .map(|(share, text)| Mark {
-            at: nines(*share),
+            at: quantile_position(*share),
             text: (*text).to_owned(),
         })
         .collect();
@@ -151,7 +151,7 @@ fn latency_curve(percentiles: &[Percentile]) -> Plot {
         y_marks,
         points: percentiles
             .iter()
-            .map(|point| (nines(point.share), ms(point) / top))
+            .map(|point| (quantile_position(point.share), ms(point) / top))
             .collect(),
     }
 }
@@ -170,7 +170,7 @@ fn over_time(title: &'static str, seconds: &[TimelineSecond], value: impl Fn(&Ti
         points: seconds
             .iter()
             .enumerate()
-            // In the middle of its second.
+            // Centred in its second.
             .map(|(index, second)| ((index as f64 + 0.5) / end, value(second) / top))
             .collect(),
     }
@@ -181,16 +181,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_nine_is_as_wide_as_the_one_before() {
-        for (index, (share, _)) in NAMED_SHARES.iter().enumerate() {
+    fn quantile_axis_has_equal_width_per_nine() {
+        for (index, (share, _)) in LABELLED_QUANTILES.iter().enumerate() {
             let expected = index as f64 / 5.0;
-            assert!((nines(*share) - expected).abs() < 1e-6, "{share}");
+            assert!((quantile_position(*share) - expected).abs() < 1e-6, "{share}");
         }
-        assert!((nines(1.0) - 1.0).abs() < 1e-9);
+        assert!((quantile_position(1.0) - 1.0).abs() < 1e-9);
     }
 
     #[test]
-    fn a_run_without_orders_is_drawn_too() {
+    fn empty_run_is_plotted() {
         assert!(latency_curve(&[]).svg().into_string().contains("svg"));
         assert!(
             over_time("t", &[], slowest_ms)

@@ -1,4 +1,4 @@
-//! Which numbers are taken from a run? Rates, latencies, outcomes, and how all of it went over time.
+//! Metrics of a run: rates, latencies, outcomes, and the course over time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,36 +11,34 @@ use crate::run::RunResult;
 use crate::tally::{BackgroundStats, Outcomes, Tally};
 use crate::timeline::TimelineSecond;
 
-/// Shares of a latency curve. Of the far ones, those are left out behind which less than one order lies.
-const SHARES: [f64; 20] = [
+/// Quantiles of the latency curve. Omits a quantile with less than one order above it.
+const CURVE_QUANTILES: [f64; 20] = [
     0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999, 0.9995, 0.9999,
     0.999_95, 0.999_99, 0.999_999,
 ];
 
-/// Within how many milliseconds a refusal has come soon: what is asked of a service that has too much to do.
+/// A rejection within this time counts as prompt, in milliseconds.
 pub const PROMPT_REFUSAL_MS: u64 = 50;
 
-/// How the run was set up.
+/// Configuration of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Setup {
     pub url: String,
-    /// What was asked for.
     pub order: String,
-    /// When requests left, and over how many connections.
+    /// Loop type and connections.
     pub pace: String,
-    /// When they were signed.
     pub signing: &'static str,
-    /// What chance began with.
+    /// Seed of the random number generators.
     pub seed: u64,
-    /// The forms of order, in the order of their indexes.
+    /// Order forms by index.
     pub forms: Vec<String>,
-    /// Threads of the generator.
+    /// Generator threads.
     pub threads: usize,
     pub warm_up_s: u64,
 }
 
-/// Latency of acknowledged orders, in microseconds: to the last byte of the answer, from the send in a closed loop, and
-/// from when it was due in an open one.
+/// Latency of acknowledged orders in microseconds, to the last byte of the response. Begins with the send in a closed
+/// loop and with the due time in an open loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Latency {
     pub p50: u64,
@@ -50,92 +48,86 @@ pub struct Latency {
     pub max: u64,
 }
 
-/// One point of a latency curve.
+/// One point of a latency curve: `share` of the orders took at most `us` microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Percentile {
-    /// This share of the orders, from 0 to 1,
+    /// From 0 to 1.
     pub share: f64,
-    /// took no longer than so many microseconds.
+    /// In microseconds.
     pub us: u64,
 }
 
-/// What was seen of requests other than new orders.
+/// Metrics of background requests (duplicates and reads).
 #[derive(Clone, Debug, Serialize)]
 pub struct RequestMetrics {
-    /// Those that succeeded, per second.
+    /// Successful requests per second.
     pub per_s: f64,
     pub latency_us: Latency,
-    /// Outcomes by status and error code.
     pub outcomes: BTreeMap<String, u64>,
 }
 
-/// What was seen of orders of one form.
+/// Metrics of the orders of one form.
 #[derive(Clone, Debug, Serialize)]
 pub struct FormMetrics {
-    /// What they ask for.
     pub form: String,
-    /// Those that were acknowledged, per second.
+    /// Acknowledged orders per second.
     pub per_s: f64,
-    /// The vouchers in them, per second.
+    /// Vouchers of acknowledged orders per second.
     pub vouchers_per_s: f64,
     pub latency_us: Latency,
 }
 
-/// How soon refusals of one status came.
+/// Metrics of the rejections with one status.
 #[derive(Clone, Debug, Serialize)]
 pub struct RefusalMetrics {
     pub count: u64,
     pub per_s: f64,
     pub latency_us: Latency,
-    /// The share of those that came within [`SOON_MS`], from 0 to 1.
+    /// Share of rejections within [`PROMPT_REFUSAL_MS`], from 0 to 1.
     pub soon: f64,
 }
 
-/// The figures of a run, taken before its books go to the audit.
+/// Metrics of a run, computed before the audit consumes the acknowledgements.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunMetrics {
-    /// How it was set up.
     pub setup: Setup,
-    /// From the end of the warm-up to the end of the last order, in seconds.
+    /// From the end of the warm-up to the completion of the last order, in seconds.
     pub measured_s: f64,
-    /// Acknowledged orders that were sent after the warm-up.
+    /// Acknowledged orders of the measured part.
     pub orders: u64,
     pub orders_per_s: f64,
-    /// The vouchers in them, per second.
+    /// Vouchers of acknowledged orders per second.
     pub vouchers_per_s: f64,
     pub latency_us: Latency,
-    /// The same by form of order; nothing where there is one form alone.
+    /// By order form; empty with a single form.
     pub forms: Vec<FormMetrics>,
-    /// Latency of answers other than 2xx, by status.
+    /// Non-2xx responses by status.
     pub refusals: BTreeMap<u16, RefusalMetrics>,
-    /// The same as a curve.
     pub percentiles: Vec<Percentile>,
-    /// How late requests of an open loop left, which is part of their latency; `None` of a closed one.
+    /// Send delay of an open loop, included in the latency; `None` for a closed loop.
     pub late_us: Option<Latency>,
-    /// The measured part, second by second.
     pub seconds: Vec<TimelineSecond>,
-    /// Measured outcomes by status and error code.
+    /// Outcomes of the measured part by status and error code.
     pub outcomes: BTreeMap<String, u64>,
-    /// Outcomes of the warm-up.
     pub warm_up_outcomes: BTreeMap<String, u64>,
-    /// What was asked for besides new orders.
-    pub beside: BTreeMap<String, RequestMetrics>,
-    /// The first text of each kind of error, of run and warm-up.
+    /// Background requests by kind.
+    #[serde(rename = "beside")]
+    pub background: BTreeMap<String, RequestMetrics>,
+    /// First error text of each kind, including the warm-up.
     pub errors: BTreeMap<String, String>,
 }
 
 impl RunMetrics {
-    /// Takes the figures of a run.
     #[must_use]
-    pub fn from_run(setup: Setup, ran: &RunResult) -> Self {
+    pub fn from_run(setup: Setup, result: &RunResult) -> Self {
         let RunResult {
             tally, measured_for, ..
-        } = ran;
+        } = result;
         let orders = tally.latency_us.len();
         let vouchers = tally.breakdown.forms.values().map(|form| form.vouchers).sum();
         let forms = match setup.forms.len() {
             0 | 1 => Vec::new(),
-            _ => forms(&setup.forms, tally, *measured_for),
+            _ => form_metrics(&setup.forms, tally, *measured_for),
         };
         Self {
             setup,
@@ -151,7 +143,7 @@ impl RunMetrics {
             seconds: tally.timeline.seconds().to_vec(),
             outcomes: counts(&tally.measured),
             warm_up_outcomes: counts(&tally.warm_up),
-            beside: beside(tally, *measured_for),
+            background: background(tally, *measured_for),
             errors: errors(tally),
         }
     }
@@ -178,7 +170,7 @@ fn latency(of: &Histogram<u64>) -> Latency {
 
 fn percentiles(of: &Histogram<u64>) -> Vec<Percentile> {
     let count = of.len() as f64;
-    SHARES
+    CURVE_QUANTILES
         .into_iter()
         .filter(|share| (1.0 - share) * count >= 1.0)
         .map(|share| Percentile {
@@ -191,29 +183,29 @@ fn percentiles(of: &Histogram<u64>) -> Vec<Percentile> {
 fn counts(outcomes: &Outcomes) -> BTreeMap<String, u64> {
     outcomes
         .iter()
-        .map(|(kind, seen)| (kind.to_string(), seen.count))
+        .map(|(kind, count)| (kind.to_string(), count.count))
         .collect()
 }
 
-/// The figures of requests other than new orders, which were asked for so long.
+/// Computes metrics of background requests over the elapsed `time`.
 #[must_use]
-pub fn request_metrics(beside: &BackgroundStats, time: Duration) -> RequestMetrics {
+pub fn request_metrics(background: &BackgroundStats, time: Duration) -> RequestMetrics {
     RequestMetrics {
-        per_s: per_second(beside.latency_us.len(), time),
-        latency_us: latency(&beside.latency_us),
-        outcomes: counts(&beside.measured),
+        per_s: per_second(background.latency_us.len(), time),
+        latency_us: latency(&background.latency_us),
+        outcomes: counts(&background.measured),
     }
 }
 
-fn beside(tally: &Tally, time: Duration) -> BTreeMap<String, RequestMetrics> {
+fn background(tally: &Tally, time: Duration) -> BTreeMap<String, RequestMetrics> {
     let kinds = tally.background.iter();
     kinds
-        .map(|(kind, beside)| (kind.to_string(), request_metrics(beside, time)))
+        .map(|(kind, background)| (kind.to_string(), request_metrics(background, time)))
         .collect()
 }
 
-fn forms(names: &[String], tally: &Tally, time: Duration) -> Vec<FormMetrics> {
-    let figures = |(index, form): (&usize, &FormStats)| {
+fn form_metrics(names: &[String], tally: &Tally, time: Duration) -> Vec<FormMetrics> {
+    let metrics = |(index, form): (&usize, &FormStats)| {
         Some(FormMetrics {
             form: names.get(*index)?.clone(),
             per_s: per_second(form.latency_us.len(), time),
@@ -221,25 +213,25 @@ fn forms(names: &[String], tally: &Tally, time: Duration) -> Vec<FormMetrics> {
             latency_us: latency(&form.latency_us),
         })
     };
-    tally.breakdown.forms.iter().filter_map(figures).collect()
+    tally.breakdown.forms.iter().filter_map(metrics).collect()
 }
 
 fn refusals(tally: &Tally, time: Duration) -> BTreeMap<u16, RefusalMetrics> {
-    let figures = |of: &Histogram<u64>| RefusalMetrics {
+    let metrics = |of: &Histogram<u64>| RefusalMetrics {
         count: of.len(),
         per_s: per_second(of.len(), time),
         latency_us: latency(of),
         soon: of.count_between(0, PROMPT_REFUSAL_MS * 1_000) as f64 / of.len().max(1) as f64,
     };
     let statuses = tally.breakdown.refusals.iter();
-    statuses.map(|(status, of)| (*status, figures(of))).collect()
+    statuses.map(|(status, of)| (*status, metrics(of))).collect()
 }
 
 fn errors(tally: &Tally) -> BTreeMap<String, String> {
-    let beside = tally.background.values().flat_map(|beside| &beside.measured);
-    let kinds = tally.measured.iter().chain(&tally.warm_up).chain(beside);
+    let background = tally.background.values().flat_map(|background| &background.measured);
+    let kinds = tally.measured.iter().chain(&tally.warm_up).chain(background);
     kinds
-        .filter_map(|(kind, seen)| Some((kind.to_string(), seen.example.clone()?)))
+        .filter_map(|(kind, count)| Some((kind.to_string(), count.example.clone()?)))
         .collect()
 }
 
@@ -248,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_curve_ends_where_no_order_lies_behind() {
+    fn curve_omits_quantiles_without_orders_above() {
         let mut histogram = Histogram::new_with_bounds(1, 1_000_000, 3).unwrap();
         assert!(percentiles(&histogram).is_empty());
         for us in 1..=100 {

@@ -1,41 +1,38 @@
-//! How are numbers drawn? As lines in an SVG that stands in the page itself and fetches nothing.
+//! SVG line plots, inlined in the HTML report.
 
 use maud::{Markup, html};
 
-/// Width of a drawing, in its own units; the page scales it.
+/// In user units; the page scales the SVG.
 const WIDTH: f64 = 720.0;
-/// Height of a drawing.
 const HEIGHT: f64 = 260.0;
-/// Room for the numbers at the left.
+/// Left margin with the labels.
 const LEFT: f64 = 64.0;
-/// Room for the numbers below, and for half a number above and at the right.
+/// Bottom margin with the labels.
 const BELOW: f64 = 28.0;
-/// Room above and at the right.
+/// Top and right margin.
 const MARGIN: f64 = 14.0;
 
-/// A line that crosses the drawing, with what it stands for.
+/// Grid line with a label.
 #[derive(Clone, Debug)]
 pub(super) struct Mark {
-    /// Where, from 0 to 1.
+    /// From 0 to 1.
     pub(super) at: f64,
-    /// What is written beside it.
     pub(super) text: String,
 }
 
-/// A drawing of points, all of them from 0 to 1.
+/// Plot of points with coordinates from 0 to 1.
 #[derive(Clone, Debug)]
 pub(super) struct Plot {
-    /// What it shows, for those who cannot see it too.
+    /// Caption and accessible label.
     pub(super) title: &'static str,
-    /// Lines from the bottom to the top.
+    /// Vertical grid lines.
     pub(super) x_marks: Vec<Mark>,
-    /// Lines from left to right.
+    /// Horizontal grid lines.
     pub(super) y_marks: Vec<Mark>,
     pub(super) points: Vec<(f64, f64)>,
 }
 
 impl Plot {
-    /// The drawing.
     pub(super) fn svg(&self) -> Markup {
         let line: Vec<_> = self
             .points
@@ -47,12 +44,12 @@ impl Plot {
                 figcaption { (self.title) }
                 svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(self.title) {
                     @for mark in &self.x_marks {
-                        line.grid x1=(number(x(mark.at))) x2=(number(x(mark.at))) y1=(number(y(0.0))) y2=(number(y(1.0))) {}
-                        text x=(number(x(mark.at))) y=(number(HEIGHT - 8.0)) text-anchor="middle" { (mark.text) }
+                        line.grid x1=(format_coordinate(x(mark.at))) x2=(format_coordinate(x(mark.at))) y1=(format_coordinate(y(0.0))) y2=(format_coordinate(y(1.0))) {}
+                        text x=(format_coordinate(x(mark.at))) y=(format_coordinate(HEIGHT - 8.0)) text-anchor="middle" { (mark.text) }
                     }
                     @for mark in &self.y_marks {
-                        line.grid x1=(number(x(0.0))) x2=(number(x(1.0))) y1=(number(y(mark.at))) y2=(number(y(mark.at))) {}
-                        text x=(number(LEFT - 6.0)) y=(number(y(mark.at) + 4.0)) text-anchor="end" { (mark.text) }
+                        line.grid x1=(format_coordinate(x(0.0))) x2=(format_coordinate(x(1.0))) y1=(format_coordinate(y(mark.at))) y2=(format_coordinate(y(mark.at))) {}
+                        text x=(format_coordinate(LEFT - 6.0)) y=(format_coordinate(y(mark.at) + 4.0)) text-anchor="end" { (mark.text) }
                     }
                     polyline points=(line.join(" ")) {}
                 }
@@ -69,11 +66,11 @@ fn y(height: f64) -> f64 {
     HEIGHT - BELOW - height * (HEIGHT - BELOW - MARGIN)
 }
 
-fn number(value: f64) -> String {
+fn format_coordinate(value: f64) -> String {
     format!("{value:.1}")
 }
 
-/// Marks of an axis from 0 to the first round number that is not below `top`; and that number.
+/// Grid lines from 0 to the first round number not below `top`, and that number.
 pub(super) fn linear(top: f64) -> (Vec<Mark>, f64) {
     let step = round_step(top / 4.0);
     let count = (top / step).ceil().max(1.0);
@@ -89,7 +86,7 @@ pub(super) fn linear(top: f64) -> (Vec<Mark>, f64) {
     (marks, end)
 }
 
-/// 1, 2 or 5 times a power of ten, not below `least`, and at least 1.
+/// 1, 2 or 5 times a power of ten, at least `least` and at least 1.
 fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.max(1.0).log10().floor());
     [1.0, 2.0, 5.0, 10.0]
@@ -104,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_axis_ends_at_a_round_number() {
+    fn axis_ends_at_round_number() {
         for (top, expected) in [
             (0.0, vec!["0", "1"]),
             (3.0, vec!["0", "1", "2", "3"]),
@@ -119,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_higher_is_drawn_higher() {
+    fn higher_value_is_drawn_higher() {
         let plot = Plot {
             title: "t",
             x_marks: vec![],
@@ -131,6 +128,6 @@ mod tests {
         };
         let svg = plot.svg().into_string();
         assert!(svg.contains(r#"points="64.0,232.0 706.0,14.0""#), "{svg}");
-        assert!(svg.contains("&lt;0&gt;"), "what is written is escaped: {svg}");
+        assert!(svg.contains("&lt;0&gt;"), "labels are escaped: {svg}");
     }
 }

@@ -1,4 +1,4 @@
-//! Are the files of `scenarios/` scenarios, and are others refused?
+//! Tests of scenario parsing and validation, with all files of `scenarios/`.
 
 use super::*;
 
@@ -11,68 +11,69 @@ const SMALL: &str = r#"{
     "warm_up_s": 0, "seconds": 1
 }"#;
 
-fn with(from: &str, to: &str) -> Result<Scenario, ScenarioError> {
+fn parse_with(from: &str, to: &str) -> Result<Scenario, ScenarioError> {
     assert!(SMALL.contains(from), "{from} is not in the scenario");
     Scenario::parse(SMALL.replace(from, to).as_bytes())
 }
 
 #[test]
-fn every_file_is_a_scenario_of_its_name() {
+fn every_scenario_file_is_valid_and_named_after_its_scenario() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
-    let mut seen = 0;
+    let mut count = 0;
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         let scenario = Scenario::read(&path).unwrap_or_else(|error| panic!("{}: {error:?}", path.display()));
         assert_eq!(path.file_stem().unwrap().to_str(), Some(scenario.name.as_str()));
-        seen += 1;
+        count += 1;
     }
-    assert!(seen >= 9, "only {seen} scenarios");
+    assert!(count >= 9, "only {count} scenarios");
 }
 
 #[test]
-fn a_scenario_says_what_is_for_sale() {
-    let furnishing = Scenario::parse(SMALL.as_bytes()).unwrap().seed_data();
-    let vouchers: Vec<_> = furnishing.skus.iter().map(|sku| sku.vouchers).collect();
+fn scenario_determines_seed_data() {
+    let seed_data = Scenario::parse(SMALL.as_bytes()).unwrap().seed_data();
+    let vouchers: Vec<_> = seed_data.skus.iter().map(|sku| sku.vouchers).collect();
     assert_eq!(vouchers, [10, 1, 10, 1]);
-    assert_eq!(furnishing.skus[3].product_id, product_id(3));
-    assert_eq!(furnishing.partners, 2);
+    assert_eq!(seed_data.skus[3].product_id, product_id(3));
+    assert_eq!(seed_data.partners, 2);
 }
 
 #[test]
-fn there_is_enough_of_each_sku_by_its_popularity() {
-    let small = with(
+fn enough_for_sizes_stock_by_popularity() {
+    let small = parse_with(
         r#""vouchers": 10, "popularity": { "zipf": 1.1 }"#,
         r#""vouchers": { "enough_for": 2000 }, "popularity": { "zipf": 1.0 }"#,
     );
-    let furnishing = small.unwrap().seed_data();
-    // 1, 1/2, 1/3, 1/4 of 25/12: 960, 480, 320 and 240 of two thousand; every second has one, as before.
-    let vouchers: Vec<_> = furnishing.skus.iter().map(|sku| sku.vouchers).collect();
+    let seed_data = small.unwrap().seed_data();
+    // Weights 1, 1/2, 1/3, 1/4 of 25/12: means 960, 480, 320 and 240 of 2,000 orders. Every second SKU is scarce with
+    // one voucher.
+    let vouchers: Vec<_> = seed_data.skus.iter().map(|sku| sku.vouchers).collect();
     assert_eq!(vouchers, [960 + 186 + 10, 1, 320 + 108 + 10, 1]);
 }
 
 #[test]
-fn what_cannot_be_played_is_refused() {
-    for (from, to, why) in [
-        (r#""partners": 2"#, r#""partners": 0"#, "no partner"),
-        (r#""skus": 2"#, r#""skus": 5"#, "more items"),
-        (r#""quantity": 3"#, r#""quantity": 501"#, "too many vouchers"),
-        (r#""quantity": 3"#, r#""quantity": 0"#, "or none"),
-        (r#""seconds": 1"#, r#""seconds": 0"#, "nothing is measured"),
-        (r#""connections": 8"#, r#""connections": 0"#, "no connection"),
-        (r#""every": 2"#, r#""every": 0"#, "0th"),
+fn invalid_scenario_is_rejected() {
+    for (from, to, message) in [
+        (r#""partners": 2"#, r#""partners": 0"#, "partners must be"),
+        (r#""skus": 2"#, r#""skus": 5"#, "1 to 100 SKUs"),
+        (r#""quantity": 3"#, r#""quantity": 501"#, "1 to 1,000 vouchers"),
+        (r#""quantity": 3"#, r#""quantity": 0"#, "1 to 1,000 vouchers"),
+        (r#""seconds": 1"#, r#""seconds": 0"#, "seconds must be"),
+        (r#""connections": 8"#, r#""connections": 0"#, "connections must be"),
+        (r#""every": 2"#, r#""every": 0"#, "scarce.every"),
         (
             r#""seconds": 1"#,
             r#""seconds": 1, "pauses": { "every_ms": 5, "for_ms": 0 }"#,
-            "no length",
+            "pauses.every_ms",
         ),
         (
             r#""seconds": 1"#,
             r#""seconds": 1, "replays": { "orders": 5, "seconds": 0 }"#,
-            "nothing is replayed",
+            "replays.orders",
         ),
     ] {
-        let refused = with(from, to).unwrap_err().to_string();
-        assert!(refused.contains(why), "{to}: {refused}");
+        let error = parse_with(from, to).unwrap_err().to_string();
+        assert!(error.contains(message), "{to}: {error}");
     }
     for (from, to) in [
         (r#""seconds": 1"#, r#""seconds": 1, "second": 1"#),
@@ -80,6 +81,6 @@ fn what_cannot_be_played_is_refused() {
         ("duplicate", "duplicates"),
         ("poisson", "bursts"),
     ] {
-        assert!(matches!(with(from, to), Err(ScenarioError::Parse(_))), "{to}");
+        assert!(matches!(parse_with(from, to), Err(ScenarioError::Parse(_))), "{to}");
     }
 }

@@ -1,5 +1,5 @@
-//! What does a scenario do when its load is over? The service is killed and started again, and asked for what it answered
-//! before, as far as the scenario says so.
+//! Follow-up of a scenario run: restarts of a killed service and replays of earlier orders, as the scenario
+//! specifies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,54 +22,54 @@ use crate::signer::Credentials;
 use crate::deployment::TestDeployment;
 use crate::traffic::Traffic;
 
-/// Does it; what was acknowledged and answered meanwhile is in the tally of the run afterwards.
+/// Runs the follow-up; adds its results to the tally of the run.
 pub(super) fn run_follow_up(
     scenario: &Scenario,
-    (runtime, stand): (&Runtime, &mut TestDeployment),
+    (runtime, deployment): (&Runtime, &mut TestDeployment),
     (partners, traffic): (&[Credentials], &Traffic),
     options: GeneratorOptions,
-    ran: &mut RunResult,
+    result: &mut RunResult,
 ) -> Result<(FollowUp, Vec<Check>), ScenarioRunError> {
-    let (mut after, mut checks) = (FollowUp::default(), Vec::new());
-    // What is replayed from the database alone needs a start that remembers nothing.
+    let (mut follow_up, mut checks) = (FollowUp::default(), Vec::new());
+    // Replays from the database need a process that has no stored response in memory.
     let times = scenario.restarts.max(u64::from(scenario.replays.is_some()));
-    let callers = OrderSource {
+    let order_source = OrderSource {
         partners,
         traffic,
         seed: options.seed,
     };
-    let books = &mut ran.tally.acknowledgements;
-    let took = runtime.block_on(measure_restarts(stand, times, &callers, books))?;
-    after.restarts = RestartTimes::from_durations(&took);
+    let acknowledgements = &mut result.tally.acknowledgements;
+    let durations = runtime.block_on(measure_restarts(deployment, times, &order_source, acknowledgements))?;
+    follow_up.restarts = RestartTimes::from_durations(&durations);
     if let Some(replays) = scenario.replays {
-        let sent = Arc::new(std::mem::take(&mut ran.sent));
-        let orders_per_s = ran.tally.latency_us.len() as f64 / ran.measured_for.as_secs_f64();
-        let again = replay(scenario, replays, stand.base_url(), &callers, options, &sent)?;
-        after.replayed = ReplayReport::from_run(&again, sent.count(), orders_per_s);
-        checks.push(replays::check_replays(&again.tally));
-        ran.tally.merge(again.tally);
+        let sent = Arc::new(std::mem::take(&mut result.sent));
+        let orders_per_s = result.tally.latency_us.len() as f64 / result.measured_for.as_secs_f64();
+        let replay_run = replay(scenario, replays, deployment.base_url(), &order_source, options, &sent)?;
+        follow_up.replayed = ReplayReport::from_run(&replay_run, sent.count(), orders_per_s);
+        checks.push(replays::check_replays(&replay_run.tally));
+        result.tally.merge(replay_run.tally);
     }
-    Ok((after, checks))
+    Ok((follow_up, checks))
 }
 
-/// How soon everything was as before.
-pub(super) fn measure_recovery(pauses: Option<&Vec<Pause>>, ran: &RunResult) -> Option<PauseRecovery> {
-    PauseRecovery::measure(pauses?, ran.tally.latency_samples.as_ref()?)
+/// Latency recovery after the pauses of a run.
+pub(super) fn measure_recovery(pauses: Option<&Vec<Pause>>, result: &RunResult) -> Option<PauseRecovery> {
+    PauseRecovery::measure(pauses?, result.tally.latency_samples.as_ref()?)
 }
 
 fn replay(
     scenario: &Scenario,
     replays: ReplayPhase,
     base_url: String,
-    callers: &OrderSource<'_>,
+    order_source: &OrderSource<'_>,
     options: GeneratorOptions,
     sent: &Arc<SentOrders>,
 ) -> Result<RunResult, ScenarioRunError> {
     let (progress, length) = (Progress::default(), Duration::from_secs(replays.seconds));
     let plan = LoadPlan {
         base_url,
-        partners: callers.partners.to_vec(),
-        traffic: callers.traffic.clone().into_replays(),
+        partners: order_source.partners.to_vec(),
+        traffic: order_source.traffic.clone().into_replays(),
         pace: Pace::Closed {
             connections: scenario.pace.connections(),
         },
@@ -85,8 +85,8 @@ fn replay(
             latency_samples: false,
         },
     };
-    let bar = RunProgressBar::show(&progress, length);
-    let ran = run_load(plan, &progress);
-    drop(bar);
-    Ok(ran?)
+    let progress_bar = RunProgressBar::show(&progress, length);
+    let result = run_load(plan, &progress);
+    drop(progress_bar);
+    Ok(result?)
 }

@@ -1,4 +1,4 @@
-//! Does the command tell by its exit code whether the figures count?
+//! Tests of the `load` command line: exit codes, reports, error messages.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -13,17 +13,17 @@ fn load(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-fn run(dir: &Path, lie: Defect) -> Output {
+fn run(dir: &Path, defect: Defect) -> Output {
     let credentials = dir.join("sandbox-partner.json");
     let text = format!(r#"{{"partner_id":"ptn_1","api_key":"{KEY}","api_secret":"{SECRET}"}}"#);
     std::fs::write(&credentials, text).unwrap();
-    let fake = FakeService::start(lie);
+    let service = FakeService::start(defect);
     let (credentials, json) = (credentials.to_str().unwrap(), dir.join("report.json"));
     let html = dir.join("report.html");
     load(&[
         "run",
         "--url",
-        &fake.url,
+        &service.url,
         "--credentials",
         credentials,
         "--connections",
@@ -42,7 +42,7 @@ fn run(dir: &Path, lie: Defect) -> Output {
 }
 
 #[test]
-fn an_audited_run_succeeds_and_is_written_as_json() {
+fn audited_run_succeeds_and_writes_json() {
     let dir = tempfile::tempdir().unwrap();
     let output = run(dir.path(), Defect::None);
     let text = String::from_utf8(output.stdout).unwrap();
@@ -68,7 +68,7 @@ fn an_audited_run_succeeds_and_is_written_as_json() {
 }
 
 #[test]
-fn the_page_is_whole_and_fetches_nothing() {
+fn html_report_is_complete_and_self_contained() {
     let dir = tempfile::tempdir().unwrap();
     run(dir.path(), Defect::None);
     let page = std::fs::read_to_string(dir.path().join("report.html")).unwrap();
@@ -79,27 +79,27 @@ fn the_page_is_whole_and_fetches_nothing() {
     assert_eq!(page.matches("<svg").count(), 3);
     assert_eq!(page.matches("<polyline points=\"").count(), 3);
     assert!(
-        page.contains("no voucher twice") && page.contains("50 distinct"),
+        page.contains("vouchers unique") && page.contains("50 distinct"),
         "{page}"
     );
-    for fetching in ["src=", "href=", "<script", "@import", "url("] {
-        assert!(!page.contains(fetching), "{fetching}");
+    for external in ["src=", "href=", "<script", "@import", "url("] {
+        assert!(!page.contains(external), "{external}");
     }
 }
 
 #[test]
-fn a_scenario_that_cannot_be_played_is_neither() {
+fn invalid_scenario_exits_with_2() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("nothing.json");
     std::fs::write(&file, "{}").unwrap();
     let hot = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/hot-sku.json");
-    for (arguments, says) in [
+    for (arguments, message) in [
         (
             vec!["scenario", file.to_str().unwrap()],
-            "the file is no scenario",
+            "the file is not a valid scenario",
         ),
-        (vec!["scenario", hot, "--rate", "10"], "which has no --rate"),
-        (vec!["scenario", hot, "--seconds", "0"], "nothing is measured"),
+        (vec!["scenario", hot, "--rate", "10"], "--rate needs a scenario with an open loop"),
+        (vec!["scenario", hot, "--seconds", "0"], "seconds must be at least 1"),
         (
             vec!["scenario", hot, "--program", "/nonexistent/vouchsafe"],
             "cannot start `/nonexistent/vouchsafe`",
@@ -108,24 +108,24 @@ fn a_scenario_that_cannot_be_played_is_neither() {
         let output = load(&arguments);
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{error}");
-        assert!(error.contains(says), "{arguments:?}: {error}");
+        assert!(error.contains(message), "{arguments:?}: {error}");
     }
 }
 
 #[test]
-fn a_failed_audit_fails_the_command() {
+fn failed_audit_exits_with_1() {
     let dir = tempfile::tempdir().unwrap();
     let output = run(dir.path(), Defect::SellsVoucherTwice);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(
-        text.contains("FAILED no voucher twice: 1 repeated, such as vch_0000"),
+        text.contains("FAILED vouchers unique: 1 repeated, for example vch_0000"),
         "{text}"
     );
 }
 
 #[test]
-fn what_cannot_be_run_is_neither() {
+fn unusable_arguments_exit_with_2() {
     let output = load(&["run", "--credentials", "/nonexistent/partner.json"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
@@ -142,14 +142,14 @@ fn what_cannot_be_run_is_neither() {
 }
 
 #[test]
-fn a_history_file_is_checked() {
+fn history_file_is_checked() {
     let invoke = r#"{"op_id":0,"proc":0,"type":"invoke","f":"order","partner":"p","key":"k","t_ns":1}"#;
-    let refused =
+    let rejected =
         r#"{"op_id":0,"proc":0,"type":"fail","f":"order","partner":"p","key":"k","status":404,"t_ns":2}"#;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("history.jsonl");
-    for (lines, code, said) in [
-        (format!("{invoke}\n{refused}\n"), 0, r#""operations":1"#),
+    for (lines, code, expected_text) in [
+        (format!("{invoke}\n{rejected}\n"), 0, r#""operations":1"#),
         (
             format!("{invoke}\n"),
             1,
@@ -160,8 +160,8 @@ fn a_history_file_is_checked() {
         let output = load(&["check", path.to_str().unwrap()]);
         let text = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(code), "{text}");
-        assert!(text.contains(said), "{text}");
+        assert!(text.contains(expected_text), "{text}");
     }
-    std::fs::write(&path, "no event\n").unwrap();
+    std::fs::write(&path, "not an event\n").unwrap();
     assert_eq!(load(&["check", path.to_str().unwrap()]).status.code(), Some(2));
 }

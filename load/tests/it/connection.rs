@@ -1,4 +1,5 @@
-//! What does the client know when a connection ends? Raw sockets that answer, stop, or stay silent at a given point.
+//! Tests of the client's outcome classification, with raw sockets that respond, close or stay silent at a given
+//! point.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,23 +12,23 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use vouchsafe_load::client::{ApiResponse, Client, RequestFailure};
 use vouchsafe_load::origin::Origin;
 
-/// Bound of an exchange where silence is what is tested; all others end by themselves.
+/// Timeout for tests of silent servers; in all other tests the exchange ends.
 const SHORT: Duration = Duration::from_millis(200);
 
-/// How often the runtime looks at its sockets for the end of a connection: some milliseconds of looking.
-const LOOKS: usize = 5_000;
+/// Yields until the runtime has polled its sockets for the end of the connection: some milliseconds.
+const POLL_YIELDS: usize = 5_000;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
 
-/// A server on a thread of its own.
+/// A raw server on a thread of its own.
 struct Server {
     thread: JoinHandle<Vec<String>>,
-    /// One message for each connection that it closed, sent after the closing.
+    /// One message after each closed connection.
     closed: UnboundedReceiver<()>,
 }
 
 impl Server {
-    /// Accepts `connections` and hands each to `serve`, which returns the requests it read.
+    /// Accepts `connections` connections and passes each to `serve`, which returns the requests that it read.
     fn start(
         connections: usize,
         serve: impl Fn(usize, &mut TcpStream) -> Vec<String> + Send + 'static,
@@ -39,7 +40,7 @@ impl Server {
             let mut requests = Vec::new();
             for index in 0..connections {
                 requests.extend(serve(index, &mut listener.accept().unwrap().0));
-                // The test may not wait for it any more.
+                // The test may have stopped waiting.
                 let _ = closing.send(());
             }
             requests
@@ -47,14 +48,13 @@ impl Server {
         (Client::new(origin), Self { thread, closed })
     }
 
-    /// The requests it read, once it has served all its connections.
+    /// Waits for all connections; returns the requests.
     fn requests(self) -> Vec<String> {
         self.thread.join().unwrap()
     }
 }
 
-/// Reads one request without a body.
-fn request(stream: &mut TcpStream) -> String {
+fn read_request(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
     let mut byte = [0];
     while !text.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() == 1 {
@@ -70,11 +70,11 @@ async fn get(client: &mut Client, path: &str) -> Result<ApiResponse, RequestFail
 }
 
 #[tokio::test]
-async fn requests_follow_each_other_on_one_connection() {
+async fn requests_share_one_connection() {
     let (mut client, server) = Server::start(1, |_, stream| {
         (0..3)
             .map(|_| {
-                let read = request(stream);
+                let read = read_request(stream);
                 stream.write_all(OK).unwrap();
                 read
             })
@@ -92,19 +92,19 @@ async fn requests_follow_each_other_on_one_connection() {
 }
 
 #[tokio::test]
-async fn a_connection_that_the_server_closed_is_replaced() {
+async fn closed_connection_is_replaced() {
     let (mut client, mut server) = Server::start(3, |index, stream| {
-        let read = request(stream);
+        let read = read_request(stream);
         let closing = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}";
         stream.write_all(if index == 0 { closing } else { OK }).unwrap();
         vec![read]
     });
     for _ in 0..3 {
         assert_eq!(get(&mut client, "/").await.unwrap().status, 200);
-        // The end of the connection must have arrived, and the runtime have looked at its sockets: before that,
-        // nobody can know of it. A busy kernel brings it a moment after the closing, so the runtime looks often.
+        // The client can only notice the close after the FIN arrived and the runtime polled its sockets. A busy
+        // kernel delivers the FIN a moment after the close.
         server.closed.recv().await.unwrap();
-        for _ in 0..LOOKS {
+        for _ in 0..POLL_YIELDS {
             tokio::task::yield_now().await;
         }
     }
@@ -112,7 +112,7 @@ async fn a_connection_that_the_server_closed_is_replaced() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_not_sent() {
+async fn refused_connection_is_not_sent() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let origin = Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
     drop(listener);
@@ -121,23 +121,23 @@ async fn nobody_listening_is_not_sent() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_path_is_not_sent() {
+async fn invalid_path_is_not_sent() {
     let (mut client, _server) = Server::start(0, |_, _| Vec::new());
     let failure = get(&mut client, "/a b").await.unwrap_err();
     assert!(matches!(failure, RequestFailure::NotSent(_)), "{failure}");
 }
 
 #[tokio::test]
-async fn a_request_that_was_read_and_not_answered_is_unknown() {
-    for answer in [
+async fn unanswered_request_is_unknown() {
+    for partial_response in [
         &b""[..],
         b"HTTP/1.1 20",
         b"HTTP/1.1 201 Created\r\ncontent-length: 9\r\n\r\n{\"ord",
         b"\0\0 what",
     ] {
         let (mut client, server) = Server::start(1, move |_, stream| {
-            let read = request(stream);
-            stream.write_all(answer).unwrap();
+            let read = read_request(stream);
+            stream.write_all(partial_response).unwrap();
             vec![read]
         });
         let failure = get(&mut client, "/").await.unwrap_err();
@@ -147,14 +147,14 @@ async fn a_request_that_was_read_and_not_answered_is_unknown() {
 }
 
 #[tokio::test]
-async fn silence_is_unknown_and_its_connection_is_not_used_again() {
+async fn timeout_is_unknown_and_closes_connection() {
     let (client, server) = Server::start(2, |index, stream| {
-        let read = request(stream);
+        let read = read_request(stream);
         if index == 1 {
             stream.write_all(OK).unwrap();
             return vec![read];
         }
-        // Until the client gives up.
+        // Blocks until the client closes.
         stream.read_to_end(&mut Vec::new()).unwrap();
         vec![read]
     });
@@ -166,9 +166,9 @@ async fn silence_is_unknown_and_its_connection_is_not_used_again() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_given_up() {
+async fn oversized_response_is_unknown() {
     let (mut client, server) = Server::start(1, |_, stream| {
-        let read = request(stream);
+        let read = read_request(stream);
         stream
             .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n")
             .unwrap();

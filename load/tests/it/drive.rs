@@ -1,4 +1,4 @@
-//! Does an open loop show what a closed one hides, and does mixed traffic notice answers that change?
+//! Tests of load runs: stalls in open and closed loops, presigning, mixed traffic with changing responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::fake::{FakeService, Defect, STALL_DURATION};
 
 const ORDERS: u64 = 60;
 
-/// One every 10 ms.
+/// One order every 10 ms.
 const RATE: f64 = 100.0;
 
-fn plan(fake: &FakeService, pace: Pace) -> LoadPlan {
+fn plan(service: &FakeService, pace: Pace) -> LoadPlan {
     LoadPlan {
-        base_url: fake.url.clone(),
+        base_url: service.url.clone(),
         partners: vec![FakeService::credentials()],
         traffic: Traffic::single(Workload::one_sku("sbx-instant", "25", 1).unwrap()),
         pace,
@@ -47,52 +47,52 @@ fn open(connections: usize) -> Pace {
     }
 }
 
-/// Orders that took at least half of the stall.
-fn slow(ran: &RunResult) -> u64 {
+/// Number of orders that took at least half of the stall.
+fn count_slow(result: &RunResult) -> u64 {
     let half = u64::try_from(STALL_DURATION.as_micros() / 2).unwrap();
-    ran.tally.latency_us.count_between(half, u64::MAX)
+    result.tally.latency_us.count_between(half, u64::MAX)
 }
 
 #[test]
-fn who_was_due_during_a_stall_has_waited_it_out() {
-    let fake = FakeService::start(Defect::Stall);
-    let ran = run_load(plan(&fake, open(1)), &Progress::default()).unwrap();
-    assert_eq!(ran.tally.latency_us.len(), ORDERS);
-    // Fifteen were due in the first half of the stall, each 10 ms after the other; the last may fall on its edge.
-    assert!(slow(&ran) >= 14, "{} slow", slow(&ran));
-    assert_eq!(ran.tally.late_us.len(), ORDERS);
-    assert!(ran.tally.late_us.max() >= u64::try_from(STALL_DURATION.as_micros() / 2).unwrap());
+fn open_loop_latency_includes_stall() {
+    let service = FakeService::start(Defect::Stall);
+    let result = run_load(plan(&service, open(1)), &Progress::default()).unwrap();
+    assert_eq!(result.tally.latency_us.len(), ORDERS);
+    // Fifteen orders are due in the first half of the stall, 10 ms apart; the last one may fall on the boundary.
+    assert!(count_slow(&result) >= 14, "{} slow", count_slow(&result));
+    assert_eq!(result.tally.late_us.len(), ORDERS);
+    assert!(result.tally.late_us.max() >= u64::try_from(STALL_DURATION.as_micros() / 2).unwrap());
 }
 
 #[test]
-fn a_closed_loop_knows_no_due_time() {
-    let fake = FakeService::start(Defect::Stall);
-    let ran = run_load(plan(&fake, Pace::Closed { connections: 1 }), &Progress::default()).unwrap();
-    assert_eq!(ran.tally.latency_us.len(), ORDERS);
-    assert!(slow(&ran) >= 1);
-    assert!(ran.tally.late_us.is_empty());
+fn closed_loop_has_no_send_delay() {
+    let service = FakeService::start(Defect::Stall);
+    let result = run_load(plan(&service, Pace::Closed { connections: 1 }), &Progress::default()).unwrap();
+    assert_eq!(result.tally.latency_us.len(), ORDERS);
+    assert!(count_slow(&result) >= 1);
+    assert!(result.tally.late_us.is_empty());
 }
 
 #[test]
-fn orders_that_were_signed_beforehand_are_taken() {
+fn presigned_orders_are_accepted() {
     for pace in [open(4), Pace::Closed { connections: 4 }] {
-        let fake = FakeService::start(Defect::None);
+        let service = FakeService::start(Defect::None);
         let progress = Progress::default();
         let presigned = LoadPlan {
             signing: SigningTime::Presigned,
             threads: 3,
-            ..plan(&fake, pace)
+            ..plan(&service, pace)
         };
-        let ran = run_load(presigned, &progress).unwrap();
-        assert_eq!(ran.tally.acknowledgements.orders, ORDERS, "{:?}", ran.tally.measured);
+        let result = run_load(presigned, &progress).unwrap();
+        assert_eq!(result.tally.acknowledgements.orders, ORDERS, "{:?}", result.tally.measured);
         assert_eq!(progress.completed_requests(), ORDERS);
     }
 }
 
-/// All kinds of requests, of one partner.
-fn mixed(lie: Defect) -> RunResult {
-    let fake = FakeService::start(lie);
-    let scenario = r#"{ "name": "mixed", "question": "?", "partners": 1,
+/// Runs all kinds of requests for one partner.
+fn run_mixed(defect: Defect) -> RunResult {
+    let service = FakeService::start(defect);
+    let scenario = r#"{ "name": "run_mixed", "question": "?", "partners": 1,
         "skus": { "count": 1, "vouchers": 1, "popularity": "uniform" },
         "orders": [{ "weight": 1, "skus": 1, "quantity": 1 }],
         "requests": [{ "kind": "order", "weight": 4 }, { "kind": "duplicate", "weight": 2 },
@@ -103,15 +103,15 @@ fn mixed(lie: Defect) -> RunResult {
     let plan = LoadPlan {
         traffic: Traffic::from_scenario(&scenario).unwrap(),
         length: RunLength::Orders(400),
-        ..plan(&fake, scenario.pace)
+        ..plan(&service, scenario.pace)
     };
     run_load(plan, &Progress::default()).unwrap()
 }
 
 #[test]
-fn an_honest_service_answers_the_same_again() {
-    let ran = mixed(Defect::None);
-    let kinds: Vec<_> = ran.tally.background.keys().copied().collect();
+fn consistent_service_passes_mixed_traffic() {
+    let result = run_mixed(Defect::None);
+    let kinds: Vec<_> = result.tally.background.keys().copied().collect();
     let all = [
         RequestKind::Duplicate,
         RequestKind::Read,
@@ -120,31 +120,31 @@ fn an_honest_service_answers_the_same_again() {
         RequestKind::Feed,
     ];
     assert_eq!(kinds, all);
-    let requests = |kind| ran.tally.background[&kind].latency_us.len();
+    let requests = |kind| result.tally.background[&kind].latency_us.len();
     let beside: u64 = all.into_iter().map(requests).sum();
     assert_eq!(
-        ran.tally.latency_us.len() + beside,
+        result.tally.latency_us.len() + beside,
         400,
-        "each request counts once"
+        "each request is counted once"
     );
-    assert!(check_stable_responses(&ran.tally.mismatches).passed);
+    assert!(check_stable_responses(&result.tally.mismatches).passed);
     assert!(
-        ran.tally.mismatches.compared >= requests(RequestKind::Read),
+        result.tally.mismatches.compared >= requests(RequestKind::Read),
         "reads and duplicates are compared"
     );
-    let refusals = check_refusals(&ran.tally, &[]);
+    let refusals = check_refusals(&result.tally, &[]);
     assert!(refusals.passed, "{}", refusals.detail);
 }
 
 #[test]
-fn answers_that_change_are_noticed_in_the_run() {
-    for lie in [Defect::ChangesReplay, Defect::ChangesOrder] {
-        let check = check_stable_responses(&mixed(lie).tally.mismatches);
-        assert!(!check.passed, "{lie:?}: {}", check.detail);
+fn changed_responses_are_detected_in_run() {
+    for defect in [Defect::ChangesReplay, Defect::ChangesOrder] {
+        let check = check_stable_responses(&run_mixed(defect).tally.mismatches);
+        assert!(!check.passed, "{defect:?}: {}", check.detail);
     }
 }
 
-fn setup(forms: Vec<String>) -> Setup {
+fn test_setup(forms: Vec<String>) -> Setup {
     Setup {
         url: String::new(),
         order: String::new(),
@@ -158,8 +158,8 @@ fn setup(forms: Vec<String>) -> Setup {
 }
 
 #[test]
-fn each_form_of_order_has_a_latency_of_its_own() {
-    let fake = FakeService::start(Defect::None);
+fn latency_is_reported_per_order_form() {
+    let service = FakeService::start(Defect::None);
     let scenario = r#"{ "name": "forms", "question": "?", "partners": 1,
         "skus": { "count": 2, "vouchers": 1, "popularity": "uniform" },
         "orders": [{ "weight": 1, "skus": 1, "quantity": 1 }, { "weight": 1, "skus": 2, "quantity": 3 }],
@@ -169,76 +169,76 @@ fn each_form_of_order_has_a_latency_of_its_own() {
     let forms = traffic.forms();
     let plan = LoadPlan {
         traffic,
-        ..plan(&fake, scenario.pace)
+        ..plan(&service, scenario.pace)
     };
-    let figures = RunMetrics::from_run(setup(forms), &run_load(plan, &Progress::default()).unwrap());
+    let figures = RunMetrics::from_run(test_setup(forms), &run_load(plan, &Progress::default()).unwrap());
     let names: Vec<_> = figures.forms.iter().map(|form| form.form.as_str()).collect();
     assert_eq!(names, ["1 voucher", "3 vouchers of each of 2 SKUs"]);
     assert!(figures.forms.iter().all(|form| form.latency_us.max > 0));
     let orders: f64 = figures.forms.iter().map(|form| form.per_s).sum();
     assert!((orders - figures.orders_per_s).abs() < 1e-6, "{figures}");
-    // What was asked for is no matter: the small service gives a voucher an order.
+    // The fake service delivers one voucher per order, whatever the request.
     assert!((figures.vouchers_per_s - figures.orders_per_s).abs() < 1e-6);
 }
 
 #[test]
-fn how_soon_refusals_come_is_told() {
-    let fake = FakeService::start(Defect::Overloaded);
-    let ran = run_load(plan(&fake, Pace::Closed { connections: 2 }), &Progress::default()).unwrap();
-    let figures = RunMetrics::from_run(setup(Vec::new()), &ran);
-    let refused = &figures.refusals[&503];
-    assert_eq!((refused.count, figures.orders), (ORDERS, 0));
-    assert!(refused.latency_us.max > 0 && refused.soon > 0.0);
+fn refusal_latency_is_reported() {
+    let service = FakeService::start(Defect::Overloaded);
+    let result = run_load(plan(&service, Pace::Closed { connections: 2 }), &Progress::default()).unwrap();
+    let figures = RunMetrics::from_run(test_setup(Vec::new()), &result);
+    let rejections = &figures.refusals[&503];
+    assert_eq!((rejections.count, figures.orders), (ORDERS, 0));
+    assert!(rejections.latency_us.max > 0 && rejections.soon > 0.0);
     let text = figures.to_string();
     assert!(
-        text.contains("refused with 503: ") && text.contains("within 50 ms, latency"),
+        text.contains("rejected with 503: ") && text.contains("within 50 ms, latency"),
         "{text}"
     );
 }
 
-/// Orders, and then their keys, drawn from all of them.
-fn replayed(lie: Defect) -> (RunResult, usize) {
-    let fake = FakeService::start(lie);
-    let keeping = LoadPlan {
+/// Runs orders, then replays of their keys.
+fn run_replays(defect: Defect) -> (RunResult, usize) {
+    let service = FakeService::start(defect);
+    let recording_plan = LoadPlan {
         history: RunHistory {
             orders: OrderHistory::Keep,
             latency_samples: true,
         },
         threads: 2,
-        ..plan(&fake, Pace::Closed { connections: 4 })
+        ..plan(&service, Pace::Closed { connections: 4 })
     };
-    let ran = run_load(keeping.clone(), &Progress::default()).unwrap();
+    let result = run_load(recording_plan.clone(), &Progress::default()).unwrap();
     assert_eq!(
-        ran.tally.latency_samples.as_ref().map(Vec::len),
+        result.tally.latency_samples.as_ref().map(Vec::len),
         Some(usize::try_from(ORDERS).unwrap())
     );
-    let count = ran.sent.count();
-    let again = LoadPlan {
-        traffic: keeping.traffic.clone().into_replays(),
+    let count = result.sent.count();
+    let replay_run = LoadPlan {
+        traffic: recording_plan.traffic.clone().into_replays(),
         history: RunHistory {
-            orders: OrderHistory::FromRun(Arc::new(ran.sent)),
+            orders: OrderHistory::FromRun(Arc::new(result.sent)),
             latency_samples: false,
         },
         length: RunLength::Orders(200),
-        ..keeping
+        ..recording_plan
     };
-    (run_load(again, &Progress::default()).unwrap(), count)
+    (run_load(replay_run, &Progress::default()).unwrap(), count)
 }
 
 #[test]
-fn replays_of_an_earlier_run_are_compared_with_it() {
-    let (again, orders) = replayed(Defect::None);
+fn replays_are_compared_with_earlier_run() {
+    let (replay_run, orders) = run_replays(Defect::None);
     assert_eq!(orders, usize::try_from(ORDERS).unwrap());
-    let check = replays::check_replays(&again.tally);
+    let check = replays::check_replays(&replay_run.tally);
     assert!(
         check.passed && check.detail.starts_with("200,"),
         "{}",
         check.detail
     );
-    let told = ReplayReport::from_run(&again, orders, 100.0).unwrap();
-    assert!(told.replays.per_s > 0.0, "{told}");
+    let report = ReplayReport::from_run(&replay_run, orders, 100.0).unwrap();
+    assert!(report.replays.per_s > 0.0, "{report}");
 
-    let check = replays::check_replays(&replayed(Defect::ChangesReplay).0.tally);
+    let check = replays::check_replays(&run_replays(Defect::ChangesReplay).0.tally);
     assert!(
         !check.passed && check.detail.contains("200 of 200 differ"),
         "{}",
@@ -247,12 +247,12 @@ fn replays_of_an_earlier_run_are_compared_with_it() {
 }
 
 #[test]
-fn refusals_that_do_not_belong_are_named() {
-    let fake = FakeService::start(Defect::Overloaded);
-    let ran = run_load(plan(&fake, Pace::Closed { connections: 2 }), &Progress::default()).unwrap();
-    let overloaded = ["503 SERVICE_UNAVAILABLE".to_owned()];
-    assert!(check_refusals(&ran.tally, &overloaded).passed);
-    let check = check_refusals(&ran.tally, &[]);
+fn unexpected_refusals_are_named() {
+    let service = FakeService::start(Defect::Overloaded);
+    let result = run_load(plan(&service, Pace::Closed { connections: 2 }), &Progress::default()).unwrap();
+    let expected_refusals = ["503 SERVICE_UNAVAILABLE".to_owned()];
+    assert!(check_refusals(&result.tally, &expected_refusals).passed);
+    let check = check_refusals(&result.tally, &[]);
     assert!(
         !check.passed && check.detail.contains("503 SERVICE_UNAVAILABLE × 60"),
         "{}",

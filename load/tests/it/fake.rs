@@ -1,4 +1,4 @@
-//! What would a service answer? A small one over real sockets, honest but for the one lie it is started with.
+//! Fake service over real sockets, correct except for one selectable defect.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -18,39 +18,40 @@ use vouchsafe_load::signer::Credentials;
 
 use crate::signature::{self, KEY, SECRET};
 
-/// What this service does wrong.
+/// The defect of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Defect {
     None,
-    /// Order 7 gets the voucher of order 3.
+    /// Order 7 receives the voucher of order 3.
     SellsVoucherTwice,
-    /// Order 7 gets the code of order 3.
+    /// Order 7 receives the code of order 3.
     SellsCodeTwice,
-    /// Order 7 is gone.
+    /// Order 7 does not exist.
     LosesOrder,
-    /// Order 7 is in no list.
+    /// Lists omit order 7.
     OmitsFromList,
-    /// Order 7 takes [`STALL`], and all stand still meanwhile. No lie: services stall.
+    /// Order 7 blocks all requests for [`STALL_DURATION`]. A correct service may do this.
     Stall,
-    /// Order 7 reads with another total.
+    /// Reads of order 7 return another total.
     ChangesOrder,
-    /// Replays are answered with other bytes.
+    /// Replays return other bytes.
     ChangesReplay,
-    /// Replays do not say that they are.
+    /// Replays are not marked as such.
     HidesReplay,
-    /// Order 7 costs a cent more than it says.
+    /// Order 7 debits one cent more than its total.
     Overcharges,
-    /// Order 7 is answered with something else than an order.
+    /// The response to order 7 is not an order.
     MalformedOrder,
-    /// Every fifth order is executed and not answered, once. No lie: connections break.
+    /// Every fifth order is executed but its connection closes without a response, once. A correct service may do
+    /// this.
     HangsUp,
-    /// The same, and its key is forgotten.
+    /// As `HangsUp`, and the key is not stored.
     HangsUpAndForgets,
-    /// Every order is refused as overload, for good.
+    /// Every order is rejected with 503.
     Overloaded,
 }
 
-/// A running service; ends when dropped.
+/// A running service; dropping it stops the service.
 pub(crate) struct FakeService {
     pub(crate) url: String,
     stop: Option<oneshot::Sender<()>>,
@@ -58,12 +59,12 @@ pub(crate) struct FakeService {
 }
 
 impl FakeService {
-    pub(crate) fn start(lie: Defect) -> Self {
+    pub(crate) fn start(defect: Defect) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let url = format!("http://{}/api/v1", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::spawn(move || serve(listener, lie, stopped));
+        let thread = std::thread::spawn(move || serve(listener, defect, stopped));
         Self {
             url,
             stop: Some(stop),
@@ -83,12 +84,12 @@ impl Drop for FakeService {
     }
 }
 
-fn serve(listener: std::net::TcpListener, lie: Defect, stopped: oneshot::Receiver<()>) {
+fn serve(listener: std::net::TcpListener, defect: Defect, stopped: oneshot::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    let ledger = Arc::new(Mutex::new(Ledger::new(lie)));
+    let state = Arc::new(Mutex::new(ServiceState::new(defect)));
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).unwrap();
         let mut connections = JoinSet::new();
@@ -98,10 +99,10 @@ fn serve(listener: std::net::TcpListener, lie: Defect, stopped: oneshot::Receive
                 accepted = listener.accept() => accepted.unwrap(),
                 _ = &mut stopped => return,
             };
-            let ledger = Arc::clone(&ledger);
+            let state = Arc::clone(&state);
             connections.spawn(async move {
-                let handler = service_fn(|request| handle(Arc::clone(&ledger), request));
-                // An error here is a connection that the ledger hung up.
+                let handler = service_fn(|request| handle(Arc::clone(&state), request));
+                // An error means that the connection was closed on purpose.
                 let _ = hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(stream), handler)
                     .await;
@@ -111,35 +112,35 @@ fn serve(listener: std::net::TcpListener, lie: Defect, stopped: oneshot::Receive
 }
 
 async fn handle(
-    ledger: Arc<Mutex<Ledger>>,
+    state: Arc<Mutex<ServiceState>>,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, HangUp> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| HangUp)?.to_bytes();
     let path = head.uri.path().to_owned();
     let signed = head.method != Method::GET || path.ends_with("/vouchers");
-    let admitted = signature::authenticate(&head.headers).and_then(|()| {
+    let authenticated = signature::authenticate(&head.headers).and_then(|()| {
         if !signed {
             return Ok(());
         }
         signature::verify(head.method.as_str(), &path, &head.headers, &body, unix_seconds())
     });
-    if let Err(code) = admitted {
-        return Ok(refusal(401, code));
+    if let Err(code) = authenticated {
+        return Ok(error_response(401, code));
     }
-    let mut ledger = ledger.lock().unwrap();
+    let mut state = state.lock().unwrap();
     let route: Vec<&str> = path.trim_start_matches("/api/v1/").split('/').collect();
     match (head.method.as_str(), route.as_slice()) {
         ("POST", ["orders"]) => match head.headers.get("idempotency-key") {
-            Some(key) => ledger.order(key.to_str().unwrap(), &body),
-            None => Ok(refusal(400, "MISSING_IDEMPOTENCY_KEY")),
+            Some(key) => state.place_order(key.to_str().unwrap(), &body),
+            None => Ok(error_response(400, "MISSING_IDEMPOTENCY_KEY")),
         },
-        ("GET", ["orders"]) => Ok(ledger.list(head.uri.query().unwrap_or_default())),
-        ("GET", ["orders", order_id]) => Ok(ledger.get(order_id)),
-        ("GET", ["orders", order_id, "vouchers"]) => Ok(ledger.codes(order_id)),
-        ("GET", ["events"]) => Ok(ledger.events()),
-        ("GET", ["wallets"]) => Ok(ledger.wallets()),
-        _ => Ok(refusal(404, "ROUTE_NOT_FOUND")),
+        ("GET", ["orders"]) => Ok(state.list(head.uri.query().unwrap_or_default())),
+        ("GET", ["orders", order_id]) => Ok(state.get_order(order_id)),
+        ("GET", ["orders", order_id, "vouchers"]) => Ok(state.codes(order_id)),
+        ("GET", ["events"]) => Ok(state.events()),
+        ("GET", ["wallets"]) => Ok(state.wallets()),
+        _ => Ok(error_response(404, "ROUTE_NOT_FOUND")),
     }
 }
 
@@ -147,83 +148,83 @@ async fn handle(
 #[error("hung up")]
 struct HangUp;
 
-/// One voucher of 25.00 USD an order; an order's number is its voucher's.
-struct Ledger {
-    lie: Defect,
+/// State of the service: each order has one voucher of 25.00 USD; order and voucher have the same number.
+struct ServiceState {
+    defect: Defect,
     orders: u64,
     cents: u64,
     keys: HashMap<String, (Bytes, Bytes)>,
 }
 
-/// How long the service stands still.
+/// Length of the stall.
 pub(crate) const STALL_DURATION: Duration = Duration::from_millis(300);
 
-/// The wallet at the start, in cents.
+/// Initial balance, in cents.
 const OPENING_CENTS: u64 = 100_000_000;
-/// The order that a lie is told about, and the one it takes from.
-const VICTIM: u64 = 7;
-const SOURCE: u64 = 3;
+/// The defective order, and the order that its data comes from.
+const DEFECTIVE_ORDER: u64 = 7;
+const SOURCE_ORDER: u64 = 3;
 
-impl Ledger {
-    fn new(lie: Defect) -> Self {
+impl ServiceState {
+    fn new(defect: Defect) -> Self {
         Self {
-            lie,
+            defect,
             orders: 0,
             cents: OPENING_CENTS,
             keys: HashMap::new(),
         }
     }
 
-    fn order(&mut self, key: &str, request: &Bytes) -> Result<Response<Full<Bytes>>, HangUp> {
-        if self.lie == Defect::Overloaded {
-            return Ok(refusal(503, "SERVICE_UNAVAILABLE"));
+    fn place_order(&mut self, key: &str, request: &Bytes) -> Result<Response<Full<Bytes>>, HangUp> {
+        if self.defect == Defect::Overloaded {
+            return Ok(error_response(503, "SERVICE_UNAVAILABLE"));
         }
-        if let Some((first, answer)) = self.keys.get(key) {
+        if let Some((first, stored)) = self.keys.get(key) {
             if first != request {
-                return Ok(refusal(422, "IDEMPOTENCY_KEY_REUSED"));
+                return Ok(error_response(422, "IDEMPOTENCY_KEY_REUSED"));
             }
-            let replayed = if self.lie == Defect::HidesReplay {
+            let replayed = if self.defect == Defect::HidesReplay {
                 "false"
             } else {
                 "true"
             };
-            let mut response = json(201, answer.clone());
+            let mut response = json_response(201, stored.clone());
             response
                 .headers_mut()
                 .insert("idempotent-replayed", replayed.parse().unwrap());
-            if self.lie == Defect::ChangesReplay {
-                *response.body_mut() = Full::new([answer.as_ref(), b" "].concat().into());
+            if self.defect == Defect::ChangesReplay {
+                *response.body_mut() = Full::new([stored.as_ref(), b" "].concat().into());
             }
             return Ok(response);
         }
         self.orders += 1;
-        let lied = self.orders == VICTIM;
-        if lied && self.lie == Defect::Stall {
+        let is_defective = self.orders == DEFECTIVE_ORDER;
+        if is_defective && self.defect == Defect::Stall {
             std::thread::sleep(STALL_DURATION);
         }
-        self.cents -= 2_500 + u64::from(lied && self.lie == Defect::Overcharges);
-        let answer = self.body(self.orders, false);
+        self.cents -= 2_500 + u64::from(is_defective && self.defect == Defect::Overcharges);
+        let response = self.order_body(self.orders, false);
         let hangs_up =
-            matches!(self.lie, Defect::HangsUp | Defect::HangsUpAndForgets) && self.orders.is_multiple_of(5);
-        if !(hangs_up && self.lie == Defect::HangsUpAndForgets) {
+            matches!(self.defect, Defect::HangsUp | Defect::HangsUpAndForgets) && self.orders.is_multiple_of(5);
+        if !(hangs_up && self.defect == Defect::HangsUpAndForgets) {
             self.keys
-                .insert(key.to_owned(), (request.clone(), answer.clone()));
+                .insert(key.to_owned(), (request.clone(), response.clone()));
         }
-        match (hangs_up, lied && self.lie == Defect::MalformedOrder) {
+        match (hangs_up, is_defective && self.defect == Defect::MalformedOrder) {
             (true, _) => Err(HangUp),
-            (_, true) => Ok(json(201, Bytes::from_static(b"{\"hello\":1}"))),
-            _ => Ok(json(201, answer)),
+            (_, true) => Ok(json_response(201, Bytes::from_static(b"{\"hello\":1}"))),
+            _ => Ok(json_response(201, response)),
         }
     }
 
-    fn body(&self, number: u64, read: bool) -> Bytes {
-        let lied = number == VICTIM;
-        let voucher = if lied && self.lie == Defect::SellsVoucherTwice {
-            SOURCE
+    fn order_body(&self, number: u64, read: bool) -> Bytes {
+        let is_defective = number == DEFECTIVE_ORDER;
+        let voucher = if is_defective && self.defect == Defect::SellsVoucherTwice {
+            SOURCE_ORDER
         } else {
             number
         };
-        let total = if lied && read && self.lie == Defect::ChangesOrder {
+        let total = if is_defective && read && self.defect == Defect::ChangesOrder {
             "26.00"
         } else {
             "25.00"
@@ -234,20 +235,20 @@ impl Ledger {
         .into()
     }
 
-    fn number(&self, order_id: &str) -> Option<u64> {
+    fn find_order(&self, order_id: &str) -> Option<u64> {
         let number = u64::from_str_radix(order_id.strip_prefix("ord_")?, 16).ok()?;
-        let lost = self.lie == Defect::LosesOrder && number == VICTIM;
-        (number <= self.orders && !lost).then_some(number)
+        let is_lost = self.defect == Defect::LosesOrder && number == DEFECTIVE_ORDER;
+        (number <= self.orders && !is_lost).then_some(number)
     }
 
-    fn get(&self, order_id: &str) -> Response<Full<Bytes>> {
-        match self.number(order_id) {
-            Some(number) => json(200, self.body(number, true)),
-            None => refusal(404, "ORDER_NOT_FOUND"),
+    fn get_order(&self, order_id: &str) -> Response<Full<Bytes>> {
+        match self.find_order(order_id) {
+            Some(number) => json_response(200, self.order_body(number, true)),
+            None => error_response(404, "ORDER_NOT_FOUND"),
         }
     }
 
-    /// Newest first; the cursor is the number of the last order of the page before.
+    /// Newest first; the cursor is the number of the last order of the previous page.
     fn list(&self, query: &str) -> Response<Full<Bytes>> {
         let value = |name| {
             query
@@ -259,24 +260,24 @@ impl Ledger {
             .rev()
             .take(value("limit").unwrap_or(25).try_into().unwrap())
             .collect();
-        let forgotten = |number: &&u64| !(self.lie == Defect::OmitsFromList && **number == VICTIM);
+        let is_listed = |number: &&u64| !(self.defect == Defect::OmitsFromList && **number == DEFECTIVE_ORDER);
         let data: Vec<_> = page
             .iter()
-            .filter(forgotten)
-            .map(|number| String::from_utf8(self.body(*number, true).to_vec()).unwrap())
+            .filter(is_listed)
+            .map(|number| String::from_utf8(self.order_body(*number, true).to_vec()).unwrap())
             .collect();
         let next = page
             .last()
             .filter(|last| **last > 1)
             .map_or("null".to_owned(), |last| format!("\"{last}\""));
-        json(
+        json_response(
             200,
             format!(r#"{{"data":[{}],"next_cursor":{next}}}"#, data.join(",")).into(),
         )
     }
 
     fn events(&self) -> Response<Full<Bytes>> {
-        json(
+        json_response(
             200,
             format!(
                 r#"{{"data":[{{"event_id":"evt_{:032x}"}}],"next_cursor":null}}"#,
@@ -287,30 +288,30 @@ impl Ledger {
     }
 
     fn codes(&self, order_id: &str) -> Response<Full<Bytes>> {
-        let Some(number) = self.number(order_id) else {
-            return refusal(404, "ORDER_NOT_FOUND");
+        let Some(number) = self.find_order(order_id) else {
+            return error_response(404, "ORDER_NOT_FOUND");
         };
-        let code = if number == VICTIM && self.lie == Defect::SellsCodeTwice {
-            SOURCE
+        let code = if number == DEFECTIVE_ORDER && self.defect == Defect::SellsCodeTwice {
+            SOURCE_ORDER
         } else {
             number
         };
         let body = format!(
             r#"{{"order_id":"{order_id}","data":[{{"voucher_id":"vch_{number:032x}","credentials":[{{"type":"code","value":"FAKE-{code}"}}]}}]}}"#
         );
-        json(200, body.into())
+        json_response(200, body.into())
     }
 
     fn wallets(&self) -> Response<Full<Bytes>> {
-        let (whole, cents) = (self.cents / 100, self.cents % 100);
+        let (dollars, cents) = (self.cents / 100, self.cents % 100);
         let body = format!(
-            r#"{{"data":[{{"currency":"USD","balance":{whole}.{cents:02},"pending_orders":0.00}},{{"currency":"JPY","balance":5000}}],"has_more":false,"next_cursor":null}}"#
+            r#"{{"data":[{{"currency":"USD","balance":{dollars}.{cents:02},"pending_orders":0.00}},{{"currency":"JPY","balance":5000}}],"has_more":false,"next_cursor":null}}"#
         );
-        json(200, body.into())
+        json_response(200, body.into())
     }
 }
 
-fn json(status: u16, body: Bytes) -> Response<Full<Bytes>> {
+fn json_response(status: u16, body: Bytes) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status.try_into().unwrap();
     response
@@ -319,8 +320,8 @@ fn json(status: u16, body: Bytes) -> Response<Full<Bytes>> {
     response
 }
 
-fn refusal(status: u16, code: &str) -> Response<Full<Bytes>> {
-    json(
+fn error_response(status: u16, code: &str) -> Response<Full<Bytes>> {
+    json_response(
         status,
         format!(r#"{{"error":{{"name":"X","code":"{code}","message":"no"}}}}"#).into(),
     )

@@ -1,4 +1,4 @@
-//! Does a recorded history of real calls show a lying service?
+//! Tests of recording and checking histories of a fake service with defects.
 
 use vouchsafe_load::check::{HistorySummary, Violation, check};
 use vouchsafe_load::partner::PartnerClient;
@@ -9,10 +9,10 @@ use crate::fake::{FakeService, Defect};
 const BODY: &[u8] = br#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
 const PARTNER: &str = "sandbox";
 
-/// Ten orders, each repeated, read back, and its code fetched.
-async fn recorded(lie: Defect) -> Result<HistorySummary, Violation> {
-    let fake = FakeService::start(lie);
-    let mut client = PartnerClient::new(&fake.url, FakeService::credentials()).unwrap();
+/// Records ten orders, each repeated, read back, and with its codes fetched.
+async fn record_history(defect: Defect) -> Result<HistorySummary, Violation> {
+    let service = FakeService::start(defect);
+    let mut client = PartnerClient::new(&service.url, FakeService::credentials()).unwrap();
     let recorder = Recorder::in_memory();
     for number in 1..=10 {
         let (key, order_id) = (format!("key-{number}"), format!("ord_{number:032x}"));
@@ -35,17 +35,17 @@ async fn recorded(lie: Defect) -> Result<HistorySummary, Violation> {
 }
 
 #[tokio::test]
-async fn an_honest_service_has_a_clean_history() {
-    for lie in [Defect::None, Defect::HangsUp] {
-        let summary = recorded(lie).await.unwrap();
+async fn correct_service_has_consistent_history() {
+    for defect in [Defect::None, Defect::HangsUp] {
+        let summary = record_history(defect).await.unwrap();
         assert_eq!((summary.acknowledged_orders, summary.read_backs), (10, 10));
         assert_eq!((summary.vouchers, summary.codes), (10, 10));
-        assert_eq!(summary.settled_by_replay, if lie == Defect::HangsUp { 2 } else { 0 });
+        assert_eq!(summary.settled_by_replay, if defect == Defect::HangsUp { 2 } else { 0 });
     }
 }
 
 #[tokio::test]
-async fn each_lie_is_a_violation() {
+async fn each_defect_is_a_violation() {
     type Expected = fn(&Violation) -> bool;
     let cases: [(Defect, Expected); 7] = [
         (Defect::SellsVoucherTwice, |v| {
@@ -68,8 +68,8 @@ async fn each_lie_is_a_violation() {
         (Defect::MalformedOrder, |v| matches!(v, Violation::MalformedResponse { .. })),
         (Defect::Overloaded, |v| matches!(v, Violation::Unsettled { .. })),
     ];
-    for (lie, expected) in cases {
-        let violation = recorded(lie).await.unwrap_err();
-        assert!(expected(&violation), "{lie:?}: {violation}");
+    for (defect, expected) in cases {
+        let violation = record_history(defect).await.unwrap_err();
+        assert!(expected(&violation), "{defect:?}: {violation}");
     }
 }

@@ -1,7 +1,7 @@
-//! Does the generator see what a service does to it? A small service that is honest or lies in one way, and raw
-//! sockets that end where no service would.
+//! Tests of the load generator against a small fake service with at most one defect, and against raw sockets that end
+//! mid-exchange.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test may fail it")]
+#![allow(clippy::unwrap_used, reason = "test helpers may panic")]
 
 mod command_line;
 mod connection;

@@ -1,5 +1,5 @@
-//! Does the peer keep what it promises? Its program, over its wire, on a Postgres of its own: in both shapes it sells what
-//! it has once, to whoever can pay, and says why not otherwise.
+//! Tests of the peer program on a temporary Postgres in both transaction shapes, and of the `floor` and `search`
+//! commands.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,7 +20,6 @@ use vouchsafe_load::wire::{ListView, OrderView, WalletView};
 const ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
 const SHAPES: [TransactionShape; 2] = [TransactionShape::Statements, TransactionShape::Function];
 
-/// A peer on a database of its own.
 struct Peer {
     process: PeerProcess,
     database: PgConnectOptions,
@@ -63,22 +62,22 @@ impl Peer {
     }
 }
 
-fn code(answer: &ApiResponse) -> (u16, String) {
-    (answer.status.as_u16(), answer.error_code().unwrap_or_default())
+fn status_and_code(response: &ApiResponse) -> (u16, String) {
+    (response.status.as_u16(), response.error_code().unwrap_or_default())
 }
 
-fn refused(status: u16, code: &str) -> (u16, String) {
+fn rejected(status: u16, code: &str) -> (u16, String) {
     (status, code.to_owned())
 }
 
 async fn balance(partner: &mut PartnerClient) -> String {
-    let answer = partner.get("/wallets").await.unwrap();
-    let list: ListView<WalletView<'_>> = answer.json().unwrap();
+    let response = partner.get("/wallets").await.unwrap();
+    let list: ListView<WalletView<'_>> = response.json().unwrap();
     list.data[0].balance.get().to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_is_sold_read_back_and_replayed() {
+async fn order_is_sold_read_back_and_replayed() {
     let server = TemporaryPostgres::start(Durability::ForTests).await.unwrap();
     for shape in SHAPES {
         let peer = Peer::start(&server, PeerMode::RowLocks, shape, 5).await;
@@ -103,7 +102,7 @@ async fn an_order_is_sold_read_back_and_replayed() {
         assert_eq!((again.status, &again.body), (sold.status, &sold.body));
         assert_eq!(again.header("idempotent-replayed"), Some("true"));
         let other = partner.order("k", ORDER).await.unwrap();
-        assert_eq!(code(&other), refused(422, "IDEMPOTENCY_KEY_REUSED"));
+        assert_eq!(status_and_code(&other), rejected(422, "IDEMPOTENCY_KEY_REUSED"));
 
         let cents = |text: &str| text.replace('.', "").parse::<i64>().unwrap();
         assert_eq!(cents(&before) - cents(&balance(&mut partner).await), 7_500);
@@ -118,19 +117,19 @@ async fn an_order_is_sold_read_back_and_replayed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_is_kept_and_takes_nothing() {
+async fn refusal_is_stored_and_changes_nothing() {
     let server = TemporaryPostgres::start(Durability::ForTests).await.unwrap();
     for shape in SHAPES {
         let peer = Peer::start(&server, PeerMode::RowLocks, shape, 2).await;
         let mut partner = peer.partner();
         let three = ORDER.replace(r#""quantity":1"#, r#""quantity":3"#);
-        let short = partner.order("stock", three.clone()).await.unwrap();
-        assert_eq!(code(&short), refused(409, "INSUFFICIENT_INVENTORY"), "{shape:?}");
-        assert!(String::from_utf8_lossy(&short.body).contains("sbx-instant"));
+        let out_of_stock = partner.order("stock", three.clone()).await.unwrap();
+        assert_eq!(status_and_code(&out_of_stock), rejected(409, "INSUFFICIENT_INVENTORY"), "{shape:?}");
+        assert!(String::from_utf8_lossy(&out_of_stock.body).contains("sbx-instant"));
 
         peer.sql("UPDATE wallets SET balance = 2499").await;
-        let poor = partner.order("funds", ORDER).await.unwrap();
-        assert_eq!(code(&poor), refused(402, "INSUFFICIENT_FUNDS"), "{shape:?}");
+        let unfunded = partner.order("funds", ORDER).await.unwrap();
+        assert_eq!(status_and_code(&unfunded), rejected(402, "INSUFFICIENT_FUNDS"), "{shape:?}");
         assert_eq!(
             peer.count("SELECT count(*) FROM vouchers WHERE order_id IS NULL")
                 .await,
@@ -140,35 +139,35 @@ async fn a_refusal_is_kept_and_takes_nothing() {
 
         peer.sql("UPDATE wallets SET balance = 100000").await;
         let kept = partner.order("funds", ORDER).await.unwrap();
-        assert_eq!((code(&kept), &kept.body), (code(&poor), &poor.body));
+        assert_eq!((status_and_code(&kept), &kept.body), (status_and_code(&unfunded), &unfunded.body));
         assert_eq!(kept.header("idempotent-replayed"), Some("true"));
-        assert_eq!(partner.order("stock", three).await.unwrap().body, short.body);
+        assert_eq!(partner.order("stock", three).await.unwrap().body, out_of_stock.body);
         assert_eq!(partner.order("new", ORDER).await.unwrap().status, 201);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_voucher_is_sold_once_and_a_key_runs_once() {
+async fn last_voucher_is_sold_once_and_key_executes_once() {
     let server = TemporaryPostgres::start(Durability::ForTests).await.unwrap();
     for shape in SHAPES {
         let peer = Peer::start(&server, PeerMode::RowLocks, shape, 2).await;
-        let same = (0..8).map(|_| order(&peer, "same".to_owned()));
-        let same = join_all(same).await;
+        let repeated = (0..8).map(|_| order(&peer, "same".to_owned()));
+        let repeated = join_all(repeated).await;
         assert!(
-            same.iter()
-                .all(|answer| answer.body == same[0].body && answer.status == 201),
+            repeated.iter()
+                .all(|response| response.body == repeated[0].body && response.status == 201),
             "{shape:?}"
         );
         assert_eq!(peer.count("SELECT count(*) FROM orders").await, 1);
 
-        let each = join_all((0..12).map(|number| order(&peer, number.to_string()))).await;
-        let mut codes: Vec<_> = each.iter().map(code).collect();
+        let distinct = join_all((0..12).map(|number| order(&peer, number.to_string()))).await;
+        let mut codes: Vec<_> = distinct.iter().map(status_and_code).collect();
         codes.sort_unstable();
-        assert_eq!(codes[0], refused(201, ""), "{shape:?}");
+        assert_eq!(codes[0], rejected(201, ""), "{shape:?}");
         assert!(
             codes[1..]
                 .iter()
-                .all(|code| *code == refused(409, "INSUFFICIENT_INVENTORY")),
+                .all(|code| *code == rejected(409, "INSUFFICIENT_INVENTORY")),
             "{codes:?}"
         );
         assert_eq!(peer.count("SELECT count(*) FROM allocations").await, 2);
@@ -185,7 +184,7 @@ async fn order(peer: &Peer, key: String) -> ApiResponse {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_signed_as_it_must_be_is_refused() {
+async fn invalid_requests_are_rejected() {
     let server = TemporaryPostgres::start(Durability::ForTests).await.unwrap();
     let peer = Peer::start(&server, PeerMode::RowLocks, TransactionShape::Function, 1).await;
     let mut partner = peer.partner();
@@ -200,48 +199,48 @@ async fn what_is_not_signed_as_it_must_be_is_refused() {
         headers
     };
     let (path, query) = ("/api/v1/orders", "/api/v1/orders?a=1");
-    let mut unkeyed = signed(path, ORDER, now);
-    unkeyed.remove(IDEMPOTENCY_KEY);
-    let mut doubled = signed(path, ORDER, now);
-    doubled.append("x-api-key", "again".parse().unwrap());
-    let mut packed = signed(path, ORDER, now);
-    packed.insert("content-encoding", "gzip".parse().unwrap());
+    let mut without_key = signed(path, ORDER, now);
+    without_key.remove(IDEMPOTENCY_KEY);
+    let mut duplicated = signed(path, ORDER, now);
+    duplicated.append("x-api-key", "again".parse().unwrap());
+    let mut compressed = signed(path, ORDER, now);
+    compressed.insert("content-encoding", "gzip".parse().unwrap());
     let table = [
-        (path, signed(path, "{}", now), refused(401, "INVALID_SIGNATURE")),
+        (path, signed(path, "{}", now), rejected(401, "INVALID_SIGNATURE")),
         (
             path,
             signed(path, ORDER, now - 400),
-            refused(401, "TIMESTAMP_OUT_OF_RANGE"),
+            rejected(401, "TIMESTAMP_OUT_OF_RANGE"),
         ),
-        (path, doubled, refused(401, "INVALID_CREDENTIALS")),
-        (path, unkeyed, refused(400, "MISSING_IDEMPOTENCY_KEY")),
-        (path, packed, refused(415, "UNSUPPORTED_MEDIA_TYPE")),
-        (query, signed(path, ORDER, now), refused(400, "UNEXPECTED_QUERY")),
+        (path, duplicated, rejected(401, "INVALID_CREDENTIALS")),
+        (path, without_key, rejected(400, "MISSING_IDEMPOTENCY_KEY")),
+        (path, compressed, rejected(415, "UNSUPPORTED_MEDIA_TYPE")),
+        (query, signed(path, ORDER, now), rejected(400, "UNEXPECTED_QUERY")),
         (
             "/api/v1/payouts",
             signed(path, ORDER, now),
-            refused(404, "ROUTE_NOT_FOUND"),
+            rejected(404, "ROUTE_NOT_FOUND"),
         ),
     ];
     for (path, headers, expected) in table {
-        let answer = partner.send_raw(Method::POST, path, headers, ORDER).await.unwrap();
-        assert_eq!(code(&answer), expected);
+        let response = partner.send_raw(Method::POST, path, headers, ORDER).await.unwrap();
+        assert_eq!(status_and_code(&response), expected);
     }
-    let stranger = Credentials::new("vs_sandbox_other", "secret").unwrap();
-    let mut stranger = PartnerClient::new(peer.process.url(), stranger).unwrap();
+    let unknown_partner = Credentials::new("vs_sandbox_other", "secret").unwrap();
+    let mut unknown_partner = PartnerClient::new(peer.process.url(), unknown_partner).unwrap();
     assert_eq!(
-        code(&stranger.order("k", ORDER).await.unwrap()),
-        refused(401, "INVALID_CREDENTIALS")
+        status_and_code(&unknown_partner.order("k", ORDER).await.unwrap()),
+        rejected(401, "INVALID_CREDENTIALS")
     );
     assert_eq!(peer.count("SELECT count(*) FROM orders").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_floor_answers_after_its_commit_and_the_wire_alone_answers_too() {
+async fn floor_responds_after_commit_and_signature_only_responds() {
     let server = TemporaryPostgres::start(Durability::ForTests).await.unwrap();
     let floor = Peer::start(&server, PeerMode::Floor, TransactionShape::Function, 0).await;
-    let answers = join_all((0..20).map(|number| order(&floor, number.to_string()))).await;
-    assert!(answers.iter().all(|answer| answer.status == 201));
+    let responses = join_all((0..20).map(|number| order(&floor, number.to_string()))).await;
+    assert!(responses.iter().all(|response| response.status == 201));
     for table in [
         "SELECT count(*) FROM orders",
         "SELECT count(*) FROM allocations",
@@ -252,8 +251,8 @@ async fn the_floor_answers_after_its_commit_and_the_wire_alone_answers_too() {
         assert_eq!(floor.count(table).await, 20, "{table}");
     }
     let wire = Peer::start(&server, PeerMode::SignatureOnly, TransactionShape::Function, 0).await;
-    let answer = order(&wire, "k".to_owned()).await;
-    assert_eq!(OrderView::parse(&answer.body).unwrap().vouchers.len(), 1);
+    let response = order(&wire, "k".to_owned()).await;
+    assert_eq!(OrderView::parse(&response.body).unwrap().vouchers.len(), 1);
     let bad = Credentials::new("vs_sandbox_other", "secret").unwrap();
     let refusal = PartnerClient::new(wire.process.url(), bad)
         .unwrap()
@@ -264,7 +263,7 @@ async fn the_floor_answers_after_its_commit_and_the_wire_alone_answers_too() {
 }
 
 #[test]
-fn the_search_and_the_floor_are_commands_whose_figures_are_audited() {
+fn search_and_floor_commands_audit_their_figures() {
     let directory = tempfile::tempdir().unwrap();
     let json = directory.path().join("report.json");
     let report = |arguments: &[&str]| {
@@ -306,7 +305,7 @@ fn the_search_and_the_floor_are_commands_whose_figures_are_audited() {
     ];
     let (text, search) = report(&[&["search", "--stock", "8000"], &load[..]].concat());
     let found = search["found"].as_array().unwrap();
-    assert_eq!(found.len(), 2, "a shape each");
+    assert_eq!(found.len(), 2, "one per shape");
     for variant in found {
         let turn = &variant["turns"][0][0];
         assert!(turn["orders"].as_u64().unwrap() > 0, "{text}");
@@ -314,15 +313,15 @@ fn the_search_and_the_floor_are_commands_whose_figures_are_audited() {
     }
     assert_eq!(text.matches("  best").count(), 1, "{text}");
 
-    let text = sold_out(&json);
+    let text = run_sold_out_search(&json);
     assert!(
         text.contains("does not count: ") && text.contains("INSUFFICIENT_INVENTORY"),
         "{text}"
     );
 }
 
-/// A search whose stock does not last.
-fn sold_out(json: &Path) -> String {
+/// Runs a search whose stock sells out.
+fn run_sold_out_search(json: &Path) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_load"))
         .args([
             "search",
@@ -339,6 +338,6 @@ fn sold_out(json: &Path) -> String {
         .arg(json)
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(1), "nothing counts");
+    assert_eq!(output.status.code(), Some(1), "no figure counts");
     String::from_utf8(output.stdout).unwrap()
 }

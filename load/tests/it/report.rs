@@ -1,4 +1,4 @@
-//! Does a report tell everything that was measured, as text, as JSON and as a page?
+//! Tests of the report as text, JSON and HTML.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use vouchsafe_load::run::RunResult;
 use vouchsafe_load::tally::Tally;
 use vouchsafe_load::resource_monitor::{MemoryUsage, ResourceUsage};
 
-fn watched() -> ResourceUsage {
+fn usage() -> ResourceUsage {
     ResourceUsage {
         costs: Some(OrderCosts {
             orders: 1_000,
             seconds: 2.0,
             parts: Some(vec![ThreadCost {
-                who: Component::Postgres,
+                component: Component::Postgres,
                 name: "checkpointer".to_owned(),
                 tasks: 1,
                 cpu_us: 7.25,
@@ -28,7 +28,7 @@ fn watched() -> ResourceUsage {
             }]),
             others_us: Some(3.5),
             idle_us: Some(0.25),
-            log: Some(WalCost {
+            wal: Some(WalCost {
                 bytes: 2_510.0,
                 record_bytes: Some(2_400.0),
                 image_bytes: None,
@@ -48,7 +48,7 @@ fn watched() -> ResourceUsage {
 }
 
 fn report() -> Report {
-    let ran = RunResult {
+    let result = RunResult {
         tally: Tally::new(0),
         measured_for: Duration::from_secs(2),
         lasted: Duration::from_secs(2),
@@ -66,12 +66,12 @@ fn report() -> Report {
     };
     Report {
         scenario: None,
-        metrics: RunMetrics::from_run(setup, &ran),
+        metrics: RunMetrics::from_run(setup, &result),
         follow_up: FollowUp {
             restarts: RestartTimes::from_durations(&[Duration::from_millis(480)]),
             ..FollowUp::default()
         },
-        usage: watched(),
+        usage: usage(),
         audit: Audit { checks: Vec::new() },
         machine: Machine::observe_before(),
         database: None,
@@ -79,25 +79,25 @@ fn report() -> Report {
 }
 
 #[test]
-fn costs_memory_and_restarts_are_told_everywhere() {
+fn costs_memory_and_restarts_are_in_all_formats() {
     let report = report();
     let (text, page) = (report.to_string(), render_html(&report));
-    for told in [
+    for expected in [
         "checkpointer",
         "7.250",
-        "others on the machine",
-        "log, bytes",
+        "other processes",
+        "WAL, bytes",
         "2510",
         "not measured",
-        "records a commit of the journal",
-        "least 1.0  most 3.0  last 2.0",
-        "median 480, most 480, of 1: 480",
+        "journal records per commit",
+        "min 1.0  max 3.0  last 2.0",
+        "median 480, max 480, of 1: 480",
     ] {
-        assert!(text.contains(told), "{told} is not in the text: {text}");
-        assert!(page.contains(told), "{told} is not in the page");
+        assert!(text.contains(expected), "{expected} is not in the text: {text}");
+        assert!(page.contains(expected), "{expected} is not in the page");
     }
-    let (shown, _) = page.split_once("All of it").unwrap();
-    assert!(shown.contains("Costs of an order") && shown.contains("checkpointer"));
+    let (shown, _) = page.split_once("Full report").unwrap();
+    assert!(shown.contains("Cost per order") && shown.contains("checkpointer"));
 
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["costs"]["parts"][0]["who"], "postgres");

@@ -1,19 +1,19 @@
-//! Is a request signed as the spec says? Written from the spec and RFC 2104 alone, with no HMAC library, so that a
-//! mistake of the signer is not made here again.
+//! Signature check of the fake service, written from the specification and RFC 2104 without an HMAC library, so that
+//! it cannot share a bug with the signer.
 
 use hyper::HeaderMap;
 use sha2::{Digest, Sha256};
 
-/// Block of SHA-256, in bytes.
+/// Block size of SHA-256, in bytes.
 const BLOCK: usize = 64;
-/// Widest distance of the timestamp from the server's time, in seconds.
+/// Maximum clock skew, in seconds.
 const WINDOW_S: u64 = 300;
 
-/// The partner that the fake service knows.
+/// Credentials of the fake service's partner.
 pub(crate) const KEY: &str = "vs_sandbox_fake";
 pub(crate) const SECRET: &str = "a-secret-of-the-fake-service";
 
-/// `Err` with the contract's error code.
+/// Returns the contract's error code as `Err`.
 pub(crate) fn verify(
     method: &str,
     path: &str,
@@ -37,10 +37,10 @@ pub(crate) fn verify(
     }
 }
 
-/// `Err` with the contract's error code.
+/// Returns the contract's error code as `Err`.
 pub(crate) fn authenticate(headers: &HeaderMap) -> Result<(), &'static str> {
-    let known = single(headers, "x-api-key") == Some(KEY) && single(headers, "x-api-secret") == Some(SECRET);
-    if known { Ok(()) } else { Err("INVALID_CREDENTIALS") }
+    let is_known = single(headers, "x-api-key") == Some(KEY) && single(headers, "x-api-secret") == Some(SECRET);
+    if is_known { Ok(()) } else { Err("INVALID_CREDENTIALS") }
 }
 
 fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -63,9 +63,9 @@ fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
         .to_vec()
 }
 
-/// Case 2 of RFC 4231.
+/// Test case 2 of RFC 4231.
 #[test]
-fn the_check_itself_computes_hmac_sha256() {
+fn hmac_matches_rfc_4231() {
     let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
     assert_eq!(
         hex::encode(hmac(b"Jefe", b"what do ya want for nothing?")),

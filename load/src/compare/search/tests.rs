@@ -1,10 +1,10 @@
-//! Which peer is compared with, and how is that told?
+//! Tests of peer selection and ranking.
 
 use super::*;
 use crate::audit::{Audit, Check};
 use crate::scenario::Pace;
 
-fn tried(pool: u32, orders_per_s: f64, counts: bool) -> VariantResult {
+fn variant_result(pool: u32, orders_per_s: f64, counts: bool) -> VariantResult {
     let result = if counts {
         Ok(String::new())
     } else {
@@ -19,7 +19,7 @@ fn tried(pool: u32, orders_per_s: f64, counts: bool) -> VariantResult {
         outcomes: [("201".to_owned(), 10)].into(),
         costs: None,
         audit: Audit {
-            checks: vec![Check::new("no voucher twice", result)],
+            checks: vec![Check::new("vouchers unique", result)],
         },
         machine: Machine::observe_before(),
     };
@@ -52,38 +52,38 @@ fn report(found: Vec<VariantResult>) -> PeerSearchReport {
 }
 
 #[test]
-fn a_peer_that_is_much_worse_than_the_best_is_not_compared_with() {
+fn best_within_needs_rate_close_to_best() {
     let best_of = |all: &[(u32, f64, bool)]| {
         let all = all
             .iter()
-            .map(|(pool, rate, counts)| tried(*pool, *rate, *counts));
+            .map(|(pool, rate, counts)| variant_result(*pool, *rate, *counts));
         report(all.collect()).best_within(40).map(|variant| variant.pool)
     };
     assert_eq!(best_of(&[(4, 3_000.0, true), (8, 2_000.0, true)]), Some(4));
     assert_eq!(
         best_of(&[(4, 3_000.0, false), (8, 2_000.0, true)]),
         Some(8),
-        "what does not count"
+        "rejected turns are ignored"
     );
     assert_eq!(
         best_of(&[(8, 2_800.0, true), (64, 3_000.0, true)]),
         Some(8),
-        "as good"
+        "within 10 % of the best"
     );
     assert_eq!(
         best_of(&[(8, 2_000.0, true), (64, 3_000.0, true)]),
         None,
-        "not as good"
+        "more than 10 % below the best"
     );
     assert_eq!(best_of(&[(4, 3_000.0, false)]), None);
 }
 
 #[test]
-fn the_ranking_marks_the_best_and_what_is_as_good() {
+fn ranking_marks_best_and_equal_variants() {
     let report = report(vec![
-        tried(4, 3_000.0, true),
-        tried(8, 2_800.0, true),
-        tried(16, 2_000.0, true),
+        variant_result(4, 3_000.0, true),
+        variant_result(8, 2_800.0, true),
+        variant_result(16, 2_000.0, true),
     ]);
     let text = report.ranking().to_string();
     let marks: Vec<_> = text

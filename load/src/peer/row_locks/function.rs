@@ -1,4 +1,4 @@
-//! How is an order sold by one call? The stored function does it all, and the statement that calls it is the transaction.
+//! Order processing with one call of the stored function; the calling statement is the transaction.
 
 use sqlx::{PgPool, Row};
 
@@ -7,9 +7,9 @@ use crate::peer::response::voucher_product;
 use crate::peer::draft::OrderDraft;
 use crate::peer::refusal::StoredResponse;
 
-/// What the function raises (see `sql/place_order.sql`).
-const STOCK: &str = "VP001";
-const FUNDS: &str = "VP002";
+/// SQLSTATE values raised by `sql/place_order.sql`.
+const OUT_OF_STOCK: &str = "VP001";
+const INSUFFICIENT_FUNDS: &str = "VP002";
 const KEY_TAKEN: &str = "VP003";
 
 const PLACE_ORDER: &str = "SELECT replayed,
@@ -19,26 +19,26 @@ const PLACE_ORDER: &str = "SELECT replayed,
   FROM place_order(
            $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
 
-/// One statement.
+/// Executes the function.
 ///
 /// # Errors
-/// [`Unsold`], and nothing is written.
-pub(super) async fn sell(pool: &PgPool, draft: &OrderDraft, held: LockedVouchers) -> Result<StoredResponse, SaleError> {
-    let wanted = &draft.order;
+/// [`SaleError`]; the transaction is rolled back.
+pub(super) async fn sell(pool: &PgPool, draft: &OrderDraft, locked_vouchers: LockedVouchers) -> Result<StoredResponse, SaleError> {
+    let request = &draft.order;
     let order = draft.delivered();
-    let skus: Vec<i32> = wanted.lines.iter().map(|line| line.sku_id).collect();
-    let quantities: Vec<i32> = wanted.lines.iter().map(|line| line.quantity).collect();
-    let products: Vec<String> = wanted.lines.iter().map(voucher_product).collect();
+    let skus: Vec<i32> = request.lines.iter().map(|line| line.sku_id).collect();
+    let quantities: Vec<i32> = request.lines.iter().map(|line| line.quantity).collect();
+    let products: Vec<String> = request.lines.iter().map(voucher_product).collect();
     let row = sqlx::query(PLACE_ORDER)
         .bind(draft.partner_id)
         .bind(draft.key.hash)
         .bind(&draft.key.fingerprint[..])
         .bind(draft.order_id)
         .bind(draft.transaction_id)
-        .bind(&wanted.currency)
-        .bind(wanted.total)
-        .bind(&wanted.reference)
-        .bind(&wanted.metadata)
+        .bind(&request.currency)
+        .bind(request.total)
+        .bind(&request.reference)
+        .bind(&request.metadata)
         .bind(draft.lines())
         .bind(draft.at)
         .bind(skus)
@@ -47,10 +47,10 @@ pub(super) async fn sell(pool: &PgPool, draft: &OrderDraft, held: LockedVouchers
         .bind(&draft.voucher_ids)
         .bind(order.head())
         .bind(order.tail())
-        .bind(held == LockedVouchers::Wait)
+        .bind(locked_vouchers == LockedVouchers::Wait)
         .fetch_one(pool)
         .await
-        .map_err(unsold)?;
+        .map_err(sale_error)?;
     let (status, body): (i16, Vec<u8>) = (row.try_get("status")?, row.try_get("body")?);
     if !row.try_get::<bool, _>("replayed")? {
         return Ok(StoredResponse {
@@ -60,23 +60,23 @@ pub(super) async fn sell(pool: &PgPool, draft: &OrderDraft, held: LockedVouchers
         });
     }
     let fingerprint: Vec<u8> = row.try_get("fingerprint")?;
-    // Another request's answer: the caller reads the key once more and says so.
+    // The response belongs to another request. The caller reads the key again and reports the conflict.
     keys::replay(&draft.key, &fingerprint, status, body).map_err(|_| SaleError::KeyTaken)
 }
 
-fn unsold(error: sqlx::Error) -> SaleError {
-    let raised = error.as_database_error();
-    match raised.and_then(|raised| raised.code()).as_deref() {
-        Some(STOCK) => SaleError::OutOfStock(raised.map(line_of).unwrap_or_default()),
-        Some(FUNDS) => SaleError::InsufficientFunds,
+fn sale_error(error: sqlx::Error) -> SaleError {
+    let database_error = error.as_database_error();
+    match database_error.and_then(|database_error| database_error.code()).as_deref() {
+        Some(OUT_OF_STOCK) => SaleError::OutOfStock(database_error.map(failed_line).unwrap_or_default()),
+        Some(INSUFFICIENT_FUNDS) => SaleError::InsufficientFunds,
         Some(KEY_TAKEN) => SaleError::KeyTaken,
         _ => SaleError::Database(error),
     }
 }
 
-/// The detail is the number of the line, from 1.
-fn line_of(raised: &dyn sqlx::error::DatabaseError) -> usize {
-    let detail = raised
+/// The DETAIL field is the line number, counted from 1.
+fn failed_line(database_error: &dyn sqlx::error::DatabaseError) -> usize {
+    let detail = database_error
         .try_downcast_ref::<sqlx::postgres::PgDatabaseError>()
         .and_then(sqlx::postgres::PgDatabaseError::detail);
     detail

@@ -1,17 +1,18 @@
-//! What is kept under a key? The answer of whoever came first, for 24 hours by the database's clock.
+//! Stored responses by idempotency key, valid for 24 hours by the database clock.
 
 use sqlx::PgPool;
 
 use crate::peer::draft::IdempotencyKey;
 use crate::peer::refusal::{StoredResponse, Refusal};
 
-/// Keeps a refusal, unless something else is kept already; gives what is kept.
+/// Stores a refusal unless the key already has a response; returns the stored response.
 ///
 /// # Errors
-/// [`Refusal::ServiceUnavailable`] if nothing could be kept, [`Refusal::IdempotencyKeyReused`].
+/// [`Refusal::ServiceUnavailable`] if the query fails or no row exists; [`Refusal::IdempotencyKeyReused`] if it
+/// belongs to another request.
 pub(super) async fn store_refusal(pool: &PgPool, key: &IdempotencyKey, refusal: &Refusal) -> Result<StoredResponse, Refusal> {
     let (status, body) = (refusal.status().as_u16(), refusal.body());
-    let kept_now = sqlx::query(
+    let inserted = sqlx::query(
         "INSERT INTO idempotency_keys AS k (key, fingerprint, status, body, expires_at)
          VALUES ($1, $2, $3, $4, now() + interval '24 hours')
          ON CONFLICT (key) DO UPDATE
@@ -28,7 +29,7 @@ pub(super) async fn store_refusal(pool: &PgPool, key: &IdempotencyKey, refusal: 
     .execute(pool)
     .await
     .map_err(|_| Refusal::ServiceUnavailable)?;
-    if kept_now.rows_affected() == 0 {
+    if inserted.rows_affected() == 0 {
         return read_stored(pool, key).await;
     }
     Ok(StoredResponse {
@@ -38,10 +39,11 @@ pub(super) async fn store_refusal(pool: &PgPool, key: &IdempotencyKey, refusal: 
     })
 }
 
-/// Reads what is kept.
+/// Reads the stored response.
 ///
 /// # Errors
-/// [`Refusal::ServiceUnavailable`] if nothing is there after all, [`Refusal::IdempotencyKeyReused`].
+/// [`Refusal::ServiceUnavailable`] if no row exists; [`Refusal::IdempotencyKeyReused`] if it belongs to another
+/// request.
 pub(super) async fn read_stored(pool: &PgPool, key: &IdempotencyKey) -> Result<StoredResponse, Refusal> {
     let (fingerprint, status, body) = sqlx::query_as::<_, (Vec<u8>, i16, Vec<u8>)>(
         "SELECT fingerprint,
@@ -60,10 +62,10 @@ pub(super) async fn read_stored(pool: &PgPool, key: &IdempotencyKey) -> Result<S
     replay(key, &fingerprint, status, body)
 }
 
-/// What was kept, for the request that it answers.
+/// Converts a stored row to a replayed response.
 ///
 /// # Errors
-/// [`Refusal::IdempotencyKeyReused`] if it answers another request.
+/// [`Refusal::IdempotencyKeyReused`] if it belongs to another request.
 pub(super) fn replay(
     key: &IdempotencyKey,
     fingerprint: &[u8],

@@ -1,12 +1,12 @@
-//! How is an order sold with row locks? In one transaction of its own, in one of two shapes; whatever was not written is
-//! tried again, refused for good, or left to the partner to repeat.
+//! Order processing with row locks: one transaction per order, in one of two shapes. Errors are retried, stored as
+//! refusals, or left to the partner to retry.
 //!
-//! | Found | Then |
+//! | Error | Handling |
 //! |---|---|
-//! | fewer vouchers free than wanted, others passed over | once more, waiting for whoever holds them |
-//! | still fewer, or the balance is short | refused, and the refusal kept under the key |
-//! | the key is taken | the answer that is kept under it |
-//! | a deadlock | once more |
+//! | too few free vouchers, locked ones skipped | retry once, waiting for locks |
+//! | still too few, or insufficient balance | reject and store the refusal under the key |
+//! | key already used | return the stored response |
+//! | deadlock | retry |
 
 mod function;
 mod keys;
@@ -18,23 +18,23 @@ use super::TransactionShape;
 use super::draft::OrderDraft;
 use super::refusal::{StoredResponse, Refusal};
 
-/// How often a deadlock is tried again: each time another transaction got through.
-const TRIES: u32 = 3;
+/// Attempts per order; in each deadlock another transaction makes progress.
+const MAX_ATTEMPTS: u32 = 3;
 
-/// Whether vouchers that another transaction holds are passed over or waited for.
+/// Handling of vouchers that another transaction has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LockedVouchers {
     Skip,
     Wait,
 }
 
-/// Why an order was not sold; its transaction left nothing.
+/// Reason for a rolled-back order.
 #[derive(Debug)]
 enum SaleError {
-    /// Of the line with this index there are too few.
+    /// Too few vouchers for the line with this index.
     OutOfStock(usize),
     InsufficientFunds,
-    /// Somebody else's answer is kept under the key.
+    /// A response is already stored under the key.
     KeyTaken,
     Database(sqlx::Error),
 }
@@ -45,26 +45,26 @@ impl From<sqlx::Error> for SaleError {
     }
 }
 
-/// Sells an order, or keeps the refusal; whichever the key has is the answer.
+/// Sells an order or stores its refusal; returns the response stored under the key.
 ///
 /// # Errors
-/// [`Refusal`] that is not kept.
+/// A [`Refusal`] that is not stored.
 pub(super) async fn place_order(pool: &PgPool, shape: TransactionShape, draft: &OrderDraft) -> Result<StoredResponse, Refusal> {
-    let mut held = LockedVouchers::Skip;
-    for _ in 0..TRIES {
-        let sold = match shape {
-            TransactionShape::Statements => statements::sell(pool, draft, held).await,
-            TransactionShape::Function => function::sell(pool, draft, held).await,
+    let mut locked_vouchers = LockedVouchers::Skip;
+    for _ in 0..MAX_ATTEMPTS {
+        let result = match shape {
+            TransactionShape::Statements => statements::sell(pool, draft, locked_vouchers).await,
+            TransactionShape::Function => function::sell(pool, draft, locked_vouchers).await,
         };
-        let refusal = match sold {
-            Ok(answer) => return Ok(answer),
-            Err(SaleError::OutOfStock(_)) if held == LockedVouchers::Skip => {
-                held = LockedVouchers::Wait;
+        let refusal = match result {
+            Ok(response) => return Ok(response),
+            Err(SaleError::OutOfStock(_)) if locked_vouchers == LockedVouchers::Skip => {
+                locked_vouchers = LockedVouchers::Wait;
                 continue;
             }
             Err(SaleError::OutOfStock(line)) => {
-                let short = draft.order.lines.get(line);
-                Refusal::InsufficientInventory(short.map(|line| line.product_id.clone()).unwrap_or_default())
+                let out_of_stock = draft.order.lines.get(line);
+                Refusal::InsufficientInventory(out_of_stock.map(|line| line.product_id.clone()).unwrap_or_default())
             }
             Err(SaleError::InsufficientFunds) => Refusal::InsufficientFunds,
             Err(SaleError::KeyTaken) => return keys::read_stored(pool, &draft.key).await,

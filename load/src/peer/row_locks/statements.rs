@@ -1,5 +1,5 @@
-//! How is an order sold by several statements? Vouchers first, the wallet last: everybody wants the wallet's row, so it is
-//! held for two round trips and the commit, and not for all nine.
+//! Order processing with several statements. The wallet comes last: its row is the most contended, so its lock is
+//! held for two round trips and the commit instead of all nine.
 
 use sqlx::{PgPool, Postgres, Row, Transaction};
 use time::Date;
@@ -10,7 +10,7 @@ use crate::peer::draft::OrderDraft;
 use crate::peer::refusal::StoredResponse;
 use crate::peer::request::Line;
 
-const PICK: &str = "UPDATE vouchers
+const PICK_SQL: &str = "UPDATE vouchers
     SET order_id = $1
   WHERE stock_id = ANY (ARRAY(
             SELECT v.stock_id
@@ -22,7 +22,7 @@ const PICK: &str = "UPDATE vouchers
                FOR UPDATE SKIP LOCKED))
  RETURNING stock_id, expiry";
 
-const PICK_WAITING: &str = "UPDATE vouchers
+const PICK_WAITING_SQL: &str = "UPDATE vouchers
     SET order_id = $1
   WHERE stock_id = ANY (ARRAY(
             SELECT v.stock_id
@@ -34,22 +34,22 @@ const PICK_WAITING: &str = "UPDATE vouchers
                FOR UPDATE))
  RETURNING stock_id, expiry";
 
-/// Vouchers that were sold: what is answered of each, and its row of stock.
-type Picked = (Vec<SoldVoucher>, Vec<i64>);
+/// Sold vouchers and their stock ids.
+type PickedVouchers = (Vec<SoldVoucher>, Vec<i64>);
 
-/// One transaction.
+/// Executes the transaction.
 ///
 /// # Errors
-/// [`Unsold`], and nothing is written.
-pub(super) async fn sell(pool: &PgPool, draft: &OrderDraft, held: LockedVouchers) -> Result<StoredResponse, SaleError> {
+/// [`SaleError`]; the transaction is rolled back.
+pub(super) async fn sell(pool: &PgPool, draft: &OrderDraft, locked_vouchers: LockedVouchers) -> Result<StoredResponse, SaleError> {
     let mut transaction = pool.begin().await?;
-    let (sold, stock) = pick(&mut transaction, draft, held).await?;
-    allocate(&mut transaction, draft, &sold, &stock).await?;
-    enter_order(&mut transaction, draft).await?;
+    let (sold, stock) = pick_vouchers(&mut transaction, draft, locked_vouchers).await?;
+    insert_allocations(&mut transaction, draft, &sold, &stock).await?;
+    insert_order(&mut transaction, draft).await?;
     let order = draft.delivered();
-    tell(&mut transaction, draft, &order.event(&sold)).await?;
+    insert_event(&mut transaction, draft, &order.event(&sold)).await?;
     let body = order.text(&sold).into_bytes();
-    keep(&mut transaction, draft, &body).await?;
+    store_response(&mut transaction, draft, &body).await?;
     debit(&mut transaction, draft).await?;
     transaction.commit().await?;
     Ok(StoredResponse {
@@ -59,15 +59,15 @@ pub(super) async fn sell(pool: &PgPool, draft: &OrderDraft, held: LockedVouchers
     })
 }
 
-async fn pick(
+async fn pick_vouchers(
     transaction: &mut Transaction<'_, Postgres>,
     draft: &OrderDraft,
-    held: LockedVouchers,
-) -> Result<Picked, SaleError> {
+    locked_vouchers: LockedVouchers,
+) -> Result<PickedVouchers, SaleError> {
     let (mut sold, mut stock) = (Vec::new(), Vec::new());
     let mut ids = draft.voucher_ids.iter().copied();
     for (index, line) in draft.order.lines.iter().enumerate() {
-        let picked = pick_line(transaction, draft, line, held).await?;
+        let picked = pick_line(transaction, draft, line, locked_vouchers).await?;
         if picked.len() < usize::try_from(line.quantity).unwrap_or_default() {
             return Err(SaleError::OutOfStock(index));
         }
@@ -83,18 +83,18 @@ async fn pick(
     Ok((sold, stock))
 }
 
-/// The vouchers of one line, those that expire first in front.
+/// Selects the vouchers of one line, earliest expiry first.
 async fn pick_line(
     transaction: &mut Transaction<'_, Postgres>,
     draft: &OrderDraft,
     line: &Line,
-    held: LockedVouchers,
+    locked_vouchers: LockedVouchers,
 ) -> sqlx::Result<Vec<(Date, i64)>> {
-    let pick = match held {
-        LockedVouchers::Skip => PICK,
-        LockedVouchers::Wait => PICK_WAITING,
+    let sql = match locked_vouchers {
+        LockedVouchers::Skip => PICK_SQL,
+        LockedVouchers::Wait => PICK_WAITING_SQL,
     };
-    let rows = sqlx::query(pick)
+    let rows = sqlx::query(sql)
         .bind(draft.order_id)
         .bind(line.sku_id)
         .bind(i64::from(line.quantity))
@@ -106,7 +106,7 @@ async fn pick_line(
     Ok(picked)
 }
 
-async fn allocate(
+async fn insert_allocations(
     transaction: &mut Transaction<'_, Postgres>,
     draft: &OrderDraft,
     sold: &[SoldVoucher],
@@ -135,7 +135,7 @@ async fn allocate(
     .map(drop)
 }
 
-async fn enter_order(transaction: &mut Transaction<'_, Postgres>, draft: &OrderDraft) -> sqlx::Result<()> {
+async fn insert_order(transaction: &mut Transaction<'_, Postgres>, draft: &OrderDraft) -> sqlx::Result<()> {
     sqlx::query(
         "INSERT INTO orders (
              partner_id, order_id, status, currency, total, reference, metadata, lines, created_at)
@@ -154,7 +154,7 @@ async fn enter_order(transaction: &mut Transaction<'_, Postgres>, draft: &OrderD
     .map(drop)
 }
 
-async fn tell(transaction: &mut Transaction<'_, Postgres>, draft: &OrderDraft, event: &str) -> sqlx::Result<()> {
+async fn insert_event(transaction: &mut Transaction<'_, Postgres>, draft: &OrderDraft, event: &str) -> sqlx::Result<()> {
     sqlx::query("INSERT INTO events (partner_id, order_id, body, created_at) VALUES ($1, $2, $3, $4)")
         .bind(draft.partner_id)
         .bind(draft.order_id)
@@ -165,9 +165,9 @@ async fn tell(transaction: &mut Transaction<'_, Postgres>, draft: &OrderDraft, e
         .map(drop)
 }
 
-/// Waits where another transaction has the key and is not over.
-async fn keep(transaction: &mut Transaction<'_, Postgres>, draft: &OrderDraft, body: &[u8]) -> Result<(), SaleError> {
-    let kept = sqlx::query(
+/// Blocks while another open transaction holds the key.
+async fn store_response(transaction: &mut Transaction<'_, Postgres>, draft: &OrderDraft, body: &[u8]) -> Result<(), SaleError> {
+    let result = sqlx::query(
         "INSERT INTO idempotency_keys AS k (key, fingerprint, status, body, expires_at)
          VALUES ($1, $2, 201, $3, now() + interval '24 hours')
          ON CONFLICT (key) DO UPDATE
@@ -182,15 +182,15 @@ async fn keep(transaction: &mut Transaction<'_, Postgres>, draft: &OrderDraft, b
     .bind(body)
     .execute(&mut **transaction)
     .await?;
-    if kept.rows_affected() == 0 {
+    if result.rows_affected() == 0 {
         return Err(SaleError::KeyTaken);
     }
     Ok(())
 }
 
-/// Wallet and ledger in one statement: a round trip less under the lock that everybody waits for.
+/// Wallet and ledger in one statement: saves a round trip while the wallet is locked.
 async fn debit(transaction: &mut Transaction<'_, Postgres>, draft: &OrderDraft) -> Result<(), SaleError> {
-    let entered = sqlx::query(
+    let inserted = sqlx::query(
         "WITH debited AS (
              UPDATE wallets
                 SET balance = balance - $3,
@@ -214,7 +214,7 @@ async fn debit(transaction: &mut Transaction<'_, Postgres>, draft: &OrderDraft) 
     .bind(draft.at)
     .execute(&mut **transaction)
     .await?;
-    if entered.rows_affected() == 0 {
+    if inserted.rows_affected() == 0 {
         return Err(SaleError::InsufficientFunds);
     }
     Ok(())

@@ -1,4 +1,4 @@
--- The tables of the floor: five, with a primary key each and nothing that could refuse a row.
+-- Schema of the floor: five tables with a primary key each and no other constraint that could reject a row.
 
 CREATE TABLE orders (
     partner_id uuid NOT NULL,

@@ -1,10 +1,10 @@
--- One order in one statement: what the shape "statements" does in nine round trips, in one.
+-- Places an order in one statement. The shape "statements" needs nine round trips for the same work.
 --
--- Arrays have an element a line of the order, but p_vouchers, which has one a voucher. The answer is put together here
--- from its head, the vouchers and its tail, because it is kept under the key in the same transaction.
+-- Arrays have one element per order line, except p_vouchers, which has one per voucher. The function builds the response
+-- body (head, vouchers, tail) because the same transaction stores it under the idempotency key.
 --
--- Errors undo the order: VP001 the stock is short (the detail is the line), VP002 the balance is, VP003 the key was taken
--- meanwhile.
+-- Each error rolls the order back: VP001 insufficient stock (DETAIL is the line number), VP002 insufficient balance,
+-- VP003 the key was taken by a concurrent request.
 CREATE FUNCTION place_order(
     p_partner uuid,
     p_key uuid,
@@ -70,7 +70,7 @@ BEGIN
                    FOR UPDATE SKIP LOCKED);
         END IF;
         IF cardinality(v_picked) < p_quantities[v_line] THEN
-            RAISE EXCEPTION 'the stock is short' USING ERRCODE = 'VP001', DETAIL = v_line::text;
+            RAISE EXCEPTION 'insufficient stock' USING ERRCODE = 'VP001', DETAIL = v_line::text;
         END IF;
         WITH sold AS (
             UPDATE vouchers AS v
@@ -111,7 +111,7 @@ BEGIN
            expires_at = EXCLUDED.expires_at
      WHERE k.expires_at <= now();
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'the key was taken' USING ERRCODE = 'VP003';
+        RAISE EXCEPTION 'idempotency key already used' USING ERRCODE = 'VP003';
     END IF;
 
     UPDATE wallets AS w
@@ -123,7 +123,7 @@ BEGIN
        AND w.balance >= p_total
     RETURNING w.balance, w.sequence INTO v_balance, v_sequence;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'the balance is short' USING ERRCODE = 'VP002';
+        RAISE EXCEPTION 'insufficient balance' USING ERRCODE = 'VP002';
     END IF;
     INSERT INTO ledger (
         partner_id, transaction_id, currency, sequence, kind, amount, balance_after, order_id, created_at)

@@ -1,12 +1,12 @@
--- The tables of the peer: the same in shape as those of a voucher service, as one transaction per order wants them.
--- Locks are taken in one order everywhere: vouchers, then the key, then the wallet, which everybody wants, last.
+-- Schema of the peer, designed for one transaction per order.
+-- Lock order: vouchers, idempotency key, wallet. The wallet row is the most contended, so its lock comes last.
 
 CREATE TABLE partners (
     partner_id uuid PRIMARY KEY,
     name       text NOT NULL
 );
 
--- Keys and secrets are random and long: a plain SHA-256 of each is all that is kept.
+-- Keys and secrets are long random values, so an unsalted SHA-256 of each is sufficient.
 CREATE TABLE credentials (
     key_hash    bytea PRIMARY KEY CHECK (length(key_hash) = 32),
     secret_hash bytea NOT NULL CHECK (length(secret_hash) = 32),
@@ -21,7 +21,7 @@ CREATE TABLE skus (
     UNIQUE (product_id, denomination)
 );
 
--- The codes are apart: no order ever reads or updates them.
+-- Voucher codes have a table of their own because orders never read or update them.
 CREATE TABLE codes (
     code_id    bigint PRIMARY KEY,
     nonce      bytea NOT NULL,
@@ -29,8 +29,8 @@ CREATE TABLE codes (
 );
 CREATE SEQUENCE stock_ids AS bigint;
 
--- A voucher in stock, narrow because each sale writes it anew. Room on each page keeps the new version beside the old
--- one, and a vacuum that comes early keeps the way to the first free voucher short.
+-- Stock. The rows are narrow because each sale writes a new row version. The fill factor keeps updates HOT-eligible, and
+-- early vacuums keep the index scan for the first free voucher short.
 CREATE TABLE vouchers (
     stock_id bigint PRIMARY KEY,
     sku_id   integer NOT NULL,
@@ -44,7 +44,7 @@ CREATE TABLE vouchers (
 );
 CREATE INDEX vouchers_free ON vouchers (sku_id, expiry, stock_id) WHERE order_id IS NULL;
 
--- Who has a voucher: the primary key sells it once.
+-- Sold vouchers. The primary key guarantees that a voucher is sold once.
 CREATE TABLE allocations (
     stock_id   bigint PRIMARY KEY,
     voucher_id uuid NOT NULL,
@@ -75,7 +75,7 @@ CREATE TABLE wallets (
     sequence   bigint NOT NULL,
     updated_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (partner_id, currency)
-) WITH (fillfactor = 20); -- written by every order: room for the next versions on the same page
+) WITH (fillfactor = 20); -- every order updates the row: leave space for its next versions on the same page
 
 CREATE TABLE ledger (
     partner_id     uuid NOT NULL,
@@ -91,8 +91,8 @@ CREATE TABLE ledger (
     UNIQUE (partner_id, currency, sequence)
 );
 
--- What partners are told, numbered without a counter that orders would wait for: the service counts each partner's
--- events in the order of their commits, and this spares the peer that.
+-- Partner events. An identity column numbers them, so orders do not contend for a counter. The service numbers the events
+-- of each partner without gaps in commit order; the peer does less work here.
 CREATE TABLE events (
     event_id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     partner_id uuid NOT NULL,
@@ -101,7 +101,7 @@ CREATE TABLE events (
     created_at timestamptz NOT NULL
 );
 
--- Answers under their keys; a key is a hash of partner, endpoint and text.
+-- Stored responses. A key is a hash of partner, endpoint and Idempotency-Key.
 CREATE TABLE idempotency_keys (
     key         uuid PRIMARY KEY,
     fingerprint bytea NOT NULL CHECK (length(fingerprint) = 32),

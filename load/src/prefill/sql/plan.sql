@@ -1,5 +1,5 @@
--- What is to be put there, for the statements that follow; numbers are taken from the sequences first, so that nobody else
--- gets them meanwhile.
+-- Parameters of the prefill for the statements that follow. The first ids come from the sequences, so they cannot collide
+-- with existing rows.
 CREATE TEMPORARY TABLE plan AS
 SELECT $1::bigint AS orders,
        $2::bigint AS keys,

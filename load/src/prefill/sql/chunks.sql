@@ -1,4 +1,4 @@
--- Chunks $1 to $2, counted from 1. The first vouchers of all are sold, so the first chunks are empty.
+-- Inserts chunks $1 to $2 (from 1). Orders consume the vouchers with the lowest numbers, so the first chunks are empty.
 INSERT INTO chunks (chunk_id, product_id, denomination, first_stock_id, last_stock_id, emptied)
 OVERRIDING SYSTEM VALUE
 SELECT plan.first_chunk + number - 1,

@@ -1,6 +1,6 @@
--- Orders $1 to $2, counted from 1, of one voucher each, and all that a delivered order leaves: the allocation, the debit, the
--- events, and the answer under its key if that is still kept. The last of them are of today, the others of the hundred days
--- before; partners take turns.
+-- Inserts delivered orders $1 to $2 (from 1) of one voucher each, with allocation, debit, events and, for recent orders, the
+-- stored response. The last `keys` orders date from the past 20 hours, the others from the 100 days before. Orders are
+-- distributed round-robin over the partners.
 WITH timed AS MATERIALIZED (
     SELECT plan.*,
            number,
@@ -19,7 +19,7 @@ WITH timed AS MATERIALIZED (
       FROM plan
      CROSS JOIN generate_series($1::bigint, $2::bigint) AS number
 ), named AS MATERIALIZED (
-    -- An order's id says when it was created, to the microsecond.
+    -- Order ids are UUIDv7 values with microsecond precision, like those of the service.
     SELECT timed.*,
            moment || '8' || lpad(to_hex(number), 15, '0') AS order_hex,
            moment || '9' || lpad(to_hex(number), 15, '0') AS voucher_hex,
