@@ -1,15 +1,15 @@
-//! Can a stranger tell by the clock how near a guess came?
+//! Timing side-channel test of authentication.
 //!
-//! Four kinds of requests that are refused, interleaved at random, timed in process and over loopback against a service
-//! that is started for it. Welch's t of two pairs is printed: an unknown key against a wrong secret of a known one, and a
-//! signature that is wrong in its first byte against one that is wrong in its last. A |t| below 4.5 is no difference that
-//! 20,000 requests of each kind show. The second figure leaves out what took longer than 95 of 100 requests of the pair,
-//! which is the machine doing something else.
+//! Measures four kinds of rejected requests, interleaved at random, in process and over loopback against a private
+//! service. Prints Welch's t for two pairs: unknown key against wrong secret of a known key, and a signature that is
+//! wrong in its first byte against one that is wrong in its last byte. |t| < 4.5 means that 20,000 requests of each
+//! kind show no difference. The second value omits requests above the 95th percentile of the pair, which are
+//! disturbances by the machine.
 
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a bench has nobody to tell, and prints its figures"
+    reason = "a bench may panic, and prints its results"
 )]
 
 use std::hint::black_box;
@@ -37,122 +37,121 @@ use vouchsafe_load::partner::{PartnerClient, unix_seconds};
 use vouchsafe_load::partner_file::PartnerFile;
 use vouchsafe_load::signer::{API_KEY, API_SECRET, SIGNATURE};
 
-/// Requests of each kind.
 const SAMPLES: usize = 20_000;
 
-/// Requests of each kind before any is counted.
+/// Uncounted requests of each kind at the beginning.
 const WARM_UP: usize = 500;
 
-/// What is kept where outliers are left out: so many of 100.
-const KEPT: usize = 95;
+/// Percentile above which requests are outliers.
+const OUTLIER_PERCENTILE: usize = 95;
 
 const BODY: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
 const PATH: &str = "/api/v1/orders";
 const UNKNOWN_KEY: &str = "vs_sandbox_0123456789abcdef0123456789abcdef";
 
-/// How a request is wrong.
+/// Defect of a request.
 #[derive(Clone, Copy)]
-enum Kind {
+enum RequestDefect {
     UnknownKey,
     WrongSecret,
     FirstByte,
     LastByte,
 }
 
-const KINDS: [Kind; 4] = [
-    Kind::UnknownKey,
-    Kind::WrongSecret,
-    Kind::FirstByte,
-    Kind::LastByte,
+const REQUEST_DEFECTS: [RequestDefect; 4] = [
+    RequestDefect::UnknownKey,
+    RequestDefect::WrongSecret,
+    RequestDefect::FirstByte,
+    RequestDefect::LastByte,
 ];
 
-/// How long the requests of each kind took.
+/// Durations in nanoseconds, by kind.
 #[derive(Default)]
 struct Timings([Vec<f64>; 4]);
 
 impl Timings {
-    /// Whether a kind still lacks requests.
-    fn lacks(&self, kind: Kind) -> bool {
-        self.0[kind as usize].len() < SAMPLES + WARM_UP
+    /// Whether more requests of a kind are needed.
+    fn needs_more(&self, defect: RequestDefect) -> bool {
+        self.0[defect as usize].len() < SAMPLES + WARM_UP
     }
 
-    fn complete(&self) -> bool {
-        !KINDS.into_iter().any(|kind| self.lacks(kind))
+    fn is_complete(&self) -> bool {
+        !REQUEST_DEFECTS.into_iter().any(|defect| self.needs_more(defect))
     }
 
-    fn add(&mut self, kind: Kind, took: Duration) {
-        self.0[kind as usize].push(took.as_secs_f64() * 1e9);
+    fn add(&mut self, defect: RequestDefect, duration: Duration) {
+        self.0[defect as usize].push(duration.as_secs_f64() * 1e9);
     }
 
-    fn of(&self, kind: Kind) -> &[f64] {
-        &self.0[kind as usize][WARM_UP..]
+    fn of(&self, defect: RequestDefect) -> &[f64] {
+        &self.0[defect as usize][WARM_UP..]
     }
 
     fn print(&self, heading: &str) {
         println!("{heading}, {SAMPLES} requests of each kind");
-        for (what, one, other) in [
-            ("unknown key / wrong secret", Kind::UnknownKey, Kind::WrongSecret),
-            ("first byte / last byte", Kind::FirstByte, Kind::LastByte),
+        for (pair, first, second) in [
+            ("unknown key / wrong secret", RequestDefect::UnknownKey, RequestDefect::WrongSecret),
+            ("first byte / last byte", RequestDefect::FirstByte, RequestDefect::LastByte),
         ] {
-            let (one, other) = (self.of(one), self.of(other));
-            let bound = percentile(&[one, other].concat(), KEPT);
-            let kept = |all: &[f64]| {
-                all.iter()
+            let (first, second) = (self.of(first), self.of(second));
+            let bound = percentile(&[first, second].concat(), OUTLIER_PERCENTILE);
+            let without_outliers = |samples: &[f64]| {
+                samples.iter()
                     .copied()
-                    .filter(|took| *took <= bound)
+                    .filter(|duration| *duration <= bound)
                     .collect::<Vec<_>>()
             };
             println!(
-                "  {what:28} median {:9.0} / {:9.0} ns   t {:6.2}   without outliers {:6.2}",
-                percentile(one, 50),
-                percentile(other, 50),
-                welch_t(one, other),
-                welch_t(&kept(one), &kept(other)),
+                "  {pair:28} median {:9.0} / {:9.0} ns   t {:6.2}   without outliers {:6.2}",
+                percentile(first, 50),
+                percentile(second, 50),
+                welch_t(first, second),
+                welch_t(&without_outliers(first), &without_outliers(second)),
             );
         }
     }
 }
 
-fn percentile(all: &[f64], percent: usize) -> f64 {
-    let mut sorted = all.to_vec();
+fn percentile(samples: &[f64], percent: usize) -> f64 {
+    let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     sorted[(sorted.len() - 1) * percent / 100]
 }
 
-/// Welch's t of two samples.
-fn welch_t(one: &[f64], other: &[f64]) -> f64 {
-    let ((mean, error), (other_mean, other_error)) = (mean_and_error(one), mean_and_error(other));
+/// Welch's t-statistic of two samples.
+fn welch_t(first: &[f64], second: &[f64]) -> f64 {
+    let ((mean, error), (other_mean, other_error)) = (mean_and_error(first), mean_and_error(second));
     (mean - other_mean) / (error + other_error).sqrt()
 }
 
-/// The mean, and its variance.
-#[allow(clippy::cast_precision_loss)] // some ten thousand
-fn mean_and_error(all: &[f64]) -> (f64, f64) {
-    let count = all.len() as f64;
-    let mean = all.iter().sum::<f64>() / count;
-    let variance = all.iter().map(|took| (took - mean).powi(2)).sum::<f64>() / (count - 1.0);
+/// Mean, and the variance of the mean.
+#[allow(clippy::cast_precision_loss)] // counts stay far below 2^52
+fn mean_and_error(samples: &[f64]) -> (f64, f64) {
+    let count = samples.len() as f64;
+    let mean = samples.iter().sum::<f64>() / count;
+    let variance = samples.iter().map(|duration| (duration - mean).powi(2)).sum::<f64>() / (count - 1.0);
     (mean, variance / count)
 }
 
-/// The next kind by chance, of those that are still lacking.
-fn draw(timings: &Timings) -> Kind {
+/// Draws a kind of which more requests are needed.
+fn draw(timings: &Timings) -> RequestDefect {
     loop {
-        let kind = KINDS[(getrandom::u32().unwrap() % 4) as usize];
-        if timings.lacks(kind) {
-            return kind;
+        let defect = REQUEST_DEFECTS[(getrandom::u32().unwrap() % 4) as usize];
+        if timings.needs_more(defect) {
+            return defect;
         }
     }
 }
 
-/// The same text with another hex digit at this place.
-fn spoiled(text: &str, at: usize) -> String {
-    let other = if &text[at..=at] == "0" { "1" } else { "0" };
-    [&text[..at], other, &text[at + 1..]].concat()
+/// Replaces the hex digit at an index.
+fn with_other_digit(text: &str, at: usize) -> String {
+    let second = if &text[at..=at] == "0" { "1" } else { "0" };
+    [&text[..at], second, &text[at + 1..]].concat()
 }
 
 fn wrong_first_and_last(signature: &str) -> [String; 2] {
     let first = signature.len() - 64;
-    [spoiled(signature, first), spoiled(signature, signature.len() - 1)]
+    [with_other_digit(signature, first), with_other_digit(signature, signature.len() - 1)]
 }
 
 fn in_process() -> Timings {
@@ -174,7 +173,7 @@ fn in_process() -> Timings {
     let minted = generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap();
     register.upsert_credential(minted.to_credential(partner_id, clock.now()));
     let ApiKeyPair { api_key, api_secret } = minted;
-    let wrong_secret = spoiled(api_secret.expose(), 10);
+    let wrong_secret = with_other_digit(api_secret.expose(), 10);
     let key = api_key.to_string();
     let request = SignedRequest {
         method: "POST",
@@ -186,13 +185,13 @@ fn in_process() -> Timings {
     let [first, last] = wrong_first_and_last(&signature);
     let address = ClientAddress::Known([127, 0, 0, 1].into());
     let mut timings = Timings::default();
-    while !timings.complete() {
-        let kind = draw(&timings);
-        let (key, secret, signature) = match kind {
-            Kind::UnknownKey => (UNKNOWN_KEY, api_secret.expose(), &signature),
-            Kind::WrongSecret => (key.as_str(), wrong_secret.as_str(), &signature),
-            Kind::FirstByte => (key.as_str(), api_secret.expose(), &first),
-            Kind::LastByte => (key.as_str(), api_secret.expose(), &last),
+    while !timings.is_complete() {
+        let defect = draw(&timings);
+        let (key, secret, signature) = match defect {
+            RequestDefect::UnknownKey => (UNKNOWN_KEY, api_secret.expose(), &signature),
+            RequestDefect::WrongSecret => (key.as_str(), wrong_secret.as_str(), &signature),
+            RequestDefect::FirstByte => (key.as_str(), api_secret.expose(), &first),
+            RequestDefect::LastByte => (key.as_str(), api_secret.expose(), &last),
         };
         let presented = AuthHeaders {
             api_key: UniqueHeader::Single(key.as_bytes()),
@@ -202,11 +201,11 @@ fn in_process() -> Timings {
             idempotency_key: UniqueHeader::Missing,
         };
         let now = clock.now();
-        let begun = Instant::now();
+        let started = Instant::now();
         let verified = register
             .authenticate(&presented, address, now)
             .is_ok_and(|caller| verify(&caller.secret, &presented, request, now));
-        timings.add(kind, begun.elapsed());
+        timings.add(defect, started.elapsed());
         assert!(!black_box(verified));
     }
     timings
@@ -221,10 +220,10 @@ fn verify(
     signature::verify(secret, presented, request, now).is_ok()
 }
 
-/// A service of its own, ended with this value.
-struct Running(Child);
+/// A private service; dropping it sends SIGTERM and waits.
+struct PrivateService(Child);
 
-impl Drop for Running {
+impl Drop for PrivateService {
     fn drop(&mut self) {
         let pid = i32::try_from(self.0.id()).ok();
         if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
@@ -234,13 +233,13 @@ impl Drop for Running {
     }
 }
 
-fn start(data_dir: &Path, http: &str, admin: &str) -> Running {
+fn start(data_dir: &Path, http: &str, admin: &str) -> PrivateService {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vouchsafe"));
     command
         .arg("--data-dir")
         .arg(data_dir)
         .args(["--http-addr", http, "--admin-addr", admin]);
-    // No request of this bench is refused for being one of many.
+    // Rate limits must not reject requests of this bench.
     command.args([
         "--limit-auth",
         "1000000000/1",
@@ -254,12 +253,12 @@ fn start(data_dir: &Path, http: &str, admin: &str) -> Running {
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let said = BufReader::new(child.stdout.take().unwrap());
+    let output = BufReader::new(child.stdout.take().unwrap());
     assert!(
-        said.lines().any(|line| line.unwrap().contains("is ready")),
+        output.lines().any(|line| line.unwrap().contains("is ready")),
         "the service did not start"
     );
-    Running(child)
+    PrivateService(child)
 }
 
 fn free_address() -> String {
@@ -272,7 +271,7 @@ fn free_address() -> String {
 
 async fn over_loopback() -> Timings {
     use std::os::unix::fs::PermissionsExt as _;
-    // The user of Postgres passes through it.
+    // The Postgres user must be able to traverse the directory.
     let mode = std::fs::Permissions::from_mode(0o755);
     let scratch = tempfile::Builder::new().permissions(mode).tempdir().unwrap();
     let (data_dir, http) = (scratch.path().join("data"), free_address());
@@ -280,18 +279,18 @@ async fn over_loopback() -> Timings {
     let file = PartnerFile::read(&data_dir.join("sandbox-partner.json")).unwrap();
     let mut client = PartnerClient::new(&format!("http://{http}/api/v1"), file.credentials).unwrap();
     let mut timings = Timings::default();
-    while !timings.complete() {
-        let kind = draw(&timings);
-        let headers = headers(&client, kind);
-        let begun = Instant::now();
-        let answer = client.send_raw(Method::POST, PATH, headers, BODY).await.unwrap();
-        timings.add(kind, begun.elapsed());
-        assert_eq!(answer.status, 401, "{:?}", answer.body);
+    while !timings.is_complete() {
+        let defect = draw(&timings);
+        let headers = headers(&client, defect);
+        let started = Instant::now();
+        let response = client.send_raw(Method::POST, PATH, headers, BODY).await.unwrap();
+        timings.add(defect, started.elapsed());
+        assert_eq!(response.status, 401, "{:?}", response.body);
     }
     timings
 }
 
-fn headers(client: &PartnerClient, kind: Kind) -> HeaderMap {
+fn headers(client: &PartnerClient, defect: RequestDefect) -> HeaderMap {
     let mut headers = HeaderMap::new();
     client
         .credentials()
@@ -300,11 +299,11 @@ fn headers(client: &PartnerClient, kind: Kind) -> HeaderMap {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let text = |name| headers[&name].to_str().unwrap().to_owned();
     let [first, last] = wrong_first_and_last(&text(SIGNATURE));
-    let (name, value) = match kind {
-        Kind::UnknownKey => (API_KEY, UNKNOWN_KEY.to_owned()),
-        Kind::WrongSecret => (API_SECRET, spoiled(&text(API_SECRET), 10)),
-        Kind::FirstByte => (SIGNATURE, first),
-        Kind::LastByte => (SIGNATURE, last),
+    let (name, value) = match defect {
+        RequestDefect::UnknownKey => (API_KEY, UNKNOWN_KEY.to_owned()),
+        RequestDefect::WrongSecret => (API_SECRET, with_other_digit(&text(API_SECRET), 10)),
+        RequestDefect::FirstByte => (SIGNATURE, first),
+        RequestDefect::LastByte => (SIGNATURE, last),
     };
     headers.insert(name, HeaderValue::from_str(&value).unwrap());
     headers

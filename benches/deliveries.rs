@@ -1,9 +1,9 @@
-//! How fast do webhooks arrive? The whole program and a receiver on one machine: orders are placed, and each event is timed
-//! from its commit, as its envelope says, to its arrival.
+//! Benchmark of webhook delivery: rate and latency from commit (`created_at` of the event) to arrival, with the whole
+//! program and a receiver on one machine.
 //!
-//! `cargo bench --bench deliveries [-- ENDPOINTS…]`; for each number of endpoints all take what they get, and then a tenth
-//! of them hangs. A second figure is half the rate, where nothing queues. `-- dead` is ten endpoints beside a
-//! hundred partners without any, and then beside the thousand of these, which hang.
+//! `cargo bench --bench deliveries [-- ENDPOINTS…]` measures each number of endpoints at 5,000 and 2,500
+//! deliveries/s, with all endpoints healthy and with a tenth of them hanging. `-- dead` measures ten healthy
+//! endpoints, first with 100 other partners without endpoints, then with 1,000 hanging endpoints.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,7 +12,7 @@
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a bench has nobody to tell but the terminal, and its figures are to be looked at"
+    reason = "a bench reports to the terminal only"
 )]
 
 #[path = "../tests/it/support/mod.rs"]
@@ -33,46 +33,47 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::support::{Instance, Operator, Partner, Sale};
 
-/// Vouchers of an order, which has two events more.
+/// Vouchers per order; an order has two more events than vouchers.
 const QUANTITY: u32 = 10;
 
-/// Endpoints of a partner, at most.
+/// Maximum endpoints per partner.
 const PER_PARTNER: usize = 10;
 
-/// Beside so many endpoints that hang, do these get what they get without them? At so many deliveries a second, since the
-/// partners of those that hang order, too.
-const DEAD: usize = 1_000;
-const HEALTHY: usize = 10;
-const RATE_BESIDE_DEAD: usize = 250;
+/// Parameters of `dead`: hanging endpoints, healthy endpoints, and deliveries per second. The partners of hanging
+/// endpoints order, too.
+const HANGING_ENDPOINTS: usize = 1_000;
+const HEALTHY_ENDPOINTS: usize = 10;
+const RATE_WITH_HANGING: usize = 250;
 
-/// What the endpoints do that do not take what they get.
+/// Behaviour of the endpoints that are not healthy.
 #[derive(Debug, Clone, Copy)]
-enum Others {
+enum UnhealthyEndpoints {
     Hang,
-    /// Their partners order, and have none.
+    /// Their partners order but have no endpoints.
     Absent,
 }
 
-/// How long orders are placed in one run; and where the bench is only tried, as `cargo test` does.
+/// Duration of the orders of one run, and of a smoke test under `cargo test`.
 const SPAN: Duration = Duration::from_secs(8);
 const SHORT_SPAN: Duration = Duration::from_secs(1);
 
-/// When endpoints that hang have failed five times and one thing more, 5 s each, and only their oldest delivery is tried.
-const UNTIL_LEFT_ALONE: Duration = Duration::from_secs(32);
+/// Time until hanging endpoints have failed six attempts of 5 s each; afterwards only their oldest delivery is
+/// attempted.
+const UNTIL_BACKOFF: Duration = Duration::from_secs(32);
 
-/// How long orders are placed beside endpoints that hang.
-const SPAN_BESIDE_DEAD: Duration = Duration::from_secs(75);
+/// Duration of the orders of `dead`.
+const SPAN_WITH_HANGING: Duration = Duration::from_secs(75);
 
-/// Over how long at least the partners begin.
+/// The first orders of the partners are spread over at least this time.
 const WARM_UP: Duration = Duration::from_secs(2);
 
-/// How long deliveries may still arrive after it.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Deadline for deliveries after the last order.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// When deliveries arrived, and how long after their commits.
+/// Arrival and latency of each delivery.
 type Arrivals = Arc<Mutex<Vec<(Instant, Duration)>>>;
 
-fn receiver(arrivals: Arrivals, hangs: bool) -> SocketAddr {
+fn start_receiver(arrivals: Arrivals, hangs: bool) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -84,7 +85,7 @@ fn receiver(arrivals: Arrivals, hangs: bool) -> SocketAddr {
     address
 }
 
-#[allow(clippy::disallowed_methods)] // an arrival is compared with the database's clock, which is this machine's
+#[allow(clippy::disallowed_methods)] // arrivals are compared with the database's clock, which is the clock of this machine
 fn serve(stream: TcpStream, arrivals: &Arrivals, hangs: bool) -> std::io::Result<()> {
     let mut writer = stream.try_clone()?;
     let mut reader = BufReader::new(stream);
@@ -113,20 +114,20 @@ fn serve(stream: TcpStream, arrivals: &Arrivals, hangs: bool) -> std::io::Result
         let text = String::from_utf8(body).unwrap();
         let created = text.split(r#""created_at":""#).nth(1).unwrap();
         let created = OffsetDateTime::parse(&created[..27], &Rfc3339).unwrap();
-        let after = Duration::try_from(now - created).unwrap_or_default();
-        arrivals.lock().unwrap().push((at, after));
+        let latencies = Duration::try_from(now - created).unwrap_or_default();
+        arrivals.lock().unwrap().push((at, latencies));
         writer.write_all(b"HTTP/1.1 204 No Content\r\n\r\n")?;
     }
 }
 
-async fn listen(partner: &mut Partner, address: SocketAddr, n: usize) {
+async fn register_endpoint(partner: &mut Partner, address: SocketAddr, n: usize) {
     let body = json!({ "url": format!("http://{address}/{n}") }).to_string();
-    let answer = partner.send_signed(Method::POST, "/webhooks", &body).await;
-    assert_eq!(answer.status, 201, "{:?}", answer.body);
+    let response = partner.send_signed(Method::POST, "/webhooks", &body).await;
+    assert_eq!(response.status, 201, "{:?}", response.body);
 }
 
-/// Orders of one partner, one after the other, with this pause between their beginnings; the first one after a while.
-async fn order_on(
+/// Places orders of one partner at a fixed interval, the first one after a delay. Returns their number.
+async fn place_orders(
     partner: &mut Partner,
     sale: &Sale,
     first_after: Duration,
@@ -137,39 +138,39 @@ async fn order_on(
     let (begin, mut orders) = (Instant::now(), 0);
     while begin.elapsed() < span {
         let next = tokio::time::sleep(pause);
-        let answer = partner.order(sale, QUANTITY).await;
-        assert_eq!(answer.status, 201, "{:?}", answer.body);
+        let response = partner.order(sale, QUANTITY).await;
+        assert_eq!(response.status, 201, "{:?}", response.body);
         orders += 1;
         next.await;
     }
     orders
 }
 
-async fn run(endpoints: usize, (hanging, others): (usize, Others), rate: usize, span: Duration) {
+async fn run(endpoints: usize, (hanging, unhealthy): (usize, UnhealthyEndpoints), rate: usize, span: Duration) {
     let service = Instance::start();
     let mut operator = Operator::of(&service);
     let sale = operator.add_stocked_product(0).await;
     let arrivals = Arrivals::default();
-    let takes = receiver(Arc::clone(&arrivals), false);
-    let hangs = receiver(Arc::default(), true);
+    let healthy_address = start_receiver(Arc::clone(&arrivals), false);
+    let hangs = start_receiver(Arc::default(), true);
     let mut partners: Vec<Partner> = Vec::new();
-    let mut listening = Vec::new();
+    let mut healthy_counts = Vec::new();
     for first in (0..endpoints).step_by(PER_PARTNER) {
         let mut partner = operator.add_partner("100000000").await;
-        let own = PER_PARTNER.min(endpoints - first);
-        for n in first..first + own {
-            match others {
-                _ if n >= hanging => listen(&mut partner, takes, n).await,
-                Others::Hang => listen(&mut partner, hangs, n).await,
-                Others::Absent => {}
+        let count = PER_PARTNER.min(endpoints - first);
+        for n in first..first + count {
+            match unhealthy {
+                _ if n >= hanging => register_endpoint(&mut partner, healthy_address, n).await,
+                UnhealthyEndpoints::Hang => register_endpoint(&mut partner, hangs, n).await,
+                UnhealthyEndpoints::Absent => {}
             }
         }
-        listening.push(own - hanging.saturating_sub(first).min(own));
+        healthy_counts.push(count - hanging.saturating_sub(first).min(count));
         partners.push(partner);
     }
-    // Deliveries of one order: its events times the endpoints that take them.
+    // Deliveries per order: events × endpoints.
     let events = QUANTITY as usize + 2;
-    let per_round: usize = listening.iter().map(|own| own * events).sum();
+    let per_round: usize = healthy_counts.iter().map(|count| count * events).sum();
     let pause = Duration::from_secs_f64(per_round as f64 / rate as f64);
     let rounds = (span.as_secs_f64() / pause.as_secs_f64()).ceil() as usize + 2;
     operator
@@ -180,27 +181,27 @@ async fn run(endpoints: usize, (hanging, others): (usize, Others), rate: usize, 
         )
         .await;
     let begin = Instant::now();
-    // Spread over the pause: all at once, each round would be one heap, and its last delivery late by all of it. And the
-    // first ones over a while, since each endpoint that is heard of for the first time is taken first.
+    // Staggered over the interval: simultaneous orders would arrive as one burst and delay the last delivery. The
+    // first orders are spread over the warm-up, because a new endpoint is served first.
     let stagger = pause.max(WARM_UP).div_f64(partners.len() as f64);
     let ordering = (0..)
         .zip(&mut partners)
-        .map(|(n, partner)| order_on(partner, &sale, stagger * n, pause, span));
+        .map(|(n, partner)| place_orders(partner, &sale, stagger * n, pause, span));
     let orders = join_all(ordering).await;
     let expected: usize = orders
         .iter()
-        .zip(&listening)
-        .map(|(orders, own)| orders * own * events)
+        .zip(&healthy_counts)
+        .map(|(orders, count)| orders * count * events)
         .sum();
-    while arrivals.lock().unwrap().len() < expected && begin.elapsed() < span + pause + PATIENCE {
+    while arrivals.lock().unwrap().len() < expected && begin.elapsed() < span + pause + DELIVERY_TIMEOUT {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    report(endpoints, (hanging, others), rate, expected, begin, &arrivals);
+    report(endpoints, (hanging, unhealthy), rate, expected, begin, &arrivals);
 }
 
 fn report(
     endpoints: usize,
-    (hanging, others): (usize, Others),
+    (hanging, unhealthy): (usize, UnhealthyEndpoints),
     rate: usize,
     expected: usize,
     begin: Instant,
@@ -209,33 +210,33 @@ fn report(
     let arrivals = arrivals.lock().unwrap();
     let last = arrivals.iter().map(|(at, _)| *at).max().unwrap_or(begin);
     println!(
-        "{endpoints:>5} endpoints, {hanging:>4} {others:?}, asked {rate:>5}/s: {:>7} of {expected:>7} arrived, {:>6.0}/s, {}",
+        "{endpoints:>5} endpoints, {hanging:>4} {unhealthy:?}, target {rate:>5}/s: {:>7} of {expected:>7} arrived, {:>6.0}/s, {}",
         arrivals.len(),
         arrivals.len() as f64 / (last - begin).as_secs_f64(),
         quantiles(&arrivals, begin..last + Duration::from_nanos(1)),
     );
-    let left_alone = begin + UNTIL_LEFT_ALONE;
-    if last > left_alone + UNTIL_LEFT_ALONE {
+    let backoff_start = begin + UNTIL_BACKOFF;
+    if last > backoff_start + UNTIL_BACKOFF {
         println!(
-            "      before the first were left alone: {}",
-            quantiles(&arrivals, begin..left_alone)
+            "      before the backoff of hanging endpoints: {}",
+            quantiles(&arrivals, begin..backoff_start)
         );
-        println!("      after: {}", quantiles(&arrivals, left_alone..last));
+        println!("      after: {}", quantiles(&arrivals, backoff_start..last));
     }
 }
 
-/// Of what arrived in this time.
+/// Quantiles of the latency of deliveries that arrived in an interval.
 fn quantiles(arrivals: &[(Instant, Duration)], within: Range<Instant>) -> String {
     let within = arrivals.iter().filter(|(at, _)| within.contains(at));
-    let mut after: Vec<Duration> = within.map(|(_, after)| *after).collect();
-    after.sort_unstable();
+    let mut latencies: Vec<Duration> = within.map(|(_, latencies)| *latencies).collect();
+    latencies.sort_unstable();
     let at = |part: f64| {
-        let index = (after.len() as f64 * part) as usize;
-        let index = index.min(after.len().saturating_sub(1));
-        after.get(index).copied().unwrap_or_default()
+        let index = (latencies.len() as f64 * part) as usize;
+        let index = index.min(latencies.len().saturating_sub(1));
+        latencies.get(index).copied().unwrap_or_default()
     };
     format!(
-        "p50 {:>8.1?}, p99 {:>8.1?}, most {:>8.1?}",
+        "p50 {:>8.1?}, p99 {:>8.1?}, max {:>8.1?}",
         at(0.5),
         at(0.99),
         at(1.0)
@@ -245,11 +246,11 @@ fn quantiles(arrivals: &[(Instant, Duration)], within: Range<Instant>) -> String
 #[tokio::main]
 async fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
-        return run(10, (1, Others::Hang), 500, SHORT_SPAN).await;
+        return run(10, (1, UnhealthyEndpoints::Hang), 500, SHORT_SPAN).await;
     }
     if std::env::args().any(|argument| argument == "dead") {
-        for others in [Others::Absent, Others::Hang] {
-            run(HEALTHY + DEAD, (DEAD, others), RATE_BESIDE_DEAD, SPAN_BESIDE_DEAD).await;
+        for unhealthy in [UnhealthyEndpoints::Absent, UnhealthyEndpoints::Hang] {
+            run(HEALTHY_ENDPOINTS + HANGING_ENDPOINTS, (HANGING_ENDPOINTS, unhealthy), RATE_WITH_HANGING, SPAN_WITH_HANGING).await;
         }
         return;
     }
@@ -262,7 +263,7 @@ async fn main() {
     for endpoints in numbers {
         for rate in [5_000, 2_500] {
             for hanging in [0, endpoints / 10] {
-                run(endpoints, (hanging, Others::Hang), rate, SPAN).await;
+                run(endpoints, (hanging, UnhealthyEndpoints::Hang), rate, SPAN).await;
             }
         }
     }

@@ -1,8 +1,8 @@
-//! How many instructions does each part of an order take? Counted by valgrind's callgrind, so that a shared machine has no say
-//! in it: the same program counts the same twice.
+//! Instruction counts of the parts of an order, measured with valgrind's callgrind, independently of other load: the
+//! same program yields the same count.
 //!
-//! Each work is done in two lengths by a process of its own, and the difference divided: what a start takes falls out. Under
-//! valgrind a processor has no instructions for SHA-256, so what signs and verifies takes more than it does otherwise.
+//! Each workload runs with two repetition counts in processes of its own; the difference cancels the cost of the
+//! start. Under valgrind the CPU has no SHA-256 instructions, so signing and verifying cost more than usual.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,17 +10,17 @@
     clippy::print_stdout,
     clippy::print_stderr,
     clippy::panic,
-    reason = "a bench has nobody to tell but the terminal, and ends where it cannot go on"
+    reason = "a bench reports to the terminal only and may panic"
 )]
 
 #[path = "parts/growth.rs"]
 #[allow(dead_code, reason = "shared with other benches")]
 mod growth;
-#[path = "parts/world.rs"]
-mod world;
-#[path = "parts/yes_store.rs"]
+#[path = "parts/bench_engine.rs"]
+mod bench_engine;
+#[path = "parts/always_commits.rs"]
 #[allow(dead_code, reason = "shared with other benches")]
-mod yes_store;
+mod always_commits;
 
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
@@ -37,59 +37,59 @@ use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::testing::build::NOW;
 use vouchsafe_actors::wallet::purse::{Purse, PurseDecision, ReserveRequest};
 
-use crate::world::{TOGETHER, World};
-use crate::yes_store::Claims;
+use crate::bench_engine::{CONCURRENT_ORDERS, BenchEngine};
+use crate::always_commits::StockClaims;
 
-/// Set for a process that is counted: the work and how often, such as `verify 1024`.
-const WORK: &str = "VOUCHSAFE_BENCH_WORK";
+/// Environment variable of a counted process: workload and repetitions, for example `verify 1024`.
+const WORKLOAD_VARIABLE: &str = "VOUCHSAFE_BENCH_WORK";
 
-/// How often, in the short run and in the long one.
-const TIMES: [u64; 2] = [1_024, 3_072];
+/// Repetitions of the short run and of the long one.
+const REPETITIONS: [u64; 2] = [1_024, 3_072];
 
-/// An ordinary order.
+/// Body of an ordinary order.
 const BODY: &[u8] =
     br#"{"items":[{"product_id":"amzn-us","denomination":25,"quantity":1}],"currency":"USD","reference":"PO-17"}"#;
 
-/// Where callgrind says what it counted.
-const COUNTED: &str = "Collected : ";
+/// Prefix of callgrind's result line.
+const RESULT_PREFIX: &str = "Collected : ";
 
-/// Does something so often.
-type Work = fn(u64);
+/// A workload with a number of repetitions.
+type Workload = fn(u64);
 
-/// What is counted, and what does it.
-const WORKS: [(&str, Work); 5] = [
-    ("place_order", placed),
-    ("parse", parsed),
-    ("sign", signed),
-    ("verify", verified),
-    ("purse", settled),
+/// All workloads by name.
+const WORKLOADS: [(&str, Workload); 5] = [
+    ("place_order", place_orders),
+    ("parse", parse_bodies),
+    ("sign", sign_requests),
+    ("verify", verify_requests),
+    ("purse", settle_holds),
 ];
 
-/// The whole flow, with a store that says yes; one partner and one SKU, 64 orders at once.
-fn placed(times: u64) {
+/// The whole flow with a store that commits everything: one partner, one SKU, 64 concurrent orders.
+fn place_orders(repetitions: u64) {
     let runtime = growth::runtime();
     let local = LocalSet::new();
-    let world = local.block_on(&runtime, World::new(Claims::InFull, 1, 1));
-    let rounds = times.div_ceil(TOGETHER as u64);
-    local.block_on(&runtime, world.place(rounds, TOGETHER));
+    let bench = local.block_on(&runtime, BenchEngine::new(StockClaims::InFull, 1, 1));
+    let rounds = repetitions.div_ceil(CONCURRENT_ORDERS as u64);
+    local.block_on(&runtime, bench.place(rounds, CONCURRENT_ORDERS));
 }
 
-fn parsed(times: u64) {
-    for _ in 0..times {
+fn parse_bodies(repetitions: u64) {
+    for _ in 0..repetitions {
         black_box(request::parse(black_box(BODY)).unwrap());
     }
 }
 
-fn signed(times: u64) {
+fn sign_requests(repetitions: u64) {
     let ApiKeyPair { api_secret, .. } = generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap();
     let timestamp = Timestamp::from_unix_s(NOW.unix_timestamp()).unwrap();
-    for _ in 0..times {
+    for _ in 0..repetitions {
         let framed = CanonicalRequest::new(timestamp, order(black_box(BODY))).unwrap();
         black_box(signature::sign(&api_secret, timestamp, &framed));
     }
 }
 
-fn verified(times: u64) {
+fn verify_requests(repetitions: u64) {
     let ApiKeyPair { api_secret, .. } = generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap();
     let timestamp = Timestamp::from_unix_s(NOW.unix_timestamp()).unwrap();
     let framed = CanonicalRequest::new(timestamp, order(BODY)).unwrap();
@@ -101,7 +101,7 @@ fn verified(times: u64) {
         signature: UniqueHeader::Single(signature.as_bytes()),
         idempotency_key: UniqueHeader::Missing,
     };
-    for _ in 0..times {
+    for _ in 0..repetitions {
         signature::verify(&api_secret, &presented, order(black_box(BODY)), NOW).unwrap();
     }
 }
@@ -114,57 +114,57 @@ const fn order(body: &[u8]) -> SignedRequest<'_> {
     }
 }
 
-/// A hold that is settled with the receipt of its commit.
-fn settled(times: u64) {
+/// Hold and settle with the wallet state after the commit.
+fn settle_holds(repetitions: u64) {
     let price = Amount::from_minor(2_500);
     let mut newest = WalletState {
         sequence: 1,
         balance: Amount::from_minor(i64::MAX),
     };
     let mut purse = Purse::new(newest);
-    for _ in 0..times {
+    for _ in 0..repetitions {
         assert_eq!(purse.hold(black_box(ReserveRequest::Debit(price))), PurseDecision::Held);
         newest.sequence += 1;
         purse.settle(price, black_box(Some(newest)));
     }
 }
 
-/// Instructions of a process that does this work so often.
-fn counted(name: &str, times: u64) -> u64 {
+/// Runs a workload in a process under callgrind; returns its instructions.
+fn count_instructions(name: &str, repetitions: u64) -> u64 {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(std::env::current_exe().unwrap())
-        .env(WORK, format!("{name} {times}"))
+        .env(WORKLOAD_VARIABLE, format!("{name} {repetitions}"))
         .output()
-        .unwrap_or_else(|error| panic!("valgrind is missing, or cannot be run: {error}"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{name}: {}\n{said}", output.status);
-    let count = said.lines().find_map(|line| line.split_once(COUNTED));
-    let (_, count) = count.unwrap_or_else(|| panic!("callgrind counted nothing:\n{said}"));
+        .unwrap_or_else(|error| panic!("cannot run valgrind: {error}; install it"));
+    let output_text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {}\n{output_text}", output.status);
+    let count = output_text.lines().find_map(|line| line.split_once(RESULT_PREFIX));
+    let (_, count) = count.unwrap_or_else(|| panic!("callgrind reported no count:\n{output_text}"));
     count.trim().parse().unwrap()
 }
 
-/// Does the work that a counted process is to do.
-fn work(what: &str) {
-    let (name, times) = what.split_once(' ').unwrap();
-    let (_, work) = WORKS.iter().find(|(known, _)| *known == name).unwrap();
-    work(times.parse().unwrap());
+/// Runs the workload of a counted process.
+fn run_workload(spec: &str) {
+    let (name, repetitions) = spec.split_once(' ').unwrap();
+    let (_, work) = WORKLOADS.iter().find(|(known, _)| *known == name).unwrap();
+    work(repetitions.parse().unwrap());
 }
 
 fn main() -> ExitCode {
-    if let Ok(what) = std::env::var(WORK) {
-        work(&what);
+    if let Ok(spec) = std::env::var(WORKLOAD_VARIABLE) {
+        run_workload(&spec);
         return ExitCode::SUCCESS;
     }
-    // As `cargo test` runs a bench: that each work can be done.
+    // Under `cargo test`: smoke test of each workload.
     if !std::env::args().any(|argument| argument == "--bench") {
-        WORKS.iter().for_each(|(_, work)| work(1));
+        WORKLOADS.iter().for_each(|(_, work)| work(1));
         return ExitCode::SUCCESS;
     }
-    let [few, many] = TIMES;
-    for (name, _) in WORKS {
-        let each = (counted(name, many) - counted(name, few)) as f64 / (many - few) as f64;
-        println!("{name:<14}{each:>10.0} instructions each");
+    let [few, many] = REPETITIONS;
+    for (name, _) in WORKLOADS {
+        let each = (count_instructions(name, many) - count_instructions(name, few)) as f64 / (many - few) as f64;
+        println!("{name:<14}{each:>10.0} instructions");
     }
     ExitCode::SUCCESS
 }

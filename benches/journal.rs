@@ -1,13 +1,13 @@
-//! What does it cost to make an order durable? From the record to its verdict, with a store that says yes at once, and with
+//! Benchmark of the journal: from submitting a record to its verdict, with a store that commits at once and with
 //! Postgres.
 //!
-//! The records are whole orders of one voucher, of 16 partners, and so many are submitted together. The Postgres is a private
-//! one with durable settings: a verdict comes after its commit is on the disk.
+//! The records are orders of one voucher from 16 partners, submitted concurrently. Postgres is a private server with
+//! durable settings: a verdict follows the commit on disk.
 
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a bench has nobody to tell, and its lanes end with it"
+    reason = "a bench may panic, and its lanes end with the process"
 )]
 
 #[path = "../tests/support/database.rs"]
@@ -19,9 +19,9 @@ mod growth;
 #[path = "../tests/conformance/rows.rs"]
 #[allow(dead_code, reason = "shared with the tests")]
 mod rows;
-#[path = "parts/yes_store.rs"]
+#[path = "parts/always_commits.rs"]
 #[allow(dead_code, reason = "shared with other benches")]
-mod yes_store;
+mod always_commits;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -47,36 +47,36 @@ use vouchsafe_actors::store::Store;
 use vouchsafe_actors::testing::build;
 
 use crate::database::Database;
-use crate::yes_store::{Claims, YesStore};
+use crate::always_commits::{StockClaims, AlwaysCommits};
 
-/// How many records are submitted together.
+/// Concurrent records.
 const AT_ONCE: [usize; 3] = [1, 16, 256];
 
-/// Who orders, in turn.
+/// Partners, round-robin.
 const PARTNERS: u64 = 16;
 
-/// Vouchers of a chunk, as an import forms them.
+/// Vouchers per chunk, as in an import.
 const CHUNK: usize = 500;
 
-/// What of production a database has from its first start on.
+/// Rows that a database gets at its first start.
 const FIRST_ROWS: &str = "
     INSERT INTO deployment (environment) VALUES ('sandbox');
     INSERT INTO data_keys (purpose, wrapped) VALUES ('codes', ''), ('blind_index', '');";
 
-/// A journal, and what its records are made of.
-struct Desk {
+/// A journal with the data for its records.
+struct JournalBench {
     journal: Journal,
     keys: Arc<IdempotencyKeys>,
     admission: Arc<Semaphore>,
     store: Arc<dyn Store>,
-    /// Where stock is imported, if it has to be.
+    /// For importing stock; `None` if the store has unlimited stock.
     pool: Option<PgPool>,
     chunks: Vec<ChunkId>,
     vouchers: VecDeque<StockVoucher>,
-    made: u64,
+    record_count: u64,
 }
 
-impl Desk {
+impl JournalBench {
     async fn new(store: Arc<dyn Store>, pool: Option<PgPool>) -> Self {
         let mut lanes = Vec::new();
         for lane in 0..DEFAULT_LANES {
@@ -91,7 +91,7 @@ impl Desk {
             pool,
             chunks: Vec::new(),
             vouchers: VecDeque::new(),
-            made: 0,
+            record_count: 0,
         }
     }
 
@@ -111,7 +111,7 @@ impl Desk {
         }
         let store = PgStore::open(database.options(), Handle::current());
         let node = PgNode::start(store, "bench".to_owned()).await.unwrap();
-        // Nobody renews it here.
+        // No process renews the lease in this bench.
         sqlx::query("UPDATE nodes SET lease_until = now() + interval '1 day'")
             .execute(&pool)
             .await
@@ -119,7 +119,7 @@ impl Desk {
         Self::new(Arc::new(node), Some(pool)).await
     }
 
-    /// Has so many vouchers ready.
+    /// Claims stock until `vouchers` vouchers are available.
     async fn stock_up(&mut self, vouchers: usize) {
         let sku = build::sku("hot", 2_500);
         while self.vouchers.len() < vouchers {
@@ -148,10 +148,10 @@ impl Desk {
 
     fn record(&mut self) -> Record {
         let voucher = self.vouchers.pop_front().unwrap();
-        self.made += 1;
-        let partner_id: PartnerId = build::partner(self.made % PARTNERS + 1);
+        self.record_count += 1;
+        let partner_id: PartnerId = build::partner(self.record_count % PARTNERS + 1);
         let sku = build::sku("hot", 2_500);
-        build::delivered_order(partner_id, &format!("order {}", self.made), &[(&sku, &[voucher])])
+        build::delivered_order(partner_id, &format!("order {}", self.record_count), &[(&sku, &[voucher])])
     }
 
     fn ticket(&self, record: &Record) -> Ticket {
@@ -162,13 +162,13 @@ impl Desk {
         Ticket { key, admission }
     }
 
-    /// Makes the records of all rounds, and says how long it took to submit them and hear their verdicts.
+    /// Submits `at_once` concurrent records in each round; returns the time until all verdicts.
     async fn commit(&mut self, rounds: u64, at_once: usize) -> Duration {
-        let mut took = Duration::ZERO;
+        let mut elapsed = Duration::ZERO;
         for _ in 0..rounds {
             self.stock_up(at_once).await;
             let records: Vec<_> = (0..at_once).map(|_| self.record()).collect();
-            let begun = Instant::now();
+            let started = Instant::now();
             let submitted = records.into_iter().map(|record| {
                 let ticket = self.ticket(&record);
                 self.journal.submit(record, Vec::new(), ticket)
@@ -176,19 +176,19 @@ impl Desk {
             for outcome in join_all(submitted.collect::<Vec<_>>()).await {
                 assert!(matches!(outcome, Ok(RecordOutcome::Committed(_))), "{outcome:?}");
             }
-            took += begun.elapsed();
+            elapsed += started.elapsed();
         }
-        took
+        elapsed
     }
 }
 
-fn measure(criterion: &mut Criterion, name: &str, runtime: &Runtime, mut desk: Desk) {
+fn measure(criterion: &mut Criterion, name: &str, runtime: &Runtime, mut bench: JournalBench) {
     let mut group = growth::group(criterion, name);
     group.sample_size(10);
     for at_once in AT_ONCE {
         group.throughput(Throughput::Elements(at_once as u64));
         group.bench_function(BenchmarkId::from_parameter(at_once), |bencher| {
-            bencher.iter_custom(|rounds| runtime.block_on(desk.commit(rounds, at_once)));
+            bencher.iter_custom(|rounds| runtime.block_on(bench.commit(rounds, at_once)));
         });
     }
     group.finish();
@@ -199,12 +199,12 @@ fn journal(criterion: &mut Criterion) {
         .enable_all()
         .build()
         .unwrap();
-    let yes = Arc::new(YesStore::new(Claims::InFull));
-    let desk = runtime.block_on(Desk::new(yes, None));
-    measure(criterion, "journal_yes", &runtime, desk);
+    let always_commits = Arc::new(AlwaysCommits::new(StockClaims::InFull));
+    let bench = runtime.block_on(JournalBench::new(always_commits, None));
+    measure(criterion, "journal_yes", &runtime, bench);
     let database = runtime.block_on(Database::create_on(Durability::Durable));
-    let desk = runtime.block_on(Desk::on_postgres(&database));
-    measure(criterion, "journal_postgres", &runtime, desk);
+    let bench = runtime.block_on(JournalBench::on_postgres(&database));
+    measure(criterion, "journal_postgres", &runtime, bench);
     runtime.block_on(database.remove());
 }
 

@@ -1,21 +1,22 @@
-//! How much memory does a voucher take on the shelf, and an actor that has nothing to do?
+//! Memory benchmark: bytes per voucher on a shelf and per idle actor.
 //!
-//! Two figures each: what was asked of the allocator, counted by one that wraps the system's, and what became resident, which
-//! has its rounding and its tables besides. Marks: 48 B for a voucher, 4 KiB for an actor. Nothing is timed.
+//! Reports the bytes requested from the allocator, counted by an instrumented system allocator, and the growth of the
+//! resident memory, which includes rounding and tables of the allocator. Limits: 48 B per voucher, 4 KiB per actor.
+//! Nothing is timed.
 
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::cast_precision_loss,
-    reason = "a bench has nobody to tell but the terminal"
+    reason = "a bench reports to the terminal only"
 )]
 
 #[path = "parts/growth.rs"]
 #[allow(dead_code, reason = "shared with other benches")]
 mod growth;
-#[path = "parts/yes_store.rs"]
+#[path = "parts/always_commits.rs"]
 #[allow(dead_code, reason = "shared with other benches")]
-mod yes_store;
+mod always_commits;
 
 use std::alloc::System;
 use std::sync::Arc;
@@ -33,47 +34,47 @@ use vouchsafe_actors::testing::build::{day, partner, sku, usd};
 use vouchsafe_actors::wallet::Wallets;
 use vouchsafe_actors::wallet::purse::ReserveRequest;
 
-use crate::yes_store::{Claims, YesStore};
+use crate::always_commits::{StockClaims, AlwaysCommits};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Most that a voucher on the shelf may take. Bytes.
-const VOUCHER_MARK: f64 = 48.0;
+/// Limit per voucher, in bytes.
+const VOUCHER_LIMIT: f64 = 48.0;
 
-/// Most that an idle actor may take. Bytes.
-const ACTOR_MARK: f64 = 4_096.0;
+/// Limit per idle actor, in bytes.
+const ACTOR_LIMIT: f64 = 4_096.0;
 
-/// How many actors are counted together.
+/// Number of actors per measurement.
 const ACTORS: u32 = 20_000;
 
-/// Vouchers of a chunk, as an import forms them.
+/// Vouchers per chunk, as in an import.
 const CHUNK: i64 = 500;
 
-/// Bytes in memory of this process.
-fn resident() -> u64 {
+/// Resident memory of this process, in bytes.
+fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     kib.unwrap_or_default() * 1_024
 }
 
-/// Counts what `make` leaves behind, and prints it for one of `count`.
-fn count<T>(what: &str, count: u32, mark: f64, make: impl FnOnce() -> T) -> T {
-    let (region, before) = (Region::new(ALLOCATOR), resident());
-    let made = make();
+/// Measures the memory that `make` retains and prints it per element.
+fn measure_memory<T>(name: &str, count: u32, limit: f64, make: impl FnOnce() -> T) -> T {
+    let (region, before) = (Region::new(ALLOCATOR), resident_bytes());
+    let value = make();
     let change = region.change();
-    let asked = change.bytes_allocated.saturating_sub(change.bytes_deallocated) as f64 / f64::from(count);
-    let resident = resident().saturating_sub(before) as f64 / f64::from(count);
-    let verdict = if asked <= mark { "within" } else { "above" };
+    let allocated = change.bytes_allocated.saturating_sub(change.bytes_deallocated) as f64 / f64::from(count);
+    let resident_bytes = resident_bytes().saturating_sub(before) as f64 / f64::from(count);
+    let status = if allocated <= limit { "within" } else { "above" };
     println!(
-        "{what:34} {count:>9}   asked for {asked:8.1} B   resident {resident:8.1} B   {verdict} the mark of {mark} B"
+        "{name:34} {count:>9}   allocated {allocated:8.1} B   resident {resident_bytes:8.1} B   {status} the limit of {limit} B"
     );
-    made
+    value
 }
 
-/// A shelf as claims of stock make it, a chunk after the other. `expiry` is asked with a voucher's number.
-fn shelved(vouchers: u32, expiry: fn(i64) -> Expiry) -> Shelf {
+/// Fills a shelf by claims of one chunk each. `expiry` maps a voucher number to its expiry.
+fn filled_shelf(vouchers: u32, expiry: fn(i64) -> Expiry) -> Shelf {
     let mut shelf = Shelf::new();
     for id in 0..i64::from(vouchers) / CHUNK {
         let chunk = ClaimedChunk {
@@ -97,27 +98,27 @@ fn shelved(vouchers: u32, expiry: fn(i64) -> Expiry) -> Shelf {
 
 fn vouchers() {
     for size in [10_000, 100_000, 1_000_000] {
-        drop(count("voucher, all of one day", size, VOUCHER_MARK, || {
-            shelved(size, |_| day(0))
+        drop(measure_memory("voucher, one expiry day", size, VOUCHER_LIMIT, || {
+            filled_shelf(size, |_| day(0))
         }));
-        drop(count("voucher, chunks of 1,000 days", size, VOUCHER_MARK, || {
-            shelved(size, |number| day(number / CHUNK * 7_919 % 1_000))
+        drop(measure_memory("voucher, 1,000 days by chunk", size, VOUCHER_LIMIT, || {
+            filled_shelf(size, |number| day(number / CHUNK * 7_919 % 1_000))
         }));
-        // The worst there is: no two that could be kept as one.
-        drop(count(
-            "voucher, neighbours of other days",
+        // Worst case: no two neighbours share an expiry, so none can be stored as a run.
+        drop(measure_memory(
+            "voucher, all neighbours differ",
             size,
-            VOUCHER_MARK,
-            || shelved(size, |number| day(number % CHUNK)),
+            VOUCHER_LIMIT,
+            || filled_shelf(size, |number| day(number % CHUNK)),
         ));
     }
 }
 
 fn actors() {
     let runtime = growth::runtime();
-    let store = || Arc::new(YesStore::new(Claims::Nothing));
+    let store = || Arc::new(AlwaysCommits::new(StockClaims::Nothing));
     let local = LocalSet::new();
-    let wallets = count("wallet actor, idle", ACTORS, ACTOR_MARK, || {
+    let wallets = measure_memory("wallet actor, idle", ACTORS, ACTOR_LIMIT, || {
         let wallets = Wallets::new(Spawner::CurrentThread, store());
         local.block_on(&runtime, async {
             for number in 1..=ACTORS {
@@ -134,7 +135,7 @@ fn actors() {
         wallets
     });
     assert_eq!(wallets.totals().actors, usize::try_from(ACTORS).unwrap());
-    let inventory = count("inventory actor, empty and idle", ACTORS, ACTOR_MARK, || {
+    let inventory = measure_memory("inventory actor, empty and idle", ACTORS, ACTOR_LIMIT, || {
         let inventory = Inventory::new(Spawner::CurrentThread, store());
         local.block_on(&runtime, async {
             for number in 1..=ACTORS {

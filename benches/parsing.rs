@@ -1,6 +1,6 @@
-//! What does it cost to read the body of an order? By its lines, up to as many as one may have.
+//! Benchmark of parsing order bodies, by number of lines up to the maximum.
 
-#![allow(clippy::unwrap_used, reason = "a bench has nobody to tell")]
+#![allow(clippy::unwrap_used, reason = "a bench may panic")]
 
 #[path = "parts/growth.rs"]
 mod growth;
@@ -10,10 +10,10 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use vouchsafe::http::orders::request;
 
-/// Lines of an order.
+/// Lines per order.
 const LINES: [usize; 3] = [1, 10, 100];
 
-/// An order with everything that may be in one.
+/// An order with all optional fields.
 fn body(lines: usize) -> String {
     let line = |n: usize| format!(r#"{{"product_id":"amzn-us-{n}","denomination":"25.00","quantity":3}}"#);
     let lines: Vec<_> = (0..lines).map(line).collect();

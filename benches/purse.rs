@@ -1,6 +1,6 @@
-//! What does it cost a wallet to decide? Money is held, and the hold settled with the receipt of its commit, or released.
+//! Benchmark of purse decisions: hold, then settle with the wallet state after the commit, or release.
 //!
-//! A purse is three numbers, so nothing grows.
+//! A purse consists of three numbers, so its cost does not depend on any size.
 
 use std::hint::black_box;
 
@@ -9,10 +9,10 @@ use vouchsafe_actors::domain::ledger::WalletState;
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::wallet::purse::{Purse, PurseDecision, ReserveRequest};
 
-/// What an order costs.
+/// Amount of each hold.
 const PRICE: Amount = Amount::from_minor(2_500);
 
-fn held(purse: &mut Purse) {
+fn hold(purse: &mut Purse) {
     let decision = purse.hold(black_box(ReserveRequest::Debit(PRICE)));
     assert_eq!(decision, PurseDecision::Held);
 }
@@ -27,14 +27,14 @@ fn purse(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(1));
     group.bench_function("settled", |bencher| {
         bencher.iter(|| {
-            held(&mut purse);
+            hold(&mut purse);
             newest.sequence += 1;
             purse.settle(PRICE, black_box(Some(newest)));
         });
     });
     group.bench_function("released", |bencher| {
         bencher.iter(|| {
-            held(&mut purse);
+            hold(&mut purse);
             purse.release(black_box(PRICE));
         });
     });

@@ -1,15 +1,15 @@
-//! What does it cost to ask an actor? Found in its directory, asked, answered, and its hold given back.
+//! Benchmark of an actor round trip: directory lookup, request, reply, and release of the hold.
 //!
-//! `here` is an actor on the thread that asks, `across` one on an arbiter of its own. The directory has from one actor to as
-//! many as live at once, who are asked in turn.
+//! `here` uses actors on the calling thread, `across` actors on an arbiter of its own. The directory contains 1 to
+//! 100,000 actors, which are called round-robin.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a bench has nobody to tell")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a bench may panic")]
 
 #[path = "parts/growth.rs"]
 mod growth;
-#[path = "parts/yes_store.rs"]
+#[path = "parts/always_commits.rs"]
 #[allow(dead_code, reason = "shared with other benches")]
-mod yes_store;
+mod always_commits;
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -29,25 +29,25 @@ use vouchsafe_actors::wallet::purse::ReserveRequest;
 use vouchsafe_actors::wallet::{Funds, Wallets};
 
 use crate::growth::DECADES;
-use crate::yes_store::{Claims, YesStore};
+use crate::always_commits::{StockClaims, AlwaysCommits};
 
-/// Vouchers that each SKU has.
+/// Vouchers per SKU.
 const STOCK: i64 = 4;
 
-/// Wallets or shelves, and who is asked.
-trait Crowd {
-    /// Asks one, and gives back what it holds.
-    async fn ask(&self, index: usize);
+/// A group of wallet or inventory actors.
+trait ActorGroup {
+    /// Requests a hold from one actor and releases it.
+    async fn hold_and_release(&self, index: usize);
 }
 
-struct Rich {
+struct WalletGroup {
     wallets: Wallets,
     partners: Vec<PartnerId>,
 }
 
-impl Rich {
+impl WalletGroup {
     fn new(spawner: Spawner, size: u32) -> Self {
-        let store = Arc::new(YesStore::new(Claims::ByTheChunk(STOCK)));
+        let store = Arc::new(AlwaysCommits::new(StockClaims::OneChunk(STOCK)));
         Self {
             wallets: Wallets::new(spawner, store),
             partners: (1..=size).map(|number| partner(number.into())).collect(),
@@ -55,8 +55,8 @@ impl Rich {
     }
 }
 
-impl Crowd for Rich {
-    async fn ask(&self, index: usize) {
+impl ActorGroup for WalletGroup {
+    async fn hold_and_release(&self, index: usize) {
         let (wish, patience) = (ReserveRequest::Debit(Amount::from_minor(1)), DecisionDeadline::start());
         let partner_id = self.partners[index % self.partners.len()];
         match self.wallets.hold(partner_id, usd(), wish, &patience).await {
@@ -66,14 +66,14 @@ impl Crowd for Rich {
     }
 }
 
-struct Stocked {
+struct InventoryGroup {
     inventory: Inventory,
     skus: Vec<Sku>,
 }
 
-impl Stocked {
+impl InventoryGroup {
     fn new(spawner: Spawner, size: u32) -> Self {
-        let store = Arc::new(YesStore::new(Claims::ByTheChunk(STOCK)));
+        let store = Arc::new(AlwaysCommits::new(StockClaims::OneChunk(STOCK)));
         Self {
             inventory: Inventory::new(spawner, store),
             skus: (1..=size)
@@ -83,8 +83,8 @@ impl Stocked {
     }
 }
 
-impl Crowd for Stocked {
-    async fn ask(&self, index: usize) {
+impl ActorGroup for InventoryGroup {
+    async fn hold_and_release(&self, index: usize) {
         let (sku, patience) = (&self.skus[index % self.skus.len()], DecisionDeadline::start());
         match self.inventory.hold(sku, 1, Expiry::PAST, &patience).await {
             Ok(Supply::Held(hold)) => drop(black_box(hold)),
@@ -93,40 +93,40 @@ impl Crowd for Stocked {
     }
 }
 
-/// Asks so many in turn, and says how long that took.
-async fn asked(crowd: &impl Crowd, next: &mut usize, rounds: u64) -> Duration {
-    let begun = Instant::now();
+/// Calls `rounds` actors in turn; returns the elapsed time.
+async fn time_requests(actors: &impl ActorGroup, next_index: &mut usize, rounds: u64) -> Duration {
+    let started = Instant::now();
     for _ in 0..rounds {
-        crowd.ask(*next).await;
-        *next += 1;
+        actors.hold_and_release(*next_index).await;
+        *next_index += 1;
     }
-    begun.elapsed()
+    started.elapsed()
 }
 
-fn here<C: Crowd>(criterion: &mut Criterion, name: &str, make: fn(Spawner, u32) -> C) {
+fn bench_here<C: ActorGroup>(criterion: &mut Criterion, name: &str, create_group: fn(Spawner, u32) -> C) {
     let runtime = growth::runtime();
     let mut group = growth::group(criterion, name);
     group.throughput(Throughput::Elements(1));
     for size in DECADES {
-        let (local, crowd, mut next) = (LocalSet::new(), make(Spawner::CurrentThread, size), 0);
-        local.block_on(&runtime, asked(&crowd, &mut next, size.into()));
+        let (local, actors, mut next_index) = (LocalSet::new(), create_group(Spawner::CurrentThread, size), 0);
+        local.block_on(&runtime, time_requests(&actors, &mut next_index, size.into()));
         group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
-            bencher.iter_custom(|rounds| local.block_on(&runtime, asked(&crowd, &mut next, rounds)));
+            bencher.iter_custom(|rounds| local.block_on(&runtime, time_requests(&actors, &mut next_index, rounds)));
         });
     }
     group.finish();
 }
 
-fn across(criterion: &mut Criterion) {
+fn bench_across(criterion: &mut Criterion) {
     let system = System::new();
     let mut group = growth::group(criterion, "ask_wallet_across");
     group.throughput(Throughput::Elements(1));
     for size in DECADES {
         let arbiter = Arbiter::new();
-        let (crowd, mut next) = (Rich::new(Spawner::on_arbiter(arbiter.handle()), size), 0);
-        system.block_on(asked(&crowd, &mut next, size.into()));
+        let (actors, mut next_index) = (WalletGroup::new(Spawner::on_arbiter(arbiter.handle()), size), 0);
+        system.block_on(time_requests(&actors, &mut next_index, size.into()));
         group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
-            bencher.iter_custom(|rounds| system.block_on(asked(&crowd, &mut next, rounds)));
+            bencher.iter_custom(|rounds| system.block_on(time_requests(&actors, &mut next_index, rounds)));
         });
         arbiter.stop();
         arbiter.join().unwrap();
@@ -135,9 +135,9 @@ fn across(criterion: &mut Criterion) {
 }
 
 fn round_trips(criterion: &mut Criterion) {
-    here(criterion, "ask_wallet_here", Rich::new);
-    here(criterion, "ask_shelf_here", Stocked::new);
-    across(criterion);
+    bench_here(criterion, "ask_wallet_here", WalletGroup::new);
+    bench_here(criterion, "ask_shelf_here", InventoryGroup::new);
+    bench_across(criterion);
 }
 
 criterion_group!(benches, round_trips);

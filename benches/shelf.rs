@@ -1,13 +1,13 @@
-//! What does a voucher cost on the shelf, and how does that grow with the stock in memory?
+//! Benchmark of the shelf by stock in memory.
 //!
-//! `sold` is a hold that is settled, with its share of the claim that replaces a chunk; `released` is a hold that is
-//! given back. The shelf has from a hundred to a million vouchers, of 1,000 days of expiry; with
-//! `VOUCHSAFE_BENCH_LARGEST` also ten million, which take their time to be shelved.
+//! `shelf_sold` measures hold and settle, including the share of a claim that replaces a sold chunk; `shelf_released`
+//! measures hold and release. The shelf contains 100 to a million vouchers with 1,000 expiry days; with
+//! `VOUCHSAFE_BENCH_LARGEST` also ten million, which take long to load.
 
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a bench has nobody to tell, and ends where it cannot go on"
+    reason = "a bench may panic"
 )]
 
 #[path = "parts/growth.rs"]
@@ -22,38 +22,38 @@ use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_actors::inventory::shelf::{Shelf, ShelfDecision};
 use vouchsafe_actors::testing::build::day;
 
-/// How many vouchers are in memory.
+/// Vouchers in memory.
 const SIZES: [i64; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 
-/// One that a machine with little time does without.
+/// Optional largest size.
 const LARGEST: i64 = 10_000_000;
 
-/// Vouchers of a chunk, as an import forms them; a small shelf has two chunks.
+/// Vouchers per chunk, as in an import; a small shelf has two chunks.
 const CHUNK: i64 = 500;
 
-/// Days on which vouchers expire.
+/// Number of expiry days.
 const DAYS: i64 = 1_000;
 
-/// A shelf with so many vouchers, and the number of its next chunk.
-struct Stocked {
+/// A stocked shelf and the number of its next chunk.
+struct StockedShelf {
     shelf: Shelf,
     chunk: i64,
     next: i64,
     sold: i64,
 }
 
-impl Stocked {
+impl StockedShelf {
     fn with(size: i64) -> Self {
-        let mut stocked = Self {
+        let mut shelf = Self {
             shelf: Shelf::new(),
             chunk: CHUNK.min(size / 2),
             next: 0,
             sold: 0,
         };
-        while stocked.shelf.free() < usize::try_from(size).unwrap() {
-            stocked.claim();
+        while shelf.shelf.free() < usize::try_from(size).unwrap() {
+            shelf.claim();
         }
-        stocked
+        shelf
     }
 
     fn claim(&mut self) {
@@ -82,7 +82,7 @@ impl Stocked {
         }
     }
 
-    /// Sells one; a chunk's worth is replaced by a chunk.
+    /// Sells one voucher; claims a new chunk after each sold chunk.
     fn sell(&mut self) {
         let held = self.hold();
         self.shelf.settle(black_box(&held));
@@ -92,7 +92,7 @@ impl Stocked {
         }
     }
 
-    fn give_back(&mut self) {
+    fn release(&mut self) {
         let held = self.hold();
         self.shelf.release(black_box(&held));
     }
@@ -103,21 +103,21 @@ fn sizes() -> impl Iterator<Item = i64> {
     SIZES.into_iter().chain(largest)
 }
 
-fn measure(criterion: &mut Criterion, name: &str, step: fn(&mut Stocked)) {
+fn measure(criterion: &mut Criterion, name: &str, step: fn(&mut StockedShelf)) {
     let mut group = growth::group(criterion, name);
     group.throughput(Throughput::Elements(1));
     for size in sizes() {
-        let mut stocked = Stocked::with(size);
+        let mut shelf = StockedShelf::with(size);
         group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
-            bencher.iter(|| step(&mut stocked));
+            bencher.iter(|| step(&mut shelf));
         });
     }
     group.finish();
 }
 
 fn shelf(criterion: &mut Criterion) {
-    measure(criterion, "shelf_sold", Stocked::sell);
-    measure(criterion, "shelf_released", Stocked::give_back);
+    measure(criterion, "shelf_sold", StockedShelf::sell);
+    measure(criterion, "shelf_released", StockedShelf::release);
 }
 
 criterion_group!(benches, shelf);

@@ -1,8 +1,8 @@
-//! What does it cost to sign a request, and to verify one? By the size of its body, up to the largest that is taken.
+//! Benchmark of signing and verifying requests, by body size up to the maximum.
 //!
-//! A path that was signed without `/api/v1` costs a second HMAC, since the one as received is tried first.
+//! A request signed without `/api/v1` costs a second HMAC, because the full path is tried first.
 
-#![allow(clippy::unwrap_used, reason = "a bench has nobody to tell")]
+#![allow(clippy::unwrap_used, reason = "a bench may panic")]
 
 #[path = "parts/growth.rs"]
 mod growth;
@@ -17,12 +17,12 @@ use vouchsafe::access::headers::{UniqueHeader, AuthHeaders};
 use vouchsafe::access::signature;
 use vouchsafe_actors::testing::build::NOW;
 
-/// Bytes of the body: an ordinary order's, and on to 256 KiB.
+/// Body sizes in bytes: from an ordinary order to 256 KiB.
 const BODIES: [usize; 5] = [96, 1_024, 8_192, 65_536, 262_144];
 
 const PATH: &str = "/api/v1/orders";
 
-/// An object of exactly so many bytes.
+/// A JSON object of exactly `bytes` bytes.
 fn body(bytes: usize) -> Vec<u8> {
     let filler = "x".repeat(bytes - r#"{"reference":""}"#.len());
     format!(r#"{{"reference":"{filler}"}}"#).into_bytes()

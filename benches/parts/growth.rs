@@ -1,4 +1,4 @@
-//! How the growth of a cost is measured: at sizes a decade apart, and shown with both axes logarithmic.
+//! Criterion configuration of benches by size: sizes a decade apart, logarithmic axes.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use criterion::measurement::WallTime;
 use criterion::{AxisScale, BenchmarkGroup, Criterion, PlotConfiguration};
 use tokio::runtime::Runtime;
 
-/// From one to as many actors as live at once.
-#[allow(dead_code, reason = "shared by the benches of parts")]
+/// Sizes from one to the maximum number of actors.
+#[allow(dead_code, reason = "not every bench uses it")]
 pub(crate) const DECADES: [u32; 6] = [1, 10, 100, 1_000, 10_000, 100_000];
 
-/// A group whose members differ by size. Short, so that a whole bench takes a minute or two.
+/// A group with short measurements, so that a whole bench takes a minute or two.
 pub(crate) fn group<'a>(criterion: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
     let mut group = criterion.benchmark_group(name);
     group
@@ -21,8 +21,8 @@ pub(crate) fn group<'a>(criterion: &'a mut Criterion, name: &str) -> BenchmarkGr
     group
 }
 
-/// What actors run on that live on the thread of the bench.
-#[allow(dead_code, reason = "shared by the benches of parts")]
+/// Runtime for actors on the thread of the bench.
+#[allow(dead_code, reason = "not every bench uses it")]
 pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

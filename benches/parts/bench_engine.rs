@@ -1,4 +1,4 @@
-//! An engine in memory, with what is ordered of it, and by whom.
+//! An in-memory engine with SKUs and partners for benches.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -18,14 +18,14 @@ use vouchsafe_actors::journal::JournalMetrics;
 use vouchsafe_actors::supervisor::Spawner;
 use vouchsafe_actors::testing::build::{partner, usd};
 
-use crate::yes_store::{Claims, YesStore};
+use crate::always_commits::{StockClaims, AlwaysCommits};
 
-/// Orders that are placed together where it is not their number that is measured.
-pub(crate) const TOGETHER: usize = 64;
+/// Concurrent orders in benches that vary another parameter.
+pub(crate) const CONCURRENT_ORDERS: usize = 64;
 
-struct Plain;
+struct PlainResponses;
 
-impl OrderResponseEncoder for Plain {
+impl OrderResponseEncoder for PlainResponses {
     fn accepted(&self, order: &Order) -> Response {
         Response {
             status: 201,
@@ -41,13 +41,13 @@ impl OrderResponseEncoder for Plain {
     }
 }
 
-fn name_of(sku: usize) -> String {
+fn product_id(sku: usize) -> String {
     format!("p-{sku}")
 }
 
 fn product(sku: usize) -> Product {
     Product {
-        product_id: name_of(sku).parse().unwrap(),
+        product_id: product_id(sku).parse().unwrap(),
         name: String::new(),
         brand: String::new(),
         category_id: String::new(),
@@ -71,19 +71,19 @@ fn product(sku: usize) -> Product {
     }
 }
 
-/// An engine with what is ordered of it, and by whom.
-pub(crate) struct World {
+/// An engine with its SKUs and partners.
+pub(crate) struct BenchEngine {
     engine: Engine,
     catalogue: Arc<Catalogue>,
     skus: usize,
     partners: Vec<PartnerId>,
-    placed: Cell<usize>,
+    order_count: Cell<usize>,
 }
 
-impl World {
-    pub(crate) async fn new(claims: Claims, skus: u32, partners: u32) -> Self {
+impl BenchEngine {
+    pub(crate) async fn new(claims: StockClaims, skus: u32, partners: u32) -> Self {
         let parts = EngineParts {
-            store: Arc::new(YesStore::new(claims)),
+            store: Arc::new(AlwaysCommits::new(claims)),
             clock: Arc::new(SystemClock::new()),
             spawner: Spawner::CurrentThread,
             spawn: &|lane| drop(tokio::task::spawn_local(lane)),
@@ -91,24 +91,24 @@ impl World {
             metrics: JournalMetrics::default(),
         };
         let skus = usize::try_from(skus).unwrap();
-        let world = Self {
+        let bench = Self {
             engine: Engine::start(parts).await.unwrap(),
             catalogue: Arc::new(Catalogue::new((0..skus).map(product))),
             skus,
             partners: (1..=partners).map(|number| partner(number.into())).collect(),
-            placed: Cell::new(0),
+            order_count: Cell::new(0),
         };
-        // Every actor lives before anything is measured.
-        let turns = skus.max(world.partners.len()).div_ceil(TOGETHER);
-        world.place(turns as u64, TOGETHER).await;
-        world
+        // Starts every actor before the measurement.
+        let rounds = skus.max(bench.partners.len()).div_ceil(CONCURRENT_ORDERS);
+        bench.place(rounds as u64, CONCURRENT_ORDERS).await;
+        bench
     }
 
-    /// The next order: SKUs and partners take turns.
+    /// The next order; SKUs and partners are used round-robin.
     fn command(&self) -> PlaceOrder {
-        let number = self.placed.replace(self.placed.get() + 1);
+        let number = self.order_count.replace(self.order_count.get() + 1);
         let line = RequestedLine {
-            product_id: name_of(number % self.skus),
+            product_id: product_id(number % self.skus),
             denomination: "25".into(),
             quantity: 1,
         };
@@ -129,15 +129,15 @@ impl World {
         }
     }
 
-    /// Places `rounds` times `at_once` orders, and says how long that took.
+    /// Places `at_once` concurrent orders in each round; returns the elapsed time.
     pub(crate) async fn place(&self, rounds: u64, at_once: usize) -> Duration {
-        let begun = Instant::now();
+        let started = Instant::now();
         for _ in 0..rounds {
-            let orders = (0..at_once).map(|_| place_order(&self.engine, self.command(), &Plain));
+            let orders = (0..at_once).map(|_| place_order(&self.engine, self.command(), &PlainResponses));
             for placed in futures_util::future::join_all(orders).await {
                 assert!(matches!(black_box(placed), Ok(IdempotentResponse::Fresh(_))));
             }
         }
-        begun.elapsed()
+        started.elapsed()
     }
 }

@@ -1,4 +1,4 @@
-//! A store that holds endless stock and money, and commits everything at once: what is measured above it is the engine alone.
+//! A store with unlimited stock and money that commits every record at once, so that benches measure the engine only.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -16,28 +16,27 @@ use vouchsafe_actors::store::{
 };
 use vouchsafe_actors::testing::build::usd;
 
-/// What a claim brings.
+/// Result of a stock claim.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Claims {
-    /// Chunks of 500, as many as are asked for: as a store with much stock of few SKUs does.
+pub(crate) enum StockClaims {
+    /// As many chunks of 500 as requested, like a store with large stock of few SKUs.
     InFull,
-    /// One chunk of so many, and more when it is sold: many SKUs have room side by side.
-    ByTheChunk(i64),
+    /// One chunk of this size per claim, so that many SKUs fit into memory.
+    OneChunk(i64),
     Nothing,
 }
 
-/// Vouchers in a chunk where claims are in full.
+/// Vouchers per chunk of [`StockClaims::InFull`].
 const CHUNK: i64 = 500;
 
-/// The store.
 #[derive(Debug)]
-pub(crate) struct YesStore {
-    claims: Claims,
+pub(crate) struct AlwaysCommits {
+    claims: StockClaims,
     chunks: AtomicI64,
 }
 
-impl YesStore {
-    pub(crate) const fn new(claims: Claims) -> Self {
+impl AlwaysCommits {
+    pub(crate) const fn new(claims: StockClaims) -> Self {
         Self {
             claims,
             chunks: AtomicI64::new(0),
@@ -45,10 +44,9 @@ impl YesStore {
     }
 }
 
-/// A lane to it.
-pub(crate) struct YesLane;
+pub(crate) struct AlwaysCommitsLane;
 
-impl LaneStore for YesLane {
+impl LaneStore for AlwaysCommitsLane {
     fn commit<'a>(
         &'a mut self,
         _: i64,
@@ -69,20 +67,20 @@ impl LaneStore for YesLane {
     }
 }
 
-impl Store for YesStore {
+impl Store for AlwaysCommits {
     fn open_lane(&self, _: u16) -> StoreFuture<'_, Result<Box<dyn LaneStore>, RecoverError>> {
-        Box::pin(async { Ok(Box::new(YesLane) as Box<dyn LaneStore>) })
+        Box::pin(async { Ok(Box::new(AlwaysCommitsLane) as Box<dyn LaneStore>) })
     }
 
     fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
         let (chunks, size, next) = match self.claims {
-            Claims::InFull => {
+            StockClaims::InFull => {
                 let enough = i64::try_from(request.target_quantity).unwrap();
                 (enough.div_euclid(CHUNK) + 1, CHUNK, Some(Expiry::NEVER))
             }
-            // Nothing more is in sight, so that nothing is claimed ahead of need.
-            Claims::ByTheChunk(size) => (1, size, None),
-            Claims::Nothing => (0, 0, None),
+            // No further stock is announced, so nothing is claimed ahead.
+            StockClaims::OneChunk(size) => (1, size, None),
+            StockClaims::Nothing => (0, 0, None),
         };
         let first = self.chunks.fetch_add(chunks, Ordering::Relaxed);
         let chunk = |id: i64| ClaimedChunk {
@@ -102,11 +100,11 @@ impl Store for YesStore {
     }
 
     fn load_wallets(&self, _: PartnerId) -> StoreFuture<'_, Result<Vec<(Currency, WalletState)>, Unavailable>> {
-        let rich = WalletState {
+        let funded = WalletState {
             sequence: 1,
             balance: Amount::from_minor(i64::MAX),
         };
-        Box::pin(async move { Ok(vec![(usd(), rich)]) })
+        Box::pin(async move { Ok(vec![(usd(), funded)]) })
     }
 
     fn load_order(
