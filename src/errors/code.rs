@@ -76,28 +76,28 @@ codes! {
     /// The wallet balance is lower than the amount of the request.
     InsufficientFunds = 402 "INSUFFICIENT_FUNDS" false
         "Reduce the amount or have the operator top up the wallet, then send the request with a new key. Repeating the old key returns this stored response.";
-    /// The client address is not on your allowlist.
+    /// The client address is not on the partner's allowlist.
     IpNotAllowed = 403 "IP_NOT_ALLOWED" false
         "Call from an address on your allowlist, or ask the operator to add the address in the message.";
-    /// Your account is suspended.
+    /// The partner account is suspended.
     PartnerSuspended = 403 "PARTNER_SUSPENDED" false
         "Contact the operator. All requests fail until the suspension is lifted.";
     /// The operator's role does not permit the request.
     Forbidden = 403 "FORBIDDEN" false
         "Operators only: use the token of an operator with a sufficient role.";
-    /// The product does not exist or is not available to you.
+    /// The product does not exist, or is not available to the partner.
     ProductNotFound = 404 "PRODUCT_NOT_FOUND" false
         "`GET /products` lists the products that you can order.";
-    /// You have no order with this id.
+    /// The order does not exist, or belongs to another partner.
     OrderNotFound = 404 "ORDER_NOT_FOUND" false
         "Check the id.";
-    /// You have no webhook endpoint with this id.
+    /// The webhook endpoint does not exist, or belongs to another partner.
     WebhookNotFound = 404 "WEBHOOK_NOT_FOUND" false
         "Check the id; `GET /webhooks` lists your endpoints.";
-    /// Your event feed has no event with this id.
+    /// The event is not in the partner's feed.
     EventNotFound = 404 "EVENT_NOT_FOUND" false
         "Check the id. Events stay in the feed for 30 days; omit `after` to start with the oldest one.";
-    /// You have no payout with this id.
+    /// The payout does not exist, or belongs to another partner.
     PayoutNotFound = 404 "PAYOUT_NOT_FOUND" false
         "Check the id; `GET /payouts` lists your payouts.";
     /// The partner does not exist.

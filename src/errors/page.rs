@@ -1,10 +1,13 @@
-//! Generator of the error reference, `docs/partner/errors.md`, from the error code table.
+//! Generator of the error references, `docs/partner/errors.md` and `docs/operator-errors.md`, from the error code table.
 
 use std::fmt::Write as _;
 
 use super::Code;
 
-const INTRODUCTION: &str = r#"# Errors
+/// The advice of codes that only the operator API returns begins with this.
+const OPERATORS_ONLY: &str = "Operators only: ";
+
+const PARTNER_INTRODUCTION: &str = r#"# Errors
 
 Every error response has this body, with `Content-Type: application/json`:
 
@@ -34,9 +37,25 @@ If the response has a `Retry-After` header, wait for that number of seconds befo
 unknown code by its HTTP status. How to retry safely: [Idempotency and retries](idempotency.md).
 "#;
 
-fn page() -> String {
-    let mut page = format!("{INTRODUCTION}\n## All codes\n\n| Code | Status | Retryable |\n|---|---|---|\n");
-    for code in Code::ALL {
+const OPERATOR_INTRODUCTION: &str = r#"# Errors of the operator API
+
+The operator API also returns the codes of the [partner error reference](partner/errors.md), in the same format. The codes on this
+page occur only in the operator API.
+"#;
+
+/// The generated files: path from the repository root, content.
+fn pages() -> [(&'static str, String); 2] {
+    let (operators, partners): (Vec<Code>, Vec<Code>) =
+        Code::ALL.iter().partition(|code| code.advice().starts_with(OPERATORS_ONLY));
+    [
+        ("docs/partner/errors.md", page(PARTNER_INTRODUCTION, &partners)),
+        ("docs/operator-errors.md", page(OPERATOR_INTRODUCTION, &operators)),
+    ]
+}
+
+fn page(introduction: &str, codes: &[Code]) -> String {
+    let mut page = format!("{introduction}\n## Codes\n\n| Code | Status | Retryable |\n|---|---|---|\n");
+    for code in codes {
         let (label, status, retryable) = (code.as_str(), code.status(), yes_or_no(code.retryable()));
         writeln!(
             page,
@@ -45,18 +64,26 @@ fn page() -> String {
         )
         .unwrap();
     }
-    for code in Code::ALL {
+    for code in codes {
         let (label, status, name) = (code.as_str(), code.status(), code.name());
         let retryable = yes_or_no(code.retryable());
         write!(
             page,
             "\n### {label}\n\n{status}, `{name}`, retryable: {retryable}. {} {}\n",
             code.meaning(),
-            code.advice()
+            advice(*code)
         )
         .unwrap();
     }
     page
+}
+
+/// The advice without the mark of operator codes.
+fn advice(code: Code) -> String {
+    let Some(advice) = code.advice().strip_prefix(OPERATORS_ONLY) else {
+        return code.advice().to_owned();
+    };
+    advice[..1].to_uppercase() + &advice[1..]
 }
 
 fn yes_or_no(yes: bool) -> &'static str {
@@ -64,17 +91,19 @@ fn yes_or_no(yes: bool) -> &'static str {
 }
 
 #[test]
-fn errors_page_matches_the_code_table() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/partner/errors.md");
-    if std::env::var_os("VOUCHSAFE_REWRITE_DOCS").is_some() {
-        std::fs::write(path, page()).unwrap();
+fn error_pages_match_the_code_table() {
+    for (file, page) in pages() {
+        let path = format!("{}/{file}", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os("VOUCHSAFE_REWRITE_DOCS").is_some() {
+            std::fs::write(&path, &page).unwrap();
+        }
+        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            committed == page,
+            "{file} differs from the table in src/errors/code.rs; regenerate it with\n    \
+             VOUCHSAFE_REWRITE_DOCS=1 cargo test -p vouchsafe --lib errors::page"
+        );
     }
-    let committed = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        committed == page(),
-        "docs/partner/errors.md differs from the table in src/errors/code.rs; regenerate it with\n    \
-         VOUCHSAFE_REWRITE_DOCS=1 cargo test -p vouchsafe --lib errors::page"
-    );
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(crate) fn example() -> Value {
         let state = if is_passed { CheckState::Passed } else { CheckState::NotSeen };
         json!({
             "point": point, "state": state, "at": is_passed.then_some("2026-11-20T12:00:00.123456Z"),
-            "why": if is_passed { "the client repeated the order under the same key" } else { "no decisive request observed yet" },
+            "why": if is_passed { "the client repeated the order under its key" } else { "no deciding trial was observed yet" },
             "asks": point.requirement(), "advice": point.advice(),
         })
     };
