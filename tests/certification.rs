@@ -1,10 +1,10 @@
-//! What was seen of partners, as it is stored: how much of it is kept, and what is read back.
+//! Storage of certification observations: retention limit, reads, duplicate writes.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test ends where it cannot go on"
+    reason = "tests panic on failure"
 )]
 
 #[path = "support/database.rs"]
@@ -34,10 +34,10 @@ fn repeated_response(number: u128) -> Observation {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_newest_of_each_partner_and_point_are_kept() {
+async fn observations_beyond_limit_are_deleted_oldest_first() {
     let database = Database::create().await;
     let store = PgStore::open(database.options(), Handle::current());
-    let [many, few] = [PartnerId::generate(), PartnerId::generate()];
+    let [first, second] = [PartnerId::generate(), PartnerId::generate()];
     let pause = Observation {
         at: NOON,
         kind: ObservationKind::PauseAsked {
@@ -47,27 +47,27 @@ async fn the_newest_of_each_partner_and_point_are_kept() {
         },
     };
     store
-        .write_observations(vec![(many, pause.clone()), (few, repeated_response(0))])
+        .write_observations(vec![(first, pause.clone()), (second, repeated_response(0))])
         .await
         .unwrap();
     for batch in 0..3 {
-        let some = (0..100).map(|number| (many, repeated_response(batch * 100 + number)));
-        store.write_observations(some.collect()).await.unwrap();
+        let observations = (0..100).map(|number| (first, repeated_response(batch * 100 + number)));
+        store.write_observations(observations.collect()).await.unwrap();
     }
-    let kept = store.list_observations(many).await.unwrap();
+    let stored = store.list_observations(first).await.unwrap();
     let expected: Vec<_> = std::iter::once(pause).chain((100..300).map(repeated_response)).collect();
-    assert_eq!(kept, expected);
-    assert_eq!(store.list_observations(few).await.unwrap(), [repeated_response(0)]);
+    assert_eq!(stored, expected);
+    assert_eq!(store.list_observations(second).await.unwrap(), [repeated_response(0)]);
     let newest = store
         .list_observations_since(NOON + Duration::seconds(297))
         .await
         .unwrap();
-    assert_eq!(newest, [(many, repeated_response(298)), (many, repeated_response(299))]);
+    assert_eq!(newest, [(first, repeated_response(298)), (first, repeated_response(299))]);
     database.remove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_receivers_showed_is_read_back_and_judged() {
+async fn receiver_observations_stored_are_evaluated() {
     let database = Database::create().await;
     let store = PgStore::open(database.options(), Handle::current());
     let (partner, webhook_id) = (PartnerId::generate(), WebhookId::generate());
@@ -79,7 +79,7 @@ async fn what_receivers_showed_is_read_back_and_judged() {
             right,
         },
     };
-    let again = |second, status| Observation {
+    let repeated_event = |second, status| Observation {
         at: NOON + Duration::seconds(second),
         kind: ObservationKind::EventAgain {
             webhook_id,
@@ -102,11 +102,11 @@ async fn what_receivers_showed_is_read_back_and_judged() {
         [Check::WebhookSignature, Check::DuplicateEvent].map(of)
     };
     assert_eq!(states().await, [CheckState::NotSeen, CheckState::NotSeen]);
-    let bad = vec![tested(0, None, Some(500)), again(1, None)];
-    let good = vec![tested(2, Some(401), Some(204)), again(3, Some(200))];
-    for (some, expected) in [(&bad, CheckState::Failed), (&good, CheckState::Passed)] {
-        let some = some.iter().map(|one| (partner, one.clone()));
-        store.write_observations(some.collect()).await.unwrap();
+    let bad = vec![tested(0, None, Some(500)), repeated_event(1, None)];
+    let good = vec![tested(2, Some(401), Some(204)), repeated_event(3, Some(200))];
+    for (observations, expected) in [(&bad, CheckState::Failed), (&good, CheckState::Passed)] {
+        let observations = observations.iter().map(|one| (partner, one.clone()));
+        store.write_observations(observations.collect()).await.unwrap();
         assert_eq!(states().await, [expected, expected]);
     }
     assert_eq!(
@@ -117,7 +117,7 @@ async fn what_receivers_showed_is_read_back_and_judged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_written_twice_is_read_once_and_writers_do_not_stop_each_other() {
+async fn observations_written_concurrently_are_stored_once() {
     let database = Database::create().await;
     let store = PgStore::open(database.options(), Handle::current());
     let partner = PartnerId::generate();
@@ -125,7 +125,7 @@ async fn what_was_written_twice_is_read_once_and_writers_do_not_stop_each_other(
     for written in futures_util::future::join_all((0..4).map(|_| write())).await {
         written.unwrap();
     }
-    let kept = store.list_observations(partner).await.unwrap();
-    assert_eq!(kept, (50..250).map(repeated_response).collect::<Vec<_>>());
+    let stored = store.list_observations(partner).await.unwrap();
+    assert_eq!(stored, (50..250).map(repeated_response).collect::<Vec<_>>());
     database.remove().await;
 }

@@ -1,10 +1,10 @@
-//! Are the data keys made once, and do they stay what they are?
+//! Keyring: creation, reuse and rotation of data keys.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test ends where it cannot go on"
+    reason = "tests panic on failure"
 )]
 
 #[path = "support/database.rs"]
@@ -55,7 +55,7 @@ fn code(text: &str) -> VoucherCode {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_starts_at_once_make_one_key_for_each_purpose() {
+async fn concurrent_starts_create_one_key_per_purpose() {
     let database = Database::create().await;
     let store = store(&database);
     let starts = (0..8).map(|_| Keyring::open(store.clone(), master("ab")));
@@ -70,13 +70,13 @@ async fn many_starts_at_once_make_one_key_for_each_purpose() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_later_start_opens_what_an_earlier_one_sealed() {
+async fn code_sealed_before_restart_is_readable() {
     let database = Database::create().await;
     let store = store(&database);
     let first = Keyring::open(store.clone(), master("ab")).await.unwrap().vault();
     let sealed = first.seal(CodeId(7), &sku(), &code("CNRY-1")).unwrap();
-    let again = Keyring::open(store, master("ab")).await.unwrap().vault();
-    let opened = again.open(CodeId(7), &sku(), &sealed).unwrap();
+    let later = Keyring::open(store, master("ab")).await.unwrap().vault();
+    let opened = later.open(CodeId(7), &sku(), &sealed).unwrap();
     assert_eq!(
         opened
             .parts()
@@ -85,14 +85,14 @@ async fn a_later_start_opens_what_an_earlier_one_sealed() {
         ["CNRY-1"]
     );
     assert_eq!(
-        again.blind_index("Acme", &code("CNRY-1")),
+        later.blind_index("Acme", &code("CNRY-1")),
         first.blind_index("Acme", &code("CNRY-1"))
     );
     database.remove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_master_key_is_refused_and_makes_no_key() {
+async fn wrong_master_key_is_rejected_without_new_key() {
     let database = Database::create().await;
     let store = store(&database);
     drop(Keyring::open(store.clone(), master("ab")).await.unwrap());
@@ -107,7 +107,7 @@ async fn another_master_key_is_refused_and_makes_no_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_has_done_its_part_is_followed_by_the_next_and_still_opens() {
+async fn exhausted_key_is_rotated_and_still_decrypts() {
     let database = Database::create().await;
     let store = store(&database);
     let first = Keyring::open(store.clone(), master("ab")).await.unwrap();
@@ -115,12 +115,12 @@ async fn a_key_that_has_done_its_part_is_followed_by_the_next_and_still_opens() 
     assert_eq!(
         first.sealing_vault().await.unwrap().active_key(),
         first.vault().active_key(),
-        "not yet"
+        "rotation is not due yet"
     );
 
     let mut connection = database.connect().await;
-    let many = format!("SELECT setval('code_ids', {SEALS_BEFORE_ROTATION})");
-    connection.execute(sqlx::AssertSqlSafe(many)).await.unwrap();
+    let exhaust_key = format!("SELECT setval('code_ids', {SEALS_BEFORE_ROTATION})");
+    connection.execute(sqlx::AssertSqlSafe(exhaust_key)).await.unwrap();
     let (one, other) = (
         Keyring::open(store.clone(), master("ab")),
         Keyring::open(store.clone(), master("ab")),
@@ -132,14 +132,14 @@ async fn a_key_that_has_done_its_part_is_followed_by_the_next_and_still_opens() 
     assert_eq!(count_keys(&database).await, (2, 1));
     assert!(
         next.open(CodeId(1), &sku(), &sealed).is_ok(),
-        "the old key stays loaded"
+        "the old key must stay loaded"
     );
-    assert!(!next.needs_rotation(), "the new key begins at nothing");
+    assert!(!next.needs_rotation(), "the new key must start with no uses");
 
     let by_next = next.seal(CodeId(2), &sku(), &code("CNRY-2")).unwrap();
     assert!(
         first.vault().open(CodeId(2), &sku(), &by_next).is_err(),
-        "a node that has not heard of the new key"
+        "a node that has not loaded the new key must fail"
     );
     assert!(
         first

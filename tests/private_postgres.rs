@@ -1,13 +1,12 @@
-//! Does the private Postgres live and die as it promises?
+//! Lifecycle of the private Postgres: start, stop, adoption and kills, with the real guard and server.
 //!
-//! Against the real executable as the guard and a real server. A service that is killed is played by this test binary
-//! itself, started again to hold a data directory until it dies. Nothing here sleeps for a result: each expectation is
-//! asked again until it holds or its deadline has passed.
+//! This test binary, started again as `holder`, plays the service that is killed. Expectations are polled until they hold or
+//! time out.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test ends where it cannot go on"
+    reason = "tests panic on failure"
 )]
 
 #[path = "private_postgres/kills.rs"]
@@ -28,7 +27,7 @@ use crate::harness::{
     EXIT_TIMEOUT, EXECUTABLE, HOLDER_VARIABLE, Holder, TestDataDir, WAIT_TIMEOUT, is_answering, query_text, processes_of, start, wait_until,
 };
 
-/// No test of its own: what a [`Holder`] runs.
+/// Not a test: the code that a [`Holder`] process runs.
 #[test]
 fn holder() {
     let Some(path) = std::env::var_os(HOLDER_VARIABLE) else {
@@ -43,11 +42,11 @@ fn holder() {
 }
 
 #[test]
-fn it_starts_in_seconds_and_is_durable_and_silent() {
-    let place = TestDataDir::new();
-    let begin = Instant::now();
-    let postgres = start(&place.open(), Durability::Durable);
-    assert!(begin.elapsed() < WAIT_TIMEOUT, "first start took {:?}", begin.elapsed());
+fn first_start_is_fast_durable_and_logs_no_values() {
+    let data_dir_ = TestDataDir::new();
+    let start_time = Instant::now();
+    let postgres = start(&data_dir_.open(), Durability::Durable);
+    assert!(start_time.elapsed() < WAIT_TIMEOUT, "first start took {:?}", start_time.elapsed());
     let settings = [
         ("SELECT current_setting('fsync')", "on"),
         ("SELECT current_setting('synchronous_commit')", "on"),
@@ -66,34 +65,34 @@ fn it_starts_in_seconds_and_is_durable_and_silent() {
             "false",
         ),
     ];
-    for (question, answer) in settings {
+    for (query, answer) in settings {
         assert_eq!(
-            query_text(&postgres.connect_options(), question).unwrap(),
+            query_text(&postgres.connect_options(), query).unwrap(),
             answer,
-            "{question}"
+            "{query}"
         );
     }
     violate_unique_constraint(&postgres, "geheim");
-    let log = place.log();
+    let log = data_dir_.log();
     assert!(log.contains("duplicate key") && !log.contains("geheim"), "{log}");
     postgres.stop().unwrap();
 
-    let begin = Instant::now();
-    let again = start(&place.open(), Durability::Durable);
+    let start_time = Instant::now();
+    let second = start(&data_dir_.open(), Durability::Durable);
     assert!(
-        begin.elapsed() < EXIT_TIMEOUT,
+        start_time.elapsed() < EXIT_TIMEOUT,
         "second start took {:?}",
-        begin.elapsed()
+        start_time.elapsed()
     );
-    again.stop().unwrap();
+    second.stop().unwrap();
     assert!(
-        !place.log().contains("automatic recovery"),
-        "it was not shut down properly:\n{}",
-        place.log()
+        !data_dir_.log().contains("automatic recovery"),
+        "Postgres was not shut down cleanly:\n{}",
+        data_dir_.log()
     );
 }
 
-/// A unique violation, whose detail would name the value, in a statement whose parameter it is.
+/// Causes a unique violation whose error detail and statement parameter contain the value.
 fn violate_unique_constraint(postgres: &PrivatePostgres, value: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -104,105 +103,105 @@ fn violate_unique_constraint(postgres: &PrivatePostgres, value: &str) {
         connection
             .execute("CREATE TEMPORARY TABLE once (value text PRIMARY KEY)")
             .await?;
-        let twice = "INSERT INTO once SELECT $1 FROM generate_series(1, 2)";
-        sqlx::query(twice).bind(value).execute(&mut connection).await
+        let statement = "INSERT INTO once SELECT $1 FROM generate_series(1, 2)";
+        sqlx::query(statement).bind(value).execute(&mut connection).await
     });
     assert!(failed.unwrap_err().to_string().contains("duplicate key"));
 }
 
 #[test]
-fn nobody_comes_in_without_the_password() {
-    let place = TestDataDir::new();
-    let postgres = place.start();
+fn connection_without_password_is_rejected() {
+    let data_dir_ = TestDataDir::new();
+    let postgres = data_dir_.start();
     let wrong = postgres.connect_options().password("wrong");
     let error = query_text(&wrong, "SELECT 'in'").unwrap_err();
     assert_eq!(error.as_database_error().unwrap().code().unwrap(), "28P01");
     postgres.stop().unwrap();
 
-    fs::write(place.path().join("postgres-password"), "").unwrap();
-    let lost = PrivatePostgres::start(&place.open(), Path::new(EXECUTABLE), Durability::ForTests);
+    fs::write(data_dir_.path().join("postgres-password"), "").unwrap();
+    let lost = PrivatePostgres::start(&data_dir_.open(), Path::new(EXECUTABLE), Durability::ForTests);
     assert!(matches!(lost.err(), Some(PostgresError::PasswordMissing(_))));
 }
 
 #[test]
 fn stop_leaves_no_process() {
-    let place = TestDataDir::new();
-    let postgres = place.start();
-    assert!(!processes_of(&place).is_empty());
+    let data_dir_ = TestDataDir::new();
+    let postgres = data_dir_.start();
+    assert!(!processes_of(&data_dir_).is_empty());
     postgres.stop().unwrap();
-    assert_eq!(processes_of(&place), Vec::<String>::new());
+    assert_eq!(processes_of(&data_dir_), Vec::<String>::new());
     assert!(matches!(
-        postgres::find_running(&place.path()),
+        postgres::find_running(&data_dir_.path()),
         Err(PostgresError::NotRunning(_))
     ));
 }
 
 #[test]
-fn a_second_service_is_refused_and_told_who_the_first_is() {
-    let place = TestDataDir::new();
-    let holder = Holder::start(&place);
-    let DataDirError::InUse { pid, .. } = DataDir::open(&place.path()).unwrap_err() else {
-        panic!("it is in use")
+fn second_service_is_rejected_with_pid_of_first() {
+    let data_dir_ = TestDataDir::new();
+    let holder = Holder::start(&data_dir_);
+    let DataDirError::InUse { pid, .. } = DataDir::open(&data_dir_.path()).unwrap_err() else {
+        panic!("the directory must be in use")
     };
     assert_eq!(pid, holder.0.id().to_string());
-    // A command beside the running service needs no lock.
-    let beside = postgres::find_running(&place.path()).unwrap();
-    assert_eq!(query_text(&beside, "SELECT 'beside'").unwrap(), "beside");
+    // A command needs no lock while the service runs.
+    let connection_options = postgres::find_running(&data_dir_.path()).unwrap();
+    assert_eq!(query_text(&connection_options, "SELECT 'beside'").unwrap(), "beside");
     holder.kill();
-    place.start().stop().unwrap();
+    data_dir_.start().stop().unwrap();
 }
 
 #[test]
-fn a_look_by_the_guard_never_refuses_a_start() {
-    let place = TestDataDir::new();
-    place.start().stop().unwrap();
-    let holder = Holder::start(&place);
+fn guard_lock_check_never_blocks_start() {
+    let data_dir_ = TestDataDir::new();
+    data_dir_.start().stop().unwrap();
+    let holder = Holder::start(&data_dir_);
     holder.kill();
-    // From now on until it goes, the guard looks at a free lock.
+    // Until it exits, the guard checks the free lock.
     let end = Instant::now() + Duration::from_millis(1_500);
     while Instant::now() < end {
-        drop(DataDir::open(&place.path()).unwrap());
+        drop(DataDir::open(&data_dir_.path()).unwrap());
     }
-    place.start().stop().unwrap();
+    data_dir_.start().stop().unwrap();
 }
 
 #[test]
-fn a_pid_that_belongs_to_somebody_else_now_stops_nothing() {
-    let place = TestDataDir::new();
-    place.start().stop().unwrap();
-    let pid_file = place.path().join("postgres/data/postmaster.pid");
-    // As after a restart of the machine: the last server's pid is that of a program of the same user.
-    let mut stranger = Command::new("sleep");
-    stranger.arg("60");
+fn reused_pid_in_pid_file_does_not_block_start() {
+    let data_dir_ = TestDataDir::new();
+    data_dir_.start().stop().unwrap();
+    let pid_file = data_dir_.path().join("postgres/data/postmaster.pid");
+    // As after a reboot: another program of the same user has the last server's pid.
+    let mut unrelated = Command::new("sleep");
+    unrelated.arg("60");
     if rustix::process::geteuid().is_root() {
         use std::os::unix::{fs::MetadataExt, process::CommandExt};
         let owner = fs::metadata(pid_file.parent().unwrap()).unwrap();
-        stranger.uid(owner.uid()).gid(owner.gid());
+        unrelated.uid(owner.uid()).gid(owner.gid());
     }
-    let mut stranger = stranger.spawn().unwrap();
+    let mut unrelated = unrelated.spawn().unwrap();
     fs::write(
         &pid_file,
-        format!("{}\n{}\n", stranger.id(), pid_file.parent().unwrap().display()),
+        format!("{}\n{}\n", unrelated.id(), pid_file.parent().unwrap().display()),
     )
     .unwrap();
-    let postgres = place.start();
+    let postgres = data_dir_.start();
     assert!(is_answering(&postgres));
     postgres.stop().unwrap();
     assert!(
-        stranger.try_wait().unwrap().is_none(),
-        "the stranger was left alone"
+        unrelated.try_wait().unwrap().is_none(),
+        "the unrelated process must stay alive"
     );
-    stranger.kill().unwrap();
-    stranger.wait().unwrap();
+    unrelated.kill().unwrap();
+    unrelated.wait().unwrap();
 }
 
 #[test]
-fn a_server_that_cannot_start_says_where_to_read_why() {
-    let place = TestDataDir::new();
-    place.start().stop().unwrap();
-    let control = place.path().join("postgres/data/global/pg_control");
+fn failed_start_reports_log_path() {
+    let data_dir_ = TestDataDir::new();
+    data_dir_.start().stop().unwrap();
+    let control = data_dir_.path().join("postgres/data/global/pg_control");
     fs::write(&control, "broken").unwrap();
-    let error = PrivatePostgres::start(&place.open(), Path::new(EXECUTABLE), Durability::ForTests)
+    let error = PrivatePostgres::start(&data_dir_.open(), Path::new(EXECUTABLE), Durability::ForTests)
         .err()
         .unwrap();
     let PostgresError::StartFailed { log } = &error else {
@@ -211,23 +210,23 @@ fn a_server_that_cannot_start_says_where_to_read_why() {
     assert!(
         fs::read_to_string(log).unwrap().contains("PANIC"),
         "{}",
-        place.log()
+        data_dir_.log()
     );
-    wait_until("nothing is left", EXIT_TIMEOUT, || processes_of(&place).is_empty());
+    wait_until("all processes to exit", EXIT_TIMEOUT, || processes_of(&data_dir_).is_empty());
 }
 
 #[test]
-fn tests_get_databases_of_their_own() {
-    let place = TestDataDir::new();
-    let postgres = place.start();
+fn test_databases_are_created_from_template() {
+    let data_dir_ = TestDataDir::new();
+    let postgres = data_dir_.start();
     postgres.create_database("template_of_tests", None).unwrap();
     let template = postgres.connect_options().database("template_of_tests");
     query_text(&template, "WITH made AS (SELECT 1) SELECT 'x' FROM made").unwrap();
     postgres
         .create_database("test_1", Some("template_of_tests"))
         .unwrap();
-    let mine = postgres.connect_options().database("test_1");
-    assert_eq!(query_text(&mine, "SELECT current_database()::text").unwrap(), "test_1");
+    let options = postgres.connect_options().database("test_1");
+    assert_eq!(query_text(&options, "SELECT current_database()::text").unwrap(), "test_1");
     assert!(matches!(
         postgres.create_database("test_1", None),
         Err(PostgresError::Sql(_))
@@ -240,40 +239,40 @@ fn tests_get_databases_of_their_own() {
 }
 
 #[test]
-fn a_deep_data_directory_works() {
-    /// Longer than the path of a socket may be.
+fn data_directory_longer_than_socket_path_works() {
+    /// Longer than a socket path may be.
     const DEEP: &str = concat!(
         "a-directory-with-a-name-of-fifty-bytes-or-not-far-off/",
         "a-directory-with-a-name-of-fifty-bytes-or-not-far-off/",
         "data"
     );
-    let place = TestDataDir::with_mode(DEEP, 0o755);
-    let postgres = place.start();
+    let data_dir_ = TestDataDir::with_mode(DEEP, 0o755);
+    let postgres = data_dir_.start();
     assert!(is_answering(&postgres));
     let socket = postgres.connect_options().get_socket().unwrap().clone();
-    assert!(!socket.starts_with(place.path()), "{socket:?}");
+    assert!(!socket.starts_with(data_dir_.path()), "{socket:?}");
     postgres.stop().unwrap();
     fs::remove_dir_all(socket).unwrap();
 }
 
 #[test]
-fn root_may_keep_its_data_where_the_user_of_postgres_cannot_go() {
-    let place = TestDataDir::with_mode("data", 0o700);
-    let postgres = place.start();
+fn data_directory_inaccessible_to_postgres_user_works() {
+    let data_dir_ = TestDataDir::with_mode("data", 0o700);
+    let postgres = data_dir_.start();
     assert!(is_answering(&postgres));
-    let home = fs::canonicalize(place.path().join("postgres")).unwrap();
+    let home = fs::canonicalize(data_dir_.path().join("postgres")).unwrap();
     postgres.stop().unwrap();
-    // The second start finds the same cluster.
-    let again = place.start();
-    assert!(is_answering(&again));
-    again.stop().unwrap();
-    assert_eq!(fs::canonicalize(place.path().join("postgres")).unwrap(), home);
+    // The second start uses the same cluster.
+    let second = data_dir_.start();
+    assert!(is_answering(&second));
+    second.stop().unwrap();
+    assert_eq!(fs::canonicalize(data_dir_.path().join("postgres")).unwrap(), home);
     if rustix::process::geteuid().is_root() {
         assert!(home.starts_with("/var/lib/vouchsafe"), "{home:?}");
         fs::remove_dir_all(home).unwrap();
     } else {
         assert!(
-            home.starts_with(fs::canonicalize(place.path()).unwrap()),
+            home.starts_with(fs::canonicalize(data_dir_.path()).unwrap()),
             "{home:?}"
         );
     }

@@ -1,11 +1,10 @@
-//! Books that are compared with what was bought: which drifts are found, what stays of an earlier result, whose turn it is,
-//! and how much memory a large day takes.
+//! Reconciliation in the store: drifts, retained results, due days, exclusive runs and memory use.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test ends where it cannot go on"
+    reason = "tests panic on failure"
 )]
 
 #[path = "support/database.rs"]

@@ -1,12 +1,12 @@
-//! Does what the partner documentation shows work as it stands there? The signers and receivers of five languages, the
-//! commands of its pages and the Postman collection, run against the test vectors and a real service.
+//! Tests of the partner documentation: signers and receivers in five languages, the commands of its pages and the Postman
+//! collection, against the test vectors and a real service.
 //!
-//! What runs them is part of the tests: a program that is missing fails them and says what to install.
+//! A missing program fails the test with an installation hint.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test ends where it cannot go on"
+    reason = "tests panic on failure"
 )]
 
 #[path = "signers/commands.rs"]
@@ -29,10 +29,10 @@ mod receiver;
 #[path = "signers/receivers.rs"]
 mod receivers;
 #[path = "../docs/partner/receivers/verify.rs"]
-#[allow(dead_code, unreachable_pub, reason = "a program of its own")]
+#[allow(dead_code, unreachable_pub, reason = "a standalone program")]
 mod rust_receiver;
 #[path = "../docs/partner/signers/sign.rs"]
-#[allow(dead_code, unreachable_pub, reason = "a program of its own")]
+#[allow(dead_code, unreachable_pub, reason = "a standalone program")]
 mod rust_signer;
 #[path = "it/support/service.rs"]
 #[allow(dead_code, reason = "shared with other suites")]
@@ -48,13 +48,13 @@ use vouchsafe::access::signature;
 use crate::languages::languages;
 use crate::programs::{DOCS, DocsWorkspace};
 
-/// What the tests run beside the documentation's own programs.
+/// Directory of this suite.
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/signers");
 
-/// The smallest order of the sandbox.
+/// A minimal sandbox order.
 const ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
 
-/// What signing.md and `vectors.json` call a test vector.
+/// A test vector of `vectors.json`, as signing.md describes it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Vector {
@@ -75,7 +75,7 @@ fn vectors() -> Vec<Vector> {
 }
 
 #[test]
-fn the_service_accepts_every_vector() {
+fn service_accepts_every_test_vector() {
     for vector in vectors() {
         let secret = ApiSecret::parse(vector.secret.as_bytes()).unwrap();
         let presented = AuthHeaders {
@@ -94,16 +94,16 @@ fn the_service_accepts_every_vector() {
             path: &path,
             body: vector.body.as_bytes(),
         };
-        let then = OffsetDateTime::from_unix_timestamp(vector.timestamp.parse().unwrap()).unwrap();
-        let accepted = signature::verify(&secret, &presented, request, then);
+        let now = OffsetDateTime::from_unix_timestamp(vector.timestamp.parse().unwrap()).unwrap();
+        let accepted = signature::verify(&secret, &presented, request, now);
         assert_eq!(accepted, Ok(()), "{}", vector.name);
     }
 }
 
 #[test]
-fn each_language_signs_every_vector() {
-    let place = DocsWorkspace::new();
-    for language in languages(&place) {
+fn signers_match_every_test_vector() {
+    let workspace = DocsWorkspace::new();
+    for language in languages(&workspace) {
         for vector in vectors() {
             let request = [vector.method.as_str(), &vector.path];
             let printed = language.sign(&vector.secret, request, Some(&vector.timestamp), &vector.body);
@@ -117,12 +117,12 @@ fn each_language_signs_every_vector() {
 }
 
 #[test]
-fn each_language_places_an_order() {
+fn signers_place_order() {
     let service = service::shared();
-    let place = DocsWorkspace::with_service(service);
+    let workspace = DocsWorkspace::with_service(service);
     let url = format!("{}/orders", service.base_url());
-    for language in languages(&place) {
-        let headers = language.sign(&place.api_secret(), ["POST", "/api/v1/orders"], None, ORDER);
+    for language in languages(&workspace) {
+        let headers = language.sign(&workspace.api_secret(), ["POST", "/api/v1/orders"], None, ORDER);
         let key = format!("Idempotency-Key: order-from-{}", language.name);
         let read = ["-H", "@-", "-H", "@partner.headers"];
         let given = [
@@ -134,7 +134,7 @@ fn each_language_places_an_order() {
             ORDER,
         ];
         let arguments = [&["-sS", "-i", &url][..], &read, &given].concat();
-        let answer = place.run("curl", &arguments, &headers);
+        let answer = workspace.run("curl", &arguments, &headers);
         assert!(answer.starts_with("HTTP/1.1 201"), "{}: {answer}", language.name);
         assert!(
             answer.contains(r#""status":"DELIVERED""#),

@@ -1,10 +1,10 @@
-//! Stock as it is stored: neighbours in a chunk, each code once, whoever imports at the same time.
+//! Stock storage: contiguous chunks, unique codes, concurrent imports, expiry sweep.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test ends where it cannot go on"
+    reason = "tests panic on failure"
 )]
 
 #[path = "support/database.rs"]
@@ -76,7 +76,7 @@ impl TestShop {
         }
     }
 
-    /// Vouchers with these codes, the first of them to expire last.
+    /// Imports vouchers with these codes; the first expires last.
     async fn import_codes(&self, codes: std::ops::Range<usize>) -> ImportOutcome {
         let vault = self.keyring.sealing_vault().await.unwrap();
         let ids = self.store.generate_stock_ids(codes.len()).await.unwrap();
@@ -135,25 +135,25 @@ fn product(sku: &Sku, brand: &str) -> Product {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ids_that_are_taken_at_the_same_time_are_neighbours_all_the_same() {
+async fn concurrent_id_allocations_are_contiguous() {
     let database = Database::create().await;
     let shop = TestShop::open(&database).await;
-    let takes = (0..8).map(|_| shop.store.generate_stock_ids(3_000));
+    let allocations = (0..8).map(|_| shop.store.generate_stock_ids(3_000));
     let mut all = Vec::new();
-    for ids in futures_util::future::join_all(takes).await {
+    for ids in futures_util::future::join_all(allocations).await {
         let ids = ids.unwrap();
-        assert!(ids.stock.windows(2).all(|pair| pair[1] == pair[0] + 1), "a gap");
+        assert!(ids.stock.windows(2).all(|pair| pair[1] == pair[0] + 1), "stock ids have a gap");
         assert_eq!((ids.codes.len(), ids.stock.len()), (3_000, 3_000));
         all.extend(ids.stock);
     }
     all.sort_unstable();
     all.dedup();
-    assert_eq!(all.len(), 24_000, "an id was given out twice");
+    assert_eq!(all.len(), 24_000, "an id was allocated twice");
     database.remove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn chunks_hold_500_neighbours_by_expiry_and_verify_agrees() {
+async fn chunks_hold_500_vouchers_by_expiry() {
     let database = Database::create().await;
     let shop = TestShop::open(&database).await;
     let outcome = shop.import_codes(0..1_200).await;
@@ -178,12 +178,12 @@ async fn chunks_hold_500_neighbours_by_expiry_and_verify_agrees() {
     assert_eq!(chunks[0].1, day(1));
     assert!(
         chunks[0].2 < chunks[1].1 && chunks[1].2 < chunks[2].1,
-        "first to expire first"
+        "chunks must be ordered by expiry"
     );
     assert_eq!(
         (chunks.len(), chunks[2].0, chunks[2].2),
         (3, 200, None),
-        "what never expires is last"
+        "vouchers without expiry must be last"
     );
     let findings = verify::check(&mut connection).await.unwrap();
     assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");
@@ -191,7 +191,7 @@ async fn chunks_hold_500_neighbours_by_expiry_and_verify_agrees() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn overlapping_imports_at_once_bring_each_code_once() {
+async fn overlapping_concurrent_imports_store_each_code_once() {
     let database = Database::create().await;
     let shop = TestShop::open(&database).await;
     let imports = (0..4).map(|n| shop.import_codes(n * 500..n * 500 + 2_000));
@@ -217,7 +217,7 @@ async fn overlapping_imports_at_once_bring_each_code_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_for_what_the_product_was_writes_nothing() {
+async fn import_for_changed_product_writes_nothing() {
     let database = Database::create().await;
     let shop = TestShop::open(&database).await;
     let renamed = shop
@@ -242,7 +242,7 @@ async fn an_import_for_what_the_product_was_writes_nothing() {
     database.remove().await;
 }
 
-/// How many rows of stock are out of sale because they expired.
+/// Counts the stock rows taken out because they expired.
 async fn count_expired(connection: &mut PgConnection) -> i64 {
     sqlx::query_scalar("SELECT count(*) FROM allocations WHERE taken_out = 'expired'")
         .fetch_one(connection)
@@ -251,38 +251,38 @@ async fn count_expired(connection: &mut PgConnection) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_expired_goes_out_of_sale_step_by_step_and_what_is_valid_today_stays() {
+async fn expired_stock_is_removed_in_steps() {
     let database = Database::create().await;
     let shop = TestShop::open(&database).await;
     shop.import_codes(0..6_000).await;
     let mut connection = database.connect().await;
-    // Of the dated ones, 1 is valid today for the last time; those before it have expired: 11 chunks and a part of one.
-    let ago = "UPDATE stock
+    // One dated voucher expires today and is still valid; those before it have expired: 11 chunks and part of another.
+    let expire_stock = "UPDATE stock
                   SET expiry = (now() AT TIME ZONE 'UTC')::date
                              - (5600 - (stock_id - (SELECT min(stock_id) FROM stock)))::integer / 56
                 WHERE expiry IS NOT NULL";
-    let known = "UPDATE chunks AS c
+    let update_chunks = "UPDATE chunks AS c
                     SET first_expiry = (SELECT min(expiry) FROM stock AS s WHERE s.chunk_id = c.chunk_id),
                         last_expiry = (SELECT CASE WHEN count(*) = count(expiry) THEN max(expiry) END
                                          FROM stock AS s WHERE s.chunk_id = c.chunk_id)";
-    for statement in [ago, known] {
+    for statement in [expire_stock, update_chunks] {
         connection.execute(statement).await.unwrap();
     }
     let level = shop.store.stock_levels(None, None, 1).await.unwrap().remove(0);
     let expired = u64::try_from(level.expired).unwrap();
     assert!(expired > 5_000 && level.free > 60, "{level:?}");
     let first = shop.store.expire_vouchers().await.unwrap();
-    assert_eq!((first.expired, first.has_more), (5_000, true), "ten chunks a step");
+    assert_eq!((first.expired, first.has_more), (5_000, true), "a step sweeps ten chunks");
     assert_eq!(first.skus, std::slice::from_ref(&shop.target.sku));
     let second = shop.store.expire_vouchers().await.unwrap();
     assert_eq!((second.expired, second.has_more), (expired - 5_000, false));
     assert_eq!(shop.store.expire_vouchers().await.unwrap(), ExpiryBatch::default());
     assert_eq!(count_expired(&mut connection).await.unsigned_abs(), expired);
     let after = shop.store.stock_levels(None, None, 1).await.unwrap().remove(0);
-    assert_eq!(after, level, "it was counted as expired before");
+    assert_eq!(after, level, "the sweep must not change the levels");
     let findings = verify::check(&mut connection).await.unwrap();
     assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");
-    // Nobody looks through these chunks again today, nor into empty ones ever.
+    // The sweep skips these chunks for today and emptied chunks forever.
     let marked =
         "SELECT count(*) FILTER (WHERE swept_before IS NOT NULL) || ' ' || count(*) FILTER (WHERE emptied)
                     FROM chunks";
@@ -295,13 +295,13 @@ async fn what_has_expired_goes_out_of_sale_step_by_step_and_what_is_valid_today_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_whose_turn_it_is_not_sweeps_nothing() {
+async fn expiry_sweep_without_lock_does_nothing() {
     let database = Database::create().await;
     let shop = TestShop::open(&database).await;
     shop.import_codes(0..10).await;
     let mut connection = database.connect().await;
-    let ago = "UPDATE stock SET expiry = '2020-02-29'; UPDATE chunks SET first_expiry = '2020-02-29', last_expiry = '2020-02-29'";
-    connection.execute(sqlx::raw_sql(ago)).await.unwrap();
+    let expire_stock = "UPDATE stock SET expiry = '2020-02-29'; UPDATE chunks SET first_expiry = '2020-02-29', last_expiry = '2020-02-29'";
+    connection.execute(sqlx::raw_sql(expire_stock)).await.unwrap();
     connection.execute("BEGIN").await.unwrap();
     connection
         .execute("SELECT pg_advisory_xact_lock(x'5653737765657000'::bigint)")

@@ -22,7 +22,7 @@ use std::path::Path;
 use crate::rules::{MAX_LINES, FORBIDDEN_WORDS, violations};
 
 #[test]
-fn the_sources_keep_the_rules() {
+fn sources_follow_rules() {
     let mut found = Vec::new();
     let mut seen = 0;
     for_each_file(Path::new(env!("CARGO_MANIFEST_DIR")), "", &mut |path, text| {
@@ -42,7 +42,7 @@ fn the_sources_keep_the_rules() {
 }
 
 #[test]
-fn every_test_that_proves_something_is_there() {
+fn tests_named_in_reliability_page_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("docs/reliability.md")).unwrap();
     let mut missing = named_tests::named_tests(&page);
@@ -55,7 +55,7 @@ fn every_test_that_proves_something_is_there() {
 }
 
 #[test]
-fn every_rule_fires() {
+fn each_rule_rejects_its_snippet() {
     let long = format!("//! Doc.\n{}", "fn f() {}\n".repeat(MAX_LINES));
     let nowhere = format!("//! {}{} later", FORBIDDEN_WORDS[0].0, FORBIDDEN_WORDS[0].1);
     let broken = [
@@ -182,7 +182,7 @@ fn every_rule_fires() {
 }
 
 #[test]
-fn what_is_allowed_stays_silent() {
+fn allowed_snippets_pass() {
     let fine = [
         (
             "actors/src/flows/place_order.rs",

@@ -1,12 +1,12 @@
-//! Does `verify` see each invariant that is broken, and none that is not?
+//! `verify` reports exactly the broken invariants.
 //!
-//! Each is broken on a real database, by hand and past every constraint, in a transaction that is undone afterwards.
+//! Each invariant is broken by SQL in a transaction on a real database, with constraints bypassed, and rolled back.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test ends where it cannot go on"
+    reason = "tests panic on failure"
 )]
 
 #[path = "verify/breakages.rs"]
@@ -37,61 +37,61 @@ fn broken_names(findings: &[Finding]) -> BTreeSet<&'static str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lively_database_keeps_all_of_them() {
-    let world = SeededDatabase::create().await;
-    let findings = verify::verify(&world.options()).await.unwrap();
+async fn seeded_database_holds_all_invariants() {
+    let database_ = SeededDatabase::create().await;
+    let findings = verify::verify(&database_.options()).await.unwrap();
     let rows: Vec<_> = findings.iter().flat_map(|finding| &finding.rows).collect();
     assert!(broken_names(&findings).is_empty(), "{rows:?}");
     assert_eq!(findings.len(), verify::invariants().count());
-    world.remove().await;
+    database_.remove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_one_that_is_broken_is_seen() {
-    let world = SeededDatabase::create().await;
-    let mut connection = PgConnection::connect_with(&world.superuser_options())
+async fn each_broken_invariant_is_reported() {
+    let database_ = SeededDatabase::create().await;
+    let mut connection = PgConnection::connect_with(&database_.superuser_options())
         .await
         .unwrap();
     for (name, statements) in BREAKAGES {
-        let seen = broken_after(&mut connection, name, statements).await;
+        let reported = broken_after(&mut connection, name, statements).await;
         assert!(
-            seen.contains(name),
-            "{name} is broken and was not seen; seen: {seen:?}"
+            reported.contains(name),
+            "{name} is broken but not reported; reported: {reported:?}"
         );
     }
     connection.close().await.unwrap();
-    world.remove().await;
+    database_.remove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_broken_of_endpoints_and_deliveries_is_seen_as_that_and_as_nothing_else() {
-    let world = SeededDatabase::create().await;
-    let mut connection = PgConnection::connect_with(&world.superuser_options())
+async fn broken_delivery_invariant_is_reported_alone() {
+    let database_ = SeededDatabase::create().await;
+    let mut connection = PgConnection::connect_with(&database_.superuser_options())
         .await
         .unwrap();
     for (name, statements) in of_deliveries::BREAKAGES {
-        let seen = broken_after(&mut connection, name, statements).await;
-        assert_eq!(seen, BTreeSet::from([*name]), "after {statements:?}");
+        let reported = broken_after(&mut connection, name, statements).await;
+        assert_eq!(reported, BTreeSet::from([*name]), "after {statements:?}");
     }
     connection.close().await.unwrap();
-    world.remove().await;
+    database_.remove().await;
 }
 
-/// What is seen to be broken after these statements, which are undone.
+/// Runs the statements, returns the broken invariants and rolls back.
 async fn broken_after(
     connection: &mut PgConnection,
     name: &str,
     statements: &[&'static str],
 ) -> BTreeSet<&'static str> {
     let mut transaction = connection.begin().await.unwrap();
-    // Triggers and foreign keys look away; constraints that would not are dropped by the break itself.
+    // Disables triggers and foreign keys; a breakage drops other constraints itself.
     transaction
         .execute("SET LOCAL session_replication_role = replica")
         .await
         .unwrap();
     for statement in statements {
-        let done = transaction.execute(AssertSqlSafe(*statement)).await;
-        done.unwrap_or_else(|error| panic!("{name}: {statement}: {error}"));
+        let result = transaction.execute(AssertSqlSafe(*statement)).await;
+        result.unwrap_or_else(|error| panic!("{name}: {statement}: {error}"));
     }
     let findings = verify::check(&mut transaction).await.unwrap();
     transaction.rollback().await.unwrap();
@@ -99,7 +99,7 @@ async fn broken_after(
 }
 
 #[test]
-fn there_is_a_break_for_each_of_them() {
+fn each_invariant_has_a_breakage() {
     let all: BTreeSet<_> = verify::invariants().map(|invariant| invariant.name).collect();
     let broken: BTreeSet<_> = BREAKAGES
         .iter()
@@ -110,38 +110,38 @@ fn there_is_a_break_for_each_of_them() {
     assert_eq!(
         all.len(),
         verify::invariants().count(),
-        "a name stands for one invariant"
+        "invariant names must be unique"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_none_of_ours_is_an_error() {
-    let world = SeededDatabase::create().await;
-    let elsewhere = world.superuser_options().database("postgres");
-    assert!(verify::verify(&elsewhere).await.is_err());
-    world.remove().await;
+async fn foreign_database_is_an_error() {
+    let database_ = SeededDatabase::create().await;
+    let other_database = database_.superuser_options().database("postgres");
+    assert!(verify::verify(&other_database).await.is_err());
+    database_.remove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_the_first_rows_are_shown() {
-    let world = SeededDatabase::create().await;
-    let mut connection = PgConnection::connect_with(&world.superuser_options())
+async fn report_shows_first_rows_only() {
+    let database_ = SeededDatabase::create().await;
+    let mut connection = PgConnection::connect_with(&database_.superuser_options())
         .await
         .unwrap();
-    let many = "INSERT INTO lanes SELECT 'nobody', i, 1, 0 FROM generate_series(1, 100) AS i";
-    connection.execute(many).await.unwrap();
-    let findings = verify::verify(&world.options()).await.unwrap();
+    let insert = "INSERT INTO lanes SELECT 'nobody', i, 1, 0 FROM generate_series(1, 100) AS i";
+    connection.execute(insert).await.unwrap();
+    let findings = verify::verify(&database_.options()).await.unwrap();
     let lanes = findings
         .iter()
         .find(|finding| finding.name == "fence.lanes")
         .unwrap();
     assert_eq!((lanes.rows.len(), lanes.more, lanes.holds), (20, true, false));
     connection.close().await.unwrap();
-    world.remove().await;
+    database_.remove().await;
 }
 
 #[test]
-fn the_page_on_reliability_lists_those_of_endpoints_and_deliveries() {
+fn reliability_page_lists_delivery_invariants() {
     let page = include_str!("../docs/reliability.md");
     let listed = page
         .lines()

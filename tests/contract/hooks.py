@@ -1,4 +1,4 @@
-"""What does the fuzzer's every request carry, whatever else is in it? A partner's signature, or an operator's token."""
+"""Fuzzer hooks: each request carries a partner's signature or an operator's token."""
 
 import os
 
@@ -8,12 +8,12 @@ import schemathesis
 from signing import Credentials
 
 
-# The longest that a credential goes on beside its successor.
+# The longest overlap of a credential with its successor.
 LONGEST_OVERLAP_S = 604_800
 
 
 class Signature(requests.auth.AuthBase):
-    """Signs the bytes that leave."""
+    """Signs the request body as sent."""
 
     def __init__(self, credentials: Credentials) -> None:
         self.credentials = credentials
@@ -28,7 +28,7 @@ class Signature(requests.auth.AuthBase):
 
 
 class Token(requests.auth.AuthBase):
-    """Shows the token of an operator."""
+    """Sends the operator's bearer token."""
 
     def __init__(self, token: str) -> None:
         self.token = token
@@ -40,13 +40,13 @@ class Token(requests.auth.AuthBase):
 
 @schemathesis.serializer("application/x-ndjson")
 def text(_context, value) -> bytes:
-    """Lines are made as text."""
+    """Serializes generated lines as text."""
     return str(value).encode()
 
 
 @schemathesis.hook
 def before_call(_context, case, _kwargs) -> None:
-    """A rotation that is granted does not end the credential that all the other requests are signed with."""
+    """Keeps the credential valid that signs all other requests: a rotation gets the longest overlap."""
     if case.operation.label != "POST /api/v1/credentials/rotate" or not isinstance(case.body, dict):
         return
     overlap = case.body.get("overlap_seconds")

@@ -1,12 +1,12 @@
-//! Do people's tools get along with the served documents? A fuzzer asks for everything that they promise, and a client
-//! that was generated from them places an order.
+//! OpenAPI contract tests with third-party tools: a fuzzer checks the served documents, and a generated client places an
+//! order.
 //!
-//! Both are Python programs of others, pinned in `requirements.txt` and kept below `target`.
+//! Both tools are Python programs, pinned in `requirements.txt` and installed below `target`.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test ends where it cannot go on"
+    reason = "tests panic on failure"
 )]
 
 mod python;
@@ -28,22 +28,22 @@ use vouchsafe_load::signer::Credentials;
 use self::python::Python;
 use self::service::Instance;
 
-/// Where the programs of this suite are.
+/// Directory of this suite.
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contract");
 
-/// What chance the fuzzer has: the same in every run, so that a finding comes again.
+/// Fixed, so that findings are reproducible.
 const SEED: &str = "20261121";
 
-/// How long the fuzzer looks for findings in the partner's document. Seconds.
+/// Duration of the partner run. Seconds.
 const PARTNER_TIME_S: &str = "60";
 
-/// How long the fuzzer looks for findings in the operator's document. Seconds.
+/// Duration of the operator run. Seconds.
 const OPERATOR_TIME_S: &str = "40";
 
-/// More than any run asks for: what is looked at here is not the limits.
+/// Rate limits are not under test here.
 const NO_LIMIT: &str = "1000000/60";
 
-/// A service whose limits are far away.
+/// Starts a service with rate limits that no run reaches.
 fn start() -> Instance {
     Instance::start_with(&[
         ("VOUCHSAFE_LIMIT_ORDERS", NO_LIMIT),
@@ -53,7 +53,7 @@ fn start() -> Instance {
     ])
 }
 
-/// Key and secret of the sandbox's partner.
+/// Returns key and secret of the sandbox partner.
 fn credentials(service: &Instance) -> (String, String) {
     let file = std::fs::read(service.data_dir().join("sandbox-partner.json")).unwrap();
     let file: Value = serde_json::from_slice(&file).unwrap();
@@ -61,7 +61,7 @@ fn credentials(service: &Instance) -> (String, String) {
     (text("api_key"), text("api_secret"))
 }
 
-/// A program with the credentials of the sandbox's partner in its environment.
+/// Adds the sandbox partner's credentials to the environment.
 fn with_partner_credentials(mut command: Command, service: &Instance) -> Command {
     let (api_key, api_secret) = credentials(service);
     command
@@ -70,15 +70,15 @@ fn with_partner_credentials(mut command: Command, service: &Instance) -> Command
     command
 }
 
-/// Ends well, or shows what it said.
+/// Asserts success; prints the output otherwise.
 fn run_ok(mut command: Command) {
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let complained = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}\n{said}\n{complained}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}\n{stdout}\n{stderr}");
 }
 
-/// The fuzzer over the document at this URL.
+/// Returns the fuzzer command for the document at this URL.
 fn fuzz(python: &Python, scratch: &Path, listener: &str, url: &str, time_s: &str) -> Command {
     eprintln!("schemathesis over the {listener}'s document, seed {SEED}, {time_s} s");
     let mut command = python.program("schemathesis", scratch);
@@ -86,33 +86,33 @@ fn fuzz(python: &Python, scratch: &Path, listener: &str, url: &str, time_s: &str
         .arg("--config-file")
         .arg(format!("{HERE}/{listener}.toml"));
     command.args(["run", &format!("{url}/openapi.json")]);
-    // All checks run when none is named. Naming them, be it as `all`, would overrule what the file says of single operations.
+    // All checks run if none is named. Naming them, even as `all`, would override the file's settings for single operations.
     command.args(["--seed", SEED, "--max-time", time_s, "--no-color"]);
     command.env("SCHEMATHESIS_HOOKS", "hooks");
     command
 }
 
 #[tokio::test]
-async fn the_partners_document_holds_whatever_is_asked() {
+async fn partner_document_fuzzed_matches_responses() {
     let service = start();
     let scratch = tempfile::tempdir().unwrap();
     let url = format!("http://{}", service.http_address());
     let fuzzer = fuzz(Python::get(), scratch.path(), "partner", &url, PARTNER_TIME_S);
     run_ok(with_partner_credentials(fuzzer, &service));
     service.assert_verified();
-    // It asked for more than refusals.
+    // The fuzzer must have reached successful operations.
     let (api_key, api_secret) = credentials(&service);
     let credentials = Credentials::new(&api_key, &api_secret).unwrap();
     let mut partner = PartnerClient::new(&service.base_url(), credentials).unwrap();
     for kind in ["DEBIT", "PAYOUT"] {
         let path = format!("/transactions?type={kind}");
-        let found: Value = partner.get(&path).await.unwrap().json().unwrap();
-        assert_eq!(found["data"][0]["type"], kind, "{found:#}");
+        let list: Value = partner.get(&path).await.unwrap().json().unwrap();
+        assert_eq!(list["data"][0]["type"], kind, "{list:#}");
     }
 }
 
 #[test]
-fn the_operators_document_holds_whatever_is_asked() {
+fn operator_document_fuzzed_matches_responses() {
     let service = start();
     let scratch = tempfile::tempdir().unwrap();
     let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
@@ -124,7 +124,7 @@ fn the_operators_document_holds_whatever_is_asked() {
 }
 
 #[test]
-fn a_generated_client_places_an_order() {
+fn generated_client_places_order() {
     let service = start();
     let scratch = tempfile::tempdir().unwrap();
     let url = format!("http://{}", service.http_address());

@@ -1,6 +1,6 @@
-"""A client that was generated from the served document places an order and reads it back.
+"""Places an order with the client generated from the served document and reads it back.
 
-Takes the service's URL and the directory of the generated package. Says nothing, and exits with 0, if all is well.
+Arguments: the service's URL and the directory of the generated package. Prints nothing and exits with 0 on success.
 """
 
 import sys
@@ -11,7 +11,7 @@ from signing import Credentials
 
 
 class Signature(httpx.Auth):
-    """All that a generated client needs beside itself."""
+    """Signs each request; the only addition to the generated client."""
 
     requires_request_body = True
 
@@ -53,7 +53,7 @@ def main(base_url: str, generated: str) -> None:
     assert (order.status, order.reference, order.total_amount) == ("DELIVERED", "generated", 50), order
     codes = get_voucher_codes.sync(order.order_id, client=client)
     expected = [voucher.voucher_id for voucher in order.vouchers]
-    assert [voucher.voucher_id for voucher in codes.data] == expected, "the codes are those of the order"
+    assert [voucher.voucher_id for voucher in codes.data] == expected, "the codes belong to the order's vouchers"
     assert all(voucher.credentials[0].type_ == "code" for voucher in codes.data)
 
     [dollars] = [wallet for wallet in list_wallets.sync(client=client).data if wallet.currency == "USD"]

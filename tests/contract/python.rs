@@ -1,4 +1,4 @@
-//! Python with the programs of `requirements.txt`: made once, and kept as long as the requirements are these.
+//! Python virtual environment with the packages of `requirements.txt`, created once per version of that file.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,28 +9,26 @@ use sha2::{Digest as _, Sha256};
 
 use crate::HERE;
 
-/// What must be there already. `./dev test` installs it.
+/// Must be installed; `./dev test` installs it.
 const INTERPRETER: &str = "python3";
 
-/// A virtual environment that has all that is required.
 pub(crate) struct Python {
     home: PathBuf,
 }
 
 impl Python {
-    /// The environment, made if it is not there.
+    /// Returns the environment and creates it if it is missing.
     pub(crate) fn get() -> &'static Self {
         static PYTHON: OnceLock<Python> = OnceLock::new();
         PYTHON.get_or_init(Self::create)
     }
 
-    /// Where one of its programs is.
     #[allow(dead_code, reason = "shared with other suites")]
     pub(crate) fn program_path(&self, name: &str) -> PathBuf {
         self.home.join("bin").join(name)
     }
 
-    /// One of its programs, run in this directory. What stands beside this file can be imported.
+    /// Returns a command for a program of the environment. It runs in this directory and can import this suite's modules.
     pub(crate) fn program(&self, name: &str, directory: &Path) -> Command {
         let mut command = Command::new(self.program_path(name));
         command
@@ -43,15 +41,15 @@ impl Python {
     fn create() -> Self {
         let requirements = format!("{HERE}/requirements.txt");
         let hash = hex::encode(Sha256::digest(fs::read(&requirements).unwrap()));
-        let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let home = place.join(format!("python-{}", &hash[..16]));
-        // Another run may be making it.
-        let lock = File::create(place.join("python.lock")).unwrap();
+        let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let home = target_dir.join(format!("python-{}", &hash[..16]));
+        // Another test run may be creating it.
+        let lock = File::create(target_dir.join("python.lock")).unwrap();
         lock.lock().unwrap();
-        let whole = home.join("whole");
-        if !whole.exists() {
+        let complete = home.join("complete");
+        if !complete.exists() {
             install(&home, &requirements);
-            fs::write(whole, "").unwrap();
+            fs::write(complete, "").unwrap();
         }
         Self { home }
     }
@@ -62,7 +60,7 @@ fn install(home: &Path, requirements: &str) {
     environment.args(["-m", "venv", "--clear"]).arg(home);
     run(
         environment,
-        "Python 3.10 or later with its venv module is needed: install python3 and python3-venv, or run ./dev test",
+        "Python 3.10 or later with its venv module is required: install python3 and python3-venv, or run ./dev test",
     );
     let mut install = Command::new(home.join("bin/python"));
     install.args([
@@ -74,14 +72,14 @@ fn install(home: &Path, requirements: &str) {
         "-r",
         requirements,
     ]);
-    let needed = format!("the Python packages of {requirements} cannot be installed: is PyPI within reach?");
-    run(install, &needed);
+    let message = format!("cannot install the Python packages of {requirements}: check that PyPI is reachable");
+    run(install, &message);
 }
 
-fn run(mut command: Command, needed: &str) {
+fn run(mut command: Command, message: &str) {
     let output = command
         .output()
-        .unwrap_or_else(|error| panic!("{needed} ({error})"));
-    let complained = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{needed}\n{complained}");
+        .unwrap_or_else(|error| panic!("{message} ({error})"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}\n{stderr}");
 }

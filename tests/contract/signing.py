@@ -1,6 +1,6 @@
-"""How does a partner sign? The four headers of a request, from its bytes.
+"""Request signing for Python: the four headers of a signed request.
 
-Used by what speaks to the service from Python: the fuzzer's requests and the generated client's.
+Used by the fuzzer and by the generated client.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ import time
 
 
 class Credentials:
-    """A key and its secret."""
+    """API key and secret."""
 
     def __init__(self, api_key: str, api_secret: str) -> None:
         self.api_key = api_key
@@ -21,7 +21,7 @@ class Credentials:
         return cls(os.environ["VOUCHSAFE_API_KEY"], os.environ["VOUCHSAFE_API_SECRET"])
 
     def headers(self, method: str, path: str, body: bytes) -> dict[str, str]:
-        """What the request carries; `path` is that of the request line, without a query."""
+        """Returns the headers of a request; `path` is the path of the request line, without a query."""
         timestamp = str(int(time.time()))
         message = f"{timestamp}{method}{path}".encode() + body
         signature = hmac.new(self.api_secret.encode(), message, hashlib.sha256).hexdigest()

@@ -1,5 +1,5 @@
-//! Was the service's word kept? The checker's rules over the history, the invariants over the database, and both held
-//! against each other.
+//! Checks after each round: the checker's rules over the history, the invariants over the database, and the comparison of
+//! both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use vouchsafe_load::history::{Call, Event, History};
 use crate::load_session::LoadSession;
 use crate::invariants;
 
-/// Panics with what is broken, if anything is.
+/// Panics on the first violation.
 pub(crate) async fn check_everything(front: &LoadSession, database: &mut PgConnection) {
     let history = front.history();
     if let Err(violation) = check(&history) {
@@ -30,7 +30,7 @@ pub(crate) async fn check_everything(front: &LoadSession, database: &mut PgConne
     assert_no_idle_transactions(database).await;
 }
 
-/// The operations that a violation names, by their number, order, voucher or key: its story.
+/// Returns the operations that a violation names by number, order, voucher or key.
 pub(crate) fn operations_named_by(history: &History, violation: &Violation) -> String {
     let text = violation.to_string();
     let words: BTreeSet<&str> = text
@@ -56,8 +56,8 @@ pub(crate) fn operations_named_by(history: &History, violation: &Violation) -> S
     lines
 }
 
-/// What is read later is what was acknowledged, to the byte; but for orders that waited, which may have moved on since.
-/// That those kept their total and gained only vouchers of their own, the checker saw.
+/// A later read must return the acknowledged bytes, except for pending orders, which may have progressed; for those the
+/// checker has verified totals and vouchers.
 fn assert_reads_match_acknowledgements(history: &History) {
     let mut acknowledged = BTreeMap::new();
     let mut read = Vec::new();
@@ -71,7 +71,7 @@ fn assert_reads_match_acknowledgements(history: &History) {
     }
     for event in read {
         let first = acknowledged.get(&event.order_id.as_deref());
-        let first = first.unwrap_or_else(|| panic!("read and never acknowledged: {event:?}"));
+        let first = first.unwrap_or_else(|| panic!("read but never acknowledged: {event:?}"));
         assert!(
             first.body_hash == event.body_hash || has_progressed(first, event),
             "acknowledged {first:?}\nread {event:?}"
@@ -79,15 +79,15 @@ fn assert_reads_match_acknowledgements(history: &History) {
     }
 }
 
-/// Whether an order that waited was taken up between its acknowledgement and this read. Nobody cancels here.
+/// Returns whether a pending order was processed between acknowledgement and read. These orders are never cancelled.
 fn has_progressed(acknowledged: &Event, read: &Event) -> bool {
     let status = |event: &Event| event.order.as_ref().map(|order| order.order_status.clone());
-    let taken_up = ["PROCESSING", "PARTIALLY_DELIVERED", "DELIVERED"];
+    let progressed = ["PROCESSING", "PARTIALLY_DELIVERED", "DELIVERED"];
     status(acknowledged).as_deref() == Some("PENDING")
-        && status(read).is_some_and(|now| taken_up.contains(&now.as_str()))
+        && status(read).is_some_and(|now| progressed.contains(&now.as_str()))
 }
 
-/// The orders in the database are those that were acknowledged, no more and no less: all keys are closed by now.
+/// The database holds exactly the acknowledged orders: all keys are resolved by now.
 async fn assert_only_acknowledged_orders_exist(front: &LoadSession, history: &History, snapshot: &mut PgConnection) {
     let partners: BTreeSet<&str> = front
         .buyers
@@ -112,15 +112,15 @@ async fn assert_only_acknowledged_orders_exist(front: &LoadSession, history: &Hi
     let acknowledged: BTreeSet<(&str, &str)> = orders
         .map(|event| (event.partner.as_str(), event.order_id.as_deref().unwrap()))
         .collect();
-    let unasked: Vec<_> = stored.difference(&acknowledged).collect();
+    let unknown: Vec<_> = stored.difference(&acknowledged).collect();
     let lost: Vec<_> = acknowledged.difference(&stored).collect();
     assert!(
-        unasked.is_empty() && lost.is_empty(),
-        "in the database alone: {unasked:?}; not in it: {lost:?}"
+        unknown.is_empty() && lost.is_empty(),
+        "stored but not acknowledged: {unknown:?}; acknowledged but not stored: {lost:?}"
     );
 }
 
-/// Codes that were handed out left a trace each, in the trail that is written before they are opened.
+/// Every returned code read has an audit entry, written before the codes were decrypted.
 async fn assert_code_reads_are_audited(history: &History, snapshot: &mut PgConnection) {
     let traces: Vec<(String, i64)> = sqlx::query_as(
         "SELECT 'ord_' || replace(order_id::text, '-', ''), count(*) FROM code_retrievals GROUP BY order_id",
@@ -129,24 +129,23 @@ async fn assert_code_reads_are_audited(history: &History, snapshot: &mut PgConne
     .await
     .unwrap();
     let traces: BTreeMap<String, i64> = traces.into_iter().collect();
-    let mut looks: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut reads: BTreeMap<&str, i64> = BTreeMap::new();
     for op in history
         .ops()
         .filter(|op| op.invoke.f == Call::Codes && op.ok().is_some())
     {
-        *looks.entry(op.invoke.order_id.as_deref().unwrap()).or_default() += 1;
+        *reads.entry(op.invoke.order_id.as_deref().unwrap()).or_default() += 1;
     }
-    for (order_id, looks) in looks {
+    for (order_id, reads) in reads {
         let traces = traces.get(order_id).copied().unwrap_or_default();
         assert!(
-            traces >= looks,
-            "the codes of {order_id} were read {looks} times, the trail says {traces}"
+            traces >= reads,
+            "the codes of {order_id} were read {reads} times, {traces} reads are audited"
         );
     }
 }
 
-/// What an operator said again after a lost answer was done once: so many vouchers of the hot SKU came in, and so many
-/// cents for that partner.
+/// Repeated operator calls were applied once: the vouchers of the hot SKU and the partner's top-ups have these totals.
 pub(crate) async fn assert_applied_once(database: &mut PgConnection, vouchers: u64, partner_id: &str, cents: u64) {
     let (codes, booked): (i64, i64) = sqlx::query_as(
         "SELECT (SELECT count(*) FROM codes WHERE product_id = 'hot'),
@@ -161,9 +160,8 @@ pub(crate) async fn assert_applied_once(database: &mut PgConnection, vouchers: u
     assert_eq!((codes.cast_unsigned(), booked.cast_unsigned()), (vouchers, cents));
 }
 
-/// No backend holds a transaction open that nobody works on.
 async fn assert_no_idle_transactions(database: &mut PgConnection) {
-    let hanging: Vec<String> = sqlx::query_scalar(
+    let idle: Vec<String> = sqlx::query_scalar(
         "SELECT a.query
            FROM pg_stat_activity AS a
           WHERE a.state LIKE 'idle in transaction%' AND a.state_change < clock_timestamp() - interval '1 second'",
@@ -171,5 +169,5 @@ async fn assert_no_idle_transactions(database: &mut PgConnection) {
     .fetch_all(database)
     .await
     .unwrap();
-    assert!(hanging.is_empty(), "open transactions: {hanging:?}");
+    assert!(idle.is_empty(), "open transactions: {idle:?}");
 }

@@ -1,4 +1,4 @@
-//! What does one client ask for? Mostly something new; and again what was asked before, by itself or by others.
+//! Load client: sends new orders, repeats earlier ones, reads orders back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,25 +10,21 @@ use crate::rng::Rng;
 use crate::load_session::{LoadSession, Request, OrderRequest};
 use crate::fixtures::{OTHERS, UNAFFORDABLE, HOT, NEVER_FILLED, SCARCE, SCARCE_STOCK, order_body};
 
-/// How long a client waits for an answer: longer than the service keeps it waiting for a commit (10 s).
+/// Longer than the service waits for a commit (10 s).
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long a client rests when nobody is there to answer: a start needs the processor more than who knocks.
+/// Leaves the CPU to a starting service.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Most milliseconds after which an impatient client goes away: a few commits.
+/// About as long as a few commits. Milliseconds.
 const MAX_CLIENT_TIMEOUT_MS: u64 = 25;
 
-/// What a client orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OrderMix {
-    /// Everything there is, and what there is not.
     AllProducts,
-    /// One product by itself: what the node has, or none of it.
     OneStockedProduct,
 }
 
-/// One client of one partner, on one connection.
 pub(crate) struct Client {
     front: Arc<LoadSession>,
     proc: u32,
@@ -55,32 +51,31 @@ impl Client {
         }
     }
 
-    /// Asks until the doors close.
+    /// Sends requests until the session stops.
     pub(crate) async fn run(mut self) {
         while !self.front.is_stopped() {
             let question = self.next_request();
             let impatient = self.rng.percent(3);
-            let gives_up = impatient.then(|| Duration::from_millis(self.rng.between(0, MAX_CLIENT_TIMEOUT_MS)));
-            let came = self
+            let timeout = impatient.then(|| Duration::from_millis(self.rng.between(0, MAX_CLIENT_TIMEOUT_MS)));
+            let outcome = self
                 .front
-                .send_recorded(self.proc, &mut self.connection, &question, gives_up)
+                .send_recorded(self.proc, &mut self.connection, &question, timeout)
                 .await;
-            if !came.is_ok_and(|answer| !answer.status.is_server_error()) {
+            if !outcome.is_ok_and(|answer| !answer.status.is_server_error()) {
                 tokio::time::sleep(RETRY_DELAY).await;
             }
         }
     }
 
     fn next_request(&mut self) -> Request {
-        let lately = self.front.random_acknowledged(self.buyer, &mut self.rng);
-        match (self.rng.between(0, 99), lately) {
+        let acknowledged = self.front.random_acknowledged(self.buyer, &mut self.rng);
+        match (self.rng.between(0, 99), acknowledged) {
             (0..=2, Some(taken)) if taken.delivered => Request::GetCodes(taken),
             (3..=5, Some(taken)) => Request::GetOrder(taken),
             _ => Request::Order(self.next_order()),
         }
     }
 
-    /// The next order.
     fn next_order(&mut self) -> OrderRequest {
         match self.rng.between(0, 99) {
             0..=9 => self.earlier_order().unwrap_or_else(|| self.new_order()),
@@ -89,7 +84,7 @@ impl Client {
         }
     }
 
-    /// Something new, under a new key that everybody may use from now on.
+    /// Returns a new order under a new key and shares it, so that other clients can repeat it.
     fn new_order(&mut self) -> OrderRequest {
         self.order_count += 1;
         let wish = OrderRequest {
@@ -101,11 +96,11 @@ impl Client {
         wish
     }
 
-    /// What was ordered before: lately by anybody of this partner, so perhaps at this moment; or long ago.
+    /// Returns an order of this partner sent earlier: mostly a recent one, which may still be in flight.
     fn earlier_order(&mut self) -> Option<OrderRequest> {
-        let lately = self.rng.percent(70);
+        let is_recent = self.rng.percent(70);
         self.front.with_sent_orders(|wishes| {
-            let recent = if lately {
+            let recent = if is_recent {
                 wishes.len().saturating_sub(20)
             } else {
                 0
@@ -115,7 +110,7 @@ impl Client {
         })
     }
 
-    /// A key that was used before, with another order.
+    /// Returns a key used earlier with a different order.
     fn order_with_reused_key(&mut self) -> Option<OrderRequest> {
         let body = self.random_body();
         self.earlier_order().map(|wish| OrderRequest { body, ..wish })
@@ -124,7 +119,7 @@ impl Client {
     fn random_body(&mut self) -> Bytes {
         let quantity = self.rng.between(1, 3);
         if self.order_mix == OrderMix::OneStockedProduct {
-            // Each partner has its product: money runs out at one, stock at the other.
+            // Each partner orders its own product: one partner runs out of money, the other product out of stock.
             return order_body(&[([HOT, OTHERS[0]][self.buyer % 2], quantity)]);
         }
         match self.rng.between(0, 99) {

@@ -1,5 +1,5 @@
-//! Can these checks fail at all? Each rule over the database is broken on purpose, in a transaction that is taken back; and
-//! a history is forged.
+//! Negative controls of the checks: each database invariant is broken in a transaction that is rolled back, and histories
+//! are forged.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use vouchsafe_load::history::{Call, Event, EventKind, History};
 
 use crate::invariants::{self, INVARIANTS};
 
-/// One way to break each invariant, in their order.
+/// One breakage per invariant, in the order of `INVARIANTS`.
 const BREAKAGES: [&str; INVARIANTS.len()] = [
     "UPDATE wallets SET balance = balance + 1",
     "ALTER TABLE ledger DISABLE TRIGGER USER;
@@ -42,20 +42,19 @@ const BREAKAGES: [&str; INVARIANTS.len()] = [
     "UPDATE allocations SET returned_at = now() WHERE first_retrieved_at IS NOT NULL",
 ];
 
-/// Breaks one rule after the other.
 pub(crate) async fn assert_each_breakage_is_detected(database: &mut PgConnection) {
     for (invariant, breakage) in INVARIANTS.iter().zip(BREAKAGES) {
-        let mut broken_into = database.begin().await.unwrap();
-        broken_into.execute(breakage).await.unwrap();
-        let broken = invariants::find_broken(&mut broken_into).await;
-        broken_into.rollback().await.unwrap();
+        let mut transaction = database.begin().await.unwrap();
+        transaction.execute(breakage).await.unwrap();
+        let broken = invariants::find_broken(&mut transaction).await;
+        transaction.rollback().await.unwrap();
         let is_seen = broken.iter().any(|broken| broken.name == invariant.name);
-        assert!(is_seen, "not seen: {}, after {breakage}", invariant.name);
+        assert!(is_seen, "not detected: {}, after {breakage}", invariant.name);
     }
     assert_eq!(invariants::find_broken(database).await, []);
 }
 
-/// Changes one line of a history that is in order, several times over.
+/// Forges a valid history in several ways and asserts that the checker rejects each.
 pub(crate) fn assert_forged_history_is_rejected(file: &Path) {
     let text = std::fs::read_to_string(file).unwrap();
     let events: Vec<Event> = text

@@ -1,5 +1,5 @@
-//! Would this test notice a database that answers before its commit is durable? The control: commits of orders are made
-//! asynchronous behind the service's back, and the checker must find what that loses.
+//! Negative control of the crash test: with asynchronous commits, which Postgres acknowledges before they are durable, the
+//! checker must find a lost order.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -14,16 +14,13 @@ use crate::processes::{Fault, postmaster_pid, inject};
 use crate::rounds::{CrashTest, SeedOnPanic, env_number};
 use crate::{lock_test_turn, run};
 
-/// Kills until something must have been lost: each loses what was acknowledged since the disk was last waited for, which at
-/// times is nothing.
+/// A kill loses only what was acknowledged since the last flush, which is sometimes nothing.
 const KILLS: u64 = 20;
 
-/// Leaves what was not flushed by a commit where a kill takes it: otherwise it is written five times a second, and a slow
-/// machine acknowledges little in between.
+/// By default the WAL writer flushes five times a second, and a slow machine acknowledges little in between.
 const DELAYED_WAL_WRITER: &str = "wal_writer_delay = 10s\nwal_writer_flush_after = 2GB\n";
 
-/// Makes commits asynchronous, whatever they write: one that waits for the disk, of a purchase or of an import, would flush the
-/// orders before it, too.
+/// Makes every commit asynchronous: a synchronous commit of a purchase or an import would flush earlier orders as well.
 const ASYNC_COMMIT_TRIGGERS: &str = "
     CREATE FUNCTION cheat() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -45,7 +42,7 @@ const ASYNC_COMMIT_TRIGGERS: &str = "
     $$";
 
 #[test]
-fn a_commit_that_is_not_durable_is_noticed() {
+fn asynchronous_commit_is_detected() {
     let _turn = lock_test_turn();
     let seed = env_number("VOUCHSAFE_CRASH_SEED").unwrap_or_else(|| getrandom::u64().unwrap());
     run(async {
@@ -55,16 +52,16 @@ fn a_commit_that_is_not_durable_is_noticed() {
         for round in 1..=KILLS {
             let _told = SeedOnPanic { seed, round };
             if let Some(loss) = crash.find_loss(round).await {
-                println!("noticed after kill {round}: {loss}");
+                println!("detected after kill {round}: {loss}");
                 return;
             }
         }
-        panic!("{KILLS} kills of a server that acknowledges too early, and nothing was missed");
+        panic!("no loss detected after {KILLS} kills with asynchronous commits");
     });
 }
 
 impl CrashTest {
-    /// The server reads it again at this signal, and at each start.
+    /// Postgres reads the file again at SIGHUP and at each start.
     fn delay_wal_writer(&self) {
         let data_dir = self.program.data_dir();
         let settings = data_dir.join("postgres/data/postgresql.auto.conf");
@@ -74,11 +71,9 @@ impl CrashTest {
         kill_process(server.unwrap(), Signal::HUP).unwrap();
     }
 
-    /// Orders are placed, service and server are killed, every acknowledged order is read back. What is not there?
+    /// Places orders, kills service and server, reads every acknowledged order back and returns the first violation.
     async fn find_loss(&mut self, round: u64) -> Option<String> {
         self.restock(round).await;
-        // Nothing beside orders from stock: a commit of anything else would wait for the disk, and take the orders before it
-        // along.
         let load = self.start_clients(OrderMix::OneStockedProduct);
         let mut beside = self.database().await;
         tokio::time::sleep(std::time::Duration::from_millis(self.rng.between(400, 900))).await;

@@ -1,40 +1,38 @@
-//! What must hold in the database, whatever was killed? Questions that have no answer as long as it does.
+//! Database invariants as SQL queries that return the violating rows.
 //!
-//! Written from the schema and the rules alone: none of the service's SQL is used, so none of its mistakes is shared.
+//! They use none of the service's SQL, so that they share none of its defects.
 
 use sqlx::PgConnection;
 
-/// A rule, and the SQL that finds what breaks it.
+/// A rule and the query that returns its violations.
 pub(crate) struct Invariant {
     pub(crate) name: &'static str,
     sql: &'static str,
 }
 
-/// What breaks a rule.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BrokenInvariant {
     pub(crate) name: &'static str,
-    /// The first few rows, as text.
     pub(crate) rows: Vec<String>,
 }
 
-/// Asks all of them, in one snapshot if the connection is in such a transaction.
+/// Runs all queries, in one snapshot if the connection is in a repeatable-read transaction.
 pub(crate) async fn find_broken(connection: &mut PgConnection) -> Vec<BrokenInvariant> {
-    let mut all = Vec::new();
+    let mut violations = Vec::new();
     for Invariant { name, sql } in &INVARIANTS {
         let rows = sqlx::query_scalar(*sql).fetch_all(&mut *connection).await;
         let mut rows: Vec<String> = rows.unwrap_or_else(|error| panic!("{name}: {error}"));
         if !rows.is_empty() {
             rows.truncate(5);
-            all.push(BrokenInvariant { name, rows });
+            violations.push(BrokenInvariant { name, rows });
         }
     }
-    all
+    violations
 }
 
 pub(crate) const INVARIANTS: [Invariant; 17] = [
     Invariant {
-        name: "a wallet holds the sum of its ledger",
+        name: "a wallet balance equals the sum of its ledger",
         sql: "SELECT w::text
                 FROM wallets AS w
                 LEFT JOIN LATERAL (
@@ -45,7 +43,7 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
                WHERE w.balance <> s.amount OR w.sequence <> s.entries OR w.balance < 0",
     },
     Invariant {
-        name: "each ledger entry follows the one before it",
+        name: "ledger entries form a chain",
         sql: "SELECT x::text
                 FROM (
                   SELECT l.transaction_id, l.sequence, l.amount, l.balance_after,
@@ -59,7 +57,7 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
                   OR x.balance_after < 0",
     },
     Invariant {
-        name: "an order was paid once, with its total",
+        name: "an order is debited once, with its total",
         sql: "SELECT o.order_id::text
                 FROM orders AS o
                 LEFT JOIN (
@@ -78,7 +76,7 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
                WHERE l.kind = 'DEBIT' AND o.order_id IS NULL",
     },
     Invariant {
-        name: "pending_orders is what was paid for and is still to come",
+        name: "pending_orders equals the paid undelivered amount",
         sql: "SELECT w::text
                 FROM wallets AS w
                WHERE w.pending_orders <> (
@@ -93,7 +91,7 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
                      )",
     },
     Invariant {
-        name: "a total is the sum of its lines",
+        name: "an order total equals the sum of its lines",
         sql: "SELECT o.order_id::text
                 FROM orders AS o
                WHERE o.total <> (
@@ -102,7 +100,7 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
                      )",
     },
     Invariant {
-        name: "an order has as many vouchers as its lines say",
+        name: "an order has as many vouchers as its lines state",
         sql: "SELECT o.order_id || ' line ' || l.number
                 FROM orders AS o
                CROSS JOIN LATERAL jsonb_array_elements(o.lines::jsonb) WITH ORDINALITY AS l (line, number)
@@ -116,7 +114,7 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
                   OR (o.status = 'PENDING' AND l.line->'a' <> '0')",
     },
     Invariant {
-        name: "a voucher belongs to a line of an order, of its own product",
+        name: "a voucher matches the product of its order line",
         sql: "SELECT a::text
                 FROM allocations AS a
                 LEFT JOIN orders AS o ON o.partner_id = a.partner_id AND o.order_id = a.order_id
@@ -127,7 +125,7 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
                      IS DISTINCT FROM (o.lines::jsonb->a.line->>'p', (o.lines::jsonb->a.line->>'d')::bigint)",
     },
     Invariant {
-        name: "a code and a voucher's id are sold once",
+        name: "a code and a voucher id are sold once",
         sql: "SELECT 'code ' || s.code_id
                 FROM allocations AS a
                 JOIN stock AS s ON s.stock_id = a.stock_id
@@ -142,7 +140,7 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
               HAVING count(*) > 1",
     },
     Invariant {
-        name: "an order is kept under one key",
+        name: "an order is stored under one key",
         sql: "WITH kept AS (
                 SELECT substr(convert_from(k.body, 'UTF8'), 14, 36) AS order_id
                   FROM idempotency_keys AS k
@@ -155,7 +153,7 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
               HAVING o.order_id IS NULL OR count(k.order_id) <> 1",
     },
     Invariant {
-        name: "a partner's events are numbered without a gap",
+        name: "events of a partner are numbered without gaps",
         sql: "SELECT x::text
                 FROM (
                   SELECT e.partner_id, e.number, e.count,
@@ -170,7 +168,7 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
                WHERE f.last_number <> (SELECT COALESCE(sum(e.count), 0) FROM events AS e WHERE e.partner_id = f.partner_id)",
     },
     Invariant {
-        name: "an order tells all its events, and nothing else does",
+        name: "an order has all its events and no event lacks its order",
         sql: "SELECT COALESCE(o.order_id, e.order_id)::text
                 FROM orders AS o
                 FULL JOIN (
@@ -181,7 +179,7 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
                WHERE (o.last_sequence, 1) IS DISTINCT FROM (e.told, e.first)",
     },
     Invariant {
-        name: "a chunk holds its stock without a gap",
+        name: "a chunk holds its stock without gaps",
         sql: "SELECT c::text
                 FROM chunks AS c
                WHERE c.last_stock_id - c.first_stock_id + 1 <> (
@@ -198,14 +196,14 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
                WHERE NOT EXISTS (SELECT FROM chunks AS c WHERE c.chunk_id = s.chunk_id)",
     },
     Invariant {
-        name: "an emptied chunk is empty",
+        name: "a chunk marked as emptied is empty",
         sql: "SELECT s::text
                 FROM chunks AS c
                 JOIN stock AS s ON s.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
                WHERE c.emptied AND NOT EXISTS (SELECT FROM allocations AS a WHERE a.stock_id = s.stock_id)",
     },
     Invariant {
-        name: "a code is in stock once, but for what came back",
+        name: "a code is in stock once, apart from returned rows",
         sql: "SELECT k.code_id::text
                 FROM codes AS k
                 LEFT JOIN stock AS s
@@ -217,7 +215,7 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
               HAVING count(s.stock_id) <> 1",
     },
     Invariant {
-        name: "who reads codes leaves a trace",
+        name: "every code read is audited",
         sql: "SELECT a::text
                 FROM allocations AS a
                WHERE a.first_retrieved_at IS NOT NULL
@@ -230,7 +228,7 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
                      )",
     },
     Invariant {
-        name: "a code that was read never comes back",
+        name: "a retrieved voucher is never returned",
         sql: "SELECT a::text
                 FROM allocations AS a
                WHERE a.first_retrieved_at IS NOT NULL AND a.returned_at IS NOT NULL",

@@ -1,15 +1,15 @@
-//! The life of orders and payouts under the same kills: partners who cancel, read codes and send money out, operators who
-//! decide, vendors who sell; and everybody writes down what they were told.
+//! Lifecycle load during the crash test: partners cancel orders, read codes and request payouts, operators decide, vendors
+//! sell. Every response is recorded and later compared with the database.
 //!
-//! | what was acknowledged | what must be so for ever after |
+//! | acknowledged | must hold afterwards |
 //! |---|---|
-//! | an order, a payout, under its key | it is there, once; asked for again, the answer is the same to the byte |
-//! | a cancellation | REFUNDED, all of its money back once, nothing held, and read back to the byte |
-//! | a reading of codes | in the trail, and never cancelled; no code was handed to two orders |
-//! | an operator's decision | the order went that way, and the trail has it once |
-//! | the end of a payout | it stands, and its money came back once or not at all |
+//! | an order or payout under its key | it exists once; a repeated request returns the same bytes |
+//! | a cancellation | status REFUNDED, the full amount refunded once, no hold, and the same bytes when read back |
+//! | a code read | it is audited and the order is never cancelled; no code belongs to two orders |
+//! | an operator's decision | the order has that status, and the audit log has the decision once |
+//! | a payout decision | it is retained, and the amount was refunded once or not at all |
 //!
-//! And whatever a vendor can fill has an end once the faults are over.
+//! Orders that a vendor can fill end once the faults are over.
 
 mod request_log;
 mod checker;
@@ -31,27 +31,25 @@ use crate::operator::Operator;
 use crate::program::Program;
 use crate::fixtures::{Buyer, LIFECYCLE_PRODUCTS};
 
-/// Partners who live through all of it.
 const PARTNERS: usize = 2;
 
-/// What each of them begins with, in USD: more than they spend.
+/// More than a partner spends. USD.
 const OPENING_BALANCE: u32 = 10_000_000;
 
-/// How many of them act at a time; each is a partner, and an operator as well.
+/// Each client acts as partner and as operator.
 const CLIENTS: u32 = 6;
 
-/// Number of the first of those who close what is open; they act alone, one by one.
+/// Process number of the client that resolves open requests.
 const RESOLVER: u32 = 500;
 
-/// Everybody whose orders live on, and what they were told.
 pub(crate) struct LifecycleLoad {
     log: Arc<RequestLog>,
-    /// It sells as long as this is held.
+    /// Stops when dropped.
     _simulator: Simulator,
 }
 
 impl LifecycleLoad {
-    /// Puts on sale what they want, and gives them money.
+    /// Creates products, partners and balances.
     pub(crate) async fn start(program: &Program) -> Self {
         let simulator = Simulator::start(program);
         let mut operator = Operator::of(program);
@@ -71,46 +69,44 @@ impl LifecycleLoad {
         }
     }
 
-    /// They act until the doors close.
+    /// The clients run until the session stops.
     pub(crate) fn start_clients(
         &self,
         front: &Arc<LoadSession>,
         program: &Program,
         chance: &mut Rng,
     ) -> JoinSet<()> {
-        let mut movers = JoinSet::new();
+        let mut clients = JoinSet::new();
         for proc in 0..CLIENTS {
-            let mover = LifecycleClient::new(&self.log, proc, program, chance.fork());
-            movers.spawn(mover.run(Arc::clone(front)));
+            let client = LifecycleClient::new(&self.log, proc, program, chance.fork());
+            clients.spawn(client.run(Arc::clone(front)));
         }
-        movers
+        clients
     }
 
-    /// Asks again whatever nobody knows the outcome of, until it is known.
+    /// Repeats each request with unknown outcome until its response is definite.
     pub(crate) async fn resolve_open_requests(&self, program: &Program) {
-        let mut closer = LifecycleClient::new(&self.log, RESOLVER, program, Rng::new(0));
-        for ask in self.log.take_unresolved() {
-            closer.send_until_definite(&ask).await;
+        let mut resolver = LifecycleClient::new(&self.log, RESOLVER, program, Rng::new(0));
+        for request in self.log.take_unresolved() {
+            resolver.send_until_definite(&request).await;
         }
         drop(self.log.take_unresolved());
     }
 
-    /// Holds what was acknowledged against the rows, and reads back what was cancelled since it was last looked at.
+    /// Compares acknowledgements with the database and reads back the orders cancelled since the last check.
     pub(crate) async fn check(&self, program: &Program, database: &mut PgConnection) {
         checker::check_acknowledged(&self.log, database).await;
-        let mut closer = LifecycleClient::new(&self.log, RESOLVER, program, Rng::new(0));
+        let mut resolver = LifecycleClient::new(&self.log, RESOLVER, program, Rng::new(0));
         for (order_id, body) in self.log.take_newly_cancelled() {
-            let answer = closer.send_until_definite(&LifecycleRequest::GetOrder(order_id.clone())).await;
-            assert_eq!(answer.body, body, "{order_id} was cancelled, and is read back");
+            let answer = resolver.send_until_definite(&LifecycleRequest::GetOrder(order_id.clone())).await;
+            assert_eq!(answer.body, body, "{order_id} differs from the cancellation response");
         }
     }
 
-    /// Waits until nothing that a vendor can fill waits for it any more.
     pub(crate) async fn wait_until_vendor_orders_end(&self, database: &mut PgConnection) {
         checker::wait_until_vendor_orders_end(database).await;
     }
 
-    /// How often what was asked, and what came of it.
     pub(crate) fn counts(&self) -> Counts {
         self.log.counts()
     }

@@ -1,6 +1,4 @@
-//! What do all clients of a run share? The record of what was asked and answered, and what is still open.
-//!
-//! Rule: whatever is asked is written down before it is sent.
+//! Shared state of all load clients: the recorded history and the unresolved orders. A request is recorded before it is sent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,45 +15,37 @@ use vouchsafe_load::recorder::{SyncPolicy, Intent, Recorder};
 use crate::rng::Rng;
 use crate::fixtures::Buyer;
 
-/// An order under its key, as it is sent and sent again.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct OrderRequest {
-    /// Whose, as a number.
+    /// Index into [`LoadSession::buyers`].
     pub(crate) buyer: usize,
     pub(crate) key: String,
     pub(crate) body: Bytes,
 }
 
-/// An order that was acknowledged.
 #[derive(Debug, Clone)]
 pub(crate) struct AcknowledgedOrder {
     pub(crate) buyer: usize,
     pub(crate) order_id: String,
-    /// Whether its codes can be read.
     pub(crate) delivered: bool,
 }
 
-/// What a client asks.
 #[derive(Debug, Clone)]
 pub(crate) enum Request {
     Order(OrderRequest),
-    /// How an order stands.
     GetOrder(AcknowledgedOrder),
-    /// For an order's codes.
     GetCodes(AcknowledgedOrder),
 }
 
 impl Request {
-    /// Whose it is.
     pub(crate) const fn buyer(&self) -> usize {
         match self {
-            Self::Order(wish) => wish.buyer,
+            Self::Order(order) => order.buyer,
             Self::GetOrder(taken) | Self::GetCodes(taken) => taken.buyer,
         }
     }
 }
 
-/// What is shared.
 pub(crate) struct LoadSession {
     pub(crate) buyers: Vec<Buyer>,
     recorder: Recorder,
@@ -66,7 +56,7 @@ pub(crate) struct LoadSession {
 }
 
 impl LoadSession {
-    /// Writes the history into a new file, too.
+    /// Also writes the history to a new file.
     pub(crate) fn new(buyers: Vec<Buyer>, history: &Path) -> Self {
         Self {
             buyers,
@@ -78,89 +68,87 @@ impl LoadSession {
         }
     }
 
-    /// Lets clients begin, or tells them to come to an end.
+    /// Starts or stops the clients.
     pub(crate) fn set_running(&self, open: bool) {
         self.stopped.store(!open, Ordering::Relaxed);
     }
 
-    /// Whether clients shall come to an end.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Asks, and writes down question and answer. With `gives_up`, goes away after that time, whatever is on its way.
+    /// Sends a request and records request and response. With a timeout the client disconnects after that time.
     pub(crate) async fn send_recorded(
         &self,
         proc: u32,
         client: &mut PartnerClient,
-        question: &Request,
-        gives_up: Option<Duration>,
+        request: &Request,
+        timeout: Option<Duration>,
     ) -> Result<ApiResponse, RequestFailure> {
-        let partner = &self.buyers[question.buyer()].partner_id;
-        let intent = match question {
-            Request::Order(wish) => Intent::order(proc, partner, &wish.key, &wish.body),
+        let partner = &self.buyers[request.buyer()].partner_id;
+        let intent = match request {
+            Request::Order(order) => Intent::order(proc, partner, &order.key, &order.body),
             Request::GetOrder(taken) => Intent::get_order(proc, partner, &taken.order_id),
             Request::GetCodes(taken) => Intent::codes(proc, partner, &taken.order_id),
         };
         let pending = self.recorder.invoke(intent).unwrap();
-        let patience = gives_up.unwrap_or(Duration::MAX);
-        let outcome = match tokio::time::timeout(patience, send(client, question)).await {
+        let limit = timeout.unwrap_or(Duration::MAX);
+        let outcome = match tokio::time::timeout(limit, send(client, request)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(RequestFailure::Unknown("went away".to_owned())),
+            Err(_) => Err(RequestFailure::Unknown("disconnected".to_owned())),
         };
         self.recorder.complete(pending, &outcome).unwrap();
-        if let Request::Order(wish) = question {
-            self.record_outcome(wish, &outcome);
+        if let Request::Order(order) = request {
+            self.record_outcome(order, &outcome);
         }
         outcome
     }
 
-    fn record_outcome(&self, wish: &OrderRequest, outcome: &Result<ApiResponse, RequestFailure>) {
+    fn record_outcome(&self, order: &OrderRequest, outcome: &Result<ApiResponse, RequestFailure>) {
         match outcome {
             Ok(answer) if answer.status.is_success() => {
                 let order_id = order_id_of(answer);
                 let delivered = answer.status.as_u16() == 201;
                 let taken = AcknowledgedOrder {
-                    buyer: wish.buyer,
+                    buyer: order.buyer,
                     order_id: order_id.clone(),
                     delivered,
                 };
                 lock(&self.acknowledged).insert(order_id, taken);
             }
-            Ok(answer) if answer.status.is_server_error() => lock(&self.unresolved).push(wish.clone()),
-            Err(RequestFailure::Unknown(_)) => lock(&self.unresolved).push(wish.clone()),
+            Ok(answer) if answer.status.is_server_error() => lock(&self.unresolved).push(order.clone()),
+            Err(RequestFailure::Unknown(_)) => lock(&self.unresolved).push(order.clone()),
             Ok(_) | Err(RequestFailure::NotSent(_)) => {}
         }
     }
 
-    /// Everybody may order this again.
-    pub(crate) fn remember_order(&self, wish: &OrderRequest) {
-        lock(&self.sent_orders).push(wish.clone());
+    /// Shares the order, so that other clients can repeat it.
+    pub(crate) fn remember_order(&self, order: &OrderRequest) {
+        lock(&self.sent_orders).push(order.clone());
     }
 
-    /// Looks at what was ordered so far.
-    pub(crate) fn with_sent_orders<T>(&self, look: impl FnOnce(&[OrderRequest]) -> T) -> T {
-        look(&lock(&self.sent_orders))
+    pub(crate) fn with_sent_orders<T>(&self, read: impl FnOnce(&[OrderRequest]) -> T) -> T {
+        read(&lock(&self.sent_orders))
     }
 
-    /// One of the last orders that a partner was acknowledged.
+    /// Returns one of the partner's last acknowledged orders.
     pub(crate) fn random_acknowledged(&self, buyer: usize, chance: &mut Rng) -> Option<AcknowledgedOrder> {
         let taken = lock(&self.acknowledged);
-        let lately: Vec<_> = taken
+        let recent: Vec<_> = taken
             .values()
             .rev()
             .filter(|taken| taken.buyer == buyer)
             .take(50)
             .collect();
-        chance.pick(&lately).map(|&taken| taken.clone())
+        chance.pick(&recent).map(|&taken| taken.clone())
     }
 
-    /// What was acknowledged so far, in the order of its ids, so of its time.
+    /// Returns the acknowledged orders by id, which is by time.
     pub(crate) fn acknowledged_orders(&self) -> Vec<AcknowledgedOrder> {
         lock(&self.acknowledged).values().cloned().collect()
     }
 
-    /// What nobody knows the outcome of; each once. From now on the caller has to see to it.
+    /// Takes the orders with unknown outcome, each once. The caller must resolve them.
     pub(crate) fn take_unresolved(&self) -> Vec<OrderRequest> {
         let mut open = std::mem::take(&mut *lock(&self.unresolved));
         open.sort();
@@ -168,7 +156,6 @@ impl LoadSession {
         open
     }
 
-    /// The number of the next operation.
     pub(crate) fn next_operation(&self) -> u64 {
         self.recorder
             .history()
@@ -178,15 +165,14 @@ impl LoadSession {
             .unwrap_or_default()
     }
 
-    /// What was recorded so far.
     pub(crate) fn history(&self) -> History {
         self.recorder.history()
     }
 }
 
-async fn send(client: &mut PartnerClient, question: &Request) -> Result<ApiResponse, RequestFailure> {
-    match question {
-        Request::Order(wish) => client.order(&wish.key, wish.body.clone()).await,
+async fn send(client: &mut PartnerClient, request: &Request) -> Result<ApiResponse, RequestFailure> {
+    match request {
+        Request::Order(order) => client.order(&order.key, order.body.clone()).await,
         Request::GetOrder(taken) => client.get(&format!("/orders/{}", taken.order_id)).await,
         Request::GetCodes(taken) => client.get_codes(&taken.order_id).await,
     }
@@ -197,7 +183,7 @@ fn order_id_of(answer: &ApiResponse) -> String {
     body["order_id"].as_str().unwrap().to_owned()
 }
 
-/// Nothing here can panic half-way through a change.
+/// No code panics while it holds one of these locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap()
 }

@@ -1,13 +1,13 @@
-//! What is left of an order when processes are killed? The real program, its durable private Postgres, and partners who
-//! write down what they were told.
+//! Crash tests: `kill -9` against the real program on its durable private Postgres. Clients record every response, and
+//! afterwards the database must match the record.
 //!
-//! Nothing here rests on time passing: a pause only decides when something strikes.
+//! No assertion depends on timing: a pause only decides when a fault is injected.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::print_stdout,
-    reason = "a test ends where it cannot go on, and tells what it counted"
+    reason = "tests panic on failure and print their figures"
 )]
 
 mod rng;
@@ -31,13 +31,13 @@ mod fixtures;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The tests of this binary take turns: each measures, and needs both cores for its load.
+/// Serializes the tests of this binary: each needs both cores for its load.
 fn lock_test_turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a test; its clients run on threads of their own, so that it may wait for processes as it likes.
+/// Runs a test. Its clients run on worker threads, so the test itself may block on processes.
 fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -1,4 +1,4 @@
-//! What does the operator do? Makes partners, products, stock and money; and says so again when the answer was lost.
+//! Operator client: creates partners, products, stock and balances, and repeats calls whose response was lost.
 
 use std::time::{Duration, Instant};
 
@@ -13,17 +13,15 @@ use vouchsafe_load::signer::Credentials;
 use crate::program::{Program, START_TIMEOUT};
 use crate::fixtures::{Buyer, TestProduct};
 
-/// How long something is said again before the test gives up: as long as a start may take, which may be under way.
+/// A start may be in progress.
 const RETRY_TIMEOUT: Duration = START_TIMEOUT;
 
-/// An operator at a service.
 pub(crate) struct Operator {
     client: Client,
     token: String,
 }
 
 impl Operator {
-    /// The operator of this service.
     pub(crate) fn of(program: &Program) -> Self {
         let token = std::fs::read_to_string(program.data_dir().join("operator-token")).unwrap();
         let client = Client::new(Origin::parse(&program.admin_url()).unwrap());
@@ -49,7 +47,7 @@ impl Operator {
         self.client.call(method, path, headers, Bytes::from(body)).await
     }
 
-    /// A call that may be made again until it succeeds, and is.
+    /// Repeats an idempotent call until it succeeds.
     async fn call_until_success(&mut self, method: Method, path: &str, kind: &str, body: String) -> Value {
         let deadline = Instant::now() + RETRY_TIMEOUT;
         loop {
@@ -63,7 +61,7 @@ impl Operator {
                         String::from_utf8_lossy(&answer.body)
                     )
                 }
-                _ => assert!(Instant::now() < deadline, "{path} does not succeed: {answer:?}"),
+                _ => assert!(Instant::now() < deadline, "{path} keeps failing: {answer:?}"),
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -74,22 +72,22 @@ impl Operator {
             .await
     }
 
-    /// A partner who may call from this machine, as often as it likes.
+    /// Creates a partner without rate limits that may call from this machine.
     pub(crate) async fn create_partner(&mut self, name: &str) -> Buyer {
         let limit = json!({ "quota": 1_000_000, "window_s": 60 });
         let body = json!({
             "name": name, "allowlist": ["127.0.0.0/8", "::1/128"],
             "limits": { "orders": limit, "general": limit, "vouchers": limit },
         });
-        let made = self.send_json(Method::POST, "/admin/v1/partners", &body).await;
-        let text = |name: &str| made["credential"][name].as_str().unwrap().to_owned();
+        let created = self.send_json(Method::POST, "/admin/v1/partners", &body).await;
+        let text = |name: &str| created["credential"][name].as_str().unwrap().to_owned();
         Buyer {
-            partner_id: made["partner_id"].as_str().unwrap().to_owned(),
+            partner_id: created["partner_id"].as_str().unwrap().to_owned(),
             credentials: Credentials::new(&text("api_key"), &text("api_secret")).unwrap(),
         }
     }
 
-    /// Adds USD to a partner's wallet, once a reference.
+    /// Adds USD to a partner's wallet, once per reference.
     pub(crate) async fn top_up(&mut self, buyer: &Buyer, usd: u32, reference: &str) {
         let path = format!("/admin/v1/partners/{}/wallets/USD/top-ups", buyer.partner_id);
         self.send_json(
@@ -100,10 +98,9 @@ impl Operator {
         .await;
     }
 
-    /// Puts a product on sale.
     pub(crate) async fn put_product(&mut self, goods: &TestProduct) {
-        let by_hand = json!({ "adapter": "manual" });
-        self.send_json(Method::PUT, "/admin/v1/vendors/manual", &by_hand).await;
+        let manual = json!({ "adapter": "manual" });
+        self.send_json(Method::PUT, "/admin/v1/vendors/manual", &manual).await;
         let body = json!({
             "name": "A product", "brand": goods.product_id, "category_id": "retail", "vendor": goods.vendor,
             "currency": "USD", "countries": ["US"], "denominations": [goods.usd],
@@ -118,20 +115,20 @@ impl Operator {
         .await;
     }
 
-    /// Puts a vendor that is spoken to over HTTP.
+    /// Creates a vendor with the HTTP adapter.
     pub(crate) async fn put_vendor(&mut self, vendor_id: &str, url: &str) {
         let body = json!({ "adapter": "http", "url": url, "credentials": "simulator", "concurrency": 8 });
         self.send_json(Method::PUT, &format!("/admin/v1/vendors/{vendor_id}"), &body)
             .await;
     }
 
-    /// Says something once, whatever becomes of it.
+    /// Posts once, whatever the outcome.
     pub(crate) async fn post_once(&mut self, path: &str, body: &Value) -> Result<ApiResponse, RequestFailure> {
         self.call(Method::POST, path, "application/json", body.to_string())
             .await
     }
 
-    /// Imports `count` vouchers; the same `delivery` again imports nothing twice.
+    /// Imports `count` vouchers; repeating a `delivery` imports nothing twice.
     pub(crate) async fn import_stock(&mut self, goods: &TestProduct, delivery: &str, count: u64) {
         let path = format!(
             "/admin/v1/stock?product_id={}&denomination={}",
@@ -139,7 +136,7 @@ impl Operator {
         );
         let mut csv = String::from("code,pin,serial,url,expiry\n");
         for number in 0..count {
-            // Two days of expiry, so that what expires first is not simply what came first.
+            // Two expiry days, so that the expiry order differs from the import order.
             let day = 30 + number % 2;
             csv.push_str(&format!(
                 "{}-{delivery}-{number:05},{number:04},,,2099-12-{day}\n",
@@ -147,19 +144,19 @@ impl Operator {
             ));
         }
         let report = self.call_until_success(Method::POST, &path, "text/csv", csv).await;
-        let taken = report["imported"].as_u64().unwrap() + report["duplicates"].as_u64().unwrap();
-        assert_eq!(taken, count, "{report}");
+        let stored = report["imported"].as_u64().unwrap() + report["duplicates"].as_u64().unwrap();
+        assert_eq!(stored, count, "{report}");
     }
 
-    /// One figure of `/metrics`, by the beginning of its line.
+    /// Returns a value of `/metrics` by the start of its line.
     pub(crate) async fn metric(&mut self, line: &str) -> u64 {
         let answer = self
             .call(Method::GET, "/metrics", "text/plain", String::new())
             .await
             .unwrap();
         let text = String::from_utf8_lossy(&answer.body).into_owned();
-        let found = text.lines().find_map(|candidate| candidate.strip_prefix(line));
-        found
+        let value = text.lines().find_map(|candidate| candidate.strip_prefix(line));
+        value
             .and_then(|rest| rest.trim().parse().ok())
             .unwrap_or_else(|| panic!("no {line} in\n{text}"))
     }

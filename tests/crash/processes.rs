@@ -1,5 +1,4 @@
-//! Which processes are there, and what does it mean to strike at them? Only what runs on the data directory of the test is
-//! ever sent a signal.
+//! Fault injection by signals. Only processes that run on the test's data directory receive a signal.
 
 use std::fs;
 use std::path::Path;
@@ -12,29 +11,24 @@ use sqlx::PgConnection;
 use crate::rng::Rng;
 use crate::program::Program;
 
-/// What is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
-    /// kill -9 of the service.
     Service,
-    /// kill -9 of the server.
     Postmaster,
-    /// kill -9 of both, one right after the other.
+    /// SIGKILL to both, in quick succession.
     ServiceAndPostmaster,
-    /// kill -9 of the service and of the server's guard; the server is left behind alone.
+    /// SIGKILL to the service and the server's guard; the server is orphaned.
     ServiceAndGuard,
-    /// kill -9 of service, guard and server.
     Everything,
-    /// kill -9 of one backend: the server throws everybody out and recovers.
+    /// SIGKILL to one backend: the server disconnects all clients and recovers.
     Backend,
-    /// One backend is told to end, in the middle of what it does.
+    /// SIGTERM to one backend in the middle of its work.
     Session,
-    /// SIGTERM to the service: it finishes what is under way.
+    /// SIGTERM to the service, which drains.
     Drain,
 }
 
 impl Fault {
-    /// All kinds.
     pub(crate) const ALL: [Self; 8] = [
         Self::Service,
         Self::Postmaster,
@@ -46,17 +40,16 @@ impl Fault {
         Self::Drain,
     ];
 
-    /// Whether the service is among them.
     pub(crate) const fn has_service(self) -> bool {
         !matches!(self, Self::Postmaster | Self::Backend | Self::Session)
     }
 }
 
-/// Strikes. `beside` is a connection that was opened before.
+/// Injects the fault. `observer` is a connection opened before.
 pub(crate) async fn inject(
     kind: Fault,
     program: &mut Program,
-    beside: &mut PgConnection,
+    observer: &mut PgConnection,
     chance: &mut Rng,
 ) {
     let mut victims: Vec<&str> = match kind {
@@ -65,12 +58,12 @@ pub(crate) async fn inject(
         Fault::ServiceAndPostmaster => vec!["service", "server"],
         Fault::ServiceAndGuard => vec!["service", "guard"],
         Fault::Everything => vec!["service", "guard", "server"],
-        Fault::Backend => return send_signal(busy_backend(beside).await, Signal::KILL),
-        Fault::Session => return send_signal(busy_backend(beside).await, Signal::TERM),
+        Fault::Backend => return send_signal(busy_backend(observer).await, Signal::KILL),
+        Fault::Session => return send_signal(busy_backend(observer).await, Signal::TERM),
         Fault::Drain => {
             return assert!(
                 program.stop(),
-                "told to end, it ends well:\n{}",
+                "the service failed to drain:\n{}",
                 program.log_tail()
             );
         }
@@ -86,8 +79,8 @@ pub(crate) async fn inject(
     }
 }
 
-/// The backend of a lane, or of whoever was the last to ask something.
-async fn busy_backend(beside: &mut PgConnection) -> u32 {
+/// Returns the pid of a lane's backend, or else of the most recently active one.
+async fn busy_backend(observer: &mut PgConnection) -> u32 {
     let pid: i32 = sqlx::query_scalar(
         "SELECT a.pid
            FROM pg_stat_activity AS a
@@ -95,13 +88,12 @@ async fn busy_backend(beside: &mut PgConnection) -> u32 {
           ORDER BY a.query LIKE '%commit_batch%' DESC, a.state = 'active' DESC, a.query_start DESC
           LIMIT 1",
     )
-    .fetch_one(beside)
+    .fetch_one(observer)
     .await
     .unwrap();
     pid.cast_unsigned()
 }
 
-/// The server that runs in this data directory.
 pub(crate) fn postmaster_pid(data_dir: &Path) -> u32 {
     read_pid(data_dir, "postgres/data/postmaster.pid")
 }
@@ -110,7 +102,7 @@ fn guard_pid(data_dir: &Path) -> u32 {
     read_pid(data_dir, "guard.lock")
 }
 
-/// The pid in a file, which must be that of a process that was started for this data directory.
+/// Reads a pid from a file and asserts that its process was started for this data directory.
 fn read_pid(data_dir: &Path, file: &str) -> u32 {
     let text = fs::read_to_string(data_dir.join(file)).unwrap();
     let pid = text.split_whitespace().next().unwrap().parse().unwrap();
@@ -121,20 +113,18 @@ fn read_pid(data_dir: &Path, file: &str) -> u32 {
     let command = String::from_utf8_lossy(&command.stdout).into_owned();
     assert!(
         command.contains(&data_dir.display().to_string()),
-        "{file} names a stranger: {pid} `{command}`"
+        "{file} contains the pid of another program: {pid} `{command}`"
     );
     pid
 }
 
-/// Sends a signal.
 pub(crate) fn send_signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
 }
 
-/// Asks again until it holds.
-pub(crate) fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, within: Duration, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + within;
-    while !holds() {
+    while !condition() {
         assert!(Instant::now() < deadline, "not within {within:?}: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }

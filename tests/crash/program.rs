@@ -1,7 +1,7 @@
-//! How is the real program started, killed and started again on the same addresses?
+//! The real program as a process: started, killed and restarted on the same addresses.
 //!
-//! Its ports lie below those that the system gives to outgoing connections: a client that knocks at a closed port of that
-//! range can be connected to itself, and then the next start finds its address taken.
+//! Its ports are below the ephemeral range: a client that connects to a closed ephemeral port can connect to itself, and the
+//! next start then finds its address in use.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -21,16 +21,15 @@ use vouchsafe_load::origin::Origin;
 
 use crate::processes::{self, wait_until};
 
-/// How long a start may take: `initdb`, or the recovery of a killed server, on a machine that does other things too.
+/// Covers `initdb` and the recovery of a killed server on a busy machine.
 pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a service may take to end after SIGTERM (contract §11: 30 s), and its Postgres after it.
+/// The service stops within 30 s of SIGTERM (contract §11); its Postgres stops afterwards.
 const STOP_TIMEOUT: Duration = Duration::from_secs(50);
 
-/// Where data directories are kept for a look after a failure.
+/// Environment variable that keeps data directories for debugging.
 const KEEP_VARIABLE: &str = "VOUCHSAFE_CRASH_KEEP";
 
-/// Each client orders, reads and fails as fast as it can.
 const NO_LIMITS: [(&str, &str); 4] = [
     ("VOUCHSAFE_LIMIT_ORDERS", "1000000/1"),
     ("VOUCHSAFE_LIMIT_GENERAL", "1000000/1"),
@@ -38,14 +37,12 @@ const NO_LIMITS: [(&str, &str); 4] = [
     ("VOUCHSAFE_LIMIT_VOUCHERS", "1000000/1"),
 ];
 
-/// The ports that are tried.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// The name of the program's copy.
 const BINARY_NAME: &str = "vouchsafe";
 
-/// A directory below which everybody may pass through, as the user of Postgres must. It holds a copy of the program: a
-/// build that runs beside the test must not replace what is started again.
+/// Creates a directory that the Postgres user can traverse, with a copy of the program: a concurrent build must not replace
+/// the binary between restarts.
 pub(crate) fn test_directory() -> TempDir {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::Permissions::from_mode(0o755);
@@ -56,13 +53,12 @@ pub(crate) fn test_directory() -> TempDir {
         .disable_cleanup(std::env::var_os(KEEP_VARIABLE).is_some());
     let directory = builder.tempdir().unwrap();
     if std::env::var_os(KEEP_VARIABLE).is_some() {
-        println!("kept: {}", directory.path().display());
+        println!("data directory kept: {}", directory.path().display());
     }
     std::fs::copy(env!("CARGO_BIN_EXE_vouchsafe"), directory.path().join(BINARY_NAME)).unwrap();
     directory
 }
 
-/// The program on one data directory, running or not.
 pub(crate) struct Program {
     data_dir: PathBuf,
     http: SocketAddr,
@@ -72,7 +68,6 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Not started yet.
     pub(crate) fn new(data_dir: &Path, settings: &[(&'static str, &str)]) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
@@ -86,9 +81,9 @@ impl Program {
         }
     }
 
-    /// Starts the process and does not wait for it.
+    /// Starts the process without waiting for readiness.
     pub(crate) fn spawn(&mut self) {
-        assert!(self.running.is_none(), "it runs");
+        assert!(self.running.is_none(), "the program is running");
         let log = self.open_log();
         let child = Command::new(self.binary())
             .arg("--data-dir")
@@ -107,7 +102,7 @@ impl Program {
         self.running = Some((child, watchdog));
     }
 
-    /// Starts it, and says how long it took until it could place an order.
+    /// Starts the process and returns the time until it was ready.
     pub(crate) async fn start(&mut self) -> Duration {
         let began = Instant::now();
         self.spawn();
@@ -115,7 +110,6 @@ impl Program {
         began.elapsed()
     }
 
-    /// Waits until it says that an order could be placed.
     pub(crate) async fn wait_until_ready(&mut self) {
         let mut client =
             Client::new(Origin::parse(&self.admin_url()).unwrap()).with_timeout(Duration::from_secs(5));
@@ -128,10 +122,10 @@ impl Program {
                 return;
             }
             if let Some((child, _)) = &mut self.running {
-                let ended = child.try_wait().unwrap();
+                let status = child.try_wait().unwrap();
                 assert!(
-                    ended.is_none(),
-                    "the service ended by itself: {ended:?}\n{}",
+                    status.is_none(),
+                    "the service exited: {status:?}\n{}",
                     self.log_tail()
                 );
             }
@@ -144,28 +138,27 @@ impl Program {
         }
     }
 
-    /// SIGKILL.
     pub(crate) fn kill(&mut self) {
-        let (mut child, watchdog) = self.running.take().expect("it runs");
+        let (mut child, watchdog) = self.running.take().expect("the program is running");
         child.kill().unwrap();
         child.wait().unwrap();
         watchdog.dismiss();
     }
 
-    /// SIGTERM; says whether it ended as it should.
+    /// Sends SIGTERM; returns whether the exit status was success.
     pub(crate) fn stop(&mut self) -> bool {
-        let (mut child, watchdog) = self.running.take().expect("it runs");
+        let (mut child, watchdog) = self.running.take().expect("the program is running");
         processes::send_signal(child.id(), Signal::TERM);
-        let mut ended = None;
+        let mut status = None;
         wait_until("the service ends", STOP_TIMEOUT, || {
-            ended = child.try_wait().unwrap();
-            ended.is_some()
+            status = child.try_wait().unwrap();
+            status.is_some()
         });
         watchdog.dismiss();
-        ended.is_some_and(|status| status.success())
+        status.is_some_and(|status| status.success())
     }
 
-    /// `vouchsafe verify` on its data directory, whether it runs or not. Panics with what it says, unless all is well.
+    /// Runs `vouchsafe verify` on the data directory and panics with its output on failure.
     pub(crate) fn verify(&self) {
         let mut command = Command::new(self.binary());
         command
@@ -173,32 +166,27 @@ impl Program {
             .arg("--data-dir")
             .arg(&self.data_dir)
             .env_remove("DATABASE_URL");
-        let said = command.output().unwrap();
-        let [out, err] = [said.stdout, said.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-        assert!(said.status.success(), "verify: {}\n{out}{err}", said.status);
+        let output = command.output().unwrap();
+        let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        assert!(output.status.success(), "verify: {}\n{out}{err}", output.status);
     }
 
-    /// Its process.
     pub(crate) fn pid(&self) -> u32 {
-        self.running.as_ref().expect("it runs").0.id()
+        self.running.as_ref().expect("the program is running").0.id()
     }
 
-    /// Where partners are served, with the prefix.
     pub(crate) fn base_url(&self) -> String {
         format!("http://{}/api/v1", self.http)
     }
 
-    /// Where operators are served.
     pub(crate) fn admin_url(&self) -> String {
         format!("http://{}", self.admin)
     }
 
-    /// The copy of the program that is started.
     pub(crate) fn binary(&self) -> PathBuf {
         self.data_dir.with_file_name(BINARY_NAME)
     }
 
-    /// Where it keeps what it needs.
     pub(crate) fn data_dir(&self) -> &Path {
         &self.data_dir
     }
@@ -211,7 +199,6 @@ impl Program {
             .unwrap()
     }
 
-    /// The last lines that it wrote.
     pub(crate) fn log_tail(&self) -> String {
         let log = std::fs::read_to_string(self.data_dir.with_extension("log")).unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();
@@ -227,7 +214,7 @@ impl Drop for Program {
     }
 }
 
-/// Ends a service whose test is gone: a shell holds one end of a pipe, and acts when ours closes without a word.
+/// Kills the service when the test dies: a shell reads a pipe from the test and acts when it closes without a line.
 struct Watchdog(Child);
 
 impl Watchdog {
@@ -248,12 +235,12 @@ impl Watchdog {
     }
 }
 
-/// An address that nobody listens on. Every process begins somewhere else.
+/// Returns a free address.
 fn free_address() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Tests that begin together have neighbouring process ids, and each needs several ports.
-    let apart = std::process::id().wrapping_mul(16);
-    let begin = u16::try_from(apart % u32::from(PORTS.end - PORTS.start)).unwrap();
+    // Tests that start together have adjacent process ids, and each needs several ports.
+    let spread = std::process::id().wrapping_mul(16);
+    let begin = u16::try_from(spread % u32::from(PORTS.end - PORTS.start)).unwrap();
     loop {
         let offset = NEXT.fetch_add(1, Ordering::Relaxed);
         let port = PORTS.start + (begin + offset) % (PORTS.end - PORTS.start);

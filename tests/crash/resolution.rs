@@ -1,5 +1,5 @@
-//! What follows when the load has stopped and everything is up again? Every open key is replayed until its outcome is
-//! definite, every acknowledged order is read back, codes are fetched.
+//! Resolution of unknown outcomes after the load has stopped: replays every unresolved key until its outcome is definite,
+//! reads every acknowledged order back and fetches codes.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -10,78 +10,75 @@ use vouchsafe_load::partner::PartnerClient;
 
 use crate::load_session::{LoadSession, Request, AcknowledgedOrder};
 
-/// How long "not now" is accepted: what was open is settled within 30 s of a start (contract §11).
+/// Open outcomes are settled within 30 s of a start (contract §11).
 const RESOLUTION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many questions are asked at a time.
 const CONCURRENCY: u32 = 8;
 
-/// Number of the first of those who ask them; clients of the load have smaller ones.
+/// Process number of the first worker; load clients have smaller ones.
 const FIRST_PROC: u32 = 1_000;
 
-/// What became of orders whose outcome was unknown.
+/// Outcomes of the replays of unresolved orders.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ReplayOutcomes {
-    /// They had been executed, or refused for good.
+    /// Executed, or rejected with a stored response, before the replay.
     pub(crate) committed: usize,
-    /// They had not: the replay was the first to be answered.
+    /// First executed by the replay.
     pub(crate) not_written: usize,
 }
 
-/// Replays everything that is open.
 pub(crate) async fn replay_unresolved(front: &Arc<LoadSession>, base_url: &str) -> ReplayOutcomes {
-    let open = front.take_unresolved().into_iter().map(Request::Order).collect();
-    let answers = send_all(front, base_url, open).await;
-    // A replay that was told "not now" is open, too; but it went on until it was told more.
+    let unresolved = front.take_unresolved().into_iter().map(Request::Order).collect();
+    let responses = send_all(front, base_url, unresolved).await;
+    // A replay with a temporary error is recorded as unresolved too, although a later attempt resolved it.
     drop(front.take_unresolved());
-    let committed = answers
+    let committed = responses
         .iter()
         .filter(|(_, answer)| answer.header("idempotent-replayed") == Some("true"))
         .count();
     ReplayOutcomes {
         committed,
-        not_written: answers.len() - committed,
+        not_written: responses.len() - committed,
     }
 }
 
-/// Reads these orders back.
 pub(crate) async fn read_back(front: &Arc<LoadSession>, base_url: &str, orders: &[AcknowledgedOrder]) {
-    let questions = orders.iter().cloned().map(Request::GetOrder).collect();
-    send_all(front, base_url, questions).await;
+    let requests = orders.iter().cloned().map(Request::GetOrder).collect();
+    send_all(front, base_url, requests).await;
 }
 
-/// Fetches the codes of these orders, as far as they have any.
+/// Fetches the codes of those orders that are delivered; returns how many.
 pub(crate) async fn fetch_codes(
     front: &Arc<LoadSession>,
     base_url: &str,
     orders: impl Iterator<Item = AcknowledgedOrder>,
 ) -> usize {
-    let questions = orders
+    let requests = orders
         .filter(|taken| taken.delivered)
         .map(Request::GetCodes)
         .collect();
-    let answers = send_all(front, base_url, questions).await;
-    for (question, answer) in &answers {
-        assert!(answer.status.is_success(), "{question:?}: {}", answer.status);
+    let responses = send_all(front, base_url, requests).await;
+    for (request, answer) in &responses {
+        assert!(answer.status.is_success(), "{request:?}: {}", answer.status);
     }
-    answers.len()
+    responses.len()
 }
 
-/// Asks each until the answer is definite, several at a time.
-async fn send_all(front: &Arc<LoadSession>, base_url: &str, questions: Vec<Request>) -> Vec<(Request, ApiResponse)> {
-    let queue = Arc::new(Mutex::new(questions));
+/// Sends each request until its response is definite.
+async fn send_all(front: &Arc<LoadSession>, base_url: &str, requests: Vec<Request>) -> Vec<(Request, ApiResponse)> {
+    let queue = Arc::new(Mutex::new(requests));
     let mut workers = JoinSet::new();
     for proc in FIRST_PROC..FIRST_PROC + CONCURRENCY {
         let mut clients: Vec<_> = front.buyers.iter().map(|buyer| buyer.client(base_url)).collect();
         let (front, queue) = (Arc::clone(front), Arc::clone(&queue));
         workers.spawn(async move {
-            let mut answers = Vec::new();
-            while let Some(question) = next_request(&queue) {
-                let client = &mut clients[question.buyer()];
-                let answer = send_until_definite(&front, proc, client, &question).await;
-                answers.push((question, answer));
+            let mut responses = Vec::new();
+            while let Some(request) = next_request(&queue) {
+                let client = &mut clients[request.buyer()];
+                let answer = send_until_definite(&front, proc, client, &request).await;
+                responses.push((request, answer));
             }
-            answers
+            responses
         });
     }
     workers.join_all().await.concat()
@@ -91,28 +88,27 @@ fn next_request(queue: &Mutex<Vec<Request>>) -> Option<Request> {
     queue.lock().unwrap().pop()
 }
 
-/// Asks until the answer is more than "not now".
 pub(crate) async fn send_until_definite(
     front: &LoadSession,
     proc: u32,
     client: &mut PartnerClient,
-    question: &Request,
+    request: &Request,
 ) -> ApiResponse {
     let deadline = Instant::now() + RESOLUTION_TIMEOUT;
     loop {
-        let came = front.send_recorded(proc, client, question, None).await;
-        match came {
+        let outcome = front.send_recorded(proc, client, request, None).await;
+        match outcome {
             Ok(answer) if !is_temporary(&answer) => return answer,
             _ => assert!(
                 Instant::now() < deadline,
-                "nothing definite within {RESOLUTION_TIMEOUT:?}: {came:?}"
+                "no definite response within {RESOLUTION_TIMEOUT:?}: {outcome:?}"
             ),
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// Whether nothing is settled by it: the same may be asked again.
+/// Returns whether the response leaves the outcome open, so that the same request must be repeated.
 pub(crate) fn is_temporary(answer: &ApiResponse) -> bool {
     let in_progress = answer
         .error_code()

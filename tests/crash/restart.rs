@@ -1,4 +1,4 @@
-//! How soon after kill -9 is an order placed again, when the dead process had claimed all stock?
+//! Time from `kill -9` to the first order, with all stock claimed by the killed process.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,17 +13,15 @@ use crate::program::{Program, test_directory};
 use crate::fixtures::{HOT, seed_service, order_body};
 use crate::{lock_test_turn, run};
 
-/// What is promised is 3 s, on a machine that does nothing else; here the build's other tests may run.
+/// The promise is 3 s on an idle machine; other tests may run here.
 const FIRST_ORDER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How often it is measured, for each thing that is killed.
 const TRIALS: u32 = 5;
 
-/// How many vouchers the dead process had claimed.
 const STOCK: u64 = 4_000;
 
 #[test]
-fn the_first_order_after_a_kill_finds_stock_that_was_claimed() {
+fn first_order_after_kill_uses_claimed_stock() {
     let _turn = lock_test_turn();
     run(async {
         let directory = test_directory();
@@ -37,17 +35,17 @@ fn the_first_order_after_a_kill_finds_stock_that_was_claimed() {
             assert_eq!(
                 unclaimed_chunks(&program).await,
                 0,
-                "all stock is claimed by the process that is killed now"
+                "the running process must have claimed all stock"
             );
             let with_server = trial % 2 == 1;
             if with_server {
                 send_signal(postmaster_pid(program.data_dir()), rustix::process::Signal::KILL);
             }
             program.kill();
-            let began = Instant::now();
+            let started = Instant::now();
             program.spawn();
             place_first_order(&front, &program, &format!("trial-{trial}")).await;
-            let took = began.elapsed();
+            let elapsed = started.elapsed();
             let killed = if with_server {
                 "service and server"
             } else {
@@ -55,32 +53,32 @@ fn the_first_order_after_a_kill_finds_stock_that_was_claimed() {
             };
             println!(
                 "kill -9 of {killed}: first 201 {} ms after the start of the process",
-                took.as_millis()
+                elapsed.as_millis()
             );
-            assert!(took < FIRST_ORDER_TIMEOUT, "{took:?}");
+            assert!(elapsed < FIRST_ORDER_TIMEOUT, "{elapsed:?}");
         }
         assert!(program.stop(), "{}", program.log_tail());
     });
 }
 
-/// Tries until an order is placed, each time under the same key.
+/// Retries under one key until the order is placed.
 async fn place_first_order(front: &LoadSession, program: &Program, key: &str) {
     let mut client = front.buyers[0].client(&program.base_url());
-    let wish = OrderRequest {
+    let order = OrderRequest {
         buyer: 0,
         key: key.to_owned(),
         body: order_body(&[(HOT, 1)]),
     };
     let deadline = Instant::now() + 2 * FIRST_ORDER_TIMEOUT;
     loop {
-        let came = front
-            .send_recorded(0, &mut client, &Request::Order(wish.clone()), None)
+        let outcome = front
+            .send_recorded(0, &mut client, &Request::Order(order.clone()), None)
             .await;
-        match came {
+        match outcome {
             Ok(answer) if answer.status.as_u16() == 201 => return,
-            came => assert!(
+            outcome => assert!(
                 Instant::now() < deadline,
-                "no order is placed: {came:?}\n{}",
+                "no order placed: {outcome:?}\n{}",
                 program.log_tail()
             ),
         }
@@ -88,7 +86,6 @@ async fn place_first_order(front: &LoadSession, program: &Program, key: &str) {
     }
 }
 
-/// Chunks of the SKU that nobody owns.
 async fn unclaimed_chunks(program: &Program) -> i64 {
     let options = postgres::find_running(program.data_dir()).unwrap();
     let mut database = PgConnection::connect_with(&options).await.unwrap();

@@ -1,6 +1,5 @@
-//! Where does chance come from? From one number: the same seed makes the same plan, though not the same races.
+//! Seeded random number generator (SplitMix64). The same seed gives the same plan, though not the same races.
 
-/// SplitMix64: small, even, and the same everywhere.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 
@@ -9,7 +8,7 @@ impl Rng {
         Self(seed)
     }
 
-    /// An independent one, for somebody else.
+    /// Returns an independent generator.
     pub(crate) fn fork(&mut self) -> Self {
         Self(self.next())
     }
@@ -22,28 +21,27 @@ impl Rng {
         word ^ (word >> 31)
     }
 
-    /// A number from `from` to `to`, both included.
+    /// Returns a number from `from` to `to`, both included.
     pub(crate) fn between(&mut self, from: u64, to: u64) -> u64 {
-        assert!(from <= to, "a range has a beginning and an end");
+        assert!(from <= to, "from must not exceed to");
         from + self.next() % (to - from + 1)
     }
 
-    /// True in so many of a hundred cases.
+    /// Returns true with this probability.
     pub(crate) fn percent(&mut self, percent: u64) -> bool {
         self.between(0, 99) < percent
     }
 
-    /// One of these; nothing of nothing.
-    pub(crate) fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
-        let last = of.len().checked_sub(1)? as u64;
-        of.get(usize::try_from(self.between(0, last)).ok()?)
+    /// Returns a random element, `None` if there is none.
+    pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+        let last = items.len().checked_sub(1)? as u64;
+        items.get(usize::try_from(self.between(0, last)).ok()?)
     }
 
-    /// Puts these into any order.
-    pub(crate) fn shuffle<T>(&mut self, these: &mut [T]) {
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (1..these.len()).rev() {
             let other = usize::try_from(self.between(0, end as u64)).unwrap();
-            these.swap(end, other);
+            items.swap(end, other);
         }
     }
 }

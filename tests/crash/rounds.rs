@@ -1,15 +1,15 @@
-//! Is every order that was acknowledged there, and none twice, after everything has been killed again and again?
+//! Crash rounds: every acknowledged order must exist exactly once after repeated kills.
 //!
 //! | step of a round | what it shows |
 //! |---|---|
-//! | clients order, an operator imports and tops up; at a random moment something is killed | |
-//! | what was killed is started again, under the same load | it comes back without help |
-//! | the doors close, every open key is replayed | every unknown outcome becomes definite, once |
-//! | partners cancel, read and pay out, operators decide, vendors sell: [`crate::life`] | what was said of each stands |
-//! | every acknowledged order is read, the codes of some | it is there, byte for byte; no code twice |
-//! | the checker reads the whole history, SQL the whole database | nothing broke, in this round or before |
+//! | clients order, an operator imports and tops up; at a random time a fault is injected | |
+//! | the killed process is restarted under the same load | it recovers without help |
+//! | the load stops, every unresolved key is replayed | every unknown outcome becomes definite, once |
+//! | partners cancel, read and pay out, operators decide, vendors sell: [`crate::lifecycle`] | every acknowledgement is retained |
+//! | every acknowledged order is read, and the codes of some | it exists, byte for byte; no code twice |
+//! | the checker reads the whole history, SQL the whole database | no violation, in this round or before |
 //!
-//! `VOUCHSAFE_CRASH_ROUNDS` and `VOUCHSAFE_CRASH_SEED` say how many rounds, and from which seed.
+//! `VOUCHSAFE_CRASH_ROUNDS` and `VOUCHSAFE_CRASH_SEED` set the number of rounds and the seed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,35 +32,32 @@ use crate::checks::{assert_applied_once, check_everything};
 use crate::fixtures::{OTHERS, HOT, seed_service, order_body};
 use crate::{controls, lock_test_turn, run};
 
-/// Rounds of an ordinary test run.
 const ROUNDS: u64 = 20;
 
-/// Clients at a time.
 const CLIENTS: u32 = 16;
 
-/// What partners begin with, in USD: more than all vouchers cost; and the last one is poor.
+/// More than all vouchers cost, except for the last partner. USD.
 const OPENING_BALANCES: [u32; 4] = [20_000_000, 20_000_000, 20_000_000, ALLOWANCE];
 
-/// What the poor one gets in each round, in USD: less than it would spend.
+/// Top-up of the last partner per round: less than it would spend. USD.
 const ALLOWANCE: u32 = 2_000;
 
-/// After how many rounds the program's own `verify` is asked, too.
 const VERIFY_EVERY: u64 = 5;
 
-/// How often a start is killed as well, before it has come far. Per cent.
+/// Probability that the restarting process is killed again.
 const KILLED_START_PERCENT: u64 = 30;
 
-/// How many vouchers come in when a round is over, for whoever waits and one more order.
+/// Vouchers imported at the end of a round, for waiting orders and one more.
 const FINAL_IMPORT: u64 = 100;
 
-/// How often they may all go to those who wait: more would be more than a round's clients can have ordered.
+/// A round's clients cannot have ordered more than this many imports.
 const MAX_FINAL_IMPORTS: u32 = 20;
 
-/// The share of orders whose codes are fetched in the end of a round. Per cent.
+/// Share of orders whose codes are fetched at the end of a round.
 const CODES_PERCENT: u64 = 10;
 
 #[test]
-fn nothing_acknowledged_is_lost_and_nothing_is_sold_twice() {
+fn acknowledged_orders_after_kills_exist_once() {
     let _turn = lock_test_turn();
     let seed = env_number("VOUCHSAFE_CRASH_SEED").unwrap_or_else(|| getrandom::u64().unwrap());
     let rounds = env_number("VOUCHSAFE_CRASH_ROUNDS").unwrap_or(ROUNDS);
@@ -69,10 +66,10 @@ fn nothing_acknowledged_is_lost_and_nothing_is_sold_twice() {
         let mut crash = CrashTest::start(seed).await;
         let life = LifecycleLoad::start(&crash.program).await;
         for round in 1..=rounds {
-            let _told = SeedOnPanic { seed, round };
+            let _context = SeedOnPanic { seed, round };
             crash.run_round(round, &life).await;
         }
-        let _told = SeedOnPanic { seed, round: rounds };
+        let _context = SeedOnPanic { seed, round: rounds };
         crash.finish(rounds, life).await;
     });
 }
@@ -80,10 +77,10 @@ fn nothing_acknowledged_is_lost_and_nothing_is_sold_twice() {
 pub(crate) fn env_number(name: &str) -> Option<u64> {
     std::env::var(name)
         .ok()
-        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
 }
 
-/// Says where it was when a test fails.
+/// Prints round and seed when the test panics.
 pub(crate) struct SeedOnPanic {
     pub(crate) seed: u64,
     pub(crate) round: u64,
@@ -104,14 +101,12 @@ pub(crate) struct CrashTest {
     pub(crate) rng: Rng,
     pub(crate) program: Program,
     pub(crate) session: Arc<LoadSession>,
-    /// What is still to strike before every kind has struck as often as every other.
+    /// Faults left until every kind has occurred equally often.
     remaining_faults: Vec<Fault>,
     tally: Tally,
-    /// How many starts were killed.
     killed_starts: u32,
-    /// What the operator imported of the hot SKU.
+    /// Vouchers of the hot SKU imported so far.
     imported: u64,
-    /// Orders that were read back in the end of an earlier round.
     read_back: BTreeSet<String>,
     directory: tempfile::TempDir,
 }
@@ -142,17 +137,17 @@ impl CrashTest {
         let kind = self.next_fault();
         self.restock(round).await;
         let (load, supplies) = self.start_load(round);
-        let movers = life.start_clients(&self.session, &self.program, &mut self.rng);
-        let mut beside = self.database().await;
+        let lifecycle = life.start_clients(&self.session, &self.program, &mut self.rng);
+        let mut observer = self.database().await;
         tokio::time::sleep(Duration::from_millis(self.rng.between(20, 900))).await;
         let server = postmaster_pid(self.program.data_dir());
-        inject(kind, &mut self.program, &mut beside, &mut self.rng).await;
+        inject(kind, &mut self.program, &mut observer, &mut self.rng).await;
         let away = self.recover(kind, server).await;
         tokio::time::sleep(Duration::from_millis(self.rng.between(50, 300))).await;
         self.session.set_running(false);
         load.join_all().await;
         supplies.join_all().await;
-        movers.join_all().await;
+        lifecycle.join_all().await;
         let answers = ResponseCounts::since(&self.session.history(), first);
         let settled = replay_unresolved(&self.session, &self.program.base_url()).await;
         life.resolve_open_requests(&self.program).await;
@@ -171,21 +166,21 @@ impl CrashTest {
             self.program.verify();
         }
         if round == 1 {
-            // While there is little to look through.
+            // The tables are still small.
             controls::assert_each_breakage_is_detected(&mut database).await;
         }
     }
 
-    /// The next kind: every kind comes once before one comes again.
+    /// Returns the next fault: every kind occurs once before any repeats.
     fn next_fault(&mut self) -> Fault {
         if self.remaining_faults.is_empty() {
             self.remaining_faults = Fault::ALL.to_vec();
             self.rng.shuffle(&mut self.remaining_faults);
         }
-        self.remaining_faults.pop().expect("there are kinds")
+        self.remaining_faults.pop().expect("the list was just filled")
     }
 
-    /// Enough that something can be sold, and little enough that it runs out at times.
+    /// Imports enough to sell, and little enough that it sometimes runs out.
     pub(crate) async fn restock(&mut self, round: u64) {
         let mut operator = Operator::of(&self.program);
         for goods in [HOT, OTHERS[0], OTHERS[1]] {
@@ -199,7 +194,6 @@ impl CrashTest {
         }
     }
 
-    /// Lets clients in, who order from this menu.
     pub(crate) fn start_clients(&mut self, menu: OrderMix) -> JoinSet<()> {
         self.session.set_running(true);
         let mut load = JoinSet::new();
@@ -218,7 +212,7 @@ impl CrashTest {
         load
     }
 
-    /// Clients begin, and an operator whose work is hit, too.
+    /// Starts the clients and an operator whose calls are interrupted as well.
     pub(crate) fn start_load(&mut self, round: u64) -> (JoinSet<()>, JoinSet<()>) {
         let (load, mut supplies) = (self.start_clients(OrderMix::AllProducts), JoinSet::new());
         let mut operator = Operator::of(&self.program);
@@ -233,7 +227,7 @@ impl CrashTest {
         (load, supplies)
     }
 
-    /// Starts what has to be started, and says how long it took until orders could be placed again.
+    /// Restarts the killed process and returns the time until the service was ready.
     pub(crate) async fn recover(&mut self, kind: Fault, server: u32) -> Duration {
         let began = Instant::now();
         if kind.has_service() {
@@ -252,18 +246,18 @@ impl CrashTest {
         began.elapsed()
     }
 
-    /// Whether the killed server has not been noticed yet.
+    /// Returns whether the pid file still has the killed server's pid.
     fn is_pid_file_of(&self, server: u32) -> bool {
         let text = std::fs::read_to_string(self.program.data_dir().join("postgres/data/postmaster.pid"));
         text.is_ok_and(|text| text.starts_with(&format!("{server}\n")))
     }
 
-    /// After all this an order can be placed, once nobody who came before waits for stock any more.
+    /// Imports until all earlier orders have their stock and one more order can be placed.
     async fn place_final_order(&mut self, round: u64) {
         let mut operator = Operator::of(&self.program);
         let mut client = self.session.buyers[0].client(&self.program.base_url());
         for delivery in 0.. {
-            let wish = OrderRequest {
+            let order = OrderRequest {
                 buyer: 0,
                 key: format!("after-{round}-{delivery}"),
                 body: order_body(&[(HOT, 1)]),
@@ -272,15 +266,15 @@ impl CrashTest {
                 .import_stock(&HOT, &format!("after-{round}-{delivery}"), FINAL_IMPORT)
                 .await;
             self.imported += FINAL_IMPORT;
-            let answer = send_until_definite(&self.session, 0, &mut client, &Request::Order(wish)).await;
+            let answer = send_until_definite(&self.session, 0, &mut client, &Request::Order(order)).await;
             if answer.status.as_u16() == 201 {
                 return;
             }
-            let given_out = answer
+            let is_shortage = answer
                 .error_code()
                 .is_some_and(|code| code == "INSUFFICIENT_INVENTORY");
             assert!(
-                given_out && delivery < MAX_FINAL_IMPORTS,
+                is_shortage && delivery < MAX_FINAL_IMPORTS,
                 "{}",
                 String::from_utf8_lossy(&answer.body)
             );
@@ -289,9 +283,9 @@ impl CrashTest {
 
     async fn read_back_new_orders(&mut self) {
         let mut new = self.session.acknowledged_orders();
-        new.retain(|taken| self.read_back.insert(taken.order_id.clone()));
+        new.retain(|acknowledged| self.read_back.insert(acknowledged.order_id.clone()));
         read_back(&self.session, &self.program.base_url(), &new).await;
-        // Of one at least, so that there is something to hold the rules about readings against.
+        // At least one, so that the invariants about code reads are exercised.
         let mut chosen: Vec<_> = new.pop().into_iter().collect();
         chosen.extend(new.into_iter().filter(|_| self.rng.percent(CODES_PERCENT)));
         fetch_codes(&self.session, &self.program.base_url(), chosen.into_iter()).await;
@@ -302,10 +296,10 @@ impl CrashTest {
         PgConnection::connect_with(&options).await.unwrap()
     }
 
-    /// Everything is read once more after the last round, and the service ends as it should.
+    /// Reads everything once more after the last round and stops the service.
     async fn finish(mut self, rounds: u64, life: LifecycleLoad) {
-        let taken = self.session.acknowledged_orders();
-        read_back(&self.session, &self.program.base_url(), &taken).await;
+        let acknowledged = self.session.acknowledged_orders();
+        read_back(&self.session, &self.program.base_url(), &acknowledged).await;
         let mut database = self.database().await;
         life.wait_until_vendor_orders_end(&mut database).await;
         life.check(&self.program, &mut database).await;
@@ -316,7 +310,7 @@ impl CrashTest {
         controls::assert_forged_history_is_rejected(&self.directory.path().join("history.jsonl"));
         println!(
             "{} orders, each read back twice; {} starts killed\n{}{}",
-            taken.len(),
+            acknowledged.len(),
             self.killed_starts,
             self.tally,
             life.counts()
@@ -324,18 +318,18 @@ impl CrashTest {
         if rounds >= Fault::ALL.len() as u64 {
             assert!(
                 self.tally.unused_faults().is_empty(),
-                "what never struck: {:?}",
+                "faults that never occurred: {:?}",
                 self.tally.unused_faults()
             );
             let settled = self.tally.replays();
             assert!(
                 settled.committed > 0 && settled.not_written > 0,
-                "both outcomes are met: {settled:?}"
+                "both replay outcomes must occur: {settled:?}"
             );
         }
         assert!(
             self.program.stop(),
-            "a drained service ends well:\n{}",
+            "the service failed to drain:\n{}",
             self.program.log_tail()
         );
         self.program.verify();

@@ -1,6 +1,6 @@
-//! Does a start cope with what killed processes left behind, when a pid in it is somebody else's by now?
+//! Start after a kill, with a stale socket lock whose pid was reused by another process.
 //!
-//! In a container that is no rarity: pids are small and come again, and nobody may reap what was orphaned.
+//! Containers reuse small pids often, and may not reap orphans.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -11,11 +11,11 @@ use std::time::Duration;
 use crate::program::{Program, test_directory};
 use crate::{lock_test_turn, run};
 
-/// A start without `initdb`, on a machine that does other things too.
-const STARTS_WITHIN: Duration = Duration::from_secs(8);
+/// A start without `initdb`, on a busy machine.
+const START_TIMEOUT: Duration = Duration::from_secs(8);
 
 #[test]
-fn a_socket_whose_lock_names_a_stranger_is_taken_over() {
+fn start_with_reused_pid_in_socket_lock_succeeds() {
     let _turn = lock_test_turn();
     run(async {
         let directory = test_directory();
@@ -25,35 +25,35 @@ fn a_socket_whose_lock_names_a_stranger_is_taken_over() {
 
         let cluster = program.data_dir().join("postgres/data");
         let owner = fs::metadata(&cluster).unwrap();
-        let mut stranger = Command::new("sleep");
-        stranger.arg("60");
+        let mut unrelated = Command::new("sleep");
+        unrelated.arg("60");
         if rustix::process::geteuid().is_root() {
-            stranger.uid(owner.uid()).gid(owner.gid());
+            unrelated.uid(owner.uid()).gid(owner.gid());
         }
-        let mut stranger = stranger.spawn().unwrap();
+        let mut unrelated = unrelated.spawn().unwrap();
         let lock = program.data_dir().join("postgres/run/.s.PGSQL.5432.lock");
-        let left = format!(
+        let stale_lock = format!(
             "{}\n{}\n1700000000\n5432\n{}\n",
-            stranger.id(),
+            unrelated.id(),
             cluster.display(),
             lock.display()
         );
-        fs::write(&lock, left).unwrap();
+        fs::write(&lock, stale_lock).unwrap();
         fs::set_permissions(&lock, Permissions::from_mode(0o600)).unwrap();
         chown(&lock, Some(owner.uid()), Some(owner.gid())).unwrap();
 
-        let took = program.start().await;
+        let start_time = program.start().await;
         println!(
-            "started {} ms after a stranger's pid was left in the socket's lock",
-            took.as_millis()
+            "started in {} ms with a reused pid in the socket lock",
+            start_time.as_millis()
         );
-        assert!(took < STARTS_WITHIN, "{took:?}");
+        assert!(start_time < START_TIMEOUT, "{start_time:?}");
         assert!(program.stop(), "{}", program.log_tail());
         assert!(
-            stranger.try_wait().unwrap().is_none(),
-            "the stranger was left alone"
+            unrelated.try_wait().unwrap().is_none(),
+            "the unrelated process must stay alive"
         );
-        stranger.kill().unwrap();
-        stranger.wait().unwrap();
+        unrelated.kill().unwrap();
+        unrelated.wait().unwrap();
     });
 }

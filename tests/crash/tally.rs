@@ -1,4 +1,4 @@
-//! How often was what struck, and what came of the orders that were under way?
+//! Summary table of a crash run: faults, responses and recovery times.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use vouchsafe_load::history::{Call, Event, EventKind, History, Op};
 use crate::resolution::ReplayOutcomes;
 use crate::processes::Fault;
 
-/// What order calls were answered, until the doors closed.
+/// Responses to order calls while the load ran.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ResponseCounts {
     acknowledged: usize,
@@ -21,7 +21,7 @@ pub(crate) struct ResponseCounts {
 }
 
 impl ResponseCounts {
-    /// Of the order calls from this operation on.
+    /// Counts the order calls from this operation on.
     pub(crate) fn since(history: &History, first: u64) -> Self {
         let mut answers = Self::default();
         let ops = history
@@ -50,7 +50,6 @@ fn is_in_progress(event: &Event) -> bool {
     event.code.as_deref() == Some("IDEMPOTENCY_IN_PROGRESS")
 }
 
-/// One line of the account.
 #[derive(Debug, Clone, Copy, Default)]
 struct FaultSummary {
     rounds: usize,
@@ -59,12 +58,10 @@ struct FaultSummary {
     slowest: Duration,
 }
 
-/// The account of a run, by what struck.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(BTreeMap<Fault, FaultSummary>);
 
 impl Tally {
-    /// A round is over.
     pub(crate) fn add(&mut self, strike: Fault, answers: ResponseCounts, settled: ReplayOutcomes, away: Duration) {
         let line = self.0.entry(strike).or_default();
         line.rounds += 1;
@@ -83,7 +80,6 @@ impl Tally {
         }
     }
 
-    /// Which kinds never came up.
     pub(crate) fn unused_faults(&self) -> Vec<Fault> {
         Fault::ALL
             .into_iter()
@@ -91,7 +87,7 @@ impl Tally {
             .collect()
     }
 
-    /// How many open outcomes were found committed, and how many not.
+    /// Returns the sum of all replay outcomes.
     pub(crate) fn replays(&self) -> ReplayOutcomes {
         let sum = |of: fn(&ReplayOutcomes) -> usize| self.0.values().map(|line| of(&line.replays)).sum();
         ReplayOutcomes {
@@ -106,16 +102,16 @@ impl fmt::Display for Tally {
         writeln!(
             f,
             "{:22}{:>7}{:>7}{:>9}{:>11}{:>6}{:>11}{:>10}   {:>11}{:>13}{:>12}",
-            "struck",
+            "fault",
             "rounds",
             "acked",
             "refused",
-            "409 wait",
+            "409 busy",
             "5xx",
-            "no answer",
+            "no response",
             "not sent",
-            "open: were",
-            "open: were not",
+            "committed",
+            "not committed",
             "ready after"
         )?;
         for (strike, line) in &self.0 {

@@ -1,14 +1,14 @@
-//! Do two services on one database sell anything twice, when one of them sleeps past its lease and wakes up again?
+//! Two nodes on one database: a node that is suspended past its lease must sell nothing that the other took over.
 //!
 //! | step | the first node | the second node |
 //! |---|---|---|
-//! | each imports and claims its own stock | sells | sells, to the same partners, for the same money |
-//! | SIGSTOP for longer than its lease | asleep, with orders under way | settles those, takes its chunks, sells from them |
-//! | SIGCONT | its commits with lost chunks are refused | sells |
-//! | new stock comes to it | sells again | sells |
+//! | each imports and claims its own stock | sells | sells to the same partners, from the same wallets |
+//! | SIGSTOP for longer than its lease | suspended with orders in flight | settles those, takes over its chunks, sells from them |
+//! | SIGCONT | its commits with lost chunks are rejected | sells |
+//! | it imports new stock | sells again | sells |
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::duration::{Duration, Instant};
 
 use rustix::process::Signal;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
@@ -27,22 +27,21 @@ use crate::checks::check_everything;
 use crate::fixtures::{OTHERS, TestProduct, HOT, seed_service, order_body};
 use crate::{lock_test_turn, run};
 
-/// Both nodes read the same codes.
 const MASTER_KEY: (&str, &str) = (
     "VOUCHSAFE_MASTER_KEY",
     "5f1c0b7d9e3a48264b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f901a2b",
 );
 
-/// What the two partners begin with, in USD: one has plenty, the other's runs out on both nodes at once.
+/// The second partner runs out of money on both nodes at once. USD.
 const OPENING_BALANCES: [u32; 2] = [10_000_000, 3_000];
 
-/// Clients at each node.
+/// Per node.
 const CLIENTS: u32 = 6;
 
-/// What each node imports of each product for itself: four chunks.
+/// Vouchers per node and product: four chunks.
 const OWN_STOCK: u64 = 2_000;
 
-/// How long the lease may take to run out (15 s), or the stock to be taken.
+/// The lease expires after 15 s.
 const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(60);
 
 struct NodePair {
@@ -54,7 +53,7 @@ struct NodePair {
 }
 
 #[test]
-fn a_node_that_slept_past_its_lease_sells_nothing_that_another_took() {
+fn node_suspended_past_lease_sells_no_taken_stock() {
     let _turn = lock_test_turn();
     run(async {
         let directory = test_directory();
@@ -99,15 +98,14 @@ impl NodePair {
         pair
     }
 
-    /// Places an order at a node, which must be accepted.
     async fn place_order(&self, node: &Program, key: &str, goods: TestProduct, quantity: u64) {
-        let wish = OrderRequest {
+        let order = OrderRequest {
             buyer: 0,
             key: key.to_owned(),
             body: order_body(&[(goods, quantity)]),
         };
         let mut client = self.session.buyers[0].client(&node.base_url());
-        let answer = send_until_definite(&self.session, 0, &mut client, &Request::Order(wish)).await;
+        let answer = send_until_definite(&self.session, 0, &mut client, &Request::Order(order)).await;
         assert_eq!(
             answer.status.as_u16(),
             201,
@@ -120,7 +118,7 @@ impl NodePair {
         self.session.set_running(true);
         let mut load = JoinSet::new();
         for proc in 0..2 * CLIENTS {
-            // Partners take turns from one number to the next, nodes every second one.
+            // Partners alternate with each number, nodes with every second one.
             let node = if proc / 2 % 2 == 0 {
                 &self.first
             } else {
@@ -138,14 +136,14 @@ impl NodePair {
         load
     }
 
-    async fn run_load_for(&mut self, time: Duration) {
+    async fn run_load_for(&mut self, duration: Duration) {
         let load = self.start_load();
-        tokio::time::sleep(time).await;
+        tokio::duration::sleep(duration).await;
         self.session.set_running(false);
         load.join_all().await;
     }
 
-    /// How many chunks of the hot SKU that have something to sell belong to whom: the first node, the second.
+    /// Counts the non-empty chunks of the hot SKU that the first and the second node own.
     async fn owned_chunks(&mut self) -> (i64, i64) {
         let names = [&self.first, &self.second].map(|node| {
             let name = std::fs::read_to_string(node.data_dir().join("node")).unwrap();
@@ -170,93 +168,92 @@ impl NodePair {
         .unwrap()
     }
 
-    /// The first one stops in the middle of its orders; the second one settles them and takes its stock.
+    /// Suspends the first node with orders in flight; the second settles them and takes over its stock.
     async fn sleep_past_the_lease(&mut self) {
         let (first, second) = self.owned_chunks().await;
         assert!(
             first > 0 && second > 0,
-            "each has stock of its own: {first}, {second}"
+            "each node must own stock: {first}, {second}"
         );
         let load = self.start_load();
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        tokio::duration::sleep(Duration::from_millis(200)).await;
         send_signal(self.first.pid(), Signal::STOP);
-        let began = Instant::now();
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        let started = Instant::now();
+        tokio::duration::sleep(Duration::from_millis(500)).await;
         self.session.set_running(false);
         load.join_all().await;
         let mut number = 0;
         while self.owned_chunks().await.0 > 0 {
-            assert!(began.elapsed() < TAKEOVER_TIMEOUT, "its stock is not taken");
+            assert!(started.elapsed() < TAKEOVER_TIMEOUT, "the suspended node's stock was not taken over");
             self.buy_out(number).await;
             number += 1;
         }
         println!(
-            "its stock was taken {} ms after SIGSTOP",
-            began.elapsed().as_millis()
+            "stock taken over {} ms after SIGSTOP",
+            started.elapsed().as_millis()
         );
         let settled = replay_unresolved(&self.session, &self.second.base_url()).await;
-        println!("under way in it, found out at the other: {settled:?}");
+        println!("orders in flight at the suspended node, resolved at the other: {settled:?}");
         assert!(
             self.owned_chunks().await.1 > 0,
-            "something of what was taken is left to be sold"
+            "some of the taken stock must be left to sell"
         );
     }
 
-    /// A large order at the second one: served, or told to come again while what is there is another's.
+    /// Places a large order at the second node: delivered, or 503 while the other node owns the stock.
     async fn buy_out(&self, number: u32) {
-        let wish = OrderRequest {
+        let order = OrderRequest {
             buyer: 0,
             key: format!("out-{number}"),
             body: order_body(&[(HOT, 100)]),
         };
         let mut client = self.session.buyers[0].client(&self.second.base_url());
-        let came = self.session.send_recorded(0, &mut client, &Request::Order(wish), None).await;
-        let status = came.unwrap().status.as_u16();
+        let outcome = self.session.send_recorded(0, &mut client, &Request::Order(order), None).await;
+        let status = outcome.unwrap().status.as_u16();
         assert!(
             status == 201 || status == 503,
-            "what another owns is not sold out: {status}"
+            "stock of another node is not sold out: {status}"
         );
     }
 
-    /// What the first one still believes to have is refused.
+    /// Resumes the first node, which has lost its chunks.
     async fn wake_up(&mut self) {
         send_signal(self.first.pid(), Signal::CONT);
         let mut client = self.session.buyers[0].client(&self.first.base_url());
         for number in 0..10 {
-            let wish = OrderRequest {
+            let order = OrderRequest {
                 buyer: 0,
                 key: format!("woken-{number}"),
                 body: order_body(&[(HOT, 1)]),
             };
-            let came = self.session.send_recorded(0, &mut client, &Request::Order(wish), None).await;
-            // Right after a pause the listener's own clock is behind: it may take the first heads for too slow, and
-            // close the connection under the next.
-            if let Err(RequestFailure::NotSent(_)) = came {
+            let outcome = self.session.send_recorded(0, &mut client, &Request::Order(order), None).await;
+            // Right after SIGCONT the listener's clock lags: it may time out the first request head and close the connection.
+            if let Err(RequestFailure::NotSent(_)) = outcome {
                 continue;
             }
-            let status = came.unwrap().status.as_u16();
+            let status = outcome.unwrap().status.as_u16();
             assert!(
                 status == 503 || status == 408,
-                "it has nothing left, and others have: {status}"
+                "a node without stock must return 503: {status}"
             );
         }
-        let refused = Operator::of(&self.first)
+        let rejected = Operator::of(&self.first)
             .metric(r#"vouchsafe_journal_verdicts_total{verdict="stale_stock"}"#)
             .await;
-        println!("refused in the commit after it woke up: {refused}");
-        assert!(refused > 0, "its commits with lost chunks are refused");
+        println!("commits rejected after SIGCONT: {rejected}");
+        assert!(rejected > 0, "commits with lost chunks must be rejected");
     }
 
-    /// New stock makes it whole.
+    /// Imports new stock at the first node, which sells again.
     async fn recover(&mut self) {
         Operator::of(&self.first).import_stock(&HOT, "fresh", OWN_STOCK).await;
-        let began = Instant::now();
+        let started = Instant::now();
         self.place_order(&self.first, "recovered", HOT, 1).await;
         println!(
-            "it sells again {} ms after an import",
-            began.elapsed().as_millis()
+            "sells again {} ms after an import",
+            started.elapsed().as_millis()
         );
-        // What waits at it for other goods has to find some, too.
+        // Orders that wait at it for the other product need stock too.
         Operator::of(&self.first)
             .import_stock(&OTHERS[0], "fresh", OWN_STOCK)
             .await;
@@ -265,8 +262,8 @@ impl NodePair {
     async fn finish(mut self) {
         Operator::of(&self.first).import_stock(&HOT, "last", OWN_STOCK).await;
         let settled = replay_unresolved(&self.session, &self.first.base_url()).await;
-        let taken = self.session.acknowledged_orders();
-        let (half, other) = taken.split_at(taken.len() / 2);
+        let acknowledged = self.session.acknowledged_orders();
+        let (half, other) = acknowledged.split_at(acknowledged.len() / 2);
         read_back(&self.session, &self.first.base_url(), other).await;
         read_back(&self.session, &self.second.base_url(), half).await;
         check_everything(&self.session, &mut self.database).await;
@@ -277,10 +274,10 @@ impl NodePair {
             spent_elsewhere += Operator::of(node).metric(line).await;
         }
         println!(
-            "{} orders on two nodes, {settled:?}; {spent_elsewhere} found their money spent",
-            taken.len()
+            "{} orders on two nodes, {settled:?}; {spent_elsewhere} rejected for a stale balance",
+            acknowledged.len()
         );
-        assert!(spent_elsewhere > 0, "the nodes met at one wallet");
+        assert!(spent_elsewhere > 0, "the nodes must compete for one wallet");
         assert!(self.second.stop(), "{}", self.second.log_tail());
         drop(self.database);
         assert!(self.first.stop(), "{}", self.first.log_tail());

@@ -1,4 +1,4 @@
-//! Who is let in, from where, and what is everybody else told?
+//! Authentication: API key, secret, allowlist, suspension and revocation.
 
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
@@ -8,7 +8,7 @@ use vouchsafe_load::signer::{API_KEY, API_SECRET};
 
 use crate::support::{Operator, Partner, expect_success, order_body, expect_error, shared};
 
-/// An error without what differs from one request to the next.
+/// Returns the error without the parts that differ per request.
 fn error_without_trace(answer: &ApiResponse, status: u16, code: &str) -> (Value, Vec<String>) {
     let mut error = expect_error(answer, status, code);
     error["trace_id"] = Value::Null;
@@ -33,7 +33,7 @@ fn change_headers(partner: &Partner, change: impl Fn(&mut HeaderMap)) -> HeaderM
 }
 
 #[tokio::test]
-async fn every_way_to_be_a_stranger_looks_the_same() {
+async fn invalid_credentials_of_any_kind_return_same_error() {
     let mut operator = Operator::of(shared());
     let (mut partner, other, revoked) = (
         operator.add_partner("1").await,
@@ -41,13 +41,13 @@ async fn every_way_to_be_a_stranger_looks_the_same() {
         operator.add_partner("1").await,
     );
     operator.revoke_credential(&revoked).await;
-    let honest = change_headers(&partner, |_| {});
-    let (key, secret) = (text(&honest, &API_KEY), text(&honest, &API_SECRET));
+    let valid = change_headers(&partner, |_| {});
+    let (key, secret) = (text(&valid, &API_KEY), text(&valid, &API_SECRET));
     let set = |headers: &mut HeaderMap, name: &HeaderName, value: &str| {
         headers.insert(name.clone(), HeaderValue::from_str(value).unwrap());
     };
     let unknown = format!("{}{}", &key[..key.len() - 8], "00000000");
-    let strangers = [
+    let cases = [
         (
             "no key",
             change_headers(&partner, |headers| drop(headers.remove(API_KEY))),
@@ -62,7 +62,7 @@ async fn every_way_to_be_a_stranger_looks_the_same() {
             change_headers(&partner, |headers| set(headers, &API_KEY, &unknown)),
         ),
         (
-            "no key at all",
+            "an invalid key",
             change_headers(&partner, |headers| set(headers, &API_KEY, "' OR 1=1 --")),
         ),
         (
@@ -70,13 +70,13 @@ async fn every_way_to_be_a_stranger_looks_the_same() {
             change_headers(&partner, |headers| set(headers, &API_KEY, "")),
         ),
         (
-            "a key of production",
+            "a production key",
             change_headers(&partner, |headers| {
                 set(headers, &API_KEY, &key.replace("vs_sandbox_", "vs_live_"));
             }),
         ),
         (
-            "the key in capitals",
+            "an upper-case key",
             change_headers(&partner, |headers| set(headers, &API_KEY, &key.to_uppercase())),
         ),
         (
@@ -92,7 +92,7 @@ async fn every_way_to_be_a_stranger_looks_the_same() {
             }),
         ),
         (
-            "the secret of another",
+            "another partner's secret",
             change_headers(&partner, |headers| {
                 headers.insert(API_SECRET, change_headers(&other, |_| {})[API_SECRET].clone());
             }),
@@ -100,50 +100,50 @@ async fn every_way_to_be_a_stranger_looks_the_same() {
         (
             "two keys",
             change_headers(&partner, |headers| {
-                headers.append(API_KEY, honest[API_KEY].clone());
+                headers.append(API_KEY, valid[API_KEY].clone());
             }),
         ),
         (
             "two secrets",
             change_headers(&partner, |headers| {
-                headers.append(API_SECRET, honest[API_SECRET].clone());
+                headers.append(API_SECRET, valid[API_SECRET].clone());
             }),
         ),
         ("revoked", change_headers(&revoked, |_| {})),
     ];
     assert!(key.starts_with("vs_sandbox_"));
-    let mut told = Vec::new();
-    for (who, headers) in strangers {
+    let mut errors = Vec::new();
+    for (name, headers) in cases {
         let answer = partner
             .client
             .send_raw(Method::GET, "/api/v1/wallets", headers, "")
             .await
             .unwrap();
-        assert_eq!(answer.status, 401, "{who}: {:?}", answer.body);
-        told.push(error_without_trace(&answer, 401, "INVALID_CREDENTIALS"));
+        assert_eq!(answer.status, 401, "{name}: {:?}", answer.body);
+        errors.push(error_without_trace(&answer, 401, "INVALID_CREDENTIALS"));
     }
-    assert!(told.iter().all(|one| *one == told[0]), "{told:#?}");
+    assert!(errors.iter().all(|one| *one == errors[0]), "{errors:#?}");
     expect_success(&partner.get("/wallets").await, 200);
 }
 
 #[tokio::test]
-async fn an_unknown_key_with_a_signature_looks_like_a_wrong_secret_with_one() {
+async fn signed_request_with_unknown_key_or_wrong_secret_returns_same_error() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("100").await;
     let body = order_body(&sale, 1).to_string();
-    let mut told = Vec::new();
+    let mut errors = Vec::new();
     for (name, value) in [(API_KEY, "vs_sandbox_unknown"), (API_SECRET, "wrong")] {
         let mut headers = partner.headers("/api/v1/orders", body.as_bytes());
         headers.insert(name, HeaderValue::from_static(value));
         let answer = partner.post(headers, body.clone()).await;
-        told.push(error_without_trace(&answer, 401, "INVALID_CREDENTIALS"));
+        errors.push(error_without_trace(&answer, 401, "INVALID_CREDENTIALS"));
     }
-    assert_eq!(told[0], told[1]);
+    assert_eq!(errors[0], errors[1]);
 }
 
 #[tokio::test]
-async fn every_route_needs_credentials() {
+async fn partner_route_without_credentials_is_rejected() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("1").await;
     for (method, path) in [
@@ -168,7 +168,7 @@ async fn every_route_needs_credentials() {
 }
 
 #[tokio::test]
-async fn an_address_off_the_allowlist_is_refused_after_the_credentials_matched() {
+async fn address_off_allowlist_is_rejected_after_authentication() {
     let mut operator = Operator::of(shared());
     for allowlist in [&["192.0.2.0/24", "2001:db8::/32"][..], &[]] {
         let mut partner = operator.add_partner_with_allowlist(allowlist).await;
@@ -179,7 +179,7 @@ async fn an_address_off_the_allowlist_is_refused_after_the_credentials_matched()
         );
         let answer = partner.send_signed(Method::POST, "/orders", "{}").await;
         expect_error(&answer, 403, "IP_NOT_ALLOWED");
-        // Who does not know the secret is not told that there is a list.
+        // Without the right secret the response does not reveal the allowlist.
         let wrong = change_headers(&partner, |headers| {
             drop(headers.insert(API_SECRET, HeaderValue::from_static("wrong")))
         });
@@ -197,7 +197,7 @@ async fn an_address_off_the_allowlist_is_refused_after_the_credentials_matched()
 }
 
 #[tokio::test]
-async fn nobody_talks_himself_onto_the_allowlist() {
+async fn forwarding_header_without_proxy_is_ignored() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner_with_allowlist(&["192.0.2.7"]).await;
     for (name, value) in [
@@ -219,7 +219,7 @@ async fn nobody_talks_himself_onto_the_allowlist() {
 }
 
 #[tokio::test]
-async fn a_credential_may_narrow_its_partners_list() {
+async fn credential_allowlist_narrows_partner_allowlist() {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("1").await;
     let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
@@ -250,7 +250,7 @@ async fn a_credential_may_narrow_its_partners_list() {
 }
 
 #[tokio::test]
-async fn a_suspended_partner_is_told_so_until_it_is_not() {
+async fn suspended_partner_is_rejected_until_resumed() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("100").await;
@@ -262,7 +262,7 @@ async fn a_suspended_partner_is_told_so_until_it_is_not() {
 }
 
 #[tokio::test]
-async fn a_revoked_credential_is_out_at_once_and_the_next_one_works() {
+async fn revoked_credential_is_rejected_while_new_one_works() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("1").await;
     let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);

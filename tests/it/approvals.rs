@@ -1,4 +1,4 @@
-//! What becomes of an order that waits for an operator?
+//! Approval and rejection of orders by operators.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -7,12 +7,10 @@ use vouchsafe_load::client::ApiResponse;
 use crate::commands::run_json;
 use crate::support::{Operator, Partner, Sale, expect_success, expect_error, shared, unique};
 
-/// Why a rest is paid back.
-const UNAVAILABLE_REMAINDER: &str = "the rest cannot be had";
+const UNAVAILABLE_REMAINDER: &str = "the rest is not available";
 
 const UNKNOWN_ORDER: &str = "ord_00000000000000000000000000000000";
 
-/// Says something of an order.
 async fn post_decision(operator: &mut Operator, verb: &str, order_id: &str, body: &Value) -> ApiResponse {
     let path = format!("/admin/v1/orders/{order_id}/{verb}");
     operator
@@ -30,7 +28,7 @@ pub(crate) async fn decide(operator: &mut Operator, verb: &str, order_id: &str) 
     .await
 }
 
-/// A product whose every order waits for an operator; what is short of it is bought by hand.
+/// Creates a product that needs approval; a manual vendor fills the shortfall.
 pub(crate) async fn add_manual_product_under_approval(operator: &mut Operator, vouchers: usize) -> Sale {
     let vendor = unique("by-hand");
     operator
@@ -44,14 +42,14 @@ pub(crate) async fn add_manual_product_under_approval(operator: &mut Operator, v
     operator.add_product_with(changes, "25", vouchers).await
 }
 
-/// A product whose every order waits for an operator, from stock alone.
+/// Creates a product that needs approval and is sold from stock only.
 async fn add_stocked_product_under_approval(operator: &mut Operator, vouchers: usize) -> Sale {
     operator
         .add_product_with(json!({ "approval": "always" }), "25", vouchers)
         .await
 }
 
-/// Orders what waits for approval; gives the order's id.
+/// Places an order that waits for approval and returns its id.
 pub(crate) async fn place_order_awaiting_approval(partner: &mut Partner, sale: &Sale, quantity: u32) -> String {
     let order = expect_success(&partner.order(sale, quantity).await, 202);
     assert_eq!(order["pending_reason"], "APPROVAL");
@@ -62,7 +60,7 @@ pub(crate) fn id_of(order: &Value) -> String {
     order["order_id"].as_str().unwrap().to_owned()
 }
 
-/// The stages of an order: which, by whom, why.
+/// Returns status, actor and reason of each timeline entry.
 pub(crate) fn stages(order: &Value) -> Vec<(&str, &str, Option<&str>)> {
     let timeline = order["timeline"].as_array().unwrap().iter();
     timeline
@@ -76,12 +74,12 @@ pub(crate) fn stages(order: &Value) -> Vec<(&str, &str, Option<&str>)> {
         .collect()
 }
 
-/// What of the first line is delivered, pending and failed.
+/// Returns the delivered, pending and failed counts of the first line.
 pub(crate) fn line_counts(order: &Value) -> [u64; 3] {
     ["delivered", "pending", "failed"].map(|name| order["items"][0][name].as_u64().unwrap())
 }
 
-/// What the partner's dollars are: to be spent, and debited for what is to come.
+/// Returns balance and pending orders of the USD wallet.
 pub(crate) async fn usd_balances(partner: &mut Partner) -> (f64, f64) {
     let wallets = partner.read("/wallets").await;
     let wallet = &wallets["data"][0];
@@ -92,7 +90,7 @@ pub(crate) async fn usd_balances(partner: &mut Partner) -> (f64, f64) {
     )
 }
 
-/// What the trail says of an order, oldest first.
+/// Returns the audited decisions on an order, oldest first.
 pub(crate) async fn decisions_in_audit_log(operator: &mut Operator, order_id: &str) -> Vec<Value> {
     let trail = operator.get(&format!("/admin/v1/audit?subject={order_id}")).await;
     let decisions = trail["data"].as_array().unwrap().iter().rev();
@@ -111,7 +109,7 @@ const APPROVED: (&str, &str, Option<&str>) = ("PROCESSING", "operator", Some("ap
 const ACCEPTED: (&str, &str, Option<&str>) = ("PENDING", "partner", None);
 
 #[tokio::test]
-async fn an_approved_order_is_delivered_from_stock() {
+async fn approved_order_in_stock_is_delivered() {
     let mut operator = Operator::of(shared());
     let sale = add_stocked_product_under_approval(&mut operator, 2).await;
     let mut partner = operator.add_partner("100").await;
@@ -133,8 +131,8 @@ async fn an_approved_order_is_delivered_from_stock() {
     );
     let codes = expect_success(&partner.get_codes(&order_id).await, 200);
     assert_eq!(codes["data"].as_array().unwrap().len(), 2);
-    let told = decisions_in_audit_log(&mut operator, &order_id).await;
-    let [entry] = &told[..] else { panic!("{told:?}") };
+    let audited = decisions_in_audit_log(&mut operator, &order_id).await;
+    let [entry] = &audited[..] else { panic!("{audited:?}") };
     assert_eq!(
         (&entry["action"], &entry["operator"]),
         (&json!("order.approve"), &json!("admin"))
@@ -149,11 +147,11 @@ async fn an_approved_order_is_delivered_from_stock() {
 }
 
 #[tokio::test]
-async fn what_is_short_and_cannot_be_bought_is_paid_back() {
+async fn approved_order_with_unavailable_remainder_is_refunded() {
     let mut operator = Operator::of(shared());
     let sale = add_stocked_product_under_approval(&mut operator, 3).await;
     let mut partner = operator.add_partner("200").await;
-    // Stock is looked at and not reserved: three orders wait for three vouchers.
+    // Approval checks stock without reserving it: three orders wait for three vouchers.
     let [whole, part, none] = [
         place_order_awaiting_approval(&mut partner, &sale, 2).await,
         place_order_awaiting_approval(&mut partner, &sale, 3).await,
@@ -197,7 +195,7 @@ async fn what_is_short_and_cannot_be_bought_is_paid_back() {
 }
 
 #[tokio::test]
-async fn what_is_short_and_can_be_bought_waits_for_its_vendor() {
+async fn approved_order_with_vendor_remainder_waits_for_vendor() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("1000").await;
     for (in_stock, expected) in [
@@ -227,7 +225,7 @@ async fn what_is_short_and_can_be_bought_waits_for_its_vendor() {
 }
 
 #[tokio::test]
-async fn a_rejected_order_is_paid_back() {
+async fn rejected_order_is_refunded() {
     let mut operator = Operator::of(shared());
     let sale = add_stocked_product_under_approval(&mut operator, 1).await;
     let mut partner = operator.add_partner("100").await;
@@ -246,8 +244,8 @@ async fn a_rejected_order_is_paid_back() {
         ([0, 0, 1], &json!(25.0))
     );
     assert_eq!(usd_balances(&mut partner).await, (100.0, 0.0));
-    let told = decisions_in_audit_log(&mut operator, &order_id).await;
-    let [entry] = &told[..] else { panic!("{told:?}") };
+    let audited = decisions_in_audit_log(&mut operator, &order_id).await;
+    let [entry] = &audited[..] else { panic!("{audited:?}") };
     assert_eq!(
         (
             &entry["action"],
@@ -260,7 +258,7 @@ async fn a_rejected_order_is_paid_back() {
 }
 
 #[tokio::test]
-async fn only_what_waits_can_be_decided() {
+async fn order_not_awaiting_approval_cannot_be_decided() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("1000").await;
     let [sale, under_approval] = [operator.add_stocked_product(1).await, add_stocked_product_under_approval(&mut operator, 2).await];
@@ -280,25 +278,25 @@ async fn only_what_waits_can_be_decided() {
         }
     }
     for verb in ["approve", "reject", "cancel"] {
-        for nothing in [UNKNOWN_ORDER, "ord_1", &partner.partner_id] {
+        for unknown in [UNKNOWN_ORDER, "ord_1", &partner.partner_id] {
             expect_error(
-                &decide(&mut operator, verb, nothing).await,
+                &decide(&mut operator, verb, unknown).await,
                 404,
                 "ORDER_NOT_FOUND",
             );
         }
     }
-    for nothing in [&delivered, &unapproved] {
+    for unknown in [&delivered, &unapproved] {
         assert_eq!(
-            decisions_in_audit_log(&mut operator, nothing).await.len(),
+            decisions_in_audit_log(&mut operator, unknown).await.len(),
             0,
-            "nothing was decided"
+            "no decision must be recorded"
         );
     }
 }
 
 #[tokio::test]
-async fn a_word_without_a_reason_is_refused() {
+async fn decision_without_reason_is_rejected() {
     let mut operator = Operator::of(shared());
     let sale = add_stocked_product_under_approval(&mut operator, 1).await;
     let mut partner = operator.add_partner("100").await;
@@ -326,7 +324,7 @@ async fn a_word_without_a_reason_is_refused() {
 }
 
 #[tokio::test]
-async fn of_two_operators_one_decides() {
+async fn concurrent_decisions_apply_once() {
     let mut operator = Operator::of(shared());
     let sale = add_stocked_product_under_approval(&mut operator, 8).await;
     let mut partner = operator.add_partner("200").await;
@@ -336,14 +334,14 @@ async fn of_two_operators_one_decides() {
     }
     for order_id in &orders {
         let (mut one, mut other) = (Operator::of(shared()), Operator::of(shared()));
-        let (yes, no) = tokio::join!(
+        let (approval, rejection) = tokio::join!(
             decide(&mut one, "approve", order_id),
             decide(&mut other, "reject", order_id)
         );
-        let (winner, loser) = if yes.status == 200 {
-            (&yes, &no)
+        let (winner, loser) = if approval.status == 200 {
+            (&approval, &rejection)
         } else {
-            (&no, &yes)
+            (&rejection, &approval)
         };
         let order = expect_success(winner, 200);
         expect_error(loser, 409, "ORDER_NOT_AWAITING_APPROVAL");
@@ -358,7 +356,7 @@ async fn of_two_operators_one_decides() {
 }
 
 #[tokio::test]
-async fn an_operator_decides_from_the_command_line() {
+async fn order_commands_decide_order() {
     let mut operator = Operator::of(shared());
     let sale = add_stocked_product_under_approval(&mut operator, 3).await;
     let mut partner = operator.add_partner("100").await;

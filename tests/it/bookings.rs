@@ -1,4 +1,4 @@
-//! Is what an operator books, booked once?
+//! Top-ups and adjustments of wallets by operators.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ async fn post_booking(
 }
 
 #[tokio::test]
-async fn a_top_up_is_an_entry_in_the_ledger() {
+async fn top_up_creates_ledger_entry() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("0").await;
     let reference = unique("statement");
@@ -66,7 +66,7 @@ async fn a_top_up_is_an_entry_in_the_ledger() {
 }
 
 #[tokio::test]
-async fn the_same_reference_is_booked_once() {
+async fn booking_with_same_reference_is_posted_once() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("0").await;
     let body = json!({ "amount": 25, "reference": "r-1" });
@@ -98,12 +98,12 @@ async fn the_same_reference_is_booked_once() {
     assert_eq!(
         trail["data"].as_array().unwrap().len(),
         1,
-        "what finds its reference known is no booking"
+        "a repeated reference must not be audited"
     );
 }
 
 #[tokio::test]
-async fn of_many_at_once_one_is_booked() {
+async fn concurrent_bookings_with_same_reference_post_once() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("0").await;
     let bookings = (0..8).map(|_| {
@@ -137,7 +137,7 @@ async fn of_many_at_once_one_is_booked() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_not_in_the_trail() {
+async fn rejected_booking_is_not_audited() {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("0").await;
     let body = json!({ "amount": -5, "reference": "too much" });
@@ -149,14 +149,14 @@ async fn what_is_refused_is_not_in_the_trail() {
     assert_eq!(audited_bookings(&mut operator, &partner).await, 0);
 }
 
-/// How many bookings in a partner's dollar wallet the trail tells of.
+/// Counts the audited bookings in a partner's USD wallet.
 async fn audited_bookings(operator: &mut Operator, partner: &Partner) -> usize {
     let trail = format!("/admin/v1/audit?subject={}/USD", partner.partner_id);
     operator.get(&trail).await["data"].as_array().unwrap().len()
 }
 
 #[tokio::test]
-async fn an_adjustment_takes_no_more_than_there_is() {
+async fn adjustment_beyond_balance_is_rejected() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("10").await;
     let too_much = json!({ "amount": "-10.01", "reference": "a" });
@@ -170,7 +170,7 @@ async fn an_adjustment_takes_no_more_than_there_is() {
         402,
         "INSUFFICIENT_FUNDS",
     );
-    // A refusal is not kept: with more money the same reference is booked.
+    // A rejection is not stored: with sufficient funds the same reference is posted.
     operator.top_up(&partner.partner_id, "USD", "0.01").await;
     let entry = expect_success(
         &post_booking(&mut operator, &partner, "adjustments", "USD", &too_much).await,
@@ -184,7 +184,7 @@ async fn an_adjustment_takes_no_more_than_there_is() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_booked_is_refused_by_field() {
+async fn invalid_booking_is_rejected_by_field() {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("0").await;
     let reference = "x".repeat(129);

@@ -1,7 +1,7 @@
-//! Does a code, a secret or a key come out anywhere but where it is meant to?
+//! Secret leak detection with canaries.
 //!
-//! Canaries are planted wherever a secret goes in, at the most talkative setting; then every answer, every line and every
-//! file is searched for them. What may be found where is said in [`Canary::may_be_in`], and nowhere else.
+//! The tests put a canary wherever a secret enters the service, at the most verbose log level, and then search every
+//! response, log line and file. [`Canary::allowed_in`] lists the only permitted places.
 
 mod harness;
 
@@ -10,11 +10,10 @@ use std::process::Command;
 
 use self::harness::{ACCOUNT, CanaryHarness, CODE, UNKNOWN_FIELD, KEY_PREFIX, METADATA, UNKNOWN_PRODUCT, STRAY_CODE, RecordedResponse, VENDOR_CREDENTIAL};
 
-/// Something that must not come out.
 struct Canary {
     name: &'static str,
     text: String,
-    /// Parts of the names of files and answers that may have it, and do.
+    /// Parts of the file names and requests where the canary must appear.
     allowed_in: &'static [&'static str],
 }
 
@@ -26,19 +25,19 @@ fn fixed_canaries() -> Vec<Canary> {
     };
     vec![
         canary("a code", CODE, &["/vouchers"]),
-        canary("a code in a wrong place", STRAY_CODE, &[]),
+        canary("a code in the wrong field", STRAY_CODE, &[]),
         canary("an idempotency key", KEY_PREFIX, &[]),
         canary("a vendor's credential", VENDOR_CREDENTIAL, &[]),
-        canary("where a payout goes", ACCOUNT, &["GET /admin/v1/payouts/po_"]),
-        // Who orders what does not exist, or sends an unknown field, is told which.
-        canary("the name of a product", UNKNOWN_PRODUCT, &["POST /api/v1/orders"]),
-        canary("the name of a field", UNKNOWN_FIELD, &["POST /", "PUT /", "PATCH /"]),
-        // The partner's own words, which its orders show.
+        canary("a payout destination", ACCOUNT, &["GET /admin/v1/payouts/po_"]),
+        // Errors name unknown products and fields.
+        canary("an unknown product", UNKNOWN_PRODUCT, &["POST /api/v1/orders"]),
+        canary("an unknown field", UNKNOWN_FIELD, &["POST /", "PUT /", "PATCH /"]),
+        // Orders show the partner's metadata.
         canary("metadata", METADATA, &["/orders", "data/postgres/"]),
     ]
 }
 
-/// Where a text is: files below the directory, as it is and as hexadecimal digits, and answers.
+/// Returns the files and responses that contain a text, plain or as hexadecimal digits.
 fn find_occurrences(scratch: &Path, seen: &[RecordedResponse], text: &str) -> Vec<String> {
     let in_hex = hex::encode(text);
     let found = Command::new("grep")
@@ -46,8 +45,8 @@ fn find_occurrences(scratch: &Path, seen: &[RecordedResponse], text: &str) -> Ve
         .arg(scratch)
         .output()
         .unwrap();
-    let complaint = String::from_utf8_lossy(&found.stderr);
-    assert!(found.status.code().is_some_and(|code| code < 2), "{complaint}");
+    let stderr = String::from_utf8_lossy(&found.stderr);
+    assert!(found.status.code().is_some_and(|code| code < 2), "{stderr}");
     let files = String::from_utf8(found.stdout).unwrap();
     let answers = seen
         .iter()
@@ -57,20 +56,20 @@ fn find_occurrences(scratch: &Path, seen: &[RecordedResponse], text: &str) -> Ve
 }
 
 #[tokio::test]
-async fn no_secret_is_found_where_it_is_not_meant_to_be() {
-    let mut aviary = CanaryHarness::start().await;
-    let order_id = aviary.send_valid_requests().await;
-    aviary.send_invalid_requests().await;
+async fn secrets_appear_only_in_allowed_places() {
+    let mut harness = CanaryHarness::start().await;
+    let order_id = harness.send_valid_requests().await;
+    harness.send_invalid_requests().await;
     let mut canaries = fixed_canaries();
-    canaries.extend(aviary.issue_secrets().await);
-    canaries.extend(aviary.secrets_in_files());
-    aviary.call_every_route(&order_id).await;
-    aviary.inject_database_failures().await;
-    // A clean end writes everything that Postgres still has in memory.
-    assert_eq!(aviary.service.stop(), Some(0));
-    assert!(aviary.service.log().contains("TRACE"), "it was not talkative");
+    canaries.extend(harness.issue_secrets().await);
+    canaries.extend(harness.secrets_in_files());
+    harness.call_every_route(&order_id).await;
+    harness.inject_database_failures().await;
+    // A clean shutdown flushes everything that Postgres has in memory.
+    assert_eq!(harness.service.stop(), Some(0));
+    assert!(harness.service.log().contains("TRACE"), "trace logging must be on");
 
-    let scratch = aviary.service.data_dir().parent().unwrap();
+    let scratch = harness.service.data_dir().parent().unwrap();
     for Canary {
         name,
         text,
@@ -78,24 +77,24 @@ async fn no_secret_is_found_where_it_is_not_meant_to_be() {
     } in &canaries
     {
         assert!(text.len() >= 7, "{name}");
-        let (meant, found): (Vec<_>, Vec<_>) = find_occurrences(scratch, &aviary.responses, text)
+        let (allowed, found): (Vec<_>, Vec<_>) = find_occurrences(scratch, &harness.responses, text)
             .into_iter()
             .partition(|place| allowed_in.iter().any(|part| place.contains(part)));
         assert!(found.is_empty(), "{name} is in {found:#?}");
         for part in *allowed_in {
-            assert!(meant.iter().any(|place| place.contains(part)), "{name}: {part}");
+            assert!(allowed.iter().any(|place| place.contains(part)), "{name}: {part}");
         }
     }
-    let complaints = find_occurrences(scratch, &[], "violates check constraint");
-    let complained = |log: &str| complaints.iter().any(|place| place.ends_with(log));
+    let failures = find_occurrences(scratch, &[], "violates check constraint");
+    let has_failed = |log: &str| failures.iter().any(|place| place.ends_with(log));
     assert!(
-        complained("data/postgres.log") && complained("data.log"),
-        "{complaints:?}"
+        has_failed("data/postgres.log") && has_failed("data.log"),
+        "{failures:?}"
     );
     assert_search_works(scratch);
 }
 
-/// The search would find a canary in a file, in an answer, and in bytes that were logged.
+/// Asserts that the search finds a canary in a file, in a response and in logged bytes.
 fn assert_search_works(scratch: &Path) {
     let code = format!("{STRAY_CODE}-9");
     assert!(find_occurrences(scratch, &[], &code).is_empty());

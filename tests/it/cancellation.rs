@@ -1,4 +1,4 @@
-//! What comes back when a partner cancels an order, and when is it too late?
+//! Cancellation by partners: refund, restock and the conditions that forbid it.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn stages(order: &Value) -> Vec<(&str, &str)> {
 }
 
 #[tokio::test]
-async fn a_cancelled_order_is_refunded_and_its_vouchers_are_sold_again() {
+async fn cancelled_order_is_refunded_and_restocked() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("100").await;
@@ -52,7 +52,7 @@ async fn a_cancelled_order_is_refunded_and_its_vouchers_are_sold_again() {
     assert_eq!(partner.read(&format!("/orders/{}", id_of(&placed))).await, order);
     let refused_codes = partner.get_codes(&id_of(&placed)).await;
     expect_error(&refused_codes, 409, "ORDER_NOT_READY");
-    // The same two codes, under ids that nobody had before.
+    // The same two codes under new voucher ids.
     let again = expect_success(&partner.order(&sale, 2).await, 201);
     let ids = |order: &Value| -> Vec<String> {
         let vouchers = order["vouchers"].as_array().unwrap();
@@ -82,7 +82,7 @@ async fn a_cancelled_order_is_refunded_and_its_vouchers_are_sold_again() {
 }
 
 #[tokio::test]
-async fn a_second_call_is_answered_as_the_first_one() {
+async fn repeated_cancel_returns_first_response() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("25").await;
@@ -94,7 +94,7 @@ async fn a_second_call_is_answered_as_the_first_one() {
 }
 
 #[tokio::test]
-async fn of_many_at_once_one_refunds() {
+async fn concurrent_cancels_refund_once() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("25").await;
@@ -112,7 +112,7 @@ async fn of_many_at_once_one_refunds() {
 }
 
 #[tokio::test]
-async fn codes_that_were_read_stay_and_so_does_the_order() {
+async fn order_with_retrieved_codes_cannot_be_cancelled() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("25").await;
@@ -124,7 +124,7 @@ async fn codes_that_were_read_stay_and_so_does_the_order() {
 }
 
 #[tokio::test]
-async fn retrieval_and_cancellation_at_once_do_not_both_succeed() {
+async fn concurrent_retrieval_and_cancel_exclude_each_other() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(12).await;
     let mut partner = operator.add_partner("300").await;
@@ -140,7 +140,7 @@ async fn retrieval_and_cancellation_at_once_do_not_both_succeed() {
 }
 
 #[tokio::test]
-async fn an_order_that_waits_is_cancelled_whole() {
+async fn pending_order_is_cancelled_in_full() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_product("vendor", 0).await;
     let mut partner = operator.add_partner("75").await;
@@ -162,7 +162,7 @@ async fn an_order_that_waits_is_cancelled_whole() {
 }
 
 #[tokio::test]
-async fn the_time_to_cancel_is_the_partners() {
+async fn cancel_after_partner_window_is_rejected() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("25").await;
@@ -178,14 +178,14 @@ async fn the_time_to_cancel_is_the_partners() {
 }
 
 #[tokio::test]
-async fn what_was_bought_comes_back_only_where_its_product_may() {
+async fn bought_vouchers_are_returned_only_if_returnable() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
     for returnable in [false, true] {
         let product = json!({ "route": "vendor", "vendor": "mock", "returnable": returnable });
         let sale = operator.add_product_with(product, "25", 0).await;
         let order_id = id_of(&expect_success(&partner.order(&sale, 1).await, 202));
-        eventually("the vendor has filled it", WAIT_TIMEOUT, async || {
+        eventually("the vendor to fill the order", WAIT_TIMEOUT, async || {
             (partner.read(&format!("/orders/{order_id}")).await["closed"] == true).then_some(())
         })
         .await;
@@ -212,7 +212,7 @@ async fn what_was_bought_comes_back_only_where_its_product_may() {
 }
 
 #[tokio::test]
-async fn what_others_have_ended_is_not_the_partners_to_cancel() {
+async fn order_ended_by_operator_cannot_be_cancelled_by_partner() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_product_with(json!({ "approval": "always" }), "25", 2).await;
     let mut partner = operator.add_partner("50").await;
@@ -226,13 +226,13 @@ async fn what_others_have_ended_is_not_the_partners_to_cancel() {
 }
 
 #[tokio::test]
-async fn an_order_of_which_a_voucher_has_expired_stays() {
+async fn order_with_expired_voucher_cannot_be_cancelled() {
     let service = Instance::start();
     let mut operator = Operator::of(&service);
     let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("50").await;
     let order_id = id_of(&expect_success(&partner.order(&sale, 2).await, 201));
-    // Time passes: the last valid day of one of them was yesterday.
+    // One of the vouchers expired yesterday.
     let yesterday = "UPDATE stock SET expiry = (now() AT TIME ZONE 'UTC')::date - 1
                       WHERE stock_id = (SELECT max(stock_id) FROM allocations WHERE order_id IS NOT NULL)";
     Database::of(&service).await.run(yesterday.to_owned()).await;
@@ -242,7 +242,7 @@ async fn an_order_of_which_a_voucher_has_expired_stays() {
 }
 
 #[tokio::test]
-async fn another_partners_order_is_not_there() {
+async fn order_of_other_partner_is_not_found() {
     let mut operator = Operator::of(shared());
     let sale: Sale = operator.add_stocked_product(1).await;
     let (mut owner, mut other) = (operator.add_partner("25").await, operator.add_partner("0").await);
@@ -261,7 +261,7 @@ async fn another_partners_order_is_not_there() {
 }
 
 #[tokio::test]
-async fn what_was_cancelled_is_so_after_a_sudden_end() {
+async fn cancelled_order_after_kill_stays_cancelled() {
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
     let sale = operator.add_stocked_product(2).await;

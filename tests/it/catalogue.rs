@@ -1,10 +1,10 @@
-//! What can a partner see of what there is to order?
+//! Catalogue for partners: products, categories, filters, availability.
 
 use serde_json::{Value, json};
 
 use crate::support::{Operator, Partner, Sale, expect_success, order_line, expect_error, shared, text_of, unique};
 
-/// Puts products into a category of their own; gives its id.
+/// Creates products in a category of their own and returns its id.
 async fn add_category(operator: &mut Operator, products: &[Value]) -> (String, Vec<Sale>) {
     let category = unique("category");
     let path = format!("/admin/v1/categories/{category}");
@@ -40,7 +40,7 @@ async fn availability(partner: &mut Partner, sale: &Sale) -> String {
 }
 
 #[tokio::test]
-async fn a_product_is_shown_with_all_its_fields() {
+async fn product_response_has_all_fields() {
     let mut operator = Operator::of(shared());
     let changes = json!({
         "name": "Caf\u{e9} Card", "brand": "Acme", "currency": "KWD", "countries": ["KW", "BH"],
@@ -78,7 +78,7 @@ async fn a_product_is_shown_with_all_its_fields() {
         text_of(&answer),
         format!(r#"{},"stock":[{}]}}"#, shared.concat(), stock.join(","))
     );
-    // The list shows the same without the stock of each denomination.
+    // The list omits the stock per denomination.
     let list = partner.get("/products?currency=KWD&country=BH&limit=100").await;
     assert!(
         text_of(&list).contains(&format!("{}}}", shared.concat())),
@@ -87,7 +87,7 @@ async fn a_product_is_shown_with_all_its_fields() {
 }
 
 #[tokio::test]
-async fn products_are_found_by_currency_country_and_category() {
+async fn products_filter_by_currency_country_and_category() {
     let mut operator = Operator::of(shared());
     let products = [
         json!({ "currency": "USD", "countries": ["US"] }),
@@ -117,7 +117,7 @@ async fn products_are_found_by_currency_country_and_category() {
 }
 
 #[tokio::test]
-async fn pages_of_products_follow_each_other_under_their_filters() {
+async fn filtered_product_pages_are_complete() {
     let mut operator = Operator::of(shared());
     let (category, sales) = add_category(&mut operator, &vec![json!({}); 5]).await;
     let mut partner = operator.add_partner("0").await;
@@ -148,7 +148,7 @@ async fn pages_of_products_follow_each_other_under_their_filters() {
 }
 
 #[tokio::test]
-async fn a_filter_that_can_match_nothing_is_refused() {
+async fn invalid_product_filter_is_rejected() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("0").await;
     for (query, field) in [
@@ -167,7 +167,7 @@ async fn a_filter_that_can_match_nothing_is_refused() {
 }
 
 #[tokio::test]
-async fn a_cursor_belongs_to_its_list_and_filters() {
+async fn product_cursor_with_other_list_or_filter_is_rejected() {
     let mut operator = Operator::of(shared());
     let (category, _) = add_category(&mut operator, &vec![json!({}); 2]).await;
     let mut partner = operator.add_partner("1").await;
@@ -201,7 +201,7 @@ async fn a_cursor_belongs_to_its_list_and_filters() {
 }
 
 #[tokio::test]
-async fn categories_are_those_with_products() {
+async fn category_without_products_is_not_listed() {
     let mut operator = Operator::of(shared());
     let (full, _) = add_category(&mut operator, &vec![json!({}); 3]).await;
     let (empty, _) = add_category(&mut operator, &[]).await;
@@ -224,7 +224,7 @@ async fn categories_are_those_with_products() {
 }
 
 #[tokio::test]
-async fn availability_follows_each_order_at_once() {
+async fn availability_after_order_is_current() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_product_with(json!({ "low_stock_at": 2 }), "25", 4).await;
     let mut partner = operator.add_partner("1000").await;
@@ -242,7 +242,7 @@ async fn availability_follows_each_order_at_once() {
 }
 
 #[tokio::test]
-async fn each_denomination_has_an_availability_of_its_own() {
+async fn availability_is_tracked_per_denomination() {
     let mut operator = Operator::of(shared());
     let ten = operator
         .add_product_with(json!({ "denominations": [10, 25], "low_stock_at": 2 }), "10", 5)
@@ -275,7 +275,7 @@ async fn each_denomination_has_an_availability_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_a_vendor_has_is_on_demand() {
+async fn vendor_product_out_of_stock_is_on_demand() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_product("vendor", 1).await;
     let mut partner = operator.add_partner("1000").await;
@@ -285,7 +285,7 @@ async fn what_a_vendor_has_is_on_demand() {
 }
 
 #[tokio::test]
-async fn a_product_never_vanishes() {
+async fn discontinued_product_stays_visible() {
     let mut operator = Operator::of(shared());
     let (category, sales) = add_category(&mut operator, &[json!({ "discontinued": true })]).await;
     let mut partner = operator.add_partner("1000").await;

@@ -1,4 +1,4 @@
-//! Categories and products, as the operator puts them.
+//! Catalogue administration: categories and products.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn product_body(changes: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_category_is_201_when_it_is_new_and_200_when_it_was_there() {
+async fn put_category_returns_201_then_200() {
     let mut operator = Operator::of(shared());
     let (outer, inner) = (unique("outer"), unique("inner"));
     let path = |id: &str| format!("/admin/v1/categories/{id}");
@@ -33,12 +33,12 @@ async fn a_category_is_201_when_it_is_new_and_200_when_it_was_there() {
         &put(&mut operator, &path(&outer), &json!({ "name": "Outer" })).await,
         201,
     );
-    let within = json!({ "name": "Inner", "parent_id": outer });
+    let child = json!({ "name": "Inner", "parent_id": outer });
     assert_eq!(
-        expect_success(&put(&mut operator, &path(&inner), &within).await, 201)["parent_id"],
+        expect_success(&put(&mut operator, &path(&inner), &child).await, 201)["parent_id"],
         json!(outer)
     );
-    expect_success(&put(&mut operator, &path(&inner), &within).await, 200);
+    expect_success(&put(&mut operator, &path(&inner), &child).await, 200);
     for (id, body, field) in [
         (
             outer.as_str(),
@@ -68,7 +68,7 @@ async fn a_category_is_201_when_it_is_new_and_200_when_it_was_there() {
 }
 
 #[tokio::test]
-async fn a_product_is_on_sale_with_the_next_call() {
+async fn put_product_applies_to_next_request() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("0").await;
     let id = unique("card");
@@ -111,15 +111,15 @@ async fn a_product_is_on_sale_with_the_next_call() {
 }
 
 #[tokio::test]
-async fn a_currency_is_fixed_and_a_brand_is_once_there_is_stock() {
+async fn product_currency_is_fixed_and_brand_is_fixed_with_stock() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;
     let path = format!("/admin/v1/products/{}", sale.product_id);
     let euros = product_body(&json!({ "currency": "EUR", "denominations": [25] }));
     let error = expect_error(&put(&mut operator, &path, &euros).await, 422, "VALIDATION_FAILED");
     assert_eq!(error["details"][0]["field"], json!("currency"));
-    let now = json!({ "brand": "Mine", "denominations": [25] });
-    expect_success(&put(&mut operator, &path, &product_body(&now)).await, 200);
+    let brand_change = json!({ "brand": "Mine", "denominations": [25] });
+    expect_success(&put(&mut operator, &path, &product_body(&brand_change)).await, 200);
     operator.restock(&sale, 1, "").await;
     for (change, field) in [
         (json!({ "brand": "Other", "denominations": [25] }), "brand"),
@@ -144,7 +144,7 @@ async fn a_currency_is_fixed_and_a_brand_is_once_there_is_stock() {
 }
 
 #[tokio::test]
-async fn a_product_that_cannot_be_is_refused_by_field() {
+async fn invalid_product_is_rejected_by_field() {
     let mut operator = Operator::of(shared());
     let path = format!("/admin/v1/products/{}", unique("card"));
     for (change, fields) in [

@@ -1,4 +1,4 @@
-//! What does the sandbox see of a partner's client, and what does its checklist say then?
+//! Certification checklist of a partner's client in the sandbox.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::support::{
 
 const LOST_RESPONSE_ORDER: &str = r#"{"items":[{"product_id":"sbx-lost-answer","denomination":25,"quantity":1}]}"#;
 
-/// What is delivered at once, and what takes its vendor a minute.
+/// One voucher from stock and one whose vendor takes a minute.
 const PARTIAL_ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1},
     {"product_id":"sbx-slow","denomination":25,"quantity":1}]}"#;
 
-/// Longer than any pause that is asked for here.
+/// Longer than any requested pause.
 const STATE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How a point stands.
+/// Returns the state of a check.
 pub(crate) fn state<'a>(checklist: &'a Value, point: &str) -> &'a str {
     let mut points = checklist["points"].as_array().unwrap().iter();
     let found = points.find(|found| found["point"] == point).unwrap();
@@ -31,26 +31,26 @@ pub(crate) fn state<'a>(checklist: &'a Value, point: &str) -> &'a str {
     found["state"].as_str().unwrap()
 }
 
-/// Waits until a point stands so, as the partner itself reads it.
+/// Waits until the partner sees this state.
 pub(crate) async fn wait_for_state(partner: &mut Partner, point: &str, expected: &str) {
-    let stands = async || (state(&partner.read("/certification").await, point) == expected).then_some(());
-    eventually(&format!("{point} is {expected}"), STATE_TIMEOUT, stands).await;
+    let is_reached = async || (state(&partner.read("/certification").await, point) == expected).then_some(());
+    eventually(&format!("{point} is {expected}"), STATE_TIMEOUT, is_reached).await;
 }
 
-/// Places an order whose answer does not come.
+/// Places an order whose response is lost.
 async fn place_order_with_lost_response(partner: &Partner, base_url: &str, key: &str) {
     let mut client = PartnerClient::new(base_url, partner.client.credentials().clone()).unwrap();
     let lost = async || match client.order(key, LOST_RESPONSE_ORDER).await {
         Err(RequestFailure::Unknown(_)) => Some(()),
-        // A machine that is busy says so; the same again.
+        // Retry on a busy machine.
         Ok(answer) if answer.status == 503 => None,
         other => panic!("{other:?}"),
     };
-    eventually("the answer is lost", WAIT_TIMEOUT, lost).await;
+    eventually("the response to be lost", WAIT_TIMEOUT, lost).await;
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_asked_for_under_the_same_key() {
+async fn lost_response_repeated_under_same_key_passes() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("1000").await;
     let [first, second] = [unique("key"), unique("key")];
@@ -61,7 +61,7 @@ async fn a_lost_answer_is_asked_for_under_the_same_key() {
     wait_for_state(&mut partner, "LOST_ANSWER", "PASSED").await;
 }
 
-/// An order with a wrong signature, the same each time where it is the same second and variant.
+/// Sends an order with a wrong signature. Variant 1 repeats it unchanged.
 async fn send_wrong_signature(partner: &mut Partner, variant: u8) -> Value {
     let mut headers = partner.headers("/api/v1/orders", LOST_RESPONSE_ORDER.as_bytes());
     let time = headers["x-timestamp"].to_str().unwrap();
@@ -77,7 +77,7 @@ async fn send_wrong_signature(partner: &mut Partner, variant: u8) -> Value {
 }
 
 #[tokio::test]
-async fn a_wrong_signature_is_not_repeated_unchanged() {
+async fn wrong_signature_repeated_unchanged_fails() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("1000").await;
     send_wrong_signature(&mut partner, 1).await;
@@ -90,7 +90,7 @@ async fn a_wrong_signature_is_not_repeated_unchanged() {
     wait_for_state(&mut partner, "WRONG_SIGNATURE", "PASSED").await;
 }
 
-/// An order in parts whose codes were fetched while one was to come; then its vendor's minute is over.
+/// Delivers an order in two parts, with codes fetched in between, and skips the vendor's minute.
 async fn deliver_in_parts(partner: &mut Partner, database: &mut Database) -> String {
     let order = expect_success(&partner.send_text(&unique("key"), PARTIAL_ORDER).await, 202);
     let order_id = order["order_id"].as_str().unwrap().to_owned();
@@ -100,7 +100,7 @@ async fn deliver_in_parts(partner: &mut Partner, database: &mut Database) -> Str
     assert_eq!(codes["data"].as_array().unwrap().len(), 1);
     let seen = "SELECT count(*) FROM certification_observations WHERE seen ->> 'order_id' = $1";
     wait_for_rows(database, seen, &order_id).await;
-    // It was asked about once, and is asked again when its minute is over.
+    // The vendor was polled once; the next poll is due when the minute is over.
     let asked = "SELECT count(*)
                    FROM purchases
                   WHERE 'ord_' || replace(order_id::text, '-', '') = $1
@@ -117,8 +117,8 @@ async fn deliver_in_parts(partner: &mut Partner, database: &mut Database) -> Str
 }
 
 async fn wait_for_order_status(partner: &mut Partner, path: &str, status: &str) {
-    let stands = async || (partner.read(path).await["status"] == status).then_some(());
-    eventually(&format!("{path} is {status}"), STATE_TIMEOUT, stands).await;
+    let is_reached = async || (partner.read(path).await["status"] == status).then_some(());
+    eventually(&format!("{path} is {status}"), STATE_TIMEOUT, is_reached).await;
 }
 
 async fn wait_for_rows(database: &mut Database, rows: &'static str, order_id: &str) {
@@ -127,7 +127,7 @@ async fn wait_for_rows(database: &mut Database, rows: &'static str, order_id: &s
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn codes_that_were_fetched_in_part_are_fetched_again() {
+async fn partial_codes_fetched_again_pass() {
     let service = Instance::start();
     let mut operator = Operator::of(&service);
     let mut database = Database::of(&service).await;
@@ -136,9 +136,9 @@ async fn codes_that_were_fetched_in_part_are_fetched_again() {
     assert_eq!(
         state(&partner.read("/certification").await, "PARTIAL_CODES"),
         "NOT_SEEN",
-        "there is still time"
+        "the deadline has not passed"
     );
-    // Ten minutes pass.
+    // Pretend that ten minutes have passed.
     database
         .run(format!(
             "UPDATE orders
@@ -154,7 +154,7 @@ async fn codes_that_were_fetched_in_part_are_fetched_again() {
     wait_for_state(&mut partner, "PARTIAL_CODES", "PASSED").await;
 }
 
-/// A partner who may send one order in so many seconds, and has sent it.
+/// Creates a partner with a quota of one order per window and uses it up.
 async fn add_partner_at_limit(operator: &mut Operator, window_s: u32) -> Partner {
     let mut partner = operator.add_partner("1000").await;
     let limits = json!({ "limits": { "orders": { "quota": 1, "window_s": window_s } } });
@@ -166,27 +166,27 @@ async fn add_partner_at_limit(operator: &mut Operator, window_s: u32) -> Partner
 const INSTANT_ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
 
 #[tokio::test]
-async fn a_429_is_followed_by_a_pause() {
+async fn rate_limited_client_that_pauses_passes() {
     let mut operator = Operator::of(shared());
     let mut patient = add_partner_at_limit(&mut operator, 3).await;
     let answer = patient.send_text(&unique("key"), INSTANT_ORDER).await;
     expect_error(&answer, 429, "RATE_LIMIT_EXCEEDED");
-    // Requests of another class are no matter; the patient one reads its checklist meanwhile.
+    // Requests of another class do not count: the patient partner reads its checklist meanwhile.
     wait_for_state(&mut patient, "RATE_LIMIT", "PASSED").await;
-    let mut hasty = add_partner_at_limit(&mut operator, 60).await;
+    let mut impatient = add_partner_at_limit(&mut operator, 60).await;
     let failed = async || {
         expect_error(
-            &hasty.send_text(&unique("key"), INSTANT_ORDER).await,
+            &impatient.send_text(&unique("key"), INSTANT_ORDER).await,
             429,
             "RATE_LIMIT_EXCEEDED",
         );
-        (state(&hasty.read("/certification").await, "RATE_LIMIT") == "FAILED").then_some(())
+        (state(&impatient.read("/certification").await, "RATE_LIMIT") == "FAILED").then_some(())
     };
-    eventually("who sends again at once has failed", WAIT_TIMEOUT, failed).await;
+    eventually("the check to fail after an immediate retry", WAIT_TIMEOUT, failed).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_seen_outlives_the_process() {
+async fn observations_after_restart_are_retained() {
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
     let mut partner = operator.add_partner("1000").await;
@@ -196,7 +196,7 @@ async fn what_was_seen_outlives_the_process() {
     let mut database = Database::of(&service).await;
     let rows = "SELECT count(*) FROM certification_observations WHERE $1 <> ''";
     let written = async || (database.count(rows, "any").await == 2).then_some(());
-    eventually("both are written down", WAIT_TIMEOUT, written).await;
+    eventually("both observations to be stored", WAIT_TIMEOUT, written).await;
     service.kill();
     service.restart();
     let mut partner = partner.connect_to(&service.base_url());
@@ -209,8 +209,8 @@ async fn what_was_seen_outlives_the_process() {
             .all(|point| state(&checklist, point) == "PASSED")
             .then_some(())
     };
-    eventually("both are passed after the restart", WAIT_TIMEOUT, known).await;
-    // What is still in memory when the service is told to stop is written before it does.
+    eventually("both checks to pass after the restart", WAIT_TIMEOUT, known).await;
+    // Shutdown writes the observations that are still in memory.
     let last = unique("key");
     place_order_with_lost_response(&partner, &service.base_url(), &last).await;
     assert_eq!(service.stop(), Some(0));
@@ -222,12 +222,12 @@ async fn what_was_seen_outlives_the_process() {
 }
 
 #[tokio::test]
-async fn operators_read_it_and_begin_it_anew() {
+async fn operators_read_and_restart_certification() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("1000").await;
     let path = format!("/admin/v1/partners/{}/certification", partner.partner_id);
     let empty = operator.get(&path).await;
-    assert_eq!(empty, partner.read("/certification").await, "both read the same");
+    assert_eq!(empty, partner.read("/certification").await, "partner and operator must see the same");
     assert_eq!(
         (&empty["passed"], &empty["passed_at"]),
         (&json!(false), &Value::Null)
@@ -243,7 +243,7 @@ async fn operators_read_it_and_begin_it_anew() {
     place_order_with_lost_response(&partner, &shared().base_url(), &key).await;
     expect_success(&partner.send_text(&key, LOST_RESPONSE_ORDER).await, 201);
     wait_for_state(&mut partner, "LOST_ANSWER", "PASSED").await;
-    // As commands.
+    // The same through commands.
     let id = partner.partner_id.clone();
     let table = run_ok(&["partner", "certification", &id]);
     let lines: Vec<_> = table.lines().collect();
@@ -266,15 +266,15 @@ async fn operators_read_it_and_begin_it_anew() {
         ))
         .await;
     assert_eq!(trail["data"][0]["before"], json!({ "observations": 2 }));
-    let nobody = "ptn_00000000000070008000000000000000";
-    let said = run_error(&["partner", "certification", nobody]);
+    let unknown = "ptn_00000000000070008000000000000000";
+    let said = run_error(&["partner", "certification", unknown]);
     assert!(said.contains("PARTNER_NOT_FOUND"), "{said}");
-    let said = run_error(&["partner", "certification", nobody, "--start-over"]);
+    let said = run_error(&["partner", "certification", unknown, "--start-over"]);
     assert!(said.contains("PARTNER_NOT_FOUND"), "{said}");
 }
 
 #[tokio::test]
-async fn a_client_that_does_everything_right_has_passed() {
+async fn correct_client_passes_all_checks() {
     let mut operator = Operator::of(shared());
     let mut database = Database::of(shared()).await;
     let mut partner = add_partner_at_limit(&mut operator, 3).await;
@@ -298,8 +298,8 @@ async fn a_client_that_does_everything_right_has_passed() {
         let checklist = partner.read("/certification").await;
         (checklist["passed"] == json!(true)).then_some(checklist)
     };
-    let checklist = eventually("all is passed", WAIT_TIMEOUT, passed).await;
-    // What an operator of production puts on record.
+    let checklist = eventually("all checks to pass", WAIT_TIMEOUT, passed).await;
+    // An operator of production records the certification.
     let record = json!({ "certified_at": checklist["passed_at"] });
     let path = format!("/admin/v1/partners/{}", partner.partner_id);
     let recorded = operator.send_json(Method::PATCH, &path, &record).await;

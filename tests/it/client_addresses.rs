@@ -1,4 +1,4 @@
-//! Behind a proxy, whose address counts: on the allowlist, in the trail, and for those who fail to authenticate?
+//! Client addresses behind a trusted proxy: allowlist, audit log and authentication failures.
 
 use std::sync::OnceLock;
 
@@ -12,10 +12,9 @@ use crate::support::{Database, Instance, Operator, Partner, expect_success, expe
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Where the partner calls from, through the proxy.
 const CLIENT_ADDRESS: &str = "203.0.113.7";
 
-/// A service that takes this machine for its proxy, with the default limit of failures but a window that no test outlasts.
+/// A service that trusts this machine as proxy, with the default failure limit and a window longer than any test.
 fn service() -> &'static Instance {
     static SERVICE: OnceLock<Instance> = OnceLock::new();
     SERVICE.get_or_init(|| {
@@ -32,7 +31,7 @@ async fn add_partner() -> (Operator, Partner) {
     (operator, partner)
 }
 
-/// A read with these values of `X-Forwarded-For`.
+/// Sends a read with these values of `X-Forwarded-For`.
 async fn read_with_headers(
     partner: &mut Partner,
     forwarded: &[&str],
@@ -54,7 +53,7 @@ async fn read_with_headers(
 }
 
 #[tokio::test]
-async fn the_rightmost_hop_that_is_no_proxy_must_be_on_the_allowlist() {
+async fn rightmost_untrusted_hop_is_matched_against_allowlist() {
     let (_, mut partner) = add_partner().await;
     for (forwarded, admitted) in [
         (&[CLIENT_ADDRESS][..], true),
@@ -77,13 +76,13 @@ async fn the_rightmost_hop_that_is_no_proxy_must_be_on_the_allowlist() {
             expect_success(&answer, 200);
         } else {
             expect_error(&answer, 403, "IP_NOT_ALLOWED");
-            assert_eq!(answer.header("ratelimit"), None, "who is not known draws nothing");
+            assert_eq!(answer.header("ratelimit"), None, "an unknown client must not consume quota");
         }
     }
 }
 
 #[tokio::test]
-async fn no_other_header_speaks_for_a_client() {
+async fn other_forwarding_headers_are_ignored() {
     let (_, mut partner) = add_partner().await;
     for (name, value) in [
         ("forwarded", "for=203.0.113.7"),
@@ -100,7 +99,7 @@ async fn no_other_header_speaks_for_a_client() {
 }
 
 #[tokio::test]
-async fn the_trail_of_codes_has_the_clients_address() {
+async fn code_read_is_audited_with_client_address() {
     let (mut operator, mut partner) = add_partner().await;
     let sale = operator.add_stocked_product(1).await;
     operator.top_up(&partner.partner_id, "USD", "100").await;
@@ -133,7 +132,7 @@ async fn the_trail_of_codes_has_the_clients_address() {
     assert_eq!(addresses, [CLIENT_ADDRESS]);
 }
 
-/// What an error says, without what differs from one request to the next.
+/// Returns the error without the parts that differ per request.
 fn error_without_trace(answer: &ApiResponse) -> (Value, Option<&str>, Vec<&str>) {
     let mut error = crate::support::json_of(answer)["error"].clone();
     error["trace_id"] = Value::Null;
@@ -143,7 +142,7 @@ fn error_without_trace(answer: &ApiResponse) -> (Value, Option<&str>, Vec<&str>)
 }
 
 #[tokio::test]
-async fn who_fails_too_often_is_no_longer_told_why_and_a_right_request_passes() {
+async fn repeated_auth_failures_hide_reason_and_admit_valid_requests() {
     const WRONG: [(&str, &str); 5] = [
         ("x-api-secret", "wrong"),
         ("x-api-key", "vs_sandbox_00000000000000000000000000000000"),
@@ -155,47 +154,47 @@ async fn who_fails_too_often_is_no_longer_told_why_and_a_right_request_passes() 
         ("x-api-key", ""),
     ];
     let (_, mut partner) = add_partner().await;
-    let here = "203.0.113.50";
+    let address_of_failures = "203.0.113.50";
     for wrong in WRONG {
         expect_error(
-            &read_with_headers(&mut partner, &[here], Some(wrong)).await,
+            &read_with_headers(&mut partner, &[address_of_failures], Some(wrong)).await,
             401,
             "INVALID_CREDENTIALS",
         );
     }
-    let mut told = Vec::new();
+    let mut errors = Vec::new();
     for wrong in WRONG {
-        let answer = read_with_headers(&mut partner, &[here], Some(wrong)).await;
+        let answer = read_with_headers(&mut partner, &[address_of_failures], Some(wrong)).await;
         expect_error(&answer, 429, "RATE_LIMIT_EXCEEDED");
         let wait_s: u32 = answer.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=86_400).contains(&wait_s));
-        told.push(answer);
+        errors.push(answer);
     }
-    // A wrong signature of the right key fails as well.
+    // A wrong signature with the right key counts as well.
     let mut headers = partner.headers("/api/v1/orders", b"{}");
     headers.insert(FORWARDED_FOR, HeaderValue::from_static("203.0.113.50"));
     headers.insert("x-signature", HeaderValue::from_static("t=1,v1=0"));
-    told.push(partner.post(headers, "{}").await);
+    errors.push(partner.post(headers, "{}").await);
     let names = |answer: &ApiResponse| error_without_trace(answer).2.join(" ");
     assert!(
-        told.iter().all(|answer| names(answer) == names(&told[0])),
-        "{told:#?}"
+        errors.iter().all(|answer| names(answer) == names(&errors[0])),
+        "{errors:#?}"
     );
-    assert!(told.iter().all(|answer| answer.status == 429), "{told:#?}");
-    // The partner itself, from the same address, goes on; so do its mistakes from another one.
-    expect_success(&read_with_headers(&mut partner, &[here], None).await, 200);
+    assert!(errors.iter().all(|answer| answer.status == 429), "{errors:#?}");
+    // Valid requests from the same address still pass, and failures from another address have their own limit.
+    expect_success(&read_with_headers(&mut partner, &[address_of_failures], None).await, 200);
     expect_error(
         &read_with_headers(&mut partner, &["203.0.113.51"], Some(WRONG[0])).await,
         401,
         "INVALID_CREDENTIALS",
     );
-    // Writing other addresses in front does not help.
+    // Prepended addresses do not change the client address.
     let spoofed = read_with_headers(&mut partner, &["198.51.100.7, 203.0.113.50"], Some(WRONG[0])).await;
     expect_error(&spoofed, 429, "RATE_LIMIT_EXCEEDED");
 }
 
 #[tokio::test]
-async fn an_ipv6_client_is_its_64() {
+async fn ipv6_clients_share_limit_per_64() {
     let (_, mut partner) = add_partner().await;
     let wrong = Some(("x-api-secret", "wrong"));
     for n in 1..=5 {
@@ -213,7 +212,7 @@ async fn an_ipv6_client_is_its_64() {
 }
 
 #[tokio::test]
-async fn what_a_proxy_garbles_is_counted_as_the_proxys() {
+async fn malformed_forwarded_address_counts_for_proxy() {
     let (_, mut partner) = add_partner().await;
     let wrong = Some(("x-api-secret", "wrong"));
     let mut statuses = Vec::new();
@@ -225,7 +224,7 @@ async fn what_a_proxy_garbles_is_counted_as_the_proxys() {
 }
 
 #[tokio::test]
-async fn a_credential_narrows_by_the_forwarded_address() {
+async fn credential_allowlist_uses_forwarded_address() {
     let (mut operator, partner) = add_partner().await;
     let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
     let narrow = json!({ "allowlist": ["203.0.113.9"] });

@@ -1,14 +1,14 @@
-//! Where do codes come out, and where do they never?
+//! Code retrieval: the only response that contains codes, and its audit trail.
 
 use serde_json::Value;
 
 use crate::support::{Database, Operator, Partner, Sale, expect_success, expect_error, shared, text_of, unique};
 
-/// A product with two vouchers, one with everything and one with a code alone.
-async fn add_two_vouchers(operator: &mut Operator, canary: &str) -> Sale {
+/// Creates a product with two vouchers, one with all fields and one with only a code.
+async fn add_two_vouchers(operator: &mut Operator, prefix: &str) -> Sale {
     let sale = operator.add_stocked_product(0).await;
     let csv = format!(
-        "code,pin,serial,url,expiry\n{canary}-A,{canary}-PIN,{canary}-SER,https://redeem.test/{canary},2050-01-31\n{canary}-B,,,,\n"
+        "code,pin,serial,url,expiry\n{prefix}-A,{prefix}-PIN,{prefix}-SER,https://redeem.test/{prefix},2050-01-31\n{prefix}-B,,,,\n"
     );
     assert_eq!(operator.import_csv(&sale, csv).await["imported"], 2);
     sale
@@ -23,16 +23,15 @@ async fn order_both(partner: &mut Partner, sale: &Sale) -> (String, Vec<String>)
     (order["order_id"].as_str().unwrap().to_owned(), ids)
 }
 
-/// The id as the database writes it.
 fn uuid_of(id: &str) -> &str {
     id.split_once('_').unwrap().1
 }
 
 #[tokio::test]
-async fn codes_come_as_they_were_imported() {
+async fn codes_are_returned_as_imported() {
     let mut operator = Operator::of(shared());
-    let canary = unique("CNRY");
-    let sale = add_two_vouchers(&mut operator, &canary).await;
+    let prefix = unique("CNRY");
+    let sale = add_two_vouchers(&mut operator, &prefix).await;
     let mut partner = operator.add_partner("100").await;
     let (order_id, ids) = order_both(&mut partner, &sale).await;
     let answer = partner.get_codes(&order_id).await;
@@ -45,9 +44,9 @@ async fn codes_come_as_they_were_imported() {
         )
     };
     let whole = format!(
-        r#"{{"type":"code","value":"{canary}-A"}},{{"type":"pin","value":"{canary}-PIN"}},{{"type":"serial","value":"{canary}-SER"}},{{"type":"url","value":"https://redeem.test/{canary}"}}"#
+        r#"{{"type":"code","value":"{prefix}-A"}},{{"type":"pin","value":"{prefix}-PIN"}},{{"type":"serial","value":"{prefix}-SER"}},{{"type":"url","value":"https://redeem.test/{prefix}"}}"#
     );
-    let bare = format!(r#"{{"type":"code","value":"{canary}-B"}}"#);
+    let bare = format!(r#"{{"type":"code","value":"{prefix}-B"}}"#);
     let vouchers = [
         voucher(&ids[0], r#""2050-01-31""#, &whole),
         voucher(&ids[1], "null", &bare),
@@ -60,10 +59,10 @@ async fn codes_come_as_they_were_imported() {
 }
 
 #[tokio::test]
-async fn no_order_shows_a_code() {
+async fn order_responses_contain_no_code() {
     let mut operator = Operator::of(shared());
-    let canary = unique("CNRY");
-    let sale = add_two_vouchers(&mut operator, &canary).await;
+    let prefix = unique("CNRY");
+    let sale = add_two_vouchers(&mut operator, &prefix).await;
     let mut partner = operator.add_partner("100").await;
     let placed = partner.order(&sale, 2).await;
     let order_id = expect_success(&placed, 201)["order_id"].as_str().unwrap().to_owned();
@@ -89,11 +88,11 @@ async fn no_order_shows_a_code() {
             .await,
     );
     assert_eq!(seen.len(), 8);
-    assert!(seen.iter().all(|text| !text.contains(&canary)), "{seen:#?}");
+    assert!(seen.iter().all(|text| !text.contains(&prefix)), "{seen:#?}");
 }
 
 #[tokio::test]
-async fn every_read_is_on_the_trail_and_the_first_is_remembered() {
+async fn every_code_read_is_audited_and_first_is_recorded() {
     const READS: &str = "SELECT count(*) FROM code_retrievals WHERE order_id = $1::uuid";
     const FIRST: &str = "SELECT first_retrieved_at::text FROM allocations WHERE order_id = $1::uuid
                             AND first_retrieved_at IS NOT NULL";
@@ -110,7 +109,7 @@ async fn every_read_is_on_the_trail_and_the_first_is_remembered() {
         ),
         (0, 0)
     );
-    // What is refused is not on the trail.
+    // Rejected reads are not audited.
     expect_error(
         &partner.get(&format!("/orders/{order_id}/vouchers")).await,
         401,
@@ -143,7 +142,7 @@ async fn every_read_is_on_the_trail_and_the_first_is_remembered() {
 }
 
 #[tokio::test]
-async fn reading_codes_changes_nothing_that_the_partner_sees() {
+async fn code_read_leaves_order_unchanged() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("100").await;
@@ -155,7 +154,7 @@ async fn reading_codes_changes_nothing_that_the_partner_sees() {
 }
 
 #[tokio::test]
-async fn operators_see_each_reading_in_their_trail() {
+async fn audit_log_lists_each_code_read() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("100").await;
@@ -178,7 +177,7 @@ async fn operators_see_each_reading_in_their_trail() {
 }
 
 #[tokio::test]
-async fn one_code_is_sold_once_even_if_it_is_imported_twice() {
+async fn code_imported_twice_is_sold_once() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;
     let csv = format!("code\n{}\n{}\n", unique("CNRY"), unique("CNRY"));

@@ -1,4 +1,4 @@
-//! Does every command's help have examples that work, and is every operator's route a command?
+//! CLI help: every example works, and operator routes and commands correspond.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -14,7 +14,6 @@ use vouchsafe::settings::Cli;
 use crate::commands::{run, utf8};
 use crate::support::{Listener, PROGRAM};
 
-/// A command as it is typed, and its examples.
 struct CommandDoc {
     command_line: String,
     has_json: bool,
@@ -23,7 +22,7 @@ struct CommandDoc {
     examples: Vec<String>,
 }
 
-/// Every command, those that only hold others too.
+/// Returns every command, including command groups.
 fn commands() -> Vec<CommandDoc> {
     let mut root = Cli::command();
     root.build();
@@ -44,7 +43,7 @@ fn commands() -> Vec<CommandDoc> {
 fn read_command_doc(command: &clap::Command, words: String, is_group: bool) -> CommandDoc {
     let has = |name: &str| command.get_arguments().any(|argument| argument.get_id() == name);
     let help = command.get_after_help().map(ToString::to_string);
-    let help = help.unwrap_or_else(|| panic!("{words}: its help has no example"));
+    let help = help.unwrap_or_else(|| panic!("{words}: the help has no examples"));
     let examples = help
         .strip_prefix("Examples:\n")
         .unwrap_or_else(|| panic!("{words}: {help}"));
@@ -61,9 +60,9 @@ fn read_command_doc(command: &clap::Command, words: String, is_group: bool) -> C
     }
 }
 
-/// A directory with the files that examples name.
+/// Creates the files that the examples name.
 fn create_example_files() -> TempDir {
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for (name, content) in [
         ("vouchers.csv", "code\nA-1\n"),
         ("vouchers.ndjson", "{\"code\":\"A-1\"}\n"),
@@ -75,80 +74,78 @@ fn create_example_files() -> TempDir {
         ("product.json", "{\"name\":\"Books\"}"),
         ("credential.txt", "a-credential\n"),
     ] {
-        std::fs::write(place.path().join(name), content).unwrap();
+        std::fs::write(directory.path().join(name), content).unwrap();
     }
-    place
+    directory
 }
 
-/// Runs a line as it is typed, with this before it.
-fn run_in_shell(before: &str, line: &str, place: &Path, environment: &[(&str, &str)]) -> Output {
+/// Runs a command line in a shell, after this preamble.
+fn run_in_shell(preamble: &str, line: &str, directory: &Path, environment: &[(&str, &str)]) -> Output {
     let mut shell = Command::new("sh");
     shell
-        .args(["-c", &format!("{before}\n{line}")])
-        .current_dir(place)
+        .args(["-c", &format!("{preamble}\n{line}")])
+        .current_dir(directory)
         .envs(environment.iter().copied())
         .stdin(Stdio::null());
     shell.output().unwrap()
 }
 
 #[test]
-fn every_example_is_read_as_the_command_it_stands_at() {
-    let place = create_example_files();
+fn help_examples_parse_as_their_command() {
+    let directory = create_example_files();
     for command in commands() {
         assert!((1..=2).contains(&command.examples.len()), "{}", command.command_line);
         for example in &command.examples {
             assert!(example.contains(&command.command_line), "{}: {example}", command.command_line);
-            let words = arguments_of(example, place.path());
+            let words = arguments_of(example, directory.path());
             let read = Cli::read(&words.iter().map(Into::into).collect::<Vec<_>>());
             assert!(read.is_ok(), "{example}: {}", read.unwrap_err());
         }
     }
 }
 
-/// What the program is given when a line is typed.
-fn arguments_of(line: &str, place: &Path) -> Vec<String> {
-    let given = place.join("given");
-    let noting = r#"vouchsafe() { printf '%s\n' vouchsafe "$@" > "$GIVEN"; }"#;
-    let output = run_in_shell(noting, line, place, &[("GIVEN", given.to_str().unwrap())]);
+/// Returns the arguments that the program receives for a command line.
+fn arguments_of(line: &str, directory: &Path) -> Vec<String> {
+    let given = directory.join("given");
+    let recorder = r#"vouchsafe() { printf '%s\n' vouchsafe "$@" > "$GIVEN"; }"#;
+    let output = run_in_shell(recorder, line, directory, &[("GIVEN", given.to_str().unwrap())]);
     assert!(output.status.success(), "{line}: {}", utf8(&output.stderr));
     let words = std::fs::read_to_string(given).unwrap();
     words.lines().map(str::to_owned).collect()
 }
 
-/// The document has every route and no other, which a test beside the routes holds against their table. So a route
-/// without a command, and a command without a route, fail here.
+/// A unit test asserts that the document has exactly the routes of the route table.
 #[tokio::test]
-async fn every_operators_route_has_a_command_and_every_command_a_route() {
+async fn operator_routes_and_commands_correspond() {
     let routes = routes();
-    let (url, asked) = start_recording_server();
-    let place = create_example_files();
-    let calling = format!("vouchsafe() {{ {PROGRAM} \"$@\"; }}");
+    let (url, requests) = start_recording_server();
+    let directory = create_example_files();
+    let shell_function = format!("vouchsafe() {{ {PROGRAM} \"$@\"; }}");
     let environment = [
         ("VOUCHSAFE_ADMIN_URL", url.as_str()),
         ("VOUCHSAFE_OPERATOR_TOKEN", "any"),
     ];
-    let mut met = BTreeSet::new();
+    let mut covered = BTreeSet::new();
     for command in commands().iter().filter(|command| command.is_operator_command) {
         for example in &command.examples {
-            let output = run_in_shell(&calling, example, place.path(), &environment);
-            let (method, path) = asked
+            let output = run_in_shell(&shell_function, example, directory.path(), &environment);
+            let (method, path) = requests
                 .try_recv()
-                .unwrap_or_else(|_| panic!("{example} asks for nothing: {}", utf8(&output.stderr)));
+                .unwrap_or_else(|_| panic!("{example} sends no request: {}", utf8(&output.stderr)));
             let route = routes
                 .iter()
                 .find(|(known, template)| *known == method && is_path_match(template, &path));
-            met.insert(
+            covered.insert(
                 route
-                    .unwrap_or_else(|| panic!("{example}: {method} {path} is no route"))
+                    .unwrap_or_else(|| panic!("{example}: {method} {path} is not a route"))
                     .clone(),
             );
         }
     }
-    let unmet: Vec<_> = routes.difference(&met).collect();
-    assert!(unmet.is_empty(), "no command asks for {unmet:?}");
+    let uncovered: Vec<_> = routes.difference(&covered).collect();
+    assert!(uncovered.is_empty(), "routes without a command: {uncovered:?}");
 }
 
-/// The method and the template of every operator's route.
 fn routes() -> BTreeSet<(String, String)> {
     let document = Listener::Operator.document();
     let paths = document.served()["paths"].as_object().unwrap().iter();
@@ -168,11 +165,11 @@ fn is_path_match(template: &str, path: &str) -> bool {
             .all(|(expected, given)| expected.starts_with('{') || expected == given)
 }
 
-/// Somebody who answers every request with an empty list, and tells what was asked for before the answer leaves.
+/// Starts a server that responds to every request with an empty list and first reports method and path.
 fn start_recording_server() -> (String, Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let (sender, asked) = channel();
+    let (sender, requests) = channel();
     std::thread::spawn(move || {
         for connection in listener.incoming() {
             let mut connection = connection.unwrap();
@@ -187,10 +184,10 @@ fn start_recording_server() -> (String, Receiver<(String, String)>) {
             write!(connection, "{head}\r\n\r\n{body}").unwrap();
         }
     });
-    (url, asked)
+    (url, requests)
 }
 
-/// Method and path of a request, which is read to its end.
+/// Reads a whole request and returns its method and path.
 fn read_request_line(connection: &TcpStream) -> (String, String) {
     let mut lines = BufReader::new(connection);
     let mut head = String::new();
@@ -211,7 +208,7 @@ fn read_request_line(connection: &TcpStream) -> (String, String) {
 }
 
 #[test]
-fn every_command_that_has_an_answer_shows_it_as_it_came() {
+fn commands_with_response_have_json_option() {
     for command in commands().iter().filter(|command| !command.is_group) {
         let has_answer = ![
             "vouchsafe serve",
@@ -224,14 +221,14 @@ fn every_command_that_has_an_answer_shows_it_as_it_came() {
 }
 
 #[test]
-fn a_shell_completes_what_begins_so() {
+fn shell_completion_completes_subcommand() {
     let script = r#"eval "$(vouchsafe completions bash)"
         COMP_WORDS=(vouchsafe stock im) COMP_CWORD=2
         _vouchsafe vouchsafe im stock
         echo "${COMPREPLY[@]}""#;
-    let calling = format!("vouchsafe() {{ {PROGRAM} \"$@\"; }}");
+    let shell_function = format!("vouchsafe() {{ {PROGRAM} \"$@\"; }}");
     let output = Command::new("bash")
-        .args(["-c", &format!("{calling}\n{script}")])
+        .args(["-c", &format!("{shell_function}\n{script}")])
         .output()
         .unwrap();
     assert_eq!(utf8(&output.stdout), "import\n", "{}", utf8(&output.stderr));

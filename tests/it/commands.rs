@@ -1,4 +1,4 @@
-//! The command line: does it do what the API does, and say clearly what is wrong?
+//! Command line against a running service.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::support::{Instance, Operator, PROGRAM, free_addresses, shared, unique};
 
-/// A command against the shared service.
 pub(crate) fn run(arguments: &[&str]) -> Output {
     run_with(shared(), arguments, None)
 }
@@ -28,7 +27,7 @@ fn run_with(service: &Instance, arguments: &[&str], input: Option<&str>) -> Outp
         .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // The command may not read it at all.
+    // The command may not read its input.
     drop(stdin.write_all(input.unwrap_or_default().as_bytes()));
     drop(stdin);
     child.wait_with_output().unwrap()
@@ -38,7 +37,7 @@ pub(crate) fn utf8(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// The standard output of a command that succeeds.
+/// Runs a command, asserts success and returns its standard output.
 pub(crate) fn run_ok(arguments: &[&str]) -> String {
     let output = run(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", utf8(&output.stderr));
@@ -50,7 +49,7 @@ pub(crate) fn run_json(arguments: &[&str]) -> Value {
     serde_json::from_str(&run_ok(&all)).unwrap()
 }
 
-/// The standard error of a command that fails.
+/// Runs a command, asserts failure and returns its standard error.
 pub(crate) fn run_error(arguments: &[&str]) -> String {
     let output = run(arguments);
     assert!(
@@ -62,9 +61,9 @@ pub(crate) fn run_error(arguments: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn an_operator_sells_from_the_command_line_alone() {
+async fn commands_cover_sale_from_partner_to_codes() {
     let (name, product, category) = (unique("Partner"), unique("product"), unique("category"));
-    let made = run_json(&[
+    let created = run_json(&[
         "partner",
         "create",
         "--name",
@@ -75,10 +74,10 @@ async fn an_operator_sells_from_the_command_line_alone() {
         "orders=7/60",
     ]);
     assert_eq!(
-        made["limits"],
+        created["limits"],
         json!({ "orders": { "quota": 7, "window_s": 60 } })
     );
-    let partner_id = made["partner_id"].as_str().unwrap();
+    let partner_id = created["partner_id"].as_str().unwrap();
     assert!(run_ok(&["partner", "list"]).contains(&name));
     run_ok(&["category", "put", &category, "--name", "Cards"]);
     run_ok(&[
@@ -121,8 +120,8 @@ async fn an_operator_sells_from_the_command_line_alone() {
         "imported 2, duplicates 0, rejected 1\n  line 4: the code is missing\n"
     );
     assert_eq!(run_json(&import)["duplicates"], json!(2));
-    let topped = run_ok(&["wallet", "top-up", partner_id, "USD", "100", "--reference", "r"]);
-    assert!(topped.contains("balance_after   100.00"), "{topped}");
+    let top_up = run_ok(&["wallet", "top-up", partner_id, "USD", "100", "--reference", "r"]);
+    assert!(top_up.contains("balance_after   100.00"), "{top_up}");
     let adjusted = run_json(&[
         "wallet",
         "adjust",
@@ -135,7 +134,7 @@ async fn an_operator_sells_from_the_command_line_alone() {
     assert_eq!(adjusted["balance_after"], json!(74.5));
 
     let credentials = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(credentials.path(), made["credential"].to_string()).unwrap();
+    std::fs::write(credentials.path(), created["credential"].to_string()).unwrap();
     let credentials = credentials.path().to_str().unwrap();
     let order =
         json!({ "items": [{ "product_id": product, "denomination": 25, "quantity": 1 }] }).to_string();
@@ -147,7 +146,7 @@ async fn an_operator_sells_from_the_command_line_alone() {
         utf8(&placed.stderr)
     );
     let replayed = call(&["post", "orders", "-", "--key", "the-key"]);
-    assert!(!replayed.status.success(), "another body under the key");
+    assert!(!replayed.status.success(), "another body under the same key must fail");
     let replayed = run_with(
         shared(),
         &[
@@ -233,7 +232,7 @@ async fn an_operator_sells_from_the_command_line_alone() {
 }
 
 #[tokio::test]
-async fn the_sandbox_partner_orders_with_one_command() {
+async fn call_command_orders_as_sandbox_partner() {
     let order = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
     let output = run(&["call", "POST", "/orders", order]);
     assert!(output.status.success(), "{}", utf8(&output.stderr));
@@ -244,12 +243,12 @@ async fn the_sandbox_partner_orders_with_one_command() {
 }
 
 #[tokio::test]
-async fn a_complaint_says_what_to_do() {
-    let nobody = format!("http://{}", free_addresses()[0]);
-    let complaints = [
-        (vec!["actors", "--admin-url", &nobody], "Is the service running?"),
+async fn command_error_states_remedy() {
+    let unused_url = format!("http://{}", free_addresses()[0]);
+    let cases = [
+        (vec!["actors", "--admin-url", &unused_url], "Is the service running?"),
         (
-            vec!["call", "GET", "/wallets", "--url", &nobody],
+            vec!["call", "GET", "/wallets", "--url", &unused_url],
             "Is the service running?",
         ),
         (vec!["actors", "--operator-token", "wrong"], "INVALID_CREDENTIALS"),
@@ -281,10 +280,10 @@ async fn a_complaint_says_what_to_do() {
             "no data directory /nowhere",
         ),
     ];
-    for (arguments, expected) in complaints {
-        let said = run_error(&arguments);
-        assert!(said.contains(expected), "{arguments:?}: {said}");
-        assert!(!said.contains(".rs:"), "{said}");
+    for (arguments, expected) in cases {
+        let stderr = run_error(&arguments);
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+        assert!(!stderr.contains(".rs:"), "{stderr}");
     }
     let output = run(&["partner", "show", "nobody", "--json"]);
     let raw: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -292,7 +291,7 @@ async fn a_complaint_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn an_import_is_streamed_from_the_standard_input() {
+async fn import_from_standard_input_is_streamed() {
     let sale = Operator::of(shared()).add_stocked_product(0).await;
     let file: String = (0..30_000)
         .map(|n| format!("{{\"code\":\"{}-{n}\"}}\n", sale.product_id))
@@ -313,7 +312,7 @@ async fn an_import_is_streamed_from_the_standard_input() {
     assert!(output.status.success(), "{}", utf8(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["imported"], json!(30_000), "{report}");
-    let elsewhere = [
+    let unknown_product = [
         "stock",
         "import",
         "-",
@@ -322,7 +321,7 @@ async fn an_import_is_streamed_from_the_standard_input() {
         "--denomination",
         "25",
     ];
-    let output = run_with(shared(), &elsewhere, Some(&file));
+    let output = run_with(shared(), &unknown_product, Some(&file));
     assert!(
         utf8(&output.stderr).contains("PRODUCT_NOT_FOUND"),
         "{}",
@@ -331,7 +330,7 @@ async fn an_import_is_streamed_from_the_standard_input() {
 }
 
 #[tokio::test]
-async fn verify_works_with_the_service_up_and_down() {
+async fn verify_works_with_service_running_or_stopped() {
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
     let sale = operator.add_stocked_product(3).await;

@@ -1,4 +1,4 @@
-//! Does who has the catalogue already get it again only when something about it has changed?
+//! Conditional requests: `ETag` and `If-None-Match` on the catalogue.
 
 use serde_json::json;
 use vouchsafe_load::client::ApiResponse;
@@ -10,7 +10,7 @@ const IF_NONE_MATCH: &str = "if-none-match";
 fn etag_of(answer: &ApiResponse) -> String {
     let tag = answer
         .header("etag")
-        .unwrap_or_else(|| panic!("no tag: {answer:?}"));
+        .unwrap_or_else(|| panic!("no ETag: {answer:?}"));
     assert!(
         tag.starts_with('"') && tag.ends_with('"') && tag.len() == 34,
         "{tag}"
@@ -18,7 +18,7 @@ fn etag_of(answer: &ApiResponse) -> String {
     tag.to_owned()
 }
 
-/// Asks with the tag of before: nothing has changed.
+/// Asserts 304 for the known tag.
 async fn assert_unchanged(partner: &mut Partner, path: &str, known: &str) {
     let answer = partner.get_with_header(path, (IF_NONE_MATCH, known)).await;
     assert_eq!((answer.status.as_u16(), text_of(&answer)), (304, ""), "{path}");
@@ -31,16 +31,16 @@ async fn assert_unchanged(partner: &mut Partner, path: &str, known: &str) {
 }
 
 #[tokio::test]
-async fn what_is_known_is_not_sent_again_until_it_changes() {
+async fn matching_etag_returns_304_until_change() {
     let mut operator = Operator::of(shared());
     let category = unique("category");
     let path = format!("/admin/v1/categories/{category}");
     operator
-        .send_json(hyper::Method::PUT, &path, &json!({ "name": "A shelf" }))
+        .send_json(hyper::Method::PUT, &path, &json!({ "name": "A category" }))
         .await;
     let sale = operator.add_product_with(json!({ "category_id": category }), "25", 1).await;
     let mut partner = operator.add_partner("100").await;
-    // Other tests add products meanwhile: this partner sees its own shelf alone.
+    // Other tests add products concurrently: restrict this partner to its own category.
     operator
         .patch_partner(&partner, &json!({ "catalogue": { "categories": [category] } }))
         .await;
@@ -61,7 +61,7 @@ async fn what_is_known_is_not_sent_again_until_it_changes() {
         expect_success(&partner.get_with_header(path, (IF_NONE_MATCH, "\"another\"")).await, 200);
         tags.push(tag);
     }
-    // The last voucher is sold: whatever shows the availability has changed.
+    // Selling the last voucher changes every response that shows availability.
     expect_success(&partner.order(&sale, 1).await, 201);
     for (path, known) in paths.iter().zip(&tags).take(3) {
         let answer = partner.get_with_header(path, (IF_NONE_MATCH, known)).await;

@@ -1,4 +1,4 @@
-//! `vouchsafe credential`: is access handed out, shown and taken back as the API does it?
+//! `vouchsafe credential`: issue, list and revoke.
 
 use serde_json::json;
 
@@ -6,10 +6,10 @@ use crate::commands::{run_error, run_ok, run_json};
 use crate::support::unique;
 
 #[tokio::test]
-async fn access_is_handed_out_looked_at_and_taken_back() {
+async fn credential_commands_issue_list_and_revoke() {
     let name = unique("Partner");
-    let made = run_json(&["partner", "create", "--name", &name, "--allow", "127.0.0.1"]);
-    let partner_id = made["partner_id"].as_str().unwrap();
+    let created = run_json(&["partner", "create", "--name", &name, "--allow", "127.0.0.1"]);
+    let partner_id = created["partner_id"].as_str().unwrap();
     let issued = run_json(&["credential", "issue", partner_id, "--allow", "127.0.0.2"]);
     let credential_id = issued["credential_id"].as_str().unwrap();
     run_ok(&["credential", "revoke", credential_id]);
@@ -22,11 +22,11 @@ async fn access_is_handed_out_looked_at_and_taken_back() {
         (&issued["credential_id"], &json!(false), &json!(true))
     );
     assert_eq!(second["allowlist"], json!(["127.0.0.2/32"]));
-    let text = run_ok(&["credential", "list", partner_id]);
+    let table = run_ok(&["credential", "list", partner_id]);
     assert!(
-        text.starts_with("CREDENTIAL") && text.contains(credential_id),
-        "{text}"
+        table.starts_with("CREDENTIAL") && table.contains(credential_id),
+        "{table}"
     );
-    assert!(!text.contains("vs_sandbox_"), "{text}");
+    assert!(!table.contains("vs_sandbox_"), "{table}");
     assert!(run_error(&["credential", "list", "nobody"]).contains("PARTNER_NOT_FOUND"));
 }

@@ -1,4 +1,4 @@
-//! Does a partner change its credential without a moment in which none works, and without two that nobody knows of?
+//! Credential rotation by partners: overlap, lost responses, limits.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ async fn request_rotation(partner: &mut Partner, body: &str) -> ApiResponse {
     partner.send_signed(Method::POST, "/credentials/rotate", body).await
 }
 
-/// Asks for the next credential, and gives the partner with it.
+/// Rotates and returns the partner with its new credential.
 async fn rotate(partner: &mut Partner, body: &str) -> (Partner, Value) {
     let issued = expect_success(&request_rotation(partner, body).await, 201);
     (partner.with_credential(&issued), issued)
@@ -41,7 +41,7 @@ async fn assert_rejected(partner: &mut Partner) {
 }
 
 #[tokio::test]
-async fn both_credentials_work_until_the_old_one_ends() {
+async fn both_credentials_work_during_overlap() {
     let mut operator = Operator::of(shared());
     let mut old = operator.add_partner("0").await;
     let answer = request_rotation(&mut old, "{}").await;
@@ -80,7 +80,7 @@ async fn both_credentials_work_until_the_old_one_ends() {
 }
 
 #[tokio::test]
-async fn a_rotation_is_in_the_trail_as_the_partners_and_shows_no_secret() {
+async fn rotation_is_audited_as_partner_without_secret() {
     let mut operator = Operator::of(shared());
     let mut old = operator.add_partner("0").await;
     let answer = request_rotation(&mut old, "").await;
@@ -122,7 +122,7 @@ async fn a_rotation_is_in_the_trail_as_the_partners_and_shows_no_secret() {
 }
 
 #[tokio::test]
-async fn without_overlap_the_old_one_is_out_at_once() {
+async fn rotation_without_overlap_ends_old_credential() {
     let mut operator = Operator::of(shared());
     let mut old = operator.add_partner("0").await;
     let (mut new, _) = rotate(&mut old, r#"{"overlap_seconds":0}"#).await;
@@ -132,28 +132,28 @@ async fn without_overlap_the_old_one_is_out_at_once() {
 }
 
 #[tokio::test]
-async fn who_lost_the_answer_asks_again_and_the_lost_one_is_taken_back() {
+async fn repeated_rotation_revokes_unused_credential() {
     let mut operator = Operator::of(shared());
     let mut old = operator.add_partner("0").await;
     let (mut lost, _) = rotate(&mut old, "{}").await;
-    let (mut found, _) = rotate(&mut old, "{}").await;
+    let (mut second, _) = rotate(&mut old, "{}").await;
     assert_rejected(&mut lost).await;
-    assert_works(&mut found).await;
+    assert_works(&mut second).await;
     assert_eq!(count_live(&mut operator, &old).await, 2);
-    // One that was used is not taken back.
+    // A credential that was used is not revoked.
     let (mut third, _) = rotate(&mut old, "{}").await;
-    for partner in [&mut found, &mut third, &mut old] {
+    for partner in [&mut second, &mut third, &mut old] {
         assert_works(partner).await;
     }
     assert_eq!(count_live(&mut operator, &old).await, 3);
 }
 
 #[tokio::test]
-async fn a_request_that_is_refused_is_no_use() {
+async fn rejected_request_does_not_count_as_use() {
     let mut operator = Operator::of(shared());
     let mut old = operator.add_partner("0").await;
     let (mut lost, _) = rotate(&mut old, "{}").await;
-    // Whoever has the key without the secret, or no signature, has not shown that the answer came.
+    // A request without the right secret or signature does not prove that the response arrived.
     let answer = lost
         .client
         .send_raw(Method::GET, "/api/v1/wallets", key_without_secret(&lost), "")
@@ -177,7 +177,7 @@ fn key_without_secret(partner: &Partner) -> hyper::HeaderMap {
 }
 
 #[tokio::test]
-async fn an_end_comes_nearer_and_never_moves_off() {
+async fn repeated_rotation_never_extends_overlap() {
     let mut operator = Operator::of(shared());
     let mut old = operator.add_partner("0").await;
     let (_, first) = rotate(&mut old, r#"{"overlap_seconds":3600}"#).await;
@@ -191,7 +191,7 @@ async fn an_end_comes_nearer_and_never_moves_off() {
 }
 
 #[tokio::test]
-async fn five_live_at_most_and_what_is_refused_changes_nothing() {
+async fn rotation_beyond_five_live_credentials_is_rejected() {
     let mut operator = Operator::of(shared());
     let mut old = operator.add_partner("0").await;
     let mut last = None;
@@ -208,29 +208,29 @@ async fn five_live_at_most_and_what_is_refused_changes_nothing() {
     );
     assert_eq!(error["retryable"], false);
     assert_eq!(credentials(&mut operator, &old).await, before);
-    // The one that ends at once makes room for its own.
+    // A credential that ends immediately frees a place for its successor.
     rotate(&mut old, r#"{"overlap_seconds":0}"#).await;
     operator.revoke_credential(&last.unwrap()).await;
     assert_eq!(count_live(&mut operator, &old).await, 4);
 }
 
 #[tokio::test]
-async fn the_new_one_is_as_narrow_as_the_one_that_asks() {
+async fn rotated_credential_keeps_allowlist() {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("0").await;
     let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
-    let narrow = json!({ "allowlist": ["127.0.0.1/32"] });
-    let issued = operator.send_json(Method::POST, &path, &narrow).await;
+    let allowlist = json!({ "allowlist": ["127.0.0.1/32"] });
+    let issued = operator.send_json(Method::POST, &path, &allowlist).await;
     let (mut new, _) = rotate(&mut partner.with_credential(&issued), "{}").await;
     assert_works(&mut new).await;
     assert_eq!(
         credentials(&mut operator, &partner).await[0]["allowlist"],
-        narrow["allowlist"]
+        allowlist["allowlist"]
     );
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_and_rotates_nothing() {
+async fn invalid_rotation_is_rejected() {
     let mut operator = Operator::of(shared());
     let mut old = operator.add_partner("0").await;
     for (body, status, code) in [
@@ -259,7 +259,7 @@ fn identity(partner: &Partner) -> hyper::HeaderMap {
 }
 
 #[tokio::test]
-async fn asking_twice_at_once_leaves_one_new_credential() {
+async fn concurrent_rotations_leave_one_new_credential() {
     let mut operator = Operator::of(shared());
     let old = operator.add_partner("0").await;
     for _ in 0..5 {
@@ -270,8 +270,8 @@ async fn asking_twice_at_once_leaves_one_new_credential() {
         for issued in &both {
             working += usize::from(old.with_credential(issued).get("/wallets").await.status == 200);
         }
-        assert_eq!(working, 1, "the one that was asked for last");
-        // Make room: the used ones go.
+        assert_eq!(working, 1, "only the last rotation's credential works");
+        // Free places for the next iteration.
         for issued in &both {
             operator.revoke_credential(&old.with_credential(issued)).await;
         }
@@ -280,7 +280,7 @@ async fn asking_twice_at_once_leaves_one_new_credential() {
 }
 
 #[tokio::test]
-async fn a_first_use_and_a_taking_back_at_once_end_in_one_of_the_two() {
+async fn concurrent_first_use_and_rotation_are_consistent() {
     let mut operator = Operator::of(shared());
     let old = operator.add_partner("0").await;
     for _ in 0..10 {
@@ -301,23 +301,23 @@ async fn a_first_use_and_a_taking_back_at_once_end_in_one_of_the_two() {
 }
 
 #[tokio::test]
-async fn what_was_used_and_what_was_not_is_known_after_a_crash() {
+async fn credential_use_after_kill_is_retained() {
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
-    let [mut careful, mut unlucky] = [operator.add_partner("0").await, operator.add_partner("0").await];
-    let (mut used, _) = rotate(&mut careful, "{}").await;
+    let [mut with_use, mut without_use] = [operator.add_partner("0").await, operator.add_partner("0").await];
+    let (mut used, _) = rotate(&mut with_use, "{}").await;
     assert_works(&mut used).await;
-    let (lost, _) = rotate(&mut unlucky, "{}").await;
+    let (lost, _) = rotate(&mut without_use, "{}").await;
     service.kill();
     service.restart();
     let base_url = service.base_url();
     let mut operator = Operator::of(&service);
-    let [mut careful, mut unlucky] = [careful.connect_to(&base_url), unlucky.connect_to(&base_url)];
-    rotate(&mut careful, "{}").await;
-    rotate(&mut unlucky, "{}").await;
+    let [mut with_use, mut without_use] = [with_use.connect_to(&base_url), without_use.connect_to(&base_url)];
+    rotate(&mut with_use, "{}").await;
+    rotate(&mut without_use, "{}").await;
     assert_works(&mut used.connect_to(&base_url)).await;
     assert_rejected(&mut lost.connect_to(&base_url)).await;
-    assert_eq!(count_live(&mut operator, &careful).await, 3);
+    assert_eq!(count_live(&mut operator, &with_use).await, 3);
     let answer = operator
         .call(
             Method::GET,

@@ -1,4 +1,4 @@
-//! The feed: every event of a partner, in order and without a gap.
+//! Event feed: every event of a partner, in order and without gaps.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn kinds(events: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_delivery_at_once_tells_of_creation_each_voucher_and_delivery() {
+async fn immediate_delivery_emits_created_issued_and_delivered() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(5).await;
     let mut partner = operator.add_partner("1000").await;
@@ -35,21 +35,21 @@ async fn a_delivery_at_once_tells_of_creation_each_voucher_and_delivery() {
         assert_eq!(event["created_at"], events[0]["created_at"]);
         assert!(event["event_id"].as_str().unwrap().starts_with("evt_"));
     }
-    let told = &events[3]["data"];
+    let delivered = &events[3]["data"];
     let voucher = &order["vouchers"][0];
-    let shown = json!({ "product_id": voucher["product_id"], "expiry": voucher["expiry"] });
+    let expected_voucher = json!({ "product_id": voucher["product_id"], "expiry": voucher["expiry"] });
     assert_eq!(
-        told,
+        delivered,
         &json!({
             "order_id": order["order_id"], "status": "DELIVERED", "total_amount": order["total_amount"],
-            "currency": "USD", "fulfilled_from": "cache", "vouchers": [shown.clone(), shown], "sequence": 4,
+            "currency": "USD", "fulfilled_from": "cache", "vouchers": [expected_voucher.clone(), expected_voucher], "sequence": 4,
         })
     );
     assert_eq!(events[1]["data"]["voucher_id"], voucher["voucher_id"]);
 }
 
 #[tokio::test]
-async fn the_feed_is_read_on_from_any_event_and_has_no_gap() {
+async fn feed_after_any_event_has_no_gap() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(40).await;
     let mut partner = operator.add_partner("10000").await;
@@ -70,10 +70,10 @@ async fn the_feed_is_read_on_from_any_event_and_has_no_gap() {
         (&json!("CANCELLED"), &json!("partner"))
     );
     assert_eq!(last[1]["data"]["refund"]["amount"], 25.0);
-    for place in [0, 1, 2, 5, 20, all.len() - 1] {
-        let id = all[place]["event_id"].as_str().unwrap();
+    for position in [0, 1, 2, 5, 20, all.len() - 1] {
+        let id = all[position]["event_id"].as_str().unwrap();
         let rest = partner.list_all(&format!("/events?limit=9&after={id}")).await;
-        assert_eq!(rest, all[place + 1..], "behind {place}");
+        assert_eq!(rest, all[position + 1..], "behind {position}");
     }
     let mut sequences: BTreeMap<&str, u64> = BTreeMap::new();
     for event in &all {

@@ -1,4 +1,4 @@
-//! Does a command end with the code that is documented, and does it help who mistyped something?
+//! Exit codes of the commands, and suggestions for mistyped arguments.
 
 use vouchsafe::cli::ExitStatus;
 
@@ -6,9 +6,9 @@ use crate::commands::{run_error, run, utf8};
 use crate::support::{free_addresses, unique};
 
 #[tokio::test]
-async fn a_command_ends_with_the_documented_code() {
-    let nobody = format!("http://{}", free_addresses()[0]);
-    let no_database = format!("postgres://somebody:secret@{}/orders", free_addresses()[0]);
+async fn commands_exit_with_documented_code() {
+    let unused_url = format!("http://{}", free_addresses()[0]);
+    let unused_database = format!("postgres://somebody:secret@{}/orders", free_addresses()[0]);
     let partner = unique("Partner");
     for (expected, arguments) in [
         (ExitStatus::Success, vec!["partner", "list"]),
@@ -25,28 +25,28 @@ async fn a_command_ends_with_the_documented_code() {
         (ExitStatus::Usage, vec!["actors", "--admin-url", "nowhere"]),
         (ExitStatus::Usage, vec!["verify", "--database-url", "nonsense"]),
         (ExitStatus::Usage, vec!["--config", "/nowhere/at/all", "actors"]),
-        (ExitStatus::Unreachable, vec!["actors", "--admin-url", &nobody]),
+        (ExitStatus::Unreachable, vec!["actors", "--admin-url", &unused_url]),
         (
             ExitStatus::Unreachable,
-            vec!["call", "GET", "/wallets", "--url", &nobody],
+            vec!["call", "GET", "/wallets", "--url", &unused_url],
         ),
-        (ExitStatus::Unreachable, vec!["verify", "--database-url", &no_database]),
+        (ExitStatus::Unreachable, vec!["verify", "--database-url", &unused_database]),
         (ExitStatus::Unreachable, vec!["--data-dir", "/nowhere", "verify"]),
     ] {
         let output = run(&arguments);
-        let said = utf8(&output.stderr);
+        let stderr = utf8(&output.stderr);
         assert_eq!(
             output.status.code(),
             Some(expected.code().into()),
-            "{arguments:?}: {said}"
+            "{arguments:?}: {stderr}"
         );
-        assert!(!said.contains("secret"), "{said}");
+        assert!(!stderr.contains("secret"), "{stderr}");
     }
 }
 
-/// The help and the page for operators show the one table.
+/// The help and the operations page show the same table.
 #[test]
-fn the_codes_are_documented() {
+fn exit_codes_are_documented() {
     let help = utf8(&run(&["--help"]).stdout);
     let page = include_str!("../../docs/operations.md");
     for exit in ExitStatus::ALL {
@@ -57,7 +57,7 @@ fn the_codes_are_documented() {
 }
 
 #[tokio::test]
-async fn who_mistypes_is_told_what_was_meant_or_where_to_look() {
+async fn mistyped_argument_suggests_correction() {
     for (arguments, expected) in [
         (vec!["partnr", "list"], "'partner'"),
         (vec!["partner", "lits"], "'list'"),
@@ -89,7 +89,7 @@ async fn who_mistypes_is_told_what_was_meant_or_where_to_look() {
         ),
         (vec!["actors", "--operator-token", "wrong"], "--operator-token"),
     ] {
-        let said = run_error(&arguments);
-        assert!(said.contains(expected), "{arguments:?}: {said}");
+        let stderr = run_error(&arguments);
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
     }
 }

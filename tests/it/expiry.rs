@@ -1,4 +1,4 @@
-//! Which voucher of a shelf is sold, and which never? And what becomes of one that expires there?
+//! Voucher expiry: allocation by expiry date, minimum validity and the expiry sweep.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn what_expires_first_is_sold_first_over_several_imports() {
+async fn earliest_expiry_across_imports_is_sold_first() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;
     for (vouchers, expiry) in [(2, ""), (2, "2099-01-01"), (2, "2090-01-01")] {
@@ -21,7 +21,7 @@ async fn what_expires_first_is_sold_first_over_several_imports() {
         expiries(&expect_success(&partner.order(&sale, 1).await, 201)),
         ["2090-01-01"]
     );
-    // The shelf holds what it claimed; what came later and expires sooner goes before it.
+    // Stock imported later that expires sooner is sold before the stock claimed earlier.
     operator.restock(&sale, 1, "2080-01-01").await;
     assert_eq!(
         expiries(&expect_success(&partner.order(&sale, 3).await, 201)),
@@ -34,7 +34,7 @@ async fn what_expires_first_is_sold_first_over_several_imports() {
 }
 
 #[tokio::test]
-async fn a_voucher_with_too_few_days_left_is_never_sold() {
+async fn voucher_below_min_validity_is_not_sold() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_product_with(json!({ "min_validity_days": 30 }), "25", 0).await;
     operator.restock(&sale, 1, &date_in_days(29)).await;
@@ -48,7 +48,7 @@ async fn a_voucher_with_too_few_days_left_is_never_sold() {
     expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
 }
 
-/// Lets the vouchers of a product that are free expire yesterday.
+/// Sets the expiry of a product's free vouchers to yesterday.
 async fn expire_free_vouchers(database: &mut Database, sale: &Sale) {
     let yesterday = "(now() AT TIME ZONE 'UTC')::date - 1";
     let of = format!(
@@ -91,7 +91,7 @@ async fn availability(partner: &mut Partner, sale: &Sale) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_expires_on_the_shelf_goes_out_of_sale_and_what_was_sold_stays_sold() {
+async fn expired_stock_is_removed_and_sold_vouchers_stay() {
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
     let sale = operator.add_stocked_product(7).await;
@@ -101,13 +101,13 @@ async fn what_expires_on_the_shelf_goes_out_of_sale_and_what_was_sold_stays_sold
     expire_free_vouchers(&mut database, &sale).await;
     assert_eq!(stock_level(&mut operator, &sale).await, json!([7, 0, 2, 0, 5]));
     assert_eq!(availability(&mut partner, &sale).await, "OUT_OF_STOCK");
-    // A start looks at once, and from then on each minute.
+    // The sweep runs at start and then every minute.
     assert_eq!(service.stop(), Some(0));
     service.restart();
     let (mut operator, mut partner) = (Operator::of(&service), partner.connect_to(&service.base_url()));
     let mut database = Database::of(&service).await;
     let swept = async || (database.count(COUNT_EXPIRED, &sale.product_id).await == 5).then_some(());
-    eventually("five vouchers are out of sale", WAIT_TIMEOUT, swept).await;
+    eventually("five vouchers to be swept", WAIT_TIMEOUT, swept).await;
     assert_eq!(stock_level(&mut operator, &sale).await, json!([7, 0, 2, 0, 5]));
     assert_eq!(availability(&mut partner, &sale).await, "OUT_OF_STOCK");
     expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
@@ -122,20 +122,20 @@ async fn what_expires_on_the_shelf_goes_out_of_sale_and_what_was_sold_stays_sold
         (&trail["data"][0]["operator"], &trail["data"][0]["after"]),
         (&json!("service"), &json!({ "expired": 5 }))
     );
-    // It is out already, and stays what it is.
-    let void = json!({ "product_id": sale.product_id, "denomination": 25, "reason": "recalled" });
-    let void = operator.send_json(Method::POST, "/admin/v1/stock/void", &void).await;
-    assert_eq!(void["voided"], 0);
+    // Expired stock cannot be voided again.
+    let voided = json!({ "product_id": sale.product_id, "denomination": 25, "reason": "recalled" });
+    let voided = operator.send_json(Method::POST, "/admin/v1/stock/void", &voided).await;
+    assert_eq!(voided["voided"], 0);
     operator.restock(&sale, 1, &date_in_days(0)).await;
     assert_eq!(
         expiries(&expect_success(&partner.order(&sale, 1).await, 201)),
         [date_in_days(0)],
-        "its last day is a valid one"
+        "a voucher is valid on its last day"
     );
     service.assert_verified();
 }
 
-/// The last valid days of two vouchers that the sandbox's vendor sells of a product with this policy.
+/// Orders two vouchers from the sandbox vendor with this expiry policy; returns status and expiry dates.
 async fn buy_two_vouchers(policy: Value) -> Value {
     let mut operator = Operator::of(shared());
     let changes = json!({ "route": "vendor", "vendor": "mock", "expiry_policy": policy });
@@ -147,12 +147,12 @@ async fn buy_two_vouchers(policy: Value) -> Value {
         let order = partner.read(&path).await;
         (order["closed"] == json!(true)).then_some(order)
     };
-    let order = eventually("the order is closed", WAIT_TIMEOUT, closed).await;
+    let order = eventually("the order to be closed", WAIT_TIMEOUT, closed).await;
     json!([order["status"], expiries(&order)])
 }
 
 #[tokio::test]
-async fn what_is_bought_is_good_for_as_long_as_its_product_says() {
+async fn bought_voucher_expires_by_product_policy() {
     let today = OffsetDateTime::from_unix_timestamp(i64::try_from(unix_seconds()).unwrap())
         .unwrap()
         .date();
@@ -170,7 +170,7 @@ async fn what_is_bought_is_good_for_as_long_as_its_product_says() {
             json!(["DELIVERED", [in_a_year, in_a_year]]),
         ),
         (json!({ "type": "NONE" }), json!(["DELIVERED", ["null", "null"]])),
-        // What has expired when it comes is delivered to nobody: it is paid back.
+        // A voucher that is already expired is not delivered but refunded.
         (
             json!({ "type": "FIXED_DATE", "value": "2026-01-31" }),
             json!(["REFUNDED", []]),
@@ -185,7 +185,6 @@ fn expiries(order: &Value) -> Vec<String> {
     order["vouchers"].as_array().unwrap().iter().map(text).collect()
 }
 
-/// The date so many days from now.
 fn date_in_days(days: i64) -> String {
     let now = OffsetDateTime::from_unix_timestamp(i64::try_from(unix_seconds()).unwrap()).unwrap();
     (now.date() + time::Duration::days(days)).to_string()

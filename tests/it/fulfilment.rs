@@ -1,4 +1,4 @@
-//! What becomes of an order that waits for a vendor: the sandbox's magic products, from the order to its end.
+//! Fulfilment by vendors, with the sandbox's magic products.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::support::{Instance, Operator, Partner, expect_success, eventually, order_body, expect_error, shared, unique};
 
-/// How long a vendor of the sandbox may take: a second by itself, and a machine that is busy.
+/// A sandbox vendor takes a second, longer on a busy machine.
 const FILL_TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn place_pending_order(partner: &mut Partner, product: &str, quantity: u32) -> String {
@@ -17,10 +17,10 @@ async fn place_pending_order(partner: &mut Partner, product: &str, quantity: u32
     expect_success(&answer, 202)["order_id"].as_str().unwrap().to_owned()
 }
 
-/// The order once it is closed.
+/// Waits until the order is closed and returns it.
 async fn wait_until_closed(partner: &mut Partner, order_id: &str) -> Value {
     let path = format!("/orders/{order_id}");
-    eventually("the order is closed", FILL_TIMEOUT, async || {
+    eventually("the order to be closed", FILL_TIMEOUT, async || {
         let order = partner.read(&path).await;
         (order["closed"] == true).then_some(order)
     })
@@ -42,7 +42,7 @@ async fn usd_balances(partner: &mut Partner) -> (Value, Value) {
 }
 
 #[tokio::test]
-async fn what_the_vendor_fills_is_delivered_and_its_codes_can_be_read() {
+async fn vendor_filled_order_is_delivered_with_codes() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
     let order_id = place_pending_order(&mut partner, "sbx-pending", 3).await;
@@ -57,7 +57,7 @@ async fn what_the_vendor_fills_is_delivered_and_its_codes_can_be_read() {
     assert_eq!(codes["data"].as_array().unwrap().len(), 3);
 }
 
-/// How many seconds after its acceptance an order was delivered.
+/// Returns the seconds between acceptance and delivery.
 fn seconds_until_delivered(order: &Value) -> f64 {
     let at = |entry: &Value| {
         let text = entry["at"].as_str().unwrap();
@@ -68,7 +68,7 @@ fn seconds_until_delivered(order: &Value) -> f64 {
 }
 
 #[tokio::test]
-async fn what_is_filled_in_a_second_or_in_a_minute_is_delivered_then() {
+async fn vendor_fill_time_determines_delivery_time() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("1000").await;
     let [slow, quick] = [
@@ -81,14 +81,14 @@ async fn what_is_filled_in_a_second_or_in_a_minute_is_delivered_then() {
         let order = partner.read(&path).await;
         (order["closed"] == json!(true)).then_some(order)
     };
-    let slow = seconds_until_delivered(&eventually("a minute has passed", Duration::from_secs(120), delivered).await);
-    // Before that never; after it as soon as somebody looks, which takes other tests' turns.
+    let slow = seconds_until_delivered(&eventually("the slow vendor to deliver", Duration::from_secs(120), delivered).await);
+    // Never earlier; later only by the poll interval and other tests' load.
     assert!((1.0..8.0).contains(&quick), "{quick}");
     assert!((60.0..70.0).contains(&slow), "{slow}");
 }
 
 #[tokio::test]
-async fn what_the_vendor_fills_in_part_is_closed_with_the_rest_paid_back() {
+async fn partially_filled_order_is_closed_and_refunded() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
     let order_id = place_pending_order(&mut partner, "sbx-partial", 4).await;
@@ -112,7 +112,7 @@ async fn what_the_vendor_fills_in_part_is_closed_with_the_rest_paid_back() {
 }
 
 #[tokio::test]
-async fn what_the_vendor_cannot_fill_is_cancelled_and_refunded() {
+async fn unfillable_order_is_cancelled_and_refunded() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("50").await;
     let order_id = place_pending_order(&mut partner, "sbx-vendor-fails", 2).await;
@@ -127,7 +127,7 @@ async fn what_the_vendor_cannot_fill_is_cancelled_and_refunded() {
 }
 
 #[tokio::test]
-async fn a_vendor_that_sells_and_times_out_is_asked_again_and_paid_once() {
+async fn vendor_timeout_after_sale_is_polled_and_paid_once() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("50").await;
     let order_id = place_pending_order(&mut partner, "sbx-vendor-timeout", 2).await;
@@ -140,7 +140,7 @@ async fn a_vendor_that_sells_and_times_out_is_asked_again_and_paid_once() {
 }
 
 #[tokio::test]
-async fn what_is_in_stock_is_taken_first_and_the_rest_bought() {
+async fn stock_is_allocated_before_vendor_purchase() {
     let mut operator = Operator::of(shared());
     let sale = operator
         .add_product_with(json!({ "route": "vendor", "vendor": "mock" }), "25", 2)
@@ -169,7 +169,7 @@ async fn what_is_in_stock_is_taken_first_and_the_rest_bought() {
 }
 
 #[tokio::test]
-async fn what_comes_for_a_cancelled_order_is_anybodys() {
+async fn vouchers_bought_for_cancelled_order_go_to_stock() {
     let mut operator = Operator::of(shared());
     let product = json!({ "route": "vendor", "vendor": "mock", "returnable": true });
     let sale = operator.add_product_with(product, "25", 0).await;
@@ -180,9 +180,9 @@ async fn what_comes_for_a_cancelled_order_is_anybodys() {
         "/admin/v1/purchases?order_id={}",
         placed["order_id"].as_str().unwrap()
     );
-    eventually("the vendor is asked", FILL_TIMEOUT, async || {
-        let asked = operator.get(&purchases).await["data"][0]["answer"].clone();
-        (!asked.is_null()).then_some(())
+    eventually("the vendor to be called", FILL_TIMEOUT, async || {
+        let purchase_state = operator.get(&purchases).await["data"][0]["answer"].clone();
+        (!purchase_state.is_null()).then_some(())
     })
     .await;
     let cancelled = partner
@@ -190,17 +190,17 @@ async fn what_comes_for_a_cancelled_order_is_anybodys() {
         .await;
     expect_success(&cancelled, 200);
     assert_eq!(partner.balance("USD").await, "100.00");
-    let mut wish = order_body(&sale, 2);
-    wish["fulfilment"] = json!("CACHE_ONLY");
-    eventually("what the vendor sold is in stock", FILL_TIMEOUT, async || {
-        (partner.send(&unique("key"), &wish).await.status == 201).then_some(())
+    let mut cache_only_order = order_body(&sale, 2);
+    cache_only_order["fulfilment"] = json!("CACHE_ONLY");
+    eventually("the bought vouchers to be in stock", FILL_TIMEOUT, async || {
+        (partner.send(&unique("key"), &cache_only_order).await.status == 201).then_some(())
     })
     .await;
     assert_eq!(partner.balance("USD").await, "50.00");
 }
 
 #[tokio::test]
-async fn a_sudden_end_loses_no_purchase() {
+async fn kill_during_purchase_loses_nothing() {
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
     let mut partner = operator.add_partner("1000").await;

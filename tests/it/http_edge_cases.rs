@@ -1,4 +1,4 @@
-//! What does the service make of clients that are slow, many, deaf, or speak HTTP in a way of their own?
+//! HTTP edge cases: slow, numerous and non-reading clients, and ambiguous requests.
 
 use std::time::Duration;
 
@@ -12,60 +12,60 @@ use crate::support::raw_http::{exchange_bytes, send_slowly_undocumented, exchang
 use crate::support::{Operator, expect_success, expect_error, shared, unique};
 use crate::request_bodies::{ORDERS, add_buyer, with_header};
 
-/// How many sockets are held at once, where the system allows that many.
+/// Open sockets, where the system allows that many.
 const SOCKETS: u64 = 3_000;
 
-/// How many clients ask and never read: two on each of the service's threads.
+/// Two for each of the service's threads.
 const NON_READING_CLIENTS: u32 = 4;
 
-/// How long a deaf client may be sent answers before it counts as one whose buffers are full.
+/// After this time the buffers of a non-reading client are full.
 const FILL_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[tokio::test]
-async fn a_head_that_does_not_end_is_given_up() {
+async fn unfinished_request_head_times_out() {
     let address = shared().http_address();
-    let begun = b"GET /api/v1/wallets HTTP/1.1\r\nhost: vouchsafe.test\r\nx-slow: ";
+    let partial_head = b"GET /api/v1/wallets HTTP/1.1\r\nhost: vouchsafe.test\r\nx-slow: ";
     let (silent, slow) = tokio::join!(
-        exchange_undocumented(address, begun),
-        send_slowly_undocumented(address, begun, b'x')
+        exchange_undocumented(address, partial_head),
+        send_slowly_undocumented(address, partial_head, b'x')
     );
     for answer in [silent, slow] {
         assert_eq!(answer.status, 408, "{answer:?}");
     }
 }
 
-/// Sockets to the service, each with this much of a request on it.
-async fn open_sockets(count: u64, begun: &[u8]) -> Vec<TcpStream> {
+/// Opens sockets and sends the start of a request on each.
+async fn open_sockets(count: u64, partial_head: &[u8]) -> Vec<TcpStream> {
     let mut held = Vec::new();
     for _ in 0..count {
         let mut socket = TcpStream::connect(shared().http_address()).await.unwrap();
-        socket.write_all(begun).await.unwrap();
+        socket.write_all(partial_head).await.unwrap();
         held.push(socket);
     }
     held
 }
 
 #[tokio::test]
-async fn thousands_of_idle_sockets_stop_nobody() {
+async fn idle_sockets_do_not_block_requests() {
     let (mut partner, body) = add_buyer(2).await;
     expect_success(&partner.send_text(&unique("key"), &body).await, 201);
-    // A quarter of what a process may open: the service has as many, and the other tests go on.
+    // A quarter of the file limit: the service needs as many, and other tests are running.
     let allowed = getrlimit(Resource::Nofile).current.unwrap_or(SOCKETS * 4);
     let count = SOCKETS.min(allowed / 4);
-    let (silent, begun) = tokio::join!(
+    let (silent, partial_head) = tokio::join!(
         open_sockets(count / 2, b""),
         open_sockets(count / 2, b"POST /api/v1/orders HTTP/1.1\r\n")
     );
     expect_success(&partner.send_text(&unique("key"), &body).await, 201);
     expect_success(&partner.reconnect().get("/wallets").await, 200);
     assert_eq!(
-        silent.len() + begun.len(),
+        silent.len() + partial_head.len(),
         usize::try_from(count / 2 * 2).unwrap()
     );
 }
 
 #[tokio::test]
-async fn a_client_that_never_reads_stops_nobody() {
+async fn non_reading_clients_do_not_block_requests() {
     let (mut partner, _) = add_buyer(0).await;
     let mut identity = HeaderMap::new();
     partner.client.credentials().insert_api_headers(&mut identity);
@@ -75,19 +75,19 @@ async fn a_client_that_never_reads_stops_nobody() {
         .replace("connection: close\r\n", "");
     let ask = async || {
         let mut socket = TcpStream::connect(shared().http_address()).await.unwrap();
-        // Asks until nothing more is taken: then the answers fill every buffer on the way.
-        let asking = async { while socket.write_all(request.as_bytes()).await.is_ok() {} };
-        drop(tokio::time::timeout(FILL_TIMEOUT, asking).await);
+        // Send until the write blocks: then the responses fill every buffer on the way.
+        let sending = async { while socket.write_all(request.as_bytes()).await.is_ok() {} };
+        drop(tokio::time::timeout(FILL_TIMEOUT, sending).await);
         socket
     };
-    let deaf = futures_util::future::join_all((0..NON_READING_CLIENTS).map(|_| ask())).await;
+    let clients = futures_util::future::join_all((0..NON_READING_CLIENTS).map(|_| ask())).await;
     expect_success(&partner.get("/wallets").await, 200);
     expect_success(&partner.reconnect().get("/products").await, 200);
-    drop(deaf);
+    drop(clients);
 }
 
 #[tokio::test]
-async fn a_method_that_a_route_does_not_have_is_405_and_answers_head_without_a_body() {
+async fn unsupported_method_returns_405_and_head_has_no_body() {
     let mut partner = Operator::of(shared()).add_partner("1").await;
     let mut identity = HeaderMap::new();
     partner.client.credentials().insert_api_headers(&mut identity);
@@ -120,7 +120,7 @@ async fn a_method_that_a_route_does_not_have_is_405_and_answers_head_without_a_b
 }
 
 #[tokio::test]
-async fn what_two_servers_could_read_differently_is_refused() {
+async fn ambiguous_framing_is_rejected() {
     let (mut partner, body) = add_buyer(1).await;
     let address = shared().http_address();
     let length = body.len();
@@ -177,7 +177,7 @@ async fn what_two_servers_could_read_differently_is_refused() {
 }
 
 #[tokio::test]
-async fn a_chunk_that_lies_about_its_length_is_refused() {
+async fn chunk_with_wrong_length_is_rejected() {
     let (mut partner, body) = add_buyer(1).await;
     let length = body.len();
     for (what, wire) in [
@@ -202,15 +202,15 @@ async fn a_chunk_that_lies_about_its_length_is_refused() {
 }
 
 #[tokio::test]
-async fn a_request_hidden_behind_a_refused_one_is_not_executed() {
+async fn request_smuggled_in_rejected_body_is_not_executed() {
     let (mut partner, body) = add_buyer(1).await;
     let length = body.len().to_string();
-    let hidden = with_header(partner.headers(ORDERS, body.as_bytes()), CONTENT_LENGTH, &length);
-    let hidden = [request_head("POST /api/v1/orders", &hidden), body.clone().into_bytes()].concat();
-    // Refused by its head, with a whole order where its body should be.
+    let smuggled = with_header(partner.headers(ORDERS, body.as_bytes()), CONTENT_LENGTH, &length);
+    let smuggled = [request_head("POST /api/v1/orders", &smuggled), body.clone().into_bytes()].concat();
+    // The head is rejected, and a complete order takes the place of the body.
     for (name, value) in [("content-encoding", "gzip"), ("content-type", "text/plain")] {
         let headers = partner.headers(ORDERS, body.as_bytes());
-        let mut headers = with_header(headers, CONTENT_LENGTH, &hidden.len().to_string());
+        let mut headers = with_header(headers, CONTENT_LENGTH, &smuggled.len().to_string());
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         let request = request_head("POST /api/v1/orders", &headers);
         let request = String::from_utf8(request)
@@ -218,7 +218,7 @@ async fn a_request_hidden_behind_a_refused_one_is_not_executed() {
             .replace("connection: close\r\n", "");
         let answer = exchange(
             shared().http_address(),
-            &[request.into_bytes(), hidden.clone()].concat(),
+            &[request.into_bytes(), smuggled.clone()].concat(),
         )
         .await;
         assert_eq!(answer.status, 415, "{answer:?}");

@@ -1,4 +1,4 @@
-//! Is an order placed once, however often it is sent (contract §5)?
+//! Idempotency keys (contract §5).
 
 use hyper::Method;
 use hyper::header::HeaderValue;
@@ -10,7 +10,7 @@ use crate::support::{
     Operator, Partner, Sale, expect_success, expect_stored_error, order_body, expect_error, shared, text_of, unique,
 };
 
-/// The second answer is the first one again.
+/// Asserts that the second response replays the first.
 fn assert_replay(first: &ApiResponse, second: &ApiResponse) {
     assert_eq!((second.status, text_of(second)), (first.status, text_of(first)));
     assert_eq!(second.header("idempotent-replayed"), Some("true"));
@@ -19,7 +19,7 @@ fn assert_replay(first: &ApiResponse, second: &ApiResponse) {
 }
 
 #[tokio::test]
-async fn the_same_key_and_request_give_the_same_bytes_and_no_second_order() {
+async fn repeated_request_returns_stored_bytes() {
     let mut operator = Operator::of(shared());
     let [stocked, bought] = [operator.add_stocked_product(2).await, operator.add_product("vendor", 0).await];
     let mut partner = operator.add_partner("100").await;
@@ -42,7 +42,7 @@ async fn the_same_key_and_request_give_the_same_bytes_and_no_second_order() {
 }
 
 #[tokio::test]
-async fn a_retry_may_sign_the_path_the_other_way_and_at_another_time() {
+async fn retry_signed_with_short_path_is_replayed() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("100").await;
@@ -54,14 +54,14 @@ async fn a_retry_may_sign_the_path_the_other_way_and_at_another_time() {
 }
 
 #[tokio::test]
-async fn the_same_key_with_another_body_is_refused_and_executes_nothing() {
+async fn reused_key_with_other_body_is_rejected() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(5).await;
     let mut partner = operator.add_partner("100").await;
     let (key, body) = (unique("key"), order_body(&sale, 1).to_string());
     let first = partner.send_text(&key, &body).await;
     expect_success(&first, 201);
-    // The body is told apart by its bytes, not by its meaning; and also where it would be refused by itself.
+    // Bodies are compared by bytes, not by meaning, even if the new body is itself invalid.
     let spaced = body.replacen(':', ": ", 1);
     for other in [
         order_body(&sale, 2).to_string(),
@@ -79,7 +79,7 @@ async fn the_same_key_with_another_body_is_refused_and_executes_nothing() {
 }
 
 #[tokio::test]
-async fn a_key_is_there_once_and_is_1_to_255_visible_characters() {
+async fn invalid_or_repeated_key_header_is_rejected() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(5).await;
     let mut partner = operator.add_partner("100").await;
@@ -118,7 +118,7 @@ async fn a_key_is_there_once_and_is_1_to_255_visible_characters() {
 }
 
 #[tokio::test]
-async fn partners_do_not_share_keys() {
+async fn idempotency_keys_are_scoped_per_partner() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(2).await;
     let (mut first, mut second) = (operator.add_partner("100").await, operator.add_partner("100").await);
@@ -132,7 +132,7 @@ async fn partners_do_not_share_keys() {
 }
 
 #[tokio::test]
-async fn an_operators_reference_is_no_key_of_the_partner() {
+async fn operator_reference_is_not_a_partner_key() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("0").await;
@@ -145,7 +145,7 @@ async fn an_operators_reference_is_no_key_of_the_partner() {
 }
 
 #[tokio::test]
-async fn a_refusal_for_money_stays_after_a_top_up() {
+async fn insufficient_funds_after_top_up_is_replayed() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("0").await;
@@ -160,7 +160,7 @@ async fn a_refusal_for_money_stays_after_a_top_up() {
 }
 
 #[tokio::test]
-async fn a_refusal_for_stock_stays_after_an_import() {
+async fn insufficient_inventory_after_import_is_replayed() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("100").await;
@@ -175,7 +175,7 @@ async fn a_refusal_for_stock_stays_after_an_import() {
 }
 
 #[tokio::test]
-async fn other_refusals_leave_the_key_unused() {
+async fn other_rejections_leave_key_unused() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("1000").await;
     let sale = Sale {
@@ -196,7 +196,7 @@ async fn other_refusals_leave_the_key_unused() {
         )
         .await;
     expect_error(&partner.send(&key, &body).await, 409, "PRODUCT_UNAVAILABLE");
-    // Nor is the key bound to a body that was never executed.
+    // A body that was never executed does not bind the key.
     expect_error(
         &partner.send(&key, &json!({ "items": [] })).await,
         422,
@@ -213,14 +213,14 @@ async fn other_refusals_leave_the_key_unused() {
 }
 
 #[tokio::test]
-async fn a_replay_is_not_decided_on_todays_world() {
+async fn replay_ignores_current_state() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("25").await;
     let key = unique("key");
     let first = partner.order_with_key(&key, &sale, 1).await;
     expect_success(&first, 201);
-    // The stock is gone and the money spent by the order itself; now the product goes as well.
+    // The order has used up stock and money; now the product is discontinued too.
     assert_replay(&first, &partner.order_with_key(&key, &sale, 1).await);
     operator
         .put_product(&sale.product_id, json!({ "discontinued": true }))
@@ -229,7 +229,7 @@ async fn a_replay_is_not_decided_on_todays_world() {
 }
 
 #[tokio::test]
-async fn who_may_no_longer_call_gets_no_stored_answer() {
+async fn blocked_partner_gets_no_stored_response() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(3).await;
     let mut partners: [Partner; 3] = [
@@ -261,7 +261,7 @@ async fn who_may_no_longer_call_gets_no_stored_answer() {
 }
 
 #[tokio::test]
-async fn a_stored_answer_is_given_to_a_right_signature_alone() {
+async fn replay_with_invalid_signature_is_rejected() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("25").await;

@@ -1,4 +1,4 @@
-//! Is a long import seen to move on a terminal, and nowhere else?
+//! Import progress bar: shown on a terminal only.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,11 +10,11 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use crate::commands::{run, utf8};
 use crate::support::{Operator, PROGRAM, Sale, shared};
 
-/// How many vouchers: some parts of a file. It is read long before the service has them all.
+/// Several blocks: the client reads the file long before the service has imported it.
 const VOUCHERS: usize = 5_000;
 
 #[tokio::test]
-async fn an_import_shows_how_far_it_is_to_people_alone() {
+async fn import_progress_is_shown_on_terminal_only() {
     let sale = Operator::of(shared()).add_stocked_product(0).await;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("vouchers.ndjson");
@@ -22,10 +22,10 @@ async fn an_import_shows_how_far_it_is_to_people_alone() {
     std::fs::write(&path, lines.collect::<String>()).unwrap();
     let import = import_arguments(path.to_str().unwrap(), &sale);
 
-    let shown = terminal_output(&import);
+    let printed = terminal_output(&import);
     assert!(
-        shown.contains(" KiB of ") && shown.contains(" to go"),
-        "{shown:?}"
+        printed.contains(" KiB of ") && printed.contains(" to go"),
+        "{printed:?}"
     );
     assert_eq!(terminal_output(&[&import[..], &["--json"]].concat()), "");
     let output = run(&import);
@@ -51,13 +51,13 @@ fn import_arguments<'a>(path: &'a str, sale: &'a Sale) -> [&'a str; 7] {
     ]
 }
 
-/// What a command that succeeds shows on a terminal as its standard error.
+/// Returns what a successful command prints to a terminal as its standard error.
 fn terminal_output(arguments: &[&str]) -> String {
-    let here = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&here).unwrap();
-    unlockpt(&here).unwrap();
-    let name = ptsname(&here, Vec::new()).unwrap();
-    let there = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    let primary = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&primary).unwrap();
+    unlockpt(&primary).unwrap();
+    let name = ptsname(&primary, Vec::new()).unwrap();
+    let secondary = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
     let mut command = Command::new(PROGRAM);
     command
         .arg("--data-dir")
@@ -68,17 +68,17 @@ fn terminal_output(arguments: &[&str]) -> String {
         .env_remove("VOUCHSAFE_OPERATOR_TOKEN")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(there);
+        .stderr(secondary);
     let mut child = command.spawn().unwrap();
-    // The terminal ends when nobody holds its other side, which this one does too.
+    // The terminal closes when all handles of its other side are closed, including the one in `command`.
     drop(command);
-    let mut shown = Vec::new();
-    let mut here = File::from(here);
-    let mut part = [0; 1024];
-    // Linux ends a terminal with an error.
-    while let Ok(read @ 1..) = here.read(&mut part) {
-        shown.extend(&part[..read]);
+    let mut printed = Vec::new();
+    let mut primary = File::from(primary);
+    let mut buffer = [0; 1024];
+    // On Linux reading from a closed terminal is an error.
+    while let Ok(read @ 1..) = primary.read(&mut buffer) {
+        printed.extend(&buffer[..read]);
     }
     assert!(child.wait().unwrap().success());
-    utf8(&shown)
+    utf8(&printed)
 }

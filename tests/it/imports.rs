@@ -1,4 +1,4 @@
-//! Does stock come in whole, once, and without holding up anybody?
+//! Stock imports: CSV and NDJSON, duplicates, invalid lines, interrupted bodies, memory use.
 
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
@@ -43,7 +43,7 @@ fn import_counts(answer: &ApiResponse) -> (u64, u64, u64) {
 }
 
 #[tokio::test]
-async fn a_file_of_several_commits_comes_in_once() {
+async fn large_import_in_several_commits_is_imported_once() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;
     let file = format!("code,pin\n{}", lines(&unique("C"), 25_000));
@@ -69,7 +69,7 @@ async fn a_file_of_several_commits_comes_in_once() {
     assert_eq!(
         database.count(chunks, &sale.product_id).await,
         50 + 1,
-        "500 each; the header is a line of the first block"
+        "500 vouchers per chunk; the header counts as a line of the first block"
     );
     let trail = operator
         .get(&format!(
@@ -86,23 +86,23 @@ async fn a_file_of_several_commits_comes_in_once() {
     assert_eq!(
         imported,
         [json!(5_001), json!(10_000), json!(9_999)],
-        "an entry a commit, newest first"
+        "one audit entry per commit, newest first"
     );
 }
 
 #[tokio::test]
-async fn two_imports_of_one_file_at_once_bring_each_code_once() {
+async fn concurrent_imports_of_same_file_import_each_code_once() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;
     let prefix = unique("C");
-    let (forth, mut back): (String, Vec<String>) = (
+    let (ascending, mut descending): (String, Vec<String>) = (
         lines(&prefix, 12_000),
         lines(&prefix, 12_000).lines().map(str::to_owned).collect(),
     );
-    back.reverse();
+    descending.reverse();
     let files = [
-        format!("code,pin\n{forth}"),
-        format!("code,pin\n{}", back.join("\n")),
+        format!("code,pin\n{ascending}"),
+        format!("code,pin\n{}", descending.join("\n")),
     ];
     let imports = files.map(|file| {
         let (mut operator, sale) = (Operator::of(shared()), sale.clone());
@@ -118,7 +118,7 @@ async fn two_imports_of_one_file_at_once_bring_each_code_once() {
 }
 
 #[tokio::test]
-async fn a_code_is_new_once_a_brand_with_its_pin_and_across_products() {
+async fn code_is_unique_per_brand_and_pin() {
     let mut operator = Operator::of(shared());
     let brand = unique("brand");
     let one = operator.add_product_with(json!({ "brand": brand }), "25", 0).await;
@@ -142,7 +142,7 @@ async fn a_code_is_new_once_a_brand_with_its_pin_and_across_products() {
 }
 
 #[tokio::test]
-async fn bad_lines_are_rejected_by_number_and_the_others_come_in() {
+async fn invalid_lines_are_reported_and_others_imported() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;
     let canary = "CNRY-4711";
@@ -173,7 +173,7 @@ async fn bad_lines_are_rejected_by_number_and_the_others_come_in() {
 }
 
 #[tokio::test]
-async fn ndjson_comes_in_as_well() {
+async fn ndjson_import_is_supported() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;
     let code = unique("C");
@@ -197,7 +197,7 @@ async fn ndjson_comes_in_as_well() {
 }
 
 #[tokio::test]
-async fn an_import_that_cannot_be_says_why_and_imports_nothing() {
+async fn invalid_import_is_rejected_entirely() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;
     for (content_type, body, status, code) in [
@@ -250,7 +250,7 @@ async fn an_import_that_cannot_be_says_why_and_imports_nothing() {
     assert_eq!(stock_level(&mut operator, &sale).await, Value::Null);
 }
 
-/// The head of an import, and the address to send it to.
+/// Returns the address and the request head of an import.
 fn raw_import(sale: &Sale, framing: (&'static str, &str)) -> (std::net::SocketAddr, Vec<u8>) {
     let service = shared();
     let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
@@ -275,24 +275,24 @@ fn raw_import(sale: &Sale, framing: (&'static str, &str)) -> (std::net::SocketAd
 }
 
 #[tokio::test]
-async fn a_body_that_pauses_for_ten_seconds_is_given_up() {
+async fn import_body_idle_for_10_s_times_out() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;
     let (address, mut request) = raw_import(&sale, ("content-length", "1000"));
     request.extend(b"code\nWHOLE\nHALF");
-    let began = std::time::Instant::now();
+    let started = std::time::Instant::now();
     let answer = exchange(address, &request).await;
     expect_error(&answer, 408, "REQUEST_TIMEOUT");
-    assert!(began.elapsed().as_secs() >= 9, "{:?}", began.elapsed());
+    assert!(started.elapsed().as_secs() >= 9, "{:?}", started.elapsed());
     assert_eq!(
         stock_level(&mut operator, &sale).await,
         Value::Null,
-        "what has not ended is not imported"
+        "an incomplete block must not be imported"
     );
 }
 
 #[tokio::test]
-async fn of_a_body_that_breaks_off_what_was_committed_stays_and_no_half_line_comes_in() {
+async fn interrupted_import_keeps_committed_lines_only() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;
     let (address, mut request) = raw_import(&sale, ("content-length", "100000000"));
@@ -301,11 +301,11 @@ async fn of_a_body_that_breaks_off_what_was_committed_stays_and_no_half_line_com
     request.extend(format!("code\n{whole}{prefix}-HALF").into_bytes());
     let mut connection = TcpStream::connect(address).await.unwrap();
     connection.write_all(&request).await.unwrap();
-    let committed = eventually("the first block is in", WAIT_TIMEOUT, async || {
+    let committed = eventually("the first block to be committed", WAIT_TIMEOUT, async || {
         let level = stock_level(&mut operator, &sale).await;
         level["loaded"].as_u64()
     });
-    assert_eq!(committed.await, 9_999, "a block: the header and 9,999 vouchers");
+    assert_eq!(committed.await, 9_999, "a block has the header and 9,999 vouchers");
     drop(connection);
     let again = format!("code\n{whole}{prefix}-HALFWAY\n");
     assert_eq!(
@@ -315,7 +315,7 @@ async fn of_a_body_that_breaks_off_what_was_committed_stays_and_no_half_line_com
 }
 
 #[tokio::test]
-async fn a_compressed_body_is_refused() {
+async fn compressed_import_is_rejected() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;
     let (address, mut request) = raw_import(&sale, ("content-encoding", "gzip"));
@@ -325,7 +325,7 @@ async fn a_compressed_body_is_refused() {
 }
 
 #[tokio::test]
-async fn new_stock_is_sold_at_once_and_the_first_to_expire_first() {
+async fn imported_stock_is_sold_immediately_earliest_expiry_first() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("1000").await;
@@ -345,7 +345,7 @@ async fn new_stock_is_sold_at_once_and_the_first_to_expire_first() {
     assert_eq!(expiries, ["2097-06-30", "2098-06-30"]);
 }
 
-/// Resident memory of a service. MiB.
+/// Resident memory of the service. MiB.
 async fn resident_mib(operator: &mut Operator) -> u64 {
     let answer = operator.call(Method::GET, "/metrics", "text/plain", "").await;
     let line = text_of(&answer)
@@ -355,12 +355,12 @@ async fn resident_mib(operator: &mut Operator) -> u64 {
 }
 
 #[tokio::test]
-async fn a_large_file_takes_little_memory() {
+async fn large_import_uses_bounded_memory() {
     let service = Instance::start();
     let (mut operator, mut observer) = (Operator::of(&service), Operator::of(&service));
     let sale = operator.add_stocked_product(0).await;
     let file = format!("code,pin\n{}", lines(&unique("C"), 150_000));
-    // A first block, since what any import takes for good (threads, connections, pages of the allocator) is not the file's.
+    // Warm up first: threads, connections and allocator pages stay allocated after any import.
     let block = format!("code,pin\n{}", lines(&unique("B"), 10_000));
     import(&mut operator, &sale, "text/csv", block).await;
     let before = resident_mib(&mut observer).await;
@@ -373,7 +373,7 @@ async fn a_large_file_takes_little_memory() {
     };
     let imported = tokio::select! {
         answer = import(&mut operator, &sale, "text/csv", file) => import_counts(&answer),
-        () = observing => unreachable!("it looks on"),
+        () = observing => unreachable!("the observer never completes"),
     };
     assert_eq!(imported, (150_000, 0, 0));
     assert!(peak - before < 64, "from {before} MiB to {peak} MiB");

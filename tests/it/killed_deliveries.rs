@@ -1,13 +1,13 @@
-//! What becomes of an order's events when the service is killed on their way? Each arrives, under the id that it has in the
-//! feed, and of the order in sequence; and what was written down is not sent again.
+//! Webhook delivery with a kill at each point: every event arrives under its feed id and in order per order, and recorded
+//! deliveries are not repeated.
 //!
-//! | point | how it is found |
+//! | kill point | how the test reaches it |
 //! |---|---|
-//! | committed, and nobody was told in the process | somebody stands on the tables; what was sent to Postgres is let through after the kill |
-//! | the endpoint is taken, and nothing sent | somebody stands on the table that is read next |
-//! | sent, and not answered | the receiver holds its answer |
-//! | answered, and not written down | somebody has the row that is written next; afterwards the statement is let through, or its session is ended |
-//! | written down | the row says so |
+//! | committed, poller not notified | a lock on the tables; the statement sent to Postgres proceeds after the kill |
+//! | endpoint leased, nothing sent | a lock on the table that is read next |
+//! | sent, no response | the receiver withholds its response |
+//! | response received, result not recorded | a lock on the row that is written next; afterwards the statement proceeds or its session is terminated |
+//! | recorded | the row shows it |
 
 use std::collections::BTreeMap;
 
@@ -18,17 +18,16 @@ use crate::support::{
     Database, ReceivedEvent, Instance, Behavior, Operator, Partner, Receiver, WAIT_TIMEOUT, Sale, expect_success, eventually,
 };
 
-/// Created, issued, delivered.
+/// `order.created`, `voucher.issued`, `order.delivered`.
 const EVENTS_PER_ORDER: usize = 3;
 
-/// What becomes of the statement that was under way.
+/// Outcome of the blocked statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StatementOutcome {
     Written,
     NotWritten,
 }
 
-/// Where it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KillPoint {
     Committed,
@@ -38,7 +37,7 @@ enum KillPoint {
     Recorded,
 }
 
-/// Each point, and how often the order's first event is sent in all.
+/// Each kill point and the total number of times that the order's first event is sent.
 const KILL_POINTS: [(KillPoint, usize); 8] = [
     (KillPoint::Committed, 1),
     (KillPoint::Leased, 1),
@@ -50,7 +49,7 @@ const KILL_POINTS: [(KillPoint, usize); 8] = [
     (KillPoint::Recorded, 1),
 ];
 
-/// Sessions that wait for somebody in a statement like this.
+/// Sessions blocked in a statement that matches `$1`.
 const COUNT_BLOCKED: &str = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ $1";
 
 const COUNT_CAUGHT_UP: &str = "SELECT count(*)
@@ -61,7 +60,7 @@ const COUNT_CAUGHT_UP: &str = "SELECT count(*)
 const TERMINATE_BLOCKED: &str =
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
 
-/// A service with one partner, its endpoint and its receiver.
+/// A service with one partner, endpoint and receiver.
 struct DeliveryScenario {
     service: Instance,
     partner: Partner,
@@ -86,104 +85,104 @@ impl DeliveryScenario {
         }
     }
 
-    /// Places an order under this key, and kills the service where its events are at this point.
+    /// Places an order under this key and kills the service when its events reach this point.
     async fn kill_at(&mut self, point: KillPoint, key: &str) {
-        let mut somebody = Database::of(&self.service).await;
-        let mut beside = Database::of(&self.service).await;
-        let heard = self.receiver.received().len();
+        let mut locker = Database::of(&self.service).await;
+        let mut observer = Database::of(&self.service).await;
+        let received_count = self.receiver.received().len();
         let order = async |partner: &mut Partner, sale: &Sale| {
             expect_success(&partner.order_with_key(key, sale, 1).await, 201);
         };
         match point {
             KillPoint::Committed => {
-                begin_with_lock(&mut somebody, "LOCK TABLE orders, idempotency_keys IN SHARE MODE").await;
+                begin_with_lock(&mut locker, "LOCK TABLE orders, idempotency_keys IN SHARE MODE").await;
                 let mut partner = self.partner.reconnect();
                 let body = crate::support::order_body(&self.sale, 1).to_string();
                 tokio::select! {
-                    came = partner.client.order(key, body) => panic!("answered before it was written: {came:?}"),
-                    () = wait_until_blocked(&mut beside, "commit_batch") => {}
+                    result = partner.client.order(key, body) => panic!("response before the commit: {result:?}"),
+                    () = wait_until_blocked(&mut observer, "commit_batch") => {}
                 }
             }
             KillPoint::Leased => {
-                begin_with_lock(&mut somebody, "LOCK TABLE deliveries IN ACCESS EXCLUSIVE MODE").await;
+                begin_with_lock(&mut locker, "LOCK TABLE deliveries IN ACCESS EXCLUSIVE MODE").await;
                 order(&mut self.partner, &self.sale).await;
-                wait_until_blocked(&mut beside, "rows_ahead").await;
+                wait_until_blocked(&mut observer, "rows_ahead").await;
             }
             KillPoint::Sent => {
                 self.receiver.set_behavior(Behavior::HoldUntilChanged);
                 order(&mut self.partner, &self.sale).await;
-                self.receiver.wait_for_events(heard + 1);
+                self.receiver.wait_for_events(received_count + 1);
             }
             KillPoint::Answered(status, _) => {
                 self.receiver.set_behavior(Behavior::HoldUntilChanged);
                 order(&mut self.partner, &self.sale).await;
-                self.receiver.wait_for_events(heard + 1);
-                begin_with_lock(&mut somebody, "SELECT FROM webhook_progress FOR UPDATE").await;
+                self.receiver.wait_for_events(received_count + 1);
+                begin_with_lock(&mut locker, "SELECT FROM webhook_progress FOR UPDATE").await;
                 self.receiver.set_behavior(Behavior::Status(status));
-                wait_until_blocked(&mut beside, "SET cursor").await;
+                wait_until_blocked(&mut observer, "SET cursor").await;
             }
             KillPoint::Recorded => {
                 order(&mut self.partner, &self.sale).await;
-                eventually("it is written down", WAIT_TIMEOUT, async || {
-                    (beside.count(COUNT_CAUGHT_UP, "").await == 1).then_some(())
+                eventually("the delivery to be recorded", WAIT_TIMEOUT, async || {
+                    (observer.count(COUNT_CAUGHT_UP, "").await == 1).then_some(())
                 })
                 .await;
             }
         }
         self.service.kill();
         if let KillPoint::Answered(_, StatementOutcome::NotWritten) | KillPoint::Leased = point {
-            beside.run(TERMINATE_BLOCKED.to_owned()).await;
+            observer.run(TERMINATE_BLOCKED.to_owned()).await;
         }
-        somebody.run("COMMIT".to_owned()).await;
+        locker.run("COMMIT".to_owned()).await;
         self.receiver.set_behavior(Behavior::Status(204));
         self.service.restart();
         self.partner = self.partner.connect_to(&self.service.base_url());
     }
 
-    /// Waits until each event of this order has come.
+    /// Waits until the last event of this order has arrived.
     async fn wait_for_last_event(&mut self, order_id: &str) {
-        eventually(&format!("all of {order_id} arrives"), WAIT_TIMEOUT, async || {
-            let heard = self.receiver.received();
-            let last = |one: &ReceivedEvent| one.order_id() == order_id && one.sequence() == EVENTS_PER_ORDER as u64;
-            heard.iter().any(last).then_some(())
+        eventually(&format!("all events of {order_id}"), WAIT_TIMEOUT, async || {
+            let received_count = self.receiver.received();
+            let last = |event: &ReceivedEvent| event.order_id() == order_id && event.sequence() == EVENTS_PER_ORDER as u64;
+            received_count.iter().any(last).then_some(())
         })
         .await;
     }
 }
 
-async fn begin_with_lock(somebody: &mut Database, lock: &str) {
-    somebody.run(format!("BEGIN; {lock}")).await;
+async fn begin_with_lock(locker: &mut Database, lock: &str) {
+    locker.run(format!("BEGIN; {lock}")).await;
 }
 
-async fn wait_until_blocked(beside: &mut Database, statement: &str) {
-    eventually("the statement waits", WAIT_TIMEOUT, async || {
-        (beside.count(COUNT_BLOCKED, statement).await > 0).then_some(())
+async fn wait_until_blocked(observer: &mut Database, statement: &str) {
+    eventually("the statement to be blocked", WAIT_TIMEOUT, async || {
+        (observer.count(COUNT_BLOCKED, statement).await > 0).then_some(())
     })
     .await;
 }
 
-/// How often each event of the order came, in sequence; each as the feed has it.
-fn receipts_per_event(heard: &[ReceivedEvent], order_id: &str, feed: &[Value]) -> Vec<usize> {
+/// Returns the number of receipts of each event of the order; asserts their order and content.
+fn receipts_per_event(received_count: &[ReceivedEvent], order_id: &str, feed: &[Value]) -> Vec<usize> {
     let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
-    for one in heard.iter().filter(|one| one.order_id() == order_id) {
+    for event in received_count.iter().filter(|event| event.order_id() == order_id) {
         assert!(
-            feed.contains(&one.body()),
-            "the same id and the same event: {}",
-            one.body_text
+            feed.contains(&event.body()),
+            "event differs from the feed: {}",
+            event.body_text
         );
-        let came = counts.len() as u64;
+        let result = counts.len() as u64;
         assert!(
-            one.sequence() <= came + 1,
-            "{} of {order_id} after {came}",
-            one.sequence()
+            event.sequence() <= result + 1,
+            "{} of {order_id} after {result}",
+            event.sequence()
         );
-        *counts.entry(one.sequence()).or_default() += 1;
+        *counts.entry(event.sequence()).or_default() += 1;
     }
     counts.into_values().collect()
 }
 
 #[tokio::test]
-async fn wherever_it_is_killed_each_event_arrives_in_sequence_and_what_was_written_down_once() {
+async fn kill_at_any_point_delivers_in_order_without_repeating_recorded() {
     let mut scene = DeliveryScenario::start().await;
     for (number, (point, times)) in KILL_POINTS.into_iter().enumerate() {
         let key = format!("point-{number}");
@@ -191,7 +190,7 @@ async fn wherever_it_is_killed_each_event_arrives_in_sequence_and_what_was_writt
         let order = expect_success(&scene.partner.order_with_key(&key, &scene.sale, 1).await, 201);
         let order_id = order["order_id"].as_str().unwrap();
         scene.wait_for_last_event(order_id).await;
-        // What would be sent again goes before what comes now.
+        // A repeated event would arrive before the events of this order.
         let next = expect_success(&scene.partner.order(&scene.sale, 1).await, 201);
         scene.wait_for_last_event(next["order_id"].as_str().unwrap()).await;
         let feed = scene.partner.list_all("/events?limit=100").await;

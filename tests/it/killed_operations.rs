@@ -1,8 +1,7 @@
-//! What becomes of a step that was under way when the service was killed? It was taken or it was not, and asked for again it
-//! ends where it should.
+//! Operations in flight during a kill: each was either written or not, and a repeated request reaches the same end.
 //!
-//! Somebody stands on the tables until the step's statement waits for them; then comes kill -9. What was sent is let through
-//! afterwards, and so written though nobody hears of it; or its session is ended, and it is not.
+//! The test locks the tables until the operation's statement is blocked, then kills the service. Afterwards the statement
+//! proceeds and is written without a response, or its session is terminated and nothing is written.
 
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Method};
@@ -11,10 +10,10 @@ use vouchsafe_load::client::{ApiResponse, RequestFailure};
 
 use crate::support::{Database, Instance, Operator, Partner, WAIT_TIMEOUT, Sale, expect_success, eventually, order_body};
 
-/// What stands before every step that writes.
+/// Blocks every operation that writes.
 const LOCK_TABLES: &str = "BEGIN; LOCK TABLE orders, idempotency_keys IN SHARE MODE";
 
-/// Sessions of the service that wait for that, in the middle of a step.
+/// Sessions of the service blocked in the middle of an operation.
 const COUNT_BLOCKED: &str = "SELECT count(*)
                          FROM pg_stat_activity
                         WHERE wait_event_type = $1
@@ -23,21 +22,20 @@ const COUNT_BLOCKED: &str = "SELECT count(*)
 const TERMINATE_BLOCKED: &str =
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
 
-/// What becomes of the statement that was sent.
+/// Outcome of the blocked statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StatementOutcome {
     Written,
     NotWritten,
 }
 
-/// Whose word it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Caller {
     Partner,
     Operator,
 }
 
-/// A step: what it is about, who takes it and how, what is answered first, and when it was taken already; and its end.
+/// An operation with its status on the first and on a repeated request, and the final status of its target.
 struct Operation {
     target: Target,
     caller: Caller,
@@ -77,19 +75,18 @@ const OPERATIONS: [Operation; 8] = [
 ];
 
 impl Operation {
-    /// Takes it, and says what came back, if anything did.
     async fn send(
         &self,
         operator: &mut Operator,
         partner: &mut Partner,
         id: &str,
     ) -> Result<ApiResponse, RequestFailure> {
-        let things = if self.target == Target::Payout {
+        let collection = if self.target == Target::Payout {
             "payouts"
         } else {
             "orders"
         };
-        let path = format!("/{things}/{id}/{}", self.verb);
+        let path = format!("/{collection}/{id}/{}", self.verb);
         match (self.caller, self.verb) {
             (Caller::Partner, "vouchers") => partner.client.get_codes(id).await,
             (Caller::Partner, _) => {
@@ -97,23 +94,22 @@ impl Operation {
                 call.await
             }
             (Caller::Operator, _) => {
-                let body = json!({ "reason": "so it is" }).to_string();
+                let body = json!({ "reason": "test" }).to_string();
                 operator.try_post(&format!("/admin/v1{path}"), body).await
             }
         }
     }
 
     fn path(&self, id: &str) -> String {
-        let things = if self.target == Target::Payout {
+        let collection = if self.target == Target::Payout {
             "payouts"
         } else {
             "orders"
         };
-        format!("/{things}/{id}")
+        format!("/{collection}/{id}")
     }
 }
 
-/// A payout under a key.
 async fn request_payout(partner: &mut Partner, key: &str) -> Result<ApiResponse, RequestFailure> {
     let body = json!({
         "amount": 7, "currency": "USD", "destination": { "type": "bank_account", "iban": "DE89370400440532013000" },
@@ -129,22 +125,22 @@ async fn request_payout(partner: &mut Partner, key: &str) -> Result<ApiResponse,
 }
 
 async fn create_target(about: Target, key: &str, partner: &mut Partner, sales: &[Sale; 2]) -> String {
-    let [plain, checked] = sales;
-    let (thing, name) = match about {
+    let [in_stock, under_approval] = sales;
+    let (created, name) = match about {
         Target::DeliveredOrder => (
-            expect_success(&partner.order_with_key(key, plain, 2).await, 201),
+            expect_success(&partner.order_with_key(key, in_stock, 2).await, 201),
             "order_id",
         ),
         Target::OrderAwaitingApproval => (
-            expect_success(&partner.order_with_key(key, checked, 2).await, 202),
+            expect_success(&partner.order_with_key(key, under_approval, 2).await, 202),
             "order_id",
         ),
         Target::Payout => (expect_success(&request_payout(partner, key).await.unwrap(), 202), "payout_id"),
     };
-    thing[name].as_str().unwrap().to_owned()
+    created[name].as_str().unwrap().to_owned()
 }
 
-/// A service, with somebody who stands in its way until it is dead, and then says what becomes of what it sent.
+/// A service whose statement is blocked during the kill.
 struct KillScenario {
     service: Instance,
     partner: Partner,
@@ -152,37 +148,37 @@ struct KillScenario {
 }
 
 impl KillScenario {
-    async fn start(fate: StatementOutcome) -> (Self, [Sale; 2]) {
+    async fn start(outcome: StatementOutcome) -> (Self, [Sale; 2]) {
         let service = Instance::start();
         let mut operator = Operator::of(&service);
-        let plain = operator.add_stocked_product(20).await;
-        let checked = operator.add_product_with(json!({ "approval": "always" }), "25", 20).await;
+        let in_stock = operator.add_stocked_product(20).await;
+        let under_approval = operator.add_product_with(json!({ "approval": "always" }), "25", 20).await;
         let partner = operator.add_partner("10000").await;
-        let scene = Self {
+        let scenario = Self {
             service,
             partner,
-            outcome: fate,
+            outcome,
         };
-        (scene, [plain, checked])
+        (scenario, [in_stock, under_approval])
     }
 
-    /// Kills the service while `call` waits for the tables, and starts it again.
+    /// Kills the service while `call` is blocked on the tables, then restarts it.
     async fn kill_during(&mut self, call: impl Future<Output = Result<ApiResponse, RequestFailure>>) {
-        let mut somebody = Database::of(&self.service).await;
-        let mut beside = Database::of(&self.service).await;
-        somebody.run(LOCK_TABLES.to_owned()).await;
-        let waits = eventually("the statement waits", WAIT_TIMEOUT, async || {
-            (beside.count(COUNT_BLOCKED, "Lock").await > 0).then_some(())
+        let mut locker = Database::of(&self.service).await;
+        let mut observer = Database::of(&self.service).await;
+        locker.run(LOCK_TABLES.to_owned()).await;
+        let blocked = eventually("the statement to be blocked", WAIT_TIMEOUT, async || {
+            (observer.count(COUNT_BLOCKED, "Lock").await > 0).then_some(())
         });
         tokio::select! {
-            came = call => panic!("it was answered before it was written: {came:?}"),
-            () = waits => {}
+            result = call => panic!("response before the commit: {result:?}"),
+            () = blocked => {}
         }
         self.service.kill();
         if self.outcome == StatementOutcome::NotWritten {
-            beside.run(TERMINATE_BLOCKED.to_owned()).await;
+            observer.run(TERMINATE_BLOCKED.to_owned()).await;
         }
-        somebody.run("COMMIT".to_owned()).await;
+        locker.run("COMMIT".to_owned()).await;
         self.service.restart();
         self.partner = self.partner.connect_to(&self.service.base_url());
     }
@@ -192,89 +188,89 @@ impl KillScenario {
     }
 }
 
-/// Takes each step, is killed in the middle of it, and takes it again. Says how often it had been taken.
-async fn kill_during_each_operation(fate: StatementOutcome) -> usize {
-    let (mut scene, sales) = KillScenario::start(fate).await;
-    let mut taken = 0;
-    for (number, step) in OPERATIONS.iter().enumerate() {
-        let id = create_target(step.target, &format!("step-{number}"), &mut scene.partner, &sales).await;
-        let (mut operator, mut partner) = (scene.operator(), scene.partner.reconnect());
-        scene
-            .kill_during(step.send(&mut operator, &mut partner, &id))
+/// Kills the service in the middle of each operation and repeats it. Returns how many had been applied.
+async fn kill_during_each_operation(outcome: StatementOutcome) -> usize {
+    let (mut scenario, sales) = KillScenario::start(outcome).await;
+    let mut applied = 0;
+    for (number, operation) in OPERATIONS.iter().enumerate() {
+        let id = create_target(operation.target, &format!("step-{number}"), &mut scenario.partner, &sales).await;
+        let (mut operator, mut partner) = (scenario.operator(), scenario.partner.reconnect());
+        scenario
+            .kill_during(operation.send(&mut operator, &mut partner, &id))
             .await;
-        let mut operator = scene.operator();
-        let before = scene.partner.read(&step.path(&id)).await;
-        // Of a reading the order does not tell.
-        let was_taken = before["status"] == step.final_status && step.verb != "vouchers";
-        taken += usize::from(was_taken);
-        let what = format!("{:?} {:?} {}, {fate:?}", step.target, step.caller, step.verb);
-        for expected in [if was_taken { step.repeated_status } else { step.first_status }, step.repeated_status] {
-            let answer = step.send(&mut operator, &mut scene.partner, &id).await.unwrap();
-            assert_eq!(answer.status, expected, "{what}");
+        let mut operator = scenario.operator();
+        let before = scenario.partner.read(&operation.path(&id)).await;
+        // The order does not show a code read.
+        let was_applied = before["status"] == operation.final_status && operation.verb != "vouchers";
+        applied += usize::from(was_applied);
+        let description = format!("{:?} {:?} {}, {outcome:?}", operation.target, operation.caller, operation.verb);
+        for expected in [if was_applied { operation.repeated_status } else { operation.first_status }, operation.repeated_status] {
+            let answer = operation.send(&mut operator, &mut scenario.partner, &id).await.unwrap();
+            assert_eq!(answer.status, expected, "{description}");
             assert_eq!(
-                scene.partner.read(&step.path(&id)).await["status"],
-                step.final_status,
-                "{what}"
+                scenario.partner.read(&operation.path(&id)).await["status"],
+                operation.final_status,
+                "{description}"
             );
         }
     }
-    scene.service.assert_verified();
-    taken
+    scenario.service.assert_verified();
+    applied
 }
 
-/// The same for what has a key: answered once, and to the byte.
-async fn kill_during_keyed_requests(fate: StatementOutcome) {
-    let (mut scene, [sale, _]) = KillScenario::start(fate).await;
+/// The same for keyed requests: executed once, replayed byte by byte.
+async fn kill_during_keyed_requests(outcome: StatementOutcome) {
+    let (mut scenario, [sale, _]) = KillScenario::start(outcome).await;
     let order = order_body(&sale, 1).to_string();
-    let mut partner = scene.partner.reconnect();
-    scene
+    let mut partner = scenario.partner.reconnect();
+    scenario
         .kill_during(partner.client.order("order", order.clone()))
         .await;
-    let mut partner = scene.partner.reconnect();
-    scene.kill_during(request_payout(&mut partner, "payout")).await;
-    let mut answers: Vec<(bool, Value)> = Vec::new();
+    let mut partner = scenario.partner.reconnect();
+    scenario.kill_during(request_payout(&mut partner, "payout")).await;
+    let mut responses: Vec<(bool, Value)> = Vec::new();
     for _ in 0..2 {
-        let ordered = scene.partner.send_text("order", &order).await;
-        let paid_out = request_payout(&mut scene.partner, "payout").await.unwrap();
+        let ordered = scenario.partner.send_text("order", &order).await;
+        let paid_out = request_payout(&mut scenario.partner, "payout").await.unwrap();
         for (answer, status) in [(ordered, 201), (paid_out, 202)] {
             let replayed = answer.header("idempotent-replayed") == Some("true");
-            answers.push((replayed, expect_success(&answer, status)));
+            responses.push((replayed, expect_success(&answer, status)));
         }
     }
-    let [first, paid, again, paid_again] = &answers[..] else {
-        unreachable!("two of each")
+    let [first, paid, again, paid_again] = &responses[..] else {
+        unreachable!("two responses each")
     };
     assert_eq!((&first.1, &paid.1), (&again.1, &paid_again.1));
-    assert!(again.0 && paid_again.0, "the second time it is a replay");
-    let written = fate == StatementOutcome::Written;
+    assert!(again.0 && paid_again.0, "the second response must be a replay");
+    let written = outcome == StatementOutcome::Written;
     assert_eq!((first.0, paid.0), (written, written));
-    let orders = scene.partner.list_all("/orders").await.len();
-    let payouts = scene.partner.list_all("/payouts").await.len();
+    let orders = scenario.partner.list_all("/orders").await.len();
+    let payouts = scenario.partner.list_all("/payouts").await.len();
     assert_eq!((orders, payouts), (1, 1));
-    scene.service.assert_verified();
+    scenario.service.assert_verified();
 }
 
 #[tokio::test]
-async fn a_step_that_was_written_when_the_service_was_killed_stands() {
-    let taken = kill_during_each_operation(StatementOutcome::Written).await;
+async fn written_operation_after_kill_is_retained() {
+    let applied = kill_during_each_operation(StatementOutcome::Written).await;
     assert_eq!(
-        taken,
+        applied,
         OPERATIONS.len() - 1,
-        "all but the reading, of which the order does not tell"
+        "all but the code read, which the order does not show"
     );
 }
 
 #[tokio::test]
-async fn a_step_that_was_not_written_when_the_service_was_killed_is_taken_when_it_is_asked_for_again() {
+async fn unwritten_operation_after_kill_succeeds_on_retry() {
     assert_eq!(kill_during_each_operation(StatementOutcome::NotWritten).await, 0);
 }
 
 #[tokio::test]
-async fn an_order_and_a_payout_that_were_written_when_the_service_was_killed_are_replayed() {
+async fn written_keyed_requests_after_kill_are_replayed() {
     kill_during_keyed_requests(StatementOutcome::Written).await;
 }
 
 #[tokio::test]
-async fn an_order_and_a_payout_that_were_not_written_when_the_service_was_killed_are_executed_once() {
+async fn unwritten_keyed_requests_after_kill_execute_once() {
     kill_during_keyed_requests(StatementOutcome::NotWritten).await;
 }

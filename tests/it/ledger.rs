@@ -1,11 +1,11 @@
-//! Does every movement of money show, exactly and without a gap?
+//! Wallets and transactions as partners see them.
 
 use serde_json::{Value, json};
 
 use crate::support::{Operator, expect_success, expect_error, shared, text_of};
 
 #[tokio::test]
-async fn every_order_is_a_debit_in_a_ledger_without_gaps() {
+async fn orders_appear_as_debits_without_gaps() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(3).await;
     let mut partner = operator.add_partner("100").await;
@@ -22,7 +22,7 @@ async fn every_order_is_a_debit_in_a_ledger_without_gaps() {
         (&json!(false), &Value::Null)
     );
     let entries = shown["data"].as_array().unwrap();
-    let told: Vec<_> = entries
+    let listed: Vec<_> = entries
         .iter()
         .map(|e| (&e["type"], &e["sequence"], &e["order_id"]))
         .collect();
@@ -33,7 +33,7 @@ async fn every_order_is_a_debit_in_a_ledger_without_gaps() {
     );
     let numbers = [json!(1), json!(2), json!(3)];
     assert_eq!(
-        told,
+        listed,
         [
             (&debit, &numbers[2], &ids[1]),
             (&debit, &numbers[1], &ids[0]),
@@ -52,7 +52,7 @@ async fn every_order_is_a_debit_in_a_ledger_without_gaps() {
 }
 
 #[tokio::test]
-async fn pages_of_the_ledger_follow_each_other() {
+async fn ledger_pages_are_complete() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("1").await;
     for _ in 0..4 {
@@ -81,7 +81,7 @@ async fn pages_of_the_ledger_follow_each_other() {
 }
 
 #[tokio::test]
-async fn each_currency_is_a_wallet_of_its_own() {
+async fn each_currency_has_its_own_wallet() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("0").await;
     assert_eq!(partner.read("/wallets").await["data"], json!([]));
@@ -101,7 +101,7 @@ async fn each_currency_is_a_wallet_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_partner_sees_its_own_money_alone() {
+async fn partner_sees_only_own_wallets() {
     let mut operator = Operator::of(shared());
     let (mut rich, mut poor) = (operator.add_partner("5000").await, operator.add_partner("0").await);
     assert_eq!(poor.read("/transactions").await["data"], json!([]));

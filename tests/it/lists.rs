@@ -1,4 +1,4 @@
-//! Does a list give exactly what was asked for, newest first, page by page, whatever happens meanwhile?
+//! List endpoints: filters, order, cursors and pagination during writes.
 
 use std::cell::Cell;
 
@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 
 use crate::support::{Operator, Partner, Sale, expect_success, order_body, expect_error, shared, text_of, unique};
 
-/// A value of each entry.
+/// Returns a field of each entry.
 fn field_values(entries: &[Value], name: &str) -> Vec<Value> {
     entries.iter().map(|entry| entry[name].clone()).collect()
 }
 
-/// A value of each entry that a list gives.
+/// Lists all entries and returns a field of each.
 async fn list_field(partner: &mut Partner, path: &str, name: &str) -> Vec<Value> {
     field_values(&partner.list_all(path).await, name)
 }
 
-/// As a value of a query.
+/// Escapes a timestamp for a query string.
 fn escape_time(time: &Value) -> String {
     time.as_str().unwrap().replace('+', "%2B")
 }
@@ -31,7 +31,7 @@ async fn adjust(operator: &mut Operator, partner: &Partner, currency: &str, amou
     operator.send_json(Method::POST, &path, &body).await;
 }
 
-/// A partner with seven entries in two wallets, and the product it ordered twice.
+/// Creates a partner with seven entries in two wallets and two orders of one product.
 async fn add_partner_with_entries(operator: &mut Operator) -> (Partner, Sale, [Value; 2]) {
     let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("100").await;
@@ -45,12 +45,12 @@ async fn add_partner_with_entries(operator: &mut Operator) -> (Partner, Sale, [V
 }
 
 #[tokio::test]
-async fn transactions_are_found_by_what_they_are() {
+async fn transactions_filter_by_type_currency_and_order() {
     let mut operator = Operator::of(shared());
     let (mut partner, _, orders) = add_partner_with_entries(&mut operator).await;
     let id = |n: usize| orders[n]["order_id"].as_str().unwrap();
     let all = partner.list_all("/transactions").await;
-    let told: Vec<_> = all
+    let descriptions: Vec<_> = all
         .iter()
         .map(|e| {
             format!(
@@ -70,7 +70,7 @@ async fn transactions_are_found_by_what_they_are() {
         "DEBIT USD 2",
         "TOP_UP USD 1",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(descriptions, expected);
     for (query, found) in [
         ("type=TOP_UP".to_owned(), &[0, 4, 6][..]),
         ("type=DEBIT".to_owned(), &[1, 5]),
@@ -89,7 +89,7 @@ async fn transactions_are_found_by_what_they_are() {
         (format!("order_id={}&to=2020-01-01", id(1)), &[]),
     ] {
         let expected: Vec<_> = found.iter().map(|n| all[*n].clone()).collect();
-        // Page by page as well as at once.
+        // With small pages and in one page.
         for limit in [1, 2, 100] {
             let path = format!("/transactions?{query}&limit={limit}");
             assert_eq!(partner.list_all(&path).await, expected, "{path}");
@@ -98,12 +98,12 @@ async fn transactions_are_found_by_what_they_are() {
 }
 
 #[tokio::test]
-async fn transactions_are_found_by_when_they_were_booked() {
+async fn transactions_filter_by_time() {
     let mut operator = Operator::of(shared());
     let (mut partner, ..) = add_partner_with_entries(&mut operator).await;
     let all = partner.list_all("/transactions").await;
     let times: Vec<_> = all.iter().map(|entry| escape_time(&entry["created_at"])).collect();
-    // From is inclusive, to is not.
+    // `from` is inclusive, `to` exclusive.
     for begin in 0..all.len() {
         let from = &times[begin];
         let path = format!("/transactions?from={from}&limit=2");
@@ -131,7 +131,7 @@ async fn transactions_are_found_by_when_they_were_booked() {
 }
 
 #[tokio::test]
-async fn orders_are_found_by_status_reference_and_time() {
+async fn orders_filter_by_status_reference_and_time() {
     let mut operator = Operator::of(shared());
     let (stocked, bought) = (operator.add_stocked_product(3).await, operator.add_product("vendor", 0).await);
     let mut partner = operator.add_partner("1000").await;
@@ -182,7 +182,7 @@ async fn orders_are_found_by_status_reference_and_time() {
 }
 
 #[tokio::test]
-async fn a_listed_order_is_the_order_itself() {
+async fn listed_order_equals_single_order() {
     let mut operator = Operator::of(shared());
     let sales = [operator.add_stocked_product(3).await, operator.add_product("vendor", 0).await];
     let mut partner = operator.add_partner("1000").await;
@@ -210,7 +210,7 @@ async fn a_listed_order_is_the_order_itself() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_for_is_named() {
+async fn invalid_filter_is_named() {
     let mut partner = Operator::of(shared()).add_partner("0").await;
     for (path, field) in [
         ("/transactions?from=yesterday", "from"),
@@ -242,7 +242,7 @@ async fn what_cannot_be_asked_for_is_named() {
 }
 
 #[tokio::test]
-async fn a_cursor_is_good_for_its_own_list_and_filters() {
+async fn cursor_with_other_list_or_filter_is_rejected() {
     let mut operator = Operator::of(shared());
     let (mut partner, sale, _) = add_partner_with_entries(&mut operator).await;
     let cursor = async |partner: &mut Partner, path: &str| {
@@ -269,7 +269,7 @@ async fn a_cursor_is_good_for_its_own_list_and_filters() {
     ] {
         expect_error(&partner.get(&path).await, 400, "INVALID_CURSOR");
     }
-    // Another limit is the same list.
+    // The limit may change between pages.
     for path in [
         format!("/transactions?cursor={debits}&type=DEBIT&limit=100"),
         format!("/orders?cursor={orders}"),
@@ -280,21 +280,21 @@ async fn a_cursor_is_good_for_its_own_list_and_filters() {
             "{path}"
         );
     }
-    // A stranger's cursor says where to begin and not whose entries to show.
-    let mut stranger = operator.add_partner("1000").await;
-    assert!(stranger.read(&format!("/orders?cursor={orders}")).await["data"] == json!([]));
+    // A cursor encodes a position, not the partner.
+    let mut other = operator.add_partner("1000").await;
+    assert!(other.read(&format!("/orders?cursor={orders}")).await["data"] == json!([]));
     operator.restock(&sale, 1, "").await;
-    expect_success(&stranger.order(&sale, 1).await, 201);
-    let own = list_field(&mut stranger, "/orders", "order_id").await;
-    let shown = list_field(&mut stranger, &format!("/orders?cursor={orders}"), "order_id").await;
+    expect_success(&other.order(&sale, 1).await, 201);
+    let own = list_field(&mut other, "/orders", "order_id").await;
+    let shown = list_field(&mut other, &format!("/orders?cursor={orders}"), "order_id").await;
     assert!(shown.iter().all(|id| own.contains(id)));
 }
 
 #[tokio::test]
-async fn nobody_sees_what_belongs_to_another() {
+async fn lists_contain_only_own_entries() {
     let mut operator = Operator::of(shared());
     let (_, _, [order, _]) = add_partner_with_entries(&mut operator).await;
-    let mut stranger = operator.add_partner("0").await;
+    let mut other = operator.add_partner("0").await;
     let order_id = order["order_id"].as_str().unwrap();
     for path in [
         "/orders".to_owned(),
@@ -302,12 +302,12 @@ async fn nobody_sees_what_belongs_to_another() {
         format!("/transactions?order_id={order_id}"),
         "/transactions?order_id=ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f".to_owned(),
     ] {
-        assert_eq!(stranger.read(&path).await["data"], json!([]), "{path}");
+        assert_eq!(other.read(&path).await["data"], json!([]), "{path}");
     }
 }
 
 #[tokio::test]
-async fn a_walk_gives_each_older_entry_once_while_orders_are_placed() {
+async fn pagination_during_writes_lists_older_entries_once() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(300).await;
     let mut partner = operator.add_partner("10000").await;
@@ -316,21 +316,21 @@ async fn a_walk_gives_each_older_entry_once_while_orders_are_placed() {
     }
     for (list, id) in [("/orders", "order_id"), ("/transactions", "transaction_id")] {
         let older = list_field(&mut partner, list, id).await;
-        let (walked, placed) = (Cell::new(false), Cell::new(0));
+        let (finished, placed) = (Cell::new(false), Cell::new(0));
         let mut buyer = partner.reconnect();
-        let buying = async {
-            while !walked.get() {
+        let ordering = async {
+            while !finished.get() {
                 expect_success(&buyer.order(&sale, 1).await, 201);
                 placed.set(placed.get() + 1);
             }
         };
-        let walking = async {
+        let paginating = async {
             let seen = list_field(&mut partner, &format!("{list}?limit=1"), id).await;
-            walked.set(true);
+            finished.set(true);
             seen
         };
-        let (seen, ()) = tokio::join!(walking, buying);
-        assert!(placed.get() > 0, "nothing was placed meanwhile");
+        let (seen, ()) = tokio::join!(paginating, ordering);
+        assert!(placed.get() > 0, "no order was placed during the pagination");
         let newer = seen.len() - older.len();
         assert_eq!(seen[newer..], older, "{list}");
         assert!(seen[..newer].iter().all(|new| !older.contains(new)), "{list}");

@@ -1,4 +1,4 @@
-//! `Prefer: wait`: is an order that is under way answered when it changes, and every other one at once?
+//! Long polling of orders with `Prefer: wait`.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::support::{Database, Instance, Operator, Partner, expect_success, expe
 const PREFER: &str = "prefer";
 const PREFERENCE_APPLIED: &str = "preference-applied";
 
-/// Below the longest wait: who is answered within it was not kept until the end.
+/// Below the longest wait: a response within it did not wait to the end.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// How many may wait with one key (contract §3).
+/// Waiters per API key (contract §3).
 const MAX_WAITERS: usize = 100;
 
-/// A path of an order that waits for its vendor, or was delivered at once.
+/// Places an order that is pending at a vendor or delivered from stock; returns its path.
 async fn place_order(operator: &mut Operator, partner: &mut Partner, route: &str) -> String {
     let sale = operator.add_product(route, usize::from(route == "stock")).await;
     let answer = partner.order(&sale, 1).await;
@@ -26,7 +26,7 @@ async fn place_order(operator: &mut Operator, partner: &mut Partner, route: &str
     format!("/orders/{}", order["order_id"].as_str().unwrap())
 }
 
-/// The same partner, who does not wait to the end.
+/// Returns the partner with a timeout below the longest wait.
 fn with_short_timeout(partner: &Partner) -> Partner {
     let mut partner = partner.reconnect();
     partner.client = partner.client.with_timeout(CLIENT_TIMEOUT);
@@ -38,7 +38,7 @@ async fn get_with_preference(partner: &mut Partner, path: &str, preference: &str
 }
 
 #[tokio::test]
-async fn what_is_not_under_way_is_answered_at_once() {
+async fn completed_order_is_returned_immediately() {
     let mut operator = Operator::of(shared());
     let partner = &mut operator.add_partner("100").await;
     let delivered = place_order(&mut operator, partner, "stock").await;
@@ -46,13 +46,13 @@ async fn what_is_not_under_way_is_answered_at_once() {
     let answer = get_with_preference(&mut partner, &delivered, "wait=30").await;
     assert_eq!(expect_success(&answer, 200)["status"], "DELIVERED");
     assert_eq!(answer.header(PREFERENCE_APPLIED), Some("wait=30"));
-    let nobodys = "/orders/ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
-    let answer = get_with_preference(&mut partner, nobodys, "wait=30").await;
+    let unknown = "/orders/ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
+    let answer = get_with_preference(&mut partner, unknown, "wait=30").await;
     expect_error(&answer, 404, "ORDER_NOT_FOUND");
 }
 
 #[tokio::test]
-async fn a_wish_is_granted_cut_or_not_heard() {
+async fn wait_preference_is_applied_capped_or_ignored() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
     let pending = place_order(&mut operator, &mut partner, "vendor").await;
@@ -74,16 +74,16 @@ async fn a_wish_is_granted_cut_or_not_heard() {
 }
 
 #[tokio::test]
-async fn one_key_has_so_many_waiters() {
+async fn waiters_beyond_limit_are_not_held() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
     let pending = place_order(&mut operator, &mut partner, "vendor").await;
-    let asking = (0..=MAX_WAITERS).map(|_| {
+    let waiting = (0..=MAX_WAITERS).map(|_| {
         let (mut partner, pending) = (with_short_timeout(&partner), &pending);
-        // Long enough that all of them wait at the same time.
+        // Long enough for all requests to wait concurrently.
         async move { get_with_preference(&mut partner, pending, "wait=8").await }
     });
-    let answers = join_all(asking).await;
+    let answers = join_all(waiting).await;
     let granted = answers.iter().filter(|answer| {
         expect_success(answer, 200);
         answer.header(PREFERENCE_APPLIED) == Some("wait=8")
@@ -92,31 +92,31 @@ async fn one_key_has_so_many_waiters() {
 }
 
 #[tokio::test]
-async fn a_change_is_told_as_soon_as_it_is_there_and_the_end_of_the_service_too() {
+async fn order_change_or_shutdown_ends_wait() {
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
     let mut partner = operator.add_partner("100").await;
-    let [changing, staying] = [
+    let [changing, unchanged] = [
         place_order(&mut operator, &mut partner, "vendor").await,
         place_order(&mut operator, &mut partner, "vendor").await,
     ];
     let mut database = Database::of(&service).await;
-    let mut asking = with_short_timeout(&partner);
-    // Whoever asks now is answered a second later; by then the one before waits.
+    let mut waiting = with_short_timeout(&partner);
+    // This request returns after a second; by then the earlier one is waiting.
     let change = async {
         expect_success(&get_with_preference(&mut partner, &changing, "wait=1").await, 200);
         let order_id = changing.trim_start_matches("/orders/ord_");
         let sql = "UPDATE orders SET status = 'CANCELLED' WHERE order_id = $1::uuid RETURNING status";
         assert_eq!(database.texts(sql, order_id).await, ["CANCELLED"]);
     };
-    let (answer, ()) = tokio::join!(get_with_preference(&mut asking, &changing, "wait=30"), change);
+    let (answer, ()) = tokio::join!(get_with_preference(&mut waiting, &changing, "wait=30"), change);
     assert_eq!(expect_success(&answer, 200)["status"], "CANCELLED");
     assert_eq!(answer.header(PREFERENCE_APPLIED), Some("wait=30"));
-    let end = async {
-        expect_success(&get_with_preference(&mut partner, &staying, "wait=1").await, 200);
+    let shutdown = async {
+        expect_success(&get_with_preference(&mut partner, &unchanged, "wait=1").await, 200);
         service.terminate();
     };
-    let (answer, ()) = tokio::join!(get_with_preference(&mut asking, &staying, "wait=30"), end);
+    let (answer, ()) = tokio::join!(get_with_preference(&mut waiting, &unchanged, "wait=30"), shutdown);
     assert_eq!(expect_success(&answer, 200)["status"], "PENDING");
     assert_eq!(service.wait_for_exit(), Some(0), "{}", service.log());
 }

@@ -1,4 +1,4 @@
-//! What becomes of an order whose answer is lost on the way, as the sandbox does it on purpose?
+//! Orders whose response is lost, with the sandbox product that drops it.
 
 use vouchsafe_load::client::RequestFailure;
 use vouchsafe_load::partner::PartnerClient;
@@ -8,7 +8,7 @@ use crate::support::{Operator, expect_success, shared, unique};
 const ORDER: &str = r#"{"items":[{"product_id":"sbx-lost-answer","denomination":25,"quantity":1}]}"#;
 
 #[tokio::test]
-async fn a_lost_answer_is_given_when_the_same_key_comes_again_and_paid_once() {
+async fn lost_response_is_replayed_and_paid_once() {
     let service = shared();
     let mut operator = Operator::of(service);
     let mut partner = operator.add_partner("100").await;
@@ -26,7 +26,7 @@ async fn a_lost_answer_is_given_when_the_same_key_comes_again_and_paid_once() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_it_is_not_lost() {
+async fn rejected_order_response_is_not_dropped() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("0").await;
     let refused = partner.send_text(&unique("key"), ORDER).await;

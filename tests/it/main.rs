@@ -1,9 +1,9 @@
-//! The service from outside: black box over HTTP, against its own Postgres, with the signer of `load/` as the partner.
+//! Black-box tests: the service over HTTP on its own Postgres, with the clients of `load/`.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test ends where it cannot go on"
+    reason = "tests panic on failure"
 )]
 
 mod support;

@@ -1,4 +1,4 @@
-//! What an order waits for is brought in by an operator: into the order, once, and with no code on its way back.
+//! Manual fulfilment of pending orders by operators. Responses never contain codes.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use vouchsafe_load::client::ApiResponse;
 use crate::commands::run_json;
 use crate::support::{Operator, Partner, WAIT_TIMEOUT, Sale, expect_success, eventually, expect_error, shared, text_of, unique};
 
-/// In every code of these tests.
+/// Prefix of every code in these tests.
 const CANARY: &str = "CNRYHAND";
 
-/// A product that is bought by hand, and an order of so many of it.
+/// Creates a product of a manual vendor and places an order.
 async fn place_pending_order(operator: &mut Operator, quantity: u32) -> (Sale, Partner, String) {
     let sale = operator.add_product("vendor", 0).await;
     let mut partner = operator.add_partner("1000").await;
@@ -34,7 +34,7 @@ async fn fulfil(operator: &mut Operator, order_id: &str, body: &Value) -> ApiRes
     answer
 }
 
-/// What a call brought, and how the order stands.
+/// Returns the imported and duplicate counts and the order status.
 fn fulfilment_summary(answer: &ApiResponse) -> [Value; 3] {
     let report = expect_success(answer, 200);
     ["imported", "duplicates"]
@@ -47,7 +47,7 @@ fn fulfilment_summary(answer: &ApiResponse) -> [Value; 3] {
 }
 
 #[tokio::test]
-async fn an_operator_fulfils_in_parts_and_may_say_everything_twice() {
+async fn repeated_partial_fulfilment_imports_once() {
     let mut operator = Operator::of(shared());
     let (_, mut partner, order_id) = place_pending_order(&mut operator, 3).await;
     let all = codes(3);
@@ -70,7 +70,7 @@ async fn an_operator_fulfils_in_parts_and_may_say_everything_twice() {
     let read = expect_success(&partner.get_codes(&order_id).await, 200);
     assert_eq!(read["data"].as_array().unwrap().len(), 3);
     assert_eq!(partner.balance("USD").await, "925.00");
-    // The purchase is over with that, and nothing is brought in for an order that is over.
+    // Fulfilment completes the purchase; a completed order cannot be fulfilled again.
     let purchases = format!("/admin/v1/purchases?order_id={order_id}");
     eventually("the purchase has ended", WAIT_TIMEOUT, async || {
         (operator.get(&purchases).await["data"][0]["state"] == "ended").then_some(())
@@ -86,13 +86,13 @@ async fn an_operator_fulfils_in_parts_and_may_say_everything_twice() {
     assert_eq!(
         counts,
         [1, 2],
-        "the newest first, and nothing for what was there: {trail}"
+        "newest first, no entry for duplicates: {trail}"
     );
     assert!(!trail.to_string().contains(CANARY));
 }
 
 #[tokio::test]
-async fn what_will_not_do_is_refused_whole_and_without_a_quote() {
+async fn invalid_fulfilment_is_rejected_without_quoting_codes() {
     let mut operator = Operator::of(shared());
     let (sale, mut partner, order_id) = place_pending_order(&mut operator, 2).await;
     let long = format!("{CANARY}{}", "x".repeat(600));
@@ -127,8 +127,8 @@ async fn what_will_not_do_is_refused_whole_and_without_a_quote() {
         partner.read(&format!("/orders/{order_id}")).await["status"],
         "PENDING"
     );
-    let nobodys = "ord_00000000000000000000000000000000";
-    let answer = fulfil(&mut operator, nobodys, &json!({ "vouchers": codes(1) })).await;
+    let unknown = "ord_00000000000000000000000000000000";
+    let answer = fulfil(&mut operator, unknown, &json!({ "vouchers": codes(1) })).await;
     expect_error(&answer, 404, "ORDER_NOT_FOUND");
     let placed = expect_success(&partner.order(&operator.add_stocked_product(1).await, 1).await, 201);
     let delivered = placed["order_id"].as_str().unwrap();
@@ -137,7 +137,7 @@ async fn what_will_not_do_is_refused_whole_and_without_a_quote() {
 }
 
 #[tokio::test]
-async fn an_order_of_several_is_fulfilled_one_by_one_by_command() {
+async fn multi_product_order_is_fulfilled_per_product_by_command() {
     let mut operator = Operator::of(shared());
     let sales = [
         operator.add_product("vendor", 0).await,
@@ -155,7 +155,7 @@ async fn an_order_of_several_is_fulfilled_one_by_one_by_command() {
     let answer = fulfil(&mut operator, order_id, &json!({ "vouchers": codes(1) })).await;
     let error = expect_error(&answer, 422, "VALIDATION_FAILED");
     assert_eq!(error["details"][0]["field"], "product_id");
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut statuses = Vec::new();
     for (sale, name) in sales.iter().zip(["vouchers.csv", "vouchers.ndjson"]) {
         let code = format!("{CANARY}-{}", unique("code"));
@@ -163,7 +163,7 @@ async fn an_order_of_several_is_fulfilled_one_by_one_by_command() {
             "vouchers.csv" => format!("code,pin\n{code},0000\n"),
             _ => format!("{}\n", json!({ "code": code, "pin": "0000" })),
         };
-        let file = place.path().join(name);
+        let file = directory.path().join(name);
         std::fs::write(&file, text).unwrap();
         let file = file.to_str().unwrap();
         let product = sale.product_id.as_str();

@@ -1,4 +1,4 @@
-//! Does each listener serve its document to anybody, and has it the routes that the document says?
+//! Served OpenAPI documents and their routes.
 
 use hyper::Method;
 use hyper::header::HeaderMap;
@@ -6,7 +6,7 @@ use hyper::header::HeaderMap;
 use crate::support::{Listener, Operator, expect_success, expect_error, shared};
 
 #[tokio::test]
-async fn each_listener_serves_its_own_document_to_anybody() {
+async fn listeners_serve_own_document_without_credentials() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("0").await;
     let anonymous = HeaderMap::new();
@@ -27,10 +27,9 @@ async fn each_listener_serves_its_own_document_to_anybody() {
     }
 }
 
-/// What is documented is there, with these methods and no others: the answer to a method that no route has is held
-/// against the document by the client.
+/// The client checks the `Allow` header of each 405 against the document.
 #[tokio::test]
-async fn every_documented_path_is_there_with_its_methods() {
+async fn documented_paths_exist_with_their_methods() {
     let service = shared();
     let mut operator = Operator::of(service);
     let mut partner = operator.add_partner("0").await;
@@ -48,9 +47,8 @@ async fn every_documented_path_is_there_with_its_methods() {
     }
 }
 
-/// A secured operation is none to those who show nothing.
 #[tokio::test]
-async fn what_is_documented_as_secured_is_refused_without_credentials() {
+async fn secured_operations_without_credentials_are_rejected() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("0").await;
     for listener in [Listener::Partner, Listener::Operator] {
@@ -78,7 +76,6 @@ fn paths(listener: Listener) -> Vec<String> {
     paths.keys().map(|path| fill_template(path)).collect()
 }
 
-/// A path of this template.
 fn fill_template(template: &str) -> String {
     template.replace(['{', '}'], "x")
 }

@@ -1,4 +1,4 @@
-//! What becomes of an order that an operator takes back?
+//! Cancellation of orders by operators.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::approvals::{
 use crate::support::{Operator, expect_success, expect_error, shared};
 
 #[tokio::test]
-async fn an_operator_cancels_what_was_not_retrieved() {
+async fn operator_cancels_unretrieved_order() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("100").await;
@@ -25,20 +25,20 @@ async fn an_operator_cancels_what_was_not_retrieved() {
     assert_eq!((line_counts(&order), &order["vouchers"]), ([0, 0, 2], &json!([])));
     assert_eq!(usd_balances(&mut partner).await, (100.0, 0.0));
     let again = expect_success(&decide(&mut operator, "cancel", &order_id).await, 200);
-    assert_eq!(again, order, "a second call answers as the first did");
+    assert_eq!(again, order, "a repeated call must return the first response");
     assert_eq!(
         decisions_in_audit_log(&mut operator, &order_id).await.len(),
         1,
-        "and is no decision"
+        "a repeated call must not be audited"
     );
-    // The vouchers are in stock again, and whoever buys them has them alone.
+    // The vouchers are back in stock.
     expect_success(&partner.order(&sale, 2).await, 201);
     expect_error(&partner.get_codes(&order_id).await, 409, "ORDER_NOT_READY");
     assert_verified().await;
 }
 
 #[tokio::test]
-async fn what_was_retrieved_stays_delivered() {
+async fn operator_cancel_keeps_retrieved_vouchers() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("1000").await;
     let sale = add_manual_product_under_approval(&mut operator, 1).await;
@@ -54,9 +54,9 @@ async fn what_was_retrieved_stays_delivered() {
     assert_eq!(order["refunded_amount"], json!(50.0));
     assert_eq!(usd_balances(&mut partner).await, (975.0, 0.0));
     let again = expect_success(&decide(&mut operator, "cancel", &order_id).await, 200);
-    assert_eq!(again, order, "a second call answers as the first did");
-    let told = decisions_in_audit_log(&mut operator, &order_id).await;
-    let actions: Vec<_> = told
+    assert_eq!(again, order, "a repeated call must return the first response");
+    let audited = decisions_in_audit_log(&mut operator, &order_id).await;
+    let actions: Vec<_> = audited
         .iter()
         .map(|entry| entry["action"].as_str().unwrap())
         .collect();
@@ -75,7 +75,7 @@ async fn what_was_retrieved_stays_delivered() {
 }
 
 #[tokio::test]
-async fn an_order_is_read_or_taken_back_and_never_both() {
+async fn concurrent_code_read_and_operator_cancel_exclude_each_other() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(8).await;
     let mut partner = operator.add_partner("200").await;

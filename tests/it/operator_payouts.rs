@@ -1,4 +1,4 @@
-//! What are operators told of payouts that are not there, and of words that say nothing?
+//! Payout administration with unknown ids and invalid requests.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -22,23 +22,23 @@ async fn post_decision(operator: &mut Operator, verb: &str, payout_id: &str, bod
 }
 
 #[tokio::test]
-async fn a_partner_without_payouts_has_an_empty_list() {
+async fn payout_list_without_payouts_is_empty() {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("0").await;
-    let nothing = json!({ "data": [], "has_more": false, "next_cursor": null });
+    let unknown = json!({ "data": [], "has_more": false, "next_cursor": null });
     for filter in ["", "&status=PENDING", "&status=FAILED&limit=100"] {
         let list = get_payouts(
             &mut operator,
             &format!("?partner_id={}{filter}", partner.partner_id),
         )
         .await;
-        assert_eq!(expect_success(&list, 200), nothing, "{filter}");
+        assert_eq!(expect_success(&list, 200), unknown, "{filter}");
     }
     assert!(run_ok(&["payout", "list", "--partner", &partner.partner_id]).contains("(no entries)"));
 }
 
 #[tokio::test]
-async fn a_list_that_cannot_be_is_refused() {
+async fn invalid_payout_filter_is_rejected() {
     let mut operator = Operator::of(shared());
     for (query, field) in [
         ("?status=paid", "status"),
@@ -55,33 +55,33 @@ async fn a_list_that_cannot_be_is_refused() {
 }
 
 #[tokio::test]
-async fn a_payout_that_is_not_there_is_404() {
+async fn unknown_payout_returns_404() {
     let mut operator = Operator::of(shared());
-    for nothing in [UNKNOWN_PAYOUT, "po_1", "ord_00000000000000000000000000000000"] {
+    for unknown in [UNKNOWN_PAYOUT, "po_1", "ord_00000000000000000000000000000000"] {
         expect_error(
-            &get_payouts(&mut operator, &format!("/{nothing}")).await,
+            &get_payouts(&mut operator, &format!("/{unknown}")).await,
             404,
             "PAYOUT_NOT_FOUND",
         );
         for verb in ["pay", "reject", "fail"] {
             for body in ["", "{}", r#"{"reason":"so","reference":"bank-1"}"#] {
                 expect_error(
-                    &post_decision(&mut operator, verb, nothing, body).await,
+                    &post_decision(&mut operator, verb, unknown, body).await,
                     404,
                     "PAYOUT_NOT_FOUND",
                 );
             }
         }
     }
-    let said = run_error(&["payout", "pay", UNKNOWN_PAYOUT, "--reference", "bank-1"]);
+    let stderr = run_error(&["payout", "pay", UNKNOWN_PAYOUT, "--reference", "bank-1"]);
     assert!(
-        said.contains("PAYOUT_NOT_FOUND") && said.contains("vouchsafe payout list"),
-        "{said}"
+        stderr.contains("PAYOUT_NOT_FOUND") && stderr.contains("vouchsafe payout list"),
+        "{stderr}"
     );
 }
 
 #[tokio::test]
-async fn a_word_out_of_bounds_is_refused() {
+async fn invalid_payout_decision_is_rejected() {
     let mut operator = Operator::of(shared());
     let (reason, reference) = ("x".repeat(501), "x".repeat(129));
     for verb in ["pay", "reject", "fail"] {

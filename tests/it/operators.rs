@@ -1,4 +1,4 @@
-//! Who is an operator, and what is everybody else told? What does the admin API make of requests that are wrong?
+//! Admin API: operator token, routes, body validation, lists and the actor overview.
 
 use bytes::Bytes;
 use hyper::Method;
@@ -9,7 +9,7 @@ use vouchsafe_load::origin::Origin;
 
 use crate::support::{CheckedOperator, Instance, Operator, expect_success, expect_error, shared};
 
-/// Every route, with a method that it has.
+/// Admin routes with one of their methods, and unknown ones.
 const ROUTES: [(Method, &str); 32] = [
     (Method::GET, "/admin/v1/partners"),
     (Method::POST, "/admin/v1/partners"),
@@ -58,31 +58,31 @@ async fn send(service: &Instance, method: Method, path: &str, headers: &[(&'stat
 }
 
 #[tokio::test]
-async fn without_the_token_there_is_nothing() {
+async fn request_without_operator_token_is_rejected() {
     let service = shared();
     let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
-    let right = format!("Bearer {}", token.trim());
+    let valid_token = format!("Bearer {}", token.trim());
     let partner = Operator::of(service).add_partner("0").await;
-    let mut of_partner = HeaderMap::new();
-    partner.client.credentials().insert_api_headers(&mut of_partner);
-    let of_partner: Vec<_> = ["x-api-key", "x-api-secret"]
-        .map(|name| (name, of_partner[name].to_str().unwrap().to_owned()))
+    let mut partner_headers = HeaderMap::new();
+    partner.client.credentials().insert_api_headers(&mut partner_headers);
+    let partner_headers: Vec<_> = ["x-api-key", "x-api-secret"]
+        .map(|name| (name, partner_headers[name].to_str().unwrap().to_owned()))
         .into_iter()
         .collect();
-    let of_partner: Vec<_> = of_partner
+    let partner_headers: Vec<_> = partner_headers
         .iter()
         .map(|(name, value)| (*name, value.as_str()))
         .collect();
-    let strangers: [&[(&'static str, &str)]; 6] = [
+    let cases: [&[(&'static str, &str)]; 6] = [
         &[],
         &[("authorization", "Bearer")],
         &[("authorization", "Bearer 0123456789abcdef0123456789abcdef")],
         &[("authorization", "Basic YWRtaW46YWRtaW4=")],
-        &[("authorization", &right), ("authorization", &right)],
-        &of_partner,
+        &[("authorization", &valid_token), ("authorization", &valid_token)],
+        &partner_headers,
     ];
     for (method, path) in &ROUTES {
-        for headers in strangers {
+        for headers in cases {
             let answer = send(service, method.clone(), path, headers).await;
             expect_error(&answer, 401, "INVALID_CREDENTIALS");
         }
@@ -91,14 +91,14 @@ async fn without_the_token_there_is_nothing() {
         service,
         Method::GET,
         "/admin/v1/partners",
-        &[("authorization", &right)],
+        &[("authorization", &valid_token)],
     )
     .await;
     expect_success(&answer, 200);
 }
 
 #[tokio::test]
-async fn neither_listener_has_the_routes_of_the_other() {
+async fn operator_listener_has_no_partner_routes() {
     let service = shared();
     let mut partner = Operator::of(service).add_partner("0").await;
     for path in ["/api/v1/products", "/api/v1/orders", "/elsewhere"] {
@@ -133,18 +133,18 @@ async fn neither_listener_has_the_routes_of_the_other() {
         assert!(text.contains(&counter), "{counter}: {text}");
     }
     let described: Vec<_> = text.lines().filter(|line| line.starts_with("# ")).collect();
-    let mut once = described.clone();
-    once.sort_unstable();
-    once.dedup();
+    let mut unique = described.clone();
+    unique.sort_unstable();
+    unique.dedup();
     assert_eq!(
-        once.len(),
+        unique.len(),
         described.len(),
-        "each is described once: {described:?}"
+        "a metric is described twice: {described:?}"
     );
 }
 
 #[tokio::test]
-async fn an_unknown_route_is_404_and_a_method_it_does_not_have_405() {
+async fn unknown_admin_route_is_404_and_wrong_method_405() {
     let mut operator = Operator::of(shared());
     for path in ["/admin/v1/nowhere", "/admin/v1/partners/", "/admin/v1"] {
         let answer = operator.call(Method::GET, path, "application/json", "").await;
@@ -164,7 +164,7 @@ async fn an_unknown_route_is_404_and_a_method_it_does_not_have_405() {
 }
 
 #[tokio::test]
-async fn a_body_is_strict_json() {
+async fn invalid_json_body_is_rejected() {
     let mut operator = Operator::of(shared());
     let deep = format!(r#"{{"name":{}{}}}"#, "[".repeat(33), "]".repeat(33));
     let large = format!(r#"{{"name":"{}"}}"#, "x".repeat(256 * 1024));
@@ -210,7 +210,7 @@ async fn a_body_is_strict_json() {
 }
 
 #[tokio::test]
-async fn lists_come_in_pages_whose_cursors_are_bound() {
+async fn list_cursors_are_bound_to_list_and_filter() {
     let mut operator = Operator::of(shared());
     for _ in 0..3 {
         operator.add_partner("0").await;
@@ -259,7 +259,7 @@ async fn lists_come_in_pages_whose_cursors_are_bound() {
 }
 
 #[tokio::test]
-async fn actors_are_shown_the_busiest_first() {
+async fn actors_are_listed_busiest_first() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(5).await;
     let mut partner = operator.add_partner("1000").await;

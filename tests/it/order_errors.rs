@@ -1,14 +1,14 @@
-//! Is every error what the table of errors says, wherever it is met (contract §7)?
+//! Errors of order requests (contract §7).
 
 use serde_json::{Value, json};
 
 use crate::support::{Operator, expect_success, order_line, expect_error, shared, unique};
 
 #[tokio::test]
-async fn what_the_catalogue_does_not_have_is_refused() {
+async fn order_outside_catalogue_is_rejected() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
-    let gone = operator.add_product_with(json!({ "discontinued": true }), "25", 0).await;
+    let discontinued = operator.add_product_with(json!({ "discontinued": true }), "25", 0).await;
     let euros = operator.add_product_with(json!({ "currency": "EUR" }), "25", 1).await;
     let range = json!({ "denominations": ["7"], "denomination_range": { "min": 10, "max": 30, "step": 5 } });
     let ranged = operator.add_product_with(range, "10", 1).await;
@@ -38,10 +38,10 @@ async fn what_the_catalogue_does_not_have_is_refused() {
             "' OR 1=1 --",
         ),
         (
-            json!({ "items": [item(&gone.product_id, "25")] }),
+            json!({ "items": [item(&discontinued.product_id, "25")] }),
             409,
             "PRODUCT_UNAVAILABLE",
-            &gone.product_id,
+            &discontinued.product_id,
         ),
         (
             json!({ "items": [item(&sale.product_id, "24")] }),
@@ -89,7 +89,7 @@ async fn what_the_catalogue_does_not_have_is_refused() {
 }
 
 #[tokio::test]
-async fn a_shortage_names_its_product_and_holds_nothing() {
+async fn shortage_names_product_and_leaves_no_hold() {
     let mut operator = Operator::of(shared());
     let [first, second] = [operator.add_stocked_product(1).await, operator.add_stocked_product(1).await];
     let mut partner = operator.add_partner("1000").await;
@@ -114,31 +114,31 @@ async fn a_shortage_names_its_product_and_holds_nothing() {
 }
 
 #[tokio::test]
-async fn too_little_money_is_402_also_without_a_wallet() {
+async fn insufficient_funds_or_missing_wallet_returns_402() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(5).await;
-    let (mut poor, mut none) = (operator.add_partner("24.99").await, operator.add_partner("0").await);
-    let error = expect_error(&poor.order(&sale, 1).await, 402, "INSUFFICIENT_FUNDS");
+    let (mut underfunded, mut without_wallet) = (operator.add_partner("24.99").await, operator.add_partner("0").await);
+    let error = expect_error(&underfunded.order(&sale, 1).await, 402, "INSUFFICIENT_FUNDS");
     let message = error["message"].as_str().unwrap();
     assert!(
         message.contains("25.00 USD") && message.contains("24.99 USD"),
         "{error}"
     );
-    expect_error(&none.order(&sale, 1).await, 402, "INSUFFICIENT_FUNDS");
+    expect_error(&without_wallet.order(&sale, 1).await, 402, "INSUFFICIENT_FUNDS");
     assert_eq!(
-        (poor.balance("USD").await, none.balance("USD").await),
+        (underfunded.balance("USD").await, without_wallet.balance("USD").await),
         ("24.99".to_owned(), String::new())
     );
 }
 
 #[tokio::test]
-async fn the_order_of_another_looks_like_none() {
+async fn order_of_other_partner_looks_unknown() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let (mut owner, mut stranger) = (operator.add_partner("100").await, operator.add_partner("100").await);
     let order = expect_success(&owner.order(&sale, 1).await, 201);
     let foreign = order["order_id"].as_str().unwrap();
-    let nobodys = format!(
+    let unknown = format!(
         "{}{}",
         &foreign[..foreign.len() - 4],
         if foreign.ends_with("0000") { "1111" } else { "0000" }
@@ -147,22 +147,22 @@ async fn the_order_of_another_looks_like_none() {
         error["trace_id"] = Value::Null;
         error.to_string().replace(id, "ID")
     };
-    let mut told = Vec::new();
-    for id in [foreign, &nobodys] {
+    let mut errors = Vec::new();
+    for id in [foreign, &unknown] {
         let read = expect_error(
             &stranger.get(&format!("/orders/{id}")).await,
             404,
             "ORDER_NOT_FOUND",
         );
         let codes = expect_error(&stranger.get_codes(id).await, 404, "ORDER_NOT_FOUND");
-        told.push((strip(read, id), strip(codes, id)));
+        errors.push((strip(read, id), strip(codes, id)));
     }
-    assert_eq!(told[0], told[1]);
+    assert_eq!(errors[0], errors[1]);
     expect_success(&owner.get(&format!("/orders/{foreign}")).await, 200);
 }
 
 #[tokio::test]
-async fn what_is_no_id_names_no_order() {
+async fn malformed_order_id_is_not_found() {
     let mut partner = Operator::of(shared()).add_partner("1").await;
     let long = format!("ord_{}", "0".repeat(5_000));
     let zeros = format!("ORD_{}", "0".repeat(32));
@@ -188,7 +188,7 @@ async fn what_is_no_id_names_no_order() {
 }
 
 #[tokio::test]
-async fn an_order_without_vouchers_has_no_codes_yet() {
+async fn codes_of_pending_order_are_not_ready() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_product("vendor", 0).await;
     let mut partner = operator.add_partner("100").await;

@@ -1,4 +1,4 @@
-//! Does an operator find any order, and any entry of the trail?
+//! Order search and audit log search for operators.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::commands::{run_error, run_ok, run_json};
 use crate::support::{Operator, Partner, expect_success, order_body, expect_error, shared, unique};
 
-/// An order with this reference: from stock delivered at once, from a vendor waiting for good.
+/// Places an order with this reference: delivered from stock, or pending forever at a manual vendor.
 async fn place_order(operator: &mut Operator, partner: &mut Partner, route: &str, reference: &str) -> Value {
     let sale = operator.add_product(route, usize::from(route == "stock")).await;
     let mut body = order_body(&sale, 1);
@@ -21,7 +21,7 @@ fn ids(orders: &[Value]) -> Vec<&Value> {
 }
 
 #[tokio::test]
-async fn orders_of_all_partners_are_found() {
+async fn operator_finds_orders_of_all_partners() {
     let mut operator = Operator::of(shared());
     let (mut one, mut two) = (operator.add_partner("1000").await, operator.add_partner("1000").await);
     let reference = unique("po");
@@ -30,16 +30,16 @@ async fn orders_of_all_partners_are_found() {
     let third = place_order(&mut operator, &mut one, "stock", &unique("po")).await;
     let text = |order: &Value, name: &str| order[name].as_str().unwrap().to_owned();
     let (begin, end) = (text(&second, "created_at"), text(&third, "created_at"));
-    let (mine, third_id) = (&one.partner_id, text(&third, "order_id"));
+    let (partner_id, third_id) = (&one.partner_id, text(&third, "order_id"));
     for (query, expected) in [
         (format!("reference={reference}"), vec![&second, &first]),
         (format!("reference={reference}&limit=1"), vec![&second, &first]),
         (format!("reference={reference}&status=PENDING"), vec![&second]),
         (format!("reference={reference}&from={begin}"), vec![&second]),
         (format!("reference={reference}&to={begin}"), vec![&first]),
-        (format!("partner_id={mine}"), vec![&third, &first]),
-        (format!("partner_id={mine}&to={end}"), vec![&first]),
-        (format!("partner_id={mine}&reference={reference}"), vec![&first]),
+        (format!("partner_id={partner_id}"), vec![&third, &first]),
+        (format!("partner_id={partner_id}&to={end}"), vec![&first]),
+        (format!("partner_id={partner_id}&reference={reference}"), vec![&first]),
         (format!("order_id={third_id}"), vec![&third]),
         (
             format!("order_id={third_id}&partner_id={}", two.partner_id),
@@ -69,7 +69,7 @@ async fn orders_of_all_partners_are_found() {
 }
 
 #[tokio::test]
-async fn an_operator_sees_what_the_partner_sees_and_whose_it_is() {
+async fn operator_order_view_adds_partner_id() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
     let order = place_order(&mut operator, &mut partner, "stock", "PO 1").await;
@@ -77,8 +77,8 @@ async fn an_operator_sees_what_the_partner_sees_and_whose_it_is() {
     let path = format!("/admin/v1/orders/{order_id}");
     let answer = operator.call(Method::GET, &path, "application/json", "").await;
     let mut shown = expect_success(&answer, 200);
-    let whose = shown.as_object_mut().unwrap().remove("partner_id");
-    assert_eq!((whose, &shown), (Some(json!(partner.partner_id)), &order));
+    let partner_id = shown.as_object_mut().unwrap().remove("partner_id");
+    assert_eq!((partner_id, &shown), (Some(json!(partner.partner_id)), &order));
     for (path, status, code) in [
         (
             "/admin/v1/orders/ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
@@ -101,7 +101,7 @@ async fn an_operator_sees_what_the_partner_sees_and_whose_it_is() {
 }
 
 #[tokio::test]
-async fn the_command_line_finds_orders() {
+async fn order_commands_find_orders() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
     let reference = unique("po");
@@ -133,7 +133,7 @@ async fn the_command_line_finds_orders() {
 }
 
 #[tokio::test]
-async fn the_trail_is_filtered_by_time() {
+async fn audit_log_filters_by_time() {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("0").await;
     for seconds in [60, 120, 180] {
@@ -157,8 +157,8 @@ async fn the_trail_is_filtered_by_time() {
         let found = operator.get(&format!("{base}{query}")).await;
         assert_eq!(found["data"].as_array().unwrap(), expected, "{query}");
     }
-    let told = run_json(&["audit", "--subject", &partner.partner_id, "--from", at(0)]);
-    assert_eq!(told["data"].as_array().unwrap().len(), 1);
+    let entries = run_json(&["audit", "--subject", &partner.partner_id, "--from", at(0)]);
+    assert_eq!(entries["data"].as_array().unwrap().len(), 1);
     let page = format!("{base}&from=soon");
     expect_error(
         &operator.call(Method::GET, &page, "application/json", "").await,

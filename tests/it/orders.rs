@@ -1,4 +1,4 @@
-//! What does a partner get who orders what is in stock?
+//! Orders filled from stock.
 
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -9,11 +9,11 @@ use crate::support::{
     Operator, Sale, expect_success, json_of, order_line, order_body, expect_error, shared, text_of, unique,
 };
 
-/// How far the service's clock may be from ours, and an order may take.
+/// Allowance for clock skew and the duration of an order.
 const CLOCK_SLACK_S: u64 = 60;
 
 #[tokio::test]
-async fn a_cache_hit_is_answered_with_the_whole_order_and_no_code() {
+async fn order_in_stock_returns_whole_order_without_codes() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("100").await;
@@ -51,7 +51,7 @@ async fn a_cache_hit_is_answered_with_the_whole_order_and_no_code() {
 }
 
 #[tokio::test]
-async fn get_gives_the_bytes_that_post_gave() {
+async fn get_order_returns_bytes_of_post() {
     let mut operator = Operator::of(shared());
     let [first, second] = [
         operator.add_stocked_product(0).await,
@@ -75,7 +75,7 @@ async fn get_gives_the_bytes_that_post_gave() {
 }
 
 #[tokio::test]
-async fn reference_and_metadata_come_back_as_they_were_spelled() {
+async fn reference_and_metadata_are_returned_verbatim() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("25").await;
@@ -101,7 +101,7 @@ async fn reference_and_metadata_come_back_as_they_were_spelled() {
 }
 
 #[tokio::test]
-async fn several_products_and_denominations_make_one_order() {
+async fn order_may_mix_products_and_denominations() {
     let mut operator = Operator::of(shared());
     let changes = || json!({ "denominations": ["10", "25", "50"] });
     let [ten, other] = [
@@ -117,7 +117,7 @@ async fn several_products_and_denominations_make_one_order() {
     let body = json!({ "items": [order_line(&fifty, 1), order_line(&other, 1), order_line(&ten, 2)] });
     let order = expect_success(&partner.send(&unique("key"), &body).await, 201);
     assert_eq!(order["total_amount"], 120.0);
-    let held: Vec<_> = order["vouchers"]
+    let vouchers: Vec<_> = order["vouchers"]
         .as_array()
         .unwrap()
         .iter()
@@ -126,14 +126,14 @@ async fn several_products_and_denominations_make_one_order() {
     let expected = [(&fifty, 50.0), (&other, 50.0), (&ten, 10.0), (&ten, 10.0)];
     let expected = expected.map(|(sale, value)| (json!(sale.product_id), json!(value)));
     assert_eq!(
-        held,
+        vouchers,
         expected.iter().map(|(id, value)| (id, value)).collect::<Vec<_>>()
     );
     assert_eq!(partner.balance("USD").await, "80.00");
 }
 
 #[tokio::test]
-async fn lines_of_one_sku_share_its_shelf() {
+async fn order_lines_of_same_sku_share_stock() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(5).await;
     let mut partner = operator.add_partner("1000").await;
@@ -164,7 +164,7 @@ async fn lines_of_one_sku_share_its_shelf() {
 }
 
 #[tokio::test]
-async fn currencies_without_and_with_three_decimals_are_exact() {
+async fn currencies_with_0_or_3_decimals_are_exact() {
     let mut operator = Operator::of(shared());
     let cases = [
         (
@@ -184,7 +184,7 @@ async fn currencies_without_and_with_three_decimals_are_exact() {
             "21.003",
         ),
     ];
-    for (currency, denomination, money, total, face_value, rest) in cases {
+    for (currency, denomination, money, total, face_value, expected_balance) in cases {
         let changes = json!({ "currency": currency, "denominations": [denomination] });
         let sale = operator.add_product_with(changes, denomination, 2).await;
         let mut partner = operator.add_partner("0").await;
@@ -195,12 +195,12 @@ async fn currencies_without_and_with_three_decimals_are_exact() {
             text_of(&answer).contains(total) && text_of(&answer).contains(face_value),
             "{answer:?}"
         );
-        assert_eq!(partner.balance(currency).await, rest);
+        assert_eq!(partner.balance(currency).await, expected_balance);
     }
 }
 
 #[tokio::test]
-async fn a_denomination_is_a_number_or_a_string_and_lies_on_the_list_or_the_step() {
+async fn denomination_as_number_or_string_is_accepted() {
     let mut operator = Operator::of(shared());
     let changes =
         json!({ "denominations": ["7.25"], "denomination_range": { "min": 10, "max": 30, "step": "2.50" } });
@@ -230,7 +230,7 @@ async fn a_denomination_is_a_number_or_a_string_and_lies_on_the_list_or_the_step
 }
 
 #[tokio::test]
-async fn the_largest_order_is_delivered_whole() {
+async fn order_of_maximum_size_is_delivered() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1_000).await;
     let mut partner = operator.add_partner("25000").await;
@@ -247,7 +247,7 @@ async fn the_largest_order_is_delivered_whole() {
 }
 
 #[tokio::test]
-async fn the_price_is_the_services_own() {
+async fn client_supplied_price_is_rejected() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("100").await;
@@ -271,7 +271,7 @@ fn assert_id(id: &str, prefix: &str) {
     );
 }
 
-/// RFC 3339 in UTC, and about now.
+/// Asserts an RFC 3339 timestamp in UTC close to now.
 fn assert_is_now(text: &str) {
     let time = OffsetDateTime::parse(text, &Rfc3339).unwrap().unix_timestamp();
     assert!(

@@ -1,11 +1,11 @@
-//! Does a partner with a catalogue of its own see and order that, and nothing else?
+//! Restricted catalogues: a partner sees and orders only its products.
 
 use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::support::{Operator, Partner, Sale, expect_success, order_body, expect_error, shared, unique};
 
-/// Two shelves: one with two products, one with one.
+/// Two categories with two products and one product.
 struct TestCategories {
     categories: [String; 2],
     sales: [Sale; 3],
@@ -16,7 +16,7 @@ async fn add_categories(operator: &mut Operator) -> TestCategories {
     for category in &categories {
         let path = format!("/admin/v1/categories/{category}");
         operator
-            .send_json(Method::PUT, &path, &json!({ "name": "A shelf" }))
+            .send_json(Method::PUT, &path, &json!({ "name": "A category" }))
             .await;
     }
     let mut sales = Vec::new();
@@ -30,7 +30,7 @@ async fn add_categories(operator: &mut Operator) -> TestCategories {
 }
 
 impl TestCategories {
-    /// Of the three products those that the partner is shown, by all the ways there are to look.
+    /// Returns the visible products by index; all endpoints must agree.
     async fn visible_products(&self, partner: &mut Partner) -> Vec<usize> {
         let listed = partner.list_all("/products?limit=100").await;
         let categories = partner.list_all("/categories?limit=100").await;
@@ -71,19 +71,19 @@ impl TestCategories {
 }
 
 #[tokio::test]
-async fn a_catalogue_is_in_force_everywhere_and_at_once() {
+async fn partner_catalogue_applies_everywhere_immediately() {
     let mut operator = Operator::of(shared());
-    let shelves = add_categories(&mut operator).await;
+    let fixture = add_categories(&mut operator).await;
     let (mut partner, mut other) = (operator.add_partner("1000").await, operator.add_partner("1000").await);
     let [categories, ids] = [
-        &shelves.categories,
-        &shelves.sales.each_ref().map(|s| s.product_id.clone())[..2],
+        &fixture.categories,
+        &fixture.sales.each_ref().map(|s| s.product_id.clone())[..2],
     ]
     .map(<[String]>::to_vec);
-    let (full, second) = (&categories[0], &ids[1]);
+    let (first_category, second) = (&categories[0], &ids[1]);
     for (catalogue, expected) in [
         (Value::Null, &[0, 1, 2][..]),
-        (json!({ "categories": [full] }), &[0, 1]),
+        (json!({ "categories": [first_category] }), &[0, 1]),
         (json!({ "products": [second] }), &[1]),
         (
             json!({ "categories": [categories[1]], "products": [second] }),
@@ -97,13 +97,13 @@ async fn a_catalogue_is_in_force_everywhere_and_at_once() {
         (Value::Null, &[0, 1, 2]),
     ] {
         operator.patch_partner(&partner, &json!({ "catalogue": catalogue })).await;
-        shelves.assert_visible(&mut partner, expected).await;
+        fixture.assert_visible(&mut partner, expected).await;
     }
-    assert_eq!(shelves.visible_products(&mut other).await, [0, 1, 2]);
+    assert_eq!(fixture.visible_products(&mut other).await, [0, 1, 2]);
 }
 
 #[tokio::test]
-async fn what_was_outside_is_not_kept_under_the_key() {
+async fn rejection_outside_catalogue_is_not_stored() {
     let mut operator = Operator::of(shared());
     let sales = [operator.add_stocked_product(2).await, operator.add_stocked_product(2).await];
     let mut partner = operator.add_partner("100").await;
@@ -121,7 +121,7 @@ async fn what_was_outside_is_not_kept_under_the_key() {
     assert_eq!(partner.balance("USD").await, "100.00");
     operator.patch_partner(&partner, &json!({ "catalogue": null })).await;
     expect_success(&partner.send(&key, &both).await, 201);
-    // What was ordered before stays the partner's, whatever it may order now.
+    // Existing orders stay visible after the catalogue changes.
     operator.patch_partner(&partner, &json!({ "catalogue": {} })).await;
     let answer = partner.send(&key, &both).await;
     assert_eq!(answer.header("idempotent-replayed"), Some("true"));

@@ -1,4 +1,4 @@
-//! What can an operator agree with a partner, and is it in force with the next call?
+//! Partner administration: creation, terms, credentials, allowlists, suspension.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn path_of(partner: &Partner) -> String {
 }
 
 #[tokio::test]
-async fn a_partner_is_made_with_a_credential_that_is_shown_once() {
+async fn created_partner_secret_is_shown_once() {
     let mut operator = Operator::of(shared());
     let name = unique("Acme & Söhne");
     let body = json!({
@@ -24,20 +24,20 @@ async fn a_partner_is_made_with_a_credential_that_is_shown_once() {
         "limits": { "orders": { "quota": 5, "window_s": 60 } },
     });
     let answer = post(&mut operator, "/admin/v1/partners", &body).await;
-    let made = expect_success(&answer, 201);
-    let partner_id = made["partner_id"].as_str().unwrap();
+    let created = expect_success(&answer, 201);
+    let partner_id = created["partner_id"].as_str().unwrap();
     assert_eq!(
         answer.header("location"),
         Some(format!("/admin/v1/partners/{partner_id}").as_str())
     );
     assert_eq!(answer.header("cache-control"), Some("no-store"));
-    assert_eq!(made["name"], json!(name));
-    assert_eq!(made["allowlist"], json!(["127.0.0.1/32", "10.0.0.0/8"]));
+    assert_eq!(created["name"], json!(name));
+    assert_eq!(created["allowlist"], json!(["127.0.0.1/32", "10.0.0.0/8"]));
     assert_eq!(
-        made["limits"],
+        created["limits"],
         json!({ "orders": { "quota": 5, "window_s": 60 } })
     );
-    let credential = &made["credential"];
+    let credential = &created["credential"];
     assert!(credential["api_key"].as_str().unwrap().starts_with("vs_sandbox_"));
     let secret = credential["api_secret"].as_str().unwrap();
     let shown = operator
@@ -54,21 +54,21 @@ async fn a_partner_is_made_with_a_credential_that_is_shown_once() {
     );
     assert!(!text_of(&shown).contains(secret) && !text_of(&shown).contains("vs_sandbox_"));
     let mut database = Database::of(shared()).await;
-    let written = "SELECT count(*) FROM audit_log AS a WHERE a::text LIKE '%' || $1 || '%'";
+    let search = "SELECT count(*) FROM audit_log AS a WHERE a::text LIKE '%' || $1 || '%'";
     assert_eq!(
-        database.count(written, secret).await,
+        database.count(search, secret).await,
         0,
-        "the trail has the secret"
+        "the audit log contains the secret"
     );
     assert_eq!(
-        database.count(written, partner_id).await,
+        database.count(search, partner_id).await,
         2,
         "partner.create and credential.issue"
     );
 }
 
 #[tokio::test]
-async fn a_change_is_in_force_with_the_next_call() {
+async fn partner_change_applies_to_next_request() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("10").await;
     expect_success(&partner.get("/wallets").await, 200);
@@ -88,7 +88,7 @@ async fn a_change_is_in_force_with_the_next_call() {
 }
 
 #[tokio::test]
-async fn terms_are_merged_and_null_takes_them_away() {
+async fn partner_patch_merges_and_null_removes() {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("0").await;
     let terms = json!({
@@ -141,7 +141,7 @@ async fn terms_are_merged_and_null_takes_them_away() {
 }
 
 #[tokio::test]
-async fn a_change_of_nothing_leaves_no_trace() {
+async fn empty_partner_patch_is_not_audited() {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("0").await;
     let before = operator.get(&path_of(&partner)).await;
@@ -159,7 +159,7 @@ async fn a_change_of_nothing_leaves_no_trace() {
 }
 
 #[tokio::test]
-async fn every_change_is_in_the_trail_with_what_was_before() {
+async fn partner_change_is_audited_with_previous_values() {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("0").await;
     let answer = operator
@@ -193,7 +193,7 @@ async fn every_change_is_in_the_trail_with_what_was_before() {
 }
 
 #[tokio::test]
-async fn five_credentials_live_at_most_and_each_works() {
+async fn sixth_live_credential_is_rejected() {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("0").await;
     let path = format!("{}/credentials", path_of(&partner));
@@ -214,7 +214,7 @@ async fn five_credentials_live_at_most_and_each_works() {
 }
 
 #[tokio::test]
-async fn a_credential_narrows_its_partners_allowlist() {
+async fn issued_credential_narrows_allowlist() {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("0").await;
     let path = format!("{}/credentials", path_of(&partner));
@@ -238,7 +238,7 @@ async fn a_credential_narrows_its_partners_allowlist() {
 }
 
 #[tokio::test]
-async fn revoking_is_204_also_the_second_time() {
+async fn repeated_revocation_returns_204() {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("0").await;
     let path = format!("/admin/v1/credentials/{}", partner.credential_id);
@@ -259,13 +259,13 @@ async fn revoking_is_204_also_the_second_time() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_404() {
+async fn unknown_resources_return_404() {
     let mut operator = Operator::of(shared());
-    let nobody = format!("ptn_{}", "0".repeat(32));
+    let unknown = format!("ptn_{}", "0".repeat(32));
     for (method, path, body, code) in [
         (
             Method::GET,
-            format!("/admin/v1/partners/{nobody}"),
+            format!("/admin/v1/partners/{unknown}"),
             "",
             "PARTNER_NOT_FOUND",
         ),
@@ -277,19 +277,19 @@ async fn what_is_not_there_is_404() {
         ),
         (
             Method::PATCH,
-            format!("/admin/v1/partners/{nobody}"),
+            format!("/admin/v1/partners/{unknown}"),
             "{}",
             "PARTNER_NOT_FOUND",
         ),
         (
             Method::POST,
-            format!("/admin/v1/partners/{nobody}/credentials"),
+            format!("/admin/v1/partners/{unknown}/credentials"),
             "{}",
             "PARTNER_NOT_FOUND",
         ),
         (
             Method::POST,
-            format!("/admin/v1/partners/{nobody}/wallets/USD/top-ups"),
+            format!("/admin/v1/partners/{unknown}/wallets/USD/top-ups"),
             r#"{"amount":1,"reference":"r"}"#,
             "PARTNER_NOT_FOUND",
         ),
@@ -312,7 +312,7 @@ async fn what_is_not_there_is_404() {
 }
 
 #[tokio::test]
-async fn many_changes_at_once_end_as_the_last_one_says() {
+async fn concurrent_changes_leave_memory_and_database_equal() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("0").await;
     let changes = (0..12).map(|n| {
@@ -331,6 +331,6 @@ async fn many_changes_at_once_end_as_the_last_one_says() {
     assert_eq!(
         status,
         if suspended { 403 } else { 200 },
-        "memory and database differ"
+        "memory and database must agree"
     );
 }

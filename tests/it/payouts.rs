@@ -1,4 +1,4 @@
-//! How does money leave a wallet, and how is it followed?
+//! Payouts: request, listing and operator decisions.
 
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Method};
@@ -32,7 +32,7 @@ async fn wallet(partner: &mut Partner) -> Value {
 }
 
 #[tokio::test]
-async fn a_payout_takes_the_money_and_waits() {
+async fn payout_debits_wallet_and_is_pending() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
     let key = unique("key");
@@ -76,7 +76,7 @@ async fn a_payout_takes_the_money_and_waits() {
 }
 
 #[tokio::test]
-async fn a_wallet_pays_out_what_it_holds_and_no_more() {
+async fn payout_beyond_balance_is_rejected() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("10").await;
     let key = unique("key");
@@ -102,7 +102,7 @@ async fn a_wallet_pays_out_what_it_holds_and_no_more() {
 }
 
 #[tokio::test]
-async fn payouts_are_listed_newest_first_each_to_its_partner() {
+async fn payouts_are_listed_newest_first_per_partner() {
     let mut operator = Operator::of(shared());
     let (mut partner, mut other) = (operator.add_partner("100").await, operator.add_partner("100").await);
     let mut ids = Vec::new();
@@ -132,7 +132,7 @@ async fn payouts_are_listed_newest_first_each_to_its_partner() {
 }
 
 #[tokio::test]
-async fn what_is_no_payout_is_refused_and_takes_nothing() {
+async fn invalid_payout_is_rejected_without_debit() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
     let headers = HeaderMap::new();
@@ -164,19 +164,18 @@ async fn what_is_no_payout_is_refused_and_takes_nothing() {
     assert_eq!(partner.balance("USD").await, "100.00");
 }
 
-/// A decision of an operator's.
-async fn decide(operator: &mut Operator, payout_id: &str, word: &str, body: &Value) -> ApiResponse {
-    let path = format!("/admin/v1/payouts/{payout_id}/{word}");
+async fn decide(operator: &mut Operator, payout_id: &str, verb: &str, body: &Value) -> ApiResponse {
+    let path = format!("/admin/v1/payouts/{payout_id}/{verb}");
     operator
         .call(Method::POST, &path, "application/json", body.to_string())
         .await
 }
 
 #[tokio::test]
-async fn what_an_operator_pays_is_paid_and_what_he_does_not_comes_back() {
+async fn payout_decision_pays_or_refunds_once() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
-    for (word, status, balance, kind) in [
+    for (verb, status, balance, kind) in [
         ("pay", "PAID", json!(70.0), None),
         ("reject", "REJECTED", json!(70.0), Some("PAYOUT_REVERSAL")),
         ("fail", "FAILED", json!(70.0), Some("PAYOUT_REVERSAL")),
@@ -184,7 +183,7 @@ async fn what_an_operator_pays_is_paid_and_what_he_does_not_comes_back() {
         let payout = expect_success(&request_payout(&mut partner, &unique("key"), &payout_body("30")).await, 202);
         let id = payout["payout_id"].as_str().unwrap().to_owned();
         let body = json!({ "reason": "as agreed", "reference": "bank-7" });
-        let decided = expect_success(&decide(&mut operator, &id, word, &body).await, 200);
+        let decided = expect_success(&decide(&mut operator, &id, verb, &body).await, 200);
         assert_eq!(decided["status"], status);
         for again in ["pay", "reject", "fail"] {
             let late = decide(&mut operator, &id, again, &json!({})).await;
@@ -207,12 +206,12 @@ async fn what_an_operator_pays_is_paid_and_what_he_does_not_comes_back() {
             (&balance, &json!(0.0))
         );
         let newest = partner.read("/transactions?limit=1").await["data"][0].clone();
-        assert_eq!(newest["type"], kind.unwrap_or("PAYOUT"), "{word}");
+        assert_eq!(newest["type"], kind.unwrap_or("PAYOUT"), "{verb}");
     }
 }
 
 #[tokio::test]
-async fn who_pays_reads_where_to_and_that_is_in_the_trail() {
+async fn operator_read_of_payout_destination_is_audited() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
     let payout = expect_success(&request_payout(&mut partner, &unique("key"), &payout_body("30")).await, 202);

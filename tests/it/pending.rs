@@ -1,4 +1,4 @@
-//! What becomes of an order that cannot be delivered at once?
+//! Pending orders: vendor fulfilment, CACHE_ONLY and approval rules.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::support::{Operator, expect_success, eventually, json_of, order_body, expect_error, shared, text_of, unique};
 
-/// How long a busy machine may take for what happens at once.
+/// For immediate allocations on a busy machine.
 const ALLOCATION_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::test]
-async fn what_the_vendor_has_to_fill_is_accepted_and_paid() {
+async fn vendor_order_is_accepted_pending_and_paid() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_product("vendor", 0).await;
     let mut partner = operator.add_partner("100").await;
@@ -44,29 +44,29 @@ async fn what_the_vendor_has_to_fill_is_accepted_and_paid() {
 }
 
 #[tokio::test]
-async fn what_is_there_of_a_miss_is_allocated_right_after() {
+async fn partial_stock_of_pending_order_is_allocated() {
     let mut operator = Operator::of(shared());
-    let [short, other] = [operator.add_product("vendor", 2).await, operator.add_stocked_product(1).await];
+    let [partly_stocked, other] = [operator.add_product("vendor", 2).await, operator.add_stocked_product(1).await];
     let mut partner = operator.add_partner("1000").await;
-    let both = json!({ "items": [order_body(&short, 3)["items"][0], order_body(&other, 1)["items"][0]] });
+    let both = json!({ "items": [order_body(&partly_stocked, 3)["items"][0], order_body(&other, 1)["items"][0]] });
     let order = expect_success(&partner.send(&unique("key"), &both).await, 202);
     assert_eq!(
         (&order["status"], &order["pending_reason"], &order["vouchers"]),
         (&json!("PENDING"), &json!("VENDOR"), &json!([]))
     );
     let path = format!("/orders/{}", order["order_id"].as_str().unwrap());
-    let order = eventually("what is there is allocated", ALLOCATION_TIMEOUT, async || {
+    let order = eventually("the stock to be allocated", ALLOCATION_TIMEOUT, async || {
         let order = partner.read(&path).await;
         (order["status"] == "PARTIALLY_DELIVERED").then_some(order)
     })
     .await;
     let delivered = [0, 1].map(|line: usize| order["items"][line]["delivered"].as_u64());
     assert_eq!(delivered, [Some(2), Some(1)]);
-    for sale in [&short, &other] {
-        let mut wish = order_body(sale, 1);
-        wish["fulfilment"] = json!("CACHE_ONLY");
+    for sale in [&partly_stocked, &other] {
+        let mut cache_only_order = order_body(sale, 1);
+        cache_only_order["fulfilment"] = json!("CACHE_ONLY");
         expect_error(
-            &partner.send(&unique("key"), &wish).await,
+            &partner.send(&unique("key"), &cache_only_order).await,
             409,
             "INSUFFICIENT_INVENTORY",
         );
@@ -74,7 +74,7 @@ async fn what_is_there_of_a_miss_is_allocated_right_after() {
 }
 
 #[tokio::test]
-async fn an_order_from_stock_alone_is_delivered_or_refused() {
+async fn cache_only_order_is_delivered_or_rejected() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_product("vendor", 2).await;
     let mut partner = operator.add_partner("1000").await;
@@ -98,11 +98,11 @@ async fn an_order_from_stock_alone_is_delivered_or_refused() {
 }
 
 #[tokio::test]
-async fn a_product_under_approval_waits_with_its_stock_untouched() {
+async fn product_under_approval_leaves_stock_unreserved() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_product_with(json!({ "approval": "always" }), "25", 1).await;
     let mut partner = operator.add_partner("100").await;
-    // Stock is looked at and not reserved: both may wait for the one voucher.
+    // Approval checks stock without reserving it: both orders wait for the same voucher.
     for _ in 0..2 {
         let order = expect_success(&partner.order(&sale, 1).await, 202);
         assert_eq!(
@@ -118,7 +118,7 @@ async fn a_product_under_approval_waits_with_its_stock_untouched() {
 }
 
 #[tokio::test]
-async fn a_rule_of_the_partner_makes_its_orders_wait_from_the_next_one_on() {
+async fn partner_approval_rule_applies_to_next_order() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(10).await;
     let mut partner = operator.add_partner("1000").await;
@@ -130,26 +130,26 @@ async fn a_rule_of_the_partner_makes_its_orders_wait_from_the_next_one_on() {
     let (delivered, waits) = ((201, Value::Null), (202, json!("APPROVAL")));
     assert_eq!(outcome(1).await, delivered);
     let mut terms = Operator::of(shared());
-    let mut agree = async |rule: Value| {
+    let mut set_rule = async |rule: Value| {
         terms
             .send_json(Method::PATCH, &path, &json!({ "approval_rule": rule }))
             .await;
     };
-    agree(json!({ "amount_over": { "USD": 25 } })).await;
+    set_rule(json!({ "amount_over": { "USD": 25 } })).await;
     assert_eq!(
         (outcome(1).await, outcome(2).await),
         (delivered.clone(), waits.clone())
     );
-    agree(json!({ "amount_over": { "EUR": 25 }, "other_currencies": "approve" })).await;
+    set_rule(json!({ "amount_over": { "EUR": 25 }, "other_currencies": "approve" })).await;
     assert_eq!(outcome(1).await, waits);
-    agree(json!({ "first_orders": 5 })).await;
+    set_rule(json!({ "first_orders": 5 })).await;
     assert_eq!((outcome(1).await, outcome(1).await), (waits, delivered.clone()));
-    agree(Value::Null).await;
+    set_rule(Value::Null).await;
     assert_eq!(outcome(2).await, delivered);
 }
 
 #[tokio::test]
-async fn the_sandbox_products_do_what_their_ids_say() {
+async fn sandbox_products_behave_as_named() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("1000").await;
     let mut order = async |product: &str| {

@@ -1,4 +1,4 @@
-//! What is different where money is real: no credential without papers, and no start without keys.
+//! Production environment: certified credentials only, no mock vendor, no start without keys or durability.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::support::{Instance, Operator, Partner, expect_success, expect_error, 
 const MASTER_KEY: &str = "abababababababababababababababababababababababababababababababab";
 const TOKEN: &str = "a token of thirty-two characters";
 
-/// A service of production, on this database.
+/// Starts a production service on this database.
 fn start_production(database: &Database) -> Instance {
     let url: &'static str = Box::leak(database.options().to_url_lossy().to_string().into_boxed_str());
     let service = Instance::start_with(&[
@@ -21,23 +21,23 @@ fn start_production(database: &Database) -> Instance {
         ("VOUCHSAFE_MASTER_KEY", MASTER_KEY),
         ("VOUCHSAFE_OPERATOR_TOKEN", TOKEN),
     ]);
-    // In production the token is handed in; the operator of these tests reads it from the file of a sandbox.
+    // Production gets the token from the environment; the test client reads it from a file.
     std::fs::write(service.data_dir().join("operator-token"), TOKEN).unwrap();
     service
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_credential_needs_certification_and_agreement() {
+async fn production_credential_requires_certification_and_agreement() {
     let database = Database::create_on(Durability::Durable).await;
     let service = start_production(&database);
     let mut operator = Operator::of(&service);
     let body = json!({ "name": unique("Acme"), "allowlist": ["127.0.0.0/8"] });
-    let made = operator.send_json(Method::POST, "/admin/v1/partners", &body).await;
-    assert_eq!(made["credential"], Value::Null);
-    let path = format!("/admin/v1/partners/{}", made["partner_id"].as_str().unwrap());
+    let created = operator.send_json(Method::POST, "/admin/v1/partners", &body).await;
+    assert_eq!(created["credential"], Value::Null);
+    let path = format!("/admin/v1/partners/{}", created["partner_id"].as_str().unwrap());
     let credentials = format!("{path}/credentials");
-    for papers in [json!({}), json!({ "certified_at": "2026-01-01T00:00:00Z" })] {
-        operator.send_json(Method::PATCH, &path, &papers).await;
+    for terms in [json!({}), json!({ "certified_at": "2026-01-01T00:00:00Z" })] {
+        operator.send_json(Method::PATCH, &path, &terms).await;
         let answer = operator
             .call(Method::POST, &credentials, "application/json", "{}")
             .await;
@@ -57,7 +57,7 @@ async fn a_credential_needs_certification_and_agreement() {
     let text = |name: &str| issued[name].as_str().unwrap();
     assert!(text("api_key").starts_with("vs_live_"));
     let credentials = Credentials::new(text("api_key"), text("api_secret")).unwrap();
-    let partner_id = made["partner_id"].as_str().unwrap().to_owned();
+    let partner_id = created["partner_id"].as_str().unwrap().to_owned();
     expect_success(
         &Partner::new(&service.base_url(), partner_id, credentials)
             .get("/wallets")
@@ -69,36 +69,36 @@ async fn a_credential_needs_certification_and_agreement() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_checklist_is_kept_by_the_sandbox_alone() {
+async fn production_has_no_certification_routes() {
     let database = Database::create_on(Durability::Durable).await;
     let service = start_production(&database);
     let mut operator = Operator::of(&service);
     let body = json!({ "name": unique("Acme"), "allowlist": ["127.0.0.0/8"] });
-    let made = operator.send_json(Method::POST, "/admin/v1/partners", &body).await;
-    let path = format!("/admin/v1/partners/{}", made["partner_id"].as_str().unwrap());
+    let created = operator.send_json(Method::POST, "/admin/v1/partners", &body).await;
+    let path = format!("/admin/v1/partners/{}", created["partner_id"].as_str().unwrap());
     let checklist = format!("{path}/certification");
     for method in [Method::GET, Method::DELETE] {
         let answer = operator.call(method, &checklist, "application/json", "").await;
         expect_error(&answer, 404, "ROUTE_NOT_FOUND");
     }
-    let papers =
+    let terms =
         json!({ "certified_at": "2026-01-01T00:00:00Z", "agreement_signed_at": "2026-01-01T00:00:00Z" });
-    operator.send_json(Method::PATCH, &path, &papers).await;
+    operator.send_json(Method::PATCH, &path, &terms).await;
     let issued = operator
         .send_json(Method::POST, &format!("{path}/credentials"), &json!({}))
         .await;
     let text = |name: &str| issued[name].as_str().unwrap();
     let credentials = Credentials::new(text("api_key"), text("api_secret")).unwrap();
-    let partner_id = made["partner_id"].as_str().unwrap().to_owned();
+    let partner_id = created["partner_id"].as_str().unwrap().to_owned();
     let mut partner = Partner::new(&service.base_url(), partner_id, credentials);
     expect_error(&partner.get("/certification").await, 404, "ROUTE_NOT_FOUND");
-    // Nor is anybody sent a wrong signature there.
+    // Endpoint tests in production send no wrong signature.
     let body = r#"{"url":"https://shop.invalid/"}"#;
-    let made = expect_success(&partner.send_signed(Method::POST, "/webhooks", body).await, 201);
-    let path = format!("/webhooks/{}/test", made["webhook_id"].as_str().unwrap());
-    let came = expect_success(&partner.send_signed(Method::POST, &path, "").await, 200);
+    let created = expect_success(&partner.send_signed(Method::POST, "/webhooks", body).await, 201);
+    let path = format!("/webhooks/{}/test", created["webhook_id"].as_str().unwrap());
+    let result = expect_success(&partner.send_signed(Method::POST, &path, "").await, 200);
     assert_eq!(
-        json!([came["delivered"], came["wrong_signature"], came["duplicate"]]),
+        json!([result["delivered"], result["wrong_signature"], result["duplicate"]]),
         json!([false, null, null])
     );
     drop(service);
@@ -106,7 +106,7 @@ async fn the_checklist_is_kept_by_the_sandbox_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_bought_from_the_mock() {
+async fn mock_vendor_in_production_is_rejected() {
     let database = Database::create_on(Durability::Durable).await;
     let service = start_production(&database);
     let mut operator = Operator::of(&service);
@@ -126,22 +126,22 @@ async fn nothing_is_bought_from_the_mock() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_may_lose_what_it_acknowledged_is_refused_untouched() {
+async fn database_without_fsync_is_rejected_unchanged() {
     let database = Database::create_empty(Durability::ForTests).await;
-    let said = startup_error(&database);
-    assert!(said.contains("has fsync off"), "{said}");
+    let stderr = startup_error(&database);
+    assert!(stderr.contains("has fsync off"), "{stderr}");
     assert_eq!(count_tables(&database).await, 0);
     database.remove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_of_the_other_environment_is_refused_before_anybody_is_shut_out() {
+async fn database_of_other_environment_is_rejected_without_fencing() {
     let database = Database::create_on(Durability::Durable).await;
     let mut connection = database.connect().await;
     let stamp = "INSERT INTO deployment (environment) VALUES ('sandbox')";
     sqlx::query(stamp).execute(&mut connection).await.unwrap();
-    let said = startup_error(&database);
-    assert!(said.contains("belongs to the sandbox environment"), "{said}");
+    let stderr = startup_error(&database);
+    assert!(stderr.contains("belongs to the sandbox environment"), "{stderr}");
     let nodes: i64 = sqlx::query_scalar("SELECT count(*) FROM nodes")
         .fetch_one(&mut connection)
         .await
@@ -152,8 +152,8 @@ async fn a_database_of_the_other_environment_is_refused_before_anybody_is_shut_o
 }
 
 #[test]
-fn a_setting_that_is_wrong_is_said_before_the_database_is_waited_for() {
-    for (master_key, token, said) in [
+fn invalid_setting_is_reported_before_database_connection() {
+    for (master_key, token, expected) in [
         ("short", TOKEN, "VOUCHSAFE_MASTER_KEY"),
         (
             MASTER_KEY,
@@ -171,14 +171,14 @@ fn a_setting_that_is_wrong_is_said_before_the_database_is_waited_for() {
             .env("VOUCHSAFE_MASTER_KEY", master_key)
             .env("VOUCHSAFE_OPERATOR_TOKEN", token);
         let output = command.output().unwrap();
-        let complained = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{complained}");
-        assert!(complained.contains(said), "{complained}");
-        assert!(!complained.contains("waiting for the database"), "{complained}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
+        assert!(!stderr.contains("waiting for the database"), "{stderr}");
     }
 }
 
-/// What a service of production says that does not start on this database.
+/// Returns the error output of a production service that fails to start on this database.
 fn startup_error(database: &Database) -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_vouchsafe"));

@@ -1,4 +1,4 @@
-//! Who gets the last voucher and the last money, and whose order is it, when many ask at once?
+//! Concurrent orders for the last vouchers, the last money and the same idempotency key.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use vouchsafe_load::client::ApiResponse;
 
 use crate::support::{Operator, Partner, expect_success, order_line, expect_error, shared, unique};
 
-/// The answers to so many orders at once, each on a connection of its own.
+/// Sends the orders concurrently, each on its own connection.
 async fn order_concurrently(partner: &Partner, bodies: Vec<serde_json::Value>) -> Vec<ApiResponse> {
     let orders = bodies.into_iter().map(|body| {
         let mut partner = partner.reconnect();
@@ -17,7 +17,7 @@ async fn order_concurrently(partner: &Partner, bodies: Vec<serde_json::Value>) -
     join_all(orders).await
 }
 
-/// How many were placed; the others must have been refused for this.
+/// Counts the placed orders and asserts the error of all others.
 fn count_placed(answers: &[ApiResponse], status: u16, code: &str) -> usize {
     let (placed, others): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
     for answer in others {
@@ -27,7 +27,7 @@ fn count_placed(answers: &[ApiResponse], status: u16, code: &str) -> usize {
 }
 
 #[tokio::test]
-async fn the_last_vouchers_are_sold_exactly_once() {
+async fn concurrent_orders_sell_last_vouchers_once() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(7).await;
     let (first, second) = (operator.add_partner("1000").await, operator.add_partner("1000").await);
@@ -39,7 +39,7 @@ async fn the_last_vouchers_are_sold_exactly_once() {
     let (mut answers, others) = tokio::join!(order_concurrently(&first, bodies()), order_concurrently(&second, bodies()));
     answers.extend(others);
     assert_eq!(count_placed(&answers, 409, "INSUFFICIENT_INVENTORY"), 7);
-    let sold = answers
+    let voucher_ids = answers
         .iter()
         .filter(|answer| answer.status == 201)
         .map(|answer| {
@@ -48,11 +48,11 @@ async fn the_last_vouchers_are_sold_exactly_once() {
                 .unwrap()
                 .to_owned()
         });
-    assert_eq!(sold.collect::<HashSet<_>>().len(), 7);
+    assert_eq!(voucher_ids.collect::<HashSet<_>>().len(), 7);
 }
 
 #[tokio::test]
-async fn the_last_money_is_spent_exactly_once() {
+async fn concurrent_orders_spend_last_money_once() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(40).await;
     let mut partner = operator.add_partner("130").await;
@@ -67,13 +67,13 @@ async fn the_last_money_is_spent_exactly_once() {
         .map(|entry| entry["sequence"].as_i64().unwrap())
         .collect();
     assert_eq!(sequences, [6, 5, 4, 3, 2, 1]);
-    // What was refused for money left its vouchers where they were.
+    // Orders rejected for lack of money must have released their vouchers.
     operator.top_up(&partner.partner_id, "USD", "1000").await;
     expect_success(&partner.order(&sale, 35).await, 201);
 }
 
 #[tokio::test]
-async fn orders_that_want_the_same_two_products_do_not_block_each_other() {
+async fn concurrent_orders_for_same_products_do_not_deadlock() {
     let mut operator = Operator::of(shared());
     let [a, b] = [operator.add_stocked_product(20).await, operator.add_stocked_product(20).await];
     let partner = operator.add_partner("2000").await;
@@ -86,7 +86,7 @@ async fn orders_that_want_the_same_two_products_do_not_block_each_other() {
 }
 
 #[tokio::test]
-async fn an_order_that_is_short_of_one_product_takes_none_of_the_other() {
+async fn order_short_of_one_product_takes_none_of_other() {
     let mut operator = Operator::of(shared());
     let [plenty, scarce] = [operator.add_stocked_product(12).await, operator.add_stocked_product(4).await];
     let partner = operator.add_partner("10000").await;
@@ -97,7 +97,7 @@ async fn an_order_that_is_short_of_one_product_takes_none_of_the_other() {
 }
 
 #[tokio::test]
-async fn of_twenty_with_one_key_one_is_executed() {
+async fn concurrent_requests_with_same_key_execute_once() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(20).await;
     let mut partner = operator.add_partner("1000").await;
@@ -124,7 +124,7 @@ async fn of_twenty_with_one_key_one_is_executed() {
 }
 
 #[tokio::test]
-async fn of_twenty_with_one_key_and_other_bodies_one_is_executed() {
+async fn concurrent_requests_with_same_key_and_other_bodies_execute_once() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(20).await;
     let mut partner = operator.add_partner("1000").await;

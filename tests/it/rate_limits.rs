@@ -1,4 +1,4 @@
-//! Does a limit let through what it says, tell what is left, and refuse without doing anything (contract §8)?
+//! Rate limits (contract §8): quotas, headers and rejected requests.
 
 use hyper::Method;
 use hyper::header::{CONTENT_LENGTH, HeaderValue};
@@ -10,10 +10,10 @@ use crate::support::raw_http::{exchange, request_head};
 use crate::support::{Operator, Partner, expect_success, order_body, expect_error, shared, text_of, unique};
 use crate::request_bodies::{ORDERS, with_header};
 
-/// Longer than any test takes, so that nothing comes back on the way. Seconds.
+/// Longer than any test, so that no quota is replenished. Seconds.
 const WINDOW_S: u32 = 86_400;
 
-/// A partner with 1,000 USD and these quotas.
+/// Creates a partner with 1,000 USD and these quotas.
 async fn add_partner_with_quotas(operator: &mut Operator, quotas: &[(&str, u32)]) -> Partner {
     let partner = operator.add_partner("1000").await;
     set_quotas(operator, &partner, quotas).await;
@@ -33,7 +33,7 @@ async fn set_quotas(operator: &mut Operator, partner: &Partner, quotas: &[(&str,
     operator.patch_partner(partner, &json!({ "limits": limits })).await;
 }
 
-/// What the answer says of its class: its name, the quota, and what is left.
+/// Returns class, quota and remaining requests from the response headers.
 fn rate_limit_of(answer: &ApiResponse) -> (String, u32, u32) {
     let policy = answer.header("ratelimit-policy").unwrap_or_default();
     let (class, limit) = policy.split_once(";q=").unwrap_or_else(|| panic!("{answer:?}"));
@@ -56,7 +56,7 @@ fn assert_rate_limit(answer: &ApiResponse, class: &str, quota: u32, remaining: u
     );
 }
 
-/// A 429 with an honest `Retry-After`.
+/// Asserts a 429 with a correct `Retry-After`.
 fn assert_exhausted(answer: &ApiResponse, class: &str, quota: u32) {
     let error = expect_error(answer, 429, "RATE_LIMIT_EXCEEDED");
     assert_eq!(error["retryable"], true);
@@ -77,7 +77,7 @@ fn assert_exhausted(answer: &ApiResponse, class: &str, quota: u32) {
 }
 
 #[tokio::test]
-async fn each_class_is_drawn_by_its_own_requests_and_every_answer_tells_what_is_left() {
+async fn each_class_has_own_quota_and_reports_remaining() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(9).await;
     let quotas = [("orders", 4), ("general", 4), ("vouchers", 3), ("auth", 2)];
@@ -88,7 +88,7 @@ async fn each_class_is_drawn_by_its_own_requests_and_every_answer_tells_what_is_
         let body = expect_success(&order, 201);
         format!("/orders/{}{suffix}", body["order_id"].as_str().unwrap())
     };
-    // What is refused for another reason is a request like any other.
+    // Requests rejected for other reasons count as well.
     let key = unique("key");
     for (body, status, left) in [
         ("{", 400, 2),
@@ -140,7 +140,7 @@ async fn each_class_is_drawn_by_its_own_requests_and_every_answer_tells_what_is_
 }
 
 #[tokio::test]
-async fn the_101st_order_of_a_minute_waits() {
+async fn order_beyond_quota_of_100_is_limited() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;
     let mut partner = operator.add_partner("0").await;
@@ -163,7 +163,7 @@ async fn the_101st_order_of_a_minute_waits() {
 }
 
 #[tokio::test]
-async fn a_429_executes_nothing_and_burns_no_key() {
+async fn rate_limited_request_executes_nothing_and_leaves_key_unused() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(3).await;
     let mut partner = add_partner_with_quotas(&mut operator, &[("orders", 1)]).await;
@@ -173,7 +173,7 @@ async fn a_429_executes_nothing_and_burns_no_key() {
         assert_exhausted(&partner.order_with_key(&key, &sale, 1).await, "orders", 1);
     }
     assert_eq!(partner.balance("USD").await, "975.00");
-    // Refusals do not count: one more is room for one.
+    // Rate-limited requests do not count: raising the quota by one admits one.
     set_quotas(&mut operator, &partner, &[("orders", 2)]).await;
     let answer = partner.order_with_key(&key, &sale, 2).await;
     expect_success(&answer, 201);
@@ -183,7 +183,7 @@ async fn a_429_executes_nothing_and_burns_no_key() {
 }
 
 #[tokio::test]
-async fn a_changed_limit_is_in_force_with_the_next_request_and_counts_what_was_drawn() {
+async fn changed_limit_applies_to_next_request_and_keeps_count() {
     let mut operator = Operator::of(shared());
     let mut partner = add_partner_with_quotas(&mut operator, &[("general", 5)]).await;
     for left in [4, 3, 2] {
@@ -197,7 +197,7 @@ async fn a_changed_limit_is_in_force_with_the_next_request_and_counts_what_was_d
         set_quotas(&mut operator, &partner, &[("general", quota)]).await;
         assert_exhausted(&partner.get("/wallets").await, "general", quota);
     }
-    // Another class of the same patch stays as it was, and `null` gives this one back to the settings.
+    // `null` resets the class to the configured default.
     operator
         .patch_partner(&partner, &json!({ "limits": { "general": null } }))
         .await;
@@ -209,7 +209,7 @@ async fn a_changed_limit_is_in_force_with_the_next_request_and_counts_what_was_d
 }
 
 #[tokio::test]
-async fn each_key_of_a_partner_has_a_quota_of_its_own() {
+async fn credentials_of_partner_have_separate_quotas() {
     let mut operator = Operator::of(shared());
     let mut partner = add_partner_with_quotas(&mut operator, &[("general", 1)]).await;
     let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
@@ -222,7 +222,7 @@ async fn each_key_of_a_partner_has_a_quota_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_does_not_authenticate_draws_nothing() {
+async fn unauthenticated_request_consumes_no_quota() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = add_partner_with_quotas(&mut operator, &[("orders", 1), ("general", 1)]).await;
@@ -246,19 +246,19 @@ async fn what_does_not_authenticate_draws_nothing() {
 }
 
 #[tokio::test]
-async fn who_has_nothing_left_is_answered_before_a_body_is_read() {
+async fn exhausted_quota_is_reported_before_body_is_read() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = add_partner_with_quotas(&mut operator, &[("orders", 1)]).await;
     expect_success(&partner.order(&sale, 1).await, 201);
-    // The body is announced and never comes: whoever waits for it answers 408.
+    // The announced body never arrives: a service that waits for it would return 408.
     let headers = with_header(partner.headers(ORDERS, b"{}"), CONTENT_LENGTH, "2");
     let answer = exchange(shared().http_address(), &request_head("POST /api/v1/orders", &headers)).await;
     assert_exhausted(&answer, "orders", 1);
 }
 
 #[tokio::test]
-async fn of_many_at_once_no_more_pass_than_the_quota() {
+async fn concurrent_requests_pass_only_within_quota() {
     let mut operator = Operator::of(shared());
     let partner = add_partner_with_quotas(&mut operator, &[("general", 10)]).await;
     let calls = (0..40).map(|_| {
@@ -271,7 +271,7 @@ async fn of_many_at_once_no_more_pass_than_the_quota() {
 }
 
 #[tokio::test]
-async fn operators_see_who_was_refused() {
+async fn rate_limited_requests_are_counted_in_metrics() {
     let service = shared();
     let mut operator = Operator::of(service);
     let mut partner = add_partner_with_quotas(&mut operator, &[("vouchers", 1)]).await;
@@ -282,13 +282,13 @@ async fn operators_see_who_was_refused() {
     headers.insert("x-timestamp", HeaderValue::from_static("1"));
     expect_error(&partner.post(headers, "{}").await, 401, "TIMESTAMP_OUT_OF_RANGE");
     let answer = operator.call(Method::GET, "/metrics", "text/plain", "").await;
-    for figure in [
+    for metric in [
         r#"vouchsafe_rate_limited_total{class="vouchers"} "#,
         r#"vouchsafe_failed_authentications_total{code="TIMESTAMP_OUT_OF_RANGE"} "#,
     ] {
         assert!(
-            text_of(&answer).contains(figure),
-            "{figure}: {}",
+            text_of(&answer).contains(metric),
+            "{metric}: {}",
             text_of(&answer)
         );
     }

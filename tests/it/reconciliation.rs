@@ -1,6 +1,5 @@
-//! Vouchers that are bought from a simulator whose books lack some, have some that were not sold, or say something else of
-//! them: exactly these drifts are found, whichever way the books come. The simulator's own books say that each purchase was
-//! paid once.
+//! Reconciliation against a simulated vendor whose records lack vouchers, contain unsold ones or differ: exactly these drifts
+//! are found, over HTTP and by file upload, and the vendor's records show that each purchase was paid once.
 
 mod invalid_input;
 mod harness;
@@ -22,7 +21,7 @@ const PRODUCTS: [&str; 8] = [
     "sim-record-dropped",
 ];
 
-/// What the first partner orders, and how many of it the vendor sells and has in its books.
+/// Products and quantities that the first partner orders.
 const FIRST_ORDERS: [(&str, u32); 7] = [
     ("game-us", 3),
     ("sim-down", 1),
@@ -33,27 +32,27 @@ const FIRST_ORDERS: [(&str, u32); 7] = [
     ("sim-record-dropped", 3),
 ];
 
-/// What the second one orders.
+/// Products and quantities that the second partner orders.
 const SECOND_ORDERS: [(&str, u32); 2] = [("game-us", 2), ("sim-record-added", 2)];
 
-/// Kind, product and differences of each drift, in a row.
+/// Returns kind, product and differences of each drift, sorted by kind.
 fn drift_summary(drifts: &[Value]) -> Vec<(String, String, Value)> {
-    let said = |drift: &Value| {
+    let product_of = |drift: &Value| {
         let side = if drift["ours"].is_null() { "theirs" } else { "ours" };
         drift[side]["product_id"].as_str().unwrap().to_owned()
     };
-    let mut told: Vec<_> = drifts
+    let mut summaries: Vec<_> = drifts
         .iter()
         .map(|drift| {
             (
                 drift["kind"].as_str().unwrap().to_owned(),
-                said(drift),
+                product_of(drift),
                 drift["differences"].clone(),
             )
         })
         .collect();
-    told.sort_by(|one, other| one.0.cmp(&other.0));
-    told
+    summaries.sort_by(|one, other| one.0.cmp(&other.0));
+    summaries
 }
 
 fn expected_drifts() -> Vec<(String, String, Value)> {
@@ -66,13 +65,13 @@ fn expected_drifts() -> Vec<(String, String, Value)> {
     ]
 }
 
-/// The simulator sold each purchase once, and what it sold is what its faults make of it.
-async fn assert_each_purchase_paid_once(world: &mut ReconciliationHarness) {
-    let mut database = Database::of(&world.service).await;
+/// Asserts that the simulator sold each purchase once, with the quantity that its fault implies.
+async fn assert_each_purchase_paid_once(harness: &mut ReconciliationHarness) {
+    let mut database = Database::of(&harness.service).await;
     let purchases =
         "SELECT purchase_id::text || ' ' || product_id || ' ' || quantity FROM purchases WHERE vendor = $1";
     let purchases = database.texts(purchases, VENDOR).await;
-    let sales = world.vendor_sales().await;
+    let sales = harness.vendor_sales().await;
     assert_eq!(
         (purchases.len(), sales.len()),
         (FIRST_ORDERS.len() + SECOND_ORDERS.len(), purchases.len())
@@ -80,21 +79,21 @@ async fn assert_each_purchase_paid_once(world: &mut ReconciliationHarness) {
     for purchase in purchases {
         let words: Vec<&str> = purchase.split(' ').collect();
         let quantity: u64 = words[2].parse().unwrap();
-        let in_books = match words[1] {
+        let expected = match words[1] {
             "sim-part" => quantity / 2,
             "sim-record-added" => quantity + 1,
             "sim-record-dropped" => quantity - 1,
             _ => quantity,
         };
-        assert_eq!(sales[words[0]], (words[1].to_owned(), in_books), "{purchase}");
+        assert_eq!(sales[words[0]], (words[1].to_owned(), expected), "{purchase}");
     }
 }
 
-/// What a partner sees of both days.
-async fn preview_of_both_days(world: &mut ReconciliationHarness, partner: &mut Partner) -> ([u64; 5], Vec<Value>) {
+/// Returns the partner's summaries and drifts of both days.
+async fn preview_of_both_days(harness: &mut ReconciliationHarness, partner: &mut Partner) -> ([u64; 5], Vec<Value>) {
     let (mut sums, mut drifts) = ([0; 5], Vec::new());
-    for day in world.days().await {
-        let answer = harness::get_preview(&world.service, partner, &day.to_string()).await;
+    for day in harness.days().await {
+        let answer = harness::get_preview(&harness.service, partner, &day.to_string()).await;
         let body = expect_success(&answer, 200);
         assert_eq!(body["date"], day.to_string());
         sums = add_counts(sums, &body["summary"]);
@@ -104,30 +103,30 @@ async fn preview_of_both_days(world: &mut ReconciliationHarness, partner: &mut P
 }
 
 #[tokio::test]
-async fn seeded_drifts_are_found_and_no_others_and_each_purchase_was_paid_once() {
-    let mut world = ReconciliationHarness::start(&PRODUCTS).await;
-    let mut first = world.operator.add_partner("10000").await;
-    let mut second = world.operator.add_partner("10000").await;
-    world.order_and_wait(&mut first, &FIRST_ORDERS).await;
-    world.order_and_wait(&mut second, &SECOND_ORDERS).await;
+async fn reconciliation_finds_exactly_seeded_drifts() {
+    let mut harness = ReconciliationHarness::start(&PRODUCTS).await;
+    let mut first = harness.operator.add_partner("10000").await;
+    let mut second = harness.operator.add_partner("10000").await;
+    harness.order_and_wait(&mut first, &FIRST_ORDERS).await;
+    harness.order_and_wait(&mut second, &SECOND_ORDERS).await;
 
-    // 18 and 4 vouchers were delivered, one is in the books besides; one of ours is not, one is at another price.
-    let (counts, drifts) = world.reconcile().await;
+    // 18 and 4 vouchers were delivered; the vendor has one more, lacks one and has one at another price.
+    let (counts, drifts) = harness.reconcile().await;
     assert_eq!(counts, [9, 22, 20, 1, 2]);
     assert_eq!(drift_summary(&drifts), expected_drifts());
-    assert_each_purchase_paid_once(&mut world).await;
+    assert_each_purchase_paid_once(&mut harness).await;
 
-    assert_preview_is_per_partner(&mut world, &mut first, &mut second).await;
-    assert_resolution_is_retained(&mut world, &drifts).await;
-    assert_upload_gives_same_drifts(&mut world).await;
+    assert_preview_is_per_partner(&mut harness, &mut first, &mut second).await;
+    assert_resolution_is_retained(&mut harness, &drifts).await;
+    assert_upload_gives_same_drifts(&mut harness).await;
 
-    let log = world.service.log();
-    assert!(!log.contains("SIMULATED"), "a code is in the log");
-    world.service.assert_verified();
+    let log = harness.service.log();
+    assert!(!log.contains("SIMULATED"), "the log contains a code");
+    harness.service.assert_verified();
 }
 
-async fn assert_preview_is_per_partner(world: &mut ReconciliationHarness, first: &mut Partner, second: &mut Partner) {
-    let (counts, drifts) = preview_of_both_days(world, first).await;
+async fn assert_preview_is_per_partner(harness: &mut ReconciliationHarness, first: &mut Partner, second: &mut Partner) {
+    let (counts, drifts) = preview_of_both_days(harness, first).await;
     assert_eq!(counts, [7, 18, 16, 1, 1]);
     assert_eq!(drifts.len(), 2);
     let fields = [
@@ -141,7 +140,7 @@ async fn assert_preview_is_per_partner(world: &mut ReconciliationHarness, first:
     ];
     for drift in &drifts {
         let own: Vec<_> = drift.as_object().unwrap().keys().collect();
-        assert_eq!(own, fields, "the shape of the spec");
+        assert_eq!(own, fields, "the fields of the spec");
         let order_id = drift["order_id"].as_str().unwrap();
         let order = first.read(&format!("/orders/{order_id}")).await;
         let vouchers = order["vouchers"].as_array().unwrap();
@@ -155,72 +154,72 @@ async fn assert_preview_is_per_partner(world: &mut ReconciliationHarness, first:
         assert_eq!(drift["vendor_record"] == "", is_missing, "{drift}");
         assert_eq!(drift["resolution"], "pending");
     }
-    let (counts, drifts) = preview_of_both_days(world, second).await;
+    let (counts, drifts) = preview_of_both_days(harness, second).await;
     assert_eq!(counts, [2, 4, 4, 0, 1]);
     assert_eq!(drifts.len(), 1);
     assert_eq!(
         (&drifts[0]["product_id"], &drifts[0]["our_allocation"]),
         (&json!("sim-record-added"), &json!(""))
     );
-    let mut stranger = world.operator.add_partner("0").await;
-    assert_eq!(preview_of_both_days(world, &mut stranger).await, ([0; 5], Vec::new()));
+    let mut other = harness.operator.add_partner("0").await;
+    assert_eq!(preview_of_both_days(harness, &mut other).await, ([0; 5], Vec::new()));
 }
 
-async fn assert_resolution_is_retained(world: &mut ReconciliationHarness, drifts: &[Value]) {
+async fn assert_resolution_is_retained(harness: &mut ReconciliationHarness, drifts: &[Value]) {
     let drift_id = drifts[0]["drift_id"].as_str().unwrap();
     let path = format!("/admin/v1/drifts/{drift_id}/resolve");
-    let said = json!({ "resolution": "escalated", "reason": "asked the vendor" });
-    let after = world.operator.send_json(Method::POST, &path, &said).await;
+    let product_of = json!({ "resolution": "escalated", "reason": "asked the vendor" });
+    let after = harness.operator.send_json(Method::POST, &path, &product_of).await;
     assert_eq!(
         (&after["resolution"], &after["reason"]),
         (&json!("escalated"), &json!("asked the vendor"))
     );
     let audit = format!("/admin/v1/audit?action=drift.resolve&subject={drift_id}");
-    let trail = world.operator.get(&audit).await;
-    assert_eq!(trail["data"][0]["after"], said);
+    let trail = harness.operator.get(&audit).await;
+    assert_eq!(trail["data"][0]["after"], product_of);
     assert_eq!(trail["data"][0]["before"]["resolution"], "pending");
-    let (_, again) = world.reconcile().await;
+    let (_, again) = harness.reconcile().await;
     assert_eq!(drift_summary(&again), expected_drifts());
-    let kept = again.iter().find(|drift| drift["drift_id"] == drift_id);
-    assert_eq!(kept, Some(&after));
+    let retained = again.iter().find(|drift| drift["drift_id"] == drift_id);
+    assert_eq!(retained, Some(&after));
 }
 
-/// The same books, uploaded: the same drifts, under the same ids, with what was said of them.
-async fn assert_upload_gives_same_drifts(world: &mut ReconciliationHarness) {
-    let before = world.drifts().await;
-    let records = world.vendor_records().await;
-    let days = world.days().await;
+/// Uploads the same records as files: the drifts keep their ids and resolutions.
+async fn assert_upload_gives_same_drifts(harness: &mut ReconciliationHarness) {
+    let before = harness.drifts().await;
+    let records = harness.vendor_records().await;
+    let days = harness.days().await;
     for day in days {
         let path = format!("/admin/v1/reconciliation/{day}/records?vendor={VENDOR}");
         let file = records_csv(&records, day);
-        let answer = world.operator.call(Method::POST, &path, "text/csv", file).await;
+        let answer = harness.operator.call(Method::POST, &path, "text/csv", file).await;
         assert_eq!(expect_success(&answer, 200)["vendors"][0]["source"], "csv");
     }
-    assert_eq!(world.summary_counts(&days).await, [9, 22, 20, 1, 2]);
-    assert_eq!(world.drifts().await, before);
-    // Nothing was sold: each voucher of ours is missing.
+    assert_eq!(harness.summary_counts(&days).await, [9, 22, 20, 1, 2]);
+    assert_eq!(harness.drifts().await, before);
+    // Without records, each of our vouchers is missing.
     let header = records_csv(&[], days[0]);
     for day in days {
         let path = format!("/admin/v1/reconciliation/{day}/records?vendor={VENDOR}");
-        let answer = world
+        let answer = harness
             .operator
             .call(Method::POST, &path, "text/csv", header.clone())
             .await;
         expect_success(&answer, 200);
     }
     let path = format!("/admin/v1/reconciliation/{}", days[1]);
-    let today = world.operator.get(&path).await;
+    let today = harness.operator.get(&path).await;
     assert_eq!(today["vendors"][0]["recorded"], 0);
-    assert_unfinished_day_is_rejected(world).await;
+    assert_unfinished_day_is_rejected(harness).await;
 }
 
-/// A file is as old as its last sale: one without a sale says nothing of a day that is not over.
-async fn assert_unfinished_day_is_rejected(world: &mut ReconciliationHarness) {
-    let days = world.days().await;
-    assert_eq!(world.summary_counts(&days).await[2..], [0, 0, 0]);
+/// A file covers the time until its last sale: an empty one covers nothing of an unfinished day.
+async fn assert_unfinished_day_is_rejected(harness: &mut ReconciliationHarness) {
+    let days = harness.days().await;
+    assert_eq!(harness.summary_counts(&days).await[2..], [0, 0, 0]);
     let tomorrow = days[1].next_day().unwrap();
     let path = format!("/admin/v1/reconciliation/{tomorrow}/run");
-    let answer = world
+    let answer = harness
         .operator
         .call(Method::POST, &path, "application/json", "")
         .await;

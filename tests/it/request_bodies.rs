@@ -1,4 +1,4 @@
-//! What does the service make of requests that no honest client sends: too large, too slow, wrapped, or ambiguous?
+//! Request bodies: chunked, too large, too slow, encoded, ambiguous.
 
 use hyper::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
@@ -8,28 +8,27 @@ use std::time::{Duration, Instant};
 use crate::support::raw_http::{send_slowly, exchange, exchange_undocumented, request_head};
 use crate::support::{Operator, Partner, expect_success, order_line, order_body, expect_error, shared, unique};
 
-/// The path that is signed.
 pub(crate) const ORDERS: &str = "/api/v1/orders";
 
-/// Largest body (contract §2). Bytes.
+/// Contract §2. Bytes.
 const MAX_BODY: usize = 256 * 1024;
 
-/// A slow body is given up after 10 s (contract §2); the rest is room for a busy machine.
+/// The service times out after 10 s (contract §2); the upper bound allows for a busy machine.
 const SLOW_BODY: std::ops::Range<Duration> = Duration::from_secs(8)..Duration::from_secs(15);
 
-/// These headers, and one more or another.
+/// Adds or replaces a header.
 pub(crate) fn with_header(mut headers: HeaderMap, name: HeaderName, value: &str) -> HeaderMap {
     headers.insert(name, HeaderValue::from_str(value).unwrap());
     headers
 }
 
-/// An order of this many bytes.
+/// Pads an order to this size. Bytes.
 fn pad_order(partner_order: &str, bytes: usize) -> String {
     let padding = " ".repeat(bytes - partner_order.len());
     partner_order.replacen('{', &format!("{{{padding}"), 1)
 }
 
-/// A partner with 1,000 USD, and the text of an order of one voucher at 25 USD.
+/// Creates a partner with 1,000 USD and returns the body of an order for one voucher at 25 USD.
 pub(crate) async fn add_buyer(vouchers: usize) -> (Partner, String) {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(vouchers).await;
@@ -48,7 +47,7 @@ fn encode_chunked(body: &[u8], size: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_body_comes_whole_or_in_chunks() {
+async fn chunked_body_is_accepted() {
     let (partner, body) = add_buyer(4).await;
     let address = shared().http_address();
     for size in [1, 7, 4_096] {
@@ -71,13 +70,13 @@ async fn a_body_comes_whole_or_in_chunks() {
 }
 
 #[tokio::test]
-async fn a_body_has_at_most_256_kib() {
+async fn body_beyond_256_kib_is_rejected() {
     let (mut partner, body) = add_buyer(2).await;
     let largest = pad_order(&body, MAX_BODY);
     expect_success(&partner.send_text(&unique("key"), &largest).await, 201);
     let address = shared().http_address();
     let larger = pad_order(&body, MAX_BODY + 1);
-    // By its announcement alone.
+    // Rejected by its announced length.
     for announced in [
         (MAX_BODY + 1).to_string(),
         "4294967296".to_owned(),
@@ -94,7 +93,7 @@ async fn a_body_has_at_most_256_kib() {
             "PAYLOAD_TOO_LARGE",
         );
     }
-    // As it comes.
+    // Rejected while it arrives.
     let headers = with_header(
         partner.headers(ORDERS, larger.as_bytes()),
         TRANSFER_ENCODING,
@@ -106,7 +105,7 @@ async fn a_body_has_at_most_256_kib() {
     ]
     .concat();
     expect_error(&exchange(address, &request).await, 413, "PAYLOAD_TOO_LARGE");
-    // And with all of it sent, by a client that reads only then.
+    // Rejected for a client that reads only after sending everything.
     let headers = with_header(
         partner.headers(ORDERS, larger.as_bytes()),
         CONTENT_LENGTH,
@@ -118,7 +117,7 @@ async fn a_body_has_at_most_256_kib() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_given_up() {
+async fn missing_body_times_out() {
     let (partner, body) = add_buyer(1).await;
     let address = shared().http_address();
     let silent = with_header(
@@ -133,18 +132,18 @@ async fn a_body_that_does_not_come_is_given_up() {
     .concat();
     let slow = with_header(partner.headers(ORDERS, body.as_bytes()), CONTENT_LENGTH, "1000");
     let slow = [request_head("POST /api/v1/orders", &slow), b"{".to_vec()].concat();
-    let begin = Instant::now();
+    let start = Instant::now();
     let (silent, slow) = tokio::join!(exchange(address, &silent), send_slowly(address, &slow, b' '));
-    let took = begin.elapsed();
+    let elapsed = start.elapsed();
     for answer in [silent, slow] {
         let error = expect_error(&answer, 408, "REQUEST_TIMEOUT");
         assert_eq!(error["retryable"], true);
     }
-    assert!(SLOW_BODY.contains(&took), "{took:?}");
+    assert!(SLOW_BODY.contains(&elapsed), "{elapsed:?}");
 }
 
 #[tokio::test]
-async fn a_body_is_plain_json() {
+async fn encoded_or_non_json_body_is_rejected() {
     let (mut partner, body) = add_buyer(1).await;
     for (name, value) in [
         (CONTENT_ENCODING, "gzip"),
@@ -168,7 +167,7 @@ async fn a_body_is_plain_json() {
 }
 
 #[tokio::test]
-async fn a_request_with_two_ends_is_refused() {
+async fn request_with_two_lengths_is_rejected() {
     let (mut partner, body) = add_buyer(1).await;
     let address = shared().http_address();
     let length = body.len().to_string();
@@ -193,7 +192,7 @@ async fn a_request_with_two_ends_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_closes_its_connection_and_no_other() {
+async fn invalid_http_closes_only_its_connection() {
     let (mut partner, _) = add_buyer(0).await;
     expect_success(&partner.get("/wallets").await, 200);
     let address = shared().http_address();
@@ -219,15 +218,15 @@ async fn what_is_no_http_closes_its_connection_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_leaves_nothing_half_done() {
+async fn disconnected_client_leaves_consistent_state() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(30).await;
     let mut partner = operator.add_partner("1000").await;
     let keys: Vec<String> = (0..30).map(|_| unique("key")).collect();
     for key in &keys {
-        // Polled once, so that it is sent, and dropped with its connection.
-        let mut leaving = partner.reconnect();
-        let order = leaving.order_with_key(key, &sale, 1);
+        // Sent, then dropped with its connection.
+        let mut client = partner.reconnect();
+        let order = client.order_with_key(key, &sale, 1);
         drop(tokio::time::timeout(Duration::from_millis(1), order).await);
     }
     for key in &keys {

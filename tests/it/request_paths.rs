@@ -1,4 +1,4 @@
-//! Is there one way alone to write the path that is signed?
+//! Canonical request paths: a signed path has exactly one spelling.
 
 use hyper::Method;
 use hyper::header::CONTENT_LENGTH;
@@ -8,7 +8,7 @@ use crate::support::{expect_success, expect_error, shared, unique};
 use crate::request_bodies::{ORDERS, add_buyer, with_header};
 
 #[tokio::test]
-async fn a_signed_request_has_no_query() {
+async fn signed_request_with_query_is_rejected() {
     let (mut partner, body) = add_buyer(1).await;
     for path in [
         "/api/v1/orders?",
@@ -33,7 +33,7 @@ async fn a_signed_request_has_no_query() {
 }
 
 #[tokio::test]
-async fn a_path_is_written_in_one_way() {
+async fn alternative_path_spellings_are_rejected() {
     let (mut partner, body) = add_buyer(1).await;
     let address = shared().http_address();
     for path in [
@@ -65,7 +65,7 @@ async fn a_path_is_written_in_one_way() {
 }
 
 #[tokio::test]
-async fn a_target_is_a_path() {
+async fn absolute_request_target_is_rejected() {
     let (mut partner, body) = add_buyer(1).await;
     let address = shared().http_address();
     for target in ["http://evil.test/api/v1/orders", "http://127.0.0.1/api/v1/orders"] {
@@ -86,10 +86,10 @@ async fn a_target_is_a_path() {
 }
 
 #[tokio::test]
-async fn a_byte_moved_between_path_and_body_spoils_the_signature() {
+async fn byte_moved_between_path_and_body_invalidates_signature() {
     let (mut partner, body) = add_buyer(1).await;
     let address = shared().http_address();
-    // The message that is signed stays the same, letter by letter.
+    // The signed message is the same, byte by byte.
     for (path, body) in [
         ("/api/v1/orders{", &body[1..]),
         ("/api/v1/order", &format!("s{body}")),

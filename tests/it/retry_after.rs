@@ -1,4 +1,4 @@
-//! What a receiver asks for with `Retry-After`: in seconds or as a date, it is not tried before; and for how long it is heard.
+//! `Retry-After` of webhook receivers, in seconds or as a date, within its bounds.
 
 use std::time::Duration;
 
@@ -10,13 +10,12 @@ use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
 
 use crate::support::{Behavior, Operator, Partner, Receiver, WAIT_TIMEOUT, expect_success, eventually, shared};
 
-/// Between the first gap, which is five seconds, and twice that.
+/// Between the first backoff (5 s) and twice that.
 const REQUESTED_DELAY: time::Duration = time::Duration::seconds(8);
 
-/// More than a machine is slow, and less than an hour.
+/// More than a busy machine needs, and less than an hour.
 const MAX_EXPECTED_DELAY: time::Duration = time::Duration::minutes(10);
 
-/// As HTTP writes it.
 fn http_date(at: OffsetDateTime) -> String {
     at.format(&Rfc2822).unwrap().replace("+0000", "GMT")
 }
@@ -25,18 +24,18 @@ fn parse_time(text: &Value) -> OffsetDateTime {
     OffsetDateTime::parse(text.as_str().unwrap(), &Rfc3339).unwrap()
 }
 
-/// A receiver that answers 429 and asks for this, and its endpoint.
-async fn register_busy_receiver(partner: &mut Partner, asks: &str) -> (Receiver, String) {
+/// Registers a receiver that responds 429 with this `Retry-After`.
+async fn register_busy_receiver(partner: &mut Partner, retry_after: &str) -> (Receiver, String) {
     let receiver = Receiver::new();
-    receiver.set_behavior(Behavior::StatusWithHeaders(429, format!("Retry-After: {asks}\r\n")));
+    receiver.set_behavior(Behavior::StatusWithHeaders(429, format!("Retry-After: {retry_after}\r\n")));
     let body = json!({ "url": receiver.url(), "events": ["order.delivered"] }).to_string();
-    let made = expect_success(&partner.send_signed(Method::POST, "/webhooks", &body).await, 201);
-    (receiver, made["webhook_id"].as_str().unwrap().to_owned())
+    let webhook = expect_success(&partner.send_signed(Method::POST, "/webhooks", &body).await, 201);
+    (receiver, webhook["webhook_id"].as_str().unwrap().to_owned())
 }
 
-/// What the partner sees of its endpoint once the attempt has failed.
+/// Waits until the partner sees its endpoint as failing.
 async fn wait_until_failing(partner: &mut Partner, webhook_id: &str) -> Value {
-    eventually("it is failing", WAIT_TIMEOUT, async || {
+    eventually("the endpoint to be failing", WAIT_TIMEOUT, async || {
         let webhooks = partner.read("/webhooks").await;
         let webhooks = webhooks["data"].as_array().unwrap().iter();
         let mut failing = webhooks.filter(|webhook| webhook["status"] == "failing");
@@ -47,7 +46,7 @@ async fn wait_until_failing(partner: &mut Partner, webhook_id: &str) -> Value {
     .await
 }
 
-/// When the only attempt so far ended, as operators see it.
+/// Returns when the only attempt so far ended.
 async fn only_attempt_ended_at(operator: &mut Operator, webhook_id: &str) -> OffsetDateTime {
     let deliveries = operator
         .get(&format!("/admin/v1/deliveries?webhook_id={webhook_id}"))
@@ -61,7 +60,7 @@ async fn only_attempt_ended_at(operator: &mut Operator, webhook_id: &str) -> Off
 }
 
 #[tokio::test]
-async fn a_receiver_that_asks_for_time_is_not_tried_before() {
+async fn retry_after_within_bounds_is_honoured() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("1000").await;
@@ -72,9 +71,9 @@ async fn a_receiver_that_asks_for_time_is_not_tried_before() {
 
     let next = parse_time(&wait_until_failing(&mut partner, &seconds.1).await["next_attempt_at"]);
     let ended = only_attempt_ended_at(&mut operator, &seconds.1).await;
-    assert!(next >= ended + REQUESTED_DELAY, "{next}, asked for 8 s after {ended}");
+    assert!(next >= ended + REQUESTED_DELAY, "{next}, expected 8 s after {ended}");
     let next_dated = parse_time(&wait_until_failing(&mut partner, &dated.1).await["next_attempt_at"]);
-    assert!(next_dated >= date, "{next_dated}, asked for {date}");
+    assert!(next_dated >= date, "{next_dated}, expected {date}");
 
     for ((receiver, _), not_before) in [(&seconds, next), (&dated, next_dated)] {
         let first = receiver.wait_for_events(1).remove(0);
@@ -87,7 +86,7 @@ async fn a_receiver_that_asks_for_time_is_not_tried_before() {
             "{sent_at}, not before {not_before}"
         );
     }
-    eventually("both are active", WAIT_TIMEOUT, async || {
+    eventually("both endpoints to be active", WAIT_TIMEOUT, async || {
         let webhooks = partner.read("/webhooks").await;
         let active = |webhook: &Value| webhook["status"] == "active" && webhook["next_attempt_at"].is_null();
         webhooks["data"]
@@ -101,19 +100,19 @@ async fn a_receiver_that_asks_for_time_is_not_tried_before() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_asks_for_more_than_two_gaps_or_for_the_past_is_not_heard() {
+async fn retry_after_beyond_twice_backoff_or_past_is_ignored() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("1000").await;
     let mut listening = Vec::new();
-    for asks in [
+    for retry_after in [
         "3600",
         "18446744073709551615",
         "-1",
         "soon",
         "Fri, 31 Dec 1999 23:59:59 GMT",
     ] {
-        listening.push(register_busy_receiver(&mut partner, asks).await);
+        listening.push(register_busy_receiver(&mut partner, retry_after).await);
     }
     expect_success(&partner.order(&sale, 1).await, 201);
     for (_, webhook_id) in &listening {
@@ -121,7 +120,7 @@ async fn a_receiver_that_asks_for_more_than_two_gaps_or_for_the_past_is_not_hear
         let ended = only_attempt_ended_at(&mut operator, webhook_id).await;
         assert!(
             next >= ended + Duration::from_secs(5),
-            "the first gap is kept: {next}, {ended}"
+            "the first backoff must apply: {next}, {ended}"
         );
         assert!(next < ended + MAX_EXPECTED_DELAY, "{next}, {ended}");
     }

@@ -1,4 +1,4 @@
-//! Which routes are there, on which listener, and what do they all have in common?
+//! Routes of both listeners: methods, authentication, trace ids, query validation.
 
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
@@ -6,7 +6,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use crate::support::{Operator, expect_success, json_of, expect_error, shared};
 
 #[tokio::test]
-async fn what_is_no_route_is_404_and_a_wrong_method_405() {
+async fn unknown_route_is_404_and_wrong_method_405() {
     let service = shared();
     let mut partner = Operator::of(service).add_partner("1").await;
     for path in [
@@ -51,7 +51,7 @@ async fn what_is_no_route_is_404_and_a_wrong_method_405() {
 }
 
 #[tokio::test]
-async fn each_listener_has_its_own_routes_alone() {
+async fn listeners_have_separate_routes() {
     let service = shared();
     let mut operator = Operator::of(service);
     let mut partner = operator.add_partner("1").await;
@@ -73,7 +73,7 @@ async fn each_listener_has_its_own_routes_alone() {
 }
 
 #[tokio::test]
-async fn an_operators_route_needs_the_operators_token() {
+async fn operator_route_without_token_is_rejected() {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("1").await;
     let mut identity = HeaderMap::new();
@@ -81,14 +81,14 @@ async fn an_operators_route_needs_the_operators_token() {
     let key = identity["x-api-key"].to_str().unwrap().to_owned();
     let secret = identity["x-api-secret"].to_str().unwrap().to_owned();
     let bearer = format!("Bearer {secret}");
-    let strangers: [&[(&'static str, &str)]; 5] = [
+    let cases: [&[(&'static str, &str)]; 5] = [
         &[],
         &[("authorization", "Bearer wrong")],
         &[("authorization", "Basic YTpi")],
         &[("authorization", &bearer)],
         &[("x-api-key", &key), ("x-api-secret", &secret)],
     ];
-    for headers in strangers {
+    for headers in cases {
         for path in ["/admin/v1/partners", "/admin/v1/no-such-route"] {
             let answer = operator.call_without_token(Method::GET, path, headers).await;
             expect_error(&answer, 401, "INVALID_CREDENTIALS");
@@ -97,7 +97,7 @@ async fn an_operators_route_needs_the_operators_token() {
 }
 
 #[tokio::test]
-async fn a_trace_of_the_partner_is_continued() {
+async fn partner_trace_id_is_continued() {
     let mut partner = Operator::of(shared()).add_partner("1").await;
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let mut headers = HeaderMap::new();
@@ -122,7 +122,7 @@ async fn a_trace_of_the_partner_is_continued() {
 }
 
 #[tokio::test]
-async fn lists_refuse_what_they_do_not_know() {
+async fn list_with_invalid_query_is_rejected() {
     let mut partner = Operator::of(shared()).add_partner("1").await;
     for list in ["/categories", "/products", "/wallets", "/transactions"] {
         for (query, status, code) in [

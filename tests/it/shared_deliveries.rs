@@ -1,4 +1,4 @@
-//! Two processes share the endpoints: one is killed, nothing is lost, and each order's sequence holds.
+//! Two nodes share the webhook endpoints: after a kill of one node, no event is lost and each order's sequence holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,14 +9,13 @@ use serde_json::json;
 use crate::multi_node::start_two_nodes;
 use crate::support::{ReceivedEvent, Behavior, Operator, Partner, Receiver, expect_success, eventually};
 
-/// Partners, each with ten endpoints.
+/// Each partner has ten endpoints.
 const PARTNERS: usize = 10;
 
-/// Orders of each partner, and the events of each.
 const ORDERS_PER_PARTNER: usize = 6;
 const EVENTS_PER_ORDER: usize = 3;
 
-/// A lease of 30 s has to end before somebody else takes over.
+/// The lease of 30 s has to expire first.
 const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(90);
 
 async fn register_webhooks(partner: &mut Partner, receiver: &Receiver, name: &str) {
@@ -26,15 +25,15 @@ async fn register_webhooks(partner: &mut Partner, receiver: &Receiver, name: &st
     }
 }
 
-/// The events that each endpoint heard; of each order in sequence, the first time.
-fn events_by_endpoint(heard: &[ReceivedEvent]) -> BTreeMap<String, BTreeSet<String>> {
+/// Returns the event ids by endpoint; asserts the sequence of first receipts per order.
+fn events_by_endpoint(events: &[ReceivedEvent]) -> BTreeMap<String, BTreeSet<String>> {
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut last: BTreeMap<(String, String), u64> = BTreeMap::new();
-    for one in heard {
-        found.entry(one.path.clone()).or_default().insert(one.event_id());
-        let last = last.entry((one.path.clone(), one.order_id())).or_default();
-        if one.sequence() > *last {
-            assert_eq!(one.sequence(), *last + 1, "{} at {}", one.order_id(), one.path);
+    for event in events {
+        found.entry(event.path.clone()).or_default().insert(event.event_id());
+        let last = last.entry((event.path.clone(), event.order_id())).or_default();
+        if event.sequence() > *last {
+            assert_eq!(event.sequence(), *last + 1, "{} at {}", event.order_id(), event.path);
             *last += 1;
         }
     }
@@ -42,7 +41,7 @@ fn events_by_endpoint(heard: &[ReceivedEvent]) -> BTreeMap<String, BTreeSet<Stri
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_one_of_two_is_killed_the_other_delivers_everything_in_sequence() {
+async fn kill_of_one_node_leaves_delivery_in_order_to_other() {
     let [first, mut second] = start_two_nodes();
     let mut operator = Operator::of(&first);
     let sale = operator.add_stocked_product(PARTNERS * ORDERS_PER_PARTNER).await;
@@ -59,7 +58,7 @@ async fn when_one_of_two_is_killed_the_other_delivers_everything_in_sequence() {
             expect_success(&partner.order(&sale, 1).await, 201);
         }
         if round == ORDERS_PER_PARTNER / 2 {
-            eventually("both deliver", TAKEOVER_TIMEOUT, async || {
+            eventually("both nodes to deliver", TAKEOVER_TIMEOUT, async || {
                 let webhooks = operator.get("/admin/v1/webhooks?limit=100").await;
                 let nodes: BTreeSet<String> = webhooks["data"]
                     .as_array()?
@@ -72,7 +71,7 @@ async fn when_one_of_two_is_killed_the_other_delivers_everything_in_sequence() {
             second.kill();
         }
     }
-    eventually("everything has arrived", TAKEOVER_TIMEOUT, async || {
+    eventually("all events to arrive", TAKEOVER_TIMEOUT, async || {
         let found = events_by_endpoint(&receiver.received());
         let whole = found.len() == PARTNERS * 10 && found.values().all(|ids| ids.len() == ORDERS_PER_PARTNER * EVENTS_PER_ORDER);
         whole.then_some(())
@@ -80,5 +79,5 @@ async fn when_one_of_two_is_killed_the_other_delivers_everything_in_sequence() {
     .await;
     let all = receiver.received().len();
     let needed = PARTNERS * 10 * ORDERS_PER_PARTNER * EVENTS_PER_ORDER;
-    assert!(all < needed * 2, "{all} deliveries of {needed}: sent twice");
+    assert!(all < needed * 2, "{all} deliveries for {needed} events");
 }

@@ -1,4 +1,4 @@
-//! Is a write executed only if the partner signed exactly this, and lately (contract §2)?
+//! Request signatures (contract §2): accepted variants, tampering, timestamps.
 
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
@@ -9,10 +9,10 @@ use crate::support::{Operator, expect_success, order_body, expect_error, shared}
 
 const ORDERS: &str = "/api/v1/orders";
 
-/// What is done to an honest request before it is sent.
+/// Changes a valid request before it is sent.
 type RequestChange = fn(&mut SignedRequest<'_>);
 
-/// A request on its way to being a dishonest one.
+/// A validly signed request to be changed.
 struct SignedRequest<'a> {
     headers: HeaderMap,
     body: String,
@@ -33,7 +33,7 @@ impl SignedRequest<'_> {
         self.headers[name].to_str().unwrap().to_owned()
     }
 
-    /// Signs anew with a timestamp of any form, the same in both headers.
+    /// Signs again with this timestamp in both headers.
     fn sign_at(&mut self, timestamp: &str) {
         let v1 = self
             .credentials
@@ -42,13 +42,13 @@ impl SignedRequest<'_> {
         self.set(SIGNATURE, &format!("t={timestamp},v1={v1}"));
     }
 
-    /// Signs anew with a clock that is so many seconds off.
+    /// Signs again with a clock offset.
     fn sign_with_offset(&mut self, seconds: i64) {
         let time = unix_seconds().checked_add_signed(seconds).unwrap();
         self.sign_at(&time.to_string());
     }
 
-    /// Signs anew with this method, path and body in the message.
+    /// Signs again with this method, path and body in the message.
     fn sign_message(&mut self, method: &str, path: &str, body: &str) {
         let timestamp = unix_seconds().to_string();
         let v1 = self
@@ -58,25 +58,25 @@ impl SignedRequest<'_> {
         self.set(SIGNATURE, &format!("t={timestamp},v1={v1}"));
     }
 
-    /// Writes the signature in another way.
-    fn rewrite_signature(&mut self, spell: fn(&str, &str) -> String) {
+    /// Changes the format of the signature header.
+    fn rewrite_signature(&mut self, format_header: fn(&str, &str) -> String) {
         let signature = self.value(&SIGNATURE);
         let (t, v1) = signature.strip_prefix("t=").unwrap().split_once(",v1=").unwrap();
-        self.set(SIGNATURE, &spell(t, v1));
+        self.set(SIGNATURE, &format_header(t, v1));
     }
 }
 
 const ACCEPTED: [(&str, RequestChange); 8] = [
-    ("as it is", |_| {}),
+    ("unchanged", |_| {}),
     ("295 s late", |draft| draft.sign_with_offset(-295)),
     ("295 s early", |draft| draft.sign_with_offset(295)),
-    ("hex in capitals", |draft| {
+    ("upper-case hex", |draft| {
         draft.rewrite_signature(|t, v1| format!("t={t},v1={}", v1.to_uppercase()))
     }),
     ("signed without the prefix", |draft| {
         draft.sign_message("POST", "/orders", &draft.body.clone())
     }),
-    ("space around a value, which HTTP takes off", |draft| {
+    ("space around a value, which HTTP strips", |draft| {
         let time = draft.value(&TIMESTAMP);
         draft.set(TIMESTAMP, &format!("  {time} "));
     }),
@@ -162,8 +162,8 @@ const TIMESTAMP_OUT_OF_RANGE: [(&str, RequestChange); 15] = [
         draft.sign_at(&unix_seconds().to_string().replace("17", "1 7"))
     }),
     ("no digits", |draft| draft.sign_at("0x67b1f2a0")),
-    ("past all numbers", |draft| draft.sign_at("99999999999999999999")),
-    ("another one than t", |draft| {
+    ("out of range", |draft| draft.sign_at("99999999999999999999")),
+    ("different from t", |draft| {
         draft.set(TIMESTAMP, &(unix_seconds() + 1_000_000_000).to_string())
     }),
 ];
@@ -176,11 +176,11 @@ const INVALID_CREDENTIALS: [(&str, RequestChange); 4] = [
 ];
 
 #[tokio::test]
-async fn an_honest_signature_is_taken_in_each_of_its_forms() {
+async fn valid_signature_variants_are_accepted() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(ACCEPTED.len()).await;
     let mut partner = operator.add_partner("1000").await;
-    for (what, change) in ACCEPTED {
+    for (name, change) in ACCEPTED {
         let body = order_body(&sale, 1).to_string();
         let credentials = partner.client.credentials().clone();
         let headers = partner.headers(ORDERS, body.as_bytes());
@@ -191,13 +191,13 @@ async fn an_honest_signature_is_taken_in_each_of_its_forms() {
         };
         change(&mut draft);
         let answer = partner.post(draft.headers, draft.body).await;
-        assert_eq!(answer.status, 201, "{what}: {:?}", answer.body);
+        assert_eq!(answer.status, 201, "{name}: {:?}", answer.body);
         expect_success(&answer, 201);
     }
 }
 
 #[tokio::test]
-async fn what_is_not_signed_right_is_refused_and_executes_nothing() {
+async fn invalid_signature_is_rejected_without_effect() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(50).await;
     let mut partner = operator.add_partner("1000").await;
@@ -205,7 +205,7 @@ async fn what_is_not_signed_right_is_refused_and_executes_nothing() {
         .into_iter()
         .chain([("TIMESTAMP_OUT_OF_RANGE", &TIMESTAMP_OUT_OF_RANGE[..])])
         .chain([("INVALID_CREDENTIALS", &INVALID_CREDENTIALS[..])]);
-    for (code, (what, change)) in cases.flat_map(|(code, table)| table.iter().map(move |case| (code, *case)))
+    for (code, (name, change)) in cases.flat_map(|(code, table)| table.iter().map(move |case| (code, *case)))
     {
         let body = order_body(&sale, 1).to_string();
         let credentials = partner.client.credentials().clone();
@@ -220,7 +220,7 @@ async fn what_is_not_signed_right_is_refused_and_executes_nothing() {
         assert_eq!(
             answer.error_code().as_deref(),
             Some(code),
-            "{what}: {} {:?}",
+            "{name}: {} {:?}",
             answer.status,
             answer.body
         );
@@ -230,7 +230,7 @@ async fn what_is_not_signed_right_is_refused_and_executes_nothing() {
 }
 
 #[tokio::test]
-async fn an_honest_signature_of_one_partner_is_none_of_another() {
+async fn signature_of_other_partner_is_rejected() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let (mut partner, other) = (operator.add_partner("100").await, operator.add_partner("100").await);
@@ -244,7 +244,7 @@ async fn an_honest_signature_of_one_partner_is_none_of_another() {
 }
 
 #[tokio::test]
-async fn the_same_signature_may_come_twice_and_orders_once_a_key() {
+async fn repeated_signature_orders_once() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("100").await;
@@ -258,7 +258,7 @@ async fn the_same_signature_may_come_twice_and_orders_once_a_key() {
 }
 
 #[tokio::test]
-async fn reading_codes_is_signed_too() {
+async fn code_read_requires_signature() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("100").await;

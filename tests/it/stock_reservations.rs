@@ -1,4 +1,4 @@
-//! Who gets stock that comes in while orders wait for it? The oldest of them, and nobody before.
+//! New stock is reserved for waiting orders, oldest first.
 
 use serde_json::{Value, json};
 
@@ -9,28 +9,28 @@ async fn place_order(partner: &mut Partner, sale: &Sale, quantity: u32, status: 
     order["order_id"].as_str().unwrap().to_owned()
 }
 
-/// How many an order has, and how many it waits for.
+/// Returns the delivered and pending counts of the first line.
 async fn line_counts(partner: &mut Partner, order_id: &str) -> [Value; 2] {
     let order = partner.read(&format!("/orders/{order_id}")).await;
     ["delivered", "pending"].map(|field| order["items"][0][field].clone())
 }
 
 async fn wait_until_delivered(partner: &mut Partner, order_id: &str, delivered: u32) {
-    eventually("the order has what came in", WAIT_TIMEOUT, async || {
+    eventually("the order to receive the new stock", WAIT_TIMEOUT, async || {
         (line_counts(partner, order_id).await[0] == json!(delivered)).then_some(())
     })
     .await;
 }
 
 #[tokio::test]
-async fn an_import_goes_to_the_oldest_order_first_and_a_new_one_does_not_overtake() {
+async fn import_is_reserved_for_oldest_order_first() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_product("vendor", 0).await;
     let mut partner = operator.add_partner("1000").await;
     let older = place_order(&mut partner, &sale, 3, 202).await;
     let younger = place_order(&mut partner, &sale, 2, 202).await;
     operator.restock(&sale, 2, "2099-12-31").await;
-    // The stock is there, and it is spoken for: an order that comes now waits behind the others.
+    // The imported stock is reserved: a new order queues behind the others.
     let newest = place_order(&mut partner, &sale, 1, 202).await;
     wait_until_delivered(&mut partner, &older, 2).await;
     assert_eq!(line_counts(&mut partner, &older).await, [json!(2), json!(1)]);
@@ -43,17 +43,17 @@ async fn an_import_goes_to_the_oldest_order_first_and_a_new_one_does_not_overtak
         (&order["status"], &order["fulfilled_from"]),
         (&json!("DELIVERED"), &json!("cache"))
     );
-    // What nobody waits for any more is on the shelf.
+    // Stock beyond the waiting orders goes to the shelf.
     operator.restock(&sale, 3, "2099-12-31").await;
     wait_until_delivered(&mut partner, &newest, 1).await;
-    eventually("the rest is on the shelf", WAIT_TIMEOUT, async || {
+    eventually("the remaining stock to be sold", WAIT_TIMEOUT, async || {
         (partner.order(&sale, 2).await.status == 201).then_some(())
     })
     .await;
 }
 
 #[tokio::test]
-async fn what_comes_back_from_a_cancelled_order_goes_to_who_waits() {
+async fn cancelled_stock_is_given_to_waiting_order() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_product("vendor", 2).await;
     let mut partner = operator.add_partner("1000").await;
@@ -62,14 +62,14 @@ async fn what_comes_back_from_a_cancelled_order_goes_to_who_waits() {
     let cancel = format!("/orders/{holder}/cancel");
     expect_success(&partner.send_signed(hyper::Method::POST, &cancel, "").await, 200);
     wait_until_delivered(&mut partner, &waiting, 1).await;
-    eventually("the other one is on the shelf", WAIT_TIMEOUT, async || {
+    eventually("the other voucher to be sold", WAIT_TIMEOUT, async || {
         (partner.order(&sale, 1).await.status == 201).then_some(())
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_sudden_end_between_import_and_delivery_loses_no_place_in_line() {
+async fn kill_after_import_keeps_queue_order() {
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
     let sale = operator.add_product("vendor", 0).await;

@@ -1,11 +1,11 @@
-//! What does a partner hear whose order makes no sense?
+//! Validation of order requests.
 
 use serde_json::{Value, json};
 use vouchsafe_load::client::ApiResponse;
 
 use crate::support::{Operator, Partner, order_line, expect_error, shared, unique};
 
-/// The fields that are named by a validation error.
+/// Asserts a validation error and returns its fields.
 fn invalid_fields(answer: &ApiResponse) -> Vec<String> {
     let error = expect_error(answer, 422, "VALIDATION_FAILED");
     assert_eq!(error["retryable"], false);
@@ -22,7 +22,7 @@ async fn add_buyer() -> Partner {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_malformed() {
+async fn invalid_json_is_malformed() {
     let mut partner = add_buyer().await;
     let deep = |levels: usize| format!(r#"{{"items":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
     let item = r#"{"product_id":"sbx-instant","denomination":25,"quantity":1}"#;
@@ -49,7 +49,7 @@ async fn what_is_no_json_is_malformed() {
         assert_eq!(answer.status, 400, "{body:.60}: {:?}", answer.body);
         expect_error(&answer, 400, "MALFORMED_REQUEST");
     }
-    // One level less is read, and is no order.
+    // One level less is parsed and then fails validation.
     assert_eq!(
         invalid_fields(&partner.send_text(&unique("key"), &deep(31)).await).len(),
         1
@@ -57,7 +57,7 @@ async fn what_is_no_json_is_malformed() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_malformed() {
+async fn invalid_utf8_is_malformed() {
     let mut partner = add_buyer().await;
     let mut body = br#"{"items":[],"reference":""#.to_vec();
     body.extend(b"\xff\xfe\"}");
@@ -66,7 +66,7 @@ async fn bytes_that_are_no_text_are_malformed() {
 }
 
 #[tokio::test]
-async fn each_field_that_is_wrong_is_named() {
+async fn invalid_order_fields_are_named() {
     let mut partner = add_buyer().await;
     let item = |field: &str, value: &str| {
         let mut item = json!({ "product_id": "sbx-instant", "denomination": 25, "quantity": 1 });
@@ -125,7 +125,7 @@ async fn each_field_that_is_wrong_is_named() {
         let answer = partner.send_text(&unique("key"), &body).await;
         assert_eq!(answer.status, 422, "{body:.80}: {:?}", answer.body);
         let named = invalid_fields(&answer);
-        // 1001 of one line are too many of the order, too.
+        // 1,001 vouchers in one line also exceed the order limit.
         assert!(
             named[0] == field && named[1..].iter().all(|name| name == "items"),
             "{body:.80}: {named:?}"
@@ -135,7 +135,7 @@ async fn each_field_that_is_wrong_is_named() {
 }
 
 #[tokio::test]
-async fn a_field_stands_once() {
+async fn duplicate_field_is_rejected() {
     let mut partner = add_buyer().await;
     let item = r#"{"product_id":"sbx-instant","denomination":25,"quantity":1}"#;
     for (body, field) in [
@@ -161,7 +161,7 @@ async fn a_field_stands_once() {
 }
 
 #[tokio::test]
-async fn numbers_that_no_machine_counts_are_refused() {
+async fn out_of_range_numbers_are_rejected() {
     let mut partner = add_buyer().await;
     for number in [
         "1e400",
@@ -195,7 +195,7 @@ async fn numbers_that_no_machine_counts_are_refused() {
 }
 
 #[tokio::test]
-async fn the_limits_of_an_order_are_what_they_say() {
+async fn order_size_limits_are_exact() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;
     let mut partner = operator.add_partner("1").await;
@@ -207,7 +207,7 @@ async fn the_limits_of_an_order_are_what_they_say() {
             )
             .await
     };
-    // At the limit the order is understood, and too dear.
+    // At the limit the order is valid but exceeds the balance.
     for (lines, quantity) in [(1, 1_000), (100, 1), (100, 10), (2, 500)] {
         expect_error(&items(lines, quantity).await, 402, "INSUFFICIENT_FUNDS");
     }
@@ -217,7 +217,7 @@ async fn the_limits_of_an_order_are_what_they_say() {
 }
 
 #[tokio::test]
-async fn texts_of_the_partner_are_taken_up_to_their_limits() {
+async fn reference_and_metadata_limits_are_exact() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("100").await;
@@ -232,7 +232,7 @@ async fn texts_of_the_partner_are_taken_up_to_their_limits() {
 }
 
 #[tokio::test]
-async fn all_that_is_wrong_is_told_at_once() {
+async fn validation_reports_all_errors_at_once() {
     let mut partner = add_buyer().await;
     let item = |quantity| json!({ "product_id": "sbx-instant", "denomination": 25, "quantity": quantity });
     let body =

@@ -1,7 +1,6 @@
-//! The vendor protocol between the adapter and the simulator, a real server with faults: what is known after each call,
-//! is anything bought twice, and does a code show where it is not meant to?
+//! Vendor protocol between the HTTP adapter and the vendor simulator with faults: outcomes, single sale, no leaked codes.
 //!
-//! The simulator's own books say what was sold.
+//! The simulator's records show what was sold.
 
 pub(crate) mod simulator;
 
@@ -23,10 +22,10 @@ use vouchsafe_actors::domain::product::{ExpiryKind, ExpiryPolicy};
 use self::simulator::{CapturedLog, Simulator};
 use crate::support::PROGRAM;
 
-/// In every code that the simulator sells.
+/// Prefix of every code that the simulator sells.
 const CODE: &str = "SIMULATED";
 
-/// What the simulator sells to unless it is told otherwise.
+/// Default credential of the simulator.
 const CREDENTIAL: &str = "simulator";
 
 fn terms(url: &str, credential: &str) -> AdapterConfig {
@@ -42,7 +41,7 @@ fn adapter_with(terms: &AdapterConfig, timeouts: Timeouts) -> VendorAdapter {
     VendorAdapter::Http(Box::new(vendor.unwrap()))
 }
 
-/// A clock on which no pause is ever over.
+/// A clock whose monotonic time never advances.
 struct FrozenClock;
 
 impl Clock for FrozenClock {
@@ -55,7 +54,7 @@ impl Clock for FrozenClock {
     }
 }
 
-/// A fresh adapter: its breaker knows nothing against the vendor.
+/// Creates an adapter with a closed circuit breaker.
 pub(crate) fn adapter(url: &str) -> VendorAdapter {
     adapter_with(&terms(url, CREDENTIAL), Timeouts::default())
 }
@@ -74,7 +73,7 @@ fn request(product_id: &str, quantity: u32) -> BuyRequest {
     }
 }
 
-/// What the vendor's books have of a purchase. It may have been sold after midnight.
+/// Returns the vendor's records of a purchase, which may have been sold after midnight.
 async fn vendor_records_of(adapter: &VendorAdapter, request: &BuyRequest) -> Vec<VendorRecord> {
     let first = request.requested_at.date();
     let mut found = Vec::new();
@@ -89,7 +88,7 @@ async fn vendor_records_of(adapter: &VendorAdapter, request: &BuyRequest) -> Vec
     found
 }
 
-/// How many came, and what becomes of the rest.
+/// Number of vouchers and state of the remainder.
 type CallOutcome = Result<(usize, Shortfall), VendorFailure>;
 
 fn outcome_of(outcome: &Result<PurchaseResult, VendorFailure>) -> CallOutcome {
@@ -99,7 +98,7 @@ fn outcome_of(outcome: &Result<PurchaseResult, VendorFailure>) -> CallOutcome {
     }
 }
 
-/// The parts of the first voucher's code.
+/// Returns the parts of the first voucher's code.
 fn first_code(outcome: &Result<PurchaseResult, VendorFailure>) -> Vec<String> {
     let voucher = &outcome.as_ref().unwrap().vouchers[0];
     voucher
@@ -117,7 +116,7 @@ fn unknown_outcome(why: FailureReason) -> CallOutcome {
     Err(VendorFailure::Unknown { reason: why, retry_after: None })
 }
 
-/// What is seen of a product: bought, polled, bought again under the same key; and how many the books have.
+/// Per product: outcome of the purchase, of a poll and of a repeated purchase, and the number of vendor records.
 fn fault_table() -> Vec<(&'static str, CallOutcome, CallOutcome, CallOutcome, usize)> {
     let all = || Ok((5, Shortfall::None));
     let same = |product_id, seen: CallOutcome, sold| (product_id, seen.clone(), seen.clone(), seen, sold);
@@ -175,7 +174,7 @@ fn fault_table() -> Vec<(&'static str, CallOutcome, CallOutcome, CallOutcome, us
 }
 
 #[tokio::test]
-async fn after_each_fault_it_is_known_what_was_bought_and_nothing_is_bought_twice() {
+async fn vendor_fault_leaves_known_outcome_and_single_sale() {
     let simulator = Simulator::start(&["--slow-ms", "10"]);
     let (log, _guard) = CapturedLog::start();
     let mut texts = String::new();
@@ -199,15 +198,15 @@ async fn after_each_fault_it_is_known_what_was_bought_and_nothing_is_bought_twic
         texts += &format!("{adapter:?} {records:?}\n");
     }
     let lines = log.text();
-    assert!(lines.contains("TRACE"), "it was not talkative: {lines}");
+    assert!(lines.contains("TRACE"), "trace logging must be on: {lines}");
     for secret in [CODE, CREDENTIAL] {
-        assert!(!texts.contains(secret), "{secret} shows in {texts}");
-        assert!(!lines.contains(secret), "{secret} shows in {lines}");
+        assert!(!texts.contains(secret), "{secret} appears in {texts}");
+        assert!(!lines.contains(secret), "{secret} appears in {lines}");
     }
 }
 
 #[tokio::test]
-async fn what_was_bought_before_a_timeout_is_found_by_the_poll() {
+async fn poll_after_timeout_finds_purchase() {
     let simulator = Simulator::start(&[]);
     let impatient = Timeouts {
         total: Duration::from_secs(2),
@@ -225,7 +224,7 @@ async fn what_was_bought_before_a_timeout_is_found_by_the_poll() {
 }
 
 #[tokio::test]
-async fn a_code_of_an_earlier_sale_comes_as_it_is_for_the_blind_index_to_find() {
+async fn repeated_code_is_returned_unchanged() {
     let simulator = Simulator::start(&[]);
     let adapter = adapter(&simulator.url);
     let first = adapter.buy(&request("sim-repeat-code", 2)).await;
@@ -234,7 +233,7 @@ async fn a_code_of_an_earlier_sale_comes_as_it_is_for_the_blind_index_to_find() 
 }
 
 #[tokio::test]
-async fn many_at_once_under_one_key_buy_once() {
+async fn concurrent_purchases_with_same_key_buy_once() {
     let simulator = Simulator::start(&[]);
     let (adapter, request) = (adapter(&simulator.url), request("game-us", 4));
     let one = || adapter.buy(&request);
@@ -250,7 +249,7 @@ async fn many_at_once_under_one_key_buy_once() {
 }
 
 #[tokio::test]
-async fn one_key_is_one_request() {
+async fn purchase_key_with_other_request_is_rejected() {
     let simulator = Simulator::start(&[]);
     let (adapter, request) = (adapter(&simulator.url), request("game-us", 4));
     assert_eq!(outcome_of(&adapter.buy(&request).await), Ok((4, Shortfall::None)));
@@ -263,22 +262,22 @@ async fn one_key_is_one_request() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_on_our_side_buys_nothing_and_says_what_to_do() {
+async fn misconfigured_vendor_buys_nothing_and_states_remedy() {
     let simulator = Simulator::start(&[]);
     let request = request("game-us", 1);
-    let stranger = adapter_with(&terms(&simulator.url, "wrong"), Timeouts::default());
+    let wrong_credential = adapter_with(&terms(&simulator.url, "wrong"), Timeouts::default());
     let refused = VendorFailure::RetryLater {
         reason: FailureReason::Credential(401),
         retry_after: None,
     };
-    assert_eq!(outcome_of(&stranger.buy(&request).await), Err(refused.clone()));
+    assert_eq!(outcome_of(&wrong_credential.buy(&request).await), Err(refused.clone()));
     assert!(refused.to_string().contains("vouchsafe vendor put"), "{refused}");
     assert_eq!(
-        outcome_of(&stranger.poll(&request).await),
+        outcome_of(&wrong_credential.poll(&request).await),
         unknown_outcome(FailureReason::Credential(401))
     );
-    let elsewhere = adapter(&format!("{}/elsewhere", simulator.url));
-    for outcome in [elsewhere.buy(&request).await, elsewhere.poll(&request).await] {
+    let wrong_path = adapter(&format!("{}/elsewhere", simulator.url));
+    for outcome in [wrong_path.buy(&request).await, wrong_path.poll(&request).await] {
         assert_eq!(outcome_of(&outcome), unknown_outcome(FailureReason::UnexpectedStatus(404)));
     }
     assert_eq!(
@@ -287,17 +286,17 @@ async fn what_is_wrong_on_our_side_buys_nothing_and_says_what_to_do() {
     );
     let url = simulator.url.clone();
     drop(simulator);
-    let nobody = adapter(&url);
+    let unreachable_vendor = adapter(&url);
     let unreachable = VendorFailure::RetryLater {
         reason: FailureReason::Unreachable,
         retry_after: None,
     };
-    assert_eq!(outcome_of(&nobody.buy(&request).await), Err(unreachable));
-    assert_eq!(outcome_of(&nobody.poll(&request).await), unknown_outcome(FailureReason::Unreachable));
+    assert_eq!(outcome_of(&unreachable_vendor.buy(&request).await), Err(unreachable));
+    assert_eq!(outcome_of(&unreachable_vendor.poll(&request).await), unknown_outcome(FailureReason::Unreachable));
 }
 
 #[tokio::test]
-async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while() {
+async fn failing_vendor_opens_circuit() {
     let simulator = Simulator::start(&["--faults", "down"]);
     let (log, _guard) = CapturedLog::start();
     let vendor = HttpVendor::new(
@@ -312,22 +311,22 @@ async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while() {
             unknown_outcome(FailureReason::ServerError(503))
         );
     }
-    let held_back = request("game-us", 1);
-    let paused = VendorFailure::RetryLater {
+    let blocked_request = request("game-us", 1);
+    let circuit_open = VendorFailure::RetryLater {
         reason: FailureReason::CircuitOpen,
         retry_after: Some(Duration::from_secs(1)),
     };
-    assert_eq!(outcome_of(&adapter.buy(&held_back).await), Err(paused));
+    assert_eq!(outcome_of(&adapter.buy(&blocked_request).await), Err(circuit_open));
     assert!(log.text().contains("is left alone for a while"), "{}", log.text());
-    // Another adapter asks: the call that was held back did not arrive.
+    // Another adapter confirms that the call behind the open circuit was not sent.
     assert_eq!(
-        outcome_of(&self::adapter(&simulator.url).poll(&held_back).await),
+        outcome_of(&self::adapter(&simulator.url).poll(&blocked_request).await),
         Err(VendorFailure::PurchaseNotFound)
     );
 }
 
 #[tokio::test]
-async fn records_are_walked_page_by_page_with_their_drifts() {
+async fn vendor_records_are_paginated_completely() {
     let simulator = Simulator::start(&[]);
     let adapter = adapter(&simulator.url);
     let request = request("sim-record-altered", 250);
@@ -357,8 +356,8 @@ async fn records_are_walked_page_by_page_with_their_drifts() {
 }
 
 #[test]
-fn the_simulator_refuses_what_it_cannot_do() {
-    for (arguments, told) in [
+fn simulator_with_invalid_arguments_fails() {
+    for (arguments, expected) in [
         (["--listen", "0.0.0.0:0"], "on this machine alone"),
         (["--faults", "gremlins"], "expected a fault such as slow"),
         (["--faults", "slow=x"], "expected a fault such as slow"),
@@ -370,6 +369,6 @@ fn the_simulator_refuses_what_it_cannot_do() {
             .unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{complaint}");
-        assert!(complaint.contains(told), "{complaint}");
+        assert!(complaint.contains(expected), "{complaint}");
     }
 }

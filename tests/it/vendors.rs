@@ -1,4 +1,4 @@
-//! Vendors as operators put them: what is kept, what is shown, and that a credential is shown to nobody.
+//! Vendor administration: configuration and sealed credentials.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ async fn find_vendor(operator: &mut Operator, vendor_id: &str) -> Value {
     }
 }
 
-/// A vendor but for the time of its last change.
+/// Returns the expected vendor without `updated_at`.
 fn vendor_body(vendor_id: &str, adapter: &str, url: Value, has_credentials: bool, concurrency: u16) -> Value {
     json!({
         "vendor_id": vendor_id, "adapter": adapter, "url": url, "has_credentials": has_credentials,
@@ -50,14 +50,14 @@ fn without_time(mut vendor: Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_sandbox_has_its_vendor() {
+async fn sandbox_has_mock_vendor() {
     let mut operator = Operator::of(shared());
     let mock = without_time(find_vendor(&mut operator, "mock").await);
     assert_eq!(mock, vendor_body("mock", "mock", Value::Null, false, 4));
 }
 
 #[tokio::test]
-async fn a_vendor_is_put_kept_and_shown_without_its_credential() {
+async fn vendor_response_omits_credential() {
     let mut operator = Operator::of(shared());
     let id = unique("vendor");
     let url = "https://vendor.example/api";
@@ -69,20 +69,20 @@ async fn a_vendor_is_put_kept_and_shown_without_its_credential() {
         expected
     );
     assert_eq!(without_time(find_vendor(&mut operator, &id).await), expected);
-    // Nothing said of it, the credential stays, while the URL does.
-    let kept = json!({ "adapter": "http", "url": url });
+    // Without a new credential the old one is retained as long as the URL is unchanged.
+    let without_credential = json!({ "adapter": "http", "url": url });
     let expected = vendor_body(&id, "http", json!(url), true, 4);
     assert_eq!(
-        without_time(expect_success(&put_vendor(&mut operator, &id, &kept).await, 200)),
+        without_time(expect_success(&put_vendor(&mut operator, &id, &without_credential).await, 200)),
         expected
     );
-    let moved = json!({ "adapter": "http", "url": "https://other.example" });
-    let error = expect_error(&put_vendor(&mut operator, &id, &moved).await, 422, "VALIDATION_FAILED");
+    let other_url = json!({ "adapter": "http", "url": "https://other.example" });
+    let error = expect_error(&put_vendor(&mut operator, &id, &other_url).await, 422, "VALIDATION_FAILED");
     assert_eq!(error["details"][0]["field"], "credentials");
     assert_eq!(
         without_time(find_vendor(&mut operator, &id).await),
         expected,
-        "nothing was changed"
+        "the rejected change must have no effect"
     );
     let by_hand = vendor_body(&id, "manual", Value::Null, false, 4);
     let manual = json!({ "adapter": "manual" });
@@ -90,18 +90,18 @@ async fn a_vendor_is_put_kept_and_shown_without_its_credential() {
         without_time(expect_success(&put_vendor(&mut operator, &id, &manual).await, 200)),
         by_hand
     );
-    // What was dropped is not there again.
-    expect_error(&put_vendor(&mut operator, &id, &kept).await, 422, "VALIDATION_FAILED");
+    // A dropped credential is not restored.
+    expect_error(&put_vendor(&mut operator, &id, &without_credential).await, 422, "VALIDATION_FAILED");
 }
 
 #[tokio::test]
-async fn the_trail_says_that_a_credential_changed_and_not_to_what() {
+async fn vendor_credential_change_is_audited_without_value() {
     let mut operator = Operator::of(shared());
     let id = unique("vendor");
     let http = json!({ "adapter": "http", "url": "https://vendor.example", "credentials": CREDENTIAL });
     expect_success(&put_vendor(&mut operator, &id, &http).await, 201);
-    let kept = json!({ "adapter": "http", "url": "https://vendor.example", "concurrency": 64 });
-    expect_success(&put_vendor(&mut operator, &id, &kept).await, 200);
+    let without_credential = json!({ "adapter": "http", "url": "https://vendor.example", "concurrency": 64 });
+    expect_success(&put_vendor(&mut operator, &id, &without_credential).await, 200);
     let trail = operator
         .get(&format!("/admin/v1/audit?action=vendor.put&subject={id}"))
         .await;
@@ -121,7 +121,7 @@ async fn the_trail_says_that_a_credential_changed_and_not_to_what() {
 }
 
 #[tokio::test]
-async fn a_credential_is_sealed_in_the_database() {
+async fn vendor_credential_is_encrypted_at_rest() {
     let mut operator = Operator::of(shared());
     let id = unique("vendor");
     let http = json!({ "adapter": "http", "url": "https://vendor.example", "credentials": CREDENTIAL });
@@ -137,7 +137,7 @@ async fn a_credential_is_sealed_in_the_database() {
 }
 
 #[tokio::test]
-async fn what_is_no_vendor_is_refused_with_the_field() {
+async fn invalid_vendor_is_rejected_by_field() {
     let mut operator = Operator::of(shared());
     let id = unique("vendor");
     let https = "https://vendor.example";
@@ -192,11 +192,11 @@ async fn what_is_no_vendor_is_refused_with_the_field() {
 }
 
 #[test]
-fn vendors_are_put_and_listed_by_command() {
-    let (id, place) = (unique("vendor"), tempfile::tempdir().unwrap());
-    let file = place.path().join("credential.txt");
+fn vendor_commands_put_and_list() {
+    let (id, directory) = (unique("vendor"), tempfile::tempdir().unwrap());
+    let file = directory.path().join("credential.txt");
     std::fs::write(&file, format!("{CREDENTIAL}\n")).unwrap();
-    let from = format!("@{}", file.display());
+    let credential_file = format!("@{}", file.display());
     let put = [
         "vendor",
         "put",
@@ -206,11 +206,11 @@ fn vendors_are_put_and_listed_by_command() {
         "--url",
         "https://vendor.example",
         "--credentials",
-        &from,
+        &credential_file,
     ];
-    let made = run_json(&put);
+    let created = run_json(&put);
     assert_eq!(
-        (&made["has_credentials"], &made["concurrency"]),
+        (&created["has_credentials"], &created["concurrency"]),
         (&json!(true), &json!(4))
     );
     let list = run_ok(&["vendor", "list"]);
@@ -219,7 +219,7 @@ fn vendors_are_put_and_listed_by_command() {
         "{list}"
     );
     assert!(
-        !list.contains("CNRY") && !made.to_string().contains("CNRY"),
+        !list.contains("CNRY") && !created.to_string().contains("CNRY"),
         "{list}"
     );
     let refused = run_error(&[

@@ -1,4 +1,4 @@
-//! What an operator takes out of sale: is it never sold, and is what was sold left alone?
+//! Voiding of stock by operators.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ async fn stock_level(operator: &mut Operator, product_id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_whole_sku_goes_out_of_sale_and_what_was_sold_stays_sold() {
+async fn voided_sku_keeps_sold_vouchers() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(12).await;
     let mut partner = operator.add_partner("1000").await;
@@ -61,29 +61,29 @@ async fn a_whole_sku_goes_out_of_sale_and_what_was_sold_stays_sold() {
 }
 
 #[tokio::test]
-async fn codes_go_out_of_sale_one_by_one() {
+async fn voided_codes_are_not_sold() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;
-    let [sold, free, out] = [unique("sold"), unique("free"), unique("out")];
+    let [sold, free, voided] = [unique("sold"), unique("free"), unique("out")];
     operator
         .import_csv(
             &sale,
-            format!("code,pin,expiry\n{sold},1,2090-01-01\n{free},2,2091-01-01\n{out},,2092-01-01\n"),
+            format!("code,pin,expiry\n{sold},1,2090-01-01\n{free},2,2091-01-01\n{voided},,2092-01-01\n"),
         )
         .await;
     let mut partner = operator.add_partner("1000").await;
     expect_success(&partner.order(&sale, 1).await, 201);
     let named = |codes: Value| json!({ "product_id": sale.product_id, "codes": codes, "reason": "stolen" });
-    expect_success(&void_stock(&mut operator, &named(json!([{ "code": out }]))).await, 200);
+    expect_success(&void_stock(&mut operator, &named(json!([{ "code": voided }]))).await, 200);
     let codes = json!([
-        { "code": sold, "pin": "1" }, { "code": free, "pin": "2" }, { "code": out }, { "code": free }, { "code": "never" },
+        { "code": sold, "pin": "1" }, { "code": free, "pin": "2" }, { "code": voided }, { "code": free }, { "code": "never" },
     ]);
     let answer = expect_success(&void_stock(&mut operator, &named(codes)).await, 200);
-    let refused_ones = json!([
+    let rejected = json!([
         { "index": 0, "reason": "SOLD" }, { "index": 2, "reason": "ALREADY_OUT" },
         { "index": 3, "reason": "UNKNOWN" }, { "index": 4, "reason": "UNKNOWN" },
     ]);
-    assert_eq!(answer, json!({ "voided": 1, "refused": refused_ones }));
+    assert_eq!(answer, json!({ "voided": 1, "refused": rejected }));
     expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
     let trail = operator
         .get(&format!(
@@ -93,13 +93,13 @@ async fn codes_go_out_of_sale_one_by_one() {
         .await;
     let text = trail.to_string();
     assert!(
-        !text.contains(&free) && !text.contains(&out),
-        "the trail names a code"
+        !text.contains(&free) && !text.contains(&voided),
+        "the audit log contains a code"
     );
 }
 
 #[tokio::test]
-async fn a_wish_that_names_too_little_or_too_much_is_refused() {
+async fn invalid_void_request_is_rejected() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let id = &sale.product_id;

@@ -1,4 +1,4 @@
-//! Does a partner's receiver verify what comes, and take what it knows already? What its certification says of each kind.
+//! Certification of webhook receivers: signature verification and duplicate handling.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use crate::certification::{state, wait_for_state};
 use crate::support::{Instance, Behavior, Operator, Partner, Receiver, WAIT_TIMEOUT, expect_success, eventually, shared};
 
-/// A receiver that is registered, and its endpoint.
 struct RegisteredReceiver {
     receiver: Receiver,
     webhook_id: String,
@@ -26,7 +25,7 @@ impl RegisteredReceiver {
         }
     }
 
-    /// It verifies, and answers so where a signature is wrong, and where it knows the event.
+    /// Sets the statuses for wrong signatures and duplicate events.
     fn respond_with(&self, wrong_status: u16, duplicate_status: u16) {
         let secret = self.secret.clone();
         self.receiver.set_behavior(Behavior::VerifySignature { secret, wrong_status, duplicate_status });
@@ -44,14 +43,14 @@ impl RegisteredReceiver {
     }
 }
 
-/// What a good receiver does for its partner's certification.
+/// Passes both webhook checks with a correct receiver.
 pub(crate) async fn pass_webhook_checks(partner: &mut Partner) {
     let registered = RegisteredReceiver::register(partner).await;
     registered.respond_with(401, 200);
     registered.send_test_event(partner).await;
 }
 
-/// Waits until a point is found so for this reason.
+/// Waits until a check has this state and reason.
 async fn wait_for_reason(partner: &mut Partner, point: &str, expected: &str, why: &str) {
     let found = async || {
         let checklist = partner.read("/certification").await;
@@ -64,26 +63,26 @@ async fn wait_for_reason(partner: &mut Partner, point: &str, expected: &str, why
 }
 
 #[tokio::test]
-async fn who_verifies_and_remembers_passes_both_points_with_one_test() {
+async fn verifying_deduplicating_receiver_passes_both_checks() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     let registered = RegisteredReceiver::register(&mut partner).await;
     registered.respond_with(401, 200);
-    let came = registered.send_test_event(&mut partner).await;
-    assert_eq!((&came["delivered"], &came["status"]), (&json!(true), &json!(204)));
-    let said = |name: &str| json!([came[name]["passed"], came[name]["status"], came[name]["fault"]]);
+    let result = registered.send_test_event(&mut partner).await;
+    assert_eq!((&result["delivered"], &result["status"]), (&json!(true), &json!(204)));
+    let said = |name: &str| json!([result[name]["passed"], result[name]["status"], result[name]["fault"]]);
     assert_eq!(said("wrong_signature"), json!([true, 401, null]));
     assert_eq!(said("duplicate"), json!([true, 200, null]));
     wait_for_state(&mut partner, "WEBHOOK_SIGNATURE", "PASSED").await;
     wait_for_state(&mut partner, "DUPLICATE_EVENT", "PASSED").await;
-    assert_eq!(registered.receiver.received().len(), 3, "each was sent once");
+    assert_eq!(registered.receiver.received().len(), 3, "each event must be sent once");
 }
 
 #[tokio::test]
-async fn who_does_not_verify_fails_and_is_told_what_to_do() {
+async fn receiver_without_verification_fails_with_advice() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     let registered = RegisteredReceiver::register(&mut partner).await;
     let redirect = Behavior::StatusWithHeaders(302, "Location: http://127.0.0.1:1/\r\n".to_owned());
-    for (mood, wrong, right, why) in [
+    for (behavior, wrong, right, why) in [
         (
             Behavior::Status(204),
             json!([false, 204, null]),
@@ -116,23 +115,23 @@ async fn who_does_not_verify_fails_and_is_told_what_to_do() {
             "answer 401 to it",
         ),
     ] {
-        // In between it passes, so that each failure is a new one.
+        // Pass in between, so that each failure is new.
         registered.respond_with(403, 200);
         registered.send_test_event(&mut partner).await;
         wait_for_state(&mut partner, "WEBHOOK_SIGNATURE", "PASSED").await;
-        registered.receiver.set_behavior(mood.clone());
-        let came = registered.send_test_event(&mut partner).await;
-        let of_wrong = &came["wrong_signature"];
+        registered.receiver.set_behavior(behavior.clone());
+        let result = registered.send_test_event(&mut partner).await;
+        let of_wrong = &result["wrong_signature"];
         assert_eq!(
             json!([of_wrong["passed"], of_wrong["status"], of_wrong["fault"]]),
             wrong,
-            "{mood:?}"
+            "{behavior:?}"
         );
-        assert_eq!(came["delivered"], right, "{mood:?}");
+        assert_eq!(result["delivered"], right, "{behavior:?}");
         assert_eq!(
-            came["duplicate"].is_null(),
+            result["duplicate"].is_null(),
             !right,
-            "what was not taken is not sent again: {mood:?}"
+            "a failed test event must not be repeated: {behavior:?}"
         );
         wait_for_reason(&mut partner, "WEBHOOK_SIGNATURE", "FAILED", why).await;
     }
@@ -140,17 +139,17 @@ async fn who_does_not_verify_fails_and_is_told_what_to_do() {
     assert_eq!(
         state(&checklist, "DUPLICATE_EVENT"),
         "PASSED",
-        "that is another point"
+        "the duplicate check is independent"
     );
 }
 
 #[tokio::test]
-async fn who_refuses_what_it_knows_fails_the_point_of_duplicates_alone() {
+async fn receiver_that_rejects_duplicates_fails_duplicate_check_only() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     let registered = RegisteredReceiver::register(&mut partner).await;
     registered.respond_with(401, 409);
-    let came = registered.send_test_event(&mut partner).await;
-    let duplicate = &came["duplicate"];
+    let result = registered.send_test_event(&mut partner).await;
+    let duplicate = &result["duplicate"];
     assert_eq!(
         (&duplicate["passed"], &duplicate["status"]),
         (&json!(false), &json!(409))
@@ -160,7 +159,7 @@ async fn who_refuses_what_it_knows_fails_the_point_of_duplicates_alone() {
 }
 
 #[tokio::test]
-async fn an_event_that_is_replayed_to_who_has_taken_it_is_a_duplicate() {
+async fn replayed_event_counts_as_duplicate() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("100").await;
@@ -169,15 +168,15 @@ async fn an_event_that_is_replayed_to_who_has_taken_it_is_a_duplicate() {
     expect_success(&partner.order(&sale, 1).await, 201);
     let event_id = registered.receiver.wait_for_events(3)[0].event_id();
     let checklist = partner.read("/certification").await;
-    assert_eq!(state(&checklist, "DUPLICATE_EVENT"), "NOT_SEEN", "each came once");
+    assert_eq!(state(&checklist, "DUPLICATE_EVENT"), "NOT_SEEN", "each event arrived once");
     registered.replay(&mut partner, &event_id).await;
     wait_for_state(&mut partner, "DUPLICATE_EVENT", "FAILED").await;
-    // It is tried again like any other, and taken now.
+    // The retry succeeds.
     registered.respond_with(401, 200);
     wait_for_state(&mut partner, "DUPLICATE_EVENT", "PASSED").await;
-    let heard = registered.receiver.received();
-    let again: Vec<_> = heard.iter().skip(3).map(|one| one.event_id()).collect();
-    assert!(again.iter().all(|id| *id == event_id), "{again:?}");
+    let events = registered.receiver.received();
+    let repeated: Vec<_> = events.iter().skip(3).map(|one| one.event_id()).collect();
+    assert!(repeated.iter().all(|id| *id == event_id), "{repeated:?}");
     assert_eq!(
         state(&partner.read("/certification").await, "WEBHOOK_SIGNATURE"),
         "NOT_SEEN"
@@ -185,7 +184,7 @@ async fn an_event_that_is_replayed_to_who_has_taken_it_is_a_duplicate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_receiver_has_shown_outlives_the_process() {
+async fn receiver_observations_after_restart_are_retained() {
     let mut service = Instance::start();
     let mut partner = Operator::of(&service).add_partner("100").await;
     let registered = RegisteredReceiver::register(&mut partner).await;
@@ -198,7 +197,7 @@ async fn what_a_receiver_has_shown_outlives_the_process() {
     service.restart();
     let mut partner = partner.connect_to(&service.base_url());
     assert_eq!(partner.read("/certification").await, before);
-    // What is in memory when the service is told to stop is written before it ends.
+    // Shutdown writes the observations that are still in memory.
     registered.respond_with(401, 200);
     registered.send_test_event(&mut partner).await;
     assert_eq!(service.stop(), Some(0));

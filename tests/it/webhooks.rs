@@ -1,4 +1,4 @@
-//! Endpoints: how they are registered, changed, tested and rotated, and what is refused.
+//! Webhook endpoints: registration, changes, tests, rotation, limits.
 
 use std::time::Duration;
 
@@ -21,44 +21,44 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 }
 
 #[tokio::test]
-async fn an_endpoint_is_registered_once_and_its_secret_shown_once() {
+async fn endpoint_registration_is_idempotent_and_shows_secret_once() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     let url = Receiver::new().url();
     let answer = put_webhook(&mut partner, &json!({ "url": url, "description": "shop" })).await;
     assert_eq!(answer.header("cache-control"), Some("no-store"));
-    let made = expect_success(&answer, 201);
-    assert!(text(&made, "webhook_id").starts_with("wh_") && text(&made, "secret").starts_with("whsec_"));
+    let created = expect_success(&answer, 201);
+    assert!(text(&created, "webhook_id").starts_with("wh_") && text(&created, "secret").starts_with("whsec_"));
     assert_eq!(
-        (&made["url"], &made["enabled"], &made["status"]),
+        (&created["url"], &created["enabled"], &created["status"]),
         (&json!(url), &json!(true), &json!("active"))
     );
-    assert_eq!(made["events"].as_array().unwrap().len(), 7, "all of them");
+    assert_eq!(created["events"].as_array().unwrap().len(), 7, "all event types by default");
     let again = expect_success(
         &put_webhook(&mut partner, &json!({ "url": url, "events": ["order.created"] })).await,
         200,
     );
-    assert_eq!(again["webhook_id"], made["webhook_id"]);
+    assert_eq!(again["webhook_id"], created["webhook_id"]);
     assert_eq!(
         (&again["events"], &again["description"]),
         (&json!(["order.created"]), &json!("shop"))
     );
     assert!(again.get("secret").is_none());
-    let moved = Receiver::new().url();
-    let change = json!({ "url": moved, "webhook_id": made["webhook_id"], "enabled": false });
+    let new_url = Receiver::new().url();
+    let change = json!({ "url": new_url, "webhook_id": created["webhook_id"], "enabled": false });
     let changed = expect_success(&put_webhook(&mut partner, &change).await, 200);
     assert_eq!(
         (&changed["url"], &changed["status"], &changed["disabled_reason"]),
-        (&json!(moved), &json!("disabled"), &json!("PARTNER"))
+        (&json!(new_url), &json!("disabled"), &json!("PARTNER"))
     );
     assert_eq!(
         changed["events"],
         json!(["order.created"]),
-        "what is left out stays"
+        "omitted fields must keep their value"
     );
     let list = partner.read("/webhooks").await;
     assert_eq!(list["data"].as_array().unwrap().len(), 1);
     assert!(!list.to_string().contains("whsec_"));
-    let path = format!("/webhooks/{}", text(&made, "webhook_id"));
+    let path = format!("/webhooks/{}", text(&created, "webhook_id"));
     let mut other = Operator::of(shared()).add_partner("100").await;
     expect_error(
         &other.send_signed(Method::DELETE, &path, "").await,
@@ -74,7 +74,7 @@ async fn an_endpoint_is_registered_once_and_its_secret_shown_once() {
 }
 
 #[tokio::test]
-async fn what_is_no_endpoint_is_refused_with_its_field() {
+async fn invalid_endpoint_is_rejected_by_field() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     for (body, field) in [
         (json!({}), "url"),
@@ -106,7 +106,7 @@ async fn what_is_no_endpoint_is_refused_with_its_field() {
 }
 
 #[tokio::test]
-async fn a_partner_has_ten_endpoints_and_no_eleventh() {
+async fn eleventh_endpoint_is_rejected() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     for n in 0..10 {
         let body = json!({ "url": format!("http://127.0.0.1:9/{n}"), "enabled": false });
@@ -119,19 +119,19 @@ async fn a_partner_has_ten_endpoints_and_no_eleventh() {
     assert_eq!(partner.list_all("/webhooks?limit=3").await.len(), 10);
     let second = json!({ "url": "http://127.0.0.1:9/1", "webhook_id": first["data"][0]["webhook_id"] });
     let error = expect_error(&put_webhook(&mut partner, &second).await, 422, "VALIDATION_FAILED");
-    assert_eq!(error["details"][0]["field"], "url", "another one has it");
+    assert_eq!(error["details"][0]["field"], "url", "the URL belongs to another endpoint");
 }
 
 #[tokio::test]
-async fn a_test_sends_a_sample_and_says_what_came_of_it() {
+async fn endpoint_test_reports_receiver_behavior() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     let receiver = Receiver::new();
-    let made = expect_success(&put_webhook(&mut partner, &json!({ "url": receiver.url() })).await, 201);
-    let path = format!("/webhooks/{}/test", text(&made, "webhook_id"));
-    let came = expect_success(&partner.send_signed(Method::POST, &path, "").await, 200);
-    assert_eq!((&came["delivered"], &came["status"]), (&json!(true), &json!(204)));
-    let heard = receiver.wait_for_events(3);
-    for one in &heard {
+    let created = expect_success(&put_webhook(&mut partner, &json!({ "url": receiver.url() })).await, 201);
+    let path = format!("/webhooks/{}/test", text(&created, "webhook_id"));
+    let result = expect_success(&partner.send_signed(Method::POST, &path, "").await, 200);
+    assert_eq!((&result["delivered"], &result["status"]), (&json!(true), &json!(204)));
+    let events = receiver.wait_for_events(3);
+    for one in &events {
         assert_eq!(
             (
                 one.event(),
@@ -140,19 +140,19 @@ async fn a_test_sends_a_sample_and_says_what_came_of_it() {
             ),
             (
                 "order.delivered".to_owned(),
-                text(&came, "event_id").to_owned(),
+                text(&result, "event_id").to_owned(),
                 "true"
             )
         );
     }
-    let secret = text(&made, "secret");
-    let [wrong, right] = [heard[0].signatures(), heard[0].expected_signatures(&[secret])];
-    let [forms, expected] = [&wrong, &right].map(|both| both.each_ref().map(String::len));
-    assert_eq!(forms, expected, "a wrong signature looks like a right one");
-    assert!(wrong[0] != right[0] && wrong[1] != right[1], "both are wrong");
-    heard[1].assert_signed(&[secret]);
-    heard[2].assert_signed(&[secret]);
-    for (mood, expected) in [
+    let secret = text(&created, "secret");
+    let [wrong_signature, right_signature] = [events[0].signatures(), events[0].expected_signatures(&[secret])];
+    let [forms, expected] = [&wrong_signature, &right_signature].map(|both| both.each_ref().map(String::len));
+    assert_eq!(forms, expected, "a wrong signature must have the right format");
+    assert!(wrong_signature[0] != right_signature[0] && wrong_signature[1] != right_signature[1], "both signatures must be wrong");
+    events[1].assert_signed(&[secret]);
+    events[2].assert_signed(&[secret]);
+    for (behavior, expected) in [
         (Behavior::Status(500), json!([false, 500, null])),
         (
             Behavior::StatusWithHeaders(302, "Location: http://127.0.0.1:1/\r\n".to_owned()),
@@ -172,66 +172,66 @@ async fn a_test_sends_a_sample_and_says_what_came_of_it() {
             json!([false, null, "timeout"]),
         ),
     ] {
-        receiver.set_behavior(mood.clone());
-        let came = expect_success(
+        receiver.set_behavior(behavior.clone());
+        let result = expect_success(
             &post(&mut partner, &path, &json!({ "event": "voucher.issued" })).await,
             200,
         );
-        let said = json!([came["delivered"], came["status"], came["fault"]]);
-        assert_eq!(said, expected, "{mood:?}");
+        let outcome = json!([result["delivered"], result["status"], result["fault"]]);
+        assert_eq!(outcome, expected, "{behavior:?}");
     }
-    assert_eq!(partner.read("/events").await["data"], json!([]), "in no feed");
+    assert_eq!(partner.read("/events").await["data"], json!([]), "test events must not be in the feed");
 }
 
 #[tokio::test]
-async fn an_endpoint_that_speaks_no_tls_or_is_not_there_says_so() {
+async fn endpoint_test_reports_connection_fault() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     let receiver = Receiver::new();
-    for (url, fault) in [
+    for (url, expected_faults) in [
         (receiver.url().replace("http:", "https:"), ["tls", "connection"]),
         ("http://127.0.0.1:1/".to_owned(), ["connection", "connection"]),
         ("https://shop.invalid/".to_owned(), ["unresolved", "internal"]),
     ] {
-        let made = expect_success(&put_webhook(&mut partner, &json!({ "url": url })).await, 201);
-        let path = format!("/webhooks/{}/test", text(&made, "webhook_id"));
-        let came = expect_success(&partner.send_signed(Method::POST, &path, "").await, 200);
-        assert_eq!(came["delivered"], false);
-        assert!(fault.contains(&text(&came, "fault")), "{url}: {came}");
+        let created = expect_success(&put_webhook(&mut partner, &json!({ "url": url })).await, 201);
+        let path = format!("/webhooks/{}/test", text(&created, "webhook_id"));
+        let result = expect_success(&partner.send_signed(Method::POST, &path, "").await, 200);
+        assert_eq!(result["delivered"], false);
+        assert!(expected_faults.contains(&text(&result, "fault")), "{url}: {result}");
     }
 }
 
 #[tokio::test]
-async fn in_a_rotation_both_secrets_sign_and_after_it_the_new_one_alone() {
+async fn rotated_secret_signs_with_both_during_overlap() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     let receiver = Receiver::new();
-    let made = expect_success(&put_webhook(&mut partner, &json!({ "url": receiver.url() })).await, 201);
-    let path = |action| format!("/webhooks/{}/{action}", text(&made, "webhook_id"));
+    let created = expect_success(&put_webhook(&mut partner, &json!({ "url": receiver.url() })).await, 201);
+    let path = |action| format!("/webhooks/{}/{action}", text(&created, "webhook_id"));
     let answer = partner.send_signed(Method::POST, &path("rotate"), "").await;
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     let rotated = expect_success(&answer, 200);
     assert!(rotated["previous_secret_expires_at"].is_string());
-    let (old, new) = (text(&made, "secret"), text(&rotated, "secret"));
+    let (old, new) = (text(&created, "secret"), text(&rotated, "secret"));
     assert_ne!(old, new);
     expect_success(&partner.send_signed(Method::POST, &path("test"), "").await, 200);
     receiver.wait_for_events(3)[1].assert_signed(&[new, old]);
-    let at_once = expect_success(
+    let immediate = expect_success(
         &post(&mut partner, &path("rotate"), &json!({ "overlap_seconds": 0 })).await,
         200,
     );
     expect_success(&partner.send_signed(Method::POST, &path("test"), "").await, 200);
-    receiver.wait_for_events(6)[4].assert_signed(&[text(&at_once, "secret")]);
-    let long = json!({ "overlap_seconds": 604_801 });
+    receiver.wait_for_events(6)[4].assert_signed(&[text(&immediate, "secret")]);
+    let too_long = json!({ "overlap_seconds": 604_801 });
     expect_error(
-        &post(&mut partner, &path("rotate"), &long).await,
+        &post(&mut partner, &path("rotate"), &too_long).await,
         422,
         "VALIDATION_FAILED",
     );
 }
 
 #[tokio::test]
-async fn secrets_are_kept_sealed() {
+async fn webhook_secret_is_never_shown_again() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
-    let made = expect_success(
+    let created = expect_success(
         &put_webhook(
             &mut partner,
             &json!({ "url": "http://127.0.0.1:9/", "enabled": false }),
@@ -239,6 +239,6 @@ async fn secrets_are_kept_sealed() {
         .await,
         201,
     );
-    assert!(!text_of(&partner.get("/webhooks").await).contains(text(&made, "secret")));
-    assert!(!shared().log().contains(text(&made, "secret")));
+    assert!(!text_of(&partner.get("/webhooks").await).contains(text(&created, "secret")));
+    assert!(!shared().log().contains(text(&created, "secret")));
 }

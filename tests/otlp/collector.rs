@@ -1,4 +1,4 @@
-//! The smallest collector: takes OTLP over HTTP on loopback, and keeps what it was sent.
+//! Minimal OTLP/HTTP collector on loopback that records every request.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -11,23 +11,22 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::trace::v1::Span as SentSpan;
 use prost::Message as _;
 
-/// How it treats who sends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Behavior {
     Accept,
-    /// It says that it cannot.
+    /// Responds 503.
     Reject,
-    /// It reads, and says nothing.
+    /// Reads the request and never responds.
     Hang,
 }
 
-/// A collector that runs until the process ends.
+/// Runs until the process exits.
 pub(crate) struct Collector {
     address: SocketAddr,
     bodies: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
-/// A span, with the ids in hexadecimal digits.
+/// A span with hexadecimal ids.
 #[derive(Debug, Clone)]
 pub(crate) struct Span {
     pub(crate) trace: String,
@@ -38,50 +37,47 @@ pub(crate) struct Span {
 }
 
 impl Collector {
-    pub(crate) fn start(manner: Behavior) -> Self {
+    pub(crate) fn start(behavior: Behavior) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let bodies = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&bodies);
+        let recorded = Arc::clone(&bodies);
         std::thread::spawn(move || {
-            let mut silent = Vec::new();
+            let mut held_streams = Vec::new();
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 let body = read_body(&stream);
-                kept.lock().unwrap().push(body);
-                match manner {
+                recorded.lock().unwrap().push(body);
+                match behavior {
                     Behavior::Accept => respond(&mut stream, "200 OK"),
                     Behavior::Reject => respond(&mut stream, "503 Service Unavailable"),
-                    Behavior::Hang => silent.push(stream),
+                    Behavior::Hang => held_streams.push(stream),
                 }
             }
         });
         Self { address, bodies }
     }
 
-    /// Its address, as the setting takes it.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Whether somebody sent something.
     pub(crate) fn has_requests(&self) -> bool {
         !self.bodies.lock().unwrap().is_empty()
     }
 
-    /// Everything that it was sent, as it came.
+    /// Returns all received bytes.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.bodies.lock().unwrap().concat()
     }
 
-    /// What it was sent says of the service that sent it.
+    /// Returns the resource attributes of the exporting service.
     pub(crate) fn resource(&self) -> BTreeMap<String, String> {
         let requests = self.requests();
         let resource = requests[0].resource_spans[0].resource.clone();
         attributes_by_key(resource.unwrap().attributes)
     }
 
-    /// Every span that it was sent.
     pub(crate) fn spans(&self) -> Vec<Span> {
         let resources = self
             .requests()
@@ -100,7 +96,7 @@ impl Collector {
 
 impl Span {
     fn of(sent: SentSpan) -> Self {
-        assert!(sent.events.is_empty(), "no log line is exported: {sent:?}");
+        assert!(sent.events.is_empty(), "log lines must not be exported: {sent:?}");
         assert!(sent.start_time_unix_nano <= sent.end_time_unix_nano, "{sent:?}");
         Self {
             trace: hex::encode(sent.trace_id),
@@ -116,7 +112,7 @@ fn attributes_by_key(attributes: Vec<KeyValue>) -> BTreeMap<String, String> {
     let text = |value: Option<AnyValue>| match value.and_then(|value| value.value) {
         Some(Value::StringValue(text)) => text,
         Some(Value::IntValue(number)) => number.to_string(),
-        other => panic!("neither text nor number: {other:?}"),
+        other => panic!("unsupported attribute value: {other:?}"),
     };
     attributes
         .into_iter()
@@ -124,7 +120,7 @@ fn attributes_by_key(attributes: Vec<KeyValue>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The body of a request for traces.
+/// Reads a trace export request and returns its body.
 fn read_body(stream: &TcpStream) -> Vec<u8> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
@@ -146,6 +142,6 @@ fn read_body(stream: &TcpStream) -> Vec<u8> {
 
 fn respond(stream: &mut TcpStream, status: &str) {
     let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-    // Who sent it may have gone.
+    // The exporter may have disconnected.
     drop(stream.write_all(answer.as_bytes()));
 }

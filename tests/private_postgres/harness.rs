@@ -1,4 +1,4 @@
-//! What the tests of the private Postgres stand on: a place to keep one, a service to kill, and patience.
+//! Harness of the private Postgres tests: data directories, a service process to kill, polling.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -15,28 +15,27 @@ use vouchsafe::postgres::{DataDir, Durability, PrivatePostgres};
 
 pub(crate) const EXECUTABLE: &str = env!("CARGO_BIN_EXE_vouchsafe");
 
-/// Tells this binary, started again, which data directory to hold.
+/// Environment variable with the data directory for a [`Holder`].
 pub(crate) const HOLDER_VARIABLE: &str = "VOUCHSAFE_TEST_HOLD";
 
-/// What the design promises for a service that was killed.
+/// Promised time for guard and server to exit after a kill of the service.
 pub(crate) const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// For everything that must happen and has no promise of its own.
+/// For events without a promised time limit.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A data directory that goes with its test.
+/// A data directory that is removed with its test.
 pub(crate) struct TestDataDir {
     temp: TempDir,
     subdirectory: &'static str,
 }
 
 impl TestDataDir {
-    /// Below a directory that everybody may pass through.
+    /// Below a directory that every user can traverse.
     pub(crate) fn new() -> Self {
         Self::with_mode("data", 0o755)
     }
 
-    /// Below a directory with this mode.
     pub(crate) fn with_mode(subdirectory: &'static str, mode: u32) -> Self {
         let mode = Permissions::from_mode(mode);
         Self {
@@ -57,7 +56,7 @@ impl TestDataDir {
         DataDir::open(&self.path()).unwrap()
     }
 
-    /// Starts, or takes over, without waiting for the disk.
+    /// Starts or adopts a server without fsync.
     pub(crate) fn start(&self) -> PrivatePostgres {
         start(&self.open(), Durability::ForTests)
     }
@@ -74,20 +73,20 @@ pub(crate) fn start(data_dir: &DataDir, durability: Durability) -> PrivatePostgr
     })
 }
 
-pub(crate) fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) -> Duration {
-    let begin = Instant::now();
-    while !holds() {
-        assert!(begin.elapsed() < within, "not within {within:?}: {what}");
+pub(crate) fn wait_until(description: &str, timeout: Duration, mut condition: impl FnMut() -> bool) -> Duration {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < timeout, "timed out after {timeout:?}: {description}");
         thread::sleep(Duration::from_millis(10));
     }
-    begin.elapsed()
+    start.elapsed()
 }
 
 pub(crate) fn kill(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
 }
 
-/// Every process whose command line names the directory: guard, server, and whatever the server calls itself.
+/// Returns the processes whose command line contains the directory: guard, server and backends.
 pub(crate) fn processes_of(place: &TestDataDir) -> Vec<String> {
     let output = Command::new("ps")
         .args(["-A", "-ww", "-o", "pid=", "-o", "command="])
@@ -102,7 +101,7 @@ pub(crate) fn processes_of(place: &TestDataDir) -> Vec<String> {
         .collect()
 }
 
-/// One answer as text, as the service's role in the service's database.
+/// Runs a query as the service's role and returns one text.
 pub(crate) fn query_text(options: &PgConnectOptions, sql: &'static str) -> Result<String, sqlx::Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -116,7 +115,6 @@ pub(crate) fn query_text(options: &PgConnectOptions, sql: &'static str) -> Resul
     })
 }
 
-/// A statement without an answer.
 pub(crate) fn execute(options: &PgConnectOptions, sql: &'static str) -> Result<(), sqlx::Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -133,7 +131,7 @@ pub(crate) fn is_answering(postgres: &PrivatePostgres) -> bool {
     query_text(&postgres.connect_options(), "SELECT 'yes'").is_ok_and(|answer| answer == "yes")
 }
 
-/// A service that does nothing but live: this binary, running the test `holder`.
+/// A service process that only holds its data directory: this binary, running the test `holder`.
 pub(crate) struct Holder(pub(crate) Child);
 
 impl Holder {
@@ -146,7 +144,7 @@ impl Holder {
             .unwrap();
         let holder = Self(child);
         let ready = place.path().join("held");
-        wait_until("the holder is ready", WAIT_TIMEOUT, || ready.exists());
+        wait_until("the holder to be ready", WAIT_TIMEOUT, || ready.exists());
         fs::remove_file(ready).unwrap();
         holder
     }

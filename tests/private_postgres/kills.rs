@@ -1,4 +1,4 @@
-//! What is left when service, server, guard, or several of them are killed?
+//! Kills of service, server and guard, alone and combined.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -9,48 +9,48 @@ use vouchsafe::postgres::{Durability, GuardStatus};
 use crate::harness::{EXIT_TIMEOUT, Holder, TestDataDir, WAIT_TIMEOUT, is_answering, query_text, kill, processes_of, start, execute, wait_until};
 
 #[test]
-fn a_killed_service_takes_its_server_along() {
+fn killed_service_stops_its_server() {
     let place = TestDataDir::new();
     let holder = Holder::start(&place);
     assert!(!processes_of(&place).is_empty());
     holder.kill();
-    let took = wait_until("guard and server have ended", EXIT_TIMEOUT, || {
+    let elapsed = wait_until("guard and server to exit", EXIT_TIMEOUT, || {
         processes_of(&place).is_empty()
     });
-    println!("ended {took:?} after the kill");
-    // And everything is there for the next one.
+    println!("exited {elapsed:?} after the kill");
+    // The next service starts normally.
     place.start().stop().unwrap();
 }
 
 #[test]
-fn a_service_that_lets_go_without_stopping_does_too() {
+fn dropped_service_stops_its_server() {
     let place = TestDataDir::new();
     drop(place.start());
-    wait_until("guard and server have ended", EXIT_TIMEOUT, || {
+    wait_until("guard and server to exit", EXIT_TIMEOUT, || {
         processes_of(&place).is_empty()
     });
 }
 
 #[test]
-fn a_start_within_the_grace_adopts_guard_and_server() {
+fn start_within_grace_adopts_guard_and_server() {
     let place = TestDataDir::new();
     let holder = Holder::start(&place);
     let before = read_pid(&place, "postgres/data/postmaster.pid");
     holder.kill();
-    // A restart that takes its time.
-    let end = Instant::now() + Duration::from_secs(1);
-    while Instant::now() < end {
+    // A slow restart.
+    let deadline = Instant::now() + Duration::from_secs(1);
+    while Instant::now() < deadline {
         assert!(
             !processes_of(&place).is_empty(),
-            "guard and server wait for the next service"
+            "guard and server must wait for the next service"
         );
     }
     let postgres = place.start();
     let (server, guard) = (postgres.postmaster_pid().unwrap(), postgres.guard_pid().unwrap());
     assert_eq!(server, before);
-    // Longer than the grace: the guard has noticed that somebody is there.
-    let end = Instant::now() + Duration::from_secs(3);
-    while Instant::now() < end {
+    // Longer than the grace period: the guard must have noticed the new service.
+    let deadline = Instant::now() + Duration::from_secs(3);
+    while Instant::now() < deadline {
         assert!(is_answering(&postgres));
     }
     assert_eq!(
@@ -62,12 +62,12 @@ fn a_start_within_the_grace_adopts_guard_and_server() {
 }
 
 #[test]
-fn a_start_while_the_guard_is_leaving_waits_and_starts_afresh() {
+fn start_while_guard_stops_waits_and_restarts() {
     let place = TestDataDir::new();
     let holder = Holder::start(&place);
     holder.kill();
     let lock = place.path().join("guard.lock");
-    wait_until("the guard is stopping", EXIT_TIMEOUT, || {
+    wait_until("the guard to stop", EXIT_TIMEOUT, || {
         fs::read_to_string(&lock).unwrap().contains("stopping")
     });
     let postgres = place.start();
@@ -76,7 +76,7 @@ fn a_start_while_the_guard_is_leaving_waits_and_starts_afresh() {
 }
 
 #[test]
-fn other_settings_replace_the_running_server() {
+fn changed_settings_replace_running_server() {
     let place = TestDataDir::new();
     let holder = Holder::start(&place);
     holder.kill();
@@ -89,37 +89,37 @@ fn other_settings_replace_the_running_server() {
 }
 
 #[test]
-fn a_killed_server_comes_back() {
+fn killed_server_is_restarted() {
     let place = TestDataDir::new();
     let postgres = place.start();
     for round in 0..3 {
         let before = postgres.postmaster_pid().unwrap();
         kill(before, Signal::KILL);
-        let took = wait_until("another server answers", WAIT_TIMEOUT, || {
+        let elapsed = wait_until("another server to respond", WAIT_TIMEOUT, || {
             postgres.postmaster_pid().is_some_and(|pid| pid != before) && is_answering(&postgres)
         });
-        println!("round {round}: back after {took:?}");
+        println!("round {round}: available after {elapsed:?}");
     }
     postgres.stop().unwrap();
     assert_eq!(processes_of(&place), Vec::<String>::new());
 }
 
 #[test]
-fn a_live_service_gets_a_new_guard_for_the_same_server() {
+fn killed_guard_is_replaced_for_same_server() {
     let place = TestDataDir::new();
     let postgres = place.start();
     let (server, guard) = (postgres.postmaster_pid().unwrap(), postgres.guard_pid().unwrap());
     kill(guard, Signal::KILL);
-    wait_until("another guard lives", WAIT_TIMEOUT, || {
+    wait_until("another guard to run", WAIT_TIMEOUT, || {
         postgres.guard_pid().is_some_and(|pid| pid != guard)
     });
-    wait_until("it serves", WAIT_TIMEOUT, || {
+    wait_until("the guard to serve", WAIT_TIMEOUT, || {
         postgres.ensure_guard().unwrap() == GuardStatus::Serving
     });
     assert_eq!(postgres.postmaster_pid(), Some(server));
-    // The new guard is no parent of the server, and still brings it back.
+    // The new guard is not the server's parent and must still restart it.
     kill(server, Signal::KILL);
-    wait_until("another server answers", WAIT_TIMEOUT, || {
+    wait_until("another server to respond", WAIT_TIMEOUT, || {
         postgres.postmaster_pid().is_some_and(|pid| pid != server) && is_answering(&postgres)
     });
     postgres.stop().unwrap();
@@ -127,7 +127,7 @@ fn a_live_service_gets_a_new_guard_for_the_same_server() {
 }
 
 #[test]
-fn stop_right_after_the_guard_was_killed_still_leaves_no_process() {
+fn stop_after_killed_guard_leaves_no_process() {
     let place = TestDataDir::new();
     let postgres = place.start();
     kill(postgres.guard_pid().unwrap(), Signal::KILL);
@@ -136,7 +136,7 @@ fn stop_right_after_the_guard_was_killed_still_leaves_no_process() {
 }
 
 #[test]
-fn the_next_start_copes_when_service_and_guard_were_killed() {
+fn start_after_killed_service_and_guard_succeeds() {
     let place = TestDataDir::new();
     let holder = Holder::start(&place);
     let guard = read_pid(&place, "guard.lock");
@@ -149,9 +149,8 @@ fn the_next_start_copes_when_service_and_guard_were_killed() {
     assert_eq!(processes_of(&place), Vec::<String>::new());
 }
 
-/// What is committed is there, whoever was killed with the service.
 #[test]
-fn a_commit_outlives_a_kill_of_all_of_them() {
+fn commit_survives_kill_of_all_processes() {
     let place = TestDataDir::new();
     let postgres = place.start();
     execute(

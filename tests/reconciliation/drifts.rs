@@ -1,4 +1,4 @@
-//! Which drifts are found, and what becomes of them when the day is compared again?
+//! Drift kinds, and drifts after a repeated comparison.
 
 use time::macros::date;
 use vouchsafe::reconciliation::DriftKind;
@@ -20,26 +20,26 @@ const fn summary(orders_total: i64, matched: i64, drifted: i64, unmatched: i64) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_kind_of_drift_is_found_and_nothing_else() {
+async fn each_drift_kind_is_found() {
     let mut shop = TestShop::open().await;
-    let ours = shop.add_purchase(VENDOR, at(DAY, 8)).await;
-    let other = shop.add_purchase(VENDOR, at(DAY, 8)).await;
-    let elsewhere = shop.add_purchase("another", at(DAY, 8)).await;
-    shop.add_vouchers(ours, "A-", 6, at(DAY, 8)).await;
-    shop.add_vouchers(elsewhere, "A-", 9, at(DAY, 8)).await;
+    let purchase = shop.add_purchase(VENDOR, at(DAY, 8)).await;
+    let other_purchase = shop.add_purchase(VENDOR, at(DAY, 8)).await;
+    let other_vendor_purchase = shop.add_purchase("another", at(DAY, 8)).await;
+    shop.add_vouchers(purchase, "A-", 6, at(DAY, 8)).await;
+    shop.add_vouchers(other_vendor_purchase, "A-", 9, at(DAY, 8)).await;
     let earlier = DAY.previous_day().unwrap();
-    // The voucher is in the books of the day before, too, and those of the day after are not known.
-    shop.compare(earlier, vec![vendor_record(earlier, "A-5", Some(ours))])
+    // The voucher is also in the records of the day before; those of the day after are unknown.
+    shop.compare(earlier, vec![vendor_record(earlier, "A-5", Some(purchase))])
         .await;
-    let mut dearer = vendor_record(DAY, "A-2", Some(ours));
-    dearer.said.denomination.amount = Amount::from_minor(5_000);
+    let mut more_expensive = vendor_record(DAY, "A-2", Some(purchase));
+    more_expensive.said.denomination.amount = Amount::from_minor(5_000);
     let lines = vec![
-        vendor_record(DAY, "A-1", Some(ours)),
-        dearer,
-        vendor_record(DAY, "A-3", Some(other)),
-        vendor_record(DAY, "A-5", Some(ours)),
+        vendor_record(DAY, "A-1", Some(purchase)),
+        more_expensive,
+        vendor_record(DAY, "A-3", Some(other_purchase)),
+        vendor_record(DAY, "A-5", Some(purchase)),
         vendor_record(DAY, "A-6", None),
-        vendor_record(DAY, "B-1", Some(other)),
+        vendor_record(DAY, "B-1", Some(other_purchase)),
         vendor_record(DAY, "B-2", None),
     ];
     assert_eq!(shop.compare(DAY, lines).await, summary(2, 2, 3, 3));
@@ -71,23 +71,23 @@ async fn each_kind_of_drift_is_found_and_nothing_else() {
     assert!(drifts[2].theirs.is_none() && drifts[4].ours.is_none());
     assert!(
         drifts[4].order.is_some() && drifts[5].order.is_none(),
-        "a record tells whose it is by its purchase"
+        "a record identifies its order by its purchase"
     );
     shop.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_result_is_replaced_and_what_was_said_of_a_drift_stays_while_it_is_there() {
+async fn repeated_comparison_keeps_resolution_of_unchanged_drift() {
     let mut shop = TestShop::open().await;
-    let ours = shop.add_purchase(VENDOR, at(DAY, 8)).await;
-    shop.add_vouchers(ours, "A-", 4, at(DAY, 8)).await;
+    let purchase = shop.add_purchase(VENDOR, at(DAY, 8)).await;
+    shop.add_vouchers(purchase, "A-", 4, at(DAY, 8)).await;
     let of_price = |reference: &str, minor| {
-        let mut line = vendor_record(DAY, reference, Some(ours));
+        let mut line = vendor_record(DAY, reference, Some(purchase));
         line.said.denomination.amount = Amount::from_minor(minor);
         line
     };
     let first = vec![
-        vendor_record(DAY, "A-1", Some(ours)),
+        vendor_record(DAY, "A-1", Some(purchase)),
         of_price("A-2", 5_000),
         of_price("A-3", 5_000),
     ];
@@ -96,12 +96,12 @@ async fn a_result_is_replaced_and_what_was_said_of_a_drift_stays_while_it_is_the
         assert_eq!(shop.resolve(&drift).await.resolution, DriftResolution::Resolved);
     }
     let before = shop.drifts(DAY).await;
-    // A-2 is as it was, A-3 is wrong in another way, A-4 has been found, B-1 is new.
+    // A-2 is unchanged, A-3 has another price, A-4 is now present, B-1 is new.
     let second = vec![
-        vendor_record(DAY, "A-1", Some(ours)),
+        vendor_record(DAY, "A-1", Some(purchase)),
         of_price("A-2", 5_000),
         of_price("A-3", 7_500),
-        vendor_record(DAY, "A-4", Some(ours)),
+        vendor_record(DAY, "A-4", Some(purchase)),
         vendor_record(DAY, "B-1", None),
     ];
     assert_eq!(shop.compare(DAY, second).await, summary(1, 2, 2, 1));
@@ -125,11 +125,11 @@ async fn a_result_is_replaced_and_what_was_said_of_a_drift_stays_while_it_is_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reference_that_stands_for_two_of_ours_is_one_record_short() {
+async fn reference_shared_by_purchases_matches_once() {
     let mut shop = TestShop::open().await;
     for _ in 0..3 {
-        let ours = shop.add_purchase(VENDOR, at(DAY, 8)).await;
-        shop.add_vouchers(ours, "A-", 1, at(DAY, 8)).await;
+        let purchase = shop.add_purchase(VENDOR, at(DAY, 8)).await;
+        shop.add_vouchers(purchase, "A-", 1, at(DAY, 8)).await;
     }
     assert_eq!(
         shop.compare(DAY, vec![vendor_record(DAY, "A-1", None)]).await,

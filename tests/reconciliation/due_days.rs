@@ -1,4 +1,4 @@
-//! Which day is due, and who takes it? By the database's clock, whatever ours says.
+//! Due days and their claims, by the database's clock.
 
 use sqlx::Executor as _;
 use time::{Date, Duration};
@@ -6,7 +6,7 @@ use vouchsafe::store::{AuditActor, RecordsSource};
 
 use crate::test_shop::{TestShop, at, vendor_record};
 
-/// The last day that is over for a while.
+/// Returns the last day that is over by some margin.
 async fn last_day(shop: &TestShop) -> Date {
     let now = shop.store.database_time().await.unwrap();
     (now - Duration::hours(2)).date().previous_day().unwrap()
@@ -20,7 +20,7 @@ async fn use_http_adapter(shop: &mut TestShop) {
     shop.connection.execute(vendor).await.unwrap();
 }
 
-/// Takes what is due until nothing is.
+/// Claims due days until none is left.
 async fn claim_due_days(shop: &TestShop) -> Vec<Date> {
     let mut days = Vec::new();
     while let Some(claimed) = shop.store.claim_reconciliation(Vec::new()).await.unwrap() {
@@ -30,15 +30,15 @@ async fn claim_due_days(shop: &TestShop) -> Vec<Date> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn days_that_were_missed_are_caught_up_with_once_and_not_for_ever() {
+async fn missed_days_are_caught_up_once_within_limit() {
     let mut shop = TestShop::open().await;
     use_http_adapter(&mut shop).await;
-    assert_eq!(claim_due_days(&shop).await, [], "nothing was bought yet");
+    assert_eq!(claim_due_days(&shop).await, [], "nothing has been bought yet");
     let last = last_day(&shop).await;
     shop.add_purchase("acme", at(last - Duration::days(2), 12)).await;
     let expected = [last - Duration::days(2), last - Duration::DAY, last];
     assert_eq!(claim_due_days(&shop).await, expected);
-    assert_eq!(claim_due_days(&shop).await, [], "each is taken once");
+    assert_eq!(claim_due_days(&shop).await, [], "each day must be claimed once");
     shop.add_purchase("acme", at(last - Duration::days(40), 12)).await;
     let caught_up: Vec<Date> = (3..7).rev().map(|ago| last - Duration::days(ago)).collect();
     assert_eq!(claim_due_days(&shop).await, caught_up);
@@ -46,14 +46,14 @@ async fn days_that_were_missed_are_caught_up_with_once_and_not_for_ever() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_nodes_never_take_the_same_day() {
+async fn concurrent_claims_take_each_day_once() {
     let mut shop = TestShop::open().await;
     use_http_adapter(&mut shop).await;
     let last = last_day(&shop).await;
     shop.add_purchase("acme", at(last - Duration::days(40), 12)).await;
-    let takes = (0..8).map(|_| shop.store.claim_reconciliation(Vec::new()));
+    let claims = (0..8).map(|_| shop.store.claim_reconciliation(Vec::new()));
     let mut days = Vec::new();
-    for claimed in futures_util::future::join_all(takes).await {
+    for claimed in futures_util::future::join_all(claims).await {
         days.extend(claimed.unwrap().map(|claimed| claimed.day));
     }
     days.extend(claim_due_days(&shop).await);
@@ -64,35 +64,35 @@ async fn two_nodes_never_take_the_same_day() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_failed_is_put_off_for_longer_each_time_and_what_is_wanted_is_due_at_once() {
+async fn failed_day_backs_off_and_requested_day_is_due_immediately() {
     let mut shop = TestShop::open().await;
     use_http_adapter(&mut shop).await;
     let last = last_day(&shop).await;
     shop.add_purchase("acme", at(last, 12)).await;
-    let mut pauses = Vec::new();
+    let mut delays = Vec::new();
     for _ in 0..8 {
-        let wanted = shop
+        let request = shop
             .store
             .request_reconciliation(last, vec!["acme".to_owned()], AuditActor::service());
-        wanted.await.unwrap();
+        request.await.unwrap();
         assert_eq!(claim_due_days(&shop).await, [last]);
-        let noted = shop
+        let failure = shop
             .store
             .record_reconciliation_failure("acme".to_owned(), last, "no answer".to_owned());
-        noted.await.unwrap();
+        failure.await.unwrap();
         let now = shop.store.database_time().await.unwrap();
         let found = shop.store.list_reconciliations(last).await.unwrap().remove(0);
-        pauses.push((found.next_at.unwrap() - now + Duration::seconds(1)).whole_minutes());
+        delays.push((found.next_at.unwrap() - now + Duration::seconds(1)).whole_minutes());
         assert_eq!(found.last_word.as_deref(), Some("no answer"));
         assert_eq!(claim_due_days(&shop).await, []);
     }
-    assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
+    assert_eq!(delays, [1, 2, 4, 8, 16, 32, 60, 60]);
     let mut books = TestShop::run_for(last);
     books.source = RecordsSource::Http;
     shop.try_compare(books, vec![vendor_record(last, "A-1", None)]).await;
     let found = shop.store.list_reconciliations(last).await.unwrap().remove(0);
     assert_eq!((found.attempts, found.last_word, found.next_at), (0, None, None));
-    assert_eq!(claim_due_days(&shop).await, [], "it is done");
+    assert_eq!(claim_due_days(&shop).await, [], "the day is reconciled");
     let standing = shop.store.list_reconciliation_statuses().await.unwrap().remove(0);
     assert_eq!((standing.open, standing.last_day), (1, Some(last)));
     shop.close().await;

@@ -1,4 +1,4 @@
-//! ReconciliationRun that will not do change nothing, and two comparisons of a vendor are not made at a time.
+//! Invalid records change nothing, and comparisons of one vendor exclude each other.
 
 use std::time::Duration;
 
@@ -11,50 +11,50 @@ use crate::test_shop::{TestShop, VENDOR, at, vendor_record};
 const DAY: time::Date = date!(2026 - 11 - 20);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn books_that_repeat_themselves_or_break_off_change_nothing() {
+async fn duplicate_or_truncated_records_change_nothing() {
     let mut shop = TestShop::open().await;
-    let ours = shop.add_purchase(VENDOR, at(DAY, 8)).await;
-    shop.add_vouchers(ours, "A-", 2, at(DAY, 8)).await;
-    let good = shop.compare(DAY, vec![vendor_record(DAY, "A-1", Some(ours))]).await;
+    let purchase = shop.add_purchase(VENDOR, at(DAY, 8)).await;
+    shop.add_vouchers(purchase, "A-", 2, at(DAY, 8)).await;
+    let expected = shop.compare(DAY, vec![vendor_record(DAY, "A-1", Some(purchase))]).await;
     let before = shop.drifts(DAY).await;
-    let of = |reference: &str| vendor_record(DAY, reference, Some(ours));
-    let twice = vec![of("A-1"), of("A-2"), of("A-1")];
+    let of = |reference: &str| vendor_record(DAY, reference, Some(purchase));
+    let duplicated = vec![of("A-1"), of("A-2"), of("A-1")];
     assert_eq!(
-        shop.try_compare(TestShop::run_for(DAY), twice.clone()).await,
+        shop.try_compare(TestShop::run_for(DAY), duplicated.clone()).await,
         ReconciliationOutcome::DuplicateReference { record: 3 }
     );
     for lines in [vec![], vec![of("A-1"), of("A-2")]] {
         let (sender, intake) = channel(1);
-        let feeding = async move {
+        let sending = async move {
             if !lines.is_empty() {
                 sender.send(RecordsMessage::Records(lines)).await.unwrap();
             }
         };
-        let (outcome, ()) = tokio::join!(shop.store.reconcile(TestShop::run_for(DAY), intake), feeding);
+        let (outcome, ()) = tokio::join!(shop.store.reconcile(TestShop::run_for(DAY), intake), sending);
         assert_eq!(outcome.unwrap(), ReconciliationOutcome::Incomplete);
     }
     let (sender, intake) = channel(1);
-    sender.send(RecordsMessage::Records(twice)).await.unwrap();
+    sender.send(RecordsMessage::Records(duplicated)).await.unwrap();
     assert_eq!(
         shop.store.reconcile(TestShop::run_for(DAY), intake).await.unwrap(),
         ReconciliationOutcome::DuplicateReference { record: 3 },
-        "in one page"
+        "within one page"
     );
-    assert_eq!((shop.summary(DAY).await, shop.drifts(DAY).await), (good, before));
+    assert_eq!((shop.summary(DAY).await, shop.drifts(DAY).await), (expected, before));
     shop.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_vendor_is_compared_once_at_a_time_and_goes_on_when_nobody_waits() {
+async fn vendor_is_compared_once_at_a_time_and_survives_disconnect() {
     let mut shop = TestShop::open().await;
-    let ours = shop.add_purchase(VENDOR, at(DAY, 8)).await;
-    shop.add_vouchers(ours, "A-", 1, at(DAY, 8)).await;
+    let purchase = shop.add_purchase(VENDOR, at(DAY, 8)).await;
+    shop.add_vouchers(purchase, "A-", 1, at(DAY, 8)).await;
     let (sender, intake) = channel(1);
     let first = shop.store.reconcile(TestShop::run_for(DAY), intake);
     let second = async {
-        // Only the first takes what is sent; when it has, it has its turn.
+        // Only the first comparison receives messages: once it has, it holds the lock.
         sender
-            .send(RecordsMessage::Records(vec![vendor_record(DAY, "A-1", Some(ours))]))
+            .send(RecordsMessage::Records(vec![vendor_record(DAY, "A-1", Some(purchase))]))
             .await
             .unwrap();
         sender.send(RecordsMessage::Records(Vec::new())).await.unwrap();
@@ -66,18 +66,18 @@ async fn a_vendor_is_compared_once_at_a_time_and_goes_on_when_nobody_waits() {
     let (first, second) = tokio::join!(first, second);
     assert_eq!((first.unwrap(), second), (ReconciliationOutcome::Completed, ReconciliationOutcome::Busy));
     assert_eq!(shop.summary(DAY).await.matched, 1);
-    // Who asked goes away once all was handed over; the comparison goes on.
+    // The caller disconnects after it has sent everything; the comparison continues.
     let (sender, intake) = channel(2);
     sender.send(RecordsMessage::Records(Vec::new())).await.unwrap();
     sender.send(RecordsMessage::End).await.unwrap();
-    let asked = tokio::time::timeout(Duration::ZERO, shop.store.reconcile(TestShop::run_for(DAY), intake));
-    assert!(asked.await.is_err(), "it was done at once");
-    let went_on = async {
+    let call = tokio::time::timeout(Duration::ZERO, shop.store.reconcile(TestShop::run_for(DAY), intake));
+    assert!(call.await.is_err(), "the comparison completed too early");
+    let completed = async {
         while shop.summary(DAY).await.unmatched == 0 {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), went_on)
+    tokio::time::timeout(Duration::from_secs(30), completed)
         .await
         .unwrap();
     shop.close().await;

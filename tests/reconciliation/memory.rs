@@ -1,4 +1,4 @@
-//! A large day takes no more memory than a small one: what is in memory is a page of either side.
+//! Memory use of a large day: only one page of either side is in memory.
 
 use time::macros::date;
 use tokio::sync::mpsc::channel;
@@ -10,14 +10,12 @@ use crate::test_shop::{TestShop, VENDOR, at, vendor_record};
 
 const DAY: time::Date = date!(2026 - 11 - 20);
 
-/// Vouchers on either side.
+/// Per side.
 const VOUCHERS: usize = 200_000;
 
-/// Vouchers of a purchase.
 const VOUCHERS_PER_PURCHASE: usize = 1_000;
 
-/// What memory may grow by. MiB. All rows of a side in memory would take some 50 MiB at least, both and what is found of
-/// them more than twice of that.
+/// Permitted growth. All rows of one side would take at least 50 MiB, both sides and their differences more than twice that.
 const MAX_GROWTH_MIB: u64 = 24;
 
 /// Resident memory of this process. MiB.
@@ -30,7 +28,7 @@ fn resident_mib() -> u64 {
     line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() / 1_024
 }
 
-/// The books: every thousandth voucher is missing, every thousandth is one that we do not have.
+/// Returns vendor records in which every thousandth voucher is missing and every thousandth is unknown to us.
 fn records_page(purchase: Uuid, number: usize) -> Vec<RecordLine> {
     let reference = |voucher: usize| match voucher {
         7 => format!("X-{number}"),
@@ -42,7 +40,7 @@ fn records_page(purchase: Uuid, number: usize) -> Vec<RecordLine> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn memory_stays_flat_at_two_hundred_thousand_rows_a_side() {
+async fn large_day_uses_bounded_memory() {
     let mut shop = TestShop::open().await;
     let mut purchases = Vec::new();
     for number in 0..VOUCHERS / VOUCHERS_PER_PURCHASE {
@@ -52,7 +50,7 @@ async fn memory_stays_flat_at_two_hundred_thousand_rows_a_side() {
             .await;
         purchases.push(purchase);
     }
-    // What a comparison takes at all is taken by a small one.
+    // Warm up with a small comparison.
     let small = DAY.next_day().unwrap();
     shop.compare(small, vec![vendor_record(small, "small", None)]).await;
     let before = resident_mib();
@@ -65,7 +63,7 @@ async fn memory_stays_flat_at_two_hundred_thousand_rows_a_side() {
         sender.send(RecordsMessage::End).await.unwrap();
     };
     let mut peak = before;
-    let watching = async {
+    let sampling = async {
         let mut tick = tokio::time::interval(std::time::Duration::from_millis(20));
         loop {
             tick.tick().await;
@@ -74,14 +72,14 @@ async fn memory_stays_flat_at_two_hundred_thousand_rows_a_side() {
     };
     let outcome = tokio::select! {
         (compared, ()) = async { tokio::join!(compared, feeding) } => compared.unwrap(),
-        () = watching => ReconciliationOutcome::Incomplete,
+        () = sampling => ReconciliationOutcome::Incomplete,
     };
     assert_eq!(outcome, ReconciliationOutcome::Completed);
     let summary = shop.summary(DAY).await;
     let expected = (199_800, 0, 400);
     assert_eq!((summary.matched, summary.drifted, summary.unmatched), expected);
-    let grown = peak - before;
-    eprintln!("200,000 rows a side: {before} MiB before, {grown} MiB more at the most");
-    assert!(grown <= MAX_GROWTH_MIB, "{grown} MiB");
+    let growth = peak - before;
+    eprintln!("200,000 rows per side: {before} MiB before, at most {growth} MiB more");
+    assert!(growth <= MAX_GROWTH_MIB, "{growth} MiB");
     shop.close().await;
 }

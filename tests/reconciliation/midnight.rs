@@ -1,4 +1,4 @@
-//! A voucher whose sale and whose coming in lie on two sides of midnight is one voucher, in whatever order days are compared.
+//! Vouchers sold before and received after midnight match, in whatever order the days are compared.
 
 use time::macros::{date, datetime};
 use time::{Date, OffsetDateTime};
@@ -18,9 +18,9 @@ fn sold_at(reference: &str, sold_at: OffsetDateTime) -> RecordLine {
     }
 }
 
-/// Vouchers round midnight: which came in when, and when the vendor says that it sold them.
+/// Adds vouchers around midnight; returns the vendor's records of three days.
 async fn add_vouchers_around_midnight(shop: &mut TestShop) -> [Vec<RecordLine>; 3] {
-    let ours = shop.add_purchase(VENDOR, at(DAY, 23)).await;
+    let purchase = shop.add_purchase(VENDOR, at(DAY, 23)).await;
     for (prefix, bought_at) in [
         ("sold-before-", datetime!(2026-11-21 00:00:01 UTC)),
         ("ahead-", datetime!(2026-11-20 23:59:59 UTC)),
@@ -28,11 +28,11 @@ async fn add_vouchers_around_midnight(shop: &mut TestShop) -> [Vec<RecordLine>; 
         ("plain-", datetime!(2026-11-21 12:00 UTC)),
         ("slow-", datetime!(2026-11-22 09:00 UTC)),
     ] {
-        shop.add_vouchers(ours, prefix, 1, bought_at).await;
+        shop.add_vouchers(purchase, prefix, 1, bought_at).await;
     }
     let first = vec![
         sold_at("sold-before-1", datetime!(2026-11-20 23:59:59 UTC)),
-        // The answer was lost, and the vendor could not be asked again for two days.
+        // The response was lost and the vendor could not be polled for two days.
         sold_at("slow-1", datetime!(2026-11-20 14:00 UTC)),
     ];
     let second = vec![
@@ -43,16 +43,16 @@ async fn add_vouchers_around_midnight(shop: &mut TestShop) -> [Vec<RecordLine>; 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn midnight_makes_no_drift_in_whatever_order_days_are_compared() {
+async fn sale_across_midnight_is_no_drift_in_any_order() {
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let mut shop = TestShop::open().await;
         let books = add_vouchers_around_midnight(&mut shop).await;
-        for turn in order {
-            shop.compare([DAY, NEXT, LAST][turn], books[turn].clone()).await;
+        for day_index in order {
+            shop.compare([DAY, NEXT, LAST][day_index], books[day_index].clone()).await;
         }
-        // What was compared before its neighbour was known is compared again with it.
-        for turn in [0, 1, 2] {
-            shop.compare([DAY, NEXT, LAST][turn], books[turn].clone()).await;
+        // Compare again, now with the records of the adjacent days.
+        for day_index in [0, 1, 2] {
+            shop.compare([DAY, NEXT, LAST][day_index], books[day_index].clone()).await;
         }
         let mut found = Vec::new();
         for day in [DAY, NEXT, LAST] {
@@ -64,7 +64,7 @@ async fn midnight_makes_no_drift_in_whatever_order_days_are_compared() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_bought_in_the_last_hour_is_looked_for_a_day_later() {
+async fn purchase_in_last_hour_is_matched_next_day() {
     let mut shop = TestShop::open().await;
     let books = add_vouchers_around_midnight(&mut shop).await;
     let [first, second, _] = books;
@@ -76,26 +76,26 @@ async fn what_was_bought_in_the_last_hour_is_looked_for_a_day_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_day_that_is_not_over_is_compared_as_far_as_it_has_come() {
+async fn unfinished_day_is_compared_until_now() {
     let mut shop = TestShop::open().await;
-    let ours = shop.add_purchase(VENDOR, at(DAY, 8)).await;
-    shop.add_vouchers(ours, "A-", 2, at(DAY, 8)).await;
-    shop.add_vouchers(ours, "B-", 1, at(DAY, 14)).await;
+    let purchase = shop.add_purchase(VENDOR, at(DAY, 8)).await;
+    shop.add_vouchers(purchase, "A-", 2, at(DAY, 8)).await;
+    shop.add_vouchers(purchase, "B-", 1, at(DAY, 14)).await;
     let asked_at = |hour, source| {
         let mut books = TestShop::run_for(DAY);
         books.begun_at = at(DAY, hour);
         books.source = source;
         books
     };
-    let noon = || vec![vendor_record(DAY, "A-1", Some(ours))];
-    // A file is as old as its last sale, at noon; what was asked for at 15 is known to then.
+    let noon_records = || vec![vendor_record(DAY, "A-1", Some(purchase))];
+    // A file covers the time until its last sale, at noon; an HTTP run covers the time until it started, at 15:00.
     assert_eq!(
-        shop.try_compare(asked_at(15, RecordsSource::Csv), noon()).await,
+        shop.try_compare(asked_at(15, RecordsSource::Csv), noon_records()).await,
         ReconciliationOutcome::Completed
     );
     assert_eq!(shop.drift_kinds(DAY).await, [("A-2".to_owned(), "MISSING")]);
     assert_eq!(
-        shop.try_compare(asked_at(15, RecordsSource::Http), noon()).await,
+        shop.try_compare(asked_at(15, RecordsSource::Http), noon_records()).await,
         ReconciliationOutcome::Completed
     );
     assert_eq!(shop.drift_kinds(DAY).await.len(), 2);

@@ -1,4 +1,4 @@
-//! A database in which vouchers were bought, and a vendor that says what it sold.
+//! Reconciliation fixture: a database with purchases and vouchers, and vendor records.
 
 use sqlx::{Executor as _, PgConnection};
 use time::{Date, OffsetDateTime, Time};
@@ -16,14 +16,13 @@ use crate::database::Database;
 
 pub(crate) const VENDOR: &str = "acme";
 
-/// The database, and a way round the service into it.
 pub(crate) struct TestShop {
     pub(crate) database: Database,
     pub(crate) store: PgStore,
     pub(crate) connection: PgConnection,
 }
 
-/// A line of the vendor's books of a day, at noon.
+/// Returns a vendor record sold at noon.
 pub(crate) fn vendor_record(day: Date, reference: &str, purchase: Option<Uuid>) -> RecordLine {
     RecordLine {
         reference: reference.parse().unwrap(),
@@ -36,7 +35,6 @@ pub(crate) fn vendor_record(day: Date, reference: &str, purchase: Option<Uuid>) 
     }
 }
 
-/// A moment of a day.
 pub(crate) fn at(day: Date, hour: u8) -> OffsetDateTime {
     day.with_time(Time::from_hms(hour, 0, 0).unwrap()).assume_utc()
 }
@@ -46,7 +44,7 @@ impl TestShop {
         let database = Database::create().await;
         let store = PgStore::open(database.options(), Handle::current());
         let mut connection = database.connect().await;
-        // Orders and allocations are not what is looked at here.
+        // Orders and allocations are not needed here.
         let vendor = "INSERT INTO vendors (vendor_id, adapter, concurrency) VALUES ('acme', 'manual', 1)";
         connection.execute(vendor).await.unwrap();
         Self {
@@ -56,7 +54,7 @@ impl TestShop {
         }
     }
 
-    /// Makes a purchase of this vendor; gives its id.
+    /// Adds a purchase and returns its id.
     pub(crate) async fn add_purchase(&mut self, vendor: &str, requested_at: OffsetDateTime) -> Uuid {
         let purchase_id = Uuid::now_v7();
         sqlx::query(
@@ -74,7 +72,7 @@ impl TestShop {
         purchase_id
     }
 
-    /// So many vouchers of a purchase came in then, as `{prefix}1`, `{prefix}2` …
+    /// Adds received vouchers of a purchase with references `{prefix}1`, `{prefix}2` …
     pub(crate) async fn add_vouchers(
         &mut self,
         purchase_id: Uuid,
@@ -98,18 +96,18 @@ impl TestShop {
         .unwrap();
     }
 
-    /// The books of a day that is over.
+    /// Returns the comparison of a complete day.
     pub(crate) fn run_for(day: Date) -> ReconciliationRun {
         ReconciliationRun {
             vendor: VENDOR.to_owned(),
             day,
             source: RecordsSource::Http,
             begun_at: at(day, 2) + time::Duration::DAY,
-            by: None,
+            actor: None,
         }
     }
 
-    /// Compares a day with these lines.
+    /// Compares a day with these records; asserts completion.
     pub(crate) async fn compare(&self, day: Date, lines: Vec<RecordLine>) -> ReconciliationSummary {
         assert_eq!(self.try_compare(Self::run_for(day), lines).await, ReconciliationOutcome::Completed);
         self.summary(day).await
@@ -125,11 +123,11 @@ impl TestShop {
     }
 
     pub(crate) async fn summary(&self, day: Date) -> ReconciliationSummary {
-        let found = self.store.list_reconciliations(day).await.unwrap();
-        found[0].compared.as_ref().unwrap().summary
+        let statuses = self.store.list_reconciliations(day).await.unwrap();
+        statuses[0].compared.as_ref().unwrap().summary
     }
 
-    /// The drifts of a day, by reference.
+    /// Returns the drifts of a day, sorted by reference.
     pub(crate) async fn drifts(&self, day: Date) -> Vec<Drift> {
         let filter = DriftFilter {
             day: Some(day),
@@ -140,7 +138,6 @@ impl TestShop {
         drifts
     }
 
-    /// Reference and kind of each drift of a day.
     pub(crate) async fn drift_kinds(&self, day: Date) -> Vec<(String, &'static str)> {
         let drifts = self.drifts(day).await.into_iter();
         drifts
@@ -158,18 +155,18 @@ impl TestShop {
         drift.unwrap()
     }
 
-    /// Every invariant of reconciliations holds.
+    /// Asserts the reconciliation invariants and removes the database.
     pub(crate) async fn close(mut self) {
         let findings = verify::check(&mut self.connection).await.unwrap();
-        let own = findings.iter().filter(|finding| {
+        let relevant = findings.iter().filter(|finding| {
             finding.name.starts_with("reconciliation.") || finding.name.starts_with("drift.")
         });
-        // Its orders are none.
-        let own: Vec<_> = own
+        // The fixture has no orders.
+        let relevant: Vec<_> = relevant
             .filter(|finding| finding.name != "reconciliation.orders")
             .collect();
-        assert_eq!(own.len(), 4);
-        assert!(own.iter().all(|finding| finding.holds), "{own:?}");
+        assert_eq!(relevant.len(), 4);
+        assert!(relevant.iter().all(|finding| finding.holds), "{relevant:?}");
         drop(self.connection);
         self.database.remove().await;
     }

@@ -1,4 +1,4 @@
-//! The commands of the pages, as a reader copies them, and what the pages say comes back.
+//! Commands of the documentation pages: run as written, and their output matches the pages.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use crate::wait::{WAIT_TIMEOUT, wait_until};
 use crate::programs::{DOCS, DocsWorkspace};
 use crate::service::{self, Instance, free_addresses};
 
-/// The last blocks of the quick start, its appendix, start a service of one's own: the test has one already.
+/// Trailing blocks of the quick start to skip: its appendix starts a service, and the test already has one.
 const APPENDIX: usize = 2;
 
-/// The blocks of a page in one language, in their order.
+/// Returns the code blocks of a page in one language.
 fn code_blocks(page: &str, language: &str) -> Vec<String> {
     let text = std::fs::read_to_string(format!("{DOCS}/{page}")).unwrap();
     let fence = format!("```{language}\n");
@@ -21,49 +21,49 @@ fn code_blocks(page: &str, language: &str) -> Vec<String> {
         .collect()
 }
 
-/// The paths of all fields; what is in `metadata` is the partner's own.
+/// Collects the paths of all fields, except below `metadata`.
 fn collect_fields(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     for entry in value.as_array().into_iter().flatten() {
         collect_fields(entry, &format!("{path}[]"), found);
     }
-    for (name, inside) in value.as_object().into_iter().flatten() {
+    for (name, child) in value.as_object().into_iter().flatten() {
         let path = format!("{path}.{name}");
         if name != "metadata" {
-            collect_fields(inside, &path, found);
+            collect_fields(child, &path, found);
         }
         found.insert(path);
     }
 }
 
-fn assert_same_fields(page: &str, shown: &str, real: &str) {
-    let [shown, real] = [shown, real].map(|text| {
+fn assert_same_fields(page: &str, documented: &str, real: &str) {
+    let [documented, real] = [documented, real].map(|text| {
         let mut found = BTreeSet::new();
         collect_fields(&serde_json::from_str(text).unwrap(), "", &mut found);
         found
     });
     assert!(real.len() > 5, "{real:?}");
-    assert_eq!(shown, real, "what {page} shows is not what comes");
+    assert_eq!(documented, real, "the fields shown in {page} differ from the response");
 }
 
-fn run(place: &DocsWorkspace, commands: &str) -> String {
-    run_at(service::shared(), place, commands)
+fn run(workspace: &DocsWorkspace, commands: &str) -> String {
+    run_at(service::shared(), workspace, commands)
 }
 
-fn run_at(service: &Instance, place: &DocsWorkspace, commands: &str) -> String {
+fn run_at(service: &Instance, workspace: &DocsWorkspace, commands: &str) -> String {
     let base_url = service.base_url();
     let commands = commands.replace("https://sandbox.example.com/api/v1", &base_url);
     let variables = [("VOUCHSAFE_BASE_URL", base_url.as_str())];
-    place.run_with("bash", &["-euo", "pipefail", "-c", &commands], &variables, "")
+    workspace.run_with("bash", &["-euo", "pipefail", "-c", &commands], &variables, "")
 }
 
 #[test]
-fn the_quick_start_ends_with_a_code() {
-    let place = DocsWorkspace::with_service(service::shared());
-    std::fs::remove_file(place.path().join("partner.headers")).unwrap();
-    let shown = code_blocks("quick-start.md", "sh");
-    let (tour, appendix) = shown.split_at(shown.len() - APPENDIX);
+fn quick_start_commands_end_with_code() {
+    let workspace = DocsWorkspace::with_service(service::shared());
+    std::fs::remove_file(workspace.path().join("partner.headers")).unwrap();
+    let documented = code_blocks("quick-start.md", "sh");
+    let (tour, appendix) = documented.split_at(documented.len() - APPENDIX);
     assert!(appendix[0].contains("./dev run"), "{appendix:?}");
-    let printed = run(&place, &tour.concat());
+    let printed = run(&workspace, &tour.concat());
     for expected in [
         r#""currency":"USD""#,
         "HTTP/1.1 201 Created",
@@ -71,7 +71,7 @@ fn the_quick_start_ends_with_a_code() {
         "idempotent-replayed: true",
         "SANDBOX-SBX-INSTANT-2500-",
     ] {
-        assert!(printed.contains(expected), "{expected}\n\nis not in\n\n{printed}");
+        assert!(printed.contains(expected), "{expected}\n\nis missing in\n\n{printed}");
     }
     let first = printed.find("HTTP/1.1 201 Created").unwrap();
     let replayed = printed.find("idempotent-replayed").unwrap();
@@ -85,16 +85,16 @@ fn the_quick_start_ends_with_a_code() {
     );
 }
 
-/// What of the points is passed here: codes in parts and limits take their minutes.
+/// Checks passed by the recipes; those for partial codes and limits would take minutes.
 const EXPECTED_PASSED: [bool; 6] = [true, true, false, false, true, true];
 
 #[test]
-fn the_recipes_of_the_certification_pass_their_points() {
-    // Of its own: whoever else tests an endpoint of the sandbox's partner decides its newest trial.
+fn certification_recipes_pass_their_checks() {
+    // A separate service: other tests also send endpoint tests as the sandbox partner.
     let service = Instance::start();
-    let place = DocsWorkspace::with_service(&service);
-    let run = |commands: &str| run_at(&service, &place, commands);
-    let shown = code_blocks("certification.md", "sh");
+    let workspace = DocsWorkspace::with_service(&service);
+    let run = |commands: &str| run_at(&service, &workspace, commands);
+    let documented = code_blocks("certification.md", "sh");
     let checklist = |printed: &str| {
         let line = printed.lines().last().unwrap();
         let list: Value = serde_json::from_str(&line[line.rfind(r#"{"partner_id""#).unwrap()..]).unwrap();
@@ -104,34 +104,34 @@ fn the_recipes_of_the_certification_pass_their_points() {
             .map(|point| point["state"].clone())
             .collect::<Vec<_>>()
     };
-    let [ask, begin, lost, wrong] = [&shown[0], &shown[1], &shown[2], &shown[3]];
+    let [read_checklist, setup, lost_response, wrong_signature] = [&documented[0], &documented[1], &documented[2], &documented[3]];
     let port = free_addresses()[0].port().to_string();
-    let receiver = shown[6].replace("9999", &port);
-    let printed = run(&[begin.as_str(), lost, wrong, &receiver].concat());
+    let receiver = documented[6].replace("9999", &port);
+    let printed = run(&[setup.as_str(), lost_response, wrong_signature, &receiver].concat());
     assert!(printed.contains("no response: repeating"), "{printed}");
     assert!(printed.contains("new: order.delivered evt_"), "{printed}");
-    let asked = || {
-        let states = checklist(&run(ask));
+    let poll = || {
+        let states = checklist(&run(read_checklist));
         let passed = states.iter().map(|state| state == "PASSED");
         passed.eq(EXPECTED_PASSED).then_some(())
     };
-    wait_until("the points are passed", WAIT_TIMEOUT, asked);
-    let shown = code_blocks("certification.md", "json");
-    assert_same_fields("certification.md", &shown[0], &run(ask));
+    wait_until("the checks to pass", WAIT_TIMEOUT, poll);
+    let documented = code_blocks("certification.md", "json");
+    assert_same_fields("certification.md", &documented[0], &run(read_checklist));
     let answer = printed
         .lines()
         .find(|line| line.contains("wrong_signature"))
         .unwrap();
     let answer = &answer[answer.find(r#"{"event_id""#).unwrap()..];
-    assert_same_fields("certification.md", &shown[1], answer);
+    assert_same_fields("certification.md", &documented[1], answer);
 }
 
 #[test]
-fn a_signer_works_with_curl_as_signing_shows_it() {
-    let place = DocsWorkspace::with_service(service::shared());
-    let shown = code_blocks("signing.md", "sh");
-    let piped = shown.iter().find(|block| block.contains("sign.py")).unwrap();
-    let printed = run(&place, piped);
+fn documented_curl_signer_places_order() {
+    let workspace = DocsWorkspace::with_service(service::shared());
+    let documented = code_blocks("signing.md", "sh");
+    let command = documented.iter().find(|block| block.contains("sign.py")).unwrap();
+    let printed = run(&workspace, command);
     assert!(printed.contains(r#""status":"DELIVERED""#), "{printed}");
     let order = code_blocks("orders.md", "json")
         .into_iter()

@@ -1,33 +1,31 @@
-//! The signers: how the one of each language is run.
+//! Signers by language and how to run them.
 
 use std::time::UNIX_EPOCH;
 
 use crate::programs::{DOCS, DocsWorkspace};
 use crate::rust_signer;
 
-/// A signer that is ready to run.
 pub(crate) struct Language<'a> {
     pub(crate) name: &'static str,
     workspace: &'a DocsWorkspace,
     invocation: Invocation,
 }
 
-/// How a signer is run.
 enum Invocation {
-    /// As a program, with these arguments before its own.
+    /// A program and its leading arguments.
     Program(&'static str, Vec<String>),
-    /// The one in Rust is compiled into the tests: cargo would build an example for some of its commands only.
+    /// The Rust signer is compiled into the tests: not every cargo command builds the example.
     Function,
 }
 
-/// All five. What has to be compiled is compiled once.
-pub(crate) fn languages(place: &DocsWorkspace) -> [Language<'_>; 5] {
+/// Returns all five signers, compiled where necessary.
+pub(crate) fn languages(workspace: &DocsWorkspace) -> [Language<'_>; 5] {
     let source = |file: &str| format!("{DOCS}/signers/{file}");
-    let classes = place.path().to_str().unwrap().to_owned();
-    place.run("javac", &["-d", &classes, &source("Sign.java")], "");
+    let classes = workspace.path().to_str().unwrap().to_owned();
+    workspace.run("javac", &["-d", &classes, &source("Sign.java")], "");
     let run = |name, program, arguments: &[String]| Language {
         name,
-        workspace: place,
+        workspace,
         invocation: Invocation::Program(program, arguments.to_vec()),
     };
     [
@@ -37,14 +35,14 @@ pub(crate) fn languages(place: &DocsWorkspace) -> [Language<'_>; 5] {
         run("java", "java", &["-cp".to_owned(), classes, "Sign".to_owned()]),
         Language {
             name: "rust",
-            workspace: place,
+            workspace,
             invocation: Invocation::Function,
         },
     ]
 }
 
 impl Language<'_> {
-    /// The two header lines: of this time, or of now.
+    /// Returns the two header lines, signed at this timestamp or now.
     pub(crate) fn sign(
         &self,
         secret: &str,
@@ -54,8 +52,8 @@ impl Language<'_> {
     ) -> String {
         match &self.invocation {
             Invocation::Program(program, arguments) => {
-                let own = arguments.iter().map(String::as_str);
-                let all: Vec<&str> = own.chain(request).chain(timestamp).collect();
+                let leading = arguments.iter().map(String::as_str);
+                let all: Vec<&str> = leading.chain(request).chain(timestamp).collect();
                 let secret = [("VOUCHSAFE_API_SECRET", secret)];
                 self.workspace.run_with(program, &all, &secret, body)
             }

@@ -1,7 +1,7 @@
-// Runs the Postman collection as Postman does: its scripts with the little of `pm` that they use.
+// Runs the Postman collection outside Postman, with a stub for the part of `pm` that its scripts use.
 //
-//   node postman.mjs COLLECTION sign VECTORS      the script signs each test vector
-//   API_KEY=… API_SECRET=… node postman.mjs COLLECTION send BASE_URL      every request is sent; prints the answers
+//   node postman.mjs COLLECTION sign VECTORS      sign each test vector with the pre-request script
+//   API_KEY=… API_SECRET=… node postman.mjs COLLECTION send BASE_URL      send every request and print the responses
 import assert from "node:assert/strict";
 import { createHmac, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -9,13 +9,13 @@ import { readFileSync } from "node:fs";
 const [file, task, argument] = process.argv.slice(2);
 const collection = JSON.parse(readFileSync(file, "utf8"));
 
-// Of crypto-js: HmacSHA256(text, text) gives words that print as hex.
+// Stands in for crypto-js: the result of HmacSHA256(text, text) prints as hex.
 const cryptoJs = {
   HmacSHA256: (message, key) => ({ toString: () => createHmac("sha256", key).update(message).digest("hex") }),
 };
 
 function load(name) {
-  assert.equal(name, "crypto-js", "the only module that the scripts need");
+  assert.equal(name, "crypto-js", "the scripts require no other module");
   return cryptoJs;
 }
 
@@ -25,7 +25,7 @@ function run(events, listen, pm, clock) {
   }
 }
 
-// A name that is not set stays as it is written.
+// An unset variable stays as written.
 function replaced(text, variables) {
   return text.replace(/\{\{([^{}]+)\}\}/g, (whole, name) =>
     name === "$guid" ? randomUUID() : (variables.get(name) ?? whole));
@@ -70,7 +70,7 @@ function keyOf(variables) {
 }
 
 function keys() {
-  assert.notEqual(keyOf(variablesWith([])), keyOf(variablesWith([])), "each order has a key of its own");
+  assert.notEqual(keyOf(variablesWith([])), keyOf(variablesWith([])), "each order gets its own key");
   assert.equal(keyOf(variablesWith([["idempotency_key", "mine"]])), "mine");
 }
 
@@ -83,10 +83,10 @@ async function send(baseUrl) {
     run(collection.event, "prerequest", pm, Date);
     const url = replaced(request.url, variables);
     const body = pm.request.body?.raw;
-    const answer = await fetch(url, { method: request.method, headers: Object.fromEntries(pm.headers), body });
-    const text = await answer.text();
-    run(event, "test", { ...pm, response: { code: answer.status, json: () => JSON.parse(text) } }, Date);
-    sent.push({ method: request.method, path: request.url, status: answer.status, body: text });
+    const response = await fetch(url, { method: request.method, headers: Object.fromEntries(pm.headers), body });
+    const text = await response.text();
+    run(event, "test", { ...pm, response: { code: response.status, json: () => JSON.parse(text) } }, Date);
+    sent.push({ method: request.method, path: request.url, status: response.status, body: text });
   }
   console.log(JSON.stringify(sent));
 }

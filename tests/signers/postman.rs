@@ -1,4 +1,4 @@
-//! The Postman collection: its script signs, it has every route, and each of its requests is answered.
+//! Postman collection: signing script, route coverage, successful requests.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,9 @@ use serde_json::Value;
 use crate::programs::{DOCS, DocsWorkspace};
 use crate::service;
 
-/// Runs the collection as Postman does.
 const RUNNER_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/signers/postman.mjs");
 
-/// A request of the collection and its answer.
+/// A request of the collection and its response.
 #[derive(Debug, Deserialize)]
 struct SentRequest {
     method: String,
@@ -24,17 +23,17 @@ fn collection() -> String {
     format!("{DOCS}/vouchsafe.postman_collection.json")
 }
 
-/// The routes below `/api/v1`, as the route table spells them.
+/// Returns the routes below `/api/v1` from the route table's source.
 fn routes() -> BTreeSet<(String, String)> {
     let table = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/mod.rs")).unwrap();
     let api = table.split("web::scope(\"/api/v1\")").nth(1).unwrap();
     let resources = api.split("resource(").skip(1);
-    let spelled = resources.filter_map(|resource| {
+    let listed = resources.filter_map(|resource| {
         let mut literals = resource.split('"').skip(1).step_by(2);
         Some((literals.next()?, literals.next()?))
     });
-    let spelled = spelled.filter(|(path, _)| path.starts_with('/'));
-    let routes: BTreeSet<_> = spelled
+    let listed = listed.filter(|(path, _)| path.starts_with('/'));
+    let routes: BTreeSet<_> = listed
         .flat_map(|(path, methods)| {
             methods
                 .split(", ")
@@ -45,7 +44,7 @@ fn routes() -> BTreeSet<(String, String)> {
     routes
 }
 
-/// The requests of the collection, in the form of routes.
+/// Returns the collection's requests as routes.
 fn requests() -> Vec<(String, String)> {
     let text = std::fs::read_to_string(collection()).unwrap();
     let collection: Value = serde_json::from_str(&text).unwrap();
@@ -74,33 +73,33 @@ fn route_of(url: &str) -> String {
 }
 
 #[test]
-fn the_collection_has_every_route_and_no_other() {
+fn postman_collection_covers_every_route() {
     let requests = BTreeSet::from_iter(requests());
     let routes = routes();
-    let absent: Vec<_> = routes.difference(&requests).collect();
-    assert!(absent.is_empty(), "the collection has no request for {absent:?}");
-    let dead: Vec<_> = requests.difference(&routes).collect();
+    let missing: Vec<_> = routes.difference(&requests).collect();
+    assert!(missing.is_empty(), "the collection has no request for {missing:?}");
+    let unknown: Vec<_> = requests.difference(&routes).collect();
     assert!(
-        dead.is_empty(),
-        "the collection asks for what is no route: {dead:?}"
+        unknown.is_empty(),
+        "the collection has requests without a route: {unknown:?}"
     );
 }
 
 #[test]
-fn its_script_signs_every_vector() {
+fn postman_script_matches_every_test_vector() {
     let vectors = format!("{DOCS}/signers/vectors.json");
     let signed = DocsWorkspace::new().run("node", &[RUNNER_SCRIPT, &collection(), "sign", &vectors], "");
     assert_eq!(signed, format!("{} signed\n", crate::vectors().len()));
 }
 
 #[test]
-fn each_of_its_requests_is_answered() {
+fn postman_requests_succeed() {
     let service = service::shared();
-    let place = DocsWorkspace::with_service(service);
-    let (key, secret) = (place.api_key(), place.api_secret());
+    let workspace = DocsWorkspace::with_service(service);
+    let (key, secret) = (workspace.api_key(), workspace.api_secret());
     let variables = [("API_KEY", key.as_str()), ("API_SECRET", secret.as_str())];
     let arguments = [RUNNER_SCRIPT, &collection(), "send", &service.base_url()];
-    let printed = place.run_with("node", &arguments, &variables, "");
+    let printed = workspace.run_with("node", &arguments, &variables, "");
     let sent: Vec<SentRequest> = serde_json::from_str(&printed).unwrap();
     assert_eq!(sent.len(), requests().len());
     for SentRequest {

@@ -1,4 +1,4 @@
-//! Running other programs: where they find what they need, and what is said when one is missing.
+//! External programs: working directory, environment, and the error for a missing program.
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Write as _};
@@ -10,10 +10,9 @@ use tempfile::TempDir;
 
 use crate::service::Instance;
 
-/// The partner documentation.
 pub(crate) const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/partner");
 
-/// What has to be installed for a program; a test does without none of them.
+/// Package to install for each program; all are required.
 const REQUIRED_PACKAGES: [(&str, &str); 8] = [
     ("bash", "bash"),
     ("curl", "curl"),
@@ -25,14 +24,12 @@ const REQUIRED_PACKAGES: [(&str, &str); 8] = [
     ("javac", "a JDK, 17 or later"),
 ];
 
-/// A directory in which programs run, made as the documentation supposes it: `docs` is there, and `.vouchsafe` where a
-/// service runs.
+/// A working directory as the documentation assumes it: with `docs`, and with `.vouchsafe` if a service runs.
 pub(crate) struct DocsWorkspace {
     directory: TempDir,
 }
 
 impl DocsWorkspace {
-    /// Without a service.
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let docs = Path::new(DOCS).parent().unwrap();
@@ -40,21 +37,21 @@ impl DocsWorkspace {
         Self { directory }
     }
 
-    /// Beside a service, with the headers that the quick start makes of its partner's credentials.
+    /// With a service's credentials and the header file that the quick start creates from them.
     pub(crate) fn with_service(service: &Instance) -> Self {
-        let place = Self::new();
+        let workspace = Self::new();
         std::fs::copy(
             service.data_dir().join("sandbox-partner.json"),
-            place.path().join("credentials.json"),
+            workspace.path().join("credentials.json"),
         )
         .unwrap();
         let headers = format!(
             "X-API-Key: {}\nX-API-Secret: {}\n",
-            place.api_key(),
-            place.api_secret()
+            workspace.api_key(),
+            workspace.api_secret()
         );
-        std::fs::write(place.path().join("partner.headers"), headers).unwrap();
-        place
+        std::fs::write(workspace.path().join("partner.headers"), headers).unwrap();
+        workspace
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -75,12 +72,12 @@ impl DocsWorkspace {
         partner[field].as_str().unwrap().to_owned()
     }
 
-    /// What a program prints that must succeed.
+    /// Runs a program, asserts success and returns its standard output.
     pub(crate) fn run(&self, program: &str, arguments: &[impl AsRef<OsStr>], input: &str) -> String {
         self.run_with(program, arguments, &[], input)
     }
 
-    /// The same, with further environment variables.
+    /// Like [`Self::run`], with more environment variables.
     pub(crate) fn run_with(
         &self,
         program: &str,
@@ -90,16 +87,16 @@ impl DocsWorkspace {
     ) -> String {
         let output = self.output(program, arguments, variables, input);
         let printed = String::from_utf8(output.stdout).unwrap();
-        let complaint = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(
             output.status.success(),
-            "{program}: {}\n{complaint}{printed}",
+            "{program}: {}\n{stderr}{printed}",
             output.status
         );
         printed
     }
 
-    /// Whether a program ends as one that succeeds does, or else with 1.
+    /// Returns whether a program exits with 0; any code but 0 and 1 fails the test.
     pub(crate) fn is_successful(
         &self,
         program: &str,
@@ -108,11 +105,11 @@ impl DocsWorkspace {
         input: &str,
     ) -> bool {
         let output = self.output(program, arguments, variables, input);
-        let complaint = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         match output.status.code() {
             Some(0) => true,
             Some(1) => false,
-            _ => panic!("{program}: {}\n{complaint}", output.status),
+            _ => panic!("{program}: {}\n{stderr}", output.status),
         }
     }
 
@@ -136,7 +133,7 @@ impl DocsWorkspace {
             .spawn()
             .unwrap_or_else(|error| panic!("{}", spawn_error(program, &error)));
         let mut stdin = child.stdin.take().unwrap();
-        // One that ends without reading has said why.
+        // A program that exits without reading its input reports the reason itself.
         drop(stdin.write_all(input.as_bytes()));
         drop(stdin);
         child.wait_with_output().unwrap()
@@ -149,12 +146,12 @@ fn spawn_error(program: &str, error: &std::io::Error) -> String {
         (ErrorKind::NotFound, Some((_, package))) => {
             format!("{program} is missing: install {package}, or run ./dev test, which does")
         }
-        _ => format!("{program} cannot be run: {error}"),
+        _ => format!("cannot run {program}: {error}"),
     }
 }
 
 #[test]
 #[should_panic(expected = "openssl is missing: install openssl, or run ./dev test, which does")]
-fn a_missing_program_is_named() {
+fn missing_program_is_named() {
     panic!("{}", spawn_error("openssl", &ErrorKind::NotFound.into()));
 }

@@ -1,4 +1,4 @@
-//! The receivers that the documentation shows, and the libraries of Standard Webhooks, against vectors and what is really sent.
+//! Receivers of the documentation and the Standard Webhooks libraries, against test vectors and real deliveries.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,6 @@ use crate::receiver::{ReceivedEvent, Receiver};
 use crate::rust_receiver;
 use crate::service;
 
-/// The version of the JavaScript library that is asked.
 const JAVASCRIPT_LIBRARY: &str = "standardwebhooks@1.0.0";
 
 #[derive(Debug, Deserialize)]
@@ -33,15 +32,15 @@ struct Vector {
 fn vectors() -> Vec<Vector> {
     let text = std::fs::read_to_string(format!("{DOCS}/receivers/vectors.json")).unwrap();
     let vectors: Vec<Vector> = serde_json::from_str(&text).unwrap();
-    assert!(vectors.iter().any(|one| one.genuine) && vectors.iter().any(|one| !one.genuine));
+    assert!(vectors.iter().any(|event| event.genuine) && vectors.iter().any(|event| !event.genuine));
     vectors
 }
 
-/// How each receiver but the one in Rust is run.
-fn receiver_programs(place: &DocsWorkspace) -> [(&'static str, Vec<String>); 4] {
+/// Returns program and arguments of each receiver except the Rust one.
+fn receiver_programs(workspace: &DocsWorkspace) -> [(&'static str, Vec<String>); 4] {
     let source = |file: &str| format!("{DOCS}/receivers/{file}");
-    let classes = place.path().to_str().unwrap().to_owned();
-    place.run("javac", &["-d", &classes, &source("Verify.java")], "");
+    let classes = workspace.path().to_str().unwrap().to_owned();
+    workspace.run("javac", &["-d", &classes, &source("Verify.java")], "");
     [
         ("bash", vec![source("verify.sh")]),
         ("python3", vec![source("verify.py")]),
@@ -51,21 +50,21 @@ fn receiver_programs(place: &DocsWorkspace) -> [(&'static str, Vec<String>); 4] 
 }
 
 #[test]
-fn each_receiver_knows_what_is_genuine() {
-    let place = DocsWorkspace::new();
-    for (program, arguments) in receiver_programs(&place) {
+fn receivers_accept_only_valid_vectors() {
+    let workspace = DocsWorkspace::new();
+    for (program, arguments) in receiver_programs(&workspace) {
         for vector in vectors() {
-            let own = arguments.iter().map(String::as_str);
-            let given = [
+            let leading = arguments.iter().map(String::as_str);
+            let headers_and_time = [
                 vector.webhook_id.as_str(),
                 &vector.webhook_timestamp,
                 &vector.webhook_signature,
                 &vector.now,
             ];
-            let all: Vec<&str> = own.chain(given).collect();
+            let all: Vec<&str> = leading.chain(headers_and_time).collect();
             let secret = [("VOUCHSAFE_WEBHOOK_SECRET", vector.secret.as_str())];
-            let ended = place.is_successful(program, &all, &secret, &vector.body);
-            assert_eq!(ended, vector.genuine, "{program}: {}", vector.name);
+            let is_accepted = workspace.is_successful(program, &all, &secret, &vector.body);
+            assert_eq!(is_accepted, vector.genuine, "{program}: {}", vector.name);
         }
     }
     for vector in vectors() {
@@ -80,16 +79,16 @@ fn each_receiver_knows_what_is_genuine() {
     }
 }
 
-/// Registers an endpoint at the shared service, has an order placed, and gives the secret and what came.
-fn deliver_order_events(place: &DocsWorkspace) -> (String, Vec<ReceivedEvent>) {
+/// Registers an endpoint at the shared service, places an order and returns the secret and the received events.
+fn deliver_order_events(workspace: &DocsWorkspace) -> (String, Vec<ReceivedEvent>) {
     let receiver = Receiver::new();
     let call = |path: &str, body: &Value| -> Value {
         let body = body.to_string();
         let sign = format!("{DOCS}/signers/sign.py");
-        let secret = place.api_secret();
+        let secret = workspace.api_secret();
         let variables = [("VOUCHSAFE_API_SECRET", secret.as_str())];
         let full = format!("/api/v1{path}");
-        let headers = place.run_with("python3", &[&sign, "POST", &full], &variables, &body);
+        let headers = workspace.run_with("python3", &[&sign, "POST", &full], &variables, &body);
         let url = format!("{}{path}", service::shared().base_url());
         let key = format!("Idempotency-Key: {}", receiver.url());
         let arguments = [
@@ -106,49 +105,49 @@ fn deliver_order_events(place: &DocsWorkspace) -> (String, Vec<ReceivedEvent>) {
             "--data-binary",
             &body,
         ];
-        serde_json::from_str(&place.run("curl", &arguments, &headers)).unwrap()
+        serde_json::from_str(&workspace.run("curl", &arguments, &headers)).unwrap()
     };
-    let made = call("/webhooks", &json!({ "url": receiver.url() }));
+    let webhook = call("/webhooks", &json!({ "url": receiver.url() }));
     let order: Value = serde_json::from_str(crate::ORDER).unwrap();
     assert_eq!(call("/orders", &order)["status"], "DELIVERED");
-    let heard = wait_until("the events of the order", WAIT_TIMEOUT, || {
-        Some(receiver.received()).filter(|heard| heard.len() >= 3)
+    let events = wait_until("the events of the order", WAIT_TIMEOUT, || {
+        Some(receiver.received()).filter(|events| events.len() >= 3)
     });
-    (made["secret"].as_str().unwrap().to_owned(), heard)
+    (webhook["secret"].as_str().unwrap().to_owned(), events)
 }
 
 #[test]
-fn the_libraries_of_standard_webhooks_accept_what_is_sent() {
-    let place = DocsWorkspace::with_service(service::shared());
-    let (secret, heard) = deliver_order_events(&place);
-    let library = install_javascript_library(&place);
+fn standard_webhooks_libraries_accept_deliveries() {
+    let workspace = DocsWorkspace::with_service(service::shared());
+    let (secret, events) = deliver_order_events(&workspace);
+    let library = install_javascript_library(&workspace);
     let here = crate::HERE;
-    for one in heard {
+    for event in events {
         let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
         let headers: Value = names
             .iter()
-            .map(|name| ((*name).to_owned(), json!(one.headers[*name])))
+            .map(|name| ((*name).to_owned(), json!(event.headers[*name])))
             .collect::<serde_json::Map<_, _>>()
             .into();
         let headers = headers.to_string();
         let variables = [("SECRET", secret.as_str())];
         let python = Python::get().program_path("python");
-        let said = place.run_with(
+        let output = workspace.run_with(
             python.to_str().unwrap(),
             &[&format!("{here}/standard.py"), &headers],
             &variables,
-            &one.body_text,
+            &event.body_text,
         );
-        assert_eq!(said.trim(), one.event_id());
+        assert_eq!(output.trim(), event.event_id());
         let script = format!("{here}/standard.mjs");
         let directory = library.to_str().unwrap();
-        let said = place.run_with("node", &[&script, directory, &headers], &variables, &one.body_text);
-        assert_eq!(said.trim(), one.event_id());
+        let output = workspace.run_with("node", &[&script, directory, &headers], &variables, &event.body_text);
+        assert_eq!(output.trim(), event.event_id());
     }
 }
 
 #[test]
-fn both_signatures_of_a_vector_are_those_that_are_sent() {
+fn vector_signatures_are_consistent() {
     for vector in vectors().into_iter().filter(|vector| vector.genuine) {
         assert!(
             vector
@@ -160,16 +159,16 @@ fn both_signatures_of_a_vector_are_those_that_are_sent() {
     }
 }
 
-/// The library, from its registry: fetched once, and kept.
-fn install_javascript_library(place: &DocsWorkspace) -> PathBuf {
-    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(JAVASCRIPT_LIBRARY);
-    let lock = File::create(home.with_extension("lock")).unwrap();
+/// Installs the library once and returns its directory.
+fn install_javascript_library(workspace: &DocsWorkspace) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(JAVASCRIPT_LIBRARY);
+    let lock = File::create(directory.with_extension("lock")).unwrap();
     lock.lock().unwrap();
-    if !home.join("node_modules/standardwebhooks").exists() {
-        std::fs::create_dir_all(&home).unwrap();
-        let directory = home.to_str().unwrap();
+    if !directory.join("node_modules/standardwebhooks").exists() {
+        std::fs::create_dir_all(&directory).unwrap();
+        let directory = directory.to_str().unwrap();
         let quiet = ["install", "--no-audit", "--no-fund", "--prefix"];
-        place.run("npm", &[&quiet[..], &[directory, JAVASCRIPT_LIBRARY]].concat(), "");
+        workspace.run("npm", &[&quiet[..], &[directory, JAVASCRIPT_LIBRARY]].concat(), "");
     }
-    home
+    directory
 }

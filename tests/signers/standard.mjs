@@ -1,4 +1,4 @@
-// Verifies a delivery with the library of Standard Webhooks, as a partner would. The library lies in the directory named.
+// Verifies a delivery with the Standard Webhooks library, as a partner would. The first argument is the library's directory.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 

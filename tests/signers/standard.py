@@ -1,4 +1,4 @@
-"""Verifies a delivery with the library of Standard Webhooks, as a partner would."""
+"""Verifies a delivery with the Standard Webhooks library, as a partner would."""
 import json
 import os
 import sys

@@ -1,4 +1,4 @@
-//! An empty database of our own, as the service's migrations leave it, on a private Postgres that ends with this process.
+//! Test databases with the service's schema, on a private Postgres that stops with this process.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use vouchsafe::postgres::{DataDir, Durability, PrivatePostgres};
 use vouchsafe::store::schema;
 
-/// Waits until this process has ended and the guard has stopped the server, then removes what they leave.
+/// Waits until this process has exited and the guard has stopped the server, then removes the directory.
 const SWEEP: &str = r#"cat >/dev/null
 for try in $(seq 100); do
     test -e "$1/data/postgres/data/postmaster.pid" || break
@@ -20,7 +20,7 @@ exec rm -rf "$1""#;
 
 struct Server {
     postgres: PrivatePostgres,
-    /// Ends when this process does, however it ends: its standard input is a pipe from here.
+    /// Its standard input is a pipe from this process, so that it runs however this process exits.
     _sweeper: Child,
 }
 
@@ -37,24 +37,24 @@ impl Server {
     }
 
     fn start(durability: Durability) -> Self {
-        let place = place();
-        let sweeper = Command::new("sh")
+        let directory = directory();
+        let cleanup = Command::new("sh")
             .args(["-c", SWEEP, "sh"])
-            .arg(&place)
+            .arg(&directory)
             .stdin(Stdio::piped())
             .spawn();
-        let data_dir = DataDir::open(&place.join("data")).unwrap();
+        let data_dir = DataDir::open(&directory.join("data")).unwrap();
         let executable = Path::new(env!("CARGO_BIN_EXE_vouchsafe"));
         let postgres = PrivatePostgres::start(&data_dir, executable, durability).unwrap();
         Self {
             postgres,
-            _sweeper: sweeper.unwrap(),
+            _sweeper: cleanup.unwrap(),
         }
     }
 }
 
-/// A directory that the user of Postgres may pass through, too.
-fn place() -> PathBuf {
+/// Creates a directory that the Postgres user can traverse.
+fn directory() -> PathBuf {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     tempfile::Builder::new()
         .prefix("vs")
@@ -64,27 +64,26 @@ fn place() -> PathBuf {
         .keep()
 }
 
-/// The database.
 pub(crate) struct Database {
     name: String,
     postgres: &'static PrivatePostgres,
 }
 
 impl Database {
-    /// On a server that may lose what it acknowledged. Needs a runtime of several threads: it blocks.
+    /// Creates a database on a server without durability. Blocks: needs a multi-threaded runtime.
     pub(crate) async fn create() -> Self {
         Self::create_on(Durability::ForTests).await
     }
 
-    /// On a server of this kind. Needs a runtime of several threads: it blocks.
+    /// Creates a database on a server with this durability. Blocks: needs a multi-threaded runtime.
     pub(crate) async fn create_on(durability: Durability) -> Self {
         let database = Self::create_empty(durability).await;
         schema::migrate(&database.options()).await.unwrap();
         database
     }
 
-    /// Without a schema. Needs a runtime of several threads: it blocks.
-    #[allow(clippy::unused_async, reason = "said like the others")]
+    /// Creates a database without a schema. Blocks: needs a multi-threaded runtime.
+    #[allow(clippy::unused_async, reason = "same signature as the other constructors")]
     pub(crate) async fn create_empty(durability: Durability) -> Self {
         let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
         let postgres = tokio::task::block_in_place(|| {
@@ -95,22 +94,22 @@ impl Database {
         Self { name, postgres }
     }
 
-    /// How the service reaches it.
+    /// Connection options of the service's role.
     pub(crate) fn options(&self) -> PgConnectOptions {
         self.postgres.connect_options().database(&self.name)
     }
 
-    /// How the superuser reaches it.
+    /// Connection options of the superuser.
     pub(crate) fn superuser_options(&self) -> PgConnectOptions {
         self.postgres.superuser_options().database(&self.name)
     }
 
-    /// As the service.
+    /// Connects as the service's role.
     pub(crate) async fn connect(&self) -> PgConnection {
         PgConnection::connect_with(&self.options()).await.unwrap()
     }
 
-    /// Removes it with all who are connected.
+    /// Drops the database and disconnects its clients.
     pub(crate) async fn remove(self) {
         let mut connection = PgConnection::connect_with(&self.postgres.superuser_options())
             .await

@@ -1,6 +1,6 @@
-//! What of a source text is code, and which names does it use?
+//! Lexing of Rust sources: code without comments and strings, imported modules, words.
 
-/// The modules behind each `crate::`, also those of a group in braces.
+/// Returns the module after each `crate::`, also within a group in braces.
 pub(crate) fn imported_modules(code: &str) -> Vec<String> {
     let mut modules = Vec::new();
     for (at, found) in code.match_indices("crate::") {
@@ -40,7 +40,7 @@ pub(crate) fn has_word(code: &str, word: &str) -> bool {
         .any(|(at, _)| !code[..at].ends_with(is_part) && !code[at + word.len()..].starts_with(is_part))
 }
 
-/// The text without comments and without what stands in quotes.
+/// Returns the text without comments and quoted text.
 pub(crate) fn code_without_comments(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -78,7 +78,7 @@ fn raw_string(text: &str, before: &str) -> Option<usize> {
     )
 }
 
-/// A string, or a character; a lifetime is neither.
+/// Length of a string or character literal; `None` for a lifetime.
 fn quoted(text: &str) -> Option<usize> {
     if let Some(inside) = text.strip_prefix('\'') {
         let mut inside = inside.chars();

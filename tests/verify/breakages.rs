@@ -1,6 +1,6 @@
-//! How each invariant is broken by hand.
+//! SQL statements that break each invariant.
 
-/// The name of an invariant, and statements after which it no longer holds.
+/// Invariant names and the statements that break them.
 pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
     (
         "money.conservation",

@@ -1,5 +1,5 @@
-//! The partner of that database has two endpoints, of which one is off. To the other an event failed, so that the rest of its
-//! order waits behind it; another one was taken the second time; and one is sent again.
+//! Seeded webhook deliveries: a disabled endpoint, and one with a failed event that blocks its order, an event delivered on
+//! the second attempt, and a replayed event.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use vouchsafe_actors::domain::ids::WebhookId;
 
 use super::Builder;
 
-/// Before everything that is committed, so that it gets all of it.
+/// Starts before the first event.
 const ALL_EVENTS: ReadRequest = ReadRequest::Due { after: 0, limit: 100 };
 
 impl Builder {
-    /// Registers both; says which is on.
+    /// Registers both endpoints and returns the enabled one.
     pub(super) async fn register_webhooks(&self) -> WebhookId {
         let on = self.register_webhook("https://hooks.example/on", true).await;
         self.register_webhook("https://hooks.example/off", false).await;
@@ -25,7 +25,7 @@ impl Builder {
 
     async fn register_webhook(&self, url: &str, enabled: bool) -> WebhookId {
         let webhook_id = WebhookId::generate();
-        let wanted = PutWebhookRequest {
+        let request = PutWebhookRequest {
             partner_id: self.partner.partner_id,
             webhook_id: None,
             url: url.to_owned(),
@@ -34,7 +34,7 @@ impl Builder {
             enabled: Some(enabled),
             new: (webhook_id, b"sealed".to_vec()),
         };
-        let outcome = self.store.put_webhook(wanted, AuditActor::service()).await.unwrap();
+        let outcome = self.store.put_webhook(request, AuditActor::service()).await.unwrap();
         assert!(matches!(outcome, PutWebhookOutcome::Created(_)));
         webhook_id
     }
@@ -45,7 +45,7 @@ impl Builder {
             .lease(webhook_id)
             .await
             .unwrap()
-            .expect("there is something new");
+            .expect("new events exist");
         let turn = |number, changes, attempts, then| FlushRequest {
             lease: opened.lease,
             number,
@@ -110,7 +110,7 @@ impl Builder {
     }
 }
 
-/// The events of the first three orders.
+/// Groups the pending events of the three orders.
 fn group_by_order(page: &DeliveryPage) -> [Vec<&PendingDelivery>; 3] {
     let mut orders: Vec<Vec<&PendingDelivery>> = Vec::new();
     for pending in &page.pending {
@@ -122,7 +122,7 @@ fn group_by_order(page: &DeliveryPage) -> [Vec<&PendingDelivery>; 3] {
             None => orders.push(vec![pending]),
         }
     }
-    orders.try_into().expect("there are three orders")
+    orders.try_into().expect("three orders exist")
 }
 
 fn mark(pending: &PendingDelivery, fate: DeliveryOutcome, attempts: u32) -> DeliveryUpdate {

@@ -1,6 +1,6 @@
-//! How each invariant of endpoints and deliveries is broken by hand, and no other with it.
+//! SQL statements that break each invariant of endpoints and deliveries, and no other.
 
-/// The name of an invariant, and statements after which it alone no longer holds.
+/// Invariant names and the statements that break only them.
 pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
     (
         "webhook.partner",
@@ -146,14 +146,14 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Each partner has nine more endpoints.
+/// Nine more endpoints per partner.
 const INSERT_NINE_WEBHOOKS: &str = "
     INSERT INTO webhooks (partner_id, webhook_id, url, enabled, secret)
     SELECT partner_id, gen_random_uuid(), n::text, true, ''
       FROM partners
      CROSS JOIN generate_series(1, 9) AS n";
 
-/// What else a new endpoint has.
+/// Progress rows of new endpoints.
 const INSERT_PROGRESS: &str = "
     INSERT INTO webhook_progress (partner_id, webhook_id, cursor)
     SELECT partner_id, webhook_id, 0 FROM webhooks

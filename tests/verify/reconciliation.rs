@@ -1,4 +1,4 @@
-//! The vendor of that database has sold a voucher for the order that waits, and another one, and we know nothing of either.
+//! Seeded reconciliation: the vendor's records have two vouchers that are unknown here, one of them for the pending order.
 
 use tokio::sync::mpsc::channel;
 use vouchsafe::reconciliation::{RecordLine, VoucherTerms};
@@ -15,7 +15,7 @@ impl Builder {
         let due = due.await.unwrap().remove(0);
         assert_eq!(due.order_id, order_id);
         let claimed = self.store.claim_purchase("node-1".to_owned(), due.purchase_id);
-        claimed.await.unwrap().expect("nobody else asks about it");
+        claimed.await.unwrap().expect("no other node has claimed it");
         let line = |reference: &str, purchase: Option<PurchaseKey>| RecordLine {
             reference: reference.parse().unwrap(),
             said: VoucherTerms {
@@ -30,7 +30,7 @@ impl Builder {
             day: now.date(),
             source: RecordsSource::Http,
             begun_at: now,
-            by: None,
+            actor: None,
         };
         let (sender, intake) = channel(2);
         let lines = vec![line("A-1", Some(PurchaseKey(due.purchase_id))), line("A-2", None)];

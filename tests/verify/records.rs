@@ -1,4 +1,4 @@
-//! The records of what happens in that database, as flows would write them.
+//! Journal records of the seeded database, as the flows write them.
 
 use vouchsafe::store::AuditActor;
 use vouchsafe_actors::domain::idempotency::{Response, Fingerprint, Retention, KeyHash};
@@ -120,7 +120,6 @@ impl Builder {
         }
     }
 
-    /// A payout that waits to be paid.
     pub(super) fn payout_record(&self) -> Record {
         build::payout_request(build::usd_wallet(self.partner.partner_id), "payout", 700)
     }

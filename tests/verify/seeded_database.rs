@@ -1,6 +1,5 @@
-//! A database in which something has happened: a partner with money, stock, a delivered order whose codes were read, a
-//! pending one, one that an operator has cancelled, a payout and a booking, a vendor's books that differ from ours, and
-//! endpoints of which one did not take all that it was sent.
+//! Seeded database: a partner with a balance, stock, a delivered order with read codes, a pending and a cancelled order, a
+//! payout, a top-up, a reconciliation with drifts, and webhook endpoints with failed deliveries.
 
 use sqlx::postgres::PgConnectOptions;
 use time::macros::{date, datetime};
@@ -36,7 +35,6 @@ mod records;
 
 const BRAND: &str = "Acme";
 
-/// The database.
 pub(crate) struct SeededDatabase {
     database: Database,
 }
@@ -49,7 +47,6 @@ struct Builder {
 }
 
 impl SeededDatabase {
-    /// Lets it all happen.
     pub(crate) async fn create() -> Self {
         let database = Database::create().await;
         let store = PgStore::open(database.options(), Handle::current());
@@ -60,7 +57,7 @@ impl SeededDatabase {
         assert!(builder.store.write_audit_checkpoint().await.unwrap().is_some());
         builder.record_activity().await;
         assert!(builder.store.write_audit_checkpoint().await.unwrap().is_some());
-        assert_eq!(builder.store.write_audit_checkpoint().await.unwrap(), None, "all is sealed");
+        assert_eq!(builder.store.write_audit_checkpoint().await.unwrap(), None, "the checkpoints are complete");
         Self { database }
     }
 
@@ -153,7 +150,7 @@ impl Builder {
         assert!(matches!(outcome, ImportOutcome::Stored(imported) if imported.imported == count as u64));
     }
 
-    /// A top-up, an order that is delivered at once, one that waits for its vendor; then the codes are read.
+    /// Records a top-up, a delivered order, a pending order and a code read, then the other activity.
     async fn record_activity(&self) {
         let webhook_id = self.register_webhooks().await;
         let mut lane = self.store.open_lane(0).await.unwrap();

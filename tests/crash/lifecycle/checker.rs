@@ -1,4 +1,4 @@
-//! Was the word kept that was given to those who live? What was acknowledged, held against the rows.
+//! Comparison of acknowledged lifecycle requests with the database.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -7,10 +7,9 @@ use sqlx::{Connection as _, PgConnection};
 
 use super::request_log::{RequestLog, OrderFacts, PayoutFacts};
 
-/// How long vendors may take once nothing is killed any more: they fill within a second, and are asked again with pauses.
+/// Vendors fill within a second, but failed purchases are retried with backoff.
 const END_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// An order as it is there, with what belongs to it.
 #[derive(sqlx::FromRow)]
 struct OrderRow {
     order_id: String,
@@ -21,9 +20,9 @@ struct OrderRow {
     debits: i64,
     back: i64,
     traces: i64,
-    /// Decisions in the trail.
+    /// Decisions in the audit log.
     decisions: i64,
-    /// Who entered which status.
+    /// `actor status` per timeline entry.
     stages: Vec<String>,
 }
 
@@ -32,11 +31,11 @@ struct PayoutRow {
     payout_id: String,
     status: String,
     taken: i64,
-    given_back: i64,
+    refunds: i64,
     decisions: i64,
 }
 
-/// Panics with what is broken, if anything is.
+/// Panics on the first order or payout that contradicts an acknowledgement.
 pub(super) async fn check_acknowledged(book: &RequestLog, database: &mut PgConnection) {
     let mut snapshot = database.begin().await.unwrap();
     sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -61,19 +60,19 @@ pub(super) async fn check_acknowledged(book: &RequestLog, database: &mut PgConne
     snapshot.rollback().await.unwrap();
 }
 
-fn check_orders(told: &BTreeMap<String, OrderFacts>, rows: Vec<OrderRow>) {
-    let there: BTreeSet<_> = rows.iter().map(|row| &row.order_id).collect();
+fn check_orders(acknowledged: &BTreeMap<String, OrderFacts>, rows: Vec<OrderRow>) {
+    let stored: BTreeSet<_> = rows.iter().map(|row| &row.order_id).collect();
     assert_eq!(
-        there,
-        told.keys().collect(),
-        "what is there was acknowledged, and the other way round"
+        stored,
+        acknowledged.keys().collect(),
+        "stored and acknowledged entries differ"
     );
     for row in &rows {
-        let facts = &told[&row.order_id];
-        let wrongs = broken_rules(facts, row);
+        let facts = &acknowledged[&row.order_id];
+        let broken = broken_rules(facts, row);
         assert!(
-            wrongs.is_empty(),
-            "{} is {}, {:?}: {wrongs:?}, and {facts:?} was told",
+            broken.is_empty(),
+            "{} is {}, {:?}: {broken:?}; acknowledged: {facts:?}",
             row.order_id,
             row.status,
             row.stages
@@ -81,40 +80,40 @@ fn check_orders(told: &BTreeMap<String, OrderFacts>, rows: Vec<OrderRow>) {
     }
 }
 
-/// What of an order is not as it was told.
+/// Returns the rules that the order's row breaks.
 fn broken_rules(facts: &OrderFacts, row: &OrderRow) -> Vec<&'static str> {
     let stage = |stage: &str| row.stages.iter().any(|entered| entered == stage);
     let rejected = stage("operator CANCELLED");
     let rules = [
-        ("it was paid once", row.debits == 1),
-        ("what came back is what it says", row.back == row.refunded),
+        ("it is debited once", row.debits == 1),
+        ("the refunds equal its refunded amount", row.back == row.refunded),
         (
-            "refunded, it has nothing and owes nothing",
+            "a refunded order has no vouchers and its full total back",
             row.status != "REFUNDED" || (row.held == 0 && row.back == row.total),
         ),
         (
-            "its cancellation stands",
+            "an acknowledged cancellation is retained",
             facts.cancel_response.is_none() || (row.status == "REFUNDED" && stage("partner CANCELLED")),
         ),
         (
-            "what was read is never cancelled",
+            "an order with read codes is not cancelled",
             facts.code_reads == 0 || (row.status != "REFUNDED" && row.held > 0),
         ),
-        ("every reading is in the trail", row.traces >= facts.code_reads),
+        ("every code read is audited", row.traces >= facts.code_reads),
         (
-            "approved, it went on",
+            "an approved order was processed",
             facts.decision != Some("approve") || stage("operator PROCESSING"),
         ),
         (
-            "rejected, it ended",
+            "a rejected order is refunded",
             facts.decision != Some("reject") || (row.status == "REFUNDED" && rejected),
         ),
         (
-            "it was decided once",
+            "it is decided at most once",
             row.decisions <= 1 && (facts.decision.is_none() || row.decisions == 1),
         ),
         (
-            "taken back, an operator did it",
+            "a revoked order has an operator's entry",
             !facts.revoked || row.stages.iter().any(|entered| entered.starts_with("operator")),
         ),
     ];
@@ -125,30 +124,30 @@ fn broken_rules(facts: &OrderFacts, row: &OrderRow) -> Vec<&'static str> {
         .collect()
 }
 
-fn check_payouts(told: &BTreeMap<String, PayoutFacts>, rows: Vec<PayoutRow>) {
-    let there: BTreeSet<_> = rows.iter().map(|row| &row.payout_id).collect();
+fn check_payouts(acknowledged: &BTreeMap<String, PayoutFacts>, rows: Vec<PayoutRow>) {
+    let stored: BTreeSet<_> = rows.iter().map(|row| &row.payout_id).collect();
     assert_eq!(
-        there,
-        told.keys().collect(),
-        "what is there was acknowledged, and the other way round"
+        stored,
+        acknowledged.keys().collect(),
+        "stored and acknowledged entries differ"
     );
     for row in &rows {
         let PayoutRow {
             payout_id,
             status,
             taken,
-            given_back,
+            refunds,
             decisions,
         } = row;
-        let comes_back = i64::from(status == "REJECTED" || status == "FAILED");
-        assert_eq!((*taken, *given_back), (1, comes_back), "{payout_id} is {status}");
+        let expected_refunds = i64::from(status == "REJECTED" || status == "FAILED");
+        assert_eq!((*taken, *refunds), (1, expected_refunds), "{payout_id} is {status}");
         assert_eq!(
             *decisions,
             i64::from(status != "PENDING"),
             "{payout_id} is {status}"
         );
-        if let Some(ended) = &told[payout_id].final_status {
-            assert_eq!(status, ended, "{payout_id}: what an operator said of it stands");
+        if let Some(ended) = &acknowledged[payout_id].final_status {
+            assert_eq!(status, ended, "{payout_id}: the acknowledged decision is lost");
         }
     }
 }
@@ -214,7 +213,7 @@ async fn payout_rows(snapshot: &mut PgConnection, partner_id: &str) -> Vec<Payou
     .unwrap()
 }
 
-/// Waits until no order waits for a vendor that sells; what is bought by hand waits for ever here.
+/// Waits until no order waits for a vendor. Orders of the manual vendor wait forever and are ignored.
 pub(super) async fn wait_until_vendor_orders_end(database: &mut PgConnection) {
     let deadline = Instant::now() + END_TIMEOUT;
     loop {
@@ -242,7 +241,7 @@ pub(super) async fn wait_until_vendor_orders_end(database: &mut PgConnection) {
         }
         assert!(
             Instant::now() < deadline,
-            "not ended within {END_TIMEOUT:?}: {waiting:#?}"
+            "orders still open after {END_TIMEOUT:?}: {waiting:#?}"
         );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

@@ -1,4 +1,4 @@
-//! What does one of them do? Whatever comes to its mind: as a partner with its own orders, as an operator with anybody's.
+//! Lifecycle client: sends random requests as a partner for its own orders and as an operator for all orders.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,19 +18,16 @@ use crate::operator::Operator;
 use crate::program::Program;
 use crate::fixtures::{TestProduct, HOT, LIFECYCLE_PRODUCTS, order_body};
 
-/// How long an answer is waited for: longer than a flow waits for its commit (10 s).
+/// Longer than a flow waits for its commit (10 s).
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long a mover rests when nobody is there to answer.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// How long a mover thinks, at most: what is done is to meet what a vendor and others do meanwhile. Milliseconds.
+/// Lets requests of vendors and other clients interleave. Milliseconds.
 const MAX_THINK_TIME_MS: u64 = 20;
 
-/// How long "not now" is accepted.
 const RESOLUTION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// One of them.
 pub(super) struct LifecycleClient {
     log: Arc<RequestLog>,
     proc: u32,
@@ -54,38 +51,37 @@ impl LifecycleClient {
         }
     }
 
-    /// Acts until the doors close.
     pub(super) async fn run(mut self, front: Arc<LoadSession>) {
         while !front.is_stopped() {
-            let Some(ask) = self.next_request() else { continue };
-            let came = self.send_recorded(&ask).await;
-            let thought = Duration::from_millis(self.rng.between(0, MAX_THINK_TIME_MS));
-            let is_there = came.is_ok_and(|answer| !answer.status.is_server_error());
-            tokio::time::sleep(if is_there { thought } else { RETRY_DELAY }).await;
+            let Some(request) = self.next_request() else { continue };
+            let outcome = self.send_recorded(&request).await;
+            let think_time = Duration::from_millis(self.rng.between(0, MAX_THINK_TIME_MS));
+            let is_available = outcome.is_ok_and(|answer| !answer.status.is_server_error());
+            tokio::time::sleep(if is_available { think_time } else { RETRY_DELAY }).await;
         }
     }
 
-    /// Asks until the answer is more than "not now".
-    pub(super) async fn send_until_definite(&mut self, ask: &LifecycleRequest) -> ApiResponse {
+    /// Repeats a request while the response is temporary.
+    pub(super) async fn send_until_definite(&mut self, request: &LifecycleRequest) -> ApiResponse {
         let deadline = Instant::now() + RESOLUTION_TIMEOUT;
         loop {
-            match self.send_recorded(ask).await {
+            match self.send_recorded(request).await {
                 Ok(answer) if !is_temporary(&answer) => return answer,
-                came => assert!(Instant::now() < deadline, "nothing definite of {ask:?}: {came:?}"),
+                outcome => assert!(Instant::now() < deadline, "no definite response to {request:?}: {outcome:?}"),
             }
             tokio::time::sleep(RETRY_DELAY).await;
         }
     }
 
-    async fn send_recorded(&mut self, ask: &LifecycleRequest) -> Result<ApiResponse, RequestFailure> {
-        let outcome = self.send(ask).await;
-        self.log.record_outcome(ask, &outcome);
+    async fn send_recorded(&mut self, request: &LifecycleRequest) -> Result<ApiResponse, RequestFailure> {
+        let outcome = self.send(request).await;
+        self.log.record_outcome(request, &outcome);
         outcome
     }
 
-    async fn send(&mut self, ask: &LifecycleRequest) -> Result<ApiResponse, RequestFailure> {
-        let reason = json!({ "reason": "so it is" });
-        match ask {
+    async fn send(&mut self, request: &LifecycleRequest) -> Result<ApiResponse, RequestFailure> {
+        let reason = json!({ "reason": "crash test" });
+        match request {
             LifecycleRequest::Order { buyer, key, body } => self.partners[*buyer].order(key, body.clone()).await,
             LifecycleRequest::Payout { buyer, key, body } => {
                 let headers = HeaderMap::from_iter([(IDEMPOTENCY_KEY, HeaderValue::from_str(key).unwrap())]);
@@ -145,12 +141,12 @@ impl LifecycleClient {
         }
     }
 
-    /// Something new, under a new key that everybody may use from now on.
+    /// Returns an order or payout under a new key and shares it, so that other clients can repeat it.
     fn new_keyed_request(&mut self, order: bool) -> LifecycleRequest {
         self.key_count += 1;
         let key = format!("life-{}-{}", self.proc, self.key_count);
         let buyer = usize::try_from(self.rng.between(0, self.partners.len() as u64 - 1)).unwrap();
-        let ask = if order {
+        let request = if order {
             let body = self.random_order_body();
             LifecycleRequest::Order { buyer, key, body }
         } else {
@@ -160,17 +156,17 @@ impl LifecycleClient {
             let body = Bytes::from(body.to_string());
             LifecycleRequest::Payout { buyer, key, body }
         };
-        self.log.remember(&ask);
-        ask
+        self.log.remember(&request);
+        request
     }
 
     fn random_order_body(&mut self) -> Bytes {
         let quantity = self.rng.between(1, 2);
-        let any: &TestProduct = self.rng.pick(&LIFECYCLE_PRODUCTS).unwrap();
+        let product: &TestProduct = self.rng.pick(&LIFECYCLE_PRODUCTS).unwrap();
         match self.rng.between(0, 99) {
             0..=39 => order_body(&[(HOT, quantity)]),
-            40..=49 => order_body(&[(*any, quantity), (HOT, 1)]),
-            _ => order_body(&[(*any, quantity)]),
+            40..=49 => order_body(&[(*product, quantity), (HOT, 1)]),
+            _ => order_body(&[(*product, quantity)]),
         }
     }
 }

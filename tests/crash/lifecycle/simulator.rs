@@ -1,20 +1,18 @@
-//! A vendor over HTTP that lives through everything, and goes with the test.
+//! Vendor simulator process: survives every kill and stops with the test.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use crate::program::Program;
 
-/// Under which id it is put.
 pub(super) const VENDOR_ID: &str = "simulator";
 
-/// Ends the simulator when nobody holds our end of standard input any more, also when the test was killed.
+/// Stops the simulator when standard input closes, which also happens when the test is killed.
 const WATCHDOG_SCRIPT: &str = r#""$@" </dev/null & simulator=$!
 cat >/dev/null
 kill $simulator
 wait $simulator"#;
 
-/// A simulator of our own.
 pub(super) struct Simulator {
     shell: Child,
     stdin: Option<ChildStdin>,

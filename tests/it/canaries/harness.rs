@@ -1,4 +1,4 @@
-//! A service with canaries planted in it: what goes in, and every answer that comes out.
+//! Canary harness: sends requests that contain canaries and records every response.
 
 use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -11,7 +11,7 @@ use crate::support::{
     Database, Instance, Listener, Operator, Partner, Sale, expect_success, order_body, expect_error, text_of,
 };
 
-/// Each begins so; what follows says what it is.
+/// Prefixes of the canaries.
 pub(super) const CODE: &str = "CNRYCODE";
 pub(super) const STRAY_CODE: &str = "CNRYSTRAY";
 pub(super) const UNKNOWN_FIELD: &str = "CNRYFIELD";
@@ -19,10 +19,9 @@ pub(super) const UNKNOWN_PRODUCT: &str = "CNRYPRODUCT";
 pub(super) const KEY_PREFIX: &str = "CNRYKEY";
 pub(super) const METADATA: &str = "CNRYMETADATA";
 pub(super) const VENDOR_CREDENTIAL: &str = "CNRYVENDOR";
-/// A bank account that money is paid out to.
 pub(super) const ACCOUNT: &str = "CNRYACCOUNT0815";
 
-/// The tables that take what is planted: each is made to refuse it, and to complain of the row.
+/// Each of these tables is made to reject its rows, so that Postgres reports the row in an error.
 const WRITTEN_TABLES: [&str; 7] = [
     "codes",
     "stock",
@@ -33,13 +32,11 @@ const WRITTEN_TABLES: [&str; 7] = [
     "audit_log",
 ];
 
-/// An answer, by the request that it was given to.
 pub(super) struct RecordedResponse {
     pub(super) request: String,
     pub(super) text: String,
 }
 
-/// A service with what is planted in it, and every answer that it gave.
 pub(super) struct CanaryHarness {
     pub(super) service: Instance,
     operator: Operator,
@@ -76,7 +73,7 @@ impl CanaryHarness {
         answer
     }
 
-    /// A signed call of the partner's under a canary as its key; `path` is the whole path.
+    /// Sends a signed partner request with a canary as idempotency key; `path` is the full path.
     async fn call_as_partner(&mut self, method: Method, path: &str, key: &str, body: &str) -> ApiResponse {
         let mut headers = HeaderMap::new();
         let credentials = self.partner.client.credentials();
@@ -95,14 +92,12 @@ impl CanaryHarness {
         self.call_as_partner(Method::POST, "/api/v1/orders", key, &body).await
     }
 
-    /// An order with metadata.
     fn order_with_metadata(&self) -> Value {
-        let mut wish = order_body(&self.product, 1);
-        wish["metadata"] = json!({ "cost_centre": format!("{METADATA}-1") });
-        wish
+        let mut order = order_body(&self.product, 1);
+        order["metadata"] = json!({ "cost_centre": format!("{METADATA}-1") });
+        order
     }
 
-    /// A call of the operator's.
     async fn call_as_operator(&mut self, method: Method, path: &str, media_type: &str, body: &str) -> ApiResponse {
         let operator = &mut self.operator;
         let answer = operator
@@ -119,17 +114,17 @@ impl CanaryHarness {
         self.call_as_operator(Method::POST, &path, "text/csv", body).await
     }
 
-    /// What everybody does every day: import, order, replay, read the codes, void one, put a vendor. Gives the order's id.
+    /// Imports, orders, replays, reads codes, voids a code and configures a vendor. Returns the order's id.
     pub(super) async fn send_valid_requests(&mut self) -> String {
         let lines: String = (0..9)
             .map(|n| format!("{CODE}-{n},{CODE}-PIN-{n},{CODE}-SERIAL-{n},https://redeem.test/{CODE}/{n},\n"))
             .collect();
         let imported = self.import(&format!("code,pin,serial,url,expiry\n{lines}")).await;
         assert_eq!(expect_success(&imported, 200)["imported"], 9);
-        let wish = self.order_with_metadata();
-        let placed = self.order("day", &wish).await;
+        let order = self.order_with_metadata();
+        let placed = self.order("day", &order).await;
         let order_id = expect_success(&placed, 201)["order_id"].as_str().unwrap().to_owned();
-        assert_eq!(self.order("day", &wish).await.body, placed.body);
+        assert_eq!(self.order("day", &order).await.body, placed.body);
         let path = format!("/api/v1/orders/{order_id}/vouchers");
         let codes = self.call_as_partner(Method::GET, &path, "codes", "").await;
         for part in ["-", "-PIN-", "-SERIAL-", "/"] {
@@ -156,7 +151,7 @@ impl CanaryHarness {
         order_id
     }
 
-    /// An order that waits is fulfilled by hand, after a call that will not do.
+    /// Fulfils a pending order manually, after an invalid attempt.
     async fn fulfil_manually(&mut self) {
         let by_hand = self.operator.add_product("vendor", 0).await;
         let placed = self.order("by-hand", &order_body(&by_hand, 1)).await;
@@ -172,16 +167,16 @@ impl CanaryHarness {
         assert_eq!(expect_success(&answer, 200)["imported"], 1);
     }
 
-    /// A payout to a bank account, asked for twice and read.
+    /// Requests a payout to a bank account twice.
     async fn request_payout(&mut self) {
         let destination = json!({ "type": "bank_account", "iban": format!("{ACCOUNT}-1234") });
-        let wish = json!({ "amount": 1, "currency": "USD", "destination": destination }).to_string();
+        let order = json!({ "amount": 1, "currency": "USD", "destination": destination }).to_string();
         let path = "/api/v1/payouts";
-        let first = self.call_as_partner(Method::POST, path, "payout", &wish).await;
+        let first = self.call_as_partner(Method::POST, path, "payout", &order).await;
         let payout = expect_success(&first, 202);
         assert_eq!(payout["destination"]["iban"], "****1234");
         assert_eq!(
-            self.call_as_partner(Method::POST, path, "payout", &wish).await.body,
+            self.call_as_partner(Method::POST, path, "payout", &order).await.body,
             first.body
         );
         payout["payout_id"]
@@ -190,7 +185,7 @@ impl CanaryHarness {
             .clone_into(&mut self.payout_id);
     }
 
-    /// What partners and operators get wrong: codes in the wrong field, in lines and bodies that are none.
+    /// Sends codes in wrong fields and in malformed lines and bodies.
     pub(super) async fn send_invalid_requests(&mut self) {
         for body in [
             format!(r#"{{"items":"{STRAY_CODE}"}}"#),
@@ -253,18 +248,18 @@ impl CanaryHarness {
         assert!(self.import(&header).await.status.is_client_error());
     }
 
-    /// The database loses its connections, and then refuses every row of one table after the other.
+    /// Terminates the database connections and then makes one table after the other reject every row.
     pub(super) async fn inject_database_failures(&mut self) {
         let mut database = Database::of(&self.service).await;
         database.terminate_other_connections().await;
-        let wish = self.order_with_metadata();
+        let order = self.order_with_metadata();
         for attempt in 0..3 {
-            self.order(&format!("cut-{attempt}"), &wish).await;
+            self.order(&format!("cut-{attempt}"), &order).await;
         }
         for table in WRITTEN_TABLES {
             let refuse = format!("ALTER TABLE {table} ADD CONSTRAINT canary CHECK (false) NOT VALID");
             database.run(refuse).await;
-            self.order(&format!("bad-{table}"), &wish).await;
+            self.order(&format!("bad-{table}"), &order).await;
             self.import(&format!("code\n{CODE}-{table}\n")).await;
             self.call_as_partner(Method::POST, "/api/v1/credentials/rotate", table, "{}")
                 .await;
@@ -276,10 +271,10 @@ impl CanaryHarness {
             .responses
             .iter()
             .filter(|seen| seen.text.contains("SERVICE_UNAVAILABLE") || seen.text.contains("INTERNAL_ERROR"));
-        assert!(failed.count() >= WRITTEN_TABLES.len(), "each table refused something");
+        assert!(failed.count() >= WRITTEN_TABLES.len(), "each table must reject a request");
     }
 
-    /// Every route of both listeners, with a body that is wrong wherever one is taken.
+    /// Calls every route of both listeners, with an invalid body where one is accepted.
     pub(super) async fn call_every_route(&mut self, order_id: &str) {
         let names = [
             ("{partner_id}", self.partner.partner_id.clone()),
@@ -320,7 +315,7 @@ impl CanaryHarness {
         }
     }
 
-    /// New secrets: they are in the answers that issue them, and are canaries from there on.
+    /// Issues new secrets. They appear in the response that issues them and are canaries from then on.
     pub(super) async fn issue_secrets(&mut self) -> Vec<Canary> {
         let rotated = self
             .call_as_partner(Method::POST, "/api/v1/credentials/rotate", "rotate", "{}")
@@ -366,7 +361,7 @@ impl CanaryHarness {
         .into()
     }
 
-    /// What the data directory keeps, each in its own file.
+    /// Returns the secrets in the data directory, each with its own file.
     pub(super) fn secrets_in_files(&self) -> Vec<Canary> {
         let read = |name: &str| std::fs::read_to_string(self.service.data_dir().join(name)).unwrap();
         let seeded: Value = serde_json::from_str(&read("sandbox-partner.json")).unwrap();

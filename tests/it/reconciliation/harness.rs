@@ -1,4 +1,4 @@
-//! A service that buys from a simulator, two partners who order there, and the simulator's own books.
+//! Reconciliation harness: a service that buys from the vendor simulator, and the simulator's records.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,13 +16,11 @@ use crate::support::{Database, Instance, Operator, Partner, expect_success, even
 use crate::vendor_protocol::adapter;
 use crate::vendor_protocol::simulator::Simulator;
 
-/// How long an order may take, and a day: a second by itself, and a machine that is busy.
+/// An order or a comparison takes a second, longer on a busy machine.
 const COMPLETION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The vendor that the simulator plays.
 pub(crate) const VENDOR: &str = "simulated";
 
-/// All of it.
 pub(crate) struct ReconciliationHarness {
     pub(crate) service: Instance,
     pub(crate) operator: Operator,
@@ -30,7 +28,7 @@ pub(crate) struct ReconciliationHarness {
 }
 
 impl ReconciliationHarness {
-    /// With these products, each bought from the simulator.
+    /// Starts with these products, each bought from the simulator.
     pub(crate) async fn start(products: &[&str]) -> Self {
         let service = Instance::start_with(&[("VOUCHSAFE_RECONCILIATION_PREVIEW", "on")]);
         let simulator = Simulator::start(&[]);
@@ -49,28 +47,28 @@ impl ReconciliationHarness {
         }
     }
 
-    /// Orders so many of each, and waits until nothing more comes.
-    pub(crate) async fn order_and_wait(&mut self, partner: &mut Partner, wishes: &[(&str, u32)]) {
-        for (product, quantity) in wishes {
+    /// Orders each product and waits until the orders are closed.
+    pub(crate) async fn order_and_wait(&mut self, partner: &mut Partner, quantities: &[(&str, u32)]) {
+        for (product, quantity) in quantities {
             let body =
                 json!({ "items": [{ "product_id": product, "denomination": 25, "quantity": quantity }] });
             let answer = partner.send(&unique("key"), &body).await;
             let order_id = expect_success(&answer, 202)["order_id"].as_str().unwrap().to_owned();
             let path = format!("/orders/{order_id}");
-            eventually("the order is closed", COMPLETION_TIMEOUT, async || {
+            eventually("the order to be closed", COMPLETION_TIMEOUT, async || {
                 let order = partner.read(&path).await;
                 (order["closed"] == true).then_some(())
             })
             .await;
         }
-        // As if all of it had been bought as the day began: what is due does not hang on the hour of this test.
+        // Move all purchases to the start of the day, so that the result does not depend on the hour of the test.
         let mut database = Database::of(&self.service).await;
         let early =
             "UPDATE codes SET bought_at = date_trunc('day', bought_at, 'UTC') WHERE bought_at IS NOT NULL";
         database.run(early.to_owned()).await;
     }
 
-    /// Yesterday and today, where days are counted: it may have been midnight meanwhile.
+    /// Returns yesterday and today by the database's clock: midnight may pass during the test.
     pub(crate) async fn days(&mut self) -> [Date; 2] {
         let mut database = Database::of(&self.service).await;
         let today = "SELECT ((now() AT TIME ZONE 'UTC')::date - $1::date)::bigint";
@@ -79,7 +77,7 @@ impl ReconciliationHarness {
         [today.previous_day().unwrap(), today]
     }
 
-    /// Has both days compared; gives the sums of the counts, in the order of the spec, and all drifts.
+    /// Compares both days; returns the summed counts in the order of the spec, and all drifts.
     pub(crate) async fn reconcile(&mut self) -> ([u64; 5], Vec<Value>) {
         let days = self.days().await;
         for day in days {
@@ -91,10 +89,10 @@ impl ReconciliationHarness {
         (self.summary_counts(&days).await, self.drifts().await)
     }
 
-    /// The day once nothing more is to be done about it.
+    /// Waits until the day is reconciled and returns it.
     pub(crate) async fn wait_until_reconciled(&mut self, day: Date) -> Value {
         let path = format!("/admin/v1/reconciliation/{day}");
-        eventually("the day is reconciled", COMPLETION_TIMEOUT, async || {
+        eventually("the day to be reconciled", COMPLETION_TIMEOUT, async || {
             let found = self.operator.get(&path).await;
             let vendor = &found["vendors"][0];
             (vendor["next_at"].is_null() && vendor["generated_at"].is_string()).then_some(found)
@@ -120,7 +118,7 @@ impl ReconciliationHarness {
         list["data"].as_array().unwrap().clone()
     }
 
-    /// What the simulator's own books say of both days.
+    /// Returns the simulator's records of both days.
     pub(crate) async fn vendor_records(&mut self) -> Vec<VendorRecord> {
         let adapter = adapter(&self.simulator.url);
         let mut found = Vec::new();
@@ -133,7 +131,7 @@ impl ReconciliationHarness {
         found
     }
 
-    /// What the simulator was paid for: how many vouchers under which key, and of which product.
+    /// Returns product and number of sold vouchers by purchase key.
     pub(crate) async fn vendor_sales(&mut self) -> BTreeMap<String, (String, u64)> {
         let mut sales = BTreeMap::new();
         for record in self.vendor_records().await {
@@ -146,13 +144,12 @@ impl ReconciliationHarness {
     }
 }
 
-/// What a partner is answered at a service that shows the preview. The document of the other tests does not have it.
+/// Requests the preview with an unchecked client: the shared service's document does not contain the route.
 pub(crate) async fn get_preview(service: &Instance, partner: &Partner, date: &str) -> ApiResponse {
     let mut client = PartnerClient::new(&service.base_url(), partner.client.credentials().clone()).unwrap();
     client.get(&format!("/reconciliation/{date}")).await.unwrap()
 }
 
-/// The counts of a summary, added to others.
 pub(crate) fn add_counts(sums: [u64; 5], summary: &Value) -> [u64; 5] {
     let names = [
         "orders_total",
@@ -165,7 +162,7 @@ pub(crate) fn add_counts(sums: [u64; 5], summary: &Value) -> [u64; 5] {
     names.map(|name| sums.next().unwrap() + summary[name].as_u64().unwrap())
 }
 
-/// Records of a day as an operator uploads them.
+/// Returns the records of a day as CSV for an upload.
 pub(crate) fn records_csv(records: &[VendorRecord], day: Date) -> String {
     let mut text = "reference,product_id,denomination,currency,sold_at,purchase_id\n".to_owned();
     for record in records.iter().filter(|record| record.sold_at.date() == day) {

@@ -1,4 +1,4 @@
-//! What is no books, no date, no drift, and what is not shown yet.
+//! Invalid reconciliation requests and vendor records, and the disabled preview.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
@@ -20,7 +20,7 @@ async fn upload(operator: &mut Operator, path: &str, file: &str) -> Value {
 }
 
 #[tokio::test]
-async fn without_the_preview_there_is_no_such_route() {
+async fn reconciliation_route_without_preview_is_not_found() {
     let mut operator = Operator::of(shared());
     let mut partner: Partner = operator.add_partner("0").await;
     for date in ["2026-11-20", "not-a-date", "9999-12-31"] {
@@ -30,7 +30,7 @@ async fn without_the_preview_there_is_no_such_route() {
 }
 
 #[tokio::test]
-async fn with_the_preview_what_is_no_date_or_not_reconciled_is_told() {
+async fn preview_of_invalid_or_unreconciled_date_is_rejected() {
     let service = Instance::start_with(&[("VOUCHSAFE_RECONCILIATION_PREVIEW", "on")]);
     let partner = Operator::of(&service).add_partner("0").await;
     for date in ["2026-11-31", "20261120", "2026-11-20T00:00:00Z", "x"] {
@@ -42,7 +42,7 @@ async fn with_the_preview_what_is_no_date_or_not_reconciled_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_asked_wrongly_is_refused_with_a_reason() {
+async fn invalid_reconciliation_request_is_rejected_by_field() {
     let mut operator = Operator::of(shared());
     let vendor = unique("vendor");
     let put = json!({ "adapter": "manual" });
@@ -51,7 +51,7 @@ async fn what_is_asked_wrongly_is_refused_with_a_reason() {
         .await;
     let good = format!("{HEADER}\nA-1,game-us,25,USD,2026-11-20T10:00:00Z\n");
     let at = |date: &str| format!("{date}/records?vendor={vendor}");
-    for (path, file, told) in [
+    for (path, file, expected) in [
         (at("2026-11-20"), "code\nSECRET-CODE\n".to_owned(), "line 1"),
         (at("2026-11-20"), String::new(), "line 1"),
         (
@@ -84,7 +84,7 @@ async fn what_is_asked_wrongly_is_refused_with_a_reason() {
         ("2026-11-20/records".to_owned(), good.clone(), "vendor"),
     ] {
         let error = upload(&mut operator, &path, &file).await;
-        assert_eq!(error["details"][0]["field"], told, "{path} {file}");
+        assert_eq!(error["details"][0]["field"], expected, "{path} {file}");
         assert!(!error.to_string().contains("SECRET"), "{error}");
     }
     let path = format!("/admin/v1/reconciliation/{}", at("2026-11-20"));
@@ -161,7 +161,7 @@ async fn what_is_asked_wrongly_is_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn a_code_in_the_place_of_a_reference_is_refused_before_it_is_stored() {
+async fn code_in_place_of_reference_is_rejected_unstored() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;
     let code = unique("SECRET");
@@ -180,12 +180,12 @@ async fn a_code_in_the_place_of_a_reference_is_refused_before_it_is_stored() {
     let error = upload(&mut operator, &path, &file).await;
     assert_eq!(error["details"][0]["field"], "record 2");
     assert!(!error.to_string().contains(&code), "{error}");
-    let kept = "SELECT count(*) FROM vendor_records WHERE reference LIKE '%' || $1";
+    let count = "SELECT count(*) FROM vendor_records WHERE reference LIKE '%' || $1";
     let mut database = Database::of(shared()).await;
-    assert_eq!(database.count(kept, &code).await, 0);
+    assert_eq!(database.count(count, &code).await, 0);
 }
 
-/// A vendor that answers everything with this body.
+/// Starts a vendor that responds to every request with this body.
 fn start_fixed_response_vendor(body: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -206,7 +206,7 @@ fn start_fixed_response_vendor(body: String) -> String {
 }
 
 #[tokio::test]
-async fn nonsense_in_the_books_is_refused_whole_and_shown_to_operators() {
+async fn invalid_vendor_records_are_rejected_entirely_and_reported() {
     let service = Instance::start();
     let mut operator = Operator::of(&service);
     let record = |reference: &str, sold_at: &str| {
@@ -216,7 +216,7 @@ async fn nonsense_in_the_books_is_refused_whole_and_shown_to_operators() {
         })
     };
     let noon = "2026-11-01T12:00:00Z";
-    for (name, data, told) in [
+    for (name, data, expected) in [
         (
             "no-books",
             json!("SECRET-CODE"),
@@ -242,7 +242,7 @@ async fn nonsense_in_the_books_is_refused_whole_and_shown_to_operators() {
         operator
             .send_json(Method::POST, "/admin/v1/reconciliation/2026-11-01/run", &run)
             .await;
-        let found = eventually("the attempt has failed", WAIT_TIMEOUT, async || {
+        let found = eventually("the attempt to fail", WAIT_TIMEOUT, async || {
             let day = operator.get("/admin/v1/reconciliation/2026-11-01").await;
             let vendors = day["vendors"].as_array().unwrap().iter();
             let mut failed =
@@ -250,7 +250,7 @@ async fn nonsense_in_the_books_is_refused_whole_and_shown_to_operators() {
             failed.next().cloned()
         })
         .await;
-        assert!(found["last_word"].as_str().unwrap().contains(told), "{found}");
+        assert!(found["last_word"].as_str().unwrap().contains(expected), "{found}");
         assert!(
             found["generated_at"].is_null() && found["next_at"].is_string(),
             "{found}"

@@ -1,4 +1,4 @@
-//! The clients of the load generator, with every answer held against the served document.
+//! Clients of the load generator that check every response against the served OpenAPI document.
 
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use vouchsafe_load::signer::Credentials;
 
 use super::openapi_check::{Listener, assert_documented};
 
-/// A partner's client.
 pub(crate) struct CheckedPartner {
     client: PartnerClient,
     origin: Origin,
@@ -26,7 +25,7 @@ impl CheckedPartner {
         }
     }
 
-    /// Bounds each whole exchange by `timeout`.
+    /// Sets the timeout of a whole exchange.
     pub(crate) fn with_timeout(self, timeout: Duration) -> Self {
         Self {
             client: self.client.with_timeout(timeout),
@@ -34,30 +33,27 @@ impl CheckedPartner {
         }
     }
 
-    /// The credentials that sign.
     pub(crate) fn credentials(&self) -> &Credentials {
         self.client.credentials()
     }
 
-    /// `POST /orders` under a key.
     pub(crate) async fn order(&mut self, key: &str, body: impl Into<Bytes>) -> Result<ApiResponse, RequestFailure> {
         let answer = self.client.order(key, body).await?;
         Ok(self.assert_documented(&Method::POST, "/orders", answer))
     }
 
-    /// `GET` of a path below the prefix.
+    /// Sends a `GET`; `path` is below the API prefix.
     pub(crate) async fn get(&mut self, path: &str) -> Result<ApiResponse, RequestFailure> {
         let answer = self.client.get(path).await?;
         Ok(self.assert_documented(&Method::GET, path, answer))
     }
 
-    /// The codes of an order.
     pub(crate) async fn get_codes(&mut self, order_id: &str) -> Result<ApiResponse, RequestFailure> {
         let answer = self.client.get_codes(order_id).await?;
         Ok(self.assert_documented(&Method::GET, &format!("/orders/{order_id}/vouchers"), answer))
     }
 
-    /// Any signed call to a path below the prefix.
+    /// Sends a signed request; `path` is below the API prefix.
     pub(crate) async fn send_signed(
         &mut self,
         method: Method,
@@ -69,7 +65,7 @@ impl CheckedPartner {
         Ok(self.assert_documented(&method, path, answer))
     }
 
-    /// Any call with exactly these headers; `path` is the whole path.
+    /// Sends a request with exactly these headers; `path` is the full path.
     pub(crate) async fn send_raw(
         &mut self,
         method: Method,
@@ -81,13 +77,12 @@ impl CheckedPartner {
         Ok(assert_documented(Listener::Partner, &method, path, answer))
     }
 
-    /// `path` is below the prefix.
+    /// `path` is below the API prefix.
     fn assert_documented(&self, method: &Method, path: &str, answer: ApiResponse) -> ApiResponse {
         assert_documented(Listener::Partner, method, &self.origin.path(path), answer)
     }
 }
 
-/// An operator's client.
 pub(crate) struct CheckedOperator(Client);
 
 impl CheckedOperator {
@@ -95,7 +90,7 @@ impl CheckedOperator {
         Self(client)
     }
 
-    /// Any call with exactly these headers.
+    /// Sends a request with exactly these headers.
     pub(crate) async fn call(
         &mut self,
         method: Method,

@@ -1,20 +1,19 @@
-//! What the database holds, for what no answer shows.
+//! Direct access to the service's database, for state that no response shows.
 
 use sqlx::{Connection as _, PgConnection};
 
 use super::service::Instance;
 
-/// A connection to the database of a service, beside it.
 pub(crate) struct Database(PgConnection);
 
 impl Database {
-    /// The private Postgres of this service.
+    /// Connects to the service's private Postgres.
     pub(crate) async fn of(service: &Instance) -> Self {
         let options = vouchsafe::postgres::find_running(service.data_dir()).unwrap();
         Self(PgConnection::connect_with(&options).await.unwrap())
     }
 
-    /// One number; `$1` in the statement is the text.
+    /// Returns one number; `$1` in the statement is the text.
     pub(crate) async fn count(&mut self, sql: &'static str, text: &str) -> i64 {
         sqlx::query_scalar(sql)
             .bind(text)
@@ -23,7 +22,7 @@ impl Database {
             .unwrap()
     }
 
-    /// Some texts; `$1` in the statement is the text.
+    /// Returns texts; `$1` in the statement is the text.
     pub(crate) async fn texts(&mut self, sql: &'static str, text: &str) -> Vec<String> {
         sqlx::query_scalar(sql)
             .bind(text)
@@ -32,7 +31,6 @@ impl Database {
             .unwrap()
     }
 
-    /// A statement without an answer.
     pub(crate) async fn run(&mut self, sql: String) {
         sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
             .execute(&mut self.0)
@@ -40,7 +38,7 @@ impl Database {
             .unwrap();
     }
 
-    /// Ends every other connection to the server, as one that restarts does.
+    /// Terminates every other connection, like a restart of the server.
     pub(crate) async fn terminate_other_connections(&mut self) {
         let cut = "SELECT pg_terminate_backend(pid)
                      FROM pg_stat_activity

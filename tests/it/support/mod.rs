@@ -1,7 +1,7 @@
-//! A running service, and the people who use it.
+//! Black-box test harness: a running service and clients for partners and operators.
 //!
-//! One service is started for all tests of the binary, each test makes its own partner and product in it. A service dies
-//! with the test process: a shell holds its end of a pipe, and ends the service when ours closes.
+//! All tests of the binary share one service; each test creates its own partner and product. The service stops with the test
+//! process: a shell holds one end of a pipe and stops the service when the other end closes.
 
 mod response;
 mod checked;

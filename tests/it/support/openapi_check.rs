@@ -1,7 +1,7 @@
-//! Is every answer one that the served document describes?
+//! Response validation against the served OpenAPI documents.
 //!
-//! Rule: an answer of an operation has a status, headers and a body that its listener's document names, and nothing
-//! beyond: here objects are closed and words are all there are, so that what is served and not described fails.
+//! The status, headers and body of each response must match its operation. Objects accept no undocumented properties and
+//! extensible enums no undocumented values, so that an undocumented part of a response fails the test.
 
 mod document;
 mod strict;
@@ -16,7 +16,6 @@ use vouchsafe_load::client::ApiResponse;
 use self::document::Document;
 use super::service::shared;
 
-/// Who is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listener {
     Partner,
@@ -24,7 +23,6 @@ pub(crate) enum Listener {
 }
 
 impl Listener {
-    /// The document that is served there.
     pub(crate) fn document(self) -> &'static Document {
         static DOCUMENTS: [OnceLock<Document>; 2] = [OnceLock::new(), OnceLock::new()];
         DOCUMENTS[self as usize].get_or_init(|| Document::fetch(self.address()))
@@ -37,13 +35,13 @@ impl Listener {
         }
     }
 
-    /// Where nothing is reached without a token, a wrong path is not told from a right one.
+    /// Without a token, an unknown admin path returns the same error as an existing one.
     fn is_route_hidden(self, path: &str) -> bool {
         self == Self::Operator && path.starts_with("/admin/v1")
     }
 }
 
-/// The answer, if it is as described.
+/// Asserts that the document describes the response, and returns it.
 pub(crate) fn assert_documented(listener: Listener, method: &Method, target: &str, answer: ApiResponse) -> ApiResponse {
     let path = target.split('?').next().unwrap_or_default();
     let document = listener.document();
@@ -66,7 +64,6 @@ pub(crate) fn assert_documented(listener: Listener, method: &Method, target: &st
     answer
 }
 
-/// The body of an answer as JSON.
 fn body_of(answer: &ApiResponse) -> Value {
     serde_json::from_slice(&answer.body).unwrap_or_else(|error| panic!("{error}: {:?}", answer.body))
 }

@@ -1,4 +1,4 @@
-//! The operator: makes partners, products, stock and money.
+//! Operator client: creates partners, products, stock and balances.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -15,24 +15,23 @@ use super::checked::CheckedOperator;
 use super::partner::Partner;
 use super::service::Instance;
 
-/// An operator at a service.
 pub(crate) struct Operator {
     client: CheckedOperator,
     token: String,
     base_url: String,
 }
 
-/// How long an import may take: it answers after its last line, and other tests are busy meanwhile.
+/// An import responds after its last line, and other tests compete for the CPU.
 const IMPORT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// A product that is on sale, at one denomination.
+/// A product with one denomination.
 #[derive(Debug, Clone)]
 pub(crate) struct Sale {
     pub(crate) product_id: String,
     pub(crate) denomination: &'static str,
 }
 
-/// A name that no other test has.
+/// Returns a name that no other test uses.
 pub(crate) fn unique(prefix: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!(
@@ -43,7 +42,6 @@ pub(crate) fn unique(prefix: &str) -> String {
 }
 
 impl Operator {
-    /// The operator of this service.
     pub(crate) fn of(service: &Instance) -> Self {
         let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
         let client = Client::new(Origin::parse(&service.admin_url()).unwrap()).with_timeout(IMPORT_TIMEOUT);
@@ -55,7 +53,6 @@ impl Operator {
         }
     }
 
-    /// Any call with the operator's token.
     pub(crate) async fn call(
         &mut self,
         method: Method,
@@ -68,7 +65,7 @@ impl Operator {
             .unwrap()
     }
 
-    /// A POST of JSON at a service that may end meanwhile.
+    /// Posts JSON to a service that may stop meanwhile.
     pub(crate) async fn try_post(&mut self, path: &str, body: String) -> Result<ApiResponse, RequestFailure> {
         self.try_call(Method::POST, path, "application/json", body.into())
             .await
@@ -90,7 +87,7 @@ impl Operator {
         self.client.call(method, path, headers, body).await
     }
 
-    /// A call with a JSON body that must succeed.
+    /// Sends JSON and asserts success.
     pub(crate) async fn send_json(&mut self, method: Method, path: &str, body: &Value) -> Value {
         let answer = self
             .call(method, path, "application/json", body.to_string())
@@ -100,14 +97,14 @@ impl Operator {
         serde_json::from_str(&text).unwrap_or(Value::Null)
     }
 
-    /// A GET that must succeed.
+    /// Sends a GET and asserts success.
     pub(crate) async fn get(&mut self, path: &str) -> Value {
         let answer = self.call(Method::GET, path, "application/json", "").await;
         assert!(answer.status.is_success(), "{path}: {}", answer.status);
         serde_json::from_slice(&answer.body).unwrap()
     }
 
-    /// A partner who may call from this machine, with so much money in USD.
+    /// Creates a partner with a balance in USD that may call from this machine.
     pub(crate) async fn add_partner(&mut self, usd: &str) -> Partner {
         let partner = self.add_partner_with_allowlist(&["127.0.0.0/8", "::1/128"]).await;
         if usd != "0" {
@@ -116,7 +113,7 @@ impl Operator {
         partner
     }
 
-    /// A partner without money who may call from these addresses.
+    /// Creates a partner without balance.
     pub(crate) async fn add_partner_with_allowlist(&mut self, allowlist: &[&str]) -> Partner {
         let made = json!({ "name": unique("partner"), "allowlist": allowlist });
         let made = self.send_json(Method::POST, "/admin/v1/partners", &made).await;
@@ -126,7 +123,6 @@ impl Operator {
         Partner::new(&self.base_url, partner_id, credentials).with_credential_id(text("credential_id"))
     }
 
-    /// Changes the terms of a partner.
     pub(crate) async fn patch_partner(&mut self, partner: &Partner, change: &Value) {
         self.send_json(
             Method::PATCH,
@@ -136,13 +132,11 @@ impl Operator {
         .await;
     }
 
-    /// Takes the credential of a partner out of force.
     pub(crate) async fn revoke_credential(&mut self, partner: &Partner) {
         let path = format!("/admin/v1/credentials/{}", partner.credential_id);
         self.send_json(Method::DELETE, &path, &Value::Null).await;
     }
 
-    /// Adds money to a wallet.
     pub(crate) async fn top_up(&mut self, partner_id: &str, currency: &str, amount: &str) -> Value {
         let path = format!("/admin/v1/partners/{partner_id}/wallets/{currency}/top-ups");
         self.send_json(
@@ -153,17 +147,17 @@ impl Operator {
         .await
     }
 
-    /// A product of 25 USD with so many vouchers.
+    /// Creates a product of 25 USD with this many vouchers.
     pub(crate) async fn add_stocked_product(&mut self, vouchers: usize) -> Sale {
         self.add_product("stock", vouchers).await
     }
 
-    /// A product of 25 USD by this route, with so many vouchers.
+    /// Creates a product of 25 USD with this route and this many vouchers.
     pub(crate) async fn add_product(&mut self, route: &str, vouchers: usize) -> Sale {
         self.add_product_with(json!({ "route": route }), "25", vouchers).await
     }
 
-    /// A product of 25 USD, with these changes, and so many vouchers of one denomination.
+    /// Creates a product of 25 USD with these changes and this many vouchers of one denomination.
     pub(crate) async fn add_product_with(
         &mut self,
         changes: Value,
@@ -181,11 +175,11 @@ impl Operator {
         sale
     }
 
-    /// Makes a product, or replaces it, by a product of 25 USD with these changes.
+    /// Creates or replaces a product of 25 USD with these changes.
     pub(crate) async fn put_product(&mut self, product_id: &str, changes: Value) {
-        // A vendor who is fulfilled by hand: what is bought from it waits.
-        let by_hand = json!({ "adapter": "manual" });
-        self.send_json(Method::PUT, "/admin/v1/vendors/by-hand", &by_hand).await;
+        // Purchases from a manual vendor stay pending.
+        let manual = json!({ "adapter": "manual" });
+        self.send_json(Method::PUT, "/admin/v1/vendors/by-hand", &manual).await;
         let mut product = json!({
             "name": "A product", "brand": product_id, "category_id": "retail", "vendor": "by-hand",
             "currency": "USD", "countries": ["US"], "denominations": ["25"],
@@ -199,7 +193,7 @@ impl Operator {
             .await;
     }
 
-    /// Imports so many new vouchers with this last valid day; none, where it is empty.
+    /// Imports this many new vouchers with this last valid day; an empty text means no expiry.
     pub(crate) async fn restock(&mut self, sale: &Sale, vouchers: usize, expiry: &str) {
         let code = |_| format!("{}-{},0000,,,{expiry}\n", sale.product_id, unique("code"));
         let codes: String = (0..vouchers).map(code).collect();
@@ -209,7 +203,6 @@ impl Operator {
         assert_eq!(imported["imported"], vouchers, "{imported}");
     }
 
-    /// Imports vouchers from CSV.
     pub(crate) async fn import_csv(&mut self, sale: &Sale, csv: String) -> Value {
         let Sale {
             product_id,
@@ -225,7 +218,6 @@ impl Operator {
         serde_json::from_slice(&answer.body).unwrap()
     }
 
-    /// A call without the operator's token.
     pub(crate) async fn call_without_token(
         &mut self,
         method: Method,

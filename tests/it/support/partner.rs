@@ -1,4 +1,4 @@
-//! The partner: signs and sends with the signer of the load generator, which shares no code with the service.
+//! Partner client. Uses the signer of the load generator, which shares no code with the service.
 
 use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -12,12 +12,10 @@ use super::response::json_of;
 use super::checked::CheckedPartner;
 use super::operator::{Sale, unique};
 
-/// A partner at a service.
 pub(crate) struct Partner {
     pub(crate) partner_id: String,
-    /// The id of its credential, where it was told.
+    /// Empty if unknown.
     pub(crate) credential_id: String,
-    /// Its connection; any call can be made with it.
     pub(crate) client: CheckedPartner,
     base_url: String,
 }
@@ -38,7 +36,7 @@ impl Partner {
         self
     }
 
-    /// The same partner with another of its credentials, as the answer that issued it has it.
+    /// Returns the same partner with another credential, from the response that issued it.
     pub(crate) fn with_credential(&self, issued: &Value) -> Self {
         let text = |name: &str| issued[name].as_str().unwrap().to_owned();
         let credentials = Credentials::new(&text("api_key"), &text("api_secret")).unwrap();
@@ -46,12 +44,10 @@ impl Partner {
         partner.with_credential_id(text("credential_id"))
     }
 
-    /// The same partner on another connection.
     pub(crate) fn reconnect(&self) -> Self {
         self.connect_to(&self.base_url)
     }
 
-    /// The same partner at another service.
     pub(crate) fn connect_to(&self, base_url: &str) -> Self {
         let partner = Self::new(
             base_url,
@@ -61,32 +57,28 @@ impl Partner {
         partner.with_credential_id(self.credential_id.clone())
     }
 
-    /// Orders so many of a product under a new key.
     pub(crate) async fn order(&mut self, sale: &Sale, quantity: u32) -> ApiResponse {
         self.order_with_key(&unique("key"), sale, quantity).await
     }
 
-    /// Orders so many of a product under this key.
     pub(crate) async fn order_with_key(&mut self, key: &str, sale: &Sale, quantity: u32) -> ApiResponse {
         self.send(key, &order_body(sale, quantity)).await
     }
 
-    /// Sends this body as an order.
     pub(crate) async fn send(&mut self, key: &str, body: &Value) -> ApiResponse {
         self.send_text(key, &body.to_string()).await
     }
 
-    /// Sends this text as an order.
     pub(crate) async fn send_text(&mut self, key: &str, body: &str) -> ApiResponse {
         self.client.order(key, body.to_owned()).await.unwrap()
     }
 
-    /// A GET below the prefix.
+    /// Sends a GET; `path` is below the API prefix.
     pub(crate) async fn get(&mut self, path: &str) -> ApiResponse {
         self.client.get(path).await.unwrap()
     }
 
-    /// A GET below the prefix, with one header more.
+    /// Sends a GET with one more header; `path` is below the API prefix.
     pub(crate) async fn get_with_header(&mut self, path: &str, header: (&'static str, &str)) -> ApiResponse {
         let mut headers = HeaderMap::new();
         self.client.credentials().insert_api_headers(&mut headers);
@@ -95,7 +87,7 @@ impl Partner {
         self.client.send_raw(Method::GET, &path, headers, "").await.unwrap()
     }
 
-    /// Every entry of a list, page after page.
+    /// Returns every entry of a list, following `next_cursor`.
     pub(crate) async fn list_all(&mut self, path: &str) -> Vec<Value> {
         let (mut entries, mut cursor) = (Vec::new(), String::new());
         loop {
@@ -108,19 +100,19 @@ impl Partner {
             let Some(next) = page["next_cursor"].as_str() else {
                 return entries;
             };
-            let joint = if path.contains('?') { '&' } else { '?' };
-            cursor = format!("{joint}cursor={next}");
+            let separator = if path.contains('?') { '&' } else { '?' };
+            cursor = format!("{separator}cursor={next}");
         }
     }
 
-    /// The body of a GET that must succeed.
+    /// Sends a GET, asserts success and returns the body.
     pub(crate) async fn read(&mut self, path: &str) -> Value {
         let answer = self.get(path).await;
         assert_eq!(answer.status, 200, "{path}: {:?}", answer.body);
         json_of(&answer)
     }
 
-    /// What can be spent, to the digit; empty where there is no such wallet.
+    /// Returns the exact balance; empty if there is no such wallet.
     pub(crate) async fn balance(&mut self, currency: &str) -> String {
         let answer = self.get("/wallets").await;
         let wallets: ListView<WalletView<'_>> = answer.json().unwrap();
@@ -130,12 +122,11 @@ impl Partner {
             .unwrap_or_default()
     }
 
-    /// The codes of an order.
     pub(crate) async fn get_codes(&mut self, order_id: &str) -> ApiResponse {
         self.client.get_codes(order_id).await.unwrap()
     }
 
-    /// A signed call with any method and path below the prefix.
+    /// Sends a signed request; `path` is below the API prefix.
     pub(crate) async fn send_signed(&mut self, method: Method, path: &str, body: &str) -> ApiResponse {
         self.client
             .send_signed(method, path, body.to_owned(), HeaderMap::new())
@@ -143,12 +134,12 @@ impl Partner {
             .unwrap()
     }
 
-    /// What an honest order carries now, under a new key; `path` is the whole path that is signed.
+    /// Returns the headers of a valid order under a new key; `path` is the full path that is signed.
     pub(crate) fn headers(&self, path: &str, body: &[u8]) -> HeaderMap {
         self.headers_at(unix_seconds(), path, body)
     }
 
-    /// What an honest order carries at this time.
+    /// Like [`Self::headers`], signed at this time.
     pub(crate) fn headers_at(&self, time: u64, path: &str, body: &[u8]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         self.client
@@ -160,7 +151,7 @@ impl Partner {
         headers
     }
 
-    /// Posts to the orders with exactly these headers.
+    /// Posts an order with exactly these headers.
     pub(crate) async fn post(&mut self, headers: HeaderMap, body: impl Into<bytes::Bytes>) -> ApiResponse {
         self.client
             .send_raw(Method::POST, "/api/v1/orders", headers, body)
@@ -169,12 +160,10 @@ impl Partner {
     }
 }
 
-/// An order of one line.
 pub(crate) fn order_body(sale: &Sale, quantity: u32) -> Value {
     json!({ "items": [order_line(sale, quantity)] })
 }
 
-/// One line of an order.
 pub(crate) fn order_line(sale: &Sale, quantity: u32) -> Value {
     let denomination: Value = serde_json::from_str(sale.denomination).unwrap();
     json!({ "product_id": sale.product_id, "denomination": denomination, "quantity": quantity })

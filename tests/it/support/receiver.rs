@@ -1,4 +1,4 @@
-//! A receiver of webhooks: a real listener that answers as it is told and remembers what it heard.
+//! Webhook receiver: a real listener with configurable behavior that records every event.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -14,49 +14,42 @@ use sha2::Sha256;
 
 use super::wait::{WAIT_TIMEOUT, wait_until};
 
-/// How often one that holds its answer looks whether it was told.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How it answers.
 #[derive(Debug, Clone)]
 pub(crate) enum Behavior {
     Status(u16),
-    /// With this status and these header lines.
     StatusWithHeaders(u16, String),
-    /// With 200, after so long.
     DelayedOk(Duration),
-    /// As it is told, and not before.
+    /// Responds after the behavior changes, according to the new one.
     HoldUntilChanged,
     NoResponse,
-    /// By closing the connection.
     Disconnect,
-    /// With something that is no HTTP.
     InvalidHttp,
-    /// With 200 and ten megabytes.
+    /// 200 with ten megabytes.
     LargeBody,
-    /// With 200, and then a byte of its body each 200 ms.
+    /// 200, then one byte of the body every 200 ms.
     SlowBody,
-    /// With 204; with these statuses where the signature is not of this secret, and where it has taken the event before.
+    /// 204; other statuses for a wrong signature and for a duplicate event.
     VerifySignature { secret: String, wrong_status: u16, duplicate_status: u16 },
 }
 
 impl Behavior {
-    /// How it answers this one. Those that it heard before are copied for who asks for them alone: they are many.
-    fn resolve_for(self, heard: &ReceivedEvent, before: impl FnOnce() -> Vec<ReceivedEvent>) -> Self {
+    /// Returns the behavior for this event. `before` copies the earlier events, which are many, only if they are needed.
+    fn resolve_for(self, event: &ReceivedEvent, before: impl FnOnce() -> Vec<ReceivedEvent>) -> Self {
         let Self::VerifySignature { secret, wrong_status, duplicate_status } = self else {
             return self;
         };
-        let genuine = |one: &ReceivedEvent| one.signatures() == one.expected_signatures(&[&secret]);
-        let same = |one: &&ReceivedEvent| one.event_id() == heard.event_id();
-        Self::Status(match genuine(heard) {
+        let is_genuine = |one: &ReceivedEvent| one.signatures() == one.expected_signatures(&[&secret]);
+        let is_same = |one: &&ReceivedEvent| one.event_id() == event.event_id();
+        Self::Status(match is_genuine(event) {
             false => wrong_status,
-            true if before().iter().filter(same).any(genuine) => duplicate_status,
+            true if before().iter().filter(is_same).any(is_genuine) => duplicate_status,
             true => 204,
         })
     }
 }
 
-/// One request, as it came.
 #[derive(Debug, Clone)]
 pub(crate) struct ReceivedEvent {
     pub(crate) path: String,
@@ -86,18 +79,18 @@ impl ReceivedEvent {
         self.body()["data"]["sequence"].as_u64().unwrap()
     }
 
-    /// Both signatures, of each of these secrets in turn, and of no other.
+    /// Asserts that both signature headers contain exactly the signatures of these secrets, in order.
     pub(crate) fn assert_signed(&self, secrets: &[&str]) {
         assert_eq!(self.headers["webhook-id"], self.event_id());
         assert_eq!(self.signatures(), self.expected_signatures(secrets));
     }
 
-    /// `webhook-signature` and `X-Signature`, as they came.
+    /// Returns `webhook-signature` and `X-Signature` as received.
     pub(crate) fn signatures(&self) -> [String; 2] {
         ["webhook-signature", "x-signature"].map(|name| self.headers[name].clone())
     }
 
-    /// The same, as they are when each of these secrets signs in turn.
+    /// Returns both headers as signed with these secrets, in order.
     pub(crate) fn expected_signatures(&self, secrets: &[&str]) -> [String; 2] {
         let header = |name: &str| self.headers[name].as_str();
         let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp"));
@@ -114,18 +107,17 @@ impl ReceivedEvent {
                 format!("v1,{}", STANDARD.encode(mac))
             })
             .collect();
-        let ours: String = secrets
+        let x_signature: String = secrets
             .iter()
             .map(|secret| {
                 let mac = mac(secret, format!("{timestamp}.{}", self.body_text));
                 format!(",v1={}", hex::encode(mac))
             })
             .collect();
-        [standard.join(" "), format!("t={timestamp}{ours}")]
+        [standard.join(" "), format!("t={timestamp}{x_signature}")]
     }
 }
 
-/// A listener on this machine.
 #[derive(Clone)]
 pub(crate) struct Receiver {
     address: SocketAddr,
@@ -141,11 +133,11 @@ impl Receiver {
             behavior: Arc::new(Mutex::new(Behavior::Status(204))),
             received: Arc::default(),
         };
-        let ours = receiver.clone();
+        let x_signature = receiver.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let ours = ours.clone();
-                std::thread::spawn(move || drop(ours.serve(stream)));
+                let x_signature = x_signature.clone();
+                std::thread::spawn(move || drop(x_signature.serve(stream)));
             }
         });
         receiver
@@ -163,40 +155,39 @@ impl Receiver {
         self.received.lock().unwrap().clone()
     }
 
-    /// Waits until it has heard so many.
+    /// Waits until this many events have arrived.
     pub(crate) fn wait_for_events(&self, count: usize) -> Vec<ReceivedEvent> {
-        let what = format!("{count} deliveries are heard at {}", self.address);
+        let what = format!("{count} deliveries at {}", self.address);
         wait_until(&what, WAIT_TIMEOUT, || {
-            let heard = self.received();
-            (heard.len() >= count).then_some(heard)
+            let event = self.received();
+            (event.len() >= count).then_some(event)
         })
     }
 
     fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
         let mut writer = stream.try_clone()?;
         let mut reader = BufReader::new(stream);
-        while let Some(heard) = read_request(&mut reader)? {
+        while let Some(event) = read_request(&mut reader)? {
             let before = {
                 let mut all = self.received.lock().unwrap();
-                all.push(heard.clone());
+                all.push(event.clone());
                 all.len() - 1
             };
-            let mood = self
+            let behavior = self
                 .current_behavior()
-                .resolve_for(&heard, || self.received().drain(..before).collect());
-            if !respond(&mut writer, &mood)? {
+                .resolve_for(&event, || self.received().drain(..before).collect());
+            if !respond(&mut writer, &behavior)? {
                 break;
             }
         }
         Ok(())
     }
 
-    /// What it answers now, once it has been told.
     fn current_behavior(&self) -> Behavior {
         loop {
             match self.behavior.lock().unwrap().clone() {
                 Behavior::HoldUntilChanged => {}
-                mood => return mood,
+                behavior => return behavior,
             }
             std::thread::sleep(POLL_INTERVAL);
         }
@@ -229,9 +220,9 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Rec
     }))
 }
 
-/// Says whether the connection goes on.
-fn respond(writer: &mut TcpStream, mood: &Behavior) -> std::io::Result<bool> {
-    match mood {
+/// Returns whether the connection stays open.
+fn respond(writer: &mut TcpStream, behavior: &Behavior) -> std::io::Result<bool> {
+    match behavior {
         Behavior::Status(204) => writer.write_all(b"HTTP/1.1 204 No Content\r\n\r\n")?,
         Behavior::Status(status) => write_response(writer, *status, "")?,
         Behavior::StatusWithHeaders(status, lines) => write_response(writer, *status, lines)?,
@@ -242,7 +233,7 @@ fn respond(writer: &mut TcpStream, mood: &Behavior) -> std::io::Result<bool> {
         Behavior::HoldUntilChanged | Behavior::NoResponse => std::thread::sleep(Duration::from_secs(20)),
         Behavior::Disconnect => return Ok(false),
         Behavior::InvalidHttp => {
-            writer.write_all(b"good day to you\r\n\r\n")?;
+            writer.write_all(b"not an HTTP response\r\n\r\n")?;
             return Ok(false);
         }
         Behavior::LargeBody => {
@@ -250,7 +241,7 @@ fn respond(writer: &mut TcpStream, mood: &Behavior) -> std::io::Result<bool> {
             write!(writer, "HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n")?;
             writer.write_all(&vec![b'x'; size])?;
         }
-        Behavior::VerifySignature { .. } => unreachable!("it has made up its mind"),
+        Behavior::VerifySignature { .. } => unreachable!("resolve_for returns a status"),
         Behavior::SlowBody => {
             write!(writer, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")?;
             for _ in 0..100 {

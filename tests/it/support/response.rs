@@ -1,25 +1,23 @@
-//! Reading answers; an error is checked for its whole form wherever it is met.
+//! Response assertions. Every error is checked against the full error format.
 
 use serde_json::Value;
 use vouchsafe_load::client::ApiResponse;
 
-/// What an error never shows: where the program is, what it is made of.
+/// Error messages must not reveal internals.
 const INTERNALS: [&str; 11] = [
     ".rs", "panicked", "sqlx", "SELECT", "INSERT", "relation", "postgres", "Postgres", "actix", "serde",
     "/src",
 ];
 
-/// The body of an answer.
 pub(crate) fn json_of(answer: &ApiResponse) -> Value {
     serde_json::from_slice(&answer.body).unwrap_or_else(|error| panic!("{error}: {:?}", answer.body))
 }
 
-/// The body of an answer as it was written.
 pub(crate) fn text_of(answer: &ApiResponse) -> &str {
     std::str::from_utf8(&answer.body).unwrap()
 }
 
-/// The body of an answer that must have this status.
+/// Asserts the status and returns the body.
 pub(crate) fn expect_success(answer: &ApiResponse, status: u16) -> Value {
     assert_eq!(answer.status.as_u16(), status, "{:?}", answer.body);
     assert_eq!(answer.header("content-type"), Some("application/json"));
@@ -27,14 +25,14 @@ pub(crate) fn expect_success(answer: &ApiResponse, status: u16) -> Value {
     json_of(answer)
 }
 
-/// The error of an answer that must be this one (spec part 7, contract §7).
+/// Asserts the error and returns it (spec part 7, contract §7).
 pub(crate) fn expect_error(answer: &ApiResponse, status: u16, code: &str) -> Value {
     let error = expect_stored_error(answer, status, code);
     assert_eq!(answer.header("x-trace-id"), error["trace_id"].as_str(), "{error}");
     error
 }
 
-/// Like [`refused`], for one that may have been given before: its body is that of then, with the trace id of then.
+/// Like [`expect_error`] for an error that may be replayed: its body then has the trace id of the first request.
 pub(crate) fn expect_stored_error(answer: &ApiResponse, status: u16, code: &str) -> Value {
     let text = String::from_utf8_lossy(&answer.body);
     assert_eq!(
@@ -52,7 +50,7 @@ pub(crate) fn expect_stored_error(answer: &ApiResponse, status: u16, code: &str)
     let shown = INTERNALS.iter().find(|word| message.contains(**word));
     assert!(
         shown.is_none() && !message.is_empty(),
-        "{shown:?} shows in: {message}"
+        "{shown:?} appears in: {message}"
     );
     error.clone()
 }
@@ -74,7 +72,7 @@ fn assert_error_fields(error: &Value, code: &str) {
     assert_trace_id(error["trace_id"].as_str().unwrap());
 }
 
-/// 32 lower-case hex digits, not all of them 0 (W3C).
+/// 32 lower-case hex digits, not all zero (W3C Trace Context).
 fn assert_trace_id(text: &str) {
     let hex = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     assert!(
@@ -83,14 +81,13 @@ fn assert_trace_id(text: &str) {
     );
 }
 
-/// The names of an object's fields, sorted.
 fn field_names(object: &Value) -> Vec<&str> {
     let mut keys: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
     keys.sort_unstable();
     keys
 }
 
-/// `INSUFFICIENT_INVENTORY` is `InsufficientInventory`.
+/// `INSUFFICIENT_INVENTORY` becomes `InsufficientInventory`.
 fn pascal_case(code: &str) -> String {
     code.split('_')
         .map(|word| [&word[..1], &word[1..].to_lowercase()].concat())

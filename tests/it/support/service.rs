@@ -1,4 +1,4 @@
-//! Starting and ending the real program.
+//! The real program as a process.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -13,11 +13,10 @@ use tempfile::TempDir;
 
 use super::wait::wait_until;
 
-/// The program.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_vouchsafe");
 
-/// Limits that no test reaches by accident: some place hundreds of orders from one key, and fail from one address to see
-/// what they are told. Tests of limits give their partner limits of its own, or start a service with the defaults.
+/// Limits that no test reaches by accident: some tests place hundreds of orders with one key or fail often from one address.
+/// Tests of limits set them per partner or start a service with the defaults.
 const NO_LIMITS: [(&str, &str); 4] = [
     ("VOUCHSAFE_LIMIT_ORDERS", "1000000/60"),
     ("VOUCHSAFE_LIMIT_GENERAL", "1000000/60"),
@@ -25,14 +24,14 @@ const NO_LIMITS: [(&str, &str); 4] = [
     ("VOUCHSAFE_LIMIT_VOUCHERS", "1000000/60"),
 ];
 
-/// How long a start may take before the test gives up on it: on a busy machine `initdb` takes its time.
+/// `initdb` is slow on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// How long a service may take to end: it gives up on its own after 30 s.
+/// The service itself stops within 30 s.
 const STOP_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// Runs the service, says its pid, and ends it when nobody holds our end of standard input any more, also when this
-/// process was killed. Takes the scratch directory with it where nobody else would.
+/// Runs the service, prints its pid and stops it when standard input closes, which also happens when the test is killed.
+/// Removes the scratch directory if one is given.
 const WATCHDOG_SCRIPT: &str = r#"
 trap '' INT
 scratch=$1; shift
@@ -50,9 +49,8 @@ kill $watcher
 exit $code
 "#;
 
-/// A service process of our own.
 pub(crate) struct Instance {
-    /// The shell that runs the service.
+    /// Parent of the service process.
     shell: Child,
     pid: u32,
     http: SocketAddr,
@@ -62,13 +60,13 @@ pub(crate) struct Instance {
     _scratch: Option<TempDir>,
 }
 
-/// The service that all tests of this process share.
+/// Returns the service that all tests of this process share.
 pub(crate) fn shared() -> &'static Instance {
     static SHARED: OnceLock<Instance> = OnceLock::new();
     SHARED.get_or_init(|| Instance::start_static(&[]))
 }
 
-/// A directory that the user of Postgres may pass through, too.
+/// Creates a directory that the Postgres user can traverse.
 fn scratch() -> TempDir {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::Permissions::from_mode(0o755);
@@ -80,12 +78,11 @@ fn scratch() -> TempDir {
 }
 
 impl Instance {
-    /// A service on an empty data directory of its own.
+    /// Starts a service on an empty data directory.
     pub(crate) fn start() -> Self {
         Self::start_with(&[])
     }
 
-    /// Like [`Self::start`], with further settings.
     pub(crate) fn start_with(settings: &[(&'static str, &'static str)]) -> Self {
         let scratch = scratch();
         let mut instance = Self::spawn(&scratch.path().join("data"), settings.to_vec(), None);
@@ -93,15 +90,15 @@ impl Instance {
         instance
     }
 
-    /// Like [`Self::start_with`], for a static: nothing drops one, so the shell clears its directory away.
+    /// Like [`Self::start_with`] for a static, which is never dropped: the shell removes its directory.
     pub(crate) fn start_static(settings: &[(&'static str, &'static str)]) -> Self {
         let scratch = scratch().keep();
         Self::spawn(&scratch.join("data"), settings.to_vec(), Some(&scratch))
     }
 
-    /// Another process on the data directory of this one, which has ended.
+    /// Starts another process on the data directory of the stopped one.
     pub(crate) fn restart(&mut self) {
-        assert!(self.shell.try_wait().unwrap().is_some(), "it has not ended yet");
+        assert!(self.shell.try_wait().unwrap().is_some(), "the service is still running");
         let mut next = Self::spawn(&self.data_dir, self.settings.clone(), None);
         next._scratch = self._scratch.take();
         *self = next;
@@ -124,7 +121,7 @@ impl Instance {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut shell = command.spawn().unwrap();
-        // The first output makes the directory; until then there may be none.
+        // The program creates the directory, but the log files need it now.
         std::fs::create_dir_all(data_dir.parent().unwrap()).unwrap();
         drop(tee_output(
             shell.stderr.take().unwrap(),
@@ -141,7 +138,7 @@ impl Instance {
             settings,
             _scratch: None,
         };
-        // The greeting says that the listeners are bound.
+        // The banner is printed after the listeners are bound.
         instance.wait_until_ready(&out);
         instance
     }
@@ -157,47 +154,40 @@ impl Instance {
         }
     }
 
-    /// Where partners are served, with the prefix.
+    /// URL of the partner listener with the API prefix.
     pub(crate) fn base_url(&self) -> String {
         format!("http://{}/api/v1", self.http)
     }
 
-    /// Where partners are served.
     pub(crate) fn http_address(&self) -> SocketAddr {
         self.http
     }
 
-    /// Where operators are served.
     pub(crate) fn admin_address(&self) -> SocketAddr {
         self.admin
     }
 
-    /// Where operators are served, as a URL.
     pub(crate) fn admin_url(&self) -> String {
         format!("http://{}", self.admin)
     }
 
-    /// Its process.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Where it keeps what it needs.
     pub(crate) fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
-    /// What it logged so far.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.data_dir.with_extension("log")).unwrap_or_default()
     }
 
-    /// What it said on its terminal so far.
     pub(crate) fn stdout(&self) -> String {
         std::fs::read_to_string(self.data_dir.with_extension("out")).unwrap_or_default()
     }
 
-    /// Every invariant holds in its database, whether it runs or not.
+    /// Runs `vouchsafe verify` on the service's database, running or stopped.
     pub(crate) fn assert_verified(&self) {
         let mut command = Command::new(PROGRAM);
         command
@@ -206,32 +196,32 @@ impl Instance {
             .arg("verify")
             .env_remove("DATABASE_URL");
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        let complained = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}{complained}");
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stdout}{stderr}");
     }
 
-    /// Asks it to end, as an operator would.
+    /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
         send_signal(self.pid, Signal::TERM);
     }
 
-    /// SIGTERM, and the exit code.
+    /// Sends SIGTERM and returns the exit code.
     pub(crate) fn stop(&mut self) -> Option<i32> {
         self.terminate();
         self.wait_for_exit()
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL.
     pub(crate) fn kill(&mut self) {
         send_signal(self.pid, Signal::KILL);
         self.wait_for_exit();
     }
 
-    /// Waits for the end, and says the exit code.
+    /// Waits for the process to exit and returns its exit code.
     pub(crate) fn wait_for_exit(&mut self) -> Option<i32> {
         let shell = &mut self.shell;
-        wait_until("the service has ended", STOP_TIMEOUT, || {
+        wait_until("the service to exit", STOP_TIMEOUT, || {
             shell.try_wait().unwrap()
         })
         .code()
@@ -239,25 +229,23 @@ impl Instance {
 }
 
 impl Drop for Instance {
-    /// The shell does the rest when its input ends; the directory goes after the processes.
+    /// The shell stops the service when its input closes. The directory is removed after the processes.
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
         drop(self.shell.wait());
     }
 }
 
-/// Sends a signal to a process of ours.
 pub(crate) fn send_signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
 }
 
-/// Two addresses that nobody listens on.
 pub(crate) fn free_addresses() -> [SocketAddr; 2] {
     let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     listeners.map(|listener| listener.local_addr().unwrap())
 }
 
-/// Keeps what a process writes in a file, and passes the lines on. It never writes into a full pipe.
+/// Copies a process's output into a file and forwards its lines. The pipe never fills up.
 fn tee_output(output: impl std::io::Read + Send + 'static, path: PathBuf) -> Receiver<String> {
     let (sender, lines): (Sender<String>, _) = channel();
     std::thread::spawn(move || {
@@ -277,10 +265,10 @@ fn tee_output(output: impl std::io::Read + Send + 'static, path: PathBuf) -> Rec
     lines
 }
 
-/// The rest of the first line that begins so.
-fn read_prefixed_line(lines: &Receiver<String>, beginning: &str) -> String {
+/// Returns the rest of the first line, which must have this prefix.
+fn read_prefixed_line(lines: &Receiver<String>, prefix: &str) -> String {
     let line = lines.recv_timeout(START_TIMEOUT).unwrap();
-    line.strip_prefix(beginning)
+    line.strip_prefix(prefix)
         .unwrap_or_else(|| panic!("{line}"))
         .to_owned()
 }

@@ -1,37 +1,36 @@
-//! Waiting for what must happen: asked again and again until it holds or its deadline has passed.
+//! Polling until a condition holds or its timeout passes.
 
 use std::time::{Duration, Instant};
 
-/// How long to wait before asking again.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// For everything that must happen and has no promise of its own.
+/// For events without a promised time limit.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Waits on this thread until `ask` gives something.
-pub(crate) fn wait_until<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
+/// Blocks the thread until `poll` returns a value.
+pub(crate) fn wait_until<T>(description: &str, timeout: Duration, mut poll: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
     loop {
-        if let Some(found) = ask() {
+        if let Some(found) = poll() {
             return found;
         }
-        assert!(begin.elapsed() < within, "not within {within:?}: {what}");
+        assert!(start.elapsed() < timeout, "not within {timeout:?}: {description}");
         std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Lets others work until `ask` gives something.
+/// Waits asynchronously until `poll` returns a value.
 pub(crate) async fn eventually<T>(
-    what: &str,
-    within: Duration,
-    mut ask: impl AsyncFnMut() -> Option<T>,
+    description: &str,
+    timeout: Duration,
+    mut poll: impl AsyncFnMut() -> Option<T>,
 ) -> T {
-    let begin = Instant::now();
+    let start = Instant::now();
     loop {
-        if let Some(found) = ask().await {
+        if let Some(found) = poll().await {
             return found;
         }
-        assert!(begin.elapsed() < within, "not within {within:?}: {what}");
+        assert!(start.elapsed() < timeout, "not within {timeout:?}: {description}");
         tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

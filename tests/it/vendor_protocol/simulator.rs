@@ -1,4 +1,4 @@
-//! A simulator as a process of its own, and a log of what is said meanwhile.
+//! Vendor simulator process and captured log.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -8,13 +8,12 @@ use tracing::Level;
 
 use crate::support::PROGRAM;
 
-/// Ends the simulator when nobody holds our end of standard input any more, also when this process was killed.
+/// Stops the simulator when standard input closes, which also happens when the test is killed.
 const WATCHDOG_SCRIPT: &str = r#""$@" </dev/null & simulator=$!
 cat >/dev/null
 kill $simulator
 wait $simulator"#;
 
-/// A simulator of our own.
 pub(crate) struct Simulator {
     shell: Child,
     stdin: Option<ChildStdin>,
@@ -56,7 +55,6 @@ impl Drop for Simulator {
     }
 }
 
-/// Keeps what is logged.
 #[derive(Clone, Default)]
 pub(super) struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
@@ -71,7 +69,7 @@ impl std::io::Write for CapturedLog {
 }
 
 impl CapturedLog {
-    /// Keeps every line of this thread from here on.
+    /// Captures every log line of this thread from now on.
     pub(super) fn start() -> (Self, tracing::subscriber::DefaultGuard) {
         let log = Self::default();
         let writer = log.clone();

@@ -1,4 +1,4 @@
-//! A served document: which operation is meant, and what it says of an answer.
+//! Served OpenAPI document: finds the operation of a request and validates its response.
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
@@ -13,25 +13,22 @@ use vouchsafe_load::client::ApiResponse;
 use super::body_of;
 use super::strict::{reject_unknown_properties, reject_unknown_in_children};
 
-/// Methods that a document may name.
 const METHODS: [&str; 6] = ["get", "head", "put", "post", "patch", "delete"];
 
-/// A document with its schemas closed.
+/// A document whose schemas reject undocumented properties.
 pub(crate) struct Document {
     served: Value,
-    /// What a schema may refer to.
+    /// Target of schema references.
     components: Value,
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
 
-/// An operation: its name for people, and what is said of it.
 pub(super) struct Operation<'a> {
     name: String,
     spec: &'a Value,
 }
 
 impl Document {
-    /// The document that is served at this address.
     pub(super) fn fetch(address: SocketAddr) -> Self {
         let mut connection = TcpStream::connect(address).unwrap();
         let request = b"GET /openapi.json HTTP/1.1\r\nhost: vouchsafe.test\r\nconnection: close\r\n\r\n";
@@ -54,12 +51,11 @@ impl Document {
         }
     }
 
-    /// The document as it is served.
     pub(crate) fn served(&self) -> &Value {
         &self.served
     }
 
-    /// The template of a path; what is spelled out goes before what is a parameter.
+    /// Returns the path template that matches; literal segments take precedence over parameters.
     pub(super) fn find(&self, path: &str) -> Option<String> {
         let templates = self.served["paths"].as_object().unwrap().keys();
         let mut fitting: Vec<_> = templates.filter(|template| is_path_match(template, path)).collect();
@@ -67,7 +63,7 @@ impl Document {
         fitting.first().map(|template| (*template).clone())
     }
 
-    /// The methods of a template, as `Allow` lists them.
+    /// Returns the methods of a template in the format of the `Allow` header.
     pub(super) fn methods(&self, template: &str) -> String {
         let item = self.served["paths"][template].as_object().unwrap();
         let mut methods: Vec<_> = METHODS
@@ -79,27 +75,26 @@ impl Document {
         methods.join(", ")
     }
 
-    /// What is said of a method of a template.
     pub(super) fn operation(&self, template: &str, method: &Method) -> Option<Operation<'_>> {
-        let word = METHODS
+        let name = METHODS
             .iter()
-            .find(|word| word.to_uppercase() == method.as_str())?;
-        let spec = self.served["paths"][template].get(*word)?;
+            .find(|name| name.to_uppercase() == method.as_str())?;
+        let spec = self.served["paths"][template].get(*name)?;
         let name = format!("{method} {template}");
         Some(Operation { name, spec })
     }
 
-    /// The answer is one of those that the operation names.
+    /// Asserts that the operation documents the response.
     pub(super) fn assert_response(&self, operation: &Operation<'_>, answer: &ApiResponse) {
         let status = answer.status.as_u16();
-        let place = format!("{} {status}", operation.name);
-        let said = &operation.spec["responses"][status.to_string()];
-        assert!(said.is_object(), "not described: {place}: {:?}", answer.body);
-        self.assert_headers(&place, said, answer);
-        let Some(contents) = said["content"].as_object() else {
+        let context = format!("{} {status}", operation.name);
+        let spec = &operation.spec["responses"][status.to_string()];
+        assert!(spec.is_object(), "undocumented response: {context}: {:?}", answer.body);
+        self.assert_headers(&context, spec, answer);
+        let Some(contents) = spec["content"].as_object() else {
             assert!(
                 answer.body.is_empty(),
-                "{place}: described without a body: {:?}",
+                "{context}: the document has no body: {:?}",
                 answer.body
             );
             return;
@@ -107,20 +102,20 @@ impl Document {
         let media_type = answer.header("content-type").unwrap_or_default();
         let content = contents.get(media_type);
         let content =
-            content.unwrap_or_else(|| panic!("{place}: not described: content-type {media_type:?}"));
+            content.unwrap_or_else(|| panic!("{context}: undocumented content-type {media_type:?}"));
         if media_type == "application/json" {
             let body = body_of(answer);
-            self.assert_valid(&place, &content["schema"], &body);
+            self.assert_valid(&context, &content["schema"], &body);
             if let Some(code) = body["error"]["code"].as_str().filter(|_| status >= 400) {
                 assert!(
                     content["examples"][code].is_object(),
-                    "{place}: {code} is not described"
+                    "{context}: undocumented error code {code}"
                 );
             }
         }
     }
 
-    /// The answer is this error, in the one form.
+    /// Asserts that the response is this error in the standard format.
     pub(super) fn assert_error(&self, answer: &ApiResponse, code: &str) {
         assert_eq!(answer.error_code().as_deref(), Some(code), "{:?}", answer.body);
         assert!(answer.header("x-trace-id").is_some(), "{answer:?}");
@@ -131,49 +126,48 @@ impl Document {
         );
     }
 
-    fn assert_headers(&self, place: &str, said: &Value, answer: &ApiResponse) {
-        for (name, reference) in said["headers"].as_object().into_iter().flatten() {
+    fn assert_headers(&self, context: &str, spec: &Value, answer: &ApiResponse) {
+        for (name, reference) in spec["headers"].as_object().into_iter().flatten() {
             let pointer = reference["$ref"].as_str().unwrap().trim_start_matches('#');
             let header = self.served.pointer(pointer).unwrap();
             let Some(text) = answer.header(name) else {
-                assert_ne!(header["required"], true, "{place}: no {name}");
+                assert_ne!(header["required"], true, "{context}: header {name} is missing");
                 continue;
             };
             let value = match header["schema"]["type"].as_str() {
                 Some("integer") => text.parse::<i64>().map_or(json!(text), Value::from),
                 _ => json!(text),
             };
-            self.assert_valid(&format!("{place}: {name}"), &header["schema"], &value);
+            self.assert_valid(&format!("{context}: {name}"), &header["schema"], &value);
         }
     }
 
-    fn assert_valid(&self, place: &str, schema: &Value, value: &Value) {
+    fn assert_valid(&self, context: &str, schema: &Value, value: &Value) {
         let validator = self.validator(schema);
-        let wrong: Vec<_> = validator
+        let errors: Vec<_> = validator
             .iter_errors(value)
             .map(|error| format!("{}: {error}", error.instance_path()))
             .collect();
-        assert!(wrong.is_empty(), "{place}: {wrong:#?}\nin {value:#}");
+        assert!(errors.is_empty(), "{context}: {errors:#?}\nin {value:#}");
     }
 
-    /// Made once for each schema: every answer asks.
+    /// Compiles each schema once, since every response needs one.
     fn validator(&self, schema: &Value) -> Arc<Validator> {
-        let mut known = self.validators.lock().unwrap();
-        let make = || {
+        let mut validators = self.validators.lock().unwrap();
+        let compile = || {
             let mut schema = schema.clone();
             reject_unknown_properties(&mut schema);
             schema["components"] = self.components.clone();
-            let made = jsonschema::options().should_validate_formats(true).build(&schema);
-            Arc::new(made.unwrap())
+            let validator = jsonschema::options().should_validate_formats(true).build(&schema);
+            Arc::new(validator.unwrap())
         };
-        Arc::clone(known.entry(schema.to_string()).or_insert_with(make))
+        Arc::clone(validators.entry(schema.to_string()).or_insert_with(compile))
     }
 }
 
-/// Whether a path is one of a template.
 fn is_path_match(template: &str, path: &str) -> bool {
     let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
     let part =
-        |(wanted, found): (&&str, &&str)| wanted == found || (wanted.starts_with('{') && !found.is_empty());
+        |(expected, found): (&&str, &&str)| expected == found || (expected.starts_with('{') && !found.is_empty());
     template.len() == path.len() && template.iter().zip(&path).all(part)
 }

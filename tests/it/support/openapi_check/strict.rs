@@ -1,32 +1,32 @@
-//! What does a schema say when nothing may grow? Objects hold what is named, texts the words of today.
+//! Strict JSON schemas: no unknown properties, no unknown values of extensible enums.
 
 use serde_json::{Value, json};
 
-/// Words of today of a text that may get more.
+/// Current values of an enum that may grow.
 const EXTENSIBLE_ENUM: &str = "x-extensible-enum";
 
-/// Closes a schema and all within it. What is a part of a whole (`allOf`) stays open: the whole is closed.
+/// Makes a schema and its children strict. Members of `allOf` stay open: the combined schema is strict.
 pub(super) fn reject_unknown_properties(schema: &mut Value) {
     reject_unknown_in_children(schema);
     if let Value::Object(fields) = schema
         && ["$ref", "properties", "allOf"]
             .iter()
-            .any(|word| fields.contains_key(*word))
+            .any(|keyword| fields.contains_key(*keyword))
     {
         fields.insert("unevaluatedProperties".to_owned(), json!(false));
     }
 }
 
-/// Closes what is within a named schema, which is closed where it is referred to.
+/// Makes the children of a named schema strict. The schema itself becomes strict where it is referenced.
 pub(super) fn reject_unknown_in_children(schema: &mut Value) {
     let Value::Object(fields) = schema else {
         return;
     };
-    if let Some(words) = fields.remove(EXTENSIBLE_ENUM) {
-        fields.insert("enum".to_owned(), words);
+    if let Some(values) = fields.remove(EXTENSIBLE_ENUM) {
+        fields.insert("enum".to_owned(), values);
     }
-    for (word, within) in fields {
-        match (word.as_str(), within) {
+    for (keyword, child) in fields {
+        match (keyword.as_str(), child) {
             ("allOf", Value::Array(parts)) => parts.iter_mut().for_each(reject_unknown_in_children),
             ("oneOf" | "anyOf" | "prefixItems", Value::Array(parts)) => parts.iter_mut().for_each(reject_unknown_properties),
             ("properties", Value::Object(properties)) => properties.values_mut().for_each(reject_unknown_properties),
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_is_refused_at_every_depth() {
+    fn unknown_properties_at_any_depth_are_rejected() {
         let components = json!({
             "Part": { "type": "object", "properties": { "a": { "type": "integer" } } },
             "Word": { "type": "string", "x-extensible-enum": ["ONE", "TWO"] },

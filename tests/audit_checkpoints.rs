@@ -1,10 +1,10 @@
-//! The trail under seals: everything is sealed once, also what comes late, and whoever writes waits for nobody.
+//! Audit checkpoints: every entry is covered once, including late commits, and writers never wait.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test ends where it cannot go on"
+    reason = "tests panic on failure"
 )]
 
 #[path = "support/database.rs"]
@@ -40,18 +40,18 @@ async fn assert_checkpoints_hold(connection: &mut PgConnection) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_that_commits_late_is_in_a_later_seal() {
+async fn late_commit_is_in_later_checkpoint() {
     let database = Database::create().await;
     let store = PgStore::open(database.options(), Handle::current());
     assert_eq!(
         store.write_audit_checkpoint().await.unwrap(),
         None,
-        "there is nothing to seal"
+        "an empty log has no checkpoint"
     );
-    let [mut slow, mut quick] = [database.connect().await, database.connect().await];
+    let [mut slow, mut fast] = [database.connect().await, database.connect().await];
     slow.execute("BEGIN").await.unwrap();
     slow.execute(INSERT_ENTRY).await.unwrap();
-    quick.execute(INSERT_ENTRY).await.unwrap();
+    fast.execute(INSERT_ENTRY).await.unwrap();
     let first = store.write_audit_checkpoint().await.unwrap().unwrap();
     assert_eq!((first.seal, first.entries, first.is_full()), (1, 1, false));
     slow.execute("COMMIT").await.unwrap();
@@ -59,47 +59,47 @@ async fn an_entry_that_commits_late_is_in_a_later_seal() {
     assert_eq!((second.seal, second.entries), (2, 1));
     assert!(first.hash.len() == 64 && first.hash != second.hash);
     assert_eq!(store.write_audit_checkpoint().await.unwrap(), None);
-    let named = checkpoint_entries(&mut quick).await;
+    let entries = checkpoint_entries(&mut fast).await;
     assert!(
-        named[0][0] > named[1][0],
-        "the later seal has the earlier number: {named:?}"
+        entries[0][0] > entries[1][0],
+        "the later checkpoint must contain the earlier entry: {entries:?}"
     );
-    assert_checkpoints_hold(&mut quick).await;
+    assert_checkpoints_hold(&mut fast).await;
     database.remove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_long_trail_is_sealed_a_thousand_entries_at_a_time() {
+async fn long_audit_log_gets_checkpoints_of_1000_entries() {
     let database = Database::create().await;
     let store = PgStore::open(database.options(), Handle::current());
     let mut connection = database.connect().await;
-    let many = "INSERT INTO audit_log (operator, action, subject) SELECT 'somebody', 'stock.void', i::text
+    let insert = "INSERT INTO audit_log (operator, action, subject) SELECT 'somebody', 'stock.void', i::text
                   FROM generate_series(1, 2500) AS i";
-    connection.execute(many).await.unwrap();
+    connection.execute(insert).await.unwrap();
     let mut sealed = Vec::new();
     while let Some(seal) = store.write_audit_checkpoint().await.unwrap() {
         sealed.push((seal.entries, seal.is_full()));
     }
     assert_eq!(sealed, [(1_000, true), (1_000, true), (500, false)]);
-    // The form of the text does not depend on how a session shows times.
+    // The hashed text must not depend on the session's time zone.
     connection.execute("SET TimeZone = 'Asia/Tokyo'").await.unwrap();
     assert_checkpoints_hold(&mut connection).await;
     database.remove().await;
 }
 
-/// Operators write while several nodes seal, and one of the sealers stands still with its turn.
+/// Operators write while several nodes create checkpoints and one of them is stalled with the lock.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_writes_waits_for_no_seal_and_nothing_is_sealed_twice() {
+async fn concurrent_writers_and_checkpoints_do_not_block() {
     let database = Database::create().await;
     let stores = [(); 3].map(|()| PgStore::open(database.options(), Handle::current()));
     let mut connection = database.connect().await;
     connection.execute("BEGIN").await.unwrap();
-    let turn = "SELECT pg_advisory_xact_lock(x'56537365616c0000'::bigint)";
-    connection.execute(turn).await.unwrap();
+    let lock = "SELECT pg_advisory_xact_lock(x'56537365616c0000'::bigint)";
+    connection.execute(lock).await.unwrap();
     assert_eq!(
         stores[0].write_audit_checkpoint().await.unwrap(),
         None,
-        "another one is at it"
+        "another node holds the lock"
     );
     let write = |number: usize| {
         let category = Category {
@@ -136,7 +136,7 @@ async fn whoever_writes_waits_for_no_seal_and_nothing_is_sealed_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn seals_only_grow() {
+async fn checkpoints_are_append_only() {
     let database = Database::create().await;
     let store = PgStore::open(database.options(), Handle::current());
     let mut connection = database.connect().await;

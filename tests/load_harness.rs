@@ -1,10 +1,9 @@
-//! Does the load harness work on the real program? A stand of its own is started, furnished, loaded for a moment, audited
-//! and ended; the harness's own tests see a small service that pretends.
+//! Load harness against the real program: deploys, seeds, loads, audits and stops it. The harness's own tests use a stub.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test ends where it cannot go on"
+    reason = "tests panic on failure"
 )]
 
 use std::path::Path;
@@ -23,11 +22,11 @@ use vouchsafe_load::deployment::TestDeployment;
 use vouchsafe_load::deployment::seed::{SeedData, seed, product_id};
 use vouchsafe_load::workload::Workload;
 
-/// Orders of the run: enough to fill batches, few enough for a debug build.
+/// Enough to fill batches, few enough for a debug build.
 const ORDERS: u64 = 200;
 
 #[test]
-fn a_stand_is_loaded_audited_and_leaves_nothing() {
+fn deployment_under_load_passes_audit_and_cleans_up() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -62,11 +61,11 @@ fn a_stand_is_loaded_audited_and_leaves_nothing() {
         runtime.block_on(connection.close()).unwrap();
     }
     stand.stop().unwrap();
-    assert!(!data_dir.exists(), "{} is left behind", data_dir.display());
+    assert!(!data_dir.exists(), "{} was not removed", data_dir.display());
 }
 
-/// Something of everything: several partners and SKUs, some of which run out, orders of several items, duplicates, all kinds
-/// of reads, and a Postgres that stands still now and then.
+/// Several partners and SKUs, some of which run out, orders of several items, duplicates, all kinds of reads, and a Postgres
+/// that pauses now and then.
 const FULL_SCENARIO: &str = r#"{
     "name": "everything", "question": "Does the harness work?", "partners": 3,
     "skus": { "count": 4, "vouchers": 300, "popularity": { "zipf": 1.0 }, "scarce": { "every": 4, "vouchers": 2 } },
@@ -83,7 +82,7 @@ const FULL_SCENARIO: &str = r#"{
 }"#;
 
 #[test]
-fn a_scenario_is_played_and_audited_on_every_side() {
+fn full_scenario_passes_every_audit_check() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -103,16 +102,16 @@ fn a_scenario_is_played_and_audited_on_every_side() {
     let expected = [
         "unknown outcomes settled",
         "orders acknowledged",
-        "no voucher twice",
+        "vouchers unique",
         "read back",
         "replayed",
         "wallet",
         "listed",
-        "refusals expected",
-        "answers stay the same",
-        "every event arrived",
+        "expected refusals",
+        "stable responses",
+        "webhook events delivered",
         "stock",
-        "invariants on the database",
+        "database invariants",
     ];
     assert_eq!(checks, expected);
     let database = report.database.as_ref().unwrap();
@@ -122,7 +121,7 @@ fn a_scenario_is_played_and_audited_on_every_side() {
 }
 
 #[test]
-fn two_nodes_share_a_database_and_every_figure_counts() {
+fn two_node_benchmark_reports_each_node() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -137,16 +136,16 @@ fn two_nodes_share_a_database_and_every_figure_counts() {
         rounds: 1,
         stock: 20_000,
     };
-    let mut said = Vec::new();
+    let mut lines = Vec::new();
     let report = runtime
-        .block_on(measure_nodes(&plan, &mut |line| said.push(line.to_owned())))
+        .block_on(measure_nodes(&plan, &mut |line| lines.push(line.to_owned())))
         .unwrap();
     assert!(report.has_passed(), "{report}");
-    assert_eq!(said.len(), 3, "a line for each turn: {said:?}");
+    assert_eq!(lines.len(), 3, "one line per measurement: {lines:?}");
     let [few, many, two] = &report.rows;
     for (row, nodes, connections) in [(few, 1, 2), (many, 1, 16), (two, 2, 8)] {
         assert_eq!((row.nodes, row.connections), (nodes, connections));
-        assert_eq!(row.rounds[0].len(), nodes, "a turn for each node");
-        assert!(row.rounds[0].iter().all(|turn| turn.orders > 0), "{report}");
+        assert_eq!(row.rounds[0].len(), nodes, "one result per node");
+        assert!(row.rounds[0].iter().all(|result| result.orders > 0), "{report}");
     }
 }
