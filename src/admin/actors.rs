@@ -60,6 +60,7 @@ struct LiveActor {
     stats: ActorStats,
 }
 
+/// `GET /actors?limit=&kind=`.
 pub(super) async fn list(
     service: web::Data<Service>,
     _operator: Operator,
@@ -70,19 +71,19 @@ pub(super) async fn list(
     let shelves = service.engine.inventory.stats();
     let wallets = wallets
         .into_iter()
-        .map(|(key, reading)| ("wallet", key.to_string(), reading));
+        .map(|(key, stats)| ("wallet", key.to_string(), stats));
     let shelves = shelves
         .into_iter()
-        .map(|(key, reading)| ("inventory", key.to_string(), reading));
+        .map(|(key, stats)| ("inventory", key.to_string(), stats));
     let vendors = service.procurement.stats().into_iter();
-    let vendors = vendors.map(|(key, reading)| ("procurement", key.to_string(), reading));
+    let vendors = vendors.map(|(key, stats)| ("procurement", key.to_string(), stats));
     let deliveries = service.deliveries.stats().into_iter();
-    let deliveries = deliveries.map(|(key, reading)| ("delivery", key.to_string(), reading));
+    let deliveries = deliveries.map(|(key, stats)| ("delivery", key.to_string(), stats));
     let all = wallets
         .chain(shelves)
         .chain(vendors)
         .chain(deliveries)
-        .map(|(kind, key, reading)| LiveActor { kind, key, stats: reading });
+        .map(|(kind, key, stats)| LiveActor { kind, key, stats });
     let all: Vec<LiveActor> = all
         .filter(|actor| kind.as_ref().is_none_or(|kind| actor.kind == kind))
         .collect();
@@ -168,8 +169,8 @@ fn parse_query(request: &HttpRequest) -> Result<(usize, Option<String>), ApiErro
 mod tests {
     use super::*;
 
-    fn shown(kind: &'static str, key: &str, mailbox_depth: usize, handled: u64) -> LiveActor {
-        let reading = ActorStats {
+    fn live_actor(kind: &'static str, key: &str, mailbox_depth: usize, handled: u64) -> LiveActor {
+        let stats = ActorStats {
             mailbox_depth,
             handled,
             restarts: 1,
@@ -178,22 +179,22 @@ mod tests {
         LiveActor {
             kind,
             key: key.to_owned(),
-            stats: reading,
+            stats,
         }
     }
 
     #[test]
     fn limited_list_sorts_by_load_and_totals_count_all() {
         let all = vec![
-            shown("wallet", "b", 0, 5),
-            shown("inventory", "a", 0, 5),
-            shown("inventory", "c", 0, 9),
-            shown("wallet", "d", 2, 0),
+            live_actor("wallet", "b", 0, 5),
+            live_actor("inventory", "a", 0, 5),
+            live_actor("inventory", "c", 0, 9),
+            live_actor("wallet", "d", 2, 0),
         ];
-        let answer = actor_list(all, 3);
-        let keys: Vec<_> = answer.data.iter().map(|actor| actor.key.as_str()).collect();
-        assert_eq!((keys, answer.has_more), (vec!["d", "c", "a"], true));
-        let sums: Vec<_> = answer
+        let list = actor_list(all, 3);
+        let keys: Vec<_> = list.data.iter().map(|actor| actor.key.as_str()).collect();
+        assert_eq!((keys, list.has_more), (vec!["d", "c", "a"], true));
+        let sums: Vec<_> = list
             .sums
             .iter()
             .map(|s| (s.kind, s.actors, s.mailbox_depth, s.handled))

@@ -48,7 +48,7 @@ pub(super) async fn put_category(
     category_id: web::Path<String>,
     Json(request): Json<CategoryRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?;
+    let actor = operator.authorize(Role::Operator)?;
     let category_id = category_id.into_inner();
     check_slug(&category_id).map_err(|error| ApiError::invalid_field("category_id", error.to_string()))?;
     if let Some(parent_id) = &request.parent_id {
@@ -59,7 +59,7 @@ pub(super) async fn put_category(
         name: validate_name("name", &request.name)?,
         parent_id: request.parent_id,
     };
-    match service.store.put_category(category.clone(), by).await? {
+    match service.store.put_category(category.clone(), actor).await? {
         PutCategoryOutcome::Created => Ok(HttpResponse::Created().json(category)),
         PutCategoryOutcome::Replaced => Ok(HttpResponse::Ok().json(category)),
         PutCategoryOutcome::ParentNotFound => Err(ApiError::invalid_field("parent_id", "no such category")),
@@ -78,8 +78,8 @@ pub(super) async fn list_products(
 ) -> Result<HttpResponse, ApiError> {
     let page = PageRequest::read(&request, &[])?;
     let products = service.store.list_products(page.after()?, page.fetch_limit()).await?;
-    let shown = products.iter().map(ProductView::of).collect();
-    Ok(page.response(shown, |product| product.product_id().to_string()))
+    let views = products.iter().map(ProductView::of).collect();
+    Ok(page.response(views, |product| product.product_id().to_string()))
 }
 
 /// `GET /products/{product_id}`.
@@ -104,7 +104,7 @@ pub(super) async fn put_product(
     product_id: web::Path<String>,
     Json(request): Json<ProductRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?;
+    let actor = operator.authorize(Role::Operator)?;
     let product_id: ProductId =
         product_id
             .parse()
@@ -113,7 +113,7 @@ pub(super) async fn put_product(
             })?;
     let product = request.into_product(product_id, service.clock.now())?;
     let put = config_change::apply(&service, |service| async move {
-        let put = service.store.put_product(product, by).await?;
+        let put = service.store.put_product(product, actor).await?;
         if let PutProductOutcome::Created(product) | PutProductOutcome::Replaced(product) = &put {
             service.catalogue.put(product.clone());
         }

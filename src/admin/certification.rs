@@ -28,10 +28,10 @@ pub(super) async fn restart(
     operator: Operator,
     partner_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?;
+    let actor = operator.authorize(Role::Operator)?;
     require_sandbox(&service)?;
     let partner_id = partners::parse_id(&partner_id)?;
-    if service.store.delete_observations(partner_id, by).await? {
+    if service.store.delete_observations(partner_id, actor).await? {
         Ok(HttpResponse::NoContent().finish())
     } else {
         Err(partners::not_found())

@@ -24,6 +24,7 @@ use crate::store::{CredentialSummary, IssueOutcome, MAX_LIVE_CREDENTIALS, Certif
 /// Request for a credential.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewCredential)]
 pub(super) struct IssueCredentialRequest {
     /// Networks to which the credential is restricted, in addition to the partner's allowlist.
     #[serde(default)]
@@ -54,20 +55,20 @@ pub(super) fn mint_credential(
     partner_id: PartnerId,
     allowlist: Option<Allowlist>,
 ) -> Result<(Credential, IssuedCredential), ApiError> {
-    let minted = credential::generate_key_pair(service.environment, getrandom::fill).map_err(|error| {
+    let key_pair = credential::generate_key_pair(service.environment, getrandom::fill).map_err(|error| {
         tracing::error!(%error, "cannot read random bytes from the operating system");
         ApiError::unavailable()
     })?;
-    let kept = Credential {
+    let credential = Credential {
         allowlist,
-        ..minted.to_credential(partner_id, service.clock.now())
+        ..key_pair.to_credential(partner_id, service.clock.now())
     };
     let issued = IssuedCredential {
-        credential_id: kept.credential_id,
-        api_key: minted.api_key.to_string(),
-        api_secret: minted.api_secret,
+        credential_id: credential.credential_id,
+        api_key: key_pair.api_key.to_string(),
+        api_secret: key_pair.api_secret,
     };
-    Ok((kept, issued))
+    Ok((credential, issued))
 }
 
 /// `POST /partners/{partner_id}/credentials`.
@@ -77,17 +78,17 @@ pub(super) async fn issue(
     partner_id: web::Path<String>,
     OptionalJson(request): OptionalJson<IssueCredentialRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Admin)?;
+    let actor = operator.authorize(Role::Admin)?;
     let partner_id = partners::parse_id(&partner_id)?;
-    let (kept, issued) = mint_credential(&service, partner_id, request.allowlist)?;
-    let papers = match service.environment {
+    let (credential, issued) = mint_credential(&service, partner_id, request.allowlist)?;
+    let policy = match service.environment {
         Environment::Sandbox => CertificationPolicy::NotRequired,
         Environment::Production => CertificationPolicy::Required,
     };
     let outcome = config_change::apply(&service, |service| async move {
-        let outcome = service.store.insert_credential(kept.clone(), papers, by).await?;
+        let outcome = service.store.insert_credential(credential.clone(), policy, actor).await?;
         if outcome == IssueOutcome::Issued {
-            service.register.upsert_credential(kept);
+            service.register.upsert_credential(credential);
         }
         Ok(outcome)
     });
@@ -112,6 +113,7 @@ fn limit_reached() -> ApiError {
 
 /// A credential without key and secret.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Credential)]
 pub(super) struct CredentialBody {
     #[serde(flatten)]
     summary: CredentialSummary,
@@ -138,18 +140,18 @@ pub(super) async fn list(
     let page = PageRequest::read(&request, &[])?;
     let partner_id = partners::parse_id(&partner_id)?;
     let before = page.after()?;
-    let found = service
+    let credentials = service
         .store
         .list_credentials(partner_id, before, page.fetch_limit())
         .await?;
-    if found.is_empty() && service.store.find_partner(partner_id).await?.is_none() {
+    if credentials.is_empty() && service.store.find_partner(partner_id).await?.is_none() {
         return Err(partners::not_found());
     }
     let now = service.clock.now();
-    let shown = found
+    let bodies = credentials
         .iter()
         .map(|credential| CredentialBody::of(credential, now));
-    Ok(page.response(shown.collect(), |shown| shown.summary.credential_id.to_string()))
+    Ok(page.response(bodies.collect(), |body| body.summary.credential_id.to_string()))
 }
 
 /// `DELETE /credentials/{credential_id}`: 204, also if it is revoked already.
@@ -158,10 +160,10 @@ pub(super) async fn revoke(
     operator: Operator,
     credential_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Admin)?;
+    let actor = operator.authorize(Role::Admin)?;
     let credential_id: CredentialId = credential_id.parse().map_err(|_| not_found())?;
     let revoked = config_change::apply(&service, |service| async move {
-        let revoked = service.store.revoke_credential(credential_id, by).await?;
+        let revoked = service.store.revoke_credential(credential_id, actor).await?;
         if revoked.is_some() {
             service.register.revoke(credential_id, service.clock.now());
         }

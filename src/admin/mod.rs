@@ -1,7 +1,7 @@
 //! Routes of the operator listener: `/admin/v1`, health, metrics and documentation.
 //!
 //! Every route under `/admin/v1` requires an operator token. Every write takes an
-//! [`By`](crate::store::By), which is had from [`Operator::may`] alone, and leaves an entry in the trail.
+//! [`AuditActor`](crate::store::AuditActor), which only [`Operator::authorize`] provides, and adds an audit entry.
 
 mod actors;
 mod audit;

@@ -48,7 +48,7 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = PageRequest::read(&request, &FILTERS)?;
-    let wanted = OrderFilter {
+    let filter = OrderFilter {
         order_id: page.parsed_filter("order_id")?,
         ..parse_filter(&page)?
     };
@@ -57,10 +57,10 @@ pub(super) async fn list(
         Some(partner_id) => {
             service
                 .store
-                .list_orders(partner_id, wanted, before, limit)
+                .list_orders(partner_id, filter, before, limit)
                 .await?
         }
-        None => service.store.search_orders(wanted, before, limit).await?,
+        None => service.store.search_orders(filter, before, limit).await?,
     };
     let bodies = orders.iter().map(OrderOfPartner::of).collect::<Result<_, _>>()?;
     Ok(page.response(bodies, |body| body.order.order_id().to_string()))
@@ -78,10 +78,10 @@ pub(super) async fn get(
 
 async fn find(service: &Service, order_id: &str) -> Result<Order, ApiError> {
     let order_id = parse_id(order_id)?;
-    let wanted = OrderFilter {
+    let filter = OrderFilter {
         order_id: Some(order_id),
         ..OrderFilter::default()
     };
-    let mut found = service.store.search_orders(wanted, None, 1).await?;
+    let mut found = service.store.search_orders(filter, None, 1).await?;
     found.pop().ok_or_else(|| not_found(order_id))
 }

@@ -64,7 +64,7 @@ pub(super) async fn create(
     operator: Operator,
     Json(request): Json<NewPartner>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Admin)?;
+    let actor = operator.authorize(Role::Admin)?;
     let now = service.clock.now();
     let mut partner = Partner::new(validate_name("name", &request.name)?, request.allowlist, now);
     request.limits.unwrap_or_default().apply(&mut partner.limits);
@@ -73,16 +73,16 @@ pub(super) async fn create(
         Environment::Sandbox => Some(mint_credential(&service, partner.partner_id, None)?),
         Environment::Production => None,
     };
-    let (kept, issued) = minted.unzip();
+    let (stored, issued) = minted.unzip();
     let created = partner.clone();
     config_change::apply(&service, |service| async move {
         service
             .store
-            .create_partner(created.clone(), kept.clone(), by)
+            .create_partner(created.clone(), stored.clone(), actor)
             .await?;
         service.register.upsert_partner(created.access());
-        if let Some(kept) = kept {
-            service.register.upsert_credential(kept);
+        if let Some(stored) = stored {
+            service.register.upsert_credential(stored);
         }
         Ok(())
     })
@@ -125,12 +125,12 @@ pub(super) async fn get(
         .list_credentials(partner_id, None, MAX_EMBEDDED_CREDENTIALS)
         .await?;
     let now = service.clock.now();
-    let shown = credentials
+    let bodies = credentials
         .iter()
         .map(|credential| CredentialBody::of(credential, now));
     Ok(HttpResponse::Ok().json(PartnerWithCredentials {
         partner: &partner,
-        credentials: shown.collect(),
+        credentials: bodies.collect(),
     }))
 }
 
@@ -141,12 +141,12 @@ pub(super) async fn change(
     partner_id: web::Path<String>,
     Json(patch): Json<PartnerPatch>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Admin)?;
+    let actor = operator.authorize(Role::Admin)?;
     let partner_id = parse_id(&partner_id)?;
     patch.check(service.clock.now())?;
     let changed = config_change::apply(&service, |service| async move {
         let change = Box::new(|partner: &mut Partner| patch.apply(partner));
-        let changed = service.store.change_partner(partner_id, change, by).await?;
+        let changed = service.store.change_partner(partner_id, change, actor).await?;
         if let Some(partner) = &changed {
             service.register.upsert_partner(partner.access());
         }

@@ -87,9 +87,9 @@ pub(super) struct PayoutDecisionRequest {
 }
 
 impl PayoutDecisionRequest {
-    fn decision(&self, end: PayoutOutcome) -> Result<PayoutDecision, ApiError> {
+    fn decision(&self, outcome: PayoutOutcome) -> Result<PayoutDecision, ApiError> {
         Ok(PayoutDecision {
-            outcome: end,
+            outcome: outcome,
             reason: self.reason.as_deref().map(validate_reason).transpose()?,
             reference: self.reference.as_deref().map(validate_reference).transpose()?,
         })
@@ -103,15 +103,15 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = PageRequest::read(&request, &FILTERS)?;
-    let wanted = PayoutFilter {
+    let filter = PayoutFilter {
         partner_id: page.parsed_filter("partner_id")?,
         status: page.enum_filter("status", &PayoutStatus::ALL, PayoutStatus::as_str)?,
     };
-    let found = service
+    let payouts = service
         .store
-        .list_payouts(wanted, page.after()?, page.fetch_limit())
+        .list_payouts(filter, page.after()?, page.fetch_limit())
         .await?;
-    let bodies = found
+    let bodies = payouts
         .into_iter()
         .map(PayoutOfPartner::of)
         .collect::<Result<_, _>>()?;
@@ -127,18 +127,18 @@ pub(super) async fn get(
     let (partner_id, payout_id) = find(&service, &payout_id).await?;
     let payout = service.store.find_payout(partner_id, payout_id).await?;
     let mut payout = payout.ok_or_else(not_found)?;
-    if let Ok(by) = operator.authorize(Role::Operator) {
+    if let Ok(actor) = operator.authorize(Role::Operator) {
         let vault = service.keyring.vault();
-        let opened = vault.open_destination(partner_id.as_uuid(), &payout.destination.sealed);
-        let opened = opened.map_err(|error| {
+        let decrypted = vault.open_destination(partner_id.as_uuid(), &payout.destination.sealed);
+        let decrypted = decrypted.map_err(|error| {
             tracing::error!(%error, payout.id = %payout_id, "cannot decrypt payout destination");
             ApiError::new(
                 Code::InternalError,
                 "cannot decrypt the destination; see the service log",
             )
         })?;
-        service.store.audit_destination_read(payout_id, by).await?;
-        payout.destination.masked = opened.as_str().into();
+        service.store.audit_destination_read(payout_id, actor).await?;
+        payout.destination.masked = decrypted.as_str().into();
     }
     let body = PayoutOfPartner::of(payout)?;
     Ok(HttpResponse::Ok()
@@ -151,9 +151,9 @@ pub(super) async fn pay(
     service: web::Data<Service>,
     operator: Operator,
     payout_id: web::Path<String>,
-    word: OptionalJson<PayoutDecisionRequest>,
+    request: OptionalJson<PayoutDecisionRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    decide(&service, &operator, &payout_id, word, PayoutOutcome::Paid).await
+    decide(&service, &operator, &payout_id, request, PayoutOutcome::Paid).await
 }
 
 /// `POST /payouts/{payout_id}/reject`.
@@ -161,9 +161,9 @@ pub(super) async fn reject(
     service: web::Data<Service>,
     operator: Operator,
     payout_id: web::Path<String>,
-    word: OptionalJson<PayoutDecisionRequest>,
+    request: OptionalJson<PayoutDecisionRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    decide(&service, &operator, &payout_id, word, PayoutOutcome::Rejected).await
+    decide(&service, &operator, &payout_id, request, PayoutOutcome::Rejected).await
 }
 
 /// `POST /payouts/{payout_id}/fail`.
@@ -171,29 +171,29 @@ pub(super) async fn fail(
     service: web::Data<Service>,
     operator: Operator,
     payout_id: web::Path<String>,
-    word: OptionalJson<PayoutDecisionRequest>,
+    request: OptionalJson<PayoutDecisionRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    decide(&service, &operator, &payout_id, word, PayoutOutcome::Failed).await
+    decide(&service, &operator, &payout_id, request, PayoutOutcome::Failed).await
 }
 
 async fn decide(
     service: &Service,
     operator: &Operator,
     payout_id: &str,
-    OptionalJson(word): OptionalJson<PayoutDecisionRequest>,
-    end: PayoutOutcome,
+    OptionalJson(request): OptionalJson<PayoutDecisionRequest>,
+    outcome: PayoutOutcome,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?.into();
-    let decision = word.decision(end)?;
+    let operator = operator.authorize(Role::Operator)?.into();
+    let decision = request.decision(outcome)?;
     let (partner_id, payout_id) = find(service, payout_id).await?;
     let command = DecidePayout {
         partner_id,
         payout_id,
         decision,
-        operator: by,
+        operator,
     };
-    let decided = decide_payout(&service.engine, command).await;
-    let payout = decided.map_err(|error| decide_payout_error(&error))?;
+    let payout = decide_payout(&service.engine, command).await;
+    let payout = payout.map_err(|error| decide_payout_error(&error))?;
     Ok(HttpResponse::Ok().json(PayoutOfPartner::of(payout)?))
 }
 
@@ -211,6 +211,6 @@ fn decide_payout_error(error: &DecidePayoutError) -> ApiError {
     match error {
         DecidePayoutError::NotFound => not_found(),
         DecidePayoutError::AlreadyDecided(_) => ApiError::new(Code::PayoutNotPending, error.to_string()),
-        DecidePayoutError::Flow(unanswered) => decision_error(unanswered),
+        DecidePayoutError::Flow(flow_error) => decision_error(flow_error),
     }
 }

@@ -166,35 +166,35 @@ impl ProductRequest {
         product_id: ProductId,
         now: OffsetDateTime,
     ) -> Result<Product, ApiError> {
-        let mut faults = FieldErrors::default();
-        let name = faults.or_default(body::validate_name("name", &self.name));
-        let brand = faults.or_default(body::validate_text("brand", &self.brand, MAX_BRAND));
+        let mut errors = FieldErrors::default();
+        let name = errors.or_default(body::validate_name("name", &self.name));
+        let brand = errors.or_default(body::validate_text("brand", &self.brand, MAX_BRAND));
         for (field, id) in [("category_id", &self.category_id), ("vendor", &self.vendor)] {
-            faults.or_none(field, check_slug(id).map_err(|error| error.to_string()));
+            errors.or_none(field, check_slug(id).map_err(|error| error.to_string()));
         }
-        let countries = check_countries(self.countries, &mut faults);
-        let denominations = parse_denominations(&self.denominations, self.currency, &mut faults);
+        let countries = check_countries(self.countries, &mut errors);
+        let denominations = parse_denominations(&self.denominations, self.currency, &mut errors);
         let range = self.denomination_range.as_ref();
         let range =
-            range.and_then(|JsonObject(range)| faults.or_none("denomination_range", range.parse(self.currency)));
+            range.and_then(|JsonObject(range)| errors.or_none("denomination_range", range.parse(self.currency)));
         if self.denominations.is_empty() && self.denomination_range.is_none() {
-            faults.add("denominations", "expected at least one, or a denomination_range");
+            errors.add("denominations", "expected at least one, or a denomination_range");
         }
-        let policy = faults.or_none("expiry_policy.value", self.expiry_policy.0.parse());
+        let policy = errors.or_none("expiry_policy.value", self.expiry_policy.0.parse());
         let JsonObject(redemption) = self.redemption;
-        check_redemption_texts(&redemption, &mut faults);
+        check_redemption_texts(&redemption, &mut errors);
         let low_stock_at = self.low_stock_at.unwrap_or(DEFAULT_LOW_STOCK_AT);
         if low_stock_at > MAX_LOW_STOCK_AT {
-            faults.add("low_stock_at", format!("expected at most {MAX_LOW_STOCK_AT}"));
+            errors.add("low_stock_at", format!("expected at most {MAX_LOW_STOCK_AT}"));
         }
         if self.min_validity_days > MAX_VALIDITY_DAYS {
-            faults.add(
+            errors.add(
                 "min_validity_days",
                 format!("expected at most {MAX_VALIDITY_DAYS}"),
             );
         }
-        let (Some(expiry_policy), true) = (policy, faults.0.is_empty()) else {
-            return Err(ApiError::invalid_fields(faults.0));
+        let (Some(expiry_policy), true) = (policy, errors.0.is_empty()) else {
+            return Err(ApiError::invalid_fields(errors.0));
         };
         Ok(Product {
             product_id,
@@ -222,10 +222,10 @@ impl ProductRequest {
     }
 }
 
-fn check_countries(mut countries: Vec<String>, faults: &mut FieldErrors) -> Vec<String> {
+fn check_countries(mut countries: Vec<String>, errors: &mut FieldErrors) -> Vec<String> {
     let code = |text: &String| text.len() == 2 && text.bytes().all(|b| b.is_ascii_uppercase());
     if countries.len() > MAX_COUNTRIES || !countries.iter().all(code) {
-        faults.add(
+        errors.add(
             "countries",
             "expected ISO 3166 codes of two capital letters, such as DE",
         );
@@ -236,9 +236,9 @@ fn check_countries(mut countries: Vec<String>, faults: &mut FieldErrors) -> Vec<
 }
 
 /// Sorts the face values and rejects repetitions.
-fn parse_denominations(texts: &[AmountText], currency: Currency, faults: &mut FieldErrors) -> Vec<Amount> {
+fn parse_denominations(texts: &[AmountText], currency: Currency, errors: &mut FieldErrors) -> Vec<Amount> {
     if texts.len() > MAX_DENOMINATIONS {
-        faults.add(
+        errors.add(
             "denominations",
             format!("expected at most {MAX_DENOMINATIONS}; use denomination_range for more"),
         );
@@ -248,9 +248,9 @@ fn parse_denominations(texts: &[AmountText], currency: Currency, faults: &mut Fi
     for (index, text) in texts.iter().enumerate() {
         let field = format!("denominations[{index}]");
         match parse_face_value(text, currency) {
-            Ok(amount) if found.contains(&amount) => faults.add(field, "is listed more than once"),
+            Ok(amount) if found.contains(&amount) => errors.add(field, "is listed more than once"),
             Ok(amount) => found.push(amount),
-            Err(message) => faults.add(field, message),
+            Err(message) => errors.add(field, message),
         }
     }
     found.sort_unstable();
@@ -309,13 +309,13 @@ impl ExpiryPolicyRequest {
     }
 }
 
-fn check_redemption_texts(redemption: &RedemptionRequest, faults: &mut FieldErrors) {
+fn check_redemption_texts(redemption: &RedemptionRequest, errors: &mut FieldErrors) {
     for (field, text) in [
         ("instructions", &redemption.instructions),
         ("terms", &redemption.terms),
     ] {
         if text.chars().count() > MAX_REDEMPTION_TEXT {
-            faults.add(
+            errors.add(
                 format!("redemption.{field}"),
                 format!("expected at most {MAX_REDEMPTION_TEXT} characters"),
             );

@@ -22,14 +22,14 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = PageRequest::read(&request, &FILTERS)?;
-    let wanted = PurchaseFilter {
+    let filter = PurchaseFilter {
         vendor: page.filter("vendor").map(ToOwned::to_owned),
         state: page.enum_filter("state", &PurchaseState::ALL, PurchaseState::as_str)?,
         order_id: page.parsed_filter("order_id")?,
     };
     let purchases = service
         .store
-        .list_purchases(wanted, page.after()?, page.fetch_limit())
+        .list_purchases(filter, page.after()?, page.fetch_limit())
         .await?;
     Ok(page.response(purchases, |purchase| purchase.purchase_id.to_string()))
 }
@@ -39,12 +39,12 @@ pub(super) async fn end(
     service: web::Data<Service>,
     operator: Operator,
     purchase_id: web::Path<String>,
-    Json(because): Json<ReasonRequest>,
+    Json(request): Json<ReasonRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?;
-    let reason = because.validated()?;
+    let actor = operator.authorize(Role::Operator)?;
+    let reason = request.validated()?;
     let purchase_id: Uuid = purchase_id.parse().map_err(|_| not_found())?;
-    match service.store.end_purchase(purchase_id, reason, by).await? {
+    match service.store.end_purchase(purchase_id, reason, actor).await? {
         EndPurchaseOutcome::Ended(purchase) => Ok(HttpResponse::Ok().json(purchase)),
         EndPurchaseOutcome::NotFound => Err(not_found()),
     }

@@ -70,7 +70,7 @@ pub(super) async fn put(
     Json(request): Json<VendorRequest>,
 ) -> Result<HttpResponse, ApiError> {
     // A vendor's URL receives orders worth money: only admins may set it.
-    let by = operator.authorize(Role::Admin)?;
+    let actor = operator.authorize(Role::Admin)?;
     let vendor_id = vendor_id.into_inner();
     check_slug(&vendor_id).map_err(|error| ApiError::invalid_field("vendor_id", error.to_string()))?;
     let terms = VendorConfig {
@@ -80,7 +80,7 @@ pub(super) async fn put(
         credential: request.seal_credentials(&service, &vendor_id).await?,
         vendor_id,
     };
-    match service.store.put_vendor(terms, by).await? {
+    match service.store.put_vendor(terms, actor).await? {
         PutVendorOutcome::Created(vendor) => Ok(HttpResponse::Created().json(vendor)),
         PutVendorOutcome::Replaced(vendor) => Ok(HttpResponse::Ok().json(vendor)),
         PutVendorOutcome::CredentialMissing => Err(ApiError::invalid_field(

@@ -45,8 +45,8 @@ pub(super) async fn top_up(
     wallet: web::Path<(String, String)>,
     Json(request): Json<PostingRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?;
-    let command = parse_posting(&service, &wallet, &request, LedgerKind::TopUp, by)?;
+    let actor = operator.authorize(Role::Operator)?;
+    let command = parse_posting(&service, &wallet, &request, LedgerKind::TopUp, actor)?;
     if command.money.amount < Amount::ZERO {
         return Err(ApiError::invalid_field(
             "amount",
@@ -63,8 +63,8 @@ pub(super) async fn adjust(
     wallet: web::Path<(String, String)>,
     Json(request): Json<PostingRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?;
-    let command = parse_posting(&service, &wallet, &request, LedgerKind::Adjustment, by)?;
+    let actor = operator.authorize(Role::Operator)?;
+    let command = parse_posting(&service, &wallet, &request, LedgerKind::Adjustment, actor)?;
     post_entry(&service, command).await
 }
 
@@ -73,7 +73,7 @@ fn parse_posting(
     (partner_id, currency): &(String, String),
     request: &PostingRequest,
     kind: LedgerKind,
-    by: AuditActor,
+    actor: AuditActor,
 ) -> Result<TopUp, ApiError> {
     let partner_id = partners::parse_id(partner_id)?;
     service
@@ -95,11 +95,11 @@ fn parse_posting(
             "expected a non-zero amount of at most 10^15 minor units",
         ));
     }
-    Ok(build_posting(partner_id, amount.of(currency), kind, reference, by))
+    Ok(build_posting(partner_id, amount.of(currency), kind, reference, actor))
 }
 
 /// References are unique per wallet and kind.
-fn build_posting(partner_id: PartnerId, money: Money, kind: LedgerKind, reference: String, by: AuditActor) -> TopUp {
+fn build_posting(partner_id: PartnerId, money: Money, kind: LedgerKind, reference: String, actor: AuditActor) -> TopUp {
     let endpoint = match kind {
         LedgerKind::TopUp => IdempotencyScope::TopUp,
         _ => IdempotencyScope::Adjustment,
@@ -111,7 +111,7 @@ fn build_posting(partner_id: PartnerId, money: Money, kind: LedgerKind, referenc
         key: scoped_hash(partner_id, endpoint, &format!("{}:{reference}", money.currency)),
         fingerprint: posting_fingerprint(money, kind, &reference),
         reference,
-        operator: by.into(),
+        operator: actor.into(),
     }
 }
 
@@ -122,22 +122,22 @@ fn posting_fingerprint(money: Money, kind: LedgerKind, reference: &str) -> Finge
 
 async fn post_entry(service: &Service, command: TopUp) -> Result<HttpResponse, ApiError> {
     let partner_id = command.partner_id;
-    let booked = vouchsafe_actors::flows::top_up(&service.engine, command)
+    let result = vouchsafe_actors::flows::top_up(&service.engine, command)
         .await
         .map_err(posting_error)?;
     let entry = service
         .store
-        .find_transaction(partner_id, booked.transaction_id)
+        .find_transaction(partner_id, result.transaction_id)
         .await?;
     let entry = entry.ok_or_else(|| {
-        tracing::error!(transaction.id = %booked.transaction_id, "ledger entry of a stored reference not found");
+        tracing::error!(transaction.id = %result.transaction_id, "ledger entry of a stored reference not found");
         ApiError::new(Code::InternalError, "ledger entry not found")
     })?;
-    let mut answer = HttpResponse::Created();
-    if booked.replayed {
-        answer.insert_header(("Idempotent-Replayed", "true"));
+    let mut response = HttpResponse::Created();
+    if result.replayed {
+        response.insert_header(("Idempotent-Replayed", "true"));
     }
-    Ok(answer.json(TransactionBody::from(entry)))
+    Ok(response.json(TransactionBody::from(entry)))
 }
 
 fn posting_error(error: TopUpError) -> ApiError {
@@ -155,7 +155,7 @@ fn posting_error(error: TopUpError) -> ApiError {
             Code::IdempotencyInProgress,
             "a posting with this reference is in progress; send the same request again",
         ),
-        TopUpError::Flow(other) => keyed_request_error(&other),
+        TopUpError::Flow(flow_error) => keyed_request_error(&flow_error),
     }
 }
 

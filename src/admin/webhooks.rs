@@ -144,19 +144,19 @@ pub(super) struct DeliveryBody {
 }
 
 impl From<DeliveryView> for DeliveryBody {
-    fn from(shown: DeliveryView) -> Self {
+    fn from(delivery: DeliveryView) -> Self {
         Self {
-            delivery_id: shown.delivery_id,
-            partner_id: shown.partner_id,
-            webhook_id: shown.webhook_id,
-            event_id: shown.event_id,
-            order_id: shown.order_id,
-            status: shown.state,
-            failed_attempts: shown.attempts,
-            next_attempt_at: shown.next_attempt_at,
-            attempts: shown.log,
-            event_at: shown.event_at,
-            updated_at: shown.updated_at,
+            delivery_id: delivery.delivery_id,
+            partner_id: delivery.partner_id,
+            webhook_id: delivery.webhook_id,
+            event_id: delivery.event_id,
+            order_id: delivery.order_id,
+            status: delivery.state,
+            failed_attempts: delivery.attempts,
+            next_attempt_at: delivery.next_attempt_at,
+            attempts: delivery.log,
+            event_at: delivery.event_at,
+            updated_at: delivery.updated_at,
         }
     }
 }
@@ -172,11 +172,11 @@ pub(super) async fn list_webhooks(
         partner_id: page.parsed_filter("partner_id")?,
         status: page.enum_filter("status", &WebhookStatus::ALL, WebhookStatus::as_str)?,
     };
-    let found = service
+    let endpoints = service
         .store
         .list_webhooks(filter, page.after()?, page.fetch_limit())
         .await?;
-    let bodies = found.into_iter().map(WebhookOfPartner::from).collect();
+    let bodies = endpoints.into_iter().map(WebhookOfPartner::from).collect();
     Ok(page.response(bodies, |body: &WebhookOfPartner| body.webhook_id.to_string()))
 }
 
@@ -186,9 +186,9 @@ pub(super) async fn enable(
     operator: Operator,
     webhook_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?;
+    let actor = operator.authorize(Role::Operator)?;
     let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
-    let enabled = service.store.enable_webhook(webhook_id, by).await?;
+    let enabled = service.store.enable_webhook(webhook_id, actor).await?;
     let enabled = enabled.ok_or_else(webhooks::not_found)?;
     service.deliveries.release(webhook_id).await;
     Ok(HttpResponse::Ok().json(WebhookOfPartner::from(enabled)))
@@ -207,11 +207,11 @@ pub(super) async fn list_deliveries(
         order_id: page.parsed_filter("order_id")?,
         state: page.enum_filter("status", &DeliveryState::ALL, DeliveryState::as_str)?,
     };
-    let found = service
+    let deliveries = service
         .store
         .list_deliveries(filter, page.after()?, page.fetch_limit())
         .await?;
-    let bodies = found.into_iter().map(DeliveryBody::from).collect();
+    let bodies = deliveries.into_iter().map(DeliveryBody::from).collect();
     Ok(page.response(bodies, |body: &DeliveryBody| body.delivery_id.to_string()))
 }
 
@@ -221,10 +221,10 @@ pub(super) async fn replay(
     operator: Operator,
     delivery_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?;
+    let actor = operator.authorize(Role::Operator)?;
     let not_found = || ApiError::new(Code::DeliveryNotFound, "no such delivery");
     let delivery_id = delivery_id.parse().map_err(|_| not_found())?;
-    let replayed = service.store.replay_delivery(delivery_id, by).await?;
+    let replayed = service.store.replay_delivery(delivery_id, actor).await?;
     let replayed = replayed.ok_or_else(not_found)?;
     service.deliveries.wake(replayed.webhook_id).await;
     Ok(HttpResponse::Ok().json(DeliveryBody::from(replayed)))

@@ -131,7 +131,7 @@ fn day() -> Value {
 }
 
 fn drift() -> Value {
-    let said = |denomination: u32| {
+    let side = |denomination: u32| {
         json!({
             "purchase_id": "0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f", "product_id": "game-us", "denomination": denomination,
             "currency": "USD",
@@ -141,7 +141,7 @@ fn drift() -> Value {
         "drift_id": "drf_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "date": "2026-11-20", "vendor": "acme-cards", "kind": "DIFFERS",
         "differences": ["denomination"], "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
         "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "our_allocation": "vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
-        "vendor_record": "A-1", "ours": said(25), "theirs": said(50), "detected_at": "2026-11-21T02:00:03.123456Z",
+        "vendor_record": "A-1", "ours": side(25), "theirs": side(50), "detected_at": "2026-11-21T02:00:03.123456Z",
         "resolution": "pending", "reason": null, "resolved_at": null,
     })
 }

@@ -20,9 +20,9 @@ pub(in crate::admin) async fn approve(
     service: web::Data<Service>,
     operator: Operator,
     order_id: web::Path<String>,
-    because: Json<ReasonRequest>,
+    request: Json<ReasonRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    decide(&service, &operator, &order_id, because, true).await
+    decide(&service, &operator, &order_id, request, true).await
 }
 
 /// `POST /orders/{order_id}/reject`.
@@ -30,27 +30,27 @@ pub(in crate::admin) async fn reject(
     service: web::Data<Service>,
     operator: Operator,
     order_id: web::Path<String>,
-    because: Json<ReasonRequest>,
+    request: Json<ReasonRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    decide(&service, &operator, &order_id, because, false).await
+    decide(&service, &operator, &order_id, request, false).await
 }
 
 async fn decide(
     service: &Service,
     operator: &Operator,
     order_id: &str,
-    Json(because): Json<ReasonRequest>,
+    Json(request): Json<ReasonRequest>,
     approved: bool,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?.into();
-    let reason = because.validated()?;
+    let operator = operator.authorize(Role::Operator)?.into();
+    let reason = request.validated()?;
     let order = find(service, order_id).await?;
     let command = DecideOrder {
         partner_id: order.partner_id,
         order_id: order.order_id,
         approved,
         reason,
-        operator: by,
+        operator,
     };
     let order = decide_order(&service.engine, command)
         .await
@@ -63,16 +63,16 @@ pub(in crate::admin) async fn cancel(
     service: web::Data<Service>,
     operator: Operator,
     order_id: web::Path<String>,
-    Json(because): Json<ReasonRequest>,
+    Json(request): Json<ReasonRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?.into();
-    let reason = because.validated()?;
+    let operator = operator.authorize(Role::Operator)?.into();
+    let reason = request.validated()?;
     let order = find(&service, &order_id).await?;
     let command = RevokeOrder {
         partner_id: order.partner_id,
         order_id: order.order_id,
         reason,
-        operator: by,
+        operator,
     };
     let order = revoke_order(&service.engine, command)
         .await
@@ -84,14 +84,14 @@ fn decide_order_error(error: &DecideOrderError) -> ApiError {
     match error {
         DecideOrderError::NotFound => ApiError::new(Code::OrderNotFound, error.to_string()),
         DecideOrderError::NotAwaitingApproval => ApiError::new(Code::OrderNotAwaitingApproval, error.to_string()),
-        DecideOrderError::Flow(unanswered) => decision_error(unanswered),
+        DecideOrderError::Flow(flow_error) => decision_error(flow_error),
     }
 }
 
 fn cancel_error(error: &CancelError) -> ApiError {
     match error {
         CancelError::NotFound => ApiError::new(Code::OrderNotFound, error.to_string()),
-        CancelError::Flow(unanswered) => decision_error(unanswered),
+        CancelError::Flow(flow_error) => decision_error(flow_error),
         CancelError::NothingToCancel
         | CancelError::Retrieved
         | CancelError::TooLate(_)

@@ -103,25 +103,25 @@ pub(in crate::admin) async fn fulfil(
     order_id: web::Path<String>,
     Json(request): Json<FulfilRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?;
+    let actor = operator.authorize(Role::Operator)?;
     let order = find(&service, &order_id).await?;
     let catalogue = service.catalogue.current();
     let (product, sku) = request.resolve_sku(&order, &catalogue)?;
     let rows = request.parse_rows(&service, product, &order, &sku)?;
-    let given = rows.len() as u64;
-    let fresh = filter_new(&service, product, rows).await?;
+    let total = rows.len() as u64;
+    let new_rows = filter_new(&service, product, rows).await?;
     let order = ensure_purchases(&service, order).await?;
-    let places = find_pending_lines(&service, &order, &sku).await?;
-    let room: usize = places.iter().map(|place| place.pending).sum();
-    check_capacity(&order, fresh.len(), room)?;
-    let imported = store_for_order(&service, product, &order, &sku, fresh, &places, &by).await?;
-    for place in &places {
-        deliver(&service, &order, place).await?;
+    let pending_lines = find_pending_lines(&service, &order, &sku).await?;
+    let pending: usize = pending_lines.iter().map(|pending_line| pending_line.pending).sum();
+    check_capacity(&order, new_rows.len(), pending)?;
+    let imported = store_for_order(&service, product, &order, &sku, new_rows, &pending_lines, &actor).await?;
+    for pending_line in &pending_lines {
+        deliver(&service, &order, pending_line).await?;
     }
     let order = find(&service, &order_id).await?;
     Ok(HttpResponse::Ok().json(FulfilReport {
         imported,
-        duplicates: given - imported,
+        duplicates: total - imported,
         order: OrderOfPartner::of(&order)?,
     }))
 }
@@ -170,7 +170,7 @@ impl FulfilRequest {
             return Err(ApiError::invalid_field("vouchers", message));
         }
         let today = service.clock.now().date();
-        let calendar = ExpiryDefaults {
+        let expiry_defaults = ExpiryDefaults {
             today,
             default_expiry: last_valid_day(&product.expiry_policy, today),
         };
@@ -180,26 +180,26 @@ impl FulfilRequest {
             .max()
             .unwrap_or_default();
         let not_before = Expiry::with_remaining_days(today, u16::try_from(days).unwrap_or(u16::MAX));
-        let (mut rows, mut faults) = (Vec::with_capacity(self.vouchers.len()), Vec::new());
+        let (mut rows, mut errors) = (Vec::with_capacity(self.vouchers.len()), Vec::new());
         for (index, JsonObject(voucher)) in self.vouchers.iter().enumerate() {
-            let mut fault = |message: String| {
-                faults.push(FieldError {
+            let mut add_error = |message: String| {
+                errors.push(FieldError {
                     field: format!("vouchers[{index}]"),
                     message,
                 });
             };
-            match calendar.parse_row(&voucher.fields()) {
+            match expiry_defaults.parse_row(&voucher.fields()) {
                 Ok(row) if Expiry::from_date(row.expiry) < not_before => {
-                    fault(format!("must be valid for at least {days} days for this order"));
+                    add_error(format!("must be valid for at least {days} days for this order"));
                 }
                 Ok(row) => rows.push(row),
-                Err(reason) => fault(reason.to_string()),
+                Err(reason) => add_error(reason.to_string()),
             }
         }
-        if faults.is_empty() {
+        if errors.is_empty() {
             Ok(rows)
         } else {
-            Err(ApiError::invalid_fields(faults))
+            Err(ApiError::invalid_fields(errors))
         }
     }
 }
@@ -227,10 +227,10 @@ async fn filter_new(service: &Service, product: &Product, rows: Vec<VoucherRow>)
         .iter()
         .map(|row| vault.blind_index(&product.brand, &row.code))
         .collect();
-    let mut seen = service.store.find_known_codes(indexes.clone()).await?;
-    let fresh = rows.into_iter().zip(indexes);
-    Ok(fresh
-        .filter_map(|(row, index)| seen.insert(index).then_some(row))
+    let mut known = service.store.find_known_codes(indexes.clone()).await?;
+    let new_rows = rows.into_iter().zip(indexes);
+    Ok(new_rows
+        .filter_map(|(row, index)| known.insert(index).then_some(row))
         .collect())
 }
 
@@ -239,8 +239,8 @@ async fn ensure_purchases(service: &Service, order: Order) -> Result<Order, ApiE
     if !is_waiting_for_vendor(&order) {
         return Ok(order);
     }
-    let settled = service.procurement.start_order(order.partner_id, order.order_id);
-    settled.await.map_err(|stuck| procure_error(&stuck))?;
+    let started = service.procurement.start_order(order.partner_id, order.order_id);
+    started.await.map_err(|error| procure_error(&error))?;
     find(service, &order.order_id.to_string()).await
 }
 
@@ -257,29 +257,29 @@ async fn find_pending_lines(service: &Service, order: &Order, sku: &Sku) -> Resu
         .store
         .list_open_purchases(order.partner_id, order.order_id)
         .await?;
-    let place = |(line, purchase_id): (u16, Uuid)| {
-        let waits = order.lines.get(usize::from(line))?;
-        (waits.sku() == *sku && waits.pending() > 0).then_some(PendingLine {
+    let pending_line = |(line, purchase_id): (u16, Uuid)| {
+        let order_line = order.lines.get(usize::from(line))?;
+        (order_line.sku() == *sku && order_line.pending() > 0).then_some(PendingLine {
             line,
             purchase_id,
-            pending: waits.pending() as usize,
+            pending: order_line.pending() as usize,
         })
     };
-    Ok(open.into_iter().filter_map(place).collect())
+    Ok(open.into_iter().filter_map(pending_line).collect())
 }
 
-fn check_capacity(order: &Order, fresh: usize, room: usize) -> Result<(), ApiError> {
-    if fresh <= room {
+fn check_capacity(order: &Order, new_rows: usize, pending: usize) -> Result<(), ApiError> {
+    if new_rows <= pending {
         return Ok(());
     }
-    if room == 0 {
+    if pending == 0 {
         let message = format!(
             "order {} does not wait for vouchers from a vendor",
             order.order_id
         );
         return Err(ApiError::new(Code::OrderNotFulfillable, message));
     }
-    let message = format!("the order waits for {room} of it, and {fresh} are new");
+    let message = format!("the order needs {pending} vouchers, but {new_rows} are new");
     Err(ApiError::invalid_field("vouchers", message))
 }
 
@@ -289,15 +289,15 @@ async fn store_for_order(
     product: &Product,
     order: &Order,
     sku: &Sku,
-    mut fresh: Vec<VoucherRow>,
-    places: &[PendingLine],
-    by: &AuditActor,
+    mut new_rows: Vec<VoucherRow>,
+    pending_lines: &[PendingLine],
+    actor: &AuditActor,
 ) -> Result<u64, ApiError> {
     let target = ingest::import_target(product, sku.clone());
     let mut stored = 0;
-    for place in places {
-        let rest = fresh.split_off(place.pending.min(fresh.len()));
-        let rows = std::mem::replace(&mut fresh, rest);
+    for pending_line in pending_lines {
+        let rest = new_rows.split_off(pending_line.pending.min(new_rows.len()));
+        let rows = std::mem::replace(&mut new_rows, rest);
         if rows.is_empty() {
             break;
         }
@@ -310,31 +310,31 @@ async fn store_for_order(
             .map_err(|error| ingest::seal_error(&error))?;
         batch.origin = StockOrigin::Manual {
             order_id: order.order_id,
-            purchase_id: place.purchase_id,
+            purchase_id: pending_line.purchase_id,
         };
-        let ImportSummary { imported, .. } = ingest::store_batch(service, batch, by.clone()).await?;
+        let ImportSummary { imported, .. } = ingest::store_batch(service, batch, actor.clone()).await?;
         stored += imported;
     }
     Ok(stored)
 }
 
 /// Delivers the vouchers reserved under the line's purchase, and schedules a poll of the purchase, which may end with that.
-async fn deliver(service: &Service, order: &Order, place: &PendingLine) -> Result<(), ApiError> {
-    service.store.expedite_purchase(place.purchase_id).await?;
+async fn deliver(service: &Service, order: &Order, pending_line: &PendingLine) -> Result<(), ApiError> {
+    service.store.expedite_purchase(pending_line.purchase_id).await?;
     let delivery = ReservedDelivery {
-        reservation_id: place.purchase_id,
+        reservation_id: pending_line.purchase_id,
         source: FulfilmentSource::Vendor,
         partner_id: order.partner_id,
         order_id: order.order_id,
-        line: place.line,
+        line: pending_line.line,
     };
     let delivered = flows::deliver_reserved(&service.engine, delivery).await;
     delivered.map(drop).map_err(|error| decision_error(&error))
 }
 
-fn procure_error(stuck: &ProcureError) -> ApiError {
-    match stuck {
-        ProcureError::Flow(unanswered) => decision_error(unanswered),
+fn procure_error(error: &ProcureError) -> ApiError {
+    match error {
+        ProcureError::Flow(flow_error) => decision_error(flow_error),
         ProcureError::Unavailable(error) => {
             tracing::warn!(%error, "cannot start purchases for manual fulfilment");
             ApiError::unavailable()

@@ -111,9 +111,9 @@ impl LimitsPatch {
 
 impl PartnerPatch {
     pub(super) fn check(&self, now: OffsetDateTime) -> Result<(), ApiError> {
-        let mut faults = Vec::new();
-        let mut fault = |field: &str, message: &str| {
-            faults.push(FieldError {
+        let mut errors = Vec::new();
+        let mut add_error = |field: &str, message: &str| {
+            errors.push(FieldError {
                 field: field.to_owned(),
                 message: message.to_owned(),
             });
@@ -128,30 +128,30 @@ impl PartnerPatch {
             };
         }
         if let Some(class) = changed.first_out_of_range() {
-            fault(&format!("limits.{class}"), LIMIT_RANGE);
+            add_error(&format!("limits.{class}"), LIMIT_RANGE);
         }
         if let Some(reason) = self.catalogue.as_ref().and_then(|scope| scope.as_ref()?.validation_error()) {
-            fault("catalogue", reason);
+            add_error("catalogue", reason);
         }
         if self
             .cancel_window_s
             .flatten()
             .is_some_and(|seconds| seconds > MAX_CANCEL_WINDOW_S)
         {
-            fault("cancel_window_s", "expected at most 31536000 seconds");
+            add_error("cancel_window_s", "expected at most 31536000 seconds");
         }
-        for (field, moment) in [
+        for (field, timestamp) in [
             ("certified_at", self.certified_at),
             ("agreement_signed_at", self.agreement_signed_at),
         ] {
-            if moment.flatten().is_some_and(|moment| moment.to_utc() > now) {
-                fault(field, "is in the future");
+            if timestamp.flatten().is_some_and(|timestamp| timestamp.to_utc() > now) {
+                add_error(field, "is in the future");
             }
         }
-        if faults.is_empty() {
+        if errors.is_empty() {
             Ok(())
         } else {
-            Err(ApiError::invalid_fields(faults))
+            Err(ApiError::invalid_fields(errors))
         }
     }
 
@@ -169,9 +169,9 @@ impl PartnerPatch {
         assign_if_some(&mut partner.cancel_window_s, window);
         assign_if_some(
             &mut partner.certified_at,
-            self.certified_at.map(|moment| moment.map(Timestamp::to_utc)),
+            self.certified_at.map(|timestamp| timestamp.map(Timestamp::to_utc)),
         );
-        let signed_at = self.agreement_signed_at.map(|moment| moment.map(Timestamp::to_utc));
+        let signed_at = self.agreement_signed_at.map(|timestamp| timestamp.map(Timestamp::to_utc));
         assign_if_some(&mut partner.agreement_signed_at, signed_at);
     }
 }

@@ -104,17 +104,17 @@ pub(in crate::admin) async fn list(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = PageRequest::read(&request, &FILTERS)?;
-    let wanted = DriftFilter {
+    let filter = DriftFilter {
         day: page.filter("date").map(parse_date).transpose()?,
         vendor: page.filter("vendor").map(str::to_owned),
         kind: page.enum_filter("kind", &DriftKind::ALL, DriftKind::as_str)?,
         resolution: page.enum_filter("resolution", &DriftResolution::ALL, DriftResolution::as_str)?,
     };
-    let found = service
+    let drifts = service
         .store
-        .list_drifts(wanted, page.after()?, page.fetch_limit())
+        .list_drifts(filter, page.after()?, page.fetch_limit())
         .await?;
-    let bodies = found.into_iter().map(DriftBody::from).collect();
+    let bodies = drifts.into_iter().map(DriftBody::from).collect();
     Ok(page.response(bodies, |body: &DriftBody| body.drift_id.to_string()))
 }
 
@@ -125,19 +125,19 @@ pub(in crate::admin) async fn resolve(
     drift_id: web::Path<String>,
     Json(request): Json<ResolveRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?;
+    let actor = operator.authorize(Role::Operator)?;
     if request.resolution == DriftResolution::Pending {
         return Err(ApiError::invalid_field(
             "resolution",
             "expected `resolved` or `escalated`",
         ));
     }
-    let resolved = ResolveDriftRequest {
+    let resolve_request = ResolveDriftRequest {
         drift_id: drift_id.parse().map_err(|_| drift_not_found())?,
         resolution: request.resolution,
         reason: validate_reason(&request.reason)?,
     };
-    let drift = service.store.resolve_drift(resolved, by).await?;
+    let drift = service.store.resolve_drift(resolve_request, actor).await?;
     Ok(HttpResponse::Ok().json(DriftBody::from(drift.ok_or_else(drift_not_found)?)))
 }
 
@@ -172,12 +172,12 @@ impl From<Drift> for DriftBody {
 }
 
 impl From<VoucherTerms> for DriftSideBody {
-    fn from(said: VoucherTerms) -> Self {
+    fn from(terms: VoucherTerms) -> Self {
         Self {
-            purchase_id: said.purchase,
-            product_id: said.product_id,
-            denomination: said.denomination,
-            currency: said.denomination.currency,
+            purchase_id: terms.purchase,
+            product_id: terms.product_id,
+            denomination: terms.denomination,
+            currency: terms.denomination.currency,
         }
     }
 }

@@ -85,11 +85,11 @@ pub(super) async fn get(
     date: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let day = parse_date(&date)?;
-    let found = service.store.list_reconciliations(day).await?;
-    if found.is_empty() {
+    let reconciliations = service.store.list_reconciliations(day).await?;
+    if reconciliations.is_empty() {
         return Err(not_found(day));
     }
-    Ok(HttpResponse::Ok().json(DayBody::of(day, found)))
+    Ok(HttpResponse::Ok().json(DayBody::of(day, reconciliations)))
 }
 
 /// `POST /reconciliation/{date}/run`: queues a run and returns 202.
@@ -99,12 +99,12 @@ pub(super) async fn run(
     date: web::Path<String>,
     OptionalJson(request): OptionalJson<RunRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?;
+    let actor = operator.authorize(Role::Operator)?;
     let day = parse_started_day(&service, &date).await?.0;
     let vendors = resolve_http_vendors(&service, request).await?;
-    service.store.request_reconciliation(day, vendors, by).await?;
-    let found = service.store.list_reconciliations(day).await?;
-    Ok(HttpResponse::Accepted().json(DayBody::of(day, found)))
+    service.store.request_reconciliation(day, vendors, actor).await?;
+    let reconciliations = service.store.list_reconciliations(day).await?;
+    Ok(HttpResponse::Accepted().json(DayBody::of(day, reconciliations)))
 }
 
 /// Parses a day that has begun by the database's clock; returns it with the database's time.
@@ -120,9 +120,9 @@ async fn parse_started_day(service: &Service, text: &str) -> Result<(Date, Offse
 /// All `http` vendors, or the named one if it is an `http` vendor.
 async fn resolve_http_vendors(service: &Service, request: RunRequest) -> Result<Vec<String>, ApiError> {
     let all = service.store.list_vendors().await?.into_iter();
-    let meant = |vendor_id: &str| request.vendor.as_ref().is_none_or(|only| only == vendor_id);
+    let is_requested = |vendor_id: &str| request.vendor.as_ref().is_none_or(|only| only == vendor_id);
     let vendors: Vec<String> = all
-        .filter(|vendor| vendor.adapter == AdapterKind::Http && meant(&vendor.vendor_id))
+        .filter(|vendor| vendor.adapter == AdapterKind::Http && is_requested(&vendor.vendor_id))
         .map(|vendor| vendor.vendor_id)
         .collect();
     if vendors.is_empty() {
@@ -133,20 +133,20 @@ async fn resolve_http_vendors(service: &Service, request: RunRequest) -> Result<
 }
 
 impl DayBody {
-    fn of(day: Date, found: Vec<Reconciliation>) -> Self {
-        let vendors: Vec<VendorBody> = found.into_iter().map(VendorBody::from).collect();
+    fn of(day: Date, reconciliations: Vec<Reconciliation>) -> Self {
+        let vendors: Vec<VendorBody> = reconciliations.into_iter().map(VendorBody::from).collect();
         let summaries = vendors.iter().filter_map(|vendor| vendor.summary);
         Self {
             date: day.to_string(),
-            summary: summaries.fold(ReconciliationSummary::default(), ReconciliationSummary::add),
+            summary: summaries.fold(ReconciliationSummary::default(), ReconciliationSummary::combine),
             vendors,
         }
     }
 }
 
 impl From<Reconciliation> for VendorBody {
-    fn from(found: Reconciliation) -> Self {
-        let compared = found.compared.as_ref();
+    fn from(reconciliations: Reconciliation) -> Self {
+        let compared = reconciliations.compared.as_ref();
         let of = |pick: fn(&ReconciliationResult) -> OffsetDateTime| compared.map(pick);
         Self {
             summary: compared.map(|compared| compared.summary),
@@ -154,10 +154,10 @@ impl From<Reconciliation> for VendorBody {
             source: compared.map(|compared| compared.source),
             begun_at: of(|compared| compared.begun_at),
             generated_at: of(|compared| compared.generated_at),
-            vendor: found.vendor,
-            failed_attempts: found.attempts,
-            last_word: found.last_word,
-            next_at: found.next_at,
+            vendor: reconciliations.vendor,
+            failed_attempts: reconciliations.attempts,
+            last_word: reconciliations.last_word,
+            next_at: reconciliations.next_at,
         }
     }
 }

@@ -7,7 +7,7 @@ use time::{Date, OffsetDateTime, UtcOffset};
 use uuid::Uuid;
 use vouchsafe_actors::domain::money::{AmountText, Currency};
 
-use crate::admin::stock::{Block, FieldSplitter, LineFault, strip_byte_order_mark, decode_line};
+use crate::admin::stock::{Block, FieldSplitter, LineError, strip_byte_order_mark, decode_line};
 use crate::errors::ApiError;
 use crate::reconciliation::{RecordLine, VoucherTerms};
 use crate::procurement::PurchaseKey;
@@ -35,7 +35,7 @@ pub(super) enum RecordError {
     )]
     Header,
     #[error(transparent)]
-    Line(#[from] LineFault),
+    Line(#[from] LineError),
     #[error("{0} is invalid; see the vendor protocol")]
     Field(&'static str),
     #[error("sold_at is on another day in UTC")]
@@ -50,10 +50,10 @@ pub(super) struct RejectedLine {
 }
 
 impl From<RejectedLine> for ApiError {
-    fn from(RejectedLine { line, error: fault }: RejectedLine) -> Self {
+    fn from(RejectedLine { line, error }: RejectedLine) -> Self {
         Self::invalid_field(
             format!("line {line}"),
-            format!("{fault}; the whole file was rejected"),
+            format!("{error}; the whole file was rejected"),
         )
     }
 }
@@ -84,7 +84,7 @@ impl RecordReader {
                 continue;
             }
             let read = decode_line(line).map_err(RecordError::from).and_then(|text| self.parse_line(text));
-            lines.extend(read.map_err(|fault| RejectedLine { line: number, error: fault })?);
+            lines.extend(read.map_err(|error| RejectedLine { line: number, error })?);
         }
         Ok(lines)
     }
@@ -113,16 +113,16 @@ impl Columns {
     fn parse_header(text: &str) -> Result<Self, RecordError> {
         let mut fields = FieldSplitter::default();
         let mut positions = [None; COLUMN_NAMES.len()];
-        let found = fields.split(text)?;
-        for position in 0..found.count {
-            let name = found.get(position).trim().to_ascii_lowercase();
+        let header = fields.split(text)?;
+        for position in 0..header.count {
+            let name = header.get(position).trim().to_ascii_lowercase();
             let column = COLUMN_NAMES.iter().position(|known| *known == name);
             let column = column.ok_or(RecordError::Header)?;
             if positions[column].replace(position).is_some() {
                 return Err(RecordError::Header);
             }
         }
-        let width = found.count;
+        let width = header.count;
         if positions[..REQUIRED_COLUMNS].iter().any(Option::is_none) {
             return Err(RecordError::Header);
         }
@@ -136,7 +136,7 @@ impl Columns {
     fn parse_record(&mut self, text: &str, day: Date) -> Result<RecordLine, RecordError> {
         let split = self.fields.split(text)?;
         if split.count != self.width {
-            return Err(RecordError::Line(LineFault::Fields {
+            return Err(RecordError::Line(LineError::Fields {
                 expected: self.width,
                 found: split.count,
             }));

@@ -27,7 +27,7 @@ pub(in crate::admin) async fn upload(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?;
+    let actor = operator.authorize(Role::Operator)?;
     check_not_compressed(request.headers())?;
     if media_type(request.headers()).as_deref() != Some("text/csv") {
         return Err(ApiError::new(
@@ -36,27 +36,27 @@ pub(in crate::admin) async fn upload(
         ));
     }
     let (day, begun_at) = parse_started_day(&service, &date).await?;
-    let books = ReconciliationRun {
+    let reconciliation_run = ReconciliationRun {
         vendor: parse_vendor(&service, &request).await?,
         day,
         source: RecordsSource::Csv,
         begun_at,
-        by: Some(by),
+        actor: Some(actor),
     };
-    let (sender, intake) = channel(PAGES_AHEAD);
-    let feed = RecordsUpload {
+    let (sender, messages) = channel(PAGES_AHEAD);
+    let upload = RecordsUpload {
         service: &service,
         reader: RecordReader::new(day),
         blocks: BlockSplitter::new(),
         sender,
         sent: 0,
     };
-    let (fed, compared) = tokio::join!(feed.run(payload), service.store.reconcile(books, intake));
-    fed?;
+    let (uploaded, compared) = tokio::join!(upload.run(payload), service.store.reconcile(reconciliation_run, messages));
+    uploaded?;
     match compared? {
         ReconciliationOutcome::Completed => {
-            let found = service.store.list_reconciliations(day).await?;
-            Ok(HttpResponse::Ok().json(DayBody::of(day, found)))
+            let reconciliations = service.store.list_reconciliations(day).await?;
+            Ok(HttpResponse::Ok().json(DayBody::of(day, reconciliations)))
         }
         ReconciliationOutcome::Busy => Err(ApiError::new(
             Code::ReconciliationInProgress,

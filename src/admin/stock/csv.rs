@@ -30,13 +30,12 @@ pub(super) enum HeaderError {
 }
 
 impl From<HeaderError> for ApiError {
-    fn from(fault: HeaderError) -> Self {
-        Self::invalid_field("header", fault.to_string())
+    fn from(error: HeaderError) -> Self {
+        Self::invalid_field("header", error.to_string())
     }
 }
 
 pub(super) struct Columns {
-    /// The position of each of [`NAMES`].
     positions: [Option<usize>; COLUMN_NAMES.len()],
     width: usize,
     fields: FieldSplitter<MAX_FIELDS>,
@@ -48,12 +47,12 @@ impl Columns {
             .ok()
             .filter(|line| line.len() <= MAX_LINE_BYTES);
         let mut fields = FieldSplitter::<MAX_FIELDS>::default();
-        let found = text
+        let header = text
             .and_then(|line| fields.split(line).ok())
             .ok_or(HeaderError::Missing)?;
         let mut positions = [None; COLUMN_NAMES.len()];
-        for position in 0..found.count {
-            let name = found.get(position).trim().to_ascii_lowercase();
+        for position in 0..header.count {
+            let name = header.get(position).trim().to_ascii_lowercase();
             let column = COLUMN_NAMES
                 .iter()
                 .position(|known| *known == name)
@@ -62,7 +61,7 @@ impl Columns {
                 return Err(HeaderError::Repeated(COLUMN_NAMES[column]));
             }
         }
-        let width = found.count;
+        let width = header.count;
         if positions[0].is_none() {
             return Err(HeaderError::MissingCode);
         }
@@ -73,7 +72,7 @@ impl Columns {
         })
     }
 
-    pub(super) fn parse_row(&mut self, line: &str, calendar: ExpiryDefaults) -> Result<VoucherRow, LineError> {
+    pub(super) fn parse_row(&mut self, line: &str, expiry_defaults: ExpiryDefaults) -> Result<VoucherRow, LineError> {
         let split = self.fields.split(line)?;
         if split.count != self.width {
             return Err(LineError::Fields {
@@ -89,7 +88,7 @@ impl Columns {
             serial,
             url,
         };
-        calendar.parse_row(&VoucherFields { parts, expiry })
+        expiry_defaults.parse_row(&VoucherFields { parts, expiry })
     }
 }
 
@@ -141,15 +140,15 @@ impl<const MAX: usize> FieldSplitter<MAX> {
             _ => return Err(LineError::OpenQuote),
         }
         let (text, ends) = (&mut self.text[written..], &mut self.ends[ended..]);
-        let (result, _, more, last) = self.reader.read_record(b"\n", text, ends);
+        let (result, _, final_written, final_ended) = self.reader.read_record(b"\n", text, ends);
         match result {
             ReadRecordResult::Record => {}
             ReadRecordResult::OutputEndsFull => return Err(too_many),
             _ => return Err(LineError::OpenQuote),
         }
-        let count = ended + last;
+        let count = ended + final_ended;
         // The ends of both calls are counted from the beginning of the record.
-        let text = std::str::from_utf8(&self.text[..written + more]).map_err(|_| LineError::NotUtf8)?;
+        let text = std::str::from_utf8(&self.text[..written + final_written]).map_err(|_| LineError::NotUtf8)?;
         Ok(SplitLine {
             text,
             ends: &self.ends[..count],

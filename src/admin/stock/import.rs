@@ -57,7 +57,7 @@ pub(in crate::admin) async fn import(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?;
+    let actor = operator.authorize(Role::Operator)?;
     check_not_compressed(request.headers())?;
     let format = match media_type(request.headers()).as_deref() {
         Some("text/csv") => Format::Csv(None),
@@ -67,16 +67,16 @@ pub(in crate::admin) async fn import(
             return Err(ApiError::new(Code::UnsupportedMediaType, message));
         }
     };
-    let (target, calendar) = parse_target(&service, &request)?;
+    let (target, expiry_defaults) = parse_target(&service, &request)?;
     let source = ImportStream {
         service: service.clone(),
         target,
-        calendar,
+        expiry_defaults,
         payload,
         blocks: BlockSplitter::new(),
         format: Some(format),
     };
-    Ok(HttpResponse::Ok().json(run_import(&service, source, by).await?))
+    Ok(HttpResponse::Ok().json(run_import(&service, source, actor).await?))
 }
 
 /// Parses the SKU of the import, with the default expiry of its vouchers.
@@ -99,22 +99,22 @@ fn parse_target(service: &Service, request: &HttpRequest) -> Result<(ImportTarge
     let required = |value: Option<String>, name| value.ok_or_else(|| ApiError::invalid_field(name, "is missing"));
     let product_id = required(product_id, "product_id")?;
     let catalogue = service.catalogue.current();
-    let known = product_id
+    let product = product_id
         .parse()
         .ok()
         .and_then(|id| catalogue.get(&id))
         .ok_or_else(product_not_found)?;
     let denomination = required(denomination, "denomination")?;
-    let denomination = parse_denomination(known, &AmountText::from(denomination.as_str()))?;
+    let denomination = parse_denomination(product, &AmountText::from(denomination.as_str()))?;
     let sku = Sku {
-        product_id: known.product_id.clone(),
+        product_id: product.product_id.clone(),
         denomination,
     };
-    let calendar = ExpiryDefaults {
+    let expiry_defaults = ExpiryDefaults {
         today: service.clock.now().date(),
-        default_expiry: fixed_date(known),
+        default_expiry: fixed_date(product),
     };
-    Ok((ingest::import_target(known, sku), calendar))
+    Ok((ingest::import_target(product, sku), expiry_defaults))
 }
 
 /// Parses a face value in the product's currency, including discontinued ones.
@@ -144,12 +144,12 @@ fn fixed_date(product: &Product) -> Option<time::Date> {
 }
 
 /// Commits each block while the next one is received and encrypted.
-async fn run_import(service: &web::Data<Service>, mut source: ImportStream, by: AuditActor) -> Result<ImportReport, ApiError> {
+async fn run_import(service: &web::Data<Service>, mut source: ImportStream, actor: AuditActor) -> Result<ImportReport, ApiError> {
     let mut report = ImportReport::default();
     let mut ready = source.next().await?;
     while let Some(SealedBlock { batch, rejected }) = ready {
         report.add_rejected(&rejected);
-        let (stored, next) = tokio::join!(ingest::store_batch(service, batch, by.clone()), source.next());
+        let (stored, next) = tokio::join!(ingest::store_batch(service, batch, actor.clone()), source.next());
         report.add_stored(stored?);
         ready = next?;
     }
@@ -195,7 +195,7 @@ struct SealedBlock {
 struct ImportStream {
     service: web::Data<Service>,
     target: ImportTarget,
-    calendar: ExpiryDefaults,
+    expiry_defaults: ExpiryDefaults,
     payload: web::Payload,
     blocks: BlockSplitter,
     /// Absent while a block is being read.
@@ -238,15 +238,15 @@ impl ImportStream {
     async fn seal(&mut self, block: Block) -> Result<SealedBlock, ApiError> {
         let vault = self.service.keyring.sealing_vault().await.map_err(ingest::keyring_error)?;
         let ids = self.service.store.generate_stock_ids(block.lines).await?;
-        let (target, calendar) = (self.target.clone(), self.calendar);
+        let (target, expiry_defaults) = (self.target.clone(), self.expiry_defaults);
         let mut format = self.format.take().ok_or_else(ApiError::unavailable)?;
-        let worked = web::block(move || {
-            let ParsedBlock { rows, rejected } = format.read(&block, calendar)?;
+        let sealing = web::block(move || {
+            let ParsedBlock { rows, rejected } = format.read(&block, expiry_defaults)?;
             let batch =
                 ingest::seal_batch(&vault, &target, &rows, ids).map_err(|error| ingest::seal_error(&error))?;
             Ok::<_, ApiError>((SealedBlock { batch, rejected }, format))
         });
-        let (sealed, format) = worked.await.map_err(|_| ApiError::unavailable())??;
+        let (sealed, format) = sealing.await.map_err(|_| ApiError::unavailable())??;
         self.format = Some(format);
         Ok(sealed)
     }

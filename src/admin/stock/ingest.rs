@@ -52,11 +52,11 @@ pub(in crate::admin) fn seal_batch(
 pub(in crate::admin) async fn store_batch(
     service: &web::Data<Service>,
     batch: StockBatch,
-    by: AuditActor,
+    actor: AuditActor,
 ) -> Result<ImportSummary, ApiError> {
     let (sku, owned_service) = (batch.target.sku.clone(), service.clone());
     let stored = service.store.run_detached(async move {
-        let outcome = owned_service.store.import_stock(batch, by).await?;
+        let outcome = owned_service.store.import_stock(batch, actor).await?;
         if let ImportOutcome::Stored(ImportSummary {
             earliest: Some(earliest),
             ..

@@ -13,5 +13,5 @@ pub(super) use blocks::{Block, BlockSplitter};
 pub(super) use csv::FieldSplitter;
 pub(super) use import::{IDLE_LIMIT, ImportReport, import};
 pub(super) use levels::{LevelBody, list_levels};
-pub(super) use rows::{LineError as LineFault, strip_byte_order_mark, decode_line};
-pub(super) use void::{VoidReport as VoidReport, VoidRequest, void};
+pub(super) use rows::{LineError, decode_line, strip_byte_order_mark};
+pub(super) use void::{VoidReport, VoidRequest, void};

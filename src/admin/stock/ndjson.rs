@@ -24,7 +24,7 @@ struct VoucherObject<'a> {
 }
 
 /// Drops the parser's error message, which may quote a code.
-pub(super) fn parse_row(line: &str, calendar: ExpiryDefaults) -> Result<VoucherRow, LineError> {
+pub(super) fn parse_row(line: &str, expiry_defaults: ExpiryDefaults) -> Result<VoucherRow, LineError> {
     // A derived `Deserialize` also accepts an array of the field values.
     if line.trim_start().starts_with('[') {
         return Err(LineError::NotAVoucher);
@@ -39,7 +39,7 @@ pub(super) fn parse_row(line: &str, calendar: ExpiryDefaults) -> Result<VoucherR
         serial: object.serial.as_deref(),
         url: object.url.as_deref(),
     };
-    calendar.parse_row(&VoucherFields {
+    expiry_defaults.parse_row(&VoucherFields {
         parts,
         expiry: object.expiry.as_deref(),
     })

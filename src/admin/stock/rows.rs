@@ -94,7 +94,7 @@ pub(in crate::admin) struct ExpiryDefaults {
 
 impl Format {
     /// Parses a block. Call it with the blocks in order.
-    pub(super) fn read(&mut self, block: &Block, calendar: ExpiryDefaults) -> Result<ParsedBlock, HeaderError> {
+    pub(super) fn read(&mut self, block: &Block, expiry_defaults: ExpiryDefaults) -> Result<ParsedBlock, HeaderError> {
         let mut parsed = ParsedBlock::default();
         for (number, line) in block.lines() {
             let line = strip_byte_order_mark(number, line);
@@ -106,8 +106,8 @@ impl Format {
                     *self = Self::Csv(Some(Columns::parse_header(line)?));
                     continue;
                 }
-                Self::Csv(Some(columns)) => decode_line(line).and_then(|line| columns.parse_row(line, calendar)),
-                Self::Ndjson => decode_line(line).and_then(|line| ndjson::parse_row(line, calendar)),
+                Self::Csv(Some(columns)) => decode_line(line).and_then(|line| columns.parse_row(line, expiry_defaults)),
+                Self::Ndjson => decode_line(line).and_then(|line| ndjson::parse_row(line, expiry_defaults)),
             };
             match row {
                 Ok(row) => parsed.rows.push(row),
@@ -142,9 +142,9 @@ pub(in crate::admin) fn decode_line(line: &[u8]) -> Result<&str, LineError> {
 }
 
 impl ExpiryDefaults {
-    pub(in crate::admin) fn parse_row(self, texts: &VoucherFields<'_>) -> Result<VoucherRow, LineError> {
-        let code = VoucherCode::parse(texts.parts)?;
-        let expiry = match texts.expiry.map(str::trim).filter(|text| !text.is_empty()) {
+    pub(in crate::admin) fn parse_row(self, fields: &VoucherFields<'_>) -> Result<VoucherRow, LineError> {
+        let code = VoucherCode::parse(fields.parts)?;
+        let expiry = match fields.expiry.map(str::trim).filter(|text| !text.is_empty()) {
             Some(text) => Some(iso_date::parse_date(text).ok_or(LineError::NotADate)?),
             None => self.default_expiry,
         };

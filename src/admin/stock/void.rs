@@ -79,7 +79,7 @@ pub(in crate::admin) async fn void(
     operator: Operator,
     Json(request): Json<VoidRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let by = operator.authorize(Role::Operator)?;
+    let actor = operator.authorize(Role::Operator)?;
     let reason = validate_text("reason", &request.reason, MAX_REASON)?;
     let catalogue = service.catalogue.current();
     let product = request
@@ -103,7 +103,7 @@ pub(in crate::admin) async fn void(
             ));
         }
     };
-    let outcome = service.store.void_stock(target, reason, by).await?;
+    let outcome = service.store.void_stock(target, reason, actor).await?;
     for sku in &outcome.skus {
         service.engine.inventory.invalidate(sku);
     }
@@ -111,7 +111,7 @@ pub(in crate::admin) async fn void(
         .codes
         .iter()
         .enumerate()
-        .filter(|(_, fate)| **fate != CodeVoidOutcome::Voided);
+        .filter(|(_, outcome)| **outcome != CodeVoidOutcome::Voided);
     let refused = refused
         .map(|(index, reason)| RefusedCode {
             index,

@@ -26,13 +26,13 @@ fn read(text: &str) -> Result<Vec<RecordLine>, RejectedLine> {
 fn columns_in_any_order_are_parsed() {
     let lines = read(&format!("\u{feff}{HEADER}\r\n{LINE}\r\n\r\n")).unwrap();
     assert_eq!(lines.len(), 1);
-    let RecordLine { reference, terms: said, .. } = &lines[0];
+    let RecordLine { reference, terms: message, .. } = &lines[0];
     assert_eq!(
-        (reference.as_str(), said.denomination.amount.minor()),
+        (reference.as_str(), message.denomination.amount.minor()),
         ("A-1", 2_500)
     );
-    let turned = "Sold_At, currency ,denomination,product_id,reference\n2026-11-20T23:59:59.9Z,JPY,\"1000\",game-jp,A-2";
-    let lines = read(turned).unwrap();
+    let reordered = "Sold_At, currency ,denomination,product_id,reference\n2026-11-20T23:59:59.9Z,JPY,\"1000\",game-jp,A-2";
+    let lines = read(reordered).unwrap();
     assert_eq!(
         (lines[0].terms.purchase, lines[0].reference.as_str()),
         (None, "A-2")
@@ -53,13 +53,13 @@ fn invalid_line_rejects_file_without_quoting_it() {
         (
             format!("{HEADER}\n{LINE}\nA-2,game-us"),
             3,
-            LineFault::Fields {
+            LineError::Fields {
                 expected: 6,
                 found: 2,
             }
             .into(),
         ),
-        (format!("{HEADER}\n\"{LINE}"), 2, LineFault::OpenQuote.into()),
+        (format!("{HEADER}\n\"{LINE}"), 2, LineError::OpenQuote.into()),
         (
             format!("{HEADER}\n{}", LINE.replace("A-1", "")),
             2,
@@ -102,7 +102,7 @@ fn invalid_line_rejects_file_without_quoting_it() {
         ),
     ] {
         assert_eq!(read(&text), Err(RejectedLine { line, error }), "{text}");
-        let said = ApiError::from(RejectedLine { line, error }).message;
-        assert!(!said.contains("A-1") && !said.contains("Game US"), "{said}");
+        let message = ApiError::from(RejectedLine { line, error }).message;
+        assert!(!message.contains("A-1") && !message.contains("Game US"), "{message}");
     }
 }

@@ -5,7 +5,7 @@ use time::macros::date;
 use super::*;
 use crate::admin::stock::blocks::BlockSplitter;
 
-const CALENDAR: ExpiryDefaults = ExpiryDefaults {
+const EXPIRY_DEFAULTS: ExpiryDefaults = ExpiryDefaults {
     today: date!(2026 - 11 - 20),
     default_expiry: None,
 };
@@ -16,7 +16,7 @@ fn read(mut format: Format, body: &[u8]) -> Result<ParsedBlock, HeaderError> {
     blocks.finish();
     let mut all = ParsedBlock::default();
     while let Some(block) = blocks.take() {
-        let mut parsed = format.read(&block, CALENDAR)?;
+        let mut parsed = format.read(&block, EXPIRY_DEFAULTS)?;
         all.rows.append(&mut parsed.rows);
         all.rejected.append(&mut parsed.rejected);
     }
@@ -77,7 +77,7 @@ fn columns_in_any_order_are_parsed_and_only_code_is_required() {
 
 #[test]
 fn header_with_unknown_repeated_or_missing_column_is_rejected() {
-    for (body, fault) in [
+    for (body, error) in [
         ("", HeaderError::Missing),
         ("\n\n", HeaderError::Missing),
         ("code,shoe\nA,1", HeaderError::Unknown(2)),
@@ -91,7 +91,7 @@ fn header_with_unknown_repeated_or_missing_column_is_rejected() {
         ),
         ("\"code\n", HeaderError::Missing),
     ] {
-        assert_eq!(csv(body).unwrap_err(), fault, "{body:?}");
+        assert_eq!(csv(body).unwrap_err(), error, "{body:?}");
     }
 }
 
@@ -204,11 +204,11 @@ fn missing_expiry_defaults_to_product_expiry() {
     let end = date!(2026 - 12 - 31);
     blocks.finish();
     let mut format = Format::Csv(None);
-    let calendar = ExpiryDefaults {
+    let expiry_defaults = ExpiryDefaults {
         default_expiry: Some(end),
-        ..CALENDAR
+        ..EXPIRY_DEFAULTS
     };
-    let parsed = format.read(&blocks.take().unwrap(), calendar).unwrap();
+    let parsed = format.read(&blocks.take().unwrap(), expiry_defaults).unwrap();
     let expiries: Vec<_> = parsed.rows.iter().map(|row| row.expiry).collect();
     assert_eq!(expiries, [Some(end), Some(date!(2027 - 01 - 01))]);
 }
