@@ -115,8 +115,8 @@ impl AdminClient {
         path: &str,
         body: Option<&(impl Serialize + Sync)>,
     ) -> anyhow::Result<CommandOutput> {
-        let answer = self.call(method, path, body).await?;
-        self.show(answer, output::format_object)
+        let response = self.call(method, path, body).await?;
+        self.show(response, output::format_object)
     }
 
     /// Prints an object.
@@ -131,8 +131,8 @@ impl AdminClient {
         query: &[QueryParameter],
         columns: &[Column],
     ) -> anyhow::Result<CommandOutput> {
-        let answer = self.execute(self.request(Method::GET, path, query)).await?;
-        self.show(answer, |answer| output::format_list(answer, columns))
+        let response = self.execute(self.request(Method::GET, path, query)).await?;
+        self.show(response, |response| output::format_list(response, columns))
     }
 
     pub(super) const fn is_json_output(&self) -> bool {
@@ -142,13 +142,13 @@ impl AdminClient {
     /// Prints the response as JSON or formatted.
     pub(super) fn show(
         &self,
-        answer: String,
-        for_people: impl FnOnce(&str) -> anyhow::Result<String>,
+        response: String,
+        format: impl FnOnce(&str) -> anyhow::Result<String>,
     ) -> anyhow::Result<CommandOutput> {
         if self.json {
-            return Ok(answer.into());
+            return Ok(response.into());
         }
-        for_people(&answer)
+        format(&response)
             .map(CommandOutput::from)
             .context("unexpected response format")
     }
@@ -159,14 +159,14 @@ impl AdminClient {
     }
 
     async fn execute(&self, request: reqwest::RequestBuilder) -> anyhow::Result<String> {
-        let answer = send(request, &self.url, "--admin-url").await?;
-        if answer.status.is_success() {
-            if answer.replayed {
+        let response = send(request, &self.url, "--admin-url").await?;
+        if response.status.is_success() {
+            if response.replayed {
                 super::print_error("already booked; showing the original result");
             }
-            return Ok(answer.body);
+            return Ok(response.body);
         }
-        Err(ErrorResponse::new(answer.status, answer.body, self.json).into())
+        Err(ErrorResponse::new(response.status, response.body, self.json).into())
     }
 }
 
@@ -183,9 +183,9 @@ impl PageOptions {
 
 /// Query parameters of the filters that are set.
 pub(super) fn given_filters<const N: usize>(
-    given: [(&'static str, &Option<String>); N],
+    filters: [(&'static str, &Option<String>); N],
 ) -> impl Iterator<Item = QueryParameter> {
-    given
+    filters
         .into_iter()
         .filter_map(|(name, value)| Some((name, value.clone()?)))
 }

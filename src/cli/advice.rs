@@ -59,9 +59,9 @@ const ADVICE_BY_FIELD: [(&str, &str); 4] = [
 
 /// The hint for an error code, or for one of the invalid fields.
 pub(super) fn find_advice<'a>(code: &str, mut fields: impl Iterator<Item = &'a str>) -> Option<&'static str> {
-    let of_code = ADVICE_BY_CODE.iter().find(|(known, _)| known.as_str() == code);
-    of_code.map(|(_, advice)| *advice).or_else(|| {
-        let of_field = fields.find_map(|field| ADVICE_BY_FIELD.iter().find(|(known, _)| *known == field));
-        of_field.map(|(_, advice)| *advice)
+    let by_code = ADVICE_BY_CODE.iter().find(|(known, _)| known.as_str() == code);
+    by_code.map(|(_, advice)| *advice).or_else(|| {
+        let by_field = fields.find_map(|field| ADVICE_BY_FIELD.iter().find(|(known, _)| *known == field));
+        by_field.map(|(_, advice)| *advice)
     })
 }

@@ -149,11 +149,11 @@ fn read_credentials(path: &Path) -> anyhow::Result<Credentials> {
 /// Joins a path to the base URL. The path may repeat the base's own path, which defaults to the API prefix.
 fn resolve_url(base: &str, path: &str) -> anyhow::Result<reqwest::Url> {
     let base = parse_url(base, "--url")?;
-    let own = base.path().trim_matches('/');
-    let prefix = if own.is_empty() {
+    let base_path = base.path().trim_matches('/');
+    let prefix = if base_path.is_empty() {
         API_PREFIX.trim_matches('/')
     } else {
-        own
+        base_path
     };
     let path = path.trim_start_matches('/');
     let below = path

@@ -146,12 +146,12 @@ mod tests {
     fn error_response_shows_details_and_hint() {
         let body = r#"{"error":{"name":"ValidationFailed","code":"VALIDATION_FAILED","message":"name: x","retryable":false,
             "details":[{"field":"name","message":"x"},{"field":"brand","message":"y"}],"trace_id":"t"}}"#;
-        let refusal = ErrorResponse::new(StatusCode::UNPROCESSABLE_ENTITY, body.to_owned(), false);
+        let response = ErrorResponse::new(StatusCode::UNPROCESSABLE_ENTITY, body.to_owned(), false);
         assert_eq!(
-            refusal.to_string(),
+            response.to_string(),
             "name: x (VALIDATION_FAILED)\n  name: x\n  brand: y"
         );
-        assert_eq!(refusal.raw_body(), None);
+        assert_eq!(response.raw_body(), None);
         for (body, expected) in [
             (
                 r#"{"error":{"code":"PARTNER_NOT_FOUND","message":"there is none"}}"#,
@@ -162,8 +162,8 @@ mod tests {
                 "m (VALIDATION_FAILED)\n`vouchsafe category list` lists",
             ),
         ] {
-            let said = ErrorResponse::new(StatusCode::NOT_FOUND, body.to_owned(), false).to_string();
-            assert!(said.starts_with(expected), "{said}");
+            let text = ErrorResponse::new(StatusCode::NOT_FOUND, body.to_owned(), false).to_string();
+            assert!(text.starts_with(expected), "{text}");
         }
         let other = ErrorResponse::new(StatusCode::BAD_GATEWAY, "<html>".to_owned(), true);
         assert_eq!(

@@ -76,8 +76,8 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         }
         Action::Revoke { credential_id } => {
             let path = format!("/credentials/{}", percent_encode(&credential_id));
-            let answer = admin.call(Method::DELETE, &path, NO_BODY).await?;
-            admin.show(answer, |_| Ok(format!("{credential_id} is revoked")))
+            let response = admin.call(Method::DELETE, &path, NO_BODY).await?;
+            admin.show(response, |_| Ok(format!("{credential_id} is revoked")))
         }
     }
 }

@@ -89,7 +89,7 @@ fn is_unreachable(cause: &(dyn std::error::Error + 'static)) -> bool {
 fn is_connection_error(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut => true,
-        sqlx::Error::Database(refused) => refused
+        sqlx::Error::Database(error) => error
             .code()
             .is_some_and(|code| CONNECTION_SQLSTATES.iter().any(|prefix| code.starts_with(prefix))),
         _ => false,

@@ -1,7 +1,7 @@
-//! The commands that speak to a running service: as a partner, as an operator, or to its database.
+//! Client commands: partner requests, operator commands, and checks of the database.
 //!
-//! Rule: results go to the standard output, all else to the standard error; `--json` shows the answer as it came. The
-//! exit code says how it ended ([`Exit`]). The help of every command has an example that works.
+//! Results go to standard output, everything else to standard error; `--json` prints the response unchanged. [`ExitStatus`]
+//! lists the exit codes. The help of every command has a working example.
 
 mod admin;
 mod advice;

@@ -72,11 +72,11 @@ fn format_cell(value: &RawValue) -> String {
 }
 
 /// Formats an object, one field per line; nested objects are indented.
-pub(super) fn format_object(answer: &str) -> anyhow::Result<String> {
-    if answer.is_empty() {
+pub(super) fn format_object(body: &str) -> anyhow::Result<String> {
+    if body.is_empty() {
         return Ok(String::new());
     }
-    let fields: OrderedFields = serde_json::from_str(answer)?;
+    let fields: OrderedFields = serde_json::from_str(body)?;
     Ok(format_fields(&fields, 0).join("\n"))
 }
 
@@ -111,8 +111,8 @@ fn nested_objects(value: &RawValue) -> Option<Vec<OrderedFields>> {
 }
 
 /// Formats the list in a field of an object as a table.
-pub(super) fn format_field_table(answer: &str, field: &str, columns: &[Column]) -> anyhow::Result<String> {
-    let object: OrderedFields = serde_json::from_str(answer)?;
+pub(super) fn format_field_table(body: &str, field: &str, columns: &[Column]) -> anyhow::Result<String> {
+    let object: OrderedFields = serde_json::from_str(body)?;
     let list = object.0.into_iter().find(|(name, _)| name == field);
     let list = list.with_context(|| format!("it has no {field}"))?.1;
     Ok(format_rows(
@@ -122,8 +122,8 @@ pub(super) fn format_field_table(answer: &str, field: &str, columns: &[Column]) 
 }
 
 /// Formats a list as a table, with the cursor of the next page.
-pub(super) fn format_list(answer: &str, columns: &[Column]) -> anyhow::Result<String> {
-    let list: ListBody = serde_json::from_str(answer)?;
+pub(super) fn format_list(body: &str, columns: &[Column]) -> anyhow::Result<String> {
+    let list: ListBody = serde_json::from_str(body)?;
     let mut text = format_rows(&list.data, columns);
     if list.data.is_empty() {
         text.push_str("\n(no entries)");
@@ -167,32 +167,32 @@ mod tests {
 
     #[test]
     fn object_prints_one_field_per_line() {
-        let answer = r#"{"id":"p1","amount":90071992547409.93,"list":["a","b"],"none":null,"limits":{},
+        let body = r#"{"id":"p1","amount":90071992547409.93,"list":["a","b"],"none":null,"limits":{},
             "inner":{"x":25.00},"many":[{"y":1},{"y":2}]}"#;
         let expected = "id      p1\namount  90071992547409.93\nlist    a, b\nnone    -\nlimits  {}\ninner:\n  x  25.00\nmany:\n  y  1\n  y  2";
-        assert_eq!(format_object(answer).unwrap(), expected);
+        assert_eq!(format_object(body).unwrap(), expected);
         assert_eq!(format_object("").unwrap(), "");
     }
 
     #[test]
     fn list_in_object_prints_as_table() {
-        let answer = r#"{"id":"p1","points":[{"name":"one","at":null}]}"#;
+        let body = r#"{"id":"p1","points":[{"name":"one","at":null}]}"#;
         let columns = [("NAME", "name"), ("WHEN", "at")];
         assert_eq!(
-            format_field_table(answer, "points", &columns).unwrap(),
+            format_field_table(body, "points", &columns).unwrap(),
             "NAME  WHEN\none   -"
         );
-        assert!(format_field_table(answer, "others", &columns).is_err());
+        assert!(format_field_table(body, "others", &columns).is_err());
     }
 
     #[test]
     fn list_prints_as_table_with_next_cursor() {
         let columns = [("PRODUCT", "product_id"), ("PRICE", "price"), ("GONE", "gone")];
-        let answer = r#"{"data":[{"price":25.00,"product_id":"ä"},{"product_id":"longer-one","price":1}],
+        let body = r#"{"data":[{"price":25.00,"product_id":"ä"},{"product_id":"longer-one","price":1}],
             "has_more":true,"next_cursor":"abc"}"#;
         let expected = "PRODUCT     PRICE  GONE\nä           25.00  -\nlonger-one  1      -\nNext page: --cursor abc";
-        assert_eq!(format_list(answer, &columns).unwrap(), expected);
-        let nothing = r#"{"data":[],"has_more":false,"next_cursor":null}"#;
-        assert_eq!(format_list(nothing, &columns[..1]).unwrap(), "PRODUCT\n(no entries)");
+        assert_eq!(format_list(body, &columns).unwrap(), expected);
+        let empty = r#"{"data":[],"has_more":false,"next_cursor":null}"#;
+        assert_eq!(format_list(empty, &columns[..1]).unwrap(), "PRODUCT\n(no entries)");
     }
 }

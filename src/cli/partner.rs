@@ -157,8 +157,8 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
             if start_over {
                 admin.change(Method::DELETE, &path, NO_BODY).await
             } else {
-                let answer = admin.call(Method::GET, &path, NO_BODY).await?;
-                admin.show(answer, |answer| output::format_field_table(answer, "points", &CERTIFICATION_COLUMNS))
+                let response = admin.call(Method::GET, &path, NO_BODY).await?;
+                admin.show(response, |response| output::format_field_table(response, "points", &CERTIFICATION_COLUMNS))
             }
         }
         Action::Suspend { partner_id } => set_suspended(admin, &partner_id, true).await,
@@ -183,7 +183,7 @@ async fn set_suspended(admin: &AdminClient, partner_id: &str, suspended: bool) -
 fn terms_body(terms: &TermsArgs) -> Value {
     let allowlist = (!terms.allow.is_empty()).then(|| json!(terms.allow));
     let limits = (!terms.limits.is_empty()).then(|| limits_body(&terms.limits));
-    let given = [
+    let fields = [
         ("allowlist", &allowlist),
         ("limits", &limits),
         ("cancel_window_s", &terms.cancel_window),
@@ -192,10 +192,10 @@ fn terms_body(terms: &TermsArgs) -> Value {
         ("approval_rule", &terms.approval_rule),
         ("catalogue", &terms.catalogue),
     ];
-    let named = given
+    let present = fields
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
-    Value::Object(named.collect())
+    Value::Object(present.collect())
 }
 
 fn limits_body(limits: &[ClassLimit]) -> Value {

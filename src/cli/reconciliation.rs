@@ -71,8 +71,8 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::Show { date } => admin.show_object(&path_of(&date)).await,
         Action::Upload { file, date, vendor } => {
             let (source, path) = (UploadSource::open(&file)?, format!("{}/records", path_of(&date)));
-            let answer = upload::send(source, &path, &[("vendor", vendor)], "text/csv", admin).await?;
-            admin.show(answer, output::format_object)
+            let response = upload::send(source, &path, &[("vendor", vendor)], "text/csv", admin).await?;
+            admin.show(response, output::format_object)
         }
     }
 }

@@ -139,8 +139,8 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
                 Format::Ndjson => "application/x-ndjson",
             };
             let source = UploadSource::open(&file)?;
-            let answer = upload::send(source, "/stock", &query, content_type, admin).await?;
-            admin.show(answer, |answer| Ok(format_import_report(&serde_json::from_str(answer)?)))
+            let response = upload::send(source, "/stock", &query, content_type, admin).await?;
+            admin.show(response, |response| Ok(format_import_report(&serde_json::from_str(response)?)))
         }
         Action::Levels { product, page } => {
             let mut query = page.query();
@@ -157,8 +157,8 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
                 Some(file) => json!({ "product_id": product, "codes": read_codes(&file)?, "reason": reason }),
                 None => json!({ "product_id": product, "denomination": denomination, "reason": reason }),
             };
-            let answer = admin.call(Method::POST, "/stock/void", Some(&body)).await?;
-            admin.show(answer, |answer| Ok(format_void_report(&serde_json::from_str(answer)?)))
+            let response = admin.call(Method::POST, "/stock/void", Some(&body)).await?;
+            admin.show(response, |response| Ok(format_void_report(&serde_json::from_str(response)?)))
         }
     }
 }

@@ -69,9 +69,9 @@ pub(super) async fn send(
         progress_bar(length)?
     };
     let body = body_stream(bar.wrap_read(reader));
-    let answer = admin.post_stream(path, query, content_type, body).await;
+    let response = admin.post_stream(path, query, content_type, body).await;
     bar.finish_and_clear();
-    answer
+    response
 }
 
 /// A bar for a known or unknown number of bytes.

@@ -80,8 +80,8 @@ fn vendor_body(args: PutVendorArgs) -> anyhow::Result<Value> {
         ("credentials", credentials),
         ("concurrency", args.concurrency.map(Value::from)),
     ];
-    let given = fields
+    let present = fields
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    Ok(Value::Object(given.collect::<Map<_, _>>()))
+    Ok(Value::Object(present.collect::<Map<_, _>>()))
 }

@@ -74,11 +74,11 @@ async fn check_private(data_dir: &Path) -> anyhow::Result<Vec<Finding>> {
         return Err(UnreachableError(missing).into());
     }
     // A killed server leaves its address behind; then it is started like a stopped one.
-    let beside = match postgres::find_running(data_dir) {
+    let findings = match postgres::find_running(data_dir) {
         Ok(options) => verify(&options).await,
         Err(_) => return check_stopped(data_dir.to_owned()).await,
     };
-    match beside {
+    match findings {
         Err(sqlx::Error::Io(_)) => check_stopped(data_dir.to_owned()).await,
         findings => findings.context("check the database of the running service"),
     }

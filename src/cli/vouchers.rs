@@ -45,8 +45,8 @@ fn parse_csv<'a>(mut lines: impl Iterator<Item = &'a str>) -> Vec<Value> {
     let header: Vec<String> = lines.next().map(CsvFields::of).into_iter().flatten().collect();
     let voucher = |line| {
         let named = header.iter().cloned().zip(CsvFields::of(line));
-        let given = named.filter(|(_, text)| !text.is_empty());
-        let voucher: Map<_, _> = given.map(|(name, text)| (name, Value::String(text))).collect();
+        let present = named.filter(|(_, text)| !text.is_empty());
+        let voucher: Map<_, _> = present.map(|(name, text)| (name, Value::String(text))).collect();
         Value::Object(voucher)
     };
     lines.map(voucher).collect()
