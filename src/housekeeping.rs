@@ -55,13 +55,13 @@ pub async fn run_housekeeping(service: &web::Data<Service>) {
 async fn poll_changes(service: &web::Data<Service>) {
     let mut tick = interval(CHANGE_POLL_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut seen = None;
+    let mut applied = None;
     loop {
         tick.tick().await;
         match service.store.recent_change_ids().await {
-            Ok(newest) if seen.as_ref() == Some(&newest) => {}
+            Ok(newest) if applied.as_ref() == Some(&newest) => {}
             Ok(newest) => match config_change::reload(service).await {
-                Ok(()) => seen = Some(newest),
+                Ok(()) => applied = Some(newest),
                 Err(error) => warn!(%error, "cannot load changes of other nodes"),
             },
             Err(error) => warn!(%error, "cannot poll for changes of other nodes"),
@@ -99,14 +99,14 @@ async fn expire_stock(service: &Service) {
 /// Takes expired vouchers out of sale in batches, one transaction each, and notifies the shelves.
 async fn expire_all_stock(service: &Service) -> Result<(), sqlx::Error> {
     loop {
-        let swept = service.store.expire_vouchers().await?;
-        if swept.expired > 0 {
-            info!(vouchers = swept.expired, "expired vouchers taken out of sale");
+        let batch = service.store.expire_vouchers().await?;
+        if batch.expired > 0 {
+            info!(vouchers = batch.expired, "expired vouchers taken out of sale");
         }
-        for sku in &swept.skus {
+        for sku in &batch.skus {
             service.engine.inventory.invalidate(sku);
         }
-        if !swept.has_more {
+        if !batch.has_more {
             return Ok(());
         }
     }
@@ -124,15 +124,15 @@ async fn write_checkpoints(service: &Service) {
 }
 
 async fn write_due_checkpoints(service: &Service) -> Result<(), sqlx::Error> {
-    while let Some(seal) = service.store.write_audit_checkpoint().await? {
+    while let Some(checkpoint) = service.store.write_audit_checkpoint().await? {
         // The log is the evidence if somebody deletes the newest checkpoints from the database.
         info!(
-            seal.number = seal.seal,
-            seal.entries = seal.entries,
-            seal.hash = seal.hash,
+            checkpoint.number = checkpoint.seal,
+            checkpoint.entries = checkpoint.entries,
+            checkpoint.hash = checkpoint.hash,
             "audit checkpoint written"
         );
-        if !seal.is_full() {
+        if !checkpoint.is_full() {
             break;
         }
     }

@@ -224,9 +224,9 @@ impl Cli {
         let matches = command.clone().try_get_matches_from(arguments)?;
         let mut settings = Self::from_arg_matches(&matches)?;
         if matches.subcommand_name() == Some("serve") {
-            let whole = parse_without_serve(&command, arguments)?;
+            let matches_without_serve = parse_without_serve(&command, arguments)?;
             settings.command = None;
-            settings.serve.update_from_arg_matches(&whole)?;
+            settings.serve.update_from_arg_matches(&matches_without_serve)?;
         }
         Ok(settings)
     }
@@ -288,9 +288,9 @@ fn read_file(path: &Path) -> Result<Vec<(String, String)>, SettingsError> {
 
 /// Environment variables of a command and its subcommands.
 fn environment_variables(command: &clap::Command) -> BTreeSet<String> {
-    let own = command.get_arguments().filter_map(clap::Arg::get_env);
-    let own = own.filter_map(|name| Some(name.to_str()?.to_owned()));
-    own.chain(command.get_subcommands().flat_map(environment_variables)).collect()
+    let variables = command.get_arguments().filter_map(clap::Arg::get_env);
+    let variables = variables.filter_map(|name| Some(name.to_str()?.to_owned()));
+    variables.chain(command.get_subcommands().flat_map(environment_variables)).collect()
 }
 
 /// Sets the values of the file as defaults of the arguments with these environment variables.

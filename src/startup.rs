@@ -97,24 +97,24 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
         .context("start the database runtime")?;
     let metrics = Metrics::new(telemetry);
     let niceness = rustix::process::getpriority_process(None).context("read the process's own niceness")?;
-    let stand_back = move || lower_thread_priority(niceness + WEBHOOK_NICENESS);
+    let lower_priority = move || lower_thread_priority(niceness + WEBHOOK_NICENESS);
     let outgoing = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(OUTGOING_THREADS)
         .thread_name("webhooks")
-        .on_thread_start(stand_back)
+        .on_thread_start(lower_priority)
         .enable_all()
         .build()
         .context("start the runtime of outgoing connections")?;
     let system = actix_web::rt::System::new();
     // Separate threads: encrypting purchased codes and sending webhooks must not delay the actors that decide orders.
     let arbiters = [(); 2].map(|()| actix_rt::Arbiter::new());
-    let [buyers, deliveries] = arbiters.each_ref().map(actix_rt::Arbiter::handle);
-    deliveries.spawn_fn(stand_back);
+    let [procurement, deliveries] = arbiters.each_ref().map(actix_rt::Arbiter::handle);
+    deliveries.spawn_fn(lower_priority);
     let threads = Threads {
         database: &database,
         outgoing: &outgoing,
         actors: Arc::default(),
-        procurement: buyers,
+        procurement,
         deliveries,
     };
     let served = system.block_on(run_service(settings, &directory, options, threads, metrics));
@@ -268,7 +268,7 @@ async fn build_service(
         Arc::clone(&clock),
         metrics.vendors(),
     );
-    let buyers = Spawner::on_arbiter(threads.procurement.clone());
+    let procurement = Spawner::on_arbiter(threads.procurement.clone());
     let sender = HttpSender::new(SenderConfig {
         keyring: Arc::clone(&keyring),
         clock: Arc::clone(&clock),
@@ -286,7 +286,7 @@ async fn build_service(
     );
     let deliveries = Spawner::on_arbiter(threads.deliveries.clone());
     Ok(Service {
-        procurement: Procurement::new(buyers, Arc::clone(&engine), Arc::new(purchasing)),
+        procurement: Procurement::new(procurement, Arc::clone(&engine), Arc::new(purchasing)),
         environment: settings.environment,
         gate: Arc::new(ReadinessGate::default()),
         engine,
@@ -309,10 +309,10 @@ async fn build_service(
 
 /// Waits for the database and migrates it.
 async fn prepare_database(store: &PgStore, environment: Environment) -> anyhow::Result<()> {
-    let since = Instant::now();
+    let started = Instant::now();
     loop {
         match store.prepare(environment).await {
-            Err(error) if error.is_transient() && since.elapsed() < DATABASE_TIMEOUT => {
+            Err(error) if error.is_transient() && started.elapsed() < DATABASE_TIMEOUT => {
                 warn!(%error, "waiting for the database");
                 tokio::time::sleep(DATABASE_RETRY_DELAY).await;
             }

@@ -69,11 +69,11 @@ mod tests {
     }
 
     fn complaint_without(left_out: usize) -> String {
-        let kept = WHOLE
+        let kept = COMPLETE
             .chunks(2)
             .enumerate()
             .filter(|(position, _)| *position != left_out);
-        said(&kept.flat_map(|(_, setting)| setting).copied().collect::<Vec<_>>())
+        complaint(&kept.flat_map(|(_, setting)| setting).copied().collect::<Vec<_>>())
     }
 
     #[test]
@@ -83,11 +83,11 @@ mod tests {
             (2, "DATABASE_URL"),
             (3, "VOUCHSAFE_OPERATOR_TOKEN"),
         ] {
-            let said = said_without(left_out);
-            assert!(said.starts_with(&format!("production requires {named}: ")), "{said}");
+            let message = complaint_without(left_out);
+            assert!(message.starts_with(&format!("production requires {named}: ")), "{message}");
         }
-        assert_eq!(said(&WHOLE), "");
-        assert_eq!(said(&[]), "", "the sandbox generates its own");
+        assert_eq!(complaint(&COMPLETE), "");
+        assert_eq!(complaint(&[]), "", "the sandbox generates its own");
     }
 
     #[test]
@@ -98,18 +98,18 @@ mod tests {
             ("--http-addr", "203.0.113.7:8080", "VOUCHSAFE_HTTP_ADDR"),
             ("--admin-addr", "0.0.0.0:8081", "VOUCHSAFE_ADMIN_ADDR"),
         ] {
-            let listening = [&WHOLE[..], &[flag, address]].concat();
-            let refused = said(&listening);
+            let listening = [&COMPLETE[..], &[flag, address]].concat();
+            let message = complaint(&listening);
             assert!(
-                refused.contains(setting) && refused.contains("VOUCHSAFE_TRUSTED_PROXIES"),
-                "{refused}"
+                message.contains(setting) && message.contains("VOUCHSAFE_TRUSTED_PROXIES"),
+                "{message}"
             );
-            let behind = [&listening[..], &["--trusted-proxies", "10.0.0.0/8"]].concat();
-            assert_eq!(said(&behind), "", "{flag} {address}");
-            assert_eq!(said(&["--environment", "sandbox", flag, address]), "");
+            let behind_proxy = [&listening[..], &["--trusted-proxies", "10.0.0.0/8"]].concat();
+            assert_eq!(complaint(&behind_proxy), "", "{flag} {address}");
+            assert_eq!(complaint(&["--environment", "sandbox", flag, address]), "");
         }
         for address in ["127.0.0.1:8080", "127.9.9.9:8080", "[::1]:8080"] {
-            assert_eq!(said(&[&WHOLE[..], &["--http-addr", address]].concat()), "");
+            assert_eq!(complaint(&[&COMPLETE[..], &["--http-addr", address]].concat()), "");
         }
     }
 }
