@@ -251,7 +251,7 @@ impl DeliveryQueue {
         if !self.is_failing() || !self.by_order.is_empty() {
             return;
         }
-        for LoadedDelivery { delivery: mut delivery, .. } in page {
+        for LoadedDelivery { mut delivery, .. } in page {
             if self.is_known(&delivery) {
                 continue;
             }

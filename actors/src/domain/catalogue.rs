@@ -42,11 +42,11 @@ pub struct RequestedOrder {
 /// Why an order cannot be priced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PricingError {
-    #[error("there is no product {0}; GET /products lists what can be ordered")]
+    #[error("product {0} not found; GET /products lists the products you can order")]
     ProductNotFound(String),
     #[error("product {0} is discontinued; order another one")]
     Discontinued(ProductId),
-    #[error("product {product_id} is not sold at this denomination; GET /products/{product_id} lists them")]
+    #[error("product {product_id} is not sold at this denomination; GET /products/{product_id} lists its denominations")]
     DenominationNotOffered {
         product_id: ProductId,
         /// Line index, from 0.
@@ -66,7 +66,7 @@ pub enum PricingError {
         found: Currency,
         expected: Currency,
     },
-    #[error("the order's total is too large")]
+    #[error("the order's total is too large; split the order")]
     TotalTooLarge,
 }
 

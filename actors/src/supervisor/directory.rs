@@ -43,7 +43,7 @@ pub struct ActorRef<A: Actor> {
 
 impl<A: Actor> std::fmt::Debug for ActorRef<A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Found")
+        f.write_str("ActorRef")
     }
 }
 

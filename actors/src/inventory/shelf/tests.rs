@@ -24,7 +24,7 @@ fn chunk(chunk_id: i64, first: i64, expiries: &[Date]) -> ClaimedChunk {
 fn claimed(chunks: Vec<ClaimedChunk>, next_expiry: Option<Date>) -> ClaimedStock {
     ClaimedStock {
         chunks,
-        next_expiry: next.map(Expiry::on),
+        next_expiry: next_expiry.map(Expiry::on),
         unclaimable: UnclaimableStock::None,
     }
 }
