@@ -217,7 +217,7 @@ async fn voucher_of_another_chunk_is_stale(subject: &PgSubject) {
     let mut lane = node.open_lane(0).await.unwrap();
     let wrong_chunk = StockVoucher {
         chunk_id: mine[0].chunk_id,
-        ..nobodys[0]
+        ..unclaimed[0]
     };
     let record = build::delivered_order(partner, "a", &[(&gift(), &[wrong_chunk])]);
     let verdicts = lane.commit(1, &[record]).await.unwrap();

@@ -49,7 +49,7 @@ impl Receiver {
     pub(crate) fn new(behavior: ReceiverBehavior) -> Self {
         Self(Arc::new(Mutex::new(ReceiverState {
             started_at: Instant::now(),
-            behavior: behavior,
+            behavior,
             behavior_by_number: HashMap::new(),
             attempts: Vec::new(),
             in_flight: 0,

@@ -167,7 +167,7 @@ impl RandomWalk {
             7 | 8 => {
                 let after = self.random_millis(2_500);
                 let behaviors = [ACCEPT, ReceiverBehavior::Respond(204, after), ReceiverBehavior::Respond(500, after), FAIL];
-                let behavior = behaviors[self.rng.random_range(0..moods.len())];
+                let behavior = behaviors[self.rng.random_range(0..behaviors.len())];
                 self.harness.receiver.set_behavior(behavior);
             }
             9 | 10 => {
@@ -183,7 +183,7 @@ impl RandomWalk {
     }
 
     fn random_millis(&mut self, max: u64) -> Duration {
-        Duration::from_millis(self.rng.random_range(0..most))
+        Duration::from_millis(self.rng.random_range(0..max))
     }
 
     fn check(&self) {

@@ -70,7 +70,7 @@ simulation_tests! {
             assert!(sim.db.void(hold.vouchers()[0].stock_id).await);
             Box::new(hold).settle(None);
         }
-        assert_eq!(approval.await.unwrap(), "Unanswered(Unavailable)");
+        assert_eq!(approval.await.unwrap(), "Flow(Unavailable)");
         drop(holds);
         assert_eq!(run_operation(&sim, &node, Operation::Approve).await, "PARTIALLY_DELIVERED");
         assert_eq!(observe(&sim), "PARTIALLY_DELIVERED 2/0/5 closed, 7 events, 0 free, 8000+0 after 3 entries");

@@ -183,8 +183,8 @@ pub async fn returned_voucher_is_sold_again<S: Subject>(subject: &S) {
         })
         .collect();
     let imported: Vec<_> = gifts.iter().map(|gift| gift.expiry).collect();
-    let returned: Vec<_> = returned.iter().map(|gift| gift.expiry).collect();
-    assert_eq!(returned, imported);
+    let expiries: Vec<_> = returned.iter().map(|gift| gift.expiry).collect();
+    assert_eq!(expiries, imported);
     let ids: Vec<_> = returned.iter().map(|gift| gift.stock_id).collect();
     assert_eq!(ids, numbers);
     let again = fixture.delivered_order("again", &returned);

@@ -195,8 +195,8 @@ impl<'s, S: Subject> Fixture<'s, S> {
     /// Checks that every row of the record exists.
     pub(super) async fn assert_present(&self, record: &Record) {
         let subject = self.subject;
-        let kept = subject.stored_key(record.claim.key).await.expect("the key is known");
-        assert_eq!(kept.known, own_response(record), "the key stores its response");
+        let stored = subject.stored_key(record.claim.key).await.expect("the key is known");
+        assert_eq!(stored.known, own_response(record), "the key stores its response");
         if let Some(order) = &record.order {
             assert_eq!(
                 subject.order(order.order_id).await.as_ref(),
@@ -226,7 +226,7 @@ impl<'s, S: Subject> Fixture<'s, S> {
             record
                 .events
                 .iter()
-                .all(|events| events.iter().any(|row| row.bundle == *events)),
+                .all(|bundle| events.iter().any(|row| row.bundle == *bundle)),
             "events: {events:?}"
         );
     }

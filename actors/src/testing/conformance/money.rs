@@ -136,7 +136,7 @@ pub async fn top_up_creates_its_wallet<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let yen = WalletKey {
         currency: "JPY".parse().unwrap(),
-        ..desk.wallet()
+        ..fixture.wallet()
     };
     let opened = WalletState {
         sequence: 1,
@@ -224,7 +224,7 @@ pub async fn wallet_created_while_blocked_is_credited<S: Subject>(subject: &S) {
     let mut second = LaneClient::open(&fixture.store, 1).await;
     let yen = WalletKey {
         currency: "JPY".parse().unwrap(),
-        ..desk.wallet()
+        ..fixture.wallet()
     };
     let records = [build::top_up(yen, "wire-1", 500)];
     let transaction = subject.begin_insert_key(records[0].claim.key, &other_response()).await;

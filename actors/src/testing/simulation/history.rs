@@ -37,21 +37,23 @@ impl ResponseHistory {
         }
         // Two nodes that reject the same order concurrently may both report the stored rejection as new, if one of them
         // lost its response: the bodies are identical, and nothing was executed.
-        if let OrderReply::New(answer) = reply
-            && answer.status < 300
+        if let OrderReply::New(response) = reply
+            && response.status < 300
         {
             history.executions += 1;
         }
         if reply.error() == Some(&FlowError::KeyReused) {
             history.rejected_as_reused.push(request.clone());
         }
-        if let Some(answer) = reply.response() {
-            self.acknowledged.insert((request.key_hash(), answer.body.to_vec()));
-            let (request, kept) = history.answered.get_or_insert_with(|| (request.clone(), answer.clone()));
-            if (&*request, &*kept) != (request, answer) {
+        if let Some(response) = reply.response() {
+            self.acknowledged.insert((request.key_hash(), response.body.to_vec()));
+            let (first_request, first) = history
+                .answered
+                .get_or_insert_with(|| (request.clone(), response.clone()));
+            if (&*first_request, &*first) != (request, response) {
                 self.violations.push(format!(
-                    "{request:?} got {:?} first and then {}",
-                    kept.body,
+                    "{first_request:?} got {:?} first and then {}",
+                    first.body,
                     reply.describe()
                 ));
             }
@@ -63,13 +65,13 @@ impl ResponseHistory {
     pub fn violations(&self) -> Vec<String> {
         let twice = self.keys.values().filter(|history| history.executions > 1);
         let twice = twice.map(|history| format!("executed {} times: {:?}", history.executions, history.requests));
-        let own = |history: &&KeyHistory| {
+        let is_own = |history: &&KeyHistory| {
             history
                 .answered
                 .as_ref()
                 .is_some_and(|(request, _)| history.rejected_as_reused.contains(request))
         };
-        let own = self.keys.values().filter(own);
+        let own = self.keys.values().filter(is_own);
         let own = own.map(|history| format!("rejected as another request's key, but it is the same request: {:?}", history.requests));
         self.violations.iter().cloned().chain(twice).chain(own).collect()
     }

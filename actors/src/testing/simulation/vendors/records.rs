@@ -27,7 +27,7 @@ struct PurchaseRow {
     sku: Sku,
     quantity: u32,
     requested_at: OffsetDateTime,
-    request: bool,
+    was_requested: bool,
     ended: bool,
     next_at: Instant,
     claimed: Option<(&'static str, Instant)>,
@@ -78,7 +78,7 @@ impl PurchaseRecords {
             sku,
             quantity,
             requested_at: at,
-            request: false,
+            was_requested: false,
             ended: false,
             next_at: Instant::now(),
             claimed: None,
@@ -137,7 +137,7 @@ impl PurchaseRecords {
         Some(ClaimedPurchase {
             delivery: row.delivery,
             requested_at: row.requested_at,
-            was_requested: std::mem::replace(&mut row.asked, true),
+            was_requested: std::mem::replace(&mut row.was_requested, true),
         })
     }
 

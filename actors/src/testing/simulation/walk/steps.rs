@@ -144,7 +144,7 @@ impl Walk {
         self.keys += 1;
         let (partner_id, _) = self.rng.choose(&PARTNERS);
         let max = if self.rng.percent(60) { 3 } else { BASKETS.len() };
-        let basket = self.rng.choose(&BASKETS[..most]);
+        let basket = self.rng.choose(&BASKETS[..max]);
         let request = OrderRequest::new(partner_id, &format!("key {}", self.keys), basket);
         let request = request.with_reference(&format!("key {}@{}", self.keys, self.epoch));
         if self.rng.percent(10) {
