@@ -1,7 +1,7 @@
 //! Instruction counts of the parts of an order, measured with valgrind's callgrind, independently of other load: the
 //! same program yields the same count.
 //!
-//! Each workload runs with two repetition counts in processes of its own; the difference cancels the cost of the
+//! Each workload runs with two repetition counts in separate processes; the difference cancels the cost of the
 //! start. Under valgrind the CPU has no SHA-256 instructions, so signing and verifying cost more than usual.
 
 #![allow(

@@ -156,7 +156,7 @@ impl JournalBench {
 
     fn ticket(&self, record: &Record) -> Ticket {
         let KeyStatus::First(key) = self.keys.begin(record.claim.key) else {
-            unreachable!("each record has a key of its own");
+            unreachable!("each record has a unique key");
         };
         let admission = Arc::clone(&self.admission).try_acquire_owned().unwrap();
         Ticket { key, admission }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
-/// A read-only connection of its own.
+/// A separate read-only connection.
 pub struct DatabaseInspector(PgConnection);
 
 /// Settings and sizes that make figures comparable.

@@ -123,7 +123,7 @@ pub async fn run_floor_benchmark(
     })
 }
 
-/// Writer connections, each with a partner of its own.
+/// Writer connections, each with a separate partner.
 struct FloorWriters(Vec<(PgConnection, Uuid, i64)>);
 
 impl FloorWriters {

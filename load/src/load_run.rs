@@ -1,6 +1,6 @@
 //! Load driver: closed or open loop over a number of connections, for any number of partners.
 //!
-//! Each thread runs its connections as tasks on a runtime of its own and keeps its own tally. An order touches no
+//! Each thread runs its connections as tasks on a separate runtime and keeps its own tally. An order touches no
 //! shared state but the send window and the progress counters.
 //!
 //! Rule: in an open loop, latency begins when the request was due, not when it left. Otherwise a stalled service

@@ -2,7 +2,7 @@
 //! few connections, one node with many, and two nodes that share the many, on one server; the second node idles in
 //! the first two turns.
 //!
-//! Each node has a partner of its own; both sell one SKU. Rule: the model uses measurements of one node only.
+//! Each node has a separate partner; both sell one SKU. Rule: the model uses measurements of one node only.
 
 mod model;
 mod report;

@@ -49,7 +49,7 @@ impl PartnerClient {
         self
     }
 
-    /// Creates a client for the same partner with a connection of its own and the default timeout.
+    /// Creates a client for the same partner with a separate connection and the default timeout.
     #[must_use]
     pub fn new_connection(&self) -> Self {
         Self {

@@ -28,7 +28,7 @@ pub struct Scenario {
     pub name: String,
     /// Purpose of the scenario.
     pub question: String,
-    /// Number of partners, each with a wallet of its own and an equal share of the orders.
+    /// Number of partners, each with a separate wallet and an equal share of the orders.
     pub partners: usize,
     pub skus: Skus,
     /// Order forms with weights.

@@ -1,4 +1,4 @@
-//! Webhook receiver of a run: one listener for all partners on a thread of its own. Responds 200 and counts each
+//! Webhook receiver of a run: one listener for all partners on a separate thread. Responds 200 and counts each
 //! event once, however often it is delivered. Does not verify signatures; the tests of the partner API do.
 
 use std::collections::HashSet;

@@ -1,6 +1,6 @@
 //! WAL, commits and processes of the Postgres server.
 //!
-//! Rule: a superuser connection of its own reads them, with an `application_name`, so that its own cost is visible.
+//! Rule: a separate superuser connection reads them, with an `application_name`, so that its own cost is visible.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -108,7 +108,7 @@ impl Operator {
         })
     }
 
-    /// Creates a client for the same operator with a connection of its own.
+    /// Creates a client for the same operator with a separate connection.
     pub(super) fn new_connection(&self) -> Self {
         Self {
             client: Client::new(self.client.origin().clone()).with_timeout(TIMEOUT),

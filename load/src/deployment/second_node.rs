@@ -1,4 +1,4 @@
-//! Second node of a test deployment: a process with a data directory of its own, on the database and with the master
+//! Second node of a test deployment: a process with a separate data directory, on the database and with the master
 //! key of the first node.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! HTTP server of the peer. Each worker has a connection pool of its own, so that no response waits for a socket of
+//! HTTP server of the peer. Each worker has a separate connection pool, so that no response waits for a socket of
 //! another thread. Prints the address when ready.
 
 use std::io::Write;

@@ -20,7 +20,7 @@ const POLL_YIELDS: usize = 5_000;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
 
-/// A raw server on a thread of its own.
+/// A raw server on a separate thread.
 struct Server {
     thread: JoinHandle<Vec<String>>,
     /// One message after each closed connection.
