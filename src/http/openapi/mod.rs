@@ -27,7 +27,7 @@ const CATALOGUE: &str = "Catalogue";
 const MONEY: &str = "Money";
 const EVENTS: &str = "Events";
 const ACCESS: &str = "Access";
-const SERVICE: &str = "Service";
+const HEALTH: &str = "Health";
 
 const TAGS: &[(&str, &str)] = &[
     (CATALOGUE, "Categories and products you can order, with availability."),
@@ -38,7 +38,7 @@ const TAGS: &[(&str, &str)] = &[
         "Webhook endpoints and the event feed.",
     ),
     (ACCESS, "Credentials and certification."),
-    (SERVICE, "Health checks and this document."),
+    (HEALTH, "Health checks and this document."),
 ];
 
 /// Security schemes of an unsigned request.
@@ -121,7 +121,7 @@ fn operations() -> Vec<Operation> {
         certification::get(),
     ];
     all.extend(webhooks::operations());
-    all.extend(openapi::public_operations(SERVICE));
+    all.extend(openapi::public_operations(HEALTH));
     all
 }
 

@@ -70,7 +70,8 @@ pub(super) fn request_payout() -> Operation {
         .describe(
             MONEY,
             "Request a payout",
-            "Debits the wallet; an operator then pays the amount out. If the payout fails, a `PAYOUT_REVERSAL` transaction returns \
+            "Debits the wallet; an operator then pays the amount out. If the payout fails, a `PAYOUT_REVERSAL` \
+             transaction returns \
              the money.",
         )
         .required_header_parameter(

@@ -109,7 +109,8 @@ fn replay() -> Operation {
         .describe(
             EVENTS,
             "Replay events",
-            "Delivers one event, or the events of a time range that match the endpoint's filter, again. The deliveries are retried \
+            "Delivers one event, or the events of a time range that match the endpoint's filter, again. The \
+             deliveries are retried \
              for 24 hours from now.",
         )
         .json_body::<ReplayEventsBody>(json!({ "event_id": EVENT_ID }))

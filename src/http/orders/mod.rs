@@ -183,7 +183,8 @@ impl OrderResponseEncoder for JsonEncoder {
             OrderRefusal::InsufficientFunds { needed, available } => ApiError::new(
                 Code::InsufficientFunds,
                 format!(
-                    "the order costs {needed} {currency}, but the wallet holds only {} {currency}; order less or top up the wallet",
+                    "the order costs {needed} {currency}, but the wallet holds only {} {currency}; order less or top \
+                     up the wallet",
                     available.of(needed.currency),
                     currency = needed.currency
                 ),

@@ -214,7 +214,8 @@ impl PartialSchema for RequestedDestination {
         let destination = ObjectBuilder::new()
             .schema_type(Type::Object)
             .description(Some(
-                "Destination of the payout: its type and the fields needed to pay it out, for example an IBAN and a name. Responses \
+                "Destination of the payout: its type and the fields needed to pay it out, for example an IBAN and a \
+                 name. Responses \
                  mask the values and show at most their last four characters.",
             ))
             .property(TYPE_FIELD, kind)

@@ -64,12 +64,12 @@ proptest! {
             .iter()
             .map(|line| (line.product_id.clone(), line.denomination.parse(usd).unwrap().minor(), line.quantity))
             .collect();
-        let expected: Vec<_> = expected
+        let expected_lines: Vec<_> = expected
             .lines
             .iter()
             .map(|(product_id, cents, quantity)| (product_id.clone(), i64::from(*cents), *quantity))
             .collect();
-        prop_assert_eq!(lines, expected);
+        prop_assert_eq!(lines, expected_lines);
         prop_assert_eq!(order.reference, expected.reference);
         let metadata = order.metadata.map(|text| serde_json::from_str(&text).unwrap());
         prop_assert_eq!(metadata, expected.metadata);
