@@ -147,13 +147,13 @@ impl DayBody {
 impl From<Reconciliation> for VendorBody {
     fn from(reconciliations: Reconciliation) -> Self {
         let compared = reconciliations.compared.as_ref();
-        let of = |pick: fn(&ReconciliationResult) -> OffsetDateTime| compared.map(pick);
+        let timestamp = |pick: fn(&ReconciliationResult) -> OffsetDateTime| compared.map(pick);
         Self {
             summary: compared.map(|compared| compared.summary),
             recorded: compared.map(|compared| compared.recorded),
             source: compared.map(|compared| compared.source),
-            begun_at: of(|compared| compared.begun_at),
-            generated_at: of(|compared| compared.generated_at),
+            begun_at: timestamp(|compared| compared.begun_at),
+            generated_at: timestamp(|compared| compared.generated_at),
             vendor: reconciliations.vendor,
             failed_attempts: reconciliations.attempts,
             last_word: reconciliations.last_word,
