@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn order_above_threshold_or_in_unlisted_currency_needs_approval() {
         use OtherCurrencies::{RequireApproval, NoApproval};
-        for (other, total, waits) in [
+        for (other, total, expected) in [
             (NoApproval, money(50_000, "USD"), false),
             (NoApproval, money(50_001, "USD"), true),
             (NoApproval, money(1_000_000, "EUR"), false),
@@ -84,7 +84,7 @@ mod tests {
             (RequireApproval, money(50_001, "USD"), true),
             (RequireApproval, money(1, "EUR"), true),
         ] {
-            assert_eq!(rule(0, other).is_triggered_by(total, None), waits, "{other:?} {total:?}");
+            assert_eq!(rule(0, other).is_triggered_by(total, None), expected, "{other:?} {total:?}");
         }
         assert!(!ApprovalRule::default().is_triggered_by(money(i64::MAX, "USD"), Some(0)));
     }
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn first_orders_need_approval_and_uncounted_order_is_first() {
         let small = money(1, "USD");
-        for (first_orders, earlier, counts, waits) in [
+        for (first_orders, earlier, expects_count, expected) in [
             (0, None, false, false),
             (0, Some(0), false, false),
             (2, Some(0), true, true),
@@ -103,7 +103,7 @@ mod tests {
         ] {
             let rule = rule(first_orders, OtherCurrencies::NoApproval);
             let found = (rule.is_order_count_needed(), rule.is_triggered_by(small, earlier));
-            assert_eq!(found, (counts, waits), "{first_orders} {earlier:?}");
+            assert_eq!(found, (expects_count, expected), "{first_orders} {earlier:?}");
         }
     }
 }

@@ -89,7 +89,7 @@ pub async fn advance_purchase(engine: &Engine, vendors: &dyn Vendors, purchase_i
     let delay = poll_delay(age.unwrap_or_default());
     let after = match request_vouchers(engine, vendors, claimed).await {
         Ok(PurchaseRemainder::Done) => None,
-        Ok(PurchaseRemainder::Pending(least)) => Some(delay.max(least.unwrap_or_default())),
+        Ok(PurchaseRemainder::Pending(minimum)) => Some(delay.max(minimum.unwrap_or_default())),
         Ok(PurchaseRemainder::Manual) => Some(delay),
         Err(error) => {
             error!(purchase.id = %purchase_id, error.message = %error, "purchase failed for now; retrying");
@@ -139,8 +139,8 @@ async fn release_remainder(engine: &Engine, vendors: &dyn Vendors, purchase_id: 
 
 /// The delay before a purchase of this age is polled again.
 fn poll_delay(age: Duration) -> Duration {
-    let (least, most) = POLL_DELAY_BOUNDS;
-    (age / 4).clamp(least, most)
+    let (minimum, maximum) = POLL_DELAY_BOUNDS;
+    (age / 4).clamp(minimum, maximum)
 }
 
 #[cfg(test)]

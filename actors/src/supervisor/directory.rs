@@ -334,8 +334,8 @@ mod tests {
         let test = async {
             let directory = directory(MAX_ACTORS);
             let held = directory.get(&0).unwrap().lineage.holds.open_hold();
-            let most = u32::try_from(MAX_ACTORS).unwrap();
-            for key in 1..most + 10 {
+            let max_actors = u32::try_from(MAX_ACTORS).unwrap();
+            for key in 1..max_actors + 10 {
                 assert!(directory.get(&key).is_some());
             }
             let left = MAX_ACTORS - MAX_ACTORS / EVICTION_DIVISOR + 10;

@@ -100,8 +100,8 @@ impl Purse {
             return PurseDecision::Refused(self.newest.balance);
         }
         match self.held.checked_add(debit) {
-            Some(aside) if debit == Amount::ZERO || aside <= self.newest.balance => {
-                self.held = aside;
+            Some(held) if debit == Amount::ZERO || held <= self.newest.balance => {
+                self.held = held;
                 PurseDecision::Held
             }
             _ => PurseDecision::Wait,
@@ -118,11 +118,11 @@ impl Purse {
 
     /// Releases a held amount.
     pub fn release(&mut self, amount: Amount) {
-        let aside = self
+        let held = self
             .held
             .checked_sub(amount)
-            .filter(|aside| *aside >= Amount::ZERO);
-        self.held = aside.unwrap_or_else(|| panic!("released {amount:?}, but only {:?} is held", self.held));
+            .filter(|held| *held >= Amount::ZERO);
+        self.held = held.unwrap_or_else(|| panic!("released {amount:?}, but only {:?} is held", self.held));
     }
 
     /// Applies the state that a commit returned; an older state is ignored.

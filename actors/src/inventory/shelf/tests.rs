@@ -266,9 +266,9 @@ proptest! {
                     shelf.release(&held);
                 },
             }
-            let aside: usize = open.iter().map(Vec::len).sum();
-            prop_assert_eq!(shelf.held(), aside);
-            prop_assert_eq!(shelf.free() + aside + sold.len(), 40);
+            let held_count: usize = open.iter().map(Vec::len).sum();
+            prop_assert_eq!(shelf.held(), held_count);
+            prop_assert_eq!(shelf.free() + held_count + sold.len(), 40);
         }
     }
 }

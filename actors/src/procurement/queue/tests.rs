@@ -16,7 +16,7 @@ fn offered(due: &[Name]) -> Vec<(Name, OrderId)> {
 }
 
 /// The purchases that start, in order, with at most `limit` in flight.
-fn turns(queue: &mut PurchaseQueue<Name>, limit: usize) -> Vec<Name> {
+fn start_all(queue: &mut PurchaseQueue<Name>, limit: usize) -> Vec<Name> {
     std::iter::from_fn(|| queue.start_next(limit)).collect()
 }
 
@@ -39,7 +39,7 @@ fn turns_rotate_between_orders() {
     for (due, limit, expected) in table {
         let mut queue = PurchaseQueue::default();
         queue.replace_due(offered(due));
-        assert_eq!(turns(&mut queue, limit), expected, "{due:?} of {limit}");
+        assert_eq!(start_all(&mut queue, limit), expected, "{due:?} of {limit}");
         assert_eq!(queue.in_flight_count(), expected.len());
     }
 }
@@ -48,13 +48,13 @@ fn turns_rotate_between_orders() {
 fn order_served_last_waits_for_orders_not_served() {
     let mut queue = PurchaseQueue::default();
     queue.replace_due(offered(&["a1", "a2", "a3"]));
-    assert_eq!(turns(&mut queue, 1), ["a1"]);
+    assert_eq!(start_all(&mut queue, 1), ["a1"]);
     queue.finish("a1");
     // The new order is queued last and still starts first.
     queue.replace_due(offered(&["a2", "a3", "b1"]));
-    assert_eq!(turns(&mut queue, 1), ["b1"]);
+    assert_eq!(start_all(&mut queue, 1), ["b1"]);
     queue.finish("b1");
-    assert_eq!(turns(&mut queue, 1), ["a2"]);
+    assert_eq!(start_all(&mut queue, 1), ["a2"]);
 }
 
 #[test]
@@ -75,12 +75,12 @@ fn large_and_small_order_alternate_until_the_small_one_is_done() {
 fn purchase_in_flight_is_not_started_again() {
     let mut queue = PurchaseQueue::default();
     queue.replace_due(offered(&["a1", "b1"]));
-    assert_eq!(turns(&mut queue, 1), ["a1"]);
+    assert_eq!(start_all(&mut queue, 1), ["a1"]);
     queue.replace_due(offered(&["a1", "b1"]));
-    assert_eq!(turns(&mut queue, 9), ["b1"]);
+    assert_eq!(start_all(&mut queue, 9), ["b1"]);
     queue.finish("a1");
     queue.replace_due(offered(&["a1"]));
-    assert_eq!(turns(&mut queue, 9), ["a1"], "it is due again");
+    assert_eq!(start_all(&mut queue, 9), ["a1"], "it is due again");
 }
 
 #[test]
