@@ -46,20 +46,20 @@ impl Builder {
             .await
             .unwrap()
             .expect("new events exist");
-        let turn = |number, changes, attempts, then| FlushRequest {
+        let flush = |sequence, changes, attempts, lease_action| FlushRequest {
             lease: opened.lease,
-            number,
+            sequence,
             changes,
             now: Duration::ZERO,
             attempts,
             delivered: 0,
-            refused: 0,
+            failed: 0,
             gone: false,
-            wait: None,
-            save: true,
-            then,
+            retry_in: None,
+            save_cursor: true,
+            lease_action,
         };
-        let read = turn(1, QueueChanges::default(), Vec::new(), LeaseAction::Keep(Some(ALL_EVENTS)));
+        let read = flush(1, QueueChanges::default(), Vec::new(), LeaseAction::Keep(Some(ALL_EVENTS)));
         let page = outbox.flush(webhook_id, read).await.unwrap().unwrap();
         let [first, second, third] = group_by_order(&page);
         let again = DeliveryOutcome::RetryAt(Duration::from_secs(5));
@@ -77,8 +77,8 @@ impl Builder {
             recovered: false,
         };
         let failed = FlushRequest {
-            refused: 2,
-            ..turn(
+            failed: 2,
+            ..flush(
                 2,
                 changes,
                 numbers.map(|number| (number, attempt(500))).to_vec(),
@@ -93,20 +93,20 @@ impl Builder {
         };
         let taken = FlushRequest {
             delivered: 1,
-            ..turn(
+            ..flush(
                 3,
                 changes,
-                vec![(second[0].letter.number, attempt(204))],
+                vec![(second[0].event.number, attempt(204))],
                 LeaseAction::Keep(None),
             )
         };
         outbox.flush(webhook_id, taken).await.unwrap().unwrap();
-        let again = &third[0].letter;
+        let again = &third[0].event;
         let wish = ReplayRequest::Event(again.events.event_id(again.number));
         let replayed = self
             .store
             .replay_events(self.partner.partner_id, webhook_id, wish, AuditActor::service());
-        assert_eq!(replayed.await.unwrap(), ReplayOutcome::Again(1));
+        assert_eq!(replayed.await.unwrap(), ReplayOutcome::Scheduled(1));
     }
 }
 
@@ -125,13 +125,13 @@ fn group_by_order(page: &DeliveryPage) -> [Vec<&PendingDelivery>; 3] {
     orders.try_into().expect("three orders exist")
 }
 
-fn mark(pending: &PendingDelivery, fate: DeliveryOutcome, attempts: u32) -> DeliveryUpdate {
+fn mark(pending: &PendingDelivery, outcome: DeliveryOutcome, attempts: u32) -> DeliveryUpdate {
     DeliveryUpdate {
-        number: pending.letter.number,
+        number: pending.event.number,
         order_id: pending.order_id,
         attempts,
         replays: pending.replays,
-        outcome: fate,
+        outcome,
     }
 }
 

@@ -10,7 +10,7 @@ use super::Builder;
 
 impl Builder {
     pub(super) async fn record_reconciliation(&self, order_id: OrderId) {
-        let now = self.store.moment().await.unwrap();
+        let now = self.store.database_time().await.unwrap();
         let due = self.store.list_due_purchases("nobody".to_owned(), 1);
         let due = due.await.unwrap().remove(0);
         assert_eq!(due.order_id, order_id);
@@ -18,7 +18,7 @@ impl Builder {
         claimed.await.unwrap().expect("no other node has claimed it");
         let line = |reference: &str, purchase: Option<PurchaseKey>| RecordLine {
             reference: reference.parse().unwrap(),
-            said: VoucherTerms {
+            terms: VoucherTerms {
                 purchase,
                 product_id: self.sku.product_id.clone(),
                 denomination: self.sku.denomination.of("USD".parse().unwrap()),
