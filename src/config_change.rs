@@ -44,13 +44,13 @@ pub(crate) async fn reload(service: &web::Data<Service>) -> Result<(), sqlx::Err
         let (partners, credentials) = state.store.load_access().await?;
         let products = state.store.load_products().await?;
         for partner in partners {
-            state.register.upsert_partner(partner);
+            state.registry.upsert_partner(partner);
         }
         // The query returns no revoked credentials; remove those from memory.
         let live = credentials.iter().map(|credential| credential.credential_id);
-        state.register.retain_credentials(&live.collect());
+        state.registry.retain_credentials(&live.collect());
         for credential in credentials {
-            state.register.upsert_credential(credential);
+            state.registry.upsert_credential(credential);
         }
         state.catalogue.replace(Catalogue::new(products));
         Ok(())

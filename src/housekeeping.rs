@@ -75,7 +75,7 @@ async fn purge(service: &Service) {
     loop {
         tick.tick().await;
         service.rate_limits.evict_idle(service.clock.monotonic());
-        service.register.evict_ended(service.clock.now());
+        service.registry.evict_ended(service.clock.now());
         if let Err(error) = service.store.purge_expired_keys().await {
             warn!(%error, "cannot purge expired idempotency keys");
         }

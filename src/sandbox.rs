@@ -82,8 +82,8 @@ async fn seed_partner(service: &Service, file: &Path) -> anyhow::Result<()> {
         .store
         .create_partner(partner.clone(), Some(credential.clone()), AuditActor::service())
         .await?;
-    service.register.upsert_partner(partner.access());
-    service.register.upsert_credential(credential);
+    service.registry.upsert_partner(partner.access());
+    service.registry.upsert_credential(credential);
     Ok(())
 }
 

@@ -31,7 +31,7 @@ pub struct Service {
     pub store: PgStore,
     /// The store with this node's lanes and batched lookups.
     pub node: PgNode,
-    pub register: AccessRegistry,
+    pub registry: AccessRegistry,
     pub rate_limits: RateLimiter,
     /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: TrustedProxies,

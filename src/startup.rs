@@ -290,7 +290,7 @@ async fn build_service(
         environment: settings.environment,
         gate: Arc::new(ReadinessGate::default()),
         engine,
-        register: load_register(settings.environment, &store).await?,
+        registry: load_registry(settings.environment, &store).await?,
         rate_limits: RateLimiter::new(settings.limits.defaults()),
         trusted_proxies: settings.trusted_proxies.clone(),
         catalogue,
@@ -342,16 +342,16 @@ async fn start_engine(
     Engine::start(parts).await.context("open the lanes")
 }
 
-async fn load_register(environment: Environment, store: &PgStore) -> anyhow::Result<AccessRegistry> {
-    let register = AccessRegistry::new(environment);
+async fn load_registry(environment: Environment, store: &PgStore) -> anyhow::Result<AccessRegistry> {
+    let registry = AccessRegistry::new(environment);
     let (partners, credentials) = store.load_access().await?;
     partners
         .into_iter()
-        .for_each(|partner| register.upsert_partner(partner));
+        .for_each(|partner| registry.upsert_partner(partner));
     credentials
         .into_iter()
-        .for_each(|credential| register.upsert_credential(credential));
-    Ok(register)
+        .for_each(|credential| registry.upsert_credential(credential));
+    Ok(registry)
 }
 
 async fn load_catalogue(store: &PgStore) -> anyhow::Result<CurrentCatalogue> {

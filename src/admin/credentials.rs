@@ -88,7 +88,7 @@ pub(super) async fn issue(
     let outcome = config_change::apply(&service, |service| async move {
         let outcome = service.store.insert_credential(credential.clone(), policy, actor).await?;
         if outcome == IssueOutcome::Issued {
-            service.register.upsert_credential(credential);
+            service.registry.upsert_credential(credential);
         }
         Ok(outcome)
     });
@@ -165,7 +165,7 @@ pub(super) async fn revoke(
     let revoked = config_change::apply(&service, |service| async move {
         let revoked = service.store.revoke_credential(credential_id, actor).await?;
         if revoked.is_some() {
-            service.register.revoke(credential_id, service.clock.now());
+            service.registry.revoke(credential_id, service.clock.now());
         }
         Ok(revoked)
     });

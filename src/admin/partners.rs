@@ -80,9 +80,9 @@ pub(super) async fn create(
             .store
             .create_partner(created.clone(), stored.clone(), actor)
             .await?;
-        service.register.upsert_partner(created.access());
+        service.registry.upsert_partner(created.access());
         if let Some(stored) = stored {
-            service.register.upsert_credential(stored);
+            service.registry.upsert_credential(stored);
         }
         Ok(())
     })
@@ -148,7 +148,7 @@ pub(super) async fn change(
         let change = Box::new(|partner: &mut Partner| patch.apply(partner));
         let changed = service.store.change_partner(partner_id, change, actor).await?;
         if let Some(partner) = &changed {
-            service.register.upsert_partner(partner.access());
+            service.registry.upsert_partner(partner.access());
         }
         Ok(changed)
     })

@@ -77,7 +77,7 @@ fn parse_posting(
 ) -> Result<TopUp, ApiError> {
     let partner_id = partners::parse_id(partner_id)?;
     service
-        .register
+        .registry
         .find_partner(partner_id)
         .ok_or_else(partners::not_found)?;
     let currency: Currency =

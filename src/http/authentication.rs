@@ -175,8 +175,8 @@ impl<'a> IncomingRequest<'a> {
 
     fn authenticate(&self) -> Result<registry::Caller, ApiError> {
         let (presented, now) = (auth_headers(self.request), self.service.clock.now());
-        let register = &self.service.register;
-        register
+        let registry = &self.service.registry;
+        registry
             .authenticate(&presented, self.address, now)
             .map_err(|error| self.reject(access_error(error)))
     }
@@ -237,7 +237,7 @@ impl<'a> IncomingRequest<'a> {
         let Some(at) = recorded else {
             return Err(self.reject(access_error(AccessError::InvalidCredentials)));
         };
-        self.service.register.record_first_use(caller.key_hash, at);
+        self.service.registry.record_first_use(caller.key_hash, at);
         Ok(())
     }
 

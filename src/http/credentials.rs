@@ -28,6 +28,7 @@ const MAX_OVERLAP_S: u32 = 604_800;
 
 /// Options of a credential rotation.
 #[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = RotateRequest)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RotateCredentialBody {
     /// How long the current credential stays valid, in seconds. Default: 86400 (a day).
@@ -109,10 +110,10 @@ fn parse_overlap(body: &[u8]) -> Result<Duration, ApiError> {
 
 /// Applies the committed rotation in memory. The new credential comes first, so that the partner always has a valid one.
 fn apply_rotation(service: &Service, succession: &RotationResult, now: OffsetDateTime) {
-    service.register.upsert_credential(succession.next.clone());
-    service.register.upsert_credential(succession.previous.clone());
+    service.registry.upsert_credential(succession.next.clone());
+    service.registry.upsert_credential(succession.previous.clone());
     for taken_back in &succession.revoked {
-        service.register.revoke(*taken_back, now);
+        service.registry.revoke(*taken_back, now);
     }
 }
 

@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    fn wished(lines: &[&str]) -> Option<u64> {
+    fn requested_seconds(lines: &[&str]) -> Option<u64> {
         let mut headers = HeaderMap::new();
         for line in lines {
             headers.append(PREFER, HeaderValue::from_str(line).unwrap());
@@ -107,7 +107,7 @@ mod tests {
             (&["wait=3", "wait=4"], Some(3)),
             (&[",, ,wait=6"], Some(6)),
         ] {
-            assert_eq!(wished(lines), expected, "{lines:?}");
+            assert_eq!(requested_seconds(lines), expected, "{lines:?}");
         }
     }
 
@@ -133,7 +133,7 @@ mod tests {
             // The first `wait` counts, even if it is malformed.
             &["wait=ten, wait=10"],
         ] {
-            assert_eq!(wished(lines), None, "{lines:?}");
+            assert_eq!(requested_seconds(lines), None, "{lines:?}");
         }
     }
 
@@ -146,7 +146,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_header_yields_at_most_the_maximum(line in "[ -~]{0,60}") {
-            prop_assert!(wished(&[&line]).is_none_or(|seconds| seconds <= MAX_WAIT_S));
+            prop_assert!(requested_seconds(&[&line]).is_none_or(|seconds| seconds <= MAX_WAIT_S));
         }
 
         #[test]
@@ -154,7 +154,7 @@ mod tests {
             other in "[a-v]{1,8}(=([a-z]{1,8}|\"[ !#-\\[\\]-~]{0,8}\"))?( ?; ?[a-z]{1,8}(=\"[ !#-\\[\\]-~]{0,8}\")?){0,2}",
             wait in 0..100_u64,
         ) {
-            prop_assert_eq!(wished(&[&format!("{other}, wait={wait}")]), Some(wait.min(MAX_WAIT_S)));
+            prop_assert_eq!(requested_seconds(&[&format!("{other}, wait={wait}")]), Some(wait.min(MAX_WAIT_S)));
         }
     }
 }

@@ -122,7 +122,7 @@ struct VoucherCodeBody<'a> {
     #[schema(required)]
     expiry: Option<Date>,
     /// What the holder needs to redeem the voucher: always a `code`, further values depending on the brand.
-    #[serde(serialize_with = "spell_out")]
+    #[serde(serialize_with = "serialize_code")]
     #[schema(value_type = [VoucherCredentialBody<'_>])]
     credentials: VoucherCode,
 }
@@ -166,7 +166,7 @@ fn part_schema() -> Object {
 }
 
 // `VoucherCode` does not implement `Serialize`, so that no other response can contain it.
-fn spell_out<S: Serializer>(code: &VoucherCode, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_code<S: Serializer>(code: &VoucherCode, serializer: S) -> Result<S::Ok, S::Error> {
     let mut list = serializer.serialize_seq(None)?;
     for (part, value) in code.parts() {
         list.serialize_element(&VoucherCredentialBody {

@@ -22,6 +22,7 @@ const MAX_OVERLAP_S: u32 = 604_800;
 
 /// The endpoint to register or update. An update leaves omitted fields unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = WebhookRequest)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct PutWebhookBody {
     /// URL of the endpoint: https to a public host. In the sandbox also http to the local machine.
