@@ -1,60 +1,60 @@
-//! Does the database keep what must always hold? Every invariant as a query that returns what breaks it.
+//! Database invariants (`vouchsafe verify`): each is a query that returns the rows that violate it.
 //!
-//! Rule: all queries see one snapshot, so the service may go on meanwhile; and no query returns a code, a key or a
-//! secret. What came in over years is looked at whole: this is for an operator who wants to be sure, not for every minute.
+//! All queries read one snapshot, so the service may run meanwhile. No query returns a code, a key or a secret. The queries read
+//! whole tables: run them occasionally, not every minute.
 
+mod audit;
 mod deliveries;
 mod money;
 mod orders;
 mod reconciliation;
 mod stock;
-mod trails;
 mod webhooks;
 
 use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection};
 
-/// How many rows of a broken invariant are shown.
+/// Maximum of violating rows to report per invariant.
 const MAX_ROWS: usize = 20;
 
-/// Millions of rows are sorted and counted, by one who waits for it. Whole tables meet here, and the planner may know nothing
-/// of them yet: where it hopes for a few rows and loops over them, forty thousand orders take a quarter of an hour.
+/// Planner settings for joins of whole tables with millions of rows. Without statistics the planner expects few rows and picks
+/// nested loops, with which 40,000 orders take a quarter of an hour.
 const SETTINGS: [&str; 3] = [
     "SET LOCAL statement_timeout = 0",
     "SET LOCAL work_mem = '64MB'",
     "SET LOCAL enable_nestloop = off",
 ];
 
-/// Something that always holds.
+/// A condition that always holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Invariant {
     pub name: &'static str,
-    /// What holds, as a sentence.
+    /// The condition as a sentence.
     pub says: &'static str,
-    /// Returns a text for each row that breaks it.
+    /// Returns a text per violation.
     sql: &'static str,
 }
 
-/// What was found of one invariant.
+/// Result of checking an invariant.
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
     pub name: &'static str,
     pub says: &'static str,
     pub holds: bool,
-    /// The first rows that break it.
+    /// The first violations.
     pub rows: Vec<String>,
-    /// Whether there are more.
+    /// Whether there are more violations.
     pub more: bool,
 }
 
-/// All invariants.
+/// Returns all invariants.
 pub fn invariants() -> impl Iterator<Item = &'static Invariant> {
     [
         money::INVARIANTS,
         orders::INVARIANTS,
         stock::INVARIANTS,
-        trails::INVARIANTS,
+        audit::INVARIANTS,
         webhooks::INVARIANTS,
         deliveries::INVARIANTS,
         reconciliation::INVARIANTS,
@@ -66,7 +66,7 @@ pub fn invariants() -> impl Iterator<Item = &'static Invariant> {
 /// Checks every invariant on one snapshot of the database.
 ///
 /// # Errors
-/// [`sqlx::Error`] when the database does not answer, or is none of ours.
+/// [`sqlx::Error`] when the database does not answer, or is not a database of this service.
 pub async fn verify(options: &PgConnectOptions) -> Result<Vec<Finding>, sqlx::Error> {
     let mut connection = options.connect().await?;
     let mut snapshot = connection
@@ -81,10 +81,10 @@ pub async fn verify(options: &PgConnectOptions) -> Result<Vec<Finding>, sqlx::Er
     Ok(findings)
 }
 
-/// Checks every invariant on what this connection sees.
+/// Checks every invariant in the current transaction of this connection.
 ///
 /// # Errors
-/// [`sqlx::Error`] when the database does not answer, or is none of ours.
+/// [`sqlx::Error`] when the database does not answer, or is not a database of this service.
 pub async fn check(connection: &mut PgConnection) -> Result<Vec<Finding>, sqlx::Error> {
     let mut findings = Vec::new();
     for invariant in invariants() {
@@ -95,14 +95,14 @@ pub async fn check(connection: &mut PgConnection) -> Result<Vec<Finding>, sqlx::
 
 impl Invariant {
     async fn check(&self, connection: &mut PgConnection) -> Result<Finding, sqlx::Error> {
-        // Materialised: a limit that the planner saw would make it hope for an early end, which never comes.
-        let some = format!(
+        // MATERIALIZED hides the limit from the planner, which would else expect to stop early and choose a slow plan.
+        let query = format!(
             "WITH broken (what) AS MATERIALIZED ({}) SELECT broken.what FROM broken LIMIT {}",
             self.sql,
             MAX_ROWS + 1
         );
-        // Put together from constants of this program.
-        let mut rows: Vec<String> = sqlx::query_scalar(AssertSqlSafe(some))
+        // Safe: built from constants.
+        let mut rows: Vec<String> = sqlx::query_scalar(AssertSqlSafe(query))
             .fetch_all(connection)
             .await?;
         let more = rows.len() > MAX_ROWS;

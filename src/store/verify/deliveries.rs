@@ -1,11 +1,11 @@
-//! Deliveries that have rows: what they are of, their attempts, their end, and which of an order's goes first.
+//! Invariants of webhook deliveries: event, attempts, retry window and order.
 
 use super::Invariant;
 
 pub(super) const INVARIANTS: &[Invariant] = &[
     Invariant {
         name: "delivery.endpoint",
-        says: "a delivery belongs to an endpoint that exists",
+        says: "a delivery belongs to an existing endpoint",
         sql: "
             SELECT format('delivery %s: endpoint %s', d.delivery_id, d.webhook_id)
               FROM deliveries AS d
@@ -17,7 +17,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "delivery.event",
-        says: "a delivery, a replayed one too, is of an event of its partner, and knows its order and when it was committed",
+        says: "a delivery, replayed or not, matches an event of its partner, with the same order and time",
         sql: "
             SELECT format('delivery %s: event %s of order %s, %s', d.delivery_id, d.number, d.order_id, d.event_at)
               FROM deliveries AS d
@@ -37,10 +37,9 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "delivery.attempts",
-        says: "a delivery remembers every attempt that it counts, the last fifty of them, each with a status or why there was \
-               none",
+        says: "a delivery has a log entry for every counted attempt, up to fifty, with a status or a fault",
         sql: "
-            SELECT format('delivery %s: %s attempts, %s remembered', d.delivery_id, d.attempts, jsonb_array_length(d.log))
+            SELECT format('delivery %s: %s attempts, %s logged', d.delivery_id, d.attempts, jsonb_array_length(d.log))
               FROM deliveries AS d
              WHERE d.attempts < 0
                 OR (d.attempts > jsonb_array_length(d.log) AND jsonb_array_length(d.log) < 50)
@@ -54,7 +53,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "delivery.taken",
-        says: "a delivery is called delivered after an answer 2xx, and after nothing else",
+        says: "a delivered event has a 2xx response",
         sql: "
             SELECT format('delivery %s: %s', d.delivery_id, d.log -> -1 ->> 'status')
               FROM deliveries AS d
@@ -63,8 +62,8 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "delivery.time",
-        says: "a delivery has 24 hours from its event's commit, or more when it is replayed, and is not given up before",
-        // A minute is allowed for clocks that differ: a process counts by its own.
+        says: "a delivery is retried for 24 hours, longer if replayed, and does not fail before",
+        // Allows a minute of clock skew: each process uses its own clock.
         sql: "
             SELECT format('delivery %s is %s: event %s, ends %s, written %s', d.delivery_id, d.state, d.event_at, d.ends_at,
                           d.updated_at)
@@ -75,20 +74,20 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "delivery.turn",
-        says: "of an order, the first delivery that waits has a time, and those that wait behind it have none",
+        says: "per order, the first waiting delivery has an attempt time and the blocked ones have none",
         sql: "
             SELECT format('delivery %s of order %s: %s', d.delivery_id, d.order_id, d.next_at)
               FROM (
-                    SELECT *, row_number() OVER (PARTITION BY partner_id, webhook_id, order_id ORDER BY number) AS place
+                    SELECT *, row_number() OVER (PARTITION BY partner_id, webhook_id, order_id ORDER BY number) AS position
                       FROM deliveries
                      WHERE state = 'WAITING'
                     ) AS d
-             WHERE (d.place = 1) <> (d.next_at < 'infinity')",
+             WHERE (d.position = 1) <> (d.next_at < 'infinity')",
     },
     Invariant {
         name: "delivery.sequence",
-        says: "of an order, no event has ended while an earlier one still waits for the first time",
-        // What is replayed may be older than what has ended.
+        says: "per order, no event has ended while an earlier one still waits for its first delivery",
+        // Leaves out replayed events, which may be older than ended ones.
         sql: "
             SELECT format('delivery %s is %s, and delivery %s of order %s waits', l.delivery_id, l.state, e.delivery_id,
                           e.order_id)

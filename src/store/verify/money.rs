@@ -1,4 +1,4 @@
-//! Money: wallets, ledger, and what orders moved.
+//! Invariants of money: wallets, ledger, orders and payouts.
 
 use super::Invariant;
 
@@ -17,7 +17,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "money.chain",
-        says: "the entries of a wallet are numbered without a gap, and each tells the balance after it",
+        says: "the ledger entries of a wallet are numbered without gaps, and each has the balance after it",
         sql: "
             SELECT format('wallet %s %s: entry %s', partner_id, currency, sequence)
               FROM (
@@ -39,7 +39,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "money.no_overdraft",
-        says: "no wallet holds, or ever held, less than nothing",
+        says: "no wallet has, or ever had, a negative balance or pending amount",
         sql: "
             SELECT format('wallet %s %s: entry %s left %s', partner_id, currency, sequence, balance_after)
               FROM ledger
@@ -51,7 +51,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "money.signs",
-        says: "a top-up, a refund and a reversal add money, a debit and a payout take some, and no entry moves nothing",
+        says: "top-ups, refunds and reversals are positive, debits and payouts are negative, and no entry is zero",
         sql: "
             SELECT format('wallet %s %s: entry %s, %s of %s', partner_id, currency, sequence, kind, amount)
               FROM ledger
@@ -61,7 +61,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "money.order_paid",
-        says: "what an order moved is its total less what was refunded, in its currency, by one debit",
+        says: "the ledger entries of an order sum up to its total minus refunds, in its currency, with one debit",
         sql: "
             SELECT format('order %s: total %s, refunded %s, moved %s by %s debits', order_id, o.total, o.refunded,
                           l.net, l.debits)
@@ -78,8 +78,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "money.order_units",
-        says: "what an order was debited is the value of what was delivered, of what is still to come and of what was paid \
-               back",
+        says: "the debit of an order is the value of its delivered and pending units plus its refunds",
         sql: "
             SELECT format('order %s: debited %s, delivered %s, pending %s, paid back %s', o.order_id, l.debited,
                           u.delivered, u.pending, l.refunded)
@@ -104,7 +103,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "money.kinds",
-        says: "debits and refunds name an order and nothing else does; payouts and reversals name a payout",
+        says: "only debits and refunds name an order, and only payouts and reversals name a payout",
         sql: "
             SELECT format('wallet %s %s: entry %s, %s', partner_id, currency, sequence, kind)
               FROM ledger
@@ -113,7 +112,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "money.pending",
-        says: "what a wallet has pending for orders is the value of their units that are still to come",
+        says: "a wallet's pending amount for orders is the value of their units still to be delivered",
         sql: "
             SELECT format('wallet %s %s: pending %s, due %s', partner_id, currency, w.pending_orders, d.due)
               FROM wallets AS w
@@ -130,7 +129,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "money.payout",
-        says: "a payout took its amount from its wallet, and gave it back if it was not made",
+        says: "a payout was debited from its wallet, and credited back if it was rejected or failed",
         sql: "
             SELECT format('payout %s is %s: amount %s, moved %s', payout_id, y.status, y.amount, l.net)
               FROM payouts AS y
@@ -144,7 +143,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "money.pending_payouts",
-        says: "what a wallet has pending for payouts is the sum of those that are neither paid nor over",
+        says: "a wallet's pending amount for payouts is the sum of its pending payouts",
         sql: "
             SELECT format('wallet %s %s: pending %s, due %s', partner_id, currency, w.pending_payouts, d.due)
               FROM wallets AS w
@@ -158,7 +157,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "payout.stages",
-        says: "a payout is decided once, and its timeline ends at its status",
+        says: "a payout is decided once, and its timeline ends with its status",
         sql: "
             SELECT format('payout %s is %s, %s entries', y.payout_id, y.status, jsonb_array_length(y.timeline))
               FROM payouts AS y

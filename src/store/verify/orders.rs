@@ -1,11 +1,11 @@
-//! Orders: their lines, what they hold, their stages, and the answers that are kept of them.
+//! Invariants of orders: lines, vouchers, transitions, purchases and stored responses.
 
 use super::Invariant;
 
 pub(super) const INVARIANTS: &[Invariant] = &[
     Invariant {
         name: "order.total",
-        says: "the total of an order is the sum of its lines, each at its price",
+        says: "the total of an order is the sum of its lines at their prices",
         sql: "
             SELECT format('order %s: total %s', o.order_id, o.total)
               FROM orders AS o
@@ -15,9 +15,9 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "order.holds",
-        says: "a line says it delivered as many vouchers of its SKU as the order holds",
+        says: "the delivered units of a line equal the vouchers of its SKU that the order has",
         sql: "
-            SELECT format('order %s, line %s: says %s, holds %s', o.order_id, l.line, l.item ->> 'a', h.held)
+            SELECT format('order %s, line %s: %s delivered, %s allocated', o.order_id, l.line, l.item ->> 'a', h.held)
               FROM orders AS o
              CROSS JOIN jsonb_array_elements(o.lines::jsonb) WITH ORDINALITY AS l (item, line)
               LEFT JOIN (
@@ -38,7 +38,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "order.owns",
-        says: "an allocated voucher belongs to a line of an order of its partner, and is of the line's SKU",
+        says: "an allocated voucher belongs to an order line of its partner and has the line's SKU",
         sql: "
             SELECT format('stock row %s, order %s, line %s', a.stock_id, a.order_id, a.line)
               FROM allocations AS a
@@ -51,10 +51,10 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "order.valid",
-        says: "no order was given a voucher that had expired when it was placed",
-        // A day is allowed for clocks that differ.
+        says: "no order has a voucher that had expired when the order was placed",
+        // Allows a day of clock skew.
         sql: "
-            SELECT format('order %s: stock row %s was good until %s', o.order_id, a.stock_id, s.expiry)
+            SELECT format('order %s: stock row %s expired after %s', o.order_id, a.stock_id, s.expiry)
               FROM allocations AS a
               JOIN orders AS o ON o.partner_id = a.partner_id AND o.order_id = a.order_id
               JOIN stock AS s ON s.stock_id = a.stock_id
@@ -62,9 +62,9 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "order.returned",
-        says: "a voucher that came back is missed by the line that had it: its unit counts as failed",
+        says: "a returned voucher counts as a failed unit of its line",
         sql: "
-            SELECT format('order %s, line %s: %s came back, %s failed', o.order_id, r.line, r.vouchers,
+            SELECT format('order %s, line %s: %s returned, %s failed', o.order_id, r.line, r.vouchers,
                           o.lines::jsonb -> r.line ->> 'f')
               FROM (
                     SELECT partner_id, order_id, line, count(*) AS vouchers
@@ -78,7 +78,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "order.status",
-        says: "delivered means all units, pending none, partially delivered some; refunded means all the money",
+        says: "the status of an order matches its delivered units, and refunded orders are refunded in full",
         sql: "
             SELECT format('order %s is %s: %s of %s delivered, %s failed, %s of %s refunded', o.order_id, o.status,
                           l.delivered, l.quantity, l.failed, o.refunded, o.total)
@@ -104,9 +104,9 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "order.closed",
-        says: "an order is closed when nothing of it is to come, and says what it waits for while it is pending",
+        says: "an order is closed if nothing is left to deliver, and has a pending reason while it is pending",
         sql: "
-            SELECT format('order %s is %s, closed %s, waits for %s', o.order_id, o.status, o.closed, o.pending_reason)
+            SELECT format('order %s is %s, closed %s, pending reason %s', o.order_id, o.status, o.closed, o.pending_reason)
               FROM orders AS o
              WHERE o.closed <> (
                     o.status IN ('DELIVERED', 'REFUNDED')
@@ -121,7 +121,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "order.stages",
-        says: "the timeline of an order begins as one may, follows the allowed edges in time, and ends at its status",
+        says: "the timeline of an order follows the allowed transitions in time and ends with its status",
         sql: "
             SELECT format('order %s: entry %s, %s after %s', t.order_id, t.entry, t.status, t.before)
               FROM (
@@ -156,7 +156,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "order.currency",
-        says: "an order that waits is in the currency of its products",
+        says: "an open order has the currency of its products",
         sql: "
             SELECT format('order %s in %s, product %s', o.order_id, o.currency, l ->> 'p')
               FROM orders AS o
@@ -166,7 +166,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "purchase.line",
-        says: "what is bought is of a line of an order, and no more than it asked for",
+        says: "a purchase belongs to an order line and has at most its quantity",
         sql: "
             SELECT format('purchase %s of order %s, line %s: %s codes of %s', p.purchase_id, p.order_id, p.line, b.codes,
                           p.quantity)
@@ -182,7 +182,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "order.moment",
-        says: "the id of an order says when it was created: lists find orders of a time by their ids",
+        says: "the id of an order contains its creation time, by which lists find it",
         sql: "
             SELECT format('order %s: created at %s', order_id, created_at)
               FROM orders
@@ -193,7 +193,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "order.partner",
-        says: "whatever belongs to a partner belongs to one that exists",
+        says: "everything that names a partner names an existing one",
         sql: "
             SELECT format('%s of partner %s', x.what, x.partner_id)
               FROM (
@@ -213,51 +213,51 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "key.order",
-        says: "a kept answer about an order tells of one that is there, and an order of today has one such answer",
+        says: "a stored order response names an existing order, and each order of the last 24 hours has one",
         sql: "
-            WITH kept AS MATERIALIZED (
+            WITH stored AS MATERIALIZED (
                 SELECT convert_from(k.body, 'UTF8')::jsonb ->> 'order_id' AS order_id
                   FROM idempotency_keys AS k
                  WHERE k.status IN (201, 202)
                    AND substring(k.body FROM 1 FOR 1) = '{'
-            ), told AS MATERIALIZED (
-                SELECT k.order_id, count(*) AS answers FROM kept AS k WHERE k.order_id IS NOT NULL GROUP BY k.order_id
-            ), there AS MATERIALIZED (
+            ), counted AS MATERIALIZED (
+                SELECT k.order_id, count(*) AS answers FROM stored AS k WHERE k.order_id IS NOT NULL GROUP BY k.order_id
+            ), existing AS MATERIALIZED (
                 SELECT 'ord_' || replace(o.order_id::text, '-', '') AS order_id, o.created_at FROM orders AS o
             )
-            SELECT format('%s: %s answers', t.order_id, t.answers)
-              FROM told AS t
-              LEFT JOIN there AS o ON o.order_id = t.order_id
+            SELECT format('%s: %s stored responses', t.order_id, t.answers)
+              FROM counted AS t
+              LEFT JOIN existing AS o ON o.order_id = t.order_id
              WHERE t.answers > 1 OR o.order_id IS NULL
              UNION ALL
-            SELECT format('%s: no answer is kept', o.order_id)
-              FROM there AS o
-              LEFT JOIN told AS t ON t.order_id = o.order_id
+            SELECT format('%s: no stored response', o.order_id)
+              FROM existing AS o
+              LEFT JOIN counted AS t ON t.order_id = o.order_id
              WHERE t.order_id IS NULL
-               -- Kept for 24 hours from the commit; an hour for clocks that differ.
+               -- Stored for 24 hours from the commit; allows an hour of clock skew.
                AND o.created_at > now() - interval '23 hours'",
     },
     Invariant {
         name: "key.booking",
-        says: "a kept reference of an operator's booking names one ledger entry, and such an entry has its reference kept",
+        says: "a stored reference of an operator's booking names one ledger entry, and each such entry has one",
         sql: "
-            WITH told AS MATERIALIZED (
+            WITH stored AS MATERIALIZED (
                 SELECT convert_from(k.body, 'UTF8') AS transaction_id, k.expires_at
                   FROM idempotency_keys AS k
                  WHERE substring(k.body FROM 1 FOR 4) = 'txn_'
-            ), there AS MATERIALIZED (
+            ), existing AS MATERIALIZED (
                 SELECT 'txn_' || replace(l.transaction_id::text, '-', '') AS transaction_id, l.kind
                   FROM ledger AS l
                  WHERE l.kind IN ('TOP_UP', 'ADJUSTMENT')
             )
-            SELECT format('%s, %s, kept until %s', transaction_id, l.kind, t.expires_at)
-              FROM told AS t
-              FULL JOIN there AS l USING (transaction_id)
+            SELECT format('%s, %s, stored until %s', transaction_id, l.kind, t.expires_at)
+              FROM stored AS t
+              FULL JOIN existing AS l USING (transaction_id)
              WHERE l.kind IS NULL OR t.expires_at IS DISTINCT FROM 'infinity'",
     },
     Invariant {
         name: "key.time",
-        says: "an answer is kept for 24 hours, or for ever",
+        says: "a stored response expires within 24 hours, or never",
         sql: "
             SELECT format('key %s: until %s', k.key, k.expires_at)
               FROM idempotency_keys AS k

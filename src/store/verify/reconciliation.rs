@@ -1,11 +1,11 @@
-//! Whether the vendors' books and ours are the same: results that add up, and drifts that belong to one.
+//! Invariants of reconciliation: results and drifts.
 
 use super::Invariant;
 
 pub(super) const INVARIANTS: &[Invariant] = &[
     Invariant {
         name: "reconciliation.counts",
-        says: "what was compared is matched, drifted or unmatched; the last two are the drifts of the day",
+        says: "the compared vouchers are matched, drifted or unmatched, and the latter two equal the drifts of the day",
         sql: "
             SELECT format('%s with %s: compared %s, matched %s, drifted %s, unmatched %s; drifts %s and %s', r.day, r.vendor,
                           r.compared, r.matched, r.drifted, r.unmatched, d.two_sided, d.one_sided)
@@ -23,7 +23,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "reconciliation.books",
-        says: "the books of a day have as many records as were compared; what we alone have was compared besides",
+        says: "the vendor's records of a day equal the compared ones, except those that only we have",
         sql: "
             SELECT format('%s with %s: %s records, counted %s, compared %s', day, vendor, b.records, r.recorded, r.compared)
               FROM (
@@ -42,9 +42,9 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "reconciliation.orders",
-        says: "the parts of the orders in a result are no more than the result, and of orders that are there",
+        says: "the per-order counts do not exceed the result, and their orders exist",
         sql: "
-            SELECT format('%s with %s: more in its orders than in itself', r.day, r.vendor)
+            SELECT format('%s with %s: per-order counts exceed the result', r.day, r.vendor)
               FROM reconciliations AS r
               JOIN (
                     SELECT vendor,
@@ -74,7 +74,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "drift.result",
-        says: "a drift belongs to a result, and to the order that its voucher was bought for",
+        says: "a drift belongs to a result and to the order that its voucher was bought for",
         sql: "
             SELECT format('drift %s of %s with %s', d.drift_id, d.day, d.vendor)
               FROM drifts AS d
@@ -88,9 +88,9 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "drift.audited",
-        says: "what is said of a drift is in the trail, said last",
+        says: "the resolution of a drift is the last one in the audit log",
         sql: "
-            SELECT format('drift %s: %s, in the trail %s', d.drift_id, d.resolution, a.resolution)
+            SELECT format('drift %s: %s, in the audit log %s', d.drift_id, d.resolution, a.resolution)
               FROM drifts AS d
               LEFT JOIN LATERAL (
                     SELECT after ->> 'resolution' AS resolution, after ->> 'reason' AS reason

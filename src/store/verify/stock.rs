@@ -1,11 +1,11 @@
-//! Stock: chunks, the rows in them, who has them, and the sealed codes.
+//! Invariants of stock: chunks, stock rows, allocations and sealed codes.
 
 use super::Invariant;
 
 pub(super) const INVARIANTS: &[Invariant] = &[
     Invariant {
         name: "stock.once",
-        says: "of all stock rows of a code one is not returned: it is free, somebody's, or out of sale",
+        says: "each code has exactly one stock row that is not returned",
         sql: "
             SELECT format('code %s: %s stock rows', c.code_id, count(s.stock_id))
               FROM codes AS c
@@ -20,8 +20,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "stock.state",
-        says: "a stock row is in one state: free, an order's, come back from one, void or expired; what came back was \
-               read by nobody",
+        says: "a stock row is free, allocated, returned, void or expired, and no returned voucher was retrieved",
         sql: "
             SELECT format('stock row %s: order %s, out as %s, returned %s', a.stock_id, a.order_id, a.taken_out,
                           a.returned_at)
@@ -33,9 +32,9 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "stock.expired",
-        says: "only what has expired is out of sale as expired",
+        says: "only expired vouchers are out of sale as expired",
         sql: "
-            SELECT format('stock row %s is good until %s', a.stock_id, s.expiry)
+            SELECT format('stock row %s is valid until %s', a.stock_id, s.expiry)
               FROM allocations AS a
               LEFT JOIN stock AS s ON s.stock_id = a.stock_id
              WHERE a.taken_out = 'expired'
@@ -43,7 +42,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "stock.code",
-        says: "a stock row stands for a code of its chunk's SKU",
+        says: "a stock row refers to a code of its chunk's SKU",
         sql: "
             SELECT format('stock row %s, code %s', s.stock_id, s.code_id)
               FROM stock AS s
@@ -54,7 +53,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "stock.chunk",
-        says: "a stock row lies within the range of its chunk, no two ranges overlap, and none is empty",
+        says: "a stock row lies in the range of its chunk, ranges do not overlap, and no chunk is empty",
         sql: "
             SELECT format('stock row %s of chunk %s', s.stock_id, s.chunk_id)
               FROM stock AS s
@@ -76,7 +75,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "stock.expiry",
-        says: "a chunk knows when its first and its last voucher expire",
+        says: "a chunk has the first and the last expiry of its vouchers",
         sql: "
             SELECT format('chunk %s: %s to %s, its rows %s to %s', k.chunk_id, k.first_expiry, k.last_expiry,
                           r.first_expiry, r.last_expiry)
@@ -92,7 +91,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "stock.emptied",
-        says: "an emptied chunk has nothing left to sell",
+        says: "an emptied chunk has no free voucher",
         sql: "
             SELECT format('chunk %s: stock row %s is free', k.chunk_id, s.stock_id)
               FROM chunks AS k
@@ -102,9 +101,9 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "stock.owner",
-        says: "a chunk belongs to nobody, or to a life of a node that has begun",
+        says: "a chunk has no owner, or an incarnation that its node has reached",
         sql: "
-            SELECT format('chunk %s of %s, life %s', k.chunk_id, k.node, k.incarnation)
+            SELECT format('chunk %s of %s, incarnation %s', k.chunk_id, k.node, k.incarnation)
               FROM chunks AS k
               LEFT JOIN nodes AS n ON n.node = k.node
              WHERE (k.node IS NULL) <> (k.incarnation IS NULL)
@@ -112,7 +111,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "stock.taken",
-        says: "what is allocated or out of sale is a stock row",
+        says: "an allocation refers to an existing stock row",
         sql: "
             SELECT format('stock row %s', a.stock_id)
               FROM allocations AS a
@@ -130,7 +129,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "stock.denomination",
-        says: "stock is of a product that exists",
+        says: "stock has an existing product and a positive denomination",
         sql: "
             SELECT DISTINCT format('%s/%s', x.product_id, x.denomination)
               FROM (
@@ -143,7 +142,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "codes.unique",
-        says: "no code of a brand is there twice: blind indexes are unique",
+        says: "no code of a brand exists twice: blind indexes are unique",
         sql: "
             SELECT format('codes %s', string_agg(c.code_id::text, ', ' ORDER BY c.code_id))
               FROM codes AS c
@@ -152,7 +151,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "codes.nonce",
-        says: "no data key sealed two codes with one nonce",
+        says: "no data key has sealed two codes with one nonce",
         sql: "
             SELECT format('codes %s under key %s', string_agg(c.code_id::text, ', ' ORDER BY c.code_id), c.key_id)
               FROM codes AS c
@@ -161,7 +160,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "codes.key",
-        says: "a code is sealed under a data key for codes",
+        says: "each code is sealed under a data key for codes",
         sql: "
             SELECT format('code %s under key %s', c.code_id, c.key_id)
               FROM codes AS c
@@ -170,7 +169,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "codes.data_keys",
-        says: "there is a data key for codes and one for the blind index, if there is any code",
+        says: "if there is any code, there is a data key for codes and one for the blind index",
         sql: "
             SELECT format('%s for codes, %s for the blind index', k.codes, k.blind_index)
               FROM (

@@ -1,11 +1,11 @@
-//! Endpoints: whose they are, how far each of them is, how it is doing, and who delivers to it.
+//! Invariants of webhook endpoints: partner, cursor, health and lease.
 
 use super::Invariant;
 
 pub(super) const INVARIANTS: &[Invariant] = &[
     Invariant {
         name: "webhook.partner",
-        says: "an endpoint belongs to a partner that exists, and a partner has ten at most",
+        says: "an endpoint belongs to an existing partner, and a partner has at most ten",
         sql: "
             SELECT format('endpoint %s of partner %s', w.webhook_id, w.partner_id)
               FROM webhooks AS w
@@ -18,7 +18,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "webhook.cursor",
-        says: "every endpoint has a place in its partner's events, and none is past the last of them",
+        says: "every endpoint has a cursor in its partner's events, never after the last event",
         sql: "
             SELECT format('endpoint %s: cursor %s, the last event is %s', webhook_id, p.cursor, f.last_number)
               FROM webhooks AS w
@@ -30,7 +30,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "webhook.disabled",
-        says: "an endpoint that is off says by whom and since when, and one that is on says neither",
+        says: "a disabled endpoint has a reason and a time, an enabled one has neither",
         sql: "
             SELECT format('endpoint %s: %s, %s since %s', w.webhook_id, w.enabled, w.disabled_reason, w.disabled_at)
               FROM webhooks AS w
@@ -39,7 +39,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "webhook.health",
-        says: "an endpoint whose last attempt failed says since when and how far its gaps have grown, and no other does",
+        says: "only an endpoint whose last attempt failed has a failure time and a backoff step",
         sql: "
             SELECT format('endpoint %s: %s failures since %s, step %s', p.webhook_id, p.failures, p.failing_since, p.step)
               FROM webhook_progress AS p
@@ -49,10 +49,10 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "webhook.lease",
-        says: "who delivers to an endpoint is a start of a node that there was, and has it for 30 seconds at most",
-        // A minute is allowed for what was written while this began.
+        says: "a lease belongs to an incarnation of a known node and lasts at most 30 seconds",
+        // Allows a minute for leases written while the check began.
         sql: "
-            SELECT format('endpoint %s: node %s, start %s, until %s', p.webhook_id, p.leased_by, p.incarnation,
+            SELECT format('endpoint %s: node %s, incarnation %s, until %s', p.webhook_id, p.leased_by, p.incarnation,
                           p.leased_until)
               FROM webhook_progress AS p
               LEFT JOIN nodes AS n ON n.node = p.leased_by
@@ -62,9 +62,9 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "webhook.due",
-        says: "an endpoint that deliveries wait for says when it is tried next, so that somebody looks",
+        says: "an endpoint with waiting deliveries has a next attempt time, so that it is polled",
         sql: "
-            SELECT format('endpoint %s: %s deliveries wait', webhook_id, d.deliveries)
+            SELECT format('endpoint %s: %s waiting deliveries', webhook_id, d.deliveries)
               FROM webhook_progress AS p
               JOIN (
                     SELECT partner_id, webhook_id, count(*) AS deliveries
@@ -76,9 +76,9 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "webhook.counted",
-        says: "an endpoint has counted every attempt that its deliveries remember",
+        says: "the counters of an endpoint include every attempt of its deliveries",
         sql: "
-            SELECT format('endpoint %s: counted %s taken and %s not, remembered %s and %s', webhook_id, p.delivered,
+            SELECT format('endpoint %s: counted %s delivered and %s failed, logged %s and %s', webhook_id, p.delivered,
                           p.refused, a.taken, a.refused)
               FROM webhook_progress AS p
               JOIN (
@@ -96,11 +96,11 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "webhook.audited",
-        says: "that an endpoint was registered is in the trail, and so is each replay that deliveries are of",
-        // What is replayed has 24 hours from then on, and so an end that is later than its event's. It counts its replays, too,
-        // since there is a number of them.
+        says: "registrations and replays are in the audit log, as many replays as the delivery counts",
+        // A replay extends the retry window, so it ends more than 24 hours after the event. Rows written by current versions also
+        // count their replays.
         sql: "
-            SELECT format('endpoint %s: no entry of its registration', w.webhook_id)
+            SELECT format('endpoint %s: no audit entry of its registration', w.webhook_id)
               FROM webhooks AS w
              WHERE NOT EXISTS (
                     SELECT
@@ -109,7 +109,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                        AND a.subject = 'wh_' || replace(w.webhook_id::text, '-', '')
                     )
              UNION ALL
-            SELECT format('endpoint %s: %s replayed, up to %s times, %s entries', d.webhook_id, d.deliveries, d.replays, a.entries)
+            SELECT format('endpoint %s: %s replayed, up to %s times, %s audit entries', d.webhook_id, d.deliveries, d.replays, a.entries)
               FROM (
                     SELECT d.webhook_id, count(*) AS deliveries, GREATEST(max(d.replays), 1) AS replays
                       FROM deliveries AS d

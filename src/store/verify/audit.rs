@@ -1,11 +1,11 @@
-//! What was told and written down: events, retrievals, credentials, and what fences the writers.
+//! Invariants of events, retrievals, the audit log, credentials and fencing.
 
 use super::Invariant;
 
 pub(super) const INVARIANTS: &[Invariant] = &[
     Invariant {
         name: "event.numbers",
-        says: "the events of a partner are numbered without a gap, and its feed knows the last",
+        says: "a partner's events are numbered without gaps, and its feed has the last number",
         sql: "
             SELECT format('partner %s: event %s', partner_id, number)
               FROM (
@@ -23,7 +23,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "event.order",
-        says: "the events of an order are numbered without a gap from 1, and the order knows the last",
+        says: "an order's events are numbered from 1 without gaps, and the order has the last number",
         sql: "
             SELECT format('order %s: event %s', order_id, first_sequence)
               FROM (
@@ -33,7 +33,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                     ) AS e
              WHERE first_sequence <> COALESCE(next, 1)
              UNION ALL
-            SELECT format('order %s: at %s, told to %s', order_id, o.last_sequence, e.last)
+            SELECT format('order %s: at %s, events to %s', order_id, o.last_sequence, e.last)
               FROM orders AS o
               FULL JOIN (
                     SELECT partner_id, order_id, max(first_sequence + count - 1) AS last
@@ -44,26 +44,26 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "event.body",
-        says: "a bundle holds as many events as it counts, and tells of the order's total and currency",
+        says: "an event bundle contains the counted events, and the order's total and currency",
         sql: "
             SELECT format('order %s: event %s', e.order_id, e.first_sequence)
               FROM (
-                    SELECT e.*, e.body::jsonb AS tale FROM events AS e
+                    SELECT e.*, e.body::jsonb AS bundle FROM events AS e
                     ) AS e
               JOIN orders AS o ON o.partner_id = e.partner_id AND o.order_id = e.order_id
-             WHERE (e.tale ->> 't')::bigint <> o.total
-                OR e.tale ->> 'c' <> o.currency
-                OR (e.tale ->> 'n')::integer <> e.first_sequence
+             WHERE (e.bundle ->> 't')::bigint <> o.total
+                OR e.bundle ->> 'c' <> o.currency
+                OR (e.bundle ->> 'n')::integer <> e.first_sequence
                 OR e.count <> (
                     SELECT sum(COALESCE((s -> 'i' ->> 'n')::integer, 1))
-                      FROM jsonb_array_elements(e.tale -> 's') AS s
+                      FROM jsonb_array_elements(e.bundle -> 's') AS s
                     )",
     },
     Invariant {
         name: "event.status",
-        says: "the last that was told of an order is its status",
+        says: "the last event of an order has its status",
         sql: "
-            SELECT format('order %s is %s, told as %s', o.order_id, o.status, e.status)
+            SELECT format('order %s is %s, its last event says %s', o.order_id, o.status, e.status)
               FROM orders AS o
               JOIN (
                     SELECT DISTINCT ON (partner_id, order_id) partner_id, order_id, body::jsonb ->> 'o' AS status
@@ -74,16 +74,15 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "event.stages",
-        says: "every entry of a timeline was told, in its order, and nothing else was; what was paid back was told in its \
-               amount",
-        // Acceptance as PENDING is told as created, and a part that is paid back enters no status.
+        says: "the events of an order match its timeline, in order, and its refunds",
+        // Acceptance as PENDING is a created event, and a partial refund has no timeline entry.
         sql: "
             WITH steps AS MATERIALIZED (
                 SELECT e.partner_id, e.order_id, e.number, t.place, e.body::jsonb ->> 'o' AS status, t.step,
                        COALESCE(t.step #>> '{}', '') AS word
                   FROM events AS e
                  CROSS JOIN jsonb_array_elements(e.body::jsonb -> 's') WITH ORDINALITY AS t (step, place)
-            ), told AS (
+            ), event_stages AS (
                 SELECT s.partner_id, s.order_id,
                        array_agg(
                         CASE
@@ -103,7 +102,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                   FROM steps AS s
                  GROUP BY s.partner_id, s.order_id
             )
-            SELECT format('order %s: told as created %s times, %s, paid back %s of %s', o.order_id, t.created, t.stages,
+            SELECT format('order %s: %s created events, %s, refunded %s of %s', o.order_id, t.created, t.stages,
                           t.refunded, o.refunded)
               FROM orders AS o
              CROSS JOIN LATERAL (
@@ -111,14 +110,14 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                             FILTER (WHERE m.item ->> 'status' <> 'PENDING') AS stages
                       FROM jsonb_array_elements(timeline_of(o)) WITH ORDINALITY AS m (item, entry)
                     ) AS l
-              LEFT JOIN told AS t ON t.partner_id = o.partner_id AND t.order_id = o.order_id
+              LEFT JOIN event_stages AS t ON t.partner_id = o.partner_id AND t.order_id = o.order_id
              WHERE t.created IS DISTINCT FROM 1
                 OR t.stages IS DISTINCT FROM l.stages
                 OR t.refunded <> o.refunded",
     },
     Invariant {
         name: "event.issued",
-        says: "every voucher that an order holds was told of as issued, once",
+        says: "each voucher of an order has exactly one issued event",
         sql: "
             WITH issued AS (
                 SELECT e.partner_id, e.order_id, v ->> 'v' AS voucher_id
@@ -129,7 +128,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                    AND t.place - 1 >= (s -> 'i' ->> 'f')::integer
                    AND t.place - 1 < (s -> 'i' ->> 'f')::integer + (s -> 'i' ->> 'n')::integer
             )
-            SELECT format('order %s: voucher %s, told %s times', a.order_id, a.voucher_id, count(i.voucher_id))
+            SELECT format('order %s: voucher %s, %s issued events', a.order_id, a.voucher_id, count(i.voucher_id))
               FROM allocations AS a
               LEFT JOIN issued AS i
                 ON i.partner_id = a.partner_id
@@ -141,7 +140,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "retrieval.audited",
-        says: "codes that were retrieved have an entry in the trail, by a credential of the order's partner",
+        says: "each code retrieval has an audit entry with a credential of the order's partner",
         sql: "
             SELECT format('order %s: retrieved %s, no entry', o.order_id, o.codes_retrieved_at)
               FROM orders AS o
@@ -152,7 +151,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                      WHERE r.partner_id = o.partner_id AND r.order_id = o.order_id
                     )
              UNION ALL
-            SELECT format('stock row %s: retrieved, and its order %s was not', a.stock_id, a.order_id)
+            SELECT format('stock row %s: retrieved, but its order %s is not', a.stock_id, a.order_id)
               FROM allocations AS a
               LEFT JOIN orders AS o ON o.partner_id = a.partner_id AND o.order_id = a.order_id
              WHERE a.first_retrieved_at IS NOT NULL
@@ -164,7 +163,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
               LEFT JOIN credentials AS c ON c.credential_id = r.credential_id AND c.partner_id = r.partner_id
              WHERE o.codes_retrieved_at IS NULL OR c.credential_id IS NULL
              UNION ALL
-            SELECT format('order %s: %s retrievals, operators read of %s', r.subject, r.retrievals, a.entries)
+            SELECT format('order %s: %s retrievals, %s audit entries', r.subject, r.retrievals, a.entries)
               FROM (
                     SELECT 'ord_' || replace(order_id::text, '-', '') AS subject, count(*) AS retrievals
                       FROM code_retrievals
@@ -177,9 +176,9 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "booking.audited",
-        says: "what operators booked is in the trail with its amount, and the trail tells of nothing else",
+        says: "operators' bookings and their audit entries match",
         sql: "
-            SELECT format('entry %s of partner %s, trail entry %s', l.transaction_id, l.partner_id, a.audit_id)
+            SELECT format('entry %s of partner %s, audit entry %s', l.transaction_id, l.partner_id, a.audit_id)
               FROM (
                     SELECT 'txn_' || replace(transaction_id::text, '-', '') AS transaction, *
                       FROM ledger
@@ -195,11 +194,10 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "decision.audited",
-        says: "what operators decided on orders and payouts is in the trail as it was decided, and the trail tells of \
-               nothing else",
-        // What is paid back follows from the decision to cancel.
+        says: "operators' decisions on orders and payouts and their audit entries match",
+        // Refunds are left out: they follow from the decision to cancel.
         sql: "
-            SELECT format('%s: %s %s, trail entries %s', subject, d.decisions, verb, a.entries)
+            SELECT format('%s: %s %s, audit entries %s', subject, d.decisions, verb, a.entries)
               FROM (
                     SELECT 'ord_' || replace(o.order_id::text, '-', '') AS subject,
                            CASE m ->> 'status' WHEN 'PROCESSING' THEN 'approved' ELSE 'ended' END AS verb,
@@ -237,16 +235,15 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "audit.sealed",
-        says: "the operators' trail is as it was sealed: seals follow each other without a gap, and no entry was changed, \
-               removed or slipped in",
-        // An entry may come late by 100,000 numbers, and be in a later seal.
+        says: "audit checkpoints follow each other without gaps, and no entry was changed, removed or inserted",
+        // An entry may become visible up to 100,000 ids late, and is then in a later checkpoint.
         sql: "
             WITH named AS MATERIALIZED (
                 SELECT s.seal, e.audit_id
                   FROM audit_seals AS s
                  CROSS JOIN unnest(s.entries) AS e (audit_id)
-            ), told AS MATERIALIZED (
-                SELECT n.seal, count(*) AS entries, count(a.audit_id) AS there,
+            ), texts AS MATERIALIZED (
+                SELECT n.seal, count(*) AS entries, count(a.audit_id) AS existing,
                        string_agg(audit_text(a), E'\\n' ORDER BY n.audit_id) AS text
                   FROM named AS n
                   LEFT JOIN audit_log AS a ON a.audit_id = n.audit_id
@@ -256,20 +253,20 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                   FROM audit_seals AS s
                 WINDOW numbers AS (ORDER BY s.seal)
             )
-            SELECT format('seal %s, entries %s to %s: %s of %s are there', c.seal, c.entries[1],
-                          c.entries[cardinality(c.entries)], t.there, t.entries)
+            SELECT format('checkpoint %s, entries %s to %s: %s of %s exist', c.seal, c.entries[1],
+                          c.entries[cardinality(c.entries)], t.existing, t.entries)
               FROM chain AS c
-              JOIN told AS t ON t.seal = c.seal
+              JOIN texts AS t ON t.seal = c.seal
              WHERE c.seal <> COALESCE(c.seal_before, 0) + 1
-                OR t.there <> t.entries
+                OR t.existing <> t.entries
                 OR c.hash <> sha256(COALESCE(c.hash_before, '') || convert_to(t.text, 'UTF8'))
              UNION ALL
-            SELECT format('entry %s is in %s seals', n.audit_id, count(*))
+            SELECT format('entry %s is in %s checkpoints', n.audit_id, count(*))
               FROM named AS n
              GROUP BY n.audit_id
             HAVING count(*) > 1
              UNION ALL
-            SELECT format('entry %s is not sealed, and later ones are', a.audit_id)
+            SELECT format('entry %s is in no checkpoint, but later entries are', a.audit_id)
               FROM audit_log AS a
              WHERE a.audit_id <= (SELECT max(n.audit_id) FROM named AS n) - 100000
                AND NOT EXISTS (
@@ -278,7 +275,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "access.partner",
-        says: "a credential belongs to a partner that exists",
+        says: "a credential belongs to an existing partner",
         sql: "
             SELECT format('credential %s', c.credential_id)
               FROM credentials AS c
@@ -286,7 +283,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "access.papers",
-        says: "in production a live credential has certification and agreement behind it",
+        says: "in production the partner of a live credential is certified and has signed the agreement",
         sql: "
             SELECT format('credential %s of partner %s', c.credential_id, c.partner_id)
               FROM credentials AS c
@@ -297,7 +294,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "fence.lanes",
-        says: "a lane belongs to a node that exists",
+        says: "a lane belongs to an existing node",
         sql: "
             SELECT format('lane %s of node %s', l.lane, l.node)
               FROM lanes AS l
