@@ -45,46 +45,46 @@ pub(super) struct LeaseHolder {
 }
 
 /// Writes the flush and reads the next page. Returns `None` if the lease has been lost.
-pub(super) async fn flush(pool: &PgPool, holder: &LeaseHolder, turn: FlushRequest) -> Result<Option<DeliveryPage>, sqlx::Error> {
-    let want = match turn.lease_action {
-        LeaseAction::Keep(want) => want,
+pub(super) async fn flush(pool: &PgPool, holder: &LeaseHolder, request: FlushRequest) -> Result<Option<DeliveryPage>, sqlx::Error> {
+    let read_request = match request.lease_action {
+        LeaseAction::Keep(read_request) => read_request,
         LeaseAction::Release => None,
     };
-    if turn.has_writes() && !write(pool, holder, &turn).await? {
+    if request.has_writes() && !write(pool, holder, &request).await? {
         return Ok(None);
     }
-    match want {
+    match read_request {
         None => Ok(Some(DeliveryPage::default())),
-        Some(want) => page::read_page(pool, holder, want).await,
+        Some(read_request) => page::read_page(pool, holder, read_request).await,
     }
 }
 
-async fn write(pool: &PgPool, holder: &LeaseHolder, turn: &FlushRequest) -> Result<bool, sqlx::Error> {
-    if !turn.has_row_writes() && !turn.gone {
+async fn write(pool: &PgPool, holder: &LeaseHolder, request: &FlushRequest) -> Result<bool, sqlx::Error> {
+    if !request.has_row_writes() && !request.gone {
         let mut connection = pool.acquire().await?;
-        return Ok(write_progress(&mut connection, holder, turn, true).await?.is_some());
+        return Ok(write_progress(&mut connection, holder, request, true).await?.is_some());
     }
     let mut transaction = pool.begin().await?;
-    if turn.gone {
+    if request.gone {
         disable_endpoint(&mut transaction, holder.webhook_id).await?;
     }
-    let Some(key) = write_progress(&mut transaction, holder, turn, false).await? else {
+    let Some(key) = write_progress(&mut transaction, holder, request, false).await? else {
         transaction.rollback().await?;
         return Ok(false);
     };
-    upsert_rows(&mut transaction, key, turn).await?;
-    let orders: Vec<Uuid> = turn
+    upsert_rows(&mut transaction, key, request).await?;
+    let orders: Vec<Uuid> = request
         .changes
         .updates
         .iter()
-        .map(|mark| mark.order_id.as_uuid())
+        .map(|update| update.order_id.as_uuid())
         .collect();
     schedule_first_waiting(&mut transaction, key, &orders).await?;
-    append_attempts(&mut transaction, key, turn).await?;
-    if turn.changes.recovered {
+    append_attempts(&mut transaction, key, request).await?;
+    if request.changes.recovered {
         make_waiting_due(&mut transaction, key).await?;
     }
-    schedule_next_attempt(&mut transaction, key, turn).await?;
+    schedule_next_attempt(&mut transaction, key, request).await?;
     transaction.commit().await?;
     Ok(true)
 }
@@ -109,12 +109,12 @@ async fn disable_endpoint(connection: &mut PgConnection, webhook_id: WebhookId) 
 async fn write_progress(
     connection: &mut PgConnection,
     holder: &LeaseHolder,
-    turn: &FlushRequest,
-    lazily: bool,
+    request: &FlushRequest,
+    async_commit: bool,
 ) -> Result<Option<EndpointKey>, sqlx::Error> {
-    let health = turn.changes.health;
+    let health = request.changes.health;
     let found: Option<Uuid> = sqlx::query_scalar(
-        "WITH lazily AS (SELECT CASE WHEN $9 THEN set_config('synchronous_commit', 'off', true) END)
+        "WITH async_commit AS (SELECT CASE WHEN $9 THEN set_config('synchronous_commit', 'off', true) END)
          UPDATE webhook_progress AS p
             SET cursor = GREATEST(p.cursor, $3),
                 failures = $4,
@@ -135,7 +135,7 @@ async fn write_progress(
                            AND d.state = 'WAITING'
                            AND d.next_at < 'infinity'))
                 END
-           FROM webhooks AS w, webhook_progress AS snapshot, lazily
+           FROM webhooks AS w, webhook_progress AS snapshot, async_commit
           WHERE w.webhook_id = $1
             AND p.partner_id = w.partner_id
             AND p.webhook_id = w.webhook_id
@@ -148,15 +148,15 @@ async fn write_progress(
     )
     .bind(holder.webhook_id.as_uuid())
     .bind(holder.lease.0)
-    .bind(turn.changes.cursor)
+    .bind(request.changes.cursor)
     .bind(i32::try_from(health.consecutive_failures).unwrap_or(i32::MAX))
     .bind(i32::try_from(health.backoff_step).unwrap_or(i32::MAX))
-    .bind(i64::from(turn.delivered))
-    .bind(i64::from(turn.failed))
-    .bind((turn.lease_action != LeaseAction::Release).then(|| interval(LEASE_DURATION)))
-    .bind(lazily)
-    .bind(turn.retry_in.map(interval))
-    .bind(turn.sequence)
+    .bind(i64::from(request.delivered))
+    .bind(i64::from(request.failed))
+    .bind((request.lease_action != LeaseAction::Release).then(|| interval(LEASE_DURATION)))
+    .bind(async_commit)
+    .bind(request.retry_in.map(interval))
+    .bind(request.sequence)
     .bind(&holder.node.name)
     .bind(holder.node.incarnation)
     .fetch_optional(connection)
@@ -168,21 +168,21 @@ async fn write_progress(
 }
 
 /// Leaves rows unchanged that were replayed since they were read: the outcome belongs to an earlier attempt.
-async fn upsert_rows(connection: &mut PgConnection, key: EndpointKey, turn: &FlushRequest) -> Result<(), sqlx::Error> {
-    let marks = &turn.changes.updates;
-    if marks.is_empty() {
+async fn upsert_rows(connection: &mut PgConnection, key: EndpointKey, request: &FlushRequest) -> Result<(), sqlx::Error> {
+    let updates = &request.changes.updates;
+    if updates.is_empty() {
         return Ok(());
     }
-    let waits = marks.iter().map(|mark| match mark.outcome {
-        DeliveryOutcome::RetryAt(at) => Some(interval(at.saturating_sub(turn.now))),
+    let waits = updates.iter().map(|update| match update.outcome {
+        DeliveryOutcome::RetryAt(at) => Some(interval(at.saturating_sub(request.now))),
         DeliveryOutcome::Blocked | DeliveryOutcome::Delivered | DeliveryOutcome::Failed => None,
     });
-    let numbers: Vec<i64> = marks.iter().map(|mark| mark.number).collect();
-    let ids: Vec<Uuid> = marks.iter().map(|_| Uuid::now_v7()).collect();
-    let orders: Vec<Uuid> = marks.iter().map(|mark| mark.order_id.as_uuid()).collect();
-    let states: Vec<&str> = marks.iter().map(|mark| state_label(mark.outcome)).collect();
-    let attempts: Vec<i32> = marks.iter().map(|mark| mark.attempts.cast_signed()).collect();
-    let replays: Vec<i32> = marks.iter().map(|mark| mark.replays.cast_signed()).collect();
+    let numbers: Vec<i64> = updates.iter().map(|update| update.number).collect();
+    let ids: Vec<Uuid> = updates.iter().map(|_| Uuid::now_v7()).collect();
+    let orders: Vec<Uuid> = updates.iter().map(|update| update.order_id.as_uuid()).collect();
+    let states: Vec<&str> = updates.iter().map(|update| state_label(update.outcome)).collect();
+    let attempts: Vec<i32> = updates.iter().map(|update| update.attempts.cast_signed()).collect();
+    let replays: Vec<i32> = updates.iter().map(|update| update.replays.cast_signed()).collect();
     sqlx::query(
         "INSERT INTO deliveries AS d (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, replays,
                                       next_at, ends_at, event_at)
@@ -219,16 +219,16 @@ async fn upsert_rows(connection: &mut PgConnection, key: EndpointKey, turn: &Flu
     .map(drop)
 }
 
-const fn state_label(fate: DeliveryOutcome) -> &'static str {
-    match fate {
+const fn state_label(outcome: DeliveryOutcome) -> &'static str {
+    match outcome {
         DeliveryOutcome::RetryAt(_) | DeliveryOutcome::Blocked => "WAITING",
         DeliveryOutcome::Delivered => "DELIVERED",
         DeliveryOutcome::Failed => "FAILED",
     }
 }
 
-async fn append_attempts(connection: &mut PgConnection, key: EndpointKey, turn: &FlushRequest) -> Result<(), sqlx::Error> {
-    for (number, attempt) in &turn.attempts {
+async fn append_attempts(connection: &mut PgConnection, key: EndpointKey, request: &FlushRequest) -> Result<(), sqlx::Error> {
+    for (number, attempt) in &request.attempts {
         sqlx::query(
             "UPDATE deliveries AS d
                 SET log = CASE WHEN jsonb_array_length(d.log) >= $5 THEN d.log - 0 ELSE d.log END || $4
@@ -266,7 +266,7 @@ async fn make_waiting_due(connection: &mut PgConnection, key: EndpointKey) -> Re
     .map(drop)
 }
 
-async fn schedule_next_attempt(connection: &mut PgConnection, key: EndpointKey, turn: &FlushRequest) -> Result<(), sqlx::Error> {
+async fn schedule_next_attempt(connection: &mut PgConnection, key: EndpointKey, request: &FlushRequest) -> Result<(), sqlx::Error> {
     sqlx::query(
         "UPDATE webhook_progress AS p
             SET due_at = COALESCE(now() + $3, (
@@ -280,7 +280,7 @@ async fn schedule_next_attempt(connection: &mut PgConnection, key: EndpointKey, 
     )
     .bind(key.partner_id.as_uuid())
     .bind(key.webhook_id.as_uuid())
-    .bind(turn.retry_in.map(interval))
+    .bind(request.retry_in.map(interval))
     .execute(connection)
     .await
     .map(drop)

@@ -64,14 +64,14 @@ pub(super) async fn acquire_lease(
     node: &NodeIdentity,
 ) -> Result<Option<LeasedEndpoint>, sqlx::Error> {
     let row: Option<LeaseRow> = sqlx::query_as(
-        "WITH lazily AS (SELECT set_config('synchronous_commit', 'off', true))
+        "WITH async_commit AS (SELECT set_config('synchronous_commit', 'off', true))
          UPDATE webhook_progress AS p
             SET lease = p.lease + 1,
                 turn = 0,
                 leased_by = $2,
                 incarnation = $3,
                 leased_until = now() + $4
-           FROM webhooks AS w, lazily
+           FROM webhooks AS w, async_commit
           WHERE w.webhook_id = $1
             AND p.partner_id = w.partner_id
             AND p.webhook_id = w.webhook_id
@@ -94,10 +94,10 @@ pub(super) async fn acquire_lease(
     .bind(FAILING_THRESHOLD.cast_signed())
     .fetch_optional(pool)
     .await?;
-    Ok(row.map(|row| opened(webhook_id, row)))
+    Ok(row.map(|row| leased_endpoint(webhook_id, row)))
 }
 
-fn opened(webhook_id: WebhookId, row: LeaseRow) -> LeasedEndpoint {
+fn leased_endpoint(webhook_id: WebhookId, row: LeaseRow) -> LeasedEndpoint {
     let sealed = |bytes: Vec<u8>| SealedSecret(Arc::from(bytes));
     let previous = row.previous_secret.map(sealed).zip(row.previous_until);
     LeasedEndpoint {
@@ -128,15 +128,15 @@ impl PgNode {
             let nodes: i64 = sqlx::query_scalar("SELECT count(*) FROM nodes WHERE lease_until > now()")
                 .fetch_one(&pool)
                 .await?;
-            let mut look = DueEndpoints {
+            let mut endpoints = DueEndpoints {
                 enabled: rows.len(),
                 nodes: usize::try_from(nodes).unwrap_or(1).max(1),
                 ..DueEndpoints::default()
             };
             for row in rows {
-                look.add(&row);
+                endpoints.add(&row);
             }
-            Ok(look)
+            Ok(endpoints)
         })
         .await
     }

@@ -74,40 +74,40 @@ impl PgOutbox {
 impl Outbox for PgOutbox {
     fn lease(&self, webhook_id: WebhookId) -> StoreFuture<'_, Result<Option<LeasedEndpoint>, Unavailable>> {
         Box::pin(async move {
-            let _connection = self.lease_permits.acquire().await.ok();
+            let _permit = self.lease_permits.acquire().await.ok();
             let node = self.node.clone();
-            let taken = self
+            let leased = self
                 .store
                 .run(move |pool| async move { lease::acquire_lease(&pool, webhook_id, &node).await });
-            taken.await.map_err(|error| unavailable(&error))
+            leased.await.map_err(|error| unavailable(&error))
         })
     }
 
-    fn flush(&self, webhook_id: WebhookId, turn: FlushRequest) -> StoreFuture<'_, Result<Option<DeliveryPage>, Unavailable>> {
+    fn flush(&self, webhook_id: WebhookId, request: FlushRequest) -> StoreFuture<'_, Result<Option<DeliveryPage>, Unavailable>> {
         Box::pin(async move {
-            let connections = if turn.has_row_writes() {
+            let permits = if request.has_row_writes() {
                 &self.write_permits
             } else {
                 &self.read_permits
             };
-            let _connection = connections.acquire().await.ok();
+            let _permit = permits.acquire().await.ok();
             let holder = LeaseHolder {
                 webhook_id,
-                lease: turn.lease,
+                lease: request.lease,
                 node: self.node.clone(),
             };
-            let turned = self
+            let page = self
                 .store
-                .run(move |pool| async move { flush::flush(&pool, &holder, turn).await });
-            turned.await.map_err(|error| unavailable(&error))
+                .run(move |pool| async move { flush::flush(&pool, &holder, request).await });
+            page.await.map_err(|error| unavailable(&error))
         })
     }
 }
 
-fn interval(span: std::time::Duration) -> PgInterval {
+fn interval(duration: std::time::Duration) -> PgInterval {
     PgInterval {
         months: 0,
         days: 0,
-        microseconds: i64::try_from(span.as_micros()).unwrap_or(i64::MAX),
+        microseconds: i64::try_from(duration.as_micros()).unwrap_or(i64::MAX),
     }
 }

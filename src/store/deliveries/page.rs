@@ -52,23 +52,23 @@ struct DueRow {
 }
 
 /// Reads the requested deliveries. Returns `None` if the lease has been lost.
-pub(super) async fn read_page(pool: &PgPool, holder: &LeaseHolder, want: ReadRequest) -> Result<Option<DeliveryPage>, sqlx::Error> {
+pub(super) async fn read_page(pool: &PgPool, holder: &LeaseHolder, request: ReadRequest) -> Result<Option<DeliveryPage>, sqlx::Error> {
     let Some(endpoint) = load_endpoint(pool, holder).await? else {
         return Ok(None);
     };
     let mut page = DeliveryPage::default();
-    let (ReadRequest::Due { after, .. } | ReadRequest::Oldest { after }) = want;
+    let (ReadRequest::Due { after, .. } | ReadRequest::Oldest { after }) = request;
     if endpoint.has_rows {
-        page.pending = read_due_rows(pool, &endpoint, want, 0..=after).await?;
+        page.pending = read_due_rows(pool, &endpoint, request, 0..=after).await?;
         page.next_due_in = read_next_due(pool, endpoint.key).await?;
     }
     page.scanned_to = after;
-    let most = match want {
-        ReadRequest::Due { limit: most, .. } => most,
+    let limit = match request {
+        ReadRequest::Due { limit, .. } => limit,
         ReadRequest::Oldest { .. } => MAX_PAGE_ROWS.saturating_sub(page.pending.len()),
     };
-    if most > 0 {
-        scan_events(pool, &endpoint, want, most, &mut page).await?;
+    if limit > 0 {
+        scan_events(pool, &endpoint, request, limit, &mut page).await?;
     }
     Ok(Some(page))
 }
@@ -114,10 +114,10 @@ async fn load_endpoint(pool: &PgPool, holder: &LeaseHolder) -> Result<Option<End
 pub(super) async fn read_due_rows(
     pool: &PgPool,
     endpoint: &EndpointSnapshot,
-    want: ReadRequest,
+    request: ReadRequest,
     numbers: RangeInclusive<i64>,
 ) -> Result<Vec<PendingDelivery>, sqlx::Error> {
-    let oldest = matches!(want, ReadRequest::Oldest { .. });
+    let any_waiting = matches!(request, ReadRequest::Oldest { .. });
     let found: Vec<DueRow> = sqlx::query_as(
         "SELECT e.number, e.order_id, e.body, e.created_at,
                 d.number AS number_due,
@@ -142,18 +142,18 @@ pub(super) async fn read_due_rows(
     )
     .bind(endpoint.key.partner_id.as_uuid())
     .bind(endpoint.key.webhook_id.as_uuid())
-    .bind(oldest)
+    .bind(any_waiting)
     .bind(to_bigint(MAX_PAGE_ROWS))
     .bind(numbers.start())
     .bind(numbers.end())
     .fetch_all(pool)
     .await?;
     let pending = found.into_iter().map(|row| {
-        let told = row.event.into_committed_events(endpoint.key.partner_id)?;
+        let events = row.event.into_committed_events(endpoint.key.partner_id)?;
         Ok(PendingDelivery {
-            order_id: told.bundle.order_id,
+            order_id: events.bundle.order_id,
             event: WebhookEvent {
-                events: Arc::new(told),
+                events: Arc::new(events),
                 number: row.number_due,
             },
             attempts: row.attempts.cast_unsigned(),

@@ -51,14 +51,14 @@ impl PgStore {
         &self,
         partner_id: PartnerId,
         webhook_id: WebhookId,
-        wish: ReplayRequest,
-        by: AuditActor,
+        request: ReplayRequest,
+        actor: AuditActor,
     ) -> Result<ReplayOutcome, sqlx::Error> {
         let key = EndpointKey {
             partner_id,
             webhook_id,
         };
-        self.run(move |pool| async move { replay(&pool, key, wish, &by).await })
+        self.run(move |pool| async move { replay(&pool, key, request, &actor).await })
             .await
     }
 
@@ -69,7 +69,7 @@ impl PgStore {
     pub async fn replay_delivery(
         &self,
         delivery_id: DeliveryId,
-        by: AuditActor,
+        actor: AuditActor,
     ) -> Result<Option<DeliveryView>, sqlx::Error> {
         self.run(move |pool| async move {
             let Some(before) = find_delivery(&pool, delivery_id).await? else {
@@ -79,17 +79,17 @@ impl PgStore {
                 partner_id: before.partner_id,
                 webhook_id: before.webhook_id,
             };
-            let Some(letter) = find_event(&pool, key.partner_id, before.event_id).await? else {
+            let Some(event) = find_event(&pool, key.partner_id, before.event_id).await? else {
                 return Ok(None);
             };
-            let number = (letter.number, before.order_id.as_uuid());
-            let Some(mut transaction) = write_replays(&pool, key, &[number], &by).await? else {
+            let number = (event.number, before.order_id.as_uuid());
+            let Some(mut transaction) = write_replays(&pool, key, &[number], &actor).await? else {
                 return Ok(None);
             };
             // Read before the commit: afterwards a node may deliver it at once.
-            let again = find_delivery(&mut *transaction, delivery_id).await?;
+            let after = find_delivery(&mut *transaction, delivery_id).await?;
             transaction.commit().await?;
-            Ok(again)
+            Ok(after)
         })
         .await
     }
@@ -108,7 +108,7 @@ async fn find_delivery(
     row.map(DeliveryView::try_from).transpose()
 }
 
-async fn replay(pool: &PgPool, key: EndpointKey, wish: ReplayRequest, by: &AuditActor) -> Result<ReplayOutcome, sqlx::Error> {
+async fn replay(pool: &PgPool, key: EndpointKey, request: ReplayRequest, actor: &AuditActor) -> Result<ReplayOutcome, sqlx::Error> {
     let EndpointKey {
         partner_id,
         webhook_id,
@@ -123,20 +123,20 @@ async fn replay(pool: &PgPool, key: EndpointKey, wish: ReplayRequest, by: &Audit
         return Ok(ReplayOutcome::WebhookNotFound);
     };
     let kinds = parse_kinds(events.as_deref());
-    let numbers: Vec<(i64, Uuid)> = match wish {
+    let numbers: Vec<(i64, Uuid)> = match request {
         ReplayRequest::Event(event_id) => {
-            let Some(letter) = find_event(pool, partner_id, event_id).await? else {
+            let Some(event) = find_event(pool, partner_id, event_id).await? else {
                 return Ok(ReplayOutcome::EventNotFound);
             };
-            vec![(letter.number, letter.events.bundle.order_id.as_uuid())]
+            vec![(event.number, event.events.bundle.order_id.as_uuid())]
         }
         ReplayRequest::TimeRange(from, to) => {
-            let told = load_committed_between(pool, partner_id, from, to).await?;
-            let asked = |told: &CommittedEvents, number| told.kind(number).is_some_and(|kind| kinds.contains(kind));
-            let numbers = told.iter().flat_map(|told| {
-                let order_id = told.bundle.order_id.as_uuid();
-                let numbers = told.first_number..=told.last_number();
-                let numbers = numbers.filter(|number| asked(told, *number));
+            let bundle = load_committed_between(pool, partner_id, from, to).await?;
+            let is_subscribed = |bundle: &CommittedEvents, number| bundle.kind(number).is_some_and(|kind| kinds.contains(kind));
+            let numbers = bundle.iter().flat_map(|bundle| {
+                let order_id = bundle.bundle.order_id.as_uuid();
+                let numbers = bundle.first_number..=bundle.last_number();
+                let numbers = numbers.filter(|number| is_subscribed(bundle, *number));
                 numbers.map(move |number| (number, order_id))
             });
             numbers.take(MAX_REPLAYED + 1).collect()
@@ -145,7 +145,7 @@ async fn replay(pool: &PgPool, key: EndpointKey, wish: ReplayRequest, by: &Audit
     if numbers.len() > MAX_REPLAYED {
         return Ok(ReplayOutcome::TooManyEvents);
     }
-    let Some(transaction) = write_replays(pool, key, &numbers, by).await? else {
+    let Some(transaction) = write_replays(pool, key, &numbers, actor).await? else {
         return Ok(ReplayOutcome::WebhookNotFound);
     };
     transaction.commit().await?;
@@ -183,7 +183,7 @@ async fn write_replays(
     pool: &PgPool,
     key: EndpointKey,
     numbers: &[(i64, Uuid)],
-    by: &AuditActor,
+    actor: &AuditActor,
 ) -> Result<Option<Transaction<'static, Postgres>>, sqlx::Error> {
     let ids: Vec<Uuid> = numbers.iter().map(|_| Uuid::now_v7()).collect();
     let (numbers, orders): (Vec<i64>, Vec<Uuid>) = numbers.iter().copied().unzip();
@@ -232,10 +232,10 @@ async fn write_replays(
     .await?;
     schedule_first_waiting(&mut transaction, key, &orders).await?;
     let subject = key.webhook_id.to_string();
-    let deed = AuditAction {
+    let action = AuditAction {
         name: "webhook.replay",
         subject: &subject,
     };
-    audit::write(&mut transaction, by, deed, NO_STATE, NO_STATE).await?;
+    audit::write(&mut transaction, actor, action, NO_STATE, NO_STATE).await?;
     Ok(Some(transaction))
 }

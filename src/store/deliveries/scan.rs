@@ -23,7 +23,7 @@ struct NewRow {
 
 /// Events of one commit, with the first waiting delivery of their order.
 struct CommittedBundle {
-    told: Arc<CommittedEvents>,
+    events: Arc<CommittedEvents>,
     first_waiting: Option<i64>,
 }
 
@@ -42,40 +42,40 @@ struct RowsAhead {
 pub(super) async fn scan_events(
     pool: &PgPool,
     endpoint: &EndpointSnapshot,
-    want: ReadRequest,
-    most: usize,
+    request: ReadRequest,
+    limit: usize,
     page: &mut DeliveryPage,
 ) -> Result<(), sqlx::Error> {
     let after = page.scanned_to;
     let found = fetch_rows_after(pool, endpoint.key, after).await?;
     let bytes: usize = found.iter().map(|row| row.event.bytes()).sum();
     page.has_more = found.len() == MAX_PAGE_ROWS || to_bigint(bytes) >= MAX_PAGE_BYTES;
-    let told = |row: NewRow| {
+    let decode = |row: NewRow| {
         Ok(CommittedBundle {
-            told: Arc::new(row.event.into_committed_events(endpoint.key.partner_id)?),
+            events: Arc::new(row.event.into_committed_events(endpoint.key.partner_id)?),
             first_waiting: row.first_waiting,
         })
     };
-    let found: Vec<CommittedBundle> = found.into_iter().map(told).collect::<Result<_, sqlx::Error>>()?;
-    let Some(last) = found.last().map(|new| new.told.last_number()) else {
+    let found: Vec<CommittedBundle> = found.into_iter().map(decode).collect::<Result<_, sqlx::Error>>()?;
+    let Some(last) = found.last().map(|bundle| bundle.events.last_number()) else {
         return Ok(());
     };
     let mut ahead = RowsAhead::default();
     if endpoint.rows_ahead {
-        ahead = RowsAhead::read(pool, endpoint, want, after, last).await?;
+        ahead = RowsAhead::read(pool, endpoint, request, after, last).await?;
     }
-    let mut room = most;
-    for new in found {
-        for number in new.told.first_number.max(after + 1)..=new.told.last_number() {
+    let mut remaining = limit;
+    for bundle in found {
+        for number in bundle.events.first_number.max(after + 1)..=bundle.events.last_number() {
             let pending = ahead.due.remove(&number).or_else(|| {
-                let is_new = is_subscribed(endpoint, &new.told, number) && !ahead.stored.contains(&number);
-                is_new.then(|| new_delivery(endpoint, &new, number))
+                let is_new = is_subscribed(endpoint, &bundle.events, number) && !ahead.stored.contains(&number);
+                is_new.then(|| new_delivery(endpoint, &bundle, number))
             });
-            if room == 0 && pending.is_some() || ahead.end.is_some_and(|end| number > end) {
+            if remaining == 0 && pending.is_some() || ahead.end.is_some_and(|end| number > end) {
                 page.has_more = true;
                 return Ok(());
             }
-            room -= usize::from(pending.is_some());
+            remaining -= usize::from(pending.is_some());
             page.pending.extend(pending);
             page.scanned_to = number;
         }
@@ -83,24 +83,24 @@ pub(super) async fn scan_events(
     Ok(())
 }
 
-fn is_subscribed(endpoint: &EndpointSnapshot, told: &CommittedEvents, number: i64) -> bool {
-    told.kind(number)
+fn is_subscribed(endpoint: &EndpointSnapshot, events: &CommittedEvents, number: i64) -> bool {
+    events.kind(number)
         .is_some_and(|kind| endpoint.kinds.contains(kind))
 }
 
-fn new_delivery(endpoint: &EndpointSnapshot, new: &CommittedBundle, number: i64) -> PendingDelivery {
+fn new_delivery(endpoint: &EndpointSnapshot, bundle: &CommittedBundle, number: i64) -> PendingDelivery {
     PendingDelivery {
         event: WebhookEvent {
-            events: Arc::clone(&new.told),
+            events: Arc::clone(&bundle.events),
             number,
         },
-        order_id: new.told.bundle.order_id,
+        order_id: bundle.events.bundle.order_id,
         attempts: 0,
         replays: 0,
         has_row: false,
-        is_blocked: new.first_waiting.is_some_and(|first| first < number),
+        is_blocked: bundle.first_waiting.is_some_and(|first| first < number),
         due_in: time::Duration::ZERO,
-        give_up_in: new.told.created_at + RETRY_WINDOW - endpoint.now,
+        give_up_in: bundle.events.created_at + RETRY_WINDOW - endpoint.now,
     }
 }
 
@@ -108,11 +108,11 @@ impl RowsAhead {
     async fn read(
         pool: &PgPool,
         endpoint: &EndpointSnapshot,
-        want: ReadRequest,
+        request: ReadRequest,
         after: i64,
         last: i64,
     ) -> Result<Self, sqlx::Error> {
-        let due = read_due_rows(pool, endpoint, want, after + 1..=last).await?;
+        let due = read_due_rows(pool, endpoint, request, after + 1..=last).await?;
         let end = due.last().filter(|_| due.len() == MAX_PAGE_ROWS);
         Ok(Self {
             stored: find_stored_numbers(pool, endpoint.key, after, last).await?,

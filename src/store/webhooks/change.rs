@@ -17,11 +17,9 @@ pub struct PutWebhookRequest {
     /// `None` updates the endpoint with this URL or creates one.
     pub webhook_id: Option<WebhookId>,
     pub url: String,
-    /// What it asks for.
+    /// Subscribed event kinds.
     pub kinds: Option<EventKinds>,
-    /// What the partner calls it.
     pub description: Option<String>,
-    /// Whether it gets anything.
     pub enabled: Option<bool>,
     /// Id of a new endpoint, and its secret sealed for that id.
     pub new: (WebhookId, Vec<u8>),
@@ -55,15 +53,15 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn put_webhook(&self, wanted: PutWebhookRequest, by: AuditActor) -> Result<PutWebhookOutcome, sqlx::Error> {
+    pub async fn put_webhook(&self, request: PutWebhookRequest, actor: AuditActor) -> Result<PutWebhookOutcome, sqlx::Error> {
         self.run(move |pool| async move {
             let mut transaction = pool.begin().await?;
             // Serializes changes of a partner's endpoints, so the maximum holds.
             sqlx::query("SELECT FROM partners WHERE partner_id = $1 FOR NO KEY UPDATE")
-                .bind(wanted.partner_id.as_uuid())
+                .bind(request.partner_id.as_uuid())
                 .execute(&mut *transaction)
                 .await?;
-            let outcome = put(&mut transaction, &wanted, &by).await?;
+            let outcome = put(&mut transaction, &request, &actor).await?;
             match outcome {
                 PutWebhookOutcome::Created(_) | PutWebhookOutcome::Updated(_) => transaction.commit().await?,
                 _ => transaction.rollback().await?,
@@ -81,7 +79,7 @@ impl PgStore {
         &self,
         partner_id: PartnerId,
         webhook_id: WebhookId,
-        by: AuditActor,
+        actor: AuditActor,
     ) -> Result<bool, sqlx::Error> {
         self.run(move |pool| async move {
             let mut transaction = pool.begin().await?;
@@ -103,7 +101,7 @@ impl PgStore {
                     .execute(&mut *transaction)
                     .await?;
             }
-            write_audit_entry(&mut transaction, &by, "webhook.remove", webhook_id).await?;
+            write_audit_entry(&mut transaction, &actor, "webhook.remove", webhook_id).await?;
             transaction.commit().await?;
             Ok(true)
         })
@@ -117,7 +115,7 @@ impl PgStore {
     pub async fn rotate_webhook(
         &self,
         rotation: WebhookSecretRotation,
-        by: AuditActor,
+        actor: AuditActor,
     ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
         self.run(move |pool| async move {
             let mut transaction = pool.begin().await?;
@@ -138,7 +136,7 @@ impl PgStore {
             .await?;
             if until.is_some() {
                 revoke_lease(&mut transaction, rotation.partner_id, rotation.webhook_id).await?;
-                write_audit_entry(&mut transaction, &by, "webhook.rotate", rotation.webhook_id).await?;
+                write_audit_entry(&mut transaction, &actor, "webhook.rotate", rotation.webhook_id).await?;
             }
             transaction.commit().await?;
             Ok(until)
@@ -153,7 +151,7 @@ impl PgStore {
     pub async fn enable_webhook(
         &self,
         webhook_id: WebhookId,
-        by: AuditActor,
+        actor: AuditActor,
     ) -> Result<Option<Webhook>, sqlx::Error> {
         self.run(move |pool| async move {
             let mut transaction = pool.begin().await?;
@@ -163,7 +161,7 @@ impl PgStore {
             let id = (before.partner_id, webhook_id);
             set_enabled(&mut transaction, id, true).await?;
             revoke_lease(&mut transaction, before.partner_id, webhook_id).await?;
-            write_audit_entry(&mut transaction, &by, "webhook.enable", webhook_id).await?;
+            write_audit_entry(&mut transaction, &actor, "webhook.enable", webhook_id).await?;
             let after = find(&mut transaction, None, webhook_id).await?;
             transaction.commit().await?;
             Ok(after)
@@ -174,18 +172,18 @@ impl PgStore {
 
 async fn put(
     transaction: &mut PgTransaction<'_>,
-    wanted: &PutWebhookRequest,
-    by: &AuditActor,
+    request: &PutWebhookRequest,
+    actor: &AuditActor,
 ) -> Result<PutWebhookOutcome, sqlx::Error> {
     type ExistingRow = (uuid::Uuid, Option<Vec<String>>, String);
     let existing: Vec<ExistingRow> = sqlx::query_as(
         "SELECT webhook_id, events, url FROM webhooks WHERE partner_id = $1 FOR NO KEY UPDATE",
     )
-    .bind(wanted.partner_id.as_uuid())
+    .bind(request.partner_id.as_uuid())
     .fetch_all(&mut **transaction)
     .await?;
-    let with_url = existing.iter().find(|(_, _, url)| *url == wanted.url);
-    let found = match wanted.webhook_id {
+    let with_url = existing.iter().find(|(_, _, url)| *url == request.url);
+    let found = match request.webhook_id {
         None => with_url,
         Some(webhook_id) => {
             let Some(found) = existing.iter().find(|(id, ..)| *id == webhook_id.as_uuid()) else {
@@ -199,22 +197,22 @@ async fn put(
     };
     let (webhook_id, is_new) = match found {
         Some((id, events, _)) => {
-            let kinds = wanted.kinds.unwrap_or_else(|| parse_kinds(events.as_deref()));
+            let kinds = request.kinds.unwrap_or_else(|| parse_kinds(events.as_deref()));
             let webhook_id = WebhookId::from_uuid(*id);
-            update(transaction, webhook_id, wanted, kinds).await?;
+            update(transaction, webhook_id, request, kinds).await?;
             (webhook_id, false)
         }
         None if i64::try_from(existing.len()).unwrap_or(i64::MAX) >= MAX_WEBHOOKS => {
             return Ok(PutWebhookOutcome::TooMany);
         }
         None => {
-            insert(transaction, wanted).await?;
-            (wanted.new.0, true)
+            insert(transaction, request).await?;
+            (request.new.0, true)
         }
     };
     write_audit_entry(
         transaction,
-        by,
+        actor,
         if is_new {
             "webhook.create"
         } else {
@@ -223,7 +221,7 @@ async fn put(
         webhook_id,
     )
     .await?;
-    let webhook = find(transaction, Some(wanted.partner_id), webhook_id).await?;
+    let webhook = find(transaction, Some(request.partner_id), webhook_id).await?;
     let webhook = webhook.ok_or(sqlx::Error::RowNotFound)?;
     Ok(if is_new {
         PutWebhookOutcome::Created(webhook)
@@ -232,20 +230,20 @@ async fn put(
     })
 }
 
-async fn insert(connection: &mut PgConnection, wanted: &PutWebhookRequest) -> Result<(), sqlx::Error> {
-    let enabled = wanted.enabled.unwrap_or(true);
+async fn insert(connection: &mut PgConnection, request: &PutWebhookRequest) -> Result<(), sqlx::Error> {
+    let enabled = request.enabled.unwrap_or(true);
     sqlx::query(
         "INSERT INTO webhooks (partner_id, webhook_id, url, events, description, enabled, disabled_reason, disabled_at,
                                secret)
          VALUES ($1, $2, $3, $4, $5, $6, CASE WHEN NOT $6 THEN 'PARTNER' END, CASE WHEN NOT $6 THEN now() END, $7)",
     )
-    .bind(wanted.partner_id.as_uuid())
-    .bind(wanted.new.0.as_uuid())
-    .bind(&wanted.url)
-    .bind(wanted.kinds.and_then(kind_labels))
-    .bind(&wanted.description)
+    .bind(request.partner_id.as_uuid())
+    .bind(request.new.0.as_uuid())
+    .bind(&request.url)
+    .bind(request.kinds.and_then(kind_labels))
+    .bind(&request.description)
     .bind(enabled)
-    .bind(&wanted.new.1)
+    .bind(&request.new.1)
     .execute(&mut *connection)
     .await?;
     // Starts at the current last event. The lock on the counter row prevents that an event is numbered meanwhile.
@@ -257,8 +255,8 @@ async fn insert(connection: &mut PgConnection, wanted: &PutWebhookRequest) -> Re
                  WHERE f.partner_id = $1
                    FOR UPDATE), 0)",
     )
-    .bind(wanted.partner_id.as_uuid())
-    .bind(wanted.new.0.as_uuid())
+    .bind(request.partner_id.as_uuid())
+    .bind(request.new.0.as_uuid())
     .execute(connection)
     .await
     .map(drop)
@@ -267,7 +265,7 @@ async fn insert(connection: &mut PgConnection, wanted: &PutWebhookRequest) -> Re
 async fn update(
     connection: &mut PgConnection,
     webhook_id: WebhookId,
-    wanted: &PutWebhookRequest,
+    request: &PutWebhookRequest,
     kinds: EventKinds,
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
@@ -278,17 +276,17 @@ async fn update(
                 updated_at = now()
           WHERE partner_id = $1 AND webhook_id = $2",
     )
-    .bind(wanted.partner_id.as_uuid())
+    .bind(request.partner_id.as_uuid())
     .bind(webhook_id.as_uuid())
-    .bind(&wanted.url)
+    .bind(&request.url)
     .bind(kind_labels(kinds))
-    .bind(&wanted.description)
+    .bind(&request.description)
     .execute(&mut *connection)
     .await?;
-    if let Some(enabled) = wanted.enabled {
-        set_enabled(connection, (wanted.partner_id, webhook_id), enabled).await?;
+    if let Some(enabled) = request.enabled {
+        set_enabled(connection, (request.partner_id, webhook_id), enabled).await?;
     }
-    revoke_lease(connection, wanted.partner_id, webhook_id).await
+    revoke_lease(connection, request.partner_id, webhook_id).await
 }
 
 /// Enables or disables an endpoint. After enabling it receives the events of the last 24 hours; older ones stay in the feed.
@@ -361,14 +359,14 @@ async fn revoke_lease(
 /// Records neither URL, which may contain a token, nor secret.
 async fn write_audit_entry(
     connection: &mut PgConnection,
-    by: &AuditActor,
+    actor: &AuditActor,
     action: &'static str,
     webhook_id: WebhookId,
 ) -> Result<(), sqlx::Error> {
     let subject = webhook_id.to_string();
-    let deed = AuditAction {
+    let action = AuditAction {
         name: action,
         subject: &subject,
     };
-    audit::write(connection, by, deed, NO_STATE, NO_STATE).await
+    audit::write(connection, actor, action, NO_STATE, NO_STATE).await
 }

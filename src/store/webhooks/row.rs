@@ -14,8 +14,9 @@ use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
     description = "Why an endpoint is disabled: `PARTNER` (you disabled it) or `GONE` (it responded with 410)."
 )]
 pub enum DisabledReason {
-    /// The partner switched it off.
+    /// The partner disabled it.
     Partner,
+    /// It responded with 410.
     Gone,
 }
 
@@ -33,10 +34,9 @@ pub enum WebhookStatus {
 }
 
 impl WebhookStatus {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Active, Self::Failing, Self::Disabled];
 
-    /// The word on the wire.
+    /// Label in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -53,9 +53,8 @@ pub struct Webhook {
     pub partner_id: PartnerId,
     pub webhook_id: WebhookId,
     pub url: String,
-    /// What it asks for.
+    /// Subscribed event kinds.
     pub kinds: EventKinds,
-    /// What the partner calls it.
     pub description: Option<String>,
     /// Reason and time of disabling; `None` while enabled.
     pub disabled: Option<(DisabledReason, OffsetDateTime)>,
@@ -76,14 +75,11 @@ pub struct Webhook {
     /// Commit time of the oldest event after the cursor.
     pub oldest_event_at: Option<OffsetDateTime>,
     pub leased_by: Option<String>,
-    /// When it was registered.
     pub created_at: OffsetDateTime,
-    /// When it was last changed.
     pub updated_at: OffsetDateTime,
 }
 
 impl Webhook {
-    /// How it is.
     #[must_use]
     pub const fn status(&self) -> WebhookStatus {
         match (self.disabled, self.failing_since) {
@@ -120,7 +116,7 @@ impl TryFrom<WebhookRow> for Webhook {
     type Error = sqlx::Error;
 
     fn try_from(row: WebhookRow) -> Result<Self, sqlx::Error> {
-        let reason = row.disabled_reason.as_deref().map(|word| match word {
+        let reason = row.disabled_reason.as_deref().map(|label| match label {
             "GONE" => DisabledReason::Gone,
             _ => DisabledReason::Partner,
         });
@@ -147,13 +143,13 @@ impl TryFrom<WebhookRow> for Webhook {
 }
 
 /// Parses stored labels; `None` stands for all kinds.
-pub(in crate::store) fn parse_kinds(words: Option<&[String]>) -> EventKinds {
-    let Some(words) = words else {
+pub(in crate::store) fn parse_kinds(labels: Option<&[String]>) -> EventKinds {
+    let Some(labels) = labels else {
         return EventKinds::ALL;
     };
-    let kinds: Vec<EventKind> = words
+    let kinds: Vec<EventKind> = labels
         .iter()
-        .filter_map(|word| EventKind::from_label(word))
+        .filter_map(|label| EventKind::from_label(label))
         .collect();
     EventKinds::of(&kinds).unwrap_or(EventKinds::ALL)
 }
