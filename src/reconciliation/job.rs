@@ -1,7 +1,7 @@
-//! Who compares the vendors' books with ours, and when? Each node looks for days that are due, and takes them one by one.
+//! Reconciliation job: fetches the vendor records of due days and compares them with our vouchers.
 //!
-//! Rule: what is due, and who takes it, the database decides. A vendor's books are compared whole or not at all: whatever
-//! is wrong on the way is noted with the day, told in the log and counted, and the day is tried again later.
+//! The database decides which day is due and which node claims it. A day's records are compared completely or not at
+//! all: any failure is stored with the day, logged and counted, and the day is retried later.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,44 +22,43 @@ use crate::store::{ReconciliationRun, ClaimedDay, RecordsMessage, RECORDS_PAGE, 
 use crate::procurement::http::RecordStream;
 use crate::procurement::{VendorAdapter, VendorFailure, AdapterConfig, VendorRecord, FailureReason};
 
-/// How often days are looked for that are due: what an operator asks for begins at once.
+/// Poll interval for due days: a day requested by an operator starts at once.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often the figures for operators are brought up to date.
 const METRICS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Most vendors that a node compares at a time: each has a connection of its own, and sorts on the database's disk.
+/// Vendors that a node reconciles concurrently: each has its own connection, and sorts on the database's disk.
 const MAX_CONCURRENT: usize = 2;
 
-/// Pages that may have come in while the database takes one: the vendor and the database work at the same time.
+/// Pages buffered while the database imports one, so that the vendor and the database work concurrently.
 pub(crate) const PAGES_AHEAD: usize = 2;
 
-/// The pauses between attempts at a page, after which the whole day is tried later. Seconds.
+/// Delays between attempts at a page, after which the whole day is retried later. Seconds.
 const PAGE_RETRY_DELAYS_S: [u64; 4] = [1, 2, 4, 8];
 
-/// The longest pause that a vendor may ask for between two pages.
+/// Longest accepted Retry-After between pages.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// Why a day could not be compared. No text of the vendor's is in it.
+/// Why a day could not be compared. Contains no text of the vendor.
 #[derive(Debug, thiserror::Error)]
 enum ReconciliationError {
-    #[error("the database did not answer: {0}")]
+    #[error("database error: {0}")]
     Database(#[from] sqlx::Error),
-    #[error("the vendor cannot be spoken to: {0}")]
+    #[error("cannot connect to the vendor: {0}")]
     VendorUnavailable(String),
-    #[error("the vendor's books cannot be asked for; upload them")]
+    #[error("the vendor's records cannot be fetched; upload them")]
     RecordsUnavailable,
     #[error(transparent)]
     Vendor(#[from] VendorFailure),
-    #[error("the vendor's books were refused: record {0} names a voucher that an earlier one names")]
+    #[error("invalid vendor records: record {0} repeats the reference of an earlier one")]
     RepeatedReference(u64),
-    #[error("the vendor's books were refused: record {0} has a code for a reference")]
+    #[error("invalid vendor records: record {0} uses a code as reference")]
     CodeAsReference(u64),
-    #[error("another comparison of the vendor is under way")]
+    #[error("another reconciliation of the vendor is in progress")]
     Busy,
 }
 
-/// Compares for as long as the service lives. Never returns.
+/// Runs for the lifetime of the service. Never returns.
 pub(crate) async fn run_reconciliation(service: &web::Data<Service>) {
     tokio::join!(poll_due_days(service), update_metrics(service));
 }
@@ -68,50 +67,50 @@ async fn poll_due_days(service: &web::Data<Service>) {
     let mut tick = interval(POLL_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut vendors = HashSet::new();
-    let mut under_way = FuturesUnordered::new();
+    let mut in_flight = FuturesUnordered::new();
     loop {
         tokio::select! {
-            Some(vendor) = under_way.next(), if !under_way.is_empty() => {
+            Some(vendor) = in_flight.next(), if !in_flight.is_empty() => {
                 vendors.remove(&vendor);
             }
-            _ = tick.tick(), if under_way.len() < MAX_CONCURRENT => {
-                let but_for = vendors.iter().cloned().collect();
-                match service.store.claim_reconciliation(but_for).await {
+            _ = tick.tick(), if in_flight.len() < MAX_CONCURRENT => {
+                let excluded = vendors.iter().cloned().collect();
+                match service.store.claim_reconciliation(excluded).await {
                     Ok(Some(claimed)) => {
                         vendors.insert(claimed.vendor.clone());
-                        under_way.push(reconcile_day(service, claimed));
+                        in_flight.push(reconcile_day(service, claimed));
                         tick.reset_immediately();
                     }
                     Ok(None) => {}
-                    Err(error) => warn!(%error, "the days that are to be reconciled cannot be read now"),
+                    Err(error) => warn!(%error, "cannot claim a reconciliation day"),
                 }
             }
         }
     }
 }
 
-/// Compares a day, or notes why not. Gives the vendor back.
+/// Compares a day, or records the failure. Returns the vendor.
 async fn reconcile_day(service: &web::Data<Service>, claimed: ClaimedDay) -> String {
     let ClaimedDay { vendor, day, .. } = &claimed;
     match reconcile(service, &claimed).await {
-        Ok(()) => info!(vendor.id = vendor, %day, "a day is reconciled"),
+        Ok(()) => info!(vendor.id = vendor, %day, "day reconciled"),
         Err(reason) => {
             service.metrics.record_failed_reconciliation(vendor);
             match &reason {
                 ReconciliationError::RepeatedReference(_)
                 | ReconciliationError::CodeAsReference(_)
                 | ReconciliationError::Vendor(VendorFailure::InvalidResponse(_)) => {
-                    error!(vendor.id = vendor, %day, %reason, "a vendor's books were refused; an operator must look at it");
+                    error!(vendor.id = vendor, %day, %reason, "vendor records rejected; operator action required");
                 }
                 _ => {
-                    warn!(vendor.id = vendor, %day, %reason, "a day cannot be reconciled now, and is tried again later")
+                    warn!(vendor.id = vendor, %day, %reason, "reconciliation failed; the day will be retried")
                 }
             }
             let noted = service
                 .store
                 .record_reconciliation_failure(vendor.clone(), *day, reason.to_string());
             if let Err(error) = noted.await {
-                warn!(%error, vendor.id = vendor, %day, "why a day was not reconciled cannot be noted now");
+                warn!(%error, vendor.id = vendor, %day, "cannot record the reconciliation failure");
             }
         }
     }
@@ -121,19 +120,19 @@ async fn reconcile_day(service: &web::Data<Service>, claimed: ClaimedDay) -> Str
 async fn reconcile(service: &Service, claimed: &ClaimedDay) -> Result<(), ReconciliationError> {
     let adapter = connect(service, &claimed.vendor).await?;
     let records = adapter.records(claimed.day).ok_or(ReconciliationError::RecordsUnavailable)?;
-    let books = ReconciliationRun {
+    let run = ReconciliationRun {
         vendor: claimed.vendor.clone(),
         day: claimed.day,
         source: RecordsSource::Http,
         begun_at: claimed.claimed_at,
-        by: None,
+        actor: None,
     };
     let (sender, intake) = channel(PAGES_AHEAD);
-    let (brought, compared) = tokio::join!(
+    let (streamed, compared) = tokio::join!(
         stream_records(service, records, sender),
-        service.store.reconcile(books, intake)
+        service.store.reconcile(run, intake)
     );
-    brought?;
+    streamed?;
     match compared? {
         ReconciliationOutcome::Completed => Ok(()),
         ReconciliationOutcome::Busy => Err(ReconciliationError::Busy),
@@ -142,7 +141,7 @@ async fn reconcile(service: &Service, claimed: &ClaimedDay) -> Result<(), Reconc
     }
 }
 
-/// Brings the books of a day to the comparison. Where that has ended, it says itself why.
+/// Streams the records of a day to the comparison. If the comparison has ended, it reports the reason itself.
 async fn stream_records(
     service: &Service,
     mut records: RecordStream<'_>,
@@ -167,7 +166,7 @@ async fn stream_records(
     }
 }
 
-/// The next records; none at the end.
+/// The next records; empty at the end.
 async fn read_page(records: &mut RecordStream<'_>) -> Result<Vec<RecordLine>, VendorFailure> {
     let mut page = Vec::with_capacity(RECORDS_PAGE);
     while page.len() < RECORDS_PAGE {
@@ -179,7 +178,7 @@ async fn read_page(records: &mut RecordStream<'_>) -> Result<Vec<RecordLine>, Ve
     Ok(page)
 }
 
-/// The next record. What passes is waited for: a long walk does not begin anew for one answer that was lost.
+/// The next record. Retries transient failures: one lost response must not restart a long run.
 async fn read_record(records: &mut RecordStream<'_>) -> Result<Option<VendorRecord>, VendorFailure> {
     for pause in PAGE_RETRY_DELAYS_S.map(Duration::from_secs) {
         match records.next().await {
@@ -193,35 +192,34 @@ async fn read_record(records: &mut RecordStream<'_>) -> Result<Option<VendorReco
     records.next().await
 }
 
-/// Whether asking again soon may help, and after how long at least.
+/// The minimum delay if a retry may succeed.
 fn retry_delay(failure: &VendorFailure) -> Option<Duration> {
     let (VendorFailure::RetryLater { reason: why, retry_after: after } | VendorFailure::Unknown { reason: why, retry_after: after }) = failure else {
         return None;
     };
-    let why_passes = matches!(
+    let is_transient = matches!(
         why,
         FailureReason::Busy | FailureReason::CircuitOpen | FailureReason::Unreachable | FailureReason::TimedOut | FailureReason::ConnectionLost | FailureReason::ServerError(_)
     );
-    why_passes.then(|| after.unwrap_or_default())
+    is_transient.then(|| after.unwrap_or_default())
 }
 
-/// What speaks to a vendor. It has its own word on how the vendor has been of late: buying goes on beside it.
+/// A separate adapter with its own circuit breaker: purchases are independent of it.
 async fn connect(service: &Service, vendor_id: &str) -> Result<VendorAdapter, ReconciliationError> {
-    let no_line = |reason: String| ReconciliationError::VendorUnavailable(reason);
+    let unavailable = |reason: String| ReconciliationError::VendorUnavailable(reason);
     let found = service.store.find_vendor(vendor_id.to_owned()).await?;
-    let access = found.ok_or_else(|| no_line("it is gone".to_owned()))?;
+    let access = found.ok_or_else(|| unavailable("it was deleted".to_owned()))?;
     let open = |sealed| service.keyring.vault().open_credential(vendor_id, sealed);
     let credential = access.credential.as_ref().map(open).transpose();
     let url = access.vendor.url.as_deref().map(str::parse).transpose();
     let terms = AdapterConfig {
         kind: access.vendor.adapter,
-        url: url.map_err(|_| no_line("its url is none".to_owned()))?,
-        credential: credential.map_err(|error| no_line(error.to_string()))?,
+        url: url.map_err(|_| unavailable("its url is invalid".to_owned()))?,
+        credential: credential.map_err(|error| unavailable(error.to_string()))?,
     };
-    VendorAdapter::connect(&terms, Arc::clone(&service.clock)).map_err(|error| no_line(error.to_string()))
+    VendorAdapter::connect(&terms, Arc::clone(&service.clock)).map_err(|error| unavailable(error.to_string()))
 }
 
-/// Keeps the figures that operators watch.
 async fn update_metrics(service: &Service) {
     let mut tick = interval(METRICS_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -236,12 +234,12 @@ async fn update_metrics(service: &Service) {
                         .set_reconciliation(&standing.vendor, standing.open, last_day);
                 }
             }
-            Err(error) => warn!(%error, "the drifts cannot be counted now"),
+            Err(error) => warn!(%error, "cannot count drifts"),
         }
     }
 }
 
-/// When a day began, as figures say it.
+/// Start of a day, as metrics report it.
 fn seconds(day: Date) -> i64 {
     midnight(day).unix_timestamp()
 }
@@ -252,7 +250,7 @@ mod tests {
     use crate::procurement::InvalidResponse;
 
     #[test]
-    fn what_passes_is_waited_for_and_nothing_else() {
+    fn only_transient_failures_are_retried() {
         let unknown = |why| VendorFailure::Unknown { reason: why, retry_after: None };
         let busy = VendorFailure::RetryLater {
             reason: FailureReason::Busy,

@@ -1,17 +1,17 @@
-//! How are a vendor's books and ours walked side by side? By reference, a page of each in memory at a time.
+//! Merge join of our vouchers and the vendor's records by reference, with one page of each side in memory.
 
 use std::collections::VecDeque;
 
 use sqlx::{Executor as _, PgConnection};
 
-use super::row::{HeldRow, RecordedRow};
+use super::row::{OwnVoucherRow, VendorEntryRow};
 use super::{ReconciliationRun, PAGE_ROWS, findings};
 use crate::reconciliation::day::Span;
 use crate::reconciliation::merge::{MergeStep, Side, Tally, merge_step};
 use crate::reconciliation::{OwnVoucher, VendorEntry};
 use crate::store::audit::to_bigint;
 
-/// A page of a stream, and where the next one begins.
+/// Buffered page of a sorted stream, and the key after which the next page begins.
 struct PageStream<T, K> {
     page: VecDeque<T>,
     last: K,
@@ -40,14 +40,14 @@ impl<T, K> PageStream<T, K> {
     }
 }
 
-/// Puts ours in a row: what the day's books must have, and whatever else they have of ours.
+/// Numbers our side: vouchers bought in the day's span, and any others that the vendor's records name.
 pub(super) async fn load_held_vouchers(
     connection: &mut PgConnection,
-    books: &ReconciliationRun,
+    run: &ReconciliationRun,
     span: Span,
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
-        "WITH meant AS (
+        "WITH relevant AS (
             SELECT c.code_id
               FROM codes AS c
               JOIN purchases AS p ON p.purchase_id = c.purchase_id
@@ -61,7 +61,7 @@ pub(super) async fn load_held_vouchers(
               JOIN purchases AS p ON p.purchase_id = c.purchase_id
              WHERE p.vendor = $1
          )
-         INSERT INTO pg_temp.held (place, reference, code_id, purchase_id, product_id, denomination, currency, partner_id,
+         INSERT INTO pg_temp.held (position, reference, code_id, purchase_id, product_id, denomination, currency, partner_id,
                                    order_id, due)
          SELECT row_number() OVER (ORDER BY c.vendor_reference COLLATE \"C\", c.code_id),
                 c.vendor_reference,
@@ -79,13 +79,13 @@ pub(super) async fn load_held_vouchers(
                       FROM vendor_records AS r
                      WHERE r.vendor = $1 AND r.reference = c.vendor_reference AND r.day <> $2
                 )
-           FROM meant AS m
+           FROM relevant AS m
            JOIN codes AS c ON c.code_id = m.code_id
            JOIN purchases AS p ON p.purchase_id = c.purchase_id
           WHERE c.vendor_reference IS NOT NULL",
     )
-    .bind(&books.vendor)
-    .bind(books.day)
+    .bind(&run.vendor)
+    .bind(run.day)
     .bind(span.from)
     .bind(span.to)
     .execute(&mut *connection)
@@ -93,35 +93,35 @@ pub(super) async fn load_held_vouchers(
     connection.execute("ANALYZE pg_temp.held").await.map(drop)
 }
 
-/// Walks both sides to their ends, and notes what is found.
-pub(super) async fn compare_records(connection: &mut PgConnection, books: &ReconciliationRun) -> Result<Tally, sqlx::Error> {
-    let mut ours: PageStream<(HeldRow, OwnVoucher), i64> = PageStream::from(0);
-    let mut theirs: PageStream<(RecordedRow, VendorEntry), String> = PageStream::from(String::new());
+/// Merges both sides and writes the findings to the temporary table.
+pub(super) async fn compare_records(connection: &mut PgConnection, run: &ReconciliationRun) -> Result<Tally, sqlx::Error> {
+    let mut ours: PageStream<(OwnVoucherRow, OwnVoucher), i64> = PageStream::from(0);
+    let mut theirs: PageStream<(VendorEntryRow, VendorEntry), String> = PageStream::from(String::new());
     let mut tally = Tally::default();
     let mut findings = findings::Findings::default();
     loop {
         if ours.needs_refill() {
             let page = fetch_held(connection, ours.last).await?;
-            ours.refill(page, |(row, _)| row.place);
+            ours.refill(page, |(row, _)| row.position);
         }
         if theirs.needs_refill() {
-            let page = fetch_recorded(connection, books, &theirs.last).await?;
+            let page = fetch_recorded(connection, run, &theirs.last).await?;
             theirs.refill(page, |(row, _)| row.reference.clone());
         }
         let (held, recorded) = (ours.page.front(), theirs.page.front());
-        let Some(MergeStep { side: takes, comparison: found }) = merge_step(held.map(|(_, held)| held), recorded.map(|(_, one)| one))
-        else {
+        let step = merge_step(held.map(|(_, held)| held), recorded.map(|(_, recorded)| recorded));
+        let Some(MergeStep { side, comparison }) = step else {
             break;
         };
-        let held = matches!(takes, Side::Ours | Side::Both)
+        let held = matches!(side, Side::Ours | Side::Both)
             .then(|| ours.page.pop_front())
             .flatten();
-        let recorded = matches!(takes, Side::Theirs | Side::Both)
+        let recorded = matches!(side, Side::Theirs | Side::Both)
             .then(|| theirs.page.pop_front())
             .flatten();
-        if let Some(found) = found {
-            tally.count(found);
-            findings.push(found, held.map(|(row, _)| row), recorded.map(|(row, _)| row));
+        if let Some(comparison) = comparison {
+            tally.count(comparison);
+            findings.push(comparison, held.map(|(row, _)| row), recorded.map(|(row, _)| row));
         }
         if findings.len() == PAGE_ROWS {
             std::mem::take(&mut findings).flush(connection).await?;
@@ -134,24 +134,24 @@ pub(super) async fn compare_records(connection: &mut PgConnection, books: &Recon
 async fn fetch_held(
     connection: &mut PgConnection,
     after: i64,
-) -> Result<Vec<(HeldRow, OwnVoucher)>, sqlx::Error> {
-    let page: Vec<HeldRow> =
-        sqlx::query_as("SELECT * FROM pg_temp.held WHERE place > $1 ORDER BY place LIMIT $2")
+) -> Result<Vec<(OwnVoucherRow, OwnVoucher)>, sqlx::Error> {
+    let page: Vec<OwnVoucherRow> =
+        sqlx::query_as("SELECT * FROM pg_temp.held WHERE position > $1 ORDER BY position LIMIT $2")
             .bind(after)
             .bind(to_bigint(PAGE_ROWS))
             .fetch_all(connection)
             .await?;
     page.into_iter()
-        .map(|row| row.read().map(|held| (row, held)))
+        .map(|row| row.parse().map(|held| (row, held)))
         .collect()
 }
 
 async fn fetch_recorded(
     connection: &mut PgConnection,
-    books: &ReconciliationRun,
+    run: &ReconciliationRun,
     after: &str,
-) -> Result<Vec<(RecordedRow, VendorEntry)>, sqlx::Error> {
-    let page: Vec<RecordedRow> = sqlx::query_as(
+) -> Result<Vec<(VendorEntryRow, VendorEntry)>, sqlx::Error> {
+    let page: Vec<VendorEntryRow> = sqlx::query_as(
         "SELECT i.reference,
                 i.purchase_id,
                 i.product_id,
@@ -170,13 +170,13 @@ async fn fetch_recorded(
           ORDER BY i.reference
           LIMIT $4",
     )
-    .bind(&books.vendor)
-    .bind(books.day)
+    .bind(&run.vendor)
+    .bind(run.day)
     .bind(after)
     .bind(to_bigint(PAGE_ROWS))
     .fetch_all(connection)
     .await?;
     page.into_iter()
-        .map(|row| row.read().map(|recorded| (row, recorded)))
+        .map(|row| row.parse().map(|recorded| (row, recorded)))
         .collect()
 }

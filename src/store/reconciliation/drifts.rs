@@ -1,4 +1,4 @@
-//! Drifts, as operators look at them, and what they say of them.
+//! Drifts: differences between our vouchers and the vendor's records, and their resolution by operators.
 
 use serde::{Deserialize, Serialize};
 use sqlx::types::Json;
@@ -8,64 +8,60 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
 
-use super::row::SaidRow;
+use super::row::VoucherTermsRow;
 use crate::reconciliation::{DriftKind, VoucherTerms};
 use crate::store::PgStore;
 use crate::store::audit::{self, AuditActor, AuditAction, to_bigint};
 
-/// What was said of a drift.
+/// Resolution of a drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(
     as = DriftResolution,
-    description = "What was said of a drift: `pending` (nothing yet), `resolved` (it is settled) or `escalated` (the vendor \
-                   was asked)."
+    description = "Resolution of a drift: `pending` (none yet), `resolved` (settled) or `escalated` (raised with the vendor)."
 )]
 pub enum DriftResolution {
     Pending,
     Resolved,
-    /// The vendor was asked.
+    /// Raised with the vendor.
     Escalated,
 }
 
-/// A place where both sides do not say the same.
+/// A difference between our voucher and the vendor's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drift {
-    /// Its id: the same for as long as both sides say the same.
+    /// Stable as long as the terms of both sides are unchanged.
     pub drift_id: DriftId,
     pub vendor: String,
-    /// On which day (UTC).
+    /// In UTC.
     pub day: Date,
-    /// The vendor's name of the voucher.
+    /// The vendor's id of the voucher.
     pub reference: String,
     pub kind: DriftKind,
-    /// The order that the voucher was bought for, and whose it is.
+    /// The order that the voucher was bought for.
     pub order: Option<(PartnerId, OrderId)>,
-    /// The voucher as that order holds it.
+    /// The voucher in that order.
     pub voucher_id: Option<VoucherId>,
-    /// What we say of it.
+    /// Our terms.
     pub ours: Option<VoucherTerms>,
-    /// What the vendor says of it.
+    /// The vendor's terms.
     pub theirs: Option<VoucherTerms>,
-    /// When it was found.
     pub detected_at: OffsetDateTime,
-    /// What was said of it.
     pub resolution: DriftResolution,
     pub reason: Option<String>,
     pub resolved_at: Option<OffsetDateTime>,
 }
 
-/// Which drifts are asked for; `None` is any.
+/// Filter of drifts; `None` matches any.
 #[derive(Debug, Clone, Default)]
 pub struct DriftFilter {
     pub day: Option<Date>,
     pub vendor: Option<String>,
     pub kind: Option<DriftKind>,
-    /// Of which this was said.
     pub resolution: Option<DriftResolution>,
 }
 
-/// What is said of a drift.
+/// An operator's resolution of a drift.
 #[derive(Debug, Clone)]
 pub struct ResolveDriftRequest {
     pub drift_id: DriftId,
@@ -83,15 +79,15 @@ pub(super) struct DriftRow {
     partner_id: Option<Uuid>,
     order_id: Option<Uuid>,
     voucher_id: Option<Uuid>,
-    ours: Option<Json<SaidRow>>,
-    theirs: Option<Json<SaidRow>>,
+    ours: Option<Json<VoucherTermsRow>>,
+    theirs: Option<Json<VoucherTermsRow>>,
     detected_at: OffsetDateTime,
     resolution: String,
     reason: Option<String>,
     resolved_at: Option<OffsetDateTime>,
 }
 
-/// What the trail says of a drift.
+/// Audited state of a drift.
 #[derive(Serialize)]
 struct DriftAuditState<'a> {
     resolution: DriftResolution,
@@ -99,10 +95,9 @@ struct DriftAuditState<'a> {
 }
 
 impl DriftResolution {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Pending, Self::Resolved, Self::Escalated];
 
-    /// The word for it.
+    /// Label in the API and in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -114,7 +109,7 @@ impl DriftResolution {
 }
 
 impl PgStore {
-    /// Up to `limit` drifts, newest first, of those before `before`.
+    /// Lists up to `limit` drifts older than `before`, newest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -150,19 +145,19 @@ impl PgStore {
         found.into_iter().map(Drift::try_from).collect()
     }
 
-    /// Says something of a drift, and tells the trail. `None`: there is no such drift.
+    /// Sets the resolution of a drift and writes an audit entry. `None` if the drift does not exist.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn resolve_drift(&self, resolved: ResolveDriftRequest, by: AuditActor) -> Result<Option<Drift>, sqlx::Error> {
-        self.run(move |pool| async move { resolve(&pool, &resolved, &by).await })
+    pub async fn resolve_drift(&self, request: ResolveDriftRequest, actor: AuditActor) -> Result<Option<Drift>, sqlx::Error> {
+        self.run(move |pool| async move { resolve(&pool, &request, &actor).await })
             .await
     }
 }
 
-async fn resolve(pool: &PgPool, resolved: &ResolveDriftRequest, by: &AuditActor) -> Result<Option<Drift>, sqlx::Error> {
+async fn resolve(pool: &PgPool, request: &ResolveDriftRequest, actor: &AuditActor) -> Result<Option<Drift>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    let Some(before) = lock(&mut transaction, resolved.drift_id).await? else {
+    let Some(before) = lock(&mut transaction, request.drift_id).await? else {
         return Ok(None);
     };
     let after: DriftRow = sqlx::query_as(
@@ -173,21 +168,21 @@ async fn resolve(pool: &PgPool, resolved: &ResolveDriftRequest, by: &AuditActor)
           WHERE drift_id = $1
          RETURNING *",
     )
-    .bind(resolved.drift_id.as_uuid())
-    .bind(resolved.resolution.as_str())
-    .bind(&resolved.reason)
+    .bind(request.drift_id.as_uuid())
+    .bind(request.resolution.as_str())
+    .bind(&request.reason)
     .fetch_one(&mut *transaction)
     .await?;
     let after = Drift::try_from(after)?;
-    let subject = resolved.drift_id.to_string();
-    let deed = AuditAction {
+    let subject = request.drift_id.to_string();
+    let action = AuditAction {
         name: "drift.resolve",
         subject: &subject,
     };
     audit::write(
         &mut transaction,
-        by,
-        deed,
+        actor,
+        action,
         Some(&before.audit_state()),
         Some(&after.audit_state()),
     )
@@ -196,7 +191,7 @@ async fn resolve(pool: &PgPool, resolved: &ResolveDriftRequest, by: &AuditActor)
     Ok(Some(after))
 }
 
-/// The drift, which stays as it is until the transaction ends.
+/// Loads a drift and locks its row.
 async fn lock(connection: &mut PgConnection, drift_id: DriftId) -> Result<Option<Drift>, sqlx::Error> {
     let row: Option<DriftRow> = sqlx::query_as("SELECT * FROM drifts WHERE drift_id = $1 FOR UPDATE")
         .bind(drift_id.as_uuid())
@@ -219,19 +214,19 @@ impl TryFrom<DriftRow> for Drift {
 
     fn try_from(row: DriftRow) -> Result<Self, sqlx::Error> {
         let drift_id = DriftId::from_uuid(row.drift_id);
-        let impossible =
-            |column: &str| sqlx::Error::Decode(format!("drift {drift_id} has an impossible {column}").into());
+        let invalid =
+            |column: &str| sqlx::Error::Decode(format!("drift {drift_id} has an invalid {column}").into());
         let resolution = DriftResolution::ALL
             .into_iter()
-            .find(|one| one.as_str() == row.resolution);
-        let read = |said: Option<Json<SaidRow>>| said.map(|Json(said)| said.read(&row.reference)).transpose();
-        let (ours, theirs) = (read(row.ours)?, read(row.theirs)?);
+            .find(|resolution| resolution.as_str() == row.resolution);
+        let parse = |terms: Option<Json<VoucherTermsRow>>| terms.map(|Json(terms)| terms.parse(&row.reference)).transpose();
+        let (ours, theirs) = (parse(row.ours)?, parse(row.theirs)?);
         let order = row.partner_id.zip(row.order_id);
         Ok(Self {
             drift_id,
             vendor: row.vendor,
             day: row.day,
-            kind: DriftKind::from_label(&row.kind).ok_or_else(|| impossible("kind"))?,
+            kind: DriftKind::from_label(&row.kind).ok_or_else(|| invalid("kind"))?,
             order: order.map(|(partner_id, order_id)| {
                 (PartnerId::from_uuid(partner_id), OrderId::from_uuid(order_id))
             }),
@@ -239,7 +234,7 @@ impl TryFrom<DriftRow> for Drift {
             ours,
             theirs,
             detected_at: row.detected_at,
-            resolution: resolution.ok_or_else(|| impossible("resolution"))?,
+            resolution: resolution.ok_or_else(|| invalid("resolution"))?,
             reason: row.reason,
             resolved_at: row.resolved_at,
             reference: row.reference,

@@ -1,7 +1,7 @@
-//! How is what was found written down? Noted as it comes, and put in the place of the earlier result at the end.
+//! Findings of a comparison: buffered, spooled to a temporary table, and written in place of the previous result.
 //!
-//! Locks: reconciliations, reconciled_orders, drifts. A drift that is still there keeps its id and what was said of it, as
-//! long as both sides say what they said then.
+//! Lock order: reconciliations, reconciled_orders, drifts. A drift that is found again with the same terms on both sides keeps its
+//! id and its resolution.
 
 use sqlx::types::Json;
 use sqlx::{Executor as _, PgConnection};
@@ -10,11 +10,11 @@ use vouchsafe_actors::domain::ids::DriftId;
 
 use super::ReconciliationRun;
 use super::results::{self, ReconciliationSummary};
-use super::row::{HeldRow, RecordedRow, SaidRow};
+use super::row::{OwnVoucherRow, VendorEntryRow, VoucherTermsRow};
 use crate::reconciliation::day::Span;
 use crate::reconciliation::merge::{Comparison, Tally};
 
-/// What was found and not noted yet, a column each.
+/// Buffered findings, one array per column.
 #[derive(Default)]
 pub(super) struct Findings {
     references: Vec<String>,
@@ -23,8 +23,8 @@ pub(super) struct Findings {
     codes: Vec<Option<i64>>,
     partners: Vec<Option<Uuid>>,
     orders: Vec<Option<Uuid>>,
-    ours: Vec<Option<Json<SaidRow>>>,
-    theirs: Vec<Option<Json<SaidRow>>>,
+    ours: Vec<Option<Json<VoucherTermsRow>>>,
+    theirs: Vec<Option<Json<VoucherTermsRow>>>,
 }
 
 impl Findings {
@@ -32,17 +32,17 @@ impl Findings {
         self.references.len()
     }
 
-    /// A finding is about the order that the voucher was bought for.
-    pub(super) fn push(&mut self, found: Comparison, held: Option<HeldRow>, recorded: Option<RecordedRow>) {
-        let kind = match found {
+    /// Adds a finding, attributed to the order that the voucher was bought for.
+    pub(super) fn push(&mut self, comparison: Comparison, held: Option<OwnVoucherRow>, recorded: Option<VendorEntryRow>) {
+        let kind = match comparison {
             Comparison::Matched => None,
             Comparison::Drift(kind) => Some(kind.as_str()),
         };
-        let said = kind.map(|_| {
-            let ours = held.as_ref().map(|row| Json(row.said()));
-            (ours, recorded.as_ref().map(|row| Json(row.said())))
+        let terms = kind.map(|_| {
+            let ours = held.as_ref().map(|row| Json(row.terms()));
+            (ours, recorded.as_ref().map(|row| Json(row.terms())))
         });
-        let (ours, theirs) = said.unwrap_or_default();
+        let (ours, theirs) = terms.unwrap_or_default();
         let order = match (&held, &recorded) {
             (Some(row), _) => Some((row.partner_id, row.order_id)),
             (None, Some(row)) => row.partner_id.zip(row.order_id),
@@ -60,7 +60,7 @@ impl Findings {
         self.references.push(reference.unwrap_or_default());
     }
 
-    /// Writes them into the table of this connection.
+    /// Writes the buffer to the temporary table.
     pub(super) async fn flush(self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         if self.len() == 0 {
             return Ok(());
@@ -84,33 +84,33 @@ impl Findings {
     }
 }
 
-/// Puts what was found in the place of the earlier result.
+/// Replaces the previous result.
 pub(super) async fn write(
     connection: &mut PgConnection,
-    books: &ReconciliationRun,
+    run: &ReconciliationRun,
     span: Span,
     tally: Tally,
 ) -> Result<ReconciliationSummary, sqlx::Error> {
     load_allocated_vouchers(connection).await?;
-    let summary = results::write(connection, books, span, tally).await?;
-    write_orders(connection, books).await?;
-    write_drifts(connection, books).await?;
+    let summary = results::write(connection, run, span, tally).await?;
+    write_orders(connection, run).await?;
+    write_drifts(connection, run).await?;
     Ok(summary)
 }
 
-/// Which of the vouchers the orders have that they were bought for.
+/// Collects the vouchers that the orders hold, by code.
 async fn load_allocated_vouchers(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     connection.execute("ANALYZE pg_temp.found").await?;
     connection
         .execute(
-            "WITH meant AS MATERIALIZED (
+            "WITH affected_orders AS MATERIALIZED (
                 SELECT DISTINCT partner_id, order_id
                   FROM pg_temp.found
                  WHERE order_id IS NOT NULL
              )
              INSERT INTO pg_temp.given (code_id, voucher_id)
              SELECT s.code_id, a.voucher_id
-               FROM meant AS m
+               FROM affected_orders AS m
                JOIN allocations AS a ON a.partner_id = m.partner_id AND a.order_id = m.order_id
                JOIN stock AS s ON s.stock_id = a.stock_id
               WHERE a.returned_at IS NULL
@@ -120,10 +120,10 @@ async fn load_allocated_vouchers(connection: &mut PgConnection) -> Result<(), sq
     connection.execute("ANALYZE pg_temp.given").await.map(drop)
 }
 
-async fn write_orders(connection: &mut PgConnection, books: &ReconciliationRun) -> Result<(), sqlx::Error> {
+async fn write_orders(connection: &mut PgConnection, run: &ReconciliationRun) -> Result<(), sqlx::Error> {
     sqlx::query("DELETE FROM reconciled_orders WHERE vendor = $1 AND day = $2")
-        .bind(&books.vendor)
-        .bind(books.day)
+        .bind(&run.vendor)
+        .bind(run.day)
         .execute(&mut *connection)
         .await?;
     sqlx::query(
@@ -141,15 +141,15 @@ async fn write_orders(connection: &mut PgConnection, books: &ReconciliationRun) 
           WHERE f.order_id IS NOT NULL
           GROUP BY f.partner_id, f.order_id",
     )
-    .bind(&books.vendor)
-    .bind(books.day)
+    .bind(&run.vendor)
+    .bind(run.day)
     .execute(connection)
     .await
     .map(drop)
 }
 
-/// What changed on either side is another drift: what was said of the earlier one was not about it.
-async fn write_drifts(connection: &mut PgConnection, books: &ReconciliationRun) -> Result<(), sqlx::Error> {
+/// A drift whose terms changed on either side is a new drift: the earlier resolution does not apply to it.
+async fn write_drifts(connection: &mut PgConnection, run: &ReconciliationRun) -> Result<(), sqlx::Error> {
     sqlx::query(
         "WITH numbered AS (
             SELECT *, row_number() OVER (PARTITION BY reference, kind ORDER BY code_id) AS twin
@@ -169,8 +169,8 @@ async fn write_drifts(connection: &mut PgConnection, books: &ReconciliationRun) 
                    AND n.theirs IS NOT DISTINCT FROM d.theirs
             )",
     )
-    .bind(&books.vendor)
-    .bind(books.day)
+    .bind(&run.vendor)
+    .bind(run.day)
     .execute(&mut *connection)
     .await?;
     sqlx::query(
@@ -194,8 +194,8 @@ async fn write_drifts(connection: &mut PgConnection, books: &ReconciliationRun) 
                 order_id = EXCLUDED.order_id,
                 voucher_id = EXCLUDED.voucher_id",
     )
-    .bind(&books.vendor)
-    .bind(books.day)
+    .bind(&run.vendor)
+    .bind(run.day)
     .execute(connection)
     .await
     .map(drop)

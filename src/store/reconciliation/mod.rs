@@ -1,16 +1,14 @@
-//! A day of a vendor is compared with what was bought: its books come in, both are walked side by side, and the result
-//! takes the place of the earlier one.
+//! Reconciliation of a vendor's daily records with our purchases: load, merge join by reference, replace the previous result.
 //!
 //! | step | in memory | on disk |
 //! |---|---|---|
-//! | its turn: one comparison of a vendor at a time | | a lock that ends with the connection |
-//! | the books come in | a page of them | a temporary table, as far as they have come |
-//! | they have come to their end | | the same |
-//! | both sides are walked by reference | a page of each, and of what was found | temporary tables |
-//! | the result is written | | books, result, drifts: in one commit |
+//! | lock the vendor: one comparison at a time | | session-level advisory lock |
+//! | load the vendor's records | one page | temporary table |
+//! | merge both sides by reference | one page of each, and of the findings | temporary tables |
+//! | write the result | | records, result and drifts in one commit |
 //!
-//! Rule: books that do not come to their end, or have a voucher twice, change nothing. All of it is done on a connection
-//! of its own, by a task that nobody cancels; who feeds it may go away at any time.
+//! Incomplete records, or records with a duplicate reference, change nothing. A comparison runs on a separate connection in a task
+//! that is never cancelled; the sender of the records may disconnect at any time.
 
 mod vendor_records;
 mod drifts;
@@ -37,11 +35,11 @@ pub use self::schedule::{ClaimedDay, ReconciliationStatus};
 pub use self::partner_day::PartnerDay;
 pub use self::results::{ReconciliationResult, Reconciliation, RecordsSource, ReconciliationSummary};
 
-/// Rows of a page, of either side and of what was found: what is in memory at once.
+/// Rows per page of either side and of the findings, which bounds memory.
 pub const PAGE_ROWS: usize = 1_000;
 
-/// What its connection asks of the server: it works on a whole day, and nobody waits for it. Each statement is planned for
-/// what it is asked: a plan for any page would sort the whole day for each.
+/// Settings of a comparison's connection. Statements work on a whole day in the background, so timeouts are long. Custom plans,
+/// because a generic plan would sort the whole day for each page.
 const SESSION_SETTINGS: [(&str, &str); 6] = [
     ("plan_cache_mode", "force_custom_plan"),
     ("statement_timeout", "30min"),
@@ -51,59 +49,58 @@ const SESSION_SETTINGS: [(&str, &str); 6] = [
     ("default_transaction_isolation", "read committed"),
 ];
 
-/// How long comparing may take once the books are in. Longer than any statement may, so that only a dead connection
-/// gets there.
+/// Deadline of the comparison after the records are loaded. Longer than the statement timeout, so only a dead connection reaches
+/// it.
 const DEADLINE: Duration = Duration::from_secs(3_600);
 
-/// Which books come in.
+/// One comparison of a vendor's records of a day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReconciliationRun {
     pub vendor: String,
-    /// Of which day (UTC).
+    /// In UTC.
     pub day: Date,
     pub source: RecordsSource,
-    /// When they were asked for, or before.
+    /// Not later than the request of the records.
     pub begun_at: OffsetDateTime,
-    /// Who brings them, where it is not the service.
-    pub by: Option<AuditActor>,
+    /// The uploading operator; `None` for the service itself.
+    pub actor: Option<AuditActor>,
 }
 
-/// A part of the books.
+/// A part of the vendor's records.
 #[derive(Debug)]
 pub enum RecordsMessage {
     Records(Vec<RecordLine>),
-    /// There are no more. Without it, nothing is compared.
+    /// All records were sent. Without this message nothing is compared.
     End,
 }
 
-/// What became of books.
+/// Result of a reconciliation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReconciliationOutcome {
     Completed,
-    /// Another comparison of the vendor is under way. Nothing was written.
+    /// Another comparison of the vendor is in flight. Nothing was written.
     Busy,
-    /// They have a reference twice. Nothing was written.
+    /// The records contain a reference twice. Nothing was written.
     DuplicateReference {
-        /// Which record has it again, from 1.
+        /// Number of the second record with the reference, from 1.
         record: u64,
     },
-    /// They did not come to their end. Nothing was written.
+    /// The sender disconnected before the end. Nothing was written.
     Incomplete,
 }
 
 impl PgStore {
-    /// Takes books in, compares them, and puts the result in the place of the earlier one.
+    /// Loads a vendor's records, compares them with our purchases, and replaces the previous result of the day.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer; then it is not known whether the result is in. It may be
-    /// repeated.
-    pub async fn reconcile(&self, books: ReconciliationRun, intake: Receiver<RecordsMessage>) -> Result<ReconciliationOutcome, sqlx::Error> {
+    /// [`sqlx::Error`] when the database does not answer. The result may have been written; repeating is safe.
+    pub async fn reconcile(&self, run: ReconciliationRun, messages: Receiver<RecordsMessage>) -> Result<ReconciliationOutcome, sqlx::Error> {
         let options = self.database.clone().options(SESSION_SETTINGS);
-        self.run_detached(async move { reconcile(&options, &books, intake).await })
+        self.run_detached(async move { reconcile(&options, &run, messages).await })
             .await
     }
 
-    /// What time it is where the days are counted.
+    /// Returns the database's clock, which defines the days.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -119,49 +116,49 @@ impl PgStore {
 
 async fn reconcile(
     options: &PgConnectOptions,
-    books: &ReconciliationRun,
-    intake: Receiver<RecordsMessage>,
+    run: &ReconciliationRun,
+    messages: Receiver<RecordsMessage>,
 ) -> Result<ReconciliationOutcome, sqlx::Error> {
     let mut connection = options.connect().await?;
-    if !try_lock_vendor(&mut connection, &books.vendor).await? {
+    if !try_lock_vendor(&mut connection, &run.vendor).await? {
         connection.close().await?;
         return Ok(ReconciliationOutcome::Busy);
     }
-    let reconciled = load_and_compare(&mut connection, books, intake).await?;
-    // Given back before anybody hears of the end: the server notices a closed connection a little later.
+    let outcome = load_and_compare(&mut connection, run, messages).await?;
+    // Released before the caller continues: the server would notice the closed connection only later.
     connection.execute("SELECT pg_advisory_unlock_all()").await?;
     connection.close().await?;
-    Ok(reconciled)
+    Ok(outcome)
 }
 
 async fn load_and_compare(
     connection: &mut PgConnection,
-    books: &ReconciliationRun,
-    mut intake: Receiver<RecordsMessage>,
+    run: &ReconciliationRun,
+    mut messages: Receiver<RecordsMessage>,
 ) -> Result<ReconciliationOutcome, sqlx::Error> {
     vendor_records::create_tables(connection).await?;
-    let mut taken = 0;
+    let mut received = 0;
     loop {
-        match intake.recv().await {
+        match messages.recv().await {
             Some(RecordsMessage::Records(lines)) => {
                 let count = lines.len() as u64;
-                if let Some(again) = vendor_records::insert_records(connection, lines).await? {
-                    let record = taken + again as u64 + 1;
+                if let Some(duplicate) = vendor_records::insert_records(connection, lines).await? {
+                    let record = received + duplicate as u64 + 1;
                     return Ok(ReconciliationOutcome::DuplicateReference { record });
                 }
-                taken += count;
+                received += count;
             }
             Some(RecordsMessage::End) => break,
             None => return Ok(ReconciliationOutcome::Incomplete),
         }
     }
-    match tokio::time::timeout(DEADLINE, compare(connection, books)).await {
+    match tokio::time::timeout(DEADLINE, compare(connection, run)).await {
         Ok(compared) => compared.map(|()| ReconciliationOutcome::Completed),
         Err(_) => Err(super::connection_pool::timeout_error(DEADLINE)),
     }
 }
 
-/// One comparison of a vendor at a time, on whichever node. The lock ends with the connection, however that ends.
+/// Tries to get the advisory lock of a vendor, which all nodes share. It ends with the connection, however that ends.
 async fn try_lock_vendor(connection: &mut PgConnection, vendor: &str) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar("SELECT pg_try_advisory_lock(hashtextextended('reconciliation of ' || $1, 0))")
         .bind(vendor)
@@ -169,20 +166,20 @@ async fn try_lock_vendor(connection: &mut PgConnection, vendor: &str) -> Result<
         .await
 }
 
-async fn compare(connection: &mut PgConnection, books: &ReconciliationRun) -> Result<(), sqlx::Error> {
+async fn compare(connection: &mut PgConnection, run: &ReconciliationRun) -> Result<(), sqlx::Error> {
     let mut transaction = connection.begin().await?;
-    vendor_records::replace_records(&mut transaction, books).await?;
-    let span = results::load_span(&mut transaction, books).await?;
-    compare_sides::load_held_vouchers(&mut transaction, books, span).await?;
-    let tally = compare_sides::compare_records(&mut transaction, books).await?;
-    let summary = findings::write(&mut transaction, books, span, tally).await?;
-    if let Some(by) = &books.by {
-        let subject = format!("{} {}", books.vendor, books.day);
-        let deed = AuditAction {
+    vendor_records::replace_records(&mut transaction, run).await?;
+    let span = results::load_span(&mut transaction, run).await?;
+    compare_sides::load_held_vouchers(&mut transaction, run, span).await?;
+    let tally = compare_sides::compare_records(&mut transaction, run).await?;
+    let summary = findings::write(&mut transaction, run, span, tally).await?;
+    if let Some(actor) = &run.actor {
+        let subject = format!("{} {}", run.vendor, run.day);
+        let action = AuditAction {
             name: "reconciliation.upload",
             subject: &subject,
         };
-        audit::write(&mut transaction, by, deed, NO_STATE, Some(&summary)).await?;
+        audit::write(&mut transaction, actor, action, NO_STATE, Some(&summary)).await?;
     }
     transaction.commit().await
 }

@@ -1,4 +1,4 @@
-//! What does a partner see of a day? What was bought for its own orders, with whichever vendor, and nothing else.
+//! Reconciliation of a day as its partner sees it: vouchers bought for its own orders, from all vendors.
 
 use sqlx::PgPool;
 use time::{Date, OffsetDateTime};
@@ -9,18 +9,18 @@ use super::results::ReconciliationSummary;
 use crate::store::PgStore;
 use crate::store::audit::to_bigint;
 
-/// A day, as its partner sees it.
+/// A partner's part of a day's reconciliation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartnerDay {
     pub summary: ReconciliationSummary,
-    /// Its drifts, oldest first; the first so many.
+    /// Oldest first, up to the requested limit.
     pub drifts: Vec<Drift>,
-    /// When the newest result of the day was written.
+    /// Time of the newest result of the day.
     pub generated_at: OffsetDateTime,
 }
 
 impl PgStore {
-    /// What a partner sees of a day, with up to `limit` drifts; `None` while nothing of the day was compared.
+    /// Finds a partner's part of a day with up to `limit` drifts; `None` if no vendor was compared for the day.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -41,7 +41,7 @@ async fn find_partner_day(
     day: Date,
     limit: usize,
 ) -> Result<Option<PartnerDay>, sqlx::Error> {
-    // One snapshot: a summary and its drifts are of the same result.
+    // One snapshot, so that summary and drifts belong to the same result.
     let mut snapshot = pool
         .begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         .await?;

@@ -1,4 +1,4 @@
-//! What came of comparing a day with a vendor?
+//! Reconciliation results per vendor and day.
 
 use serde::Serialize;
 use sqlx::PgConnection;
@@ -10,62 +10,59 @@ use crate::reconciliation::day::{self, AdjacentDays, Span};
 use crate::reconciliation::merge::Tally;
 use crate::store::PgStore;
 
-/// How books come.
+/// Source of a vendor's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(
     as = RecordsSource,
-    description = "How the vendor's books came: `http` (the vendor protocol) or `csv` (a file of an operator)."
+    description = "Source of the vendor's records: `http` (vendor protocol) or `csv` (file uploaded by an operator)."
 )]
 pub enum RecordsSource {
-    /// By the vendor protocol.
     Http,
     Csv,
 }
 
-/// What was counted.
+/// Counts of a reconciliation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = ReconciliationSummary)]
 pub struct ReconciliationSummary {
-    /// Orders that the vouchers were bought for.
+    /// Number of orders that the vouchers were bought for.
     #[schema(minimum = 0)]
     pub orders_total: i64,
-    /// Vouchers that these orders have.
+    /// Number of vouchers allocated to these orders.
     #[schema(minimum = 0)]
     pub vouchers_allocated: i64,
-    /// Vouchers of which both sides say the same.
+    /// Number of vouchers that both sides have with the same terms.
     #[schema(minimum = 0)]
     pub matched: i64,
-    /// Vouchers that both sides have, and do not agree on.
+    /// Number of vouchers that both sides have with different terms.
     #[schema(minimum = 0)]
     pub drifted: i64,
-    /// Vouchers that one side alone has.
+    /// Number of vouchers that only one side has.
     #[schema(minimum = 0)]
     pub unmatched: i64,
 }
 
-/// A result.
+/// Result of the last successful comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReconciliationResult {
-    /// How the books came.
     pub source: RecordsSource,
-    /// Before when they were asked for: a day that was not over then was compared as far as it had come.
+    /// Not later than the request of the records. If the day was not over then, the comparison covers a part of it.
     pub begun_at: OffsetDateTime,
-    /// When it was written.
     pub generated_at: OffsetDateTime,
-    /// How many records the books have.
+    /// Number of the vendor's records.
     pub recorded: i64,
     pub summary: ReconciliationSummary,
 }
 
-/// A day with a vendor: its result, and what stands in the way of a newer one.
+/// A day of a vendor: its last result, and the state of the next attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconciliation {
     pub vendor: String,
     pub day: Date,
-    /// Whether it is going to be tried again, and not before when.
+    /// Earliest time of the next attempt; `None` if none is scheduled.
     pub next_at: Option<OffsetDateTime>,
-    /// How often it was tried in vain since it last succeeded.
+    /// Failed attempts since the last success.
     pub attempts: i32,
     /// Why the last attempt failed.
     pub last_word: Option<String>,
@@ -92,9 +89,9 @@ pub(super) struct ReconciliationRow {
 }
 
 impl ReconciliationSummary {
-    /// Both together.
+    /// Sums the counts.
     #[must_use]
-    pub const fn add(self, other: Self) -> Self {
+    pub const fn combine(self, other: Self) -> Self {
         Self {
             orders_total: self.orders_total + other.orders_total,
             vouchers_allocated: self.vouchers_allocated + other.vouchers_allocated,
@@ -106,7 +103,7 @@ impl ReconciliationSummary {
 }
 
 impl RecordsSource {
-    /// The word for it.
+    /// Label in the API and in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -117,7 +114,7 @@ impl RecordsSource {
 }
 
 impl PgStore {
-    /// What is known of a day, by vendor. Each is made by hand, so they are few.
+    /// Lists the reconciliations of a day by vendor. Not paginated: vendors are created by hand, so there are few.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -139,43 +136,44 @@ impl PgStore {
     }
 }
 
-/// Which of ours the books of this day must have. The day before counts where the whole of its books is known.
-pub(super) async fn load_span(connection: &mut PgConnection, books: &ReconciliationRun) -> Result<Span, sqlx::Error> {
-    let beside = |day: Option<Date>| day.unwrap_or(books.day);
+/// Computes the time span of our purchases that the day's records must contain. The previous day counts only if its comparison
+/// began after its end.
+pub(super) async fn load_span(connection: &mut PgConnection, run: &ReconciliationRun) -> Result<Span, sqlx::Error> {
+    let or_same_day = |day: Option<Date>| day.unwrap_or(run.day);
     let (before_to, after_from): (Option<OffsetDateTime>, Option<OffsetDateTime>) = sqlx::query_as(
         "SELECT (SELECT ours_to FROM reconciliations WHERE vendor = $1 AND day = $2 AND begun_at >= $4),
                 (SELECT ours_from FROM reconciliations WHERE vendor = $1 AND day = $3)",
     )
-    .bind(&books.vendor)
-    .bind(beside(books.day.previous_day()))
-    .bind(beside(books.day.next_day()))
-    .bind(day::midnight(books.day))
+    .bind(&run.vendor)
+    .bind(or_same_day(run.day.previous_day()))
+    .bind(or_same_day(run.day.next_day()))
+    .bind(day::midnight(run.day))
     .fetch_one(&mut *connection)
     .await?;
-    let known_to = records_known_until(connection, books).await?;
+    let known_until = records_known_until(connection, run).await?;
     let neighbours = AdjacentDays {
         previous_to: before_to,
         next_from: after_from,
     };
-    Ok(day::comparison_span(books.day, neighbours, known_to))
+    Ok(day::comparison_span(run.day, neighbours, known_until))
 }
 
-/// Up to when the books are known: a file of a day that is not over is as old as its last sale.
-async fn records_known_until(connection: &mut PgConnection, books: &ReconciliationRun) -> Result<OffsetDateTime, sqlx::Error> {
-    let is_over = books.begun_at >= day::midnight(books.day).saturating_add(Duration::DAY);
-    if books.source == RecordsSource::Http || is_over {
-        return Ok(books.begun_at);
+/// Up to when the records are complete: for a file of a day that is not over, the time of its last sale.
+async fn records_known_until(connection: &mut PgConnection, run: &ReconciliationRun) -> Result<OffsetDateTime, sqlx::Error> {
+    let is_over = run.begun_at >= day::midnight(run.day).saturating_add(Duration::DAY);
+    if run.source == RecordsSource::Http || is_over {
+        return Ok(run.begun_at);
     }
     let last: Option<OffsetDateTime> = sqlx::query_scalar("SELECT max(sold_at) FROM pg_temp.incoming")
         .fetch_one(connection)
         .await?;
-    Ok(last.unwrap_or(day::midnight(books.day)))
+    Ok(last.unwrap_or(day::midnight(run.day)))
 }
 
-/// Writes the result in the place of the earlier one, with what the database counts itself.
+/// Writes the result, including the counts that the database computes.
 pub(super) async fn write(
     connection: &mut PgConnection,
-    books: &ReconciliationRun,
+    run: &ReconciliationRun,
     span: Span,
     tally: Tally,
 ) -> Result<ReconciliationSummary, sqlx::Error> {
@@ -207,10 +205,10 @@ pub(super) async fn write(
                 orders_total = EXCLUDED.orders_total,
                 vouchers_allocated = EXCLUDED.vouchers_allocated",
     )
-    .bind(&books.vendor)
-    .bind(books.day)
-    .bind(books.source.as_str())
-    .bind(books.begun_at)
+    .bind(&run.vendor)
+    .bind(run.day)
+    .bind(run.source.as_str())
+    .bind(run.begun_at)
     .bind(span.from)
     .bind(span.to)
     .bind(recorded)
@@ -240,8 +238,8 @@ impl From<ReconciliationRow> for Reconciliation {
             drifted: row.drifted.unwrap_or_default(),
             unmatched: row.unmatched.unwrap_or_default(),
         };
-        let source = row.source.map(|word| {
-            if word == RecordsSource::Http.as_str() {
+        let source = row.source.map(|label| {
+            if label == RecordsSource::Http.as_str() {
                 RecordsSource::Http
             } else {
                 RecordsSource::Csv

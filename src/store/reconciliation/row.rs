@@ -1,4 +1,4 @@
-//! Rows of both sides, as a comparison reads them.
+//! Rows of both sides of a comparison.
 
 use serde::{Deserialize, Serialize};
 use sqlx::FromRow;
@@ -8,10 +8,10 @@ use vouchsafe_actors::domain::money::Amount;
 use crate::reconciliation::{OwnVoucher, VendorEntry, VoucherTerms};
 use crate::procurement::PurchaseKey;
 
-/// One of ours.
+/// A voucher that we bought.
 #[derive(Debug, FromRow)]
-pub(super) struct HeldRow {
-    pub(super) place: i64,
+pub(super) struct OwnVoucherRow {
+    pub(super) position: i64,
     pub(super) reference: String,
     pub(super) code_id: i64,
     pub(super) purchase_id: Uuid,
@@ -23,9 +23,9 @@ pub(super) struct HeldRow {
     pub(super) due: bool,
 }
 
-/// One of the vendor's, with the order that it was bought for, where that is known.
+/// A record of the vendor, with the order that the voucher was bought for if it is known.
 #[derive(Debug, FromRow)]
-pub(super) struct RecordedRow {
+pub(super) struct VendorEntryRow {
     pub(super) reference: String,
     pub(super) purchase_id: Option<Uuid>,
     pub(super) product_id: String,
@@ -36,28 +36,26 @@ pub(super) struct RecordedRow {
     pub(super) order_id: Option<Uuid>,
 }
 
-/// What a side says of a voucher, as a drift keeps it.
+/// Terms of a voucher, as a drift stores them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct SaidRow {
+pub(super) struct VoucherTermsRow {
     purchase_id: Option<Uuid>,
     product_id: String,
     denomination: i64,
     currency: String,
 }
 
-impl HeldRow {
-    /// What the merge compares.
-    pub(super) fn read(&self) -> Result<OwnVoucher, sqlx::Error> {
+impl OwnVoucherRow {
+    pub(super) fn parse(&self) -> Result<OwnVoucher, sqlx::Error> {
         Ok(OwnVoucher {
             reference: self.reference.clone(),
-            terms: self.said().read(&self.reference)?,
+            terms: self.terms().parse(&self.reference)?,
             due: self.due,
         })
     }
 
-    /// What we say of it.
-    pub(super) fn said(&self) -> SaidRow {
-        SaidRow {
+    pub(super) fn terms(&self) -> VoucherTermsRow {
+        VoucherTermsRow {
             purchase_id: Some(self.purchase_id),
             product_id: self.product_id.clone(),
             denomination: self.denomination,
@@ -66,19 +64,17 @@ impl HeldRow {
     }
 }
 
-impl RecordedRow {
-    /// What the merge compares.
-    pub(super) fn read(&self) -> Result<VendorEntry, sqlx::Error> {
+impl VendorEntryRow {
+    pub(super) fn parse(&self) -> Result<VendorEntry, sqlx::Error> {
         Ok(VendorEntry {
             reference: self.reference.clone(),
-            terms: self.said().read(&self.reference)?,
+            terms: self.terms().parse(&self.reference)?,
             repeated: self.repeated,
         })
     }
 
-    /// What the vendor says of it.
-    pub(super) fn said(&self) -> SaidRow {
-        SaidRow {
+    pub(super) fn terms(&self) -> VoucherTermsRow {
+        VoucherTermsRow {
             purchase_id: self.purchase_id,
             product_id: self.product_id.clone(),
             denomination: self.denomination,
@@ -87,16 +83,15 @@ impl RecordedRow {
     }
 }
 
-impl SaidRow {
-    /// What is said, in our types.
-    pub(super) fn read(&self, reference: &str) -> Result<VoucherTerms, sqlx::Error> {
-        let impossible = |column: &str| {
-            sqlx::Error::Decode(format!("voucher {reference} of a vendor has an impossible {column}").into())
+impl VoucherTermsRow {
+    pub(super) fn parse(&self, reference: &str) -> Result<VoucherTerms, sqlx::Error> {
+        let invalid = |column: &str| {
+            sqlx::Error::Decode(format!("vendor voucher {reference} has an invalid {column}").into())
         };
-        let currency = self.currency.parse().map_err(|_| impossible("currency"))?;
+        let currency = self.currency.parse().map_err(|_| invalid("currency"))?;
         Ok(VoucherTerms {
             purchase: self.purchase_id.map(PurchaseKey),
-            product_id: self.product_id.parse().map_err(|_| impossible("product"))?,
+            product_id: self.product_id.parse().map_err(|_| invalid("product"))?,
             denomination: Amount::from_minor(self.denomination).of(currency),
         })
     }

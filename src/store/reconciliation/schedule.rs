@@ -1,8 +1,8 @@
-//! Which day of which vendor is to be compared now, and who does it?
+//! Reconciliation schedule: due days and their claims by nodes.
 //!
-//! Rule: the database's clock decides, in UTC. A day is due once it is over for a while, as long as it is not too long
-//! ago, and if something had been bought from the vendor by then; or when an operator has asked for it. Who takes it puts
-//! it off in the same statement, so that one node does it; a node that dies leaves it to the next look after that.
+//! The database's clock decides, in UTC. A day is due [`AFTER_MIDNIGHT_S`] after its end for up to [`CATCH_UP_DAYS`] days if the
+//! vendor had any purchase by then, or when an operator requests it. A claim postpones the day in the same statement, so one node
+//! gets it; if that node dies, the day becomes due again.
 
 use sqlx::PgPool;
 use time::{Date, OffsetDateTime};
@@ -10,54 +10,56 @@ use time::{Date, OffsetDateTime};
 use super::super::audit::{self, AuditActor, AuditAction, NO_STATE};
 use crate::store::PgStore;
 
-/// How long after midnight a day is compared, when vendors have closed their books. Seconds.
+/// Delay after midnight, so that vendors have completed their records. Seconds.
 const AFTER_MIDNIGHT_S: i32 = 2 * 60 * 60;
 
-/// How many days back a day that was missed is caught up with: a long weekend and some days to notice.
+/// How many days back missed days are compared: a long weekend and some days of reaction.
 const CATCH_UP_DAYS: i32 = 7;
 
-/// How long what an operator asked for is tried. Seconds.
+/// How long an operator's request is retried. Seconds.
 const REQUEST_VALID_S: i32 = 24 * 60 * 60;
 
-/// How long a node may be silent about what it took before another one looks at it. Comparing itself has a turn of its
-/// own, so that a longer one is not disturbed. Seconds.
+/// Lifetime of a claim. A longer comparison is safe, because it holds the vendor's lock. Seconds.
 const CLAIM_S: i32 = 10 * 60;
 
-/// The pause after a first failure, doubled with each; and the longest one. Seconds.
+/// Initial and maximum delay of the exponential backoff. Seconds.
 const RETRY_DELAY_S: (i32, i32) = (60, 60 * 60);
 
-/// A day that this node compares.
+/// A day of a vendor that this node has claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedDay {
     pub vendor: String,
     pub day: Date,
-    /// When it was taken.
     pub claimed_at: OffsetDateTime,
 }
 
-/// Where a vendor stands.
+/// Reconciliation status of a vendor.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct ReconciliationStatus {
     pub vendor: String,
-    /// Drifts that are not resolved.
+    /// Number of unresolved drifts.
     pub open: i64,
-    /// The last whole day that was compared.
+    /// The last complete day that was compared.
     pub last_day: Option<Date>,
 }
 
 impl PgStore {
-    /// Takes the oldest day that is due with a vendor that is asked over HTTP, but for these vendors.
+    /// Claims the oldest due day of a vendor with the `http` adapter, except for these vendors.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn claim_reconciliation(&self, but_for: Vec<String>) -> Result<Option<ClaimedDay>, sqlx::Error> {
+    pub async fn claim_reconciliation(&self, excluded: Vec<String>) -> Result<Option<ClaimedDay>, sqlx::Error> {
         let found: Option<(String, Date, OffsetDateTime)> = self
-            .run(move |pool| async move { claim(&pool, but_for).await })
+            .run(move |pool| async move { claim(&pool, excluded).await })
             .await?;
-        Ok(found.map(|(vendor, day, at)| ClaimedDay { vendor, day, claimed_at: at }))
+        Ok(found.map(|(vendor, day, claimed_at)| ClaimedDay {
+            vendor,
+            day,
+            claimed_at,
+        }))
     }
 
-    /// An operator wants these days compared as soon as may be. Tells the trail.
+    /// Requests the comparison of a day with these vendors as soon as possible, and writes audit entries.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -65,7 +67,7 @@ impl PgStore {
         &self,
         day: Date,
         vendors: Vec<String>,
-        by: AuditActor,
+        actor: AuditActor,
     ) -> Result<(), sqlx::Error> {
         self.run(move |pool| async move {
             let mut transaction = pool.begin().await?;
@@ -82,18 +84,18 @@ impl PgStore {
                 .execute(&mut *transaction)
                 .await?;
                 let subject = format!("{vendor} {day}");
-                let deed = AuditAction {
+                let action = AuditAction {
                     name: "reconciliation.run",
                     subject: &subject,
                 };
-                audit::write(&mut transaction, &by, deed, NO_STATE, NO_STATE).await?;
+                audit::write(&mut transaction, &actor, action, NO_STATE, NO_STATE).await?;
             }
             transaction.commit().await
         })
         .await
     }
 
-    /// Notes that a day could not be compared, and why: it is tried again later, the later the more often it failed.
+    /// Records why the comparison of a day failed, and schedules a retry with exponential backoff.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -101,7 +103,7 @@ impl PgStore {
         &self,
         vendor: String,
         day: Date,
-        last_word: String,
+        reason: String,
     ) -> Result<(), sqlx::Error> {
         self.run(move |pool| async move {
             sqlx::query(
@@ -113,7 +115,7 @@ impl PgStore {
             )
             .bind(vendor)
             .bind(day)
-            .bind(last_word)
+            .bind(reason)
             .bind(f64::from(RETRY_DELAY_S.0))
             .bind(f64::from(RETRY_DELAY_S.1))
             .execute(&pool)
@@ -123,7 +125,7 @@ impl PgStore {
         .await
     }
 
-    /// Where each vendor stands that was ever compared with.
+    /// Lists the status of each vendor that was ever compared.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -150,13 +152,13 @@ impl PgStore {
 
 async fn claim(
     pool: &PgPool,
-    but_for: Vec<String>,
+    excluded: Vec<String>,
 ) -> Result<Option<(String, Date, OffsetDateTime)>, sqlx::Error> {
     sqlx::query_as(
-        "WITH over AS (
+        "WITH last_over AS (
             SELECT ((now() - make_interval(secs => $2)) AT TIME ZONE 'UTC')::date - 1 AS day
          ),
-         meant AS (
+         candidates AS (
             SELECT v.vendor_id AS vendor, w.day
               FROM vendors AS v
               JOIN reconciliations AS w ON w.vendor = v.vendor_id AND w.wanted_until > now()
@@ -164,7 +166,7 @@ async fn claim(
              UNION
             SELECT v.vendor_id, o.day - ago
               FROM vendors AS v
-             CROSS JOIN over AS o
+             CROSS JOIN last_over AS o
              CROSS JOIN generate_series(0, $3 - 1) AS ago
              WHERE v.adapter = 'http'
                AND EXISTS (
@@ -183,7 +185,7 @@ async fn claim(
          ),
          due AS (
             SELECT m.vendor, m.day
-              FROM meant AS m
+              FROM candidates AS m
               LEFT JOIN reconciliations AS r ON r.vendor = m.vendor AND r.day = m.day
              WHERE m.vendor <> ALL ($1)
                AND (r.next_at IS NULL OR r.next_at <= now())
@@ -198,7 +200,7 @@ async fn claim(
           WHERE r.next_at <= now()
          RETURNING r.vendor, r.day, now()",
     )
-    .bind(but_for)
+    .bind(excluded)
     .bind(f64::from(AFTER_MIDNIGHT_S))
     .bind(CATCH_UP_DAYS)
     .bind(f64::from(CLAIM_S))

@@ -1,4 +1,4 @@
-//! How do a vendor's books come in? Page by page into a table of this connection, and into their place once all are there.
+//! Vendor records: loaded page by page into a temporary table, then moved to `vendor_records`.
 
 use std::collections::HashSet;
 
@@ -11,8 +11,7 @@ use crate::reconciliation::RecordLine;
 use crate::store::PgStore;
 use crate::vault::blind_index::BlindIndex;
 
-/// Tables of this connection alone: what is in them is gone with it. References are sorted by their bytes, as the walk
-/// compares them.
+/// Temporary tables of a comparison. References sort by bytes, like the merge compares them.
 const TABLES: &str = "
     CREATE TEMPORARY TABLE incoming (
         reference    text COLLATE \"C\" PRIMARY KEY,
@@ -23,7 +22,7 @@ const TABLES: &str = "
         sold_at      timestamptz NOT NULL
     );
     CREATE TEMPORARY TABLE held (
-        place        bigint PRIMARY KEY,
+        position     bigint PRIMARY KEY,
         reference    text NOT NULL,
         code_id      bigint NOT NULL,
         purchase_id  uuid NOT NULL,
@@ -50,7 +49,7 @@ const TABLES: &str = "
     )";
 
 impl PgStore {
-    /// Which of these stand for codes that we have.
+    /// Finds the blind indexes of codes in our stock.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -66,13 +65,11 @@ impl PgStore {
     }
 }
 
-/// Makes the tables that a comparison works on.
 pub(super) async fn create_tables(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     connection.execute(TABLES).await.map(drop)
 }
 
-/// Takes some lines in. Says which is the first of them whose reference is there already, from 0; then some are in and some
-/// are not.
+/// Inserts records. Returns the index of the first record with a duplicate reference; then a part of the page is inserted.
 pub(super) async fn insert_records(
     connection: &mut PgConnection,
     lines: Vec<RecordLine>,
@@ -86,8 +83,8 @@ pub(super) async fn insert_records(
         .iter()
         .map(|line| line.terms.denomination.amount.minor())
         .collect();
-    let moments: Vec<OffsetDateTime> = lines.iter().map(|line| line.sold_at).collect();
-    let taken: Vec<String> = sqlx::query_scalar(
+    let sold_at: Vec<OffsetDateTime> = lines.iter().map(|line| line.sold_at).collect();
+    let inserted: Vec<String> = sqlx::query_scalar(
         "INSERT INTO pg_temp.incoming (reference, purchase_id, product_id, denomination, currency, sold_at)
          SELECT reference, purchase_id, product_id, denomination, currency, sold_at
            FROM unnest($1::text[], $2::uuid[], $3::text[], $4::bigint[], $5::text[], $6::timestamptz[])
@@ -100,22 +97,22 @@ pub(super) async fn insert_records(
     .bind(column(|line| line.terms.product_id.as_str()))
     .bind(amounts)
     .bind(column(|line| line.terms.denomination.currency.as_str()))
-    .bind(moments)
+    .bind(sold_at)
     .fetch_all(connection)
     .await?;
-    if taken.len() == lines.len() {
+    if inserted.len() == lines.len() {
         return Ok(None);
     }
-    let mut taken: HashSet<String> = taken.into_iter().collect();
-    let is_there = |line: &RecordLine| !taken.remove(line.reference.as_str());
-    Ok(lines.iter().position(is_there))
+    let mut inserted: HashSet<String> = inserted.into_iter().collect();
+    let is_duplicate = |line: &RecordLine| !inserted.remove(line.reference.as_str());
+    Ok(lines.iter().position(is_duplicate))
 }
 
-/// Puts what came in the place of what the vendor said of the day before.
-pub(super) async fn replace_records(connection: &mut PgConnection, books: &ReconciliationRun) -> Result<(), sqlx::Error> {
+/// Replaces the vendor's stored records of the day.
+pub(super) async fn replace_records(connection: &mut PgConnection, run: &ReconciliationRun) -> Result<(), sqlx::Error> {
     sqlx::query("DELETE FROM vendor_records WHERE vendor = $1 AND day = $2")
-        .bind(&books.vendor)
-        .bind(books.day)
+        .bind(&run.vendor)
+        .bind(run.day)
         .execute(&mut *connection)
         .await?;
     sqlx::query(
@@ -124,8 +121,8 @@ pub(super) async fn replace_records(connection: &mut PgConnection, books: &Recon
            FROM pg_temp.incoming
           ORDER BY reference",
     )
-    .bind(&books.vendor)
-    .bind(books.day)
+    .bind(&run.vendor)
+    .bind(run.day)
     .execute(&mut *connection)
     .await?;
     connection.execute("ANALYZE pg_temp.incoming").await.map(drop)
