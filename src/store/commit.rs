@@ -210,12 +210,12 @@ pub(super) fn parse_known_response(
     let fingerprint = fingerprint
         .try_into()
         .map_err(|_| decode_error("a stored fingerprint does not have 32 bytes"))?;
-    let answer = Response {
+    let response = Response {
         status: status.cast_unsigned(),
         body: body.into(),
     };
     Ok(StoredResponse {
         fingerprint: Fingerprint(fingerprint),
-        response: answer,
+        response: response,
     })
 }

@@ -81,9 +81,9 @@ impl ConnectionPool {
             number: number + 1,
             pool: connect_lazily(&self.options, self.max_connections),
         };
-        let silent = std::mem::replace(&mut *current, next);
+        let replaced = std::mem::replace(&mut *current, next);
         // `close` marks the pool as closed at once; its future would wait for the dead connections.
-        drop(silent.pool.close());
+        drop(replaced.pool.close());
     }
 }
 
@@ -92,9 +92,9 @@ pub(super) fn timeout_error(after: Duration) -> sqlx::Error {
     io::Error::new(io::ErrorKind::TimedOut, text).into()
 }
 
-fn connect_lazily(options: &PgConnectOptions, most: u32) -> PgPool {
+fn connect_lazily(options: &PgConnectOptions, max_connections: u32) -> PgPool {
     PgPoolOptions::new()
-        .max_connections(most)
+        .max_connections(max_connections)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
         .connect_lazy_with(options.clone())

@@ -16,7 +16,7 @@ const CONTENDED: &[&str] = &["40001", "40P01", "55P03", "57014"];
 /// transaction rollback, insufficient resources, object not in prerequisite state, operator intervention, system error.
 const BUSY_CLASSES: &[&str] = &["08", "25", "40", "53", "55", "57", "58"];
 
-/// Classifies the failure of a batch by its certain effect.
+/// Classifies the failure of a batch by what is known about its effect.
 pub(super) fn commit_error(error: &sqlx::Error) -> CommitError {
     let Some(database_error) = statement_error(error) else {
         return CommitError::Unknown(describe(error));

@@ -161,14 +161,14 @@ impl PgLane {
 
 /// A record is committed if its key's row has its fingerprint and its response.
 async fn read_verdict(connection: &mut PgConnection, record: &Record) -> Result<Verdict, sqlx::Error> {
-    let known = idempotency_keys::find_response(&mut *connection, record.claim.key).await?;
-    Ok(match known {
-        Some(known)
-            if known.fingerprint == record.claim.fingerprint && known.response == record.claim.response =>
+    let stored = idempotency_keys::find_response(&mut *connection, record.claim.key).await?;
+    Ok(match stored {
+        Some(stored)
+            if stored.fingerprint == record.claim.fingerprint && stored.response == record.claim.response =>
         {
             Verdict::Committed(read_receipt(connection, record).await?)
         }
-        Some(known) => Verdict::KeyKnown(known),
+        Some(stored) => Verdict::KeyKnown(stored),
         None => Verdict::Stale(StaleReason::Unclear),
     })
 }
@@ -198,9 +198,9 @@ async fn connect(options: &PgConnectOptions) -> Result<PgConnection, Unavailable
 
 /// Runs idempotent work with the lane timeout.
 async fn with_timeout<T>(work: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, Unavailable> {
-    let done = tokio::time::timeout(LANE_TIMEOUT, work).await;
-    let done = done.unwrap_or_else(|_| Err(timeout_error(LANE_TIMEOUT)));
-    done.map_err(|error| unavailable(&error))
+    let result = tokio::time::timeout(LANE_TIMEOUT, work).await;
+    let result = result.unwrap_or_else(|_| Err(timeout_error(LANE_TIMEOUT)));
+    result.map_err(|error| unavailable(&error))
 }
 
 impl LaneStore for PgLane {

@@ -119,12 +119,12 @@ impl PgNode {
     pub async fn read_feed(
         &self,
         partner_id: PartnerId,
-        place: FeedPosition,
+        position: FeedPosition,
         limit: usize,
     ) -> Result<Option<FeedPage>, Unavailable> {
         let request = FeedRequest {
             partner_id,
-            position: place,
+            position,
             limit,
         };
         self.feeds.submit(request).await
@@ -145,10 +145,10 @@ async fn open_lane(
     node: &NodeIdentity,
     lane: i16,
 ) -> Result<PgLane, RecoverError> {
-    let since = Instant::now();
+    let started = Instant::now();
     loop {
         match PgLane::open(options.clone(), node, lane).await {
-            Err(RecoverError::Unavailable(reason)) if since.elapsed() < LANE_OPEN_TIMEOUT => {
+            Err(RecoverError::Unavailable(reason)) if started.elapsed() < LANE_OPEN_TIMEOUT => {
                 warn!(lane, %reason, "cannot open lane yet, retrying");
                 tokio::time::sleep(LANE_RETRY_DELAY).await;
             }
@@ -178,11 +178,11 @@ impl Store for PgNode {
         partner_id: PartnerId,
     ) -> StoreFuture<'_, Result<Vec<(Currency, WalletState)>, Unavailable>> {
         Box::pin(async move {
-            let receipts = self
+            let states = self
                 .store
-                .run(move |pool| async move { wallets::load_receipts(&pool, partner_id).await })
+                .run(move |pool| async move { wallets::load_wallet_states(&pool, partner_id).await })
                 .await;
-            receipts.map_err(|error| unavailable(&error))
+            states.map_err(|error| unavailable(&error))
         })
     }
 
@@ -213,25 +213,25 @@ impl Store for PgNode {
         Box::pin(async move {
             let claimed = self
                 .store
-                .run(move |pool| async move { inventory::claim_purchased(&pool, &node, purchase_id).await });
+                .run(move |pool| async move { inventory::claim_reserved(&pool, &node, purchase_id).await });
             claimed.await.map_err(|error| unavailable(&error))
         })
     }
 
     fn allocate_stock_ids(&self, count: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>> {
         Box::pin(async move {
-            let numbers = self.store.number_stock(count).await;
+            let numbers = self.store.next_stock_ids(count).await;
             numbers.map_err(|error| unavailable(&error))
         })
     }
 
     fn find_response(&self, key: KeyHash) -> StoreFuture<'_, Result<Option<StoredResponse>, Unavailable>> {
-        // The look goes on when nobody waits for it any more: it is a task of its own.
-        let look = self
+        // The lookup runs in its own task: after a timeout it continues in the background.
+        let lookup = self
             .store
             .run(move |pool| async move { idempotency_keys::find_response(&pool, key).await });
         Box::pin(async move {
-            let found = tokio::time::timeout(LOOKUP_TIMEOUT, look).await;
+            let found = tokio::time::timeout(LOOKUP_TIMEOUT, lookup).await;
             let found = found.unwrap_or_else(|_| Err(timeout_error(LOOKUP_TIMEOUT)));
             found.map_err(|error| unavailable(&error))
         })

@@ -253,9 +253,9 @@ impl<'a> Movements<'a> {
         self.order.push(movement.order_id.map(|id| id.as_uuid()));
         self.payout.push(movement.payout_id.map(|id| id.as_uuid()));
         self.reference.push(movement.reference.as_deref());
-        let by = movement.booked_by.as_ref();
-        self.operator.push(by.map(|by| by.operator.as_str()));
-        self.trace.push(by.and_then(|by| by.trace_id.as_deref()));
+        let operator = movement.booked_by.as_ref();
+        self.operator.push(operator.map(|operator| operator.operator.as_str()));
+        self.trace.push(operator.and_then(|operator| operator.trace_id.as_deref()));
     }
 
     fn clear_null_columns(&mut self) {

@@ -107,11 +107,11 @@ impl<'a> SparseColumns<'a> {
                 .map(|change| OrderChangeRow::of(number, change, last)),
         );
         self.returns
-            .extend(record.returned().map(|back| ReturnRow::of(number, back)));
+            .extend(record.returned().map(|returned| ReturnRow::of(number, returned)));
         self.payouts
             .extend(record.payout.iter().map(|change| PayoutRow::of(number, change)));
         self.deeds
-            .extend(record.audit_entry.iter().map(|deed| DecisionRow::of(number, deed)));
+            .extend(record.audit_entry.iter().map(|entry| DecisionRow::of(number, entry)));
     }
 
     /// Serializes the columns; `None` if they are empty.
@@ -156,13 +156,13 @@ impl<'a> OrderChangeRow<'a> {
 }
 
 impl ReturnRow {
-    fn of(record: i32, back: &ReturnedVoucher) -> Self {
+    fn of(record: i32, returned: &ReturnedVoucher) -> Self {
         Self {
             record,
-            stock_id: back.allocation.voucher.stock_id.0,
-            voucher_id: back.allocation.voucher_id.as_uuid(),
-            new_id: back.stock_id.0,
-            begins: back.chunk_first_id.0,
+            stock_id: returned.allocation.voucher.stock_id.0,
+            voucher_id: returned.allocation.voucher_id.as_uuid(),
+            new_id: returned.stock_id.0,
+            begins: returned.chunk_first_id.0,
         }
     }
 }
@@ -190,19 +190,19 @@ impl<'a> PayoutRow<'a> {
 }
 
 impl<'a> DecisionRow<'a> {
-    fn of(record: i32, deed: &'a AuditEntry) -> Self {
+    fn of(record: i32, entry: &'a AuditEntry) -> Self {
         Self {
             record,
-            operator: &deed.operator.operator,
-            action: deed.action.as_str(),
-            subject: &deed.subject,
-            before: &deed.before,
+            operator: &entry.operator.operator,
+            action: entry.action.as_str(),
+            subject: &entry.subject,
+            before: &entry.before,
             after: DecisionAfter {
-                standing: &deed.after,
-                reason: deed.reason.as_deref(),
-                reference: deed.reference.as_deref(),
+                standing: &entry.after,
+                reason: entry.reason.as_deref(),
+                reference: entry.reference.as_deref(),
             },
-            trace_id: deed.operator.trace_id.as_deref(),
+            trace_id: entry.operator.trace_id.as_deref(),
         }
     }
 }
