@@ -1,7 +1,7 @@
-//! Which settings does the private Postgres run with?
+//! Settings of the private Postgres.
 //!
-//! They are given on the command line, which nothing in the cluster can override: neither `postgresql.conf` nor
-//! `ALTER SYSTEM` can make it lose a commit or write a voucher's data into its log.
+//! Passed on the command line, which overrides `postgresql.conf` and `ALTER SYSTEM`: nothing in the cluster can disable
+//! durable commits or write voucher data to the log.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,20 +9,20 @@ use std::path::{Path, PathBuf};
 
 use super::socket::PORT;
 
-/// Whether a commit survives a crash of the machine.
+/// Whether commits survive a crash of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// What is committed is on disk. The only choice for a service.
+    /// Commits are on disk. Required for a service.
     Durable,
-    /// Nothing waits for the disk; a crash of the machine loses the cluster. For tests of something else.
+    /// No fsync; a crash of the machine loses the cluster. For tests that do not concern durability.
     ForTests,
 }
 
-/// Connections: 12 of each node and 7 of its desks (`store::together`), its lanes, the operator and a few to look around with.
-/// Each costs memory, none is free.
+/// Per node 12 connections and 7 of its batch workers (`store::batcher`), its lanes, the operator and a few spare ones.
+/// Each costs memory.
 const MAX_CONNECTIONS: u32 = 64;
 
-/// Memory of the machine, in KiB, from which on [`LARGE_BUFFERS`] are modest.
+/// Memory from which [`LARGE_BUFFERS`] are used. KiB.
 const LARGE_MACHINE_KIB: u64 = 2 * 1024 * 1024;
 
 /// Shared buffers on an ordinary machine: the hot part of stock, wallets and keys.
@@ -31,27 +31,25 @@ const LARGE_BUFFERS: &str = "256MB";
 /// Shared buffers on a small machine, and in tests.
 const SMALL_BUFFERS: &str = "64MB";
 
-/// Settings that never vary.
 const FIXED_SETTINGS: [(&str, &str); 20] = [
-    // Reached through its socket alone.
+    // Unix socket only.
     ("listen_addresses", ""),
     ("unix_socket_permissions", "0700"),
     ("password_encryption", "scram-sha-256"),
-    // Group commit writes in bursts: fewer forced checkpoints, and less of each page in the log after one.
+    // Group commit writes in bursts: fewer forced checkpoints, and fewer full-page writes after one.
     ("max_wal_size", "2GB"),
-    // What a burst has filled is kept for the next one: to make a new segment holds every commit up, 20 to 50 ms.
+    // Keeps segments for the next burst: creating one delays every commit by 20 to 50 ms.
     ("min_wal_size", "1GB"),
     ("wal_compression", "on"),
-    // Every statement is short; compiling one costs more than it saves.
+    // Statements are short: compilation costs more than it saves.
     ("jit", "off"),
-    // Errors go to the file that the guard opened and bounds.
+    // Errors go to the file that the guard opens and rotates.
     ("log_destination", "stderr"),
     ("logging_collector", "off"),
     ("log_line_prefix", "%m [%p] "),
     ("log_timezone", "UTC"),
     ("timezone", "UTC"),
-    // No value of a statement reaches the log: neither statements, nor their parameters, nor the keys in the detail
-    // of an error.
+    // No values in the log: no statements, no parameters, and no keys in error details.
     ("log_statement", "none"),
     ("log_min_duration_statement", "-1"),
     ("log_duration", "off"),
@@ -62,10 +60,9 @@ const FIXED_SETTINGS: [(&str, &str); 20] = [
     ("debug_print_plan", "off"),
 ];
 
-/// What decides whether a commit is on disk.
+/// The settings that make commits durable.
 const DURABLE_SETTINGS: [&str; 3] = ["fsync", "synchronous_commit", "full_page_writes"];
 
-/// Where the socket is made.
 const SOCKET_SETTING: &str = "unix_socket_directories";
 
 /// The server's arguments, after its data directory.
@@ -84,13 +81,13 @@ pub(super) fn server_arguments(durability: Durability, socket_directory: &Path) 
     for name in DURABLE_SETTINGS {
         push_setting(&mut arguments, name, on_or_off);
     }
-    // A list by commas, unless it is quoted.
+    // Quoted, because the setting is a comma-separated list.
     let quoted = socket_directory.to_string_lossy().replace('"', "\"\"");
     push_setting(&mut arguments, SOCKET_SETTING, &format!("\"{quoted}\""));
     arguments
 }
 
-/// Where the server with these arguments makes its socket.
+/// The socket's directory according to these arguments.
 pub(super) fn socket_directory(arguments: &[OsString]) -> Option<PathBuf> {
     let mut values = arguments
         .iter()
@@ -135,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn only_tests_go_without_the_disk() {
+    fn only_test_settings_disable_durability() {
         let durable = server_arguments(Durability::Durable, Path::new("/s"));
         let for_tests = server_arguments(Durability::ForTests, Path::new("/s"));
         for name in DURABLE_SETTINGS {
@@ -145,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_with_commas_and_quotes_stays_one() {
+    fn socket_directory_with_commas_and_quotes_is_quoted() {
         let arguments = server_arguments(Durability::Durable, Path::new("/a,b \"c\""));
         assert_eq!(
             value_of(&arguments, "unix_socket_directories").as_deref(),
@@ -155,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_read_in_kib() {
+    fn total_memory_is_parsed_in_kib() {
         assert_eq!(
             total_kib("MemFree: 1 kB\nMemTotal:       24684140 kB\n"),
             Some(24_684_140)

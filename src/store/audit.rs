@@ -87,8 +87,8 @@ pub(super) struct AuditAction<'a> {
 /// Adds an entry to the open transaction of `connection`.
 pub(super) async fn write(
     connection: &mut PgConnection,
-    by: &AuditActor,
-    deed: AuditAction<'_>,
+    actor: &AuditActor,
+    action: AuditAction<'_>,
     before: Option<&(impl Serialize + Sync)>,
     after: Option<&(impl Serialize + Sync)>,
 ) -> Result<(), sqlx::Error> {
@@ -96,12 +96,12 @@ pub(super) async fn write(
         "INSERT INTO audit_log (operator, action, subject, before, after, trace_id)
          VALUES ($1, $2, $3, $4::jsonb, $5::jsonb, $6)",
     )
-    .bind(&by.operator)
-    .bind(deed.name)
-    .bind(deed.subject)
+    .bind(&actor.operator)
+    .bind(action.name)
+    .bind(action.subject)
     .bind(before.map(to_json_text).transpose()?)
     .bind(after.map(to_json_text).transpose()?)
-    .bind(&by.trace_id)
+    .bind(&actor.trace_id)
     .execute(connection)
     .await
     .map(drop)

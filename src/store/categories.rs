@@ -37,8 +37,8 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn put_category(&self, category: Category, by: AuditActor) -> Result<PutCategoryOutcome, sqlx::Error> {
-        self.run(move |pool| async move { put(&pool, &category, &by).await })
+    pub async fn put_category(&self, category: Category, actor: AuditActor) -> Result<PutCategoryOutcome, sqlx::Error> {
+        self.run(move |pool| async move { put(&pool, &category, &actor).await })
             .await
     }
 
@@ -58,7 +58,7 @@ impl PgStore {
     }
 }
 
-async fn put(pool: &PgPool, category: &Category, by: &AuditActor) -> Result<PutCategoryOutcome, sqlx::Error> {
+async fn put(pool: &PgPool, category: &Category, actor: &AuditActor) -> Result<PutCategoryOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     // Two concurrent moves could create a cycle that neither sees.
     sqlx::query("LOCK TABLE categories IN SHARE ROW EXCLUSIVE MODE")
@@ -77,11 +77,11 @@ async fn put(pool: &PgPool, category: &Category, by: &AuditActor) -> Result<PutC
             .fetch_optional(&mut *transaction)
             .await?;
     write(&mut transaction, category).await?;
-    let deed = AuditAction {
+    let action = AuditAction {
         name: "category.put",
         subject: &category.category_id,
     };
-    audit::write(&mut transaction, by, deed, before.as_ref(), Some(category)).await?;
+    audit::write(&mut transaction, actor, action, before.as_ref(), Some(category)).await?;
     transaction.commit().await?;
     Ok(if before.is_some() {
         PutCategoryOutcome::Replaced

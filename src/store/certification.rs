@@ -88,8 +88,8 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn delete_observations(&self, partner_id: PartnerId, by: AuditActor) -> Result<bool, sqlx::Error> {
-        self.run(move |pool| async move { delete_observations(&pool, partner_id, &by).await })
+    pub async fn delete_observations(&self, partner_id: PartnerId, actor: AuditActor) -> Result<bool, sqlx::Error> {
+        self.run(move |pool| async move { delete_observations(&pool, partner_id, &actor).await })
             .await
     }
 }
@@ -192,7 +192,7 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
     transaction.commit().await
 }
 
-async fn delete_observations(pool: &PgPool, partner_id: PartnerId, by: &AuditActor) -> Result<bool, sqlx::Error> {
+async fn delete_observations(pool: &PgPool, partner_id: PartnerId, actor: &AuditActor) -> Result<bool, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let known: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM partners WHERE partner_id = $1)")
         .bind(partner_id.as_uuid())
@@ -206,14 +206,14 @@ async fn delete_observations(pool: &PgPool, partner_id: PartnerId, by: &AuditAct
         .execute(&mut *transaction)
         .await?;
     let subject = partner_id.to_string();
-    let deed = AuditAction {
+    let action = AuditAction {
         name: "certification.restart",
         subject: &subject,
     };
     let before = DeletedObservations {
         observations: deleted.rows_affected(),
     };
-    audit::write(&mut transaction, by, deed, Some(&before), NO_STATE).await?;
+    audit::write(&mut transaction, actor, action, Some(&before), NO_STATE).await?;
     transaction.commit().await?;
     Ok(true)
 }

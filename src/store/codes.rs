@@ -74,21 +74,21 @@ impl BatchOp for RetrieveCodesOp {
 /// reads the codes. A row that cannot be decoded fails only its own request; `None` marks a request to run alone.
 async fn retrieve(pool: &PgPool, retrievals: &[CodeRetrieval]) -> Result<BatchResponse<RetrievalOutcome>, sqlx::Error> {
     let mut sorted: Vec<usize> = (0..retrievals.len()).collect();
-    sorted.sort_unstable_by_key(|place| {
-        let retrieval = &retrievals[*place];
+    sorted.sort_unstable_by_key(|index| {
+        let retrieval = &retrievals[*index];
         (retrieval.partner_id.as_uuid(), retrieval.order_id.as_uuid())
     });
-    let in_order = || sorted.iter().map(|place| &retrievals[*place]);
+    let in_order = || sorted.iter().map(|index| &retrievals[*index]);
     let rows: Vec<RetrievalRow> = sqlx::query_as(
         "SELECT r.reading, r.known, r.put_off, r.currency, r.voucher_id, r.expiry, r.code_id, r.product_id, r.denomination, r.key_id,
                 r.nonce, r.ciphertext
            FROM retrieve_codes($1, $2, $3, $4, $5) AS r",
     )
-    .bind(in_order().map(|asked| asked.partner_id.as_uuid()).collect::<Vec<_>>())
-    .bind(in_order().map(|asked| asked.order_id.as_uuid()).collect::<Vec<_>>())
-    .bind(in_order().map(|asked| asked.credential_id.as_uuid()).collect::<Vec<_>>())
-    .bind(in_order().map(|asked| asked.address.as_str()).collect::<Vec<_>>())
-    .bind(in_order().map(|asked| asked.trace_id.as_str()).collect::<Vec<_>>())
+    .bind(in_order().map(|retrieval| retrieval.partner_id.as_uuid()).collect::<Vec<_>>())
+    .bind(in_order().map(|retrieval| retrieval.order_id.as_uuid()).collect::<Vec<_>>())
+    .bind(in_order().map(|retrieval| retrieval.credential_id.as_uuid()).collect::<Vec<_>>())
+    .bind(in_order().map(|retrieval| retrieval.address.as_str()).collect::<Vec<_>>())
+    .bind(in_order().map(|retrieval| retrieval.trace_id.as_str()).collect::<Vec<_>>())
     .fetch_all(pool)
     .await?;
     let mut retrieved: Vec<_> = retrievals.iter().map(|_| Some(Ok(RetrievalOutcome::NotFound))).collect();
@@ -143,18 +143,18 @@ struct CodeRow {
 
 impl CodeRow {
     fn into_voucher(self) -> Result<SealedVoucher, sqlx::Error> {
-        let impossible = |what: &str| {
-            sqlx::Error::Decode(format!("code {} has an impossible {what}", self.code_id).into())
+        let invalid = |column: &str| {
+            sqlx::Error::Decode(format!("code {} has an invalid {column}", self.code_id).into())
         };
-        let product_id = self.product_id.parse().map_err(|_| impossible("product"))?;
-        let nonce = self.nonce.try_into().map_err(|_| impossible("nonce"))?;
+        let product_id = self.product_id.parse().map_err(|_| invalid("product"))?;
+        let nonce = self.nonce.try_into().map_err(|_| invalid("nonce"))?;
         Ok(SealedVoucher {
             voucher_id: VoucherId::from_uuid(self.voucher_id),
             sku: Sku {
                 product_id,
                 denomination: Amount::from_minor(self.denomination),
             },
-            currency: self.currency.parse().map_err(|_| impossible("currency"))?,
+            currency: self.currency.parse().map_err(|_| invalid("currency"))?,
             expiry: self.expiry,
             code_id: CodeId(self.code_id),
             sealed: SealedBlob {

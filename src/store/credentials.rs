@@ -22,7 +22,6 @@ pub const MAX_LIVE_CREDENTIALS: i64 = 5;
 pub enum CertificationPolicy {
     /// Production: the partner must be certified and must have signed the agreement.
     Required,
-    /// Sandbox.
     NotRequired,
 }
 
@@ -43,7 +42,7 @@ pub enum IssueOutcome {
 pub struct CredentialSummary {
     /// Public id.
     pub credential_id: CredentialId,
-    /// Owner.
+    /// Partner that owns the credential.
     pub partner_id: PartnerId,
     /// Networks that narrow the partner's allowlist; null applies the partner's allowlist alone.
     #[schema(required)]
@@ -146,9 +145,9 @@ impl PgStore {
         &self,
         credential: Credential,
         policy: CertificationPolicy,
-        by: AuditActor,
+        actor: AuditActor,
     ) -> Result<IssueOutcome, sqlx::Error> {
-        self.run(move |pool| async move { issue(&pool, &credential, policy, &by).await })
+        self.run(move |pool| async move { issue(&pool, &credential, policy, &actor).await })
             .await
     }
 
@@ -159,9 +158,9 @@ impl PgStore {
     pub async fn revoke_credential(
         &self,
         credential_id: CredentialId,
-        by: AuditActor,
+        actor: AuditActor,
     ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
-        self.run(move |pool| async move { revoke(&pool, credential_id, &by).await })
+        self.run(move |pool| async move { revoke(&pool, credential_id, &actor).await })
             .await
     }
 
@@ -200,7 +199,7 @@ async fn issue(
     pool: &PgPool,
     credential: &Credential,
     policy: CertificationPolicy,
-    by: &AuditActor,
+    actor: &AuditActor,
 ) -> Result<IssueOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     // The lock serializes the check of the maximum.
@@ -213,7 +212,7 @@ async fn issue(
     if count_live(&mut transaction, partner.partner_id).await? >= MAX_LIVE_CREDENTIALS {
         return Ok(IssueOutcome::TooMany);
     }
-    insert(&mut transaction, credential, by).await?;
+    insert(&mut transaction, credential, actor).await?;
     transaction.commit().await?;
     Ok(IssueOutcome::Issued)
 }
@@ -238,7 +237,7 @@ pub(super) async fn count_live(
 pub(super) async fn insert(
     connection: &mut PgConnection,
     credential: &Credential,
-    by: &AuditActor,
+    actor: &AuditActor,
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
         "INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, allowlist, not_before, not_after,
@@ -259,17 +258,17 @@ pub(super) async fn insert(
         credential.credential_id.to_string(),
         CredentialSummary::from(credential),
     );
-    let deed = AuditAction {
+    let action = AuditAction {
         name: "credential.issue",
         subject: &subject,
     };
-    audit::write(connection, by, deed, NO_STATE, Some(&summary)).await
+    audit::write(connection, actor, action, NO_STATE, Some(&summary)).await
 }
 
 async fn revoke(
     pool: &PgPool,
     credential_id: CredentialId,
-    by: &AuditActor,
+    actor: &AuditActor,
 ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let Some(before) = lock(&mut transaction, credential_id).await? else {
@@ -278,7 +277,7 @@ async fn revoke(
     if before.revoked_at.is_some() {
         return Ok(before.revoked_at);
     }
-    let revoked_at = revoke_locked(&mut transaction, &before, by).await?;
+    let revoked_at = revoke_locked(&mut transaction, &before, actor).await?;
     transaction.commit().await?;
     Ok(Some(revoked_at))
 }
@@ -300,7 +299,7 @@ pub(super) async fn lock(
 pub(super) async fn revoke_locked(
     connection: &mut PgConnection,
     credential: &Credential,
-    by: &AuditActor,
+    actor: &AuditActor,
 ) -> Result<OffsetDateTime, sqlx::Error> {
     let revoked_at: OffsetDateTime = sqlx::query_scalar(
         "UPDATE credentials SET revoked_at = clock_timestamp() WHERE credential_id = $1 RETURNING revoked_at",
@@ -314,11 +313,11 @@ pub(super) async fn revoke_locked(
         ..before.clone()
     };
     let subject = credential.credential_id.to_string();
-    let deed = AuditAction {
+    let action = AuditAction {
         name: "credential.revoke",
         subject: &subject,
     };
-    audit::write(connection, by, deed, Some(&before), Some(&after)).await?;
+    audit::write(connection, actor, action, Some(&before), Some(&after)).await?;
     Ok(revoked_at)
 }
 

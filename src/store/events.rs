@@ -103,41 +103,41 @@ impl BatchOp for ReadFeedsOp {
 /// Reads the requested pages. A row that cannot be decoded fails only its own page.
 async fn read_pages(pool: &PgPool, requests: &[FeedRequest]) -> Result<BatchResponse<Option<FeedPage>>, sqlx::Error> {
     let mut pages: BatchResponse<_> = requests.iter().map(|_| Some(Ok(None))).collect();
-    let mut begun = Vec::with_capacity(requests.len());
+    let mut starts = Vec::with_capacity(requests.len());
     let (mut oldest, mut after) = (Vec::new(), Vec::new());
-    for (asked, request) in requests.iter().enumerate() {
+    for (index, request) in requests.iter().enumerate() {
         match request.position {
-            FeedPosition::Oldest => oldest.push((asked, request.partner_id)),
-            FeedPosition::After(event_id) => after.push((asked, (request.partner_id, event_id))),
+            FeedPosition::Oldest => oldest.push((index, request.partner_id)),
+            FeedPosition::After(event_id) => after.push((index, (request.partner_id, event_id))),
         }
     }
     if !oldest.is_empty() {
         let partners: Vec<_> = oldest.iter().map(|(_, partner_id)| *partner_id).collect();
         let numbers = feed_starts(pool, &partners).await?;
-        begun.extend(
+        starts.extend(
             oldest
                 .iter()
                 .zip(numbers)
-                .map(|((asked, _), number)| (*asked, number)),
+                .map(|((index, _), number)| (*index, number)),
         );
     }
     if !after.is_empty() {
         let events: Vec<_> = after.iter().map(|(_, event)| *event).collect();
-        for ((asked, _), letter) in after.iter().zip(find_events(pool, &events).await?) {
-            match letter {
-                Ok(Some(letter)) => begun.push((*asked, letter.number)),
+        for ((index, _), event) in after.iter().zip(find_events(pool, &events).await?) {
+            match event {
+                Ok(Some(event)) => starts.push((*index, event.number)),
                 Ok(None) => {}
-                Err(error) => pages[*asked] = Some(Err(error)),
+                Err(error) => pages[*index] = Some(Err(error)),
             }
         }
     }
-    if !begun.is_empty() {
-        let places: Vec<_> = begun
+    if !starts.is_empty() {
+        let page_requests: Vec<_> = starts
             .iter()
-            .map(|(asked, number)| (requests[*asked], *number))
+            .map(|(index, number)| (requests[*index], *number))
             .collect();
-        for ((asked, _), page) in begun.iter().zip(read_pages_after(pool, &places).await?) {
-            pages[*asked] = Some(page.map(Some));
+        for ((index, _), page) in starts.iter().zip(read_pages_after(pool, &page_requests).await?) {
+            pages[*index] = Some(page.map(Some));
         }
     }
     Ok(pages)
@@ -156,15 +156,15 @@ pub(super) async fn find_event(
 /// Finds several events, in request order.
 async fn find_events(
     pool: &PgPool,
-    asked: &[(PartnerId, EventId)],
+    keys: &[(PartnerId, EventId)],
 ) -> Result<Vec<Result<Option<WebhookEvent>, sqlx::Error>>, sqlx::Error> {
     // An id without a number matches no event: numbers start at 1.
-    let numbers = asked
+    let numbers = keys
         .iter()
         .map(|(partner_id, event_id)| event_id.number(*partner_id).unwrap_or(0));
     let rows: Vec<IndexedEventRow> = sqlx::query_as(
-        "SELECT a.place::integer, e.number, e.order_id, e.body, e.created_at
-           FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS a (partner_id, number, place)
+        "SELECT a.position::integer, e.number, e.order_id, e.body, e.created_at
+           FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS a (partner_id, number, position)
           CROSS JOIN LATERAL (SELECT *
                                 FROM events AS e
                                WHERE e.partner_id = a.partner_id AND e.number <= a.number
@@ -172,33 +172,33 @@ async fn find_events(
                                LIMIT 1) AS e
           WHERE e.created_at >= now() - make_interval(days => $3)",
     )
-    .bind(asked.iter().map(|(id, _)| id.as_uuid()).collect::<Vec<_>>())
+    .bind(keys.iter().map(|(id, _)| id.as_uuid()).collect::<Vec<_>>())
     .bind(numbers.collect::<Vec<_>>())
     .bind(FEED_DAYS)
     .fetch_all(pool)
     .await?;
-    let mut letters: Vec<_> = asked.iter().map(|_| Ok(None)).collect();
+    let mut events: Vec<_> = keys.iter().map(|_| Ok(None)).collect();
     for row in rows {
-        let place = request_index(row.place)?;
-        let (partner_id, event_id) = asked[place];
-        letters[place] = row.event.into_committed_events(partner_id).map(|told| find_in_bundle(told, event_id));
+        let position = request_index(row.position)?;
+        let (partner_id, event_id) = keys[position];
+        events[position] = row.event.into_committed_events(partner_id).map(|bundle| find_in_bundle(bundle, event_id));
     }
-    Ok(letters)
+    Ok(events)
 }
 
 /// Returns the event with this id if the bundle contains it.
-fn find_in_bundle(told: CommittedEvents, event_id: EventId) -> Option<WebhookEvent> {
-    let number = event_id.number(told.partner_id)?;
-    let is_it = number >= told.first_number && number <= told.last_number() && told.event_id(number) == event_id;
-    is_it.then(|| WebhookEvent {
-        events: Arc::new(told),
+fn find_in_bundle(bundle: CommittedEvents, event_id: EventId) -> Option<WebhookEvent> {
+    let number = event_id.number(bundle.partner_id)?;
+    let is_match = number >= bundle.first_number && number <= bundle.last_number() && bundle.event_id(number) == event_id;
+    is_match.then(|| WebhookEvent {
+        events: Arc::new(bundle),
         number,
     })
 }
 
 #[derive(sqlx::FromRow)]
 struct IndexedEventRow {
-    place: i32,
+    position: i32,
     #[sqlx(flatten)]
     event: EventRow,
 }
@@ -207,8 +207,8 @@ struct IndexedEventRow {
 async fn feed_starts(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<i64>, sqlx::Error> {
     sqlx::query_scalar(
         "SELECT events_before(a.partner_id, now() - make_interval(days => $2))
-           FROM unnest($1::uuid[]) WITH ORDINALITY AS a (partner_id, place)
-          ORDER BY a.place",
+           FROM unnest($1::uuid[]) WITH ORDINALITY AS a (partner_id, position)
+          ORDER BY a.position",
     )
     .bind(partners.iter().map(|id| id.as_uuid()).collect::<Vec<_>>())
     .bind(FEED_DAYS)
@@ -219,15 +219,15 @@ async fn feed_starts(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<i64>, 
 /// Reads a page after a number for each request, in request order.
 async fn read_pages_after(
     pool: &PgPool,
-    places: &[(FeedRequest, i64)],
+    requests: &[(FeedRequest, i64)],
 ) -> Result<Vec<Result<FeedPage, sqlx::Error>>, sqlx::Error> {
-    let mut pages: Vec<_> = places.iter().map(|_| Ok(FeedPage::default())).collect();
-    for row in fetch_rows_after(pool, places).await? {
-        let place = request_index(row.place)?;
-        let (request, after) = places[place];
+    let mut pages: Vec<_> = requests.iter().map(|_| Ok(FeedPage::default())).collect();
+    for row in fetch_rows_after(pool, requests).await? {
+        let position = request_index(row.position)?;
+        let (request, after) = requests[position];
         let newest = row.newest;
-        match (row.event.into_committed_events(request.partner_id), &mut pages[place]) {
-            (Ok(told), Ok(page)) => page.add_events(Arc::new(told), after, newest, request.limit),
+        match (row.event.into_committed_events(request.partner_id), &mut pages[position]) {
+            (Ok(bundle), Ok(page)) => page.add_events(Arc::new(bundle), after, newest, request.limit),
             (Err(error), page) => *page = Err(error),
             (Ok(_), Err(_)) => {}
         }
@@ -237,11 +237,11 @@ async fn read_pages_after(
 
 impl FeedPage {
     /// Adds the events of a row after number `after`, up to `limit`.
-    fn add_events(&mut self, told: Arc<CommittedEvents>, after: i64, newest: i64, limit: usize) {
+    fn add_events(&mut self, bundle: Arc<CommittedEvents>, after: i64, newest: i64, limit: usize) {
         let left = limit - self.events.len();
-        let letters = (told.first_number.max(after + 1)..=told.last_number()).take(left);
-        self.events.extend(letters.map(|number| WebhookEvent {
-            events: Arc::clone(&told),
+        let events = (bundle.first_number.max(after + 1)..=bundle.last_number()).take(left);
+        self.events.extend(events.map(|number| WebhookEvent {
+            events: Arc::clone(&bundle),
             number,
         }));
         self.has_more = self.events.last().is_some_and(|last| newest > last.number);
@@ -251,17 +251,17 @@ impl FeedPage {
 /// A row of a page with the number of the partner's newest event.
 #[derive(sqlx::FromRow)]
 struct IndexedFeedRow {
-    place: i32,
+    position: i32,
     #[sqlx(flatten)]
     event: EventRow,
     newest: i64,
 }
 
 /// Fetches the rows of the next events. Numbers have no gap, so adding the limit gives the end of a page.
-async fn fetch_rows_after(pool: &PgPool, places: &[(FeedRequest, i64)]) -> Result<Vec<IndexedFeedRow>, sqlx::Error> {
+async fn fetch_rows_after(pool: &PgPool, requests: &[(FeedRequest, i64)]) -> Result<Vec<IndexedFeedRow>, sqlx::Error> {
     sqlx::query_as(
-        "SELECT a.place::integer, e.number, e.order_id, e.body, e.created_at, f.last_number AS newest
-           FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS a (partner_id, after, most, place)
+        "SELECT a.position::integer, e.number, e.order_id, e.body, e.created_at, f.last_number AS newest
+           FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS a (partner_id, after, page_limit, position)
            LEFT JOIN LATERAL (SELECT f.last_number FROM feeds AS f WHERE f.partner_id = a.partner_id LIMIT 1) AS f ON true
           CROSS JOIN LATERAL (
                 SELECT e.*,
@@ -274,13 +274,13 @@ async fn fetch_rows_after(pool: &PgPool, places: &[(FeedRequest, i64)]) -> Resul
                          WHERE f.partner_id = a.partner_id AND f.number <= a.after + 1
                          ORDER BY f.number DESC
                          LIMIT 1), 0)
-                   AND e.number <= a.after + a.most) AS e
+                   AND e.number <= a.after + a.page_limit) AS e
           WHERE e.bytes_before < $4
-          ORDER BY a.place, e.number",
+          ORDER BY a.position, e.number",
     )
-    .bind(places.iter().map(|(asked, _)| asked.partner_id.as_uuid()).collect::<Vec<_>>())
-    .bind(places.iter().map(|(_, after)| *after).collect::<Vec<_>>())
-    .bind(places.iter().map(|(asked, _)| to_bigint(asked.limit)).collect::<Vec<_>>())
+    .bind(requests.iter().map(|(request, _)| request.partner_id.as_uuid()).collect::<Vec<_>>())
+    .bind(requests.iter().map(|(_, after)| *after).collect::<Vec<_>>())
+    .bind(requests.iter().map(|(request, _)| to_bigint(request.limit)).collect::<Vec<_>>())
     .bind(MAX_PAGE_BYTES)
     .fetch_all(pool)
     .await

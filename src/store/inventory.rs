@@ -2,15 +2,15 @@
 //!
 //! | SQL function | purpose |
 //! |---|---|
-//! | `take_chunks` | chunks become this node's, those that a commit stands on are passed over |
-//! | `free_of_chunks` | what is free in them; those with nothing are marked, and others are taken in their place |
-//! | `next_to_claim` | when what is left to be claimed begins to expire |
-//! | `free_elsewhere` | where there is something, if there is nothing for this node |
+//! | `take_chunks` | assigns chunks to this node, except those that a commit has locked |
+//! | `free_of_chunks` | lists their free vouchers; empty chunks are marked, and the next round replaces them |
+//! | `next_to_claim` | earliest expiry of the stock that remains claimable |
+//! | `free_elsewhere` | why the remaining stock is not claimable |
 //!
-//! Each but the last is one for all claims that go together ([`super::claims`]).
+//! Each statement but the last serves all claims of a batch ([`super::stock_claims`]).
 //!
-//! Rule: what is free is read by a statement after the one that took the chunk. A snapshot from before misses what its owner
-//! committed last. They are functions for the sake of their plans, which no size of a table makes worse.
+//! Free vouchers are read by a statement after the one that took the chunk: an earlier snapshot misses the last commits of the
+//! previous owner. The statements are SQL functions because functions can fix their plans whatever the table sizes.
 
 use sqlx::PgPool;
 use time::Date;
@@ -138,7 +138,7 @@ async fn claim_round(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) -
     let limit = |claim: &Claim| claim.shortfall.div_ceil(CHUNK_VOUCHERS).clamp(1, share);
     let limits: Vec<usize> = claims.iter().map(limit).collect();
     let columns = ClaimColumns::of(claims);
-    let taken: Vec<ClaimedChunkRow> = sqlx::query_as(
+    let claimed: Vec<ClaimedChunkRow> = sqlx::query_as(
         "SELECT t.request, t.chunk_id, t.first_stock_id, t.last_stock_id
            FROM take_chunks($1, $2, $3, $4, $5, $6, $7, $8) AS t",
     )
@@ -152,18 +152,18 @@ async fn claim_round(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) -
     .bind(columns.loaded_to)
     .fetch_all(pool)
     .await?;
-    let (owners, chunks): (Vec<i32>, Vec<ChunkRow>) = taken
+    let (requests, chunks): (Vec<i32>, Vec<ChunkRow>) = claimed
         .into_iter()
-        .map(|taken| (taken.request, taken.chunk))
+        .map(|claimed| (claimed.request, claimed.chunk))
         .unzip();
     let mut free = load_free_stock(pool, &chunks).await?.into_iter().peekable();
     let mut empty: Vec<i64> = Vec::new();
-    let mut got = vec![0_usize; claims.len()];
+    let mut counts = vec![0_usize; claims.len()];
     // Rows come in the order of the chunks; an empty chunk has no row.
-    for (chunk, owner) in chunks.iter().zip(owners) {
-        let place = request_index(owner)?;
-        let claim = &mut claims[place];
-        got[place] += 1;
+    for (chunk, request) in chunks.iter().zip(requests) {
+        let index = request_index(request)?;
+        let claim = &mut claims[index];
+        counts[index] += 1;
         claim.loaded.push(chunk.chunk_id);
         let Some(free) = free.next_if(|free| free.chunk_id == chunk.chunk_id) else {
             empty.push(chunk.chunk_id);
@@ -173,8 +173,8 @@ async fn claim_round(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) -
         claim.shortfall = claim.shortfall.saturating_sub(chunk.vouchers.len());
         claim.claimed.chunks.push(chunk);
     }
-    for ((claim, got), limit) in claims.iter_mut().zip(got).zip(limits) {
-        claim.can_continue = claim.shortfall > 0 && got == limit;
+    for ((claim, count), limit) in claims.iter_mut().zip(counts).zip(limits) {
+        claim.can_continue = claim.shortfall > 0 && count == limit;
     }
     if !empty.is_empty() {
         mark_emptied(pool, empty).await?;
@@ -195,8 +195,8 @@ async fn load_next_expiry(pool: &PgPool, node: &NodeIdentity, claims: &mut [Clai
             .bind(columns.loaded_to)
             .fetch_all(pool)
             .await?;
-    for (owner, day) in next {
-        claims[request_index(owner)?].claimed.next_expiry = Some(Expiry::from_date(day));
+    for (request, day) in next {
+        claims[request_index(request)?].claimed.next_expiry = Some(Expiry::from_date(day));
     }
     Ok(())
 }
@@ -228,7 +228,7 @@ impl<'a> ClaimColumns<'a> {
 }
 
 /// Takes the stock that is reserved for the order of a purchase, whichever node owned it before.
-pub(super) async fn claim_purchased(
+pub(super) async fn claim_reserved(
     pool: &PgPool,
     node: &NodeIdentity,
     purchase_id: Uuid,

@@ -20,7 +20,7 @@ use super::batcher::{BatchOp, BatchResponse, request_index};
 
 #[derive(Debug, thiserror::Error)]
 #[error("order {order_id} has an invalid {column}")]
-struct ImpossibleRow {
+struct InvalidRow {
     order_id: OrderId,
     column: &'static str,
 }
@@ -66,17 +66,17 @@ impl BatchOp for ReadOrdersOp {
     async fn execute_batch(
         self,
         pool: PgPool,
-        asked: Vec<(PartnerId, OrderId)>,
+        keys: Vec<(PartnerId, OrderId)>,
     ) -> Result<BatchResponse<Option<Order>>, sqlx::Error> {
-        let rows = find_rows(&pool, &asked).await?;
+        let rows = find_rows(&pool, &keys).await?;
         Ok(rows
             .into_iter()
             .map(|row| Some(row.map(Order::try_from).transpose()))
             .collect())
     }
 
-    async fn execute_one(self, pool: PgPool, asked: (PartnerId, OrderId)) -> Result<Option<Order>, sqlx::Error> {
-        let row = find_row(&pool, asked).await?;
+    async fn execute_one(self, pool: PgPool, keys: (PartnerId, OrderId)) -> Result<Option<Order>, sqlx::Error> {
+        let row = find_row(&pool, keys).await?;
         row.map(Order::try_from).transpose()
     }
 }
@@ -96,35 +96,35 @@ async fn find_row(
 /// Finds several orders in one statement, in request order.
 async fn find_rows(
     pool: &PgPool,
-    asked: &[(PartnerId, OrderId)],
+    keys: &[(PartnerId, OrderId)],
 ) -> Result<Vec<Option<OrderRow>>, sqlx::Error> {
-    let partners = asked.iter().map(|(partner_id, _)| partner_id.as_uuid());
-    let orders = asked.iter().map(|(_, order_id)| order_id.as_uuid());
+    let partners = keys.iter().map(|(partner_id, _)| partner_id.as_uuid());
+    let orders = keys.iter().map(|(_, order_id)| order_id.as_uuid());
     let mut query = start_order_query();
     query
-        .push("SELECT a.place::integer, o.* FROM unnest(")
+        .push("SELECT a.position::integer, o.* FROM unnest(")
         .push_bind(partners.collect::<Vec<_>>())
         .push("::uuid[], ")
         .push_bind(orders.collect::<Vec<_>>());
     // LIMIT 1 forces one index lookup per order, whatever the planner estimates.
     query.push(
-        "::uuid[]) WITH ORDINALITY AS a (partner_id, order_id, place)
+        "::uuid[]) WITH ORDINALITY AS a (partner_id, order_id, position)
           CROSS JOIN LATERAL (SELECT *
                                 FROM orders AS o
                                WHERE o.partner_id = a.partner_id AND o.order_id = a.order_id
                                LIMIT 1) AS o",
     );
     let found: Vec<IndexedOrderRow> = finish_order_query(&mut query).build_query_as().fetch_all(pool).await?;
-    let mut rows: Vec<_> = asked.iter().map(|_| None).collect();
+    let mut rows: Vec<_> = keys.iter().map(|_| None).collect();
     for found in found {
-        rows[request_index(found.place)?] = Some(found.row);
+        rows[request_index(found.position)?] = Some(found.row);
     }
     Ok(rows)
 }
 
 #[derive(sqlx::FromRow)]
 struct IndexedOrderRow {
-    place: i32,
+    position: i32,
     #[sqlx(flatten)]
     row: OrderRow,
 }
@@ -153,15 +153,15 @@ impl PgStore {
         order_id: OrderId,
     ) -> Result<Option<OrderStatus>, sqlx::Error> {
         self.run(move |pool| async move {
-            let word: Option<String> =
+            let label: Option<String> =
                 sqlx::query_scalar("SELECT status FROM orders WHERE partner_id = $1 AND order_id = $2")
                     .bind(partner_id.as_uuid())
                     .bind(order_id.as_uuid())
                     .fetch_optional(&pool)
                     .await?;
-            let read =
-                |word: String| OrderStatus::from_label(&word).ok_or_else(|| impossible(order_id, "status"));
-            word.map(read).transpose()
+            let parse =
+                |label: String| OrderStatus::from_label(&label).ok_or_else(|| invalid(order_id, "status"));
+            label.map(parse).transpose()
         })
         .await
     }
@@ -219,8 +219,8 @@ fn finish_order_query(query: &mut QueryBuilder<Postgres>) -> &mut QueryBuilder<P
     )
 }
 
-fn impossible(order_id: OrderId, column: &'static str) -> sqlx::Error {
-    sqlx::Error::Decode(Box::new(ImpossibleRow { order_id, column }))
+fn invalid(order_id: OrderId, column: &'static str) -> sqlx::Error {
+    sqlx::Error::Decode(Box::new(InvalidRow { order_id, column }))
 }
 
 impl TryFrom<OrderRow> for StoredOrder {
@@ -242,14 +242,14 @@ impl TryFrom<OrderRow> for Order {
 
     fn try_from(row: OrderRow) -> Result<Self, sqlx::Error> {
         let order_id = OrderId::from_uuid(row.order_id);
-        let status = OrderStatus::from_label(&row.status).ok_or_else(|| impossible(order_id, "status"))?;
+        let status = OrderStatus::from_label(&row.status).ok_or_else(|| invalid(order_id, "status"))?;
         let currency = row
             .currency
             .parse()
-            .map_err(|_| impossible(order_id, "currency"))?;
+            .map_err(|_| invalid(order_id, "currency"))?;
         let lines: Vec<OrderLine> =
-            serde_json::from_str(&row.lines).map_err(|_| impossible(order_id, "line"))?;
-        let vouchers = row.vouchers(&lines).ok_or_else(|| impossible(order_id, "line"))?;
+            serde_json::from_str(&row.lines).map_err(|_| invalid(order_id, "line"))?;
+        let vouchers = row.vouchers(&lines).ok_or_else(|| invalid(order_id, "line"))?;
         let timeline = match row.timeline {
             Some(Json(timeline)) => timeline,
             None => vec![Milestone::placed(status, row.created_at)],

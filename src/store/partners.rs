@@ -122,9 +122,9 @@ impl PgStore {
         &self,
         partner: Partner,
         credential: Option<Credential>,
-        by: AuditActor,
+        actor: AuditActor,
     ) -> Result<(), sqlx::Error> {
-        self.run(move |pool| async move { create(&pool, &partner, credential.as_ref(), &by).await })
+        self.run(move |pool| async move { create(&pool, &partner, credential.as_ref(), &actor).await })
             .await
     }
 
@@ -161,9 +161,9 @@ impl PgStore {
         &self,
         partner_id: PartnerId,
         new: PartnerChange,
-        by: AuditActor,
+        actor: AuditActor,
     ) -> Result<Option<Partner>, sqlx::Error> {
-        self.run(move |pool| async move { change(&pool, partner_id, new, &by).await })
+        self.run(move |pool| async move { change(&pool, partner_id, new, &actor).await })
             .await
     }
 }
@@ -172,18 +172,18 @@ async fn create(
     pool: &PgPool,
     partner: &Partner,
     credential: Option<&Credential>,
-    by: &AuditActor,
+    actor: &AuditActor,
 ) -> Result<(), sqlx::Error> {
     let subject = partner.partner_id.to_string();
     let mut transaction = pool.begin().await?;
     insert(&mut transaction, partner).await?;
-    let deed = AuditAction {
+    let action = AuditAction {
         name: "partner.create",
         subject: &subject,
     };
-    audit::write(&mut transaction, by, deed, NO_STATE, Some(partner)).await?;
+    audit::write(&mut transaction, actor, action, NO_STATE, Some(partner)).await?;
     if let Some(credential) = credential {
-        credentials::insert(&mut transaction, credential, by).await?;
+        credentials::insert(&mut transaction, credential, actor).await?;
     }
     transaction.commit().await
 }
@@ -251,7 +251,7 @@ async fn change(
     pool: &PgPool,
     partner_id: PartnerId,
     change: PartnerChange,
-    by: &AuditActor,
+    actor: &AuditActor,
 ) -> Result<Option<Partner>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let Some(before) = lock(&mut transaction, partner_id).await? else {
@@ -264,11 +264,11 @@ async fn change(
     }
     after.updated_at = update(&mut transaction, &after).await?;
     let subject = partner_id.to_string();
-    let deed = AuditAction {
+    let action = AuditAction {
         name: "partner.change",
         subject: &subject,
     };
-    audit::write(&mut transaction, by, deed, Some(&before), Some(&after)).await?;
+    audit::write(&mut transaction, actor, action, Some(&before), Some(&after)).await?;
     transaction.commit().await?;
     Ok(Some(after))
 }

@@ -60,12 +60,12 @@ impl PgStore {
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn find_payout_owner(&self, payout_id: PayoutId) -> Result<Option<PartnerId>, sqlx::Error> {
         self.run(move |pool| async move {
-            let owner: Option<Uuid> =
+            let partner: Option<Uuid> =
                 sqlx::query_scalar("SELECT partner_id FROM payouts WHERE payout_id = $1")
                     .bind(payout_id.as_uuid())
                     .fetch_optional(&pool)
                     .await?;
-            Ok(owner.map(PartnerId::from_uuid))
+            Ok(partner.map(PartnerId::from_uuid))
         })
         .await
     }
@@ -74,15 +74,15 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn audit_destination_read(&self, payout_id: PayoutId, by: AuditActor) -> Result<(), sqlx::Error> {
+    pub async fn audit_destination_read(&self, payout_id: PayoutId, actor: AuditActor) -> Result<(), sqlx::Error> {
         self.run(move |pool| async move {
             let mut transaction = pool.begin().await?;
             let subject = payout_id.to_string();
-            let deed = AuditAction {
+            let action = AuditAction {
                 name: "payout.read",
                 subject: &subject,
             };
-            audit::write(&mut transaction, &by, deed, NO_STATE, NO_STATE).await?;
+            audit::write(&mut transaction, &actor, action, NO_STATE, NO_STATE).await?;
             transaction.commit().await
         })
         .await
@@ -125,14 +125,14 @@ impl TryFrom<PayoutRow> for Payout {
 
     fn try_from(row: PayoutRow) -> Result<Self, sqlx::Error> {
         let payout_id = PayoutId::from_uuid(row.payout_id);
-        let impossible = |column: &str| {
+        let invalid = |column: &str| {
             sqlx::Error::Decode(format!("payout {payout_id} has an invalid {column}").into())
         };
-        let currency = row.currency.parse().map_err(|_| impossible("currency"))?;
+        let currency = row.currency.parse().map_err(|_| invalid("currency"))?;
         Ok(Self {
             payout_id,
             partner_id: PartnerId::from_uuid(row.partner_id),
-            status: PayoutStatus::from_label(&row.status).ok_or_else(|| impossible("status"))?,
+            status: PayoutStatus::from_label(&row.status).ok_or_else(|| invalid("status"))?,
             money: Amount::from_minor(row.amount).of(currency),
             destination: PayoutDestination {
                 masked: row.destination.into(),

@@ -75,8 +75,8 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn put_product(&self, product: Product, by: AuditActor) -> Result<PutProductOutcome, sqlx::Error> {
-        self.run(move |pool| async move { put(&pool, product, &by).await })
+    pub async fn put_product(&self, product: Product, actor: AuditActor) -> Result<PutProductOutcome, sqlx::Error> {
+        self.run(move |pool| async move { put(&pool, product, &actor).await })
             .await
     }
 }
@@ -96,7 +96,7 @@ async fn list(pool: &PgPool, after: Option<String>, limit: usize) -> Result<Vec<
     found.into_iter().map(Product::try_from).collect()
 }
 
-async fn put(pool: &PgPool, mut product: Product, by: &AuditActor) -> Result<PutProductOutcome, sqlx::Error> {
+async fn put(pool: &PgPool, mut product: Product, actor: &AuditActor) -> Result<PutProductOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM categories WHERE category_id = $1)")
         .bind(&product.category_id)
@@ -123,12 +123,12 @@ async fn put(pool: &PgPool, mut product: Product, by: &AuditActor) -> Result<Put
         }
     }
     product.updated_at = write(&mut transaction, &product).await?;
-    let deed = AuditAction {
+    let action = AuditAction {
         name: "product.put",
         subject: product.product_id.as_str(),
     };
     let (view_before, view) = (before.as_ref().map(ProductView::of), ProductView::of(&product));
-    audit::write(&mut transaction, by, deed, view_before.as_ref(), Some(&view)).await?;
+    audit::write(&mut transaction, actor, action, view_before.as_ref(), Some(&view)).await?;
     transaction.commit().await?;
     Ok(if before.is_some() {
         PutProductOutcome::Replaced(product)

@@ -28,7 +28,7 @@ pub struct NewPurchase {
     pub request: BuyRequest,
 }
 
-/// A purchase as its vendor is asked about it.
+/// A purchase with its request to the vendor.
 #[derive(Debug, Clone)]
 pub struct Purchase {
     pub vendor: String,

@@ -19,7 +19,7 @@ impl PgStore {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn release_remainder(&self, purchase_id: Uuid) -> Result<Option<Sku>, sqlx::Error> {
-        let passed: Option<(String, i64)> = self
+        let released: Option<(String, i64)> = self
             .run(move |pool| async move {
                 sqlx::query_as(
                     "WITH next_reservation AS MATERIALIZED (
@@ -38,7 +38,7 @@ impl PgStore {
                 .await
             })
             .await?;
-        passed
+        released
             .map(|(product_id, face)| parse_sku(&product_id, face))
             .transpose()
     }
@@ -68,11 +68,11 @@ impl PgStore {
                 .await
             })
             .await?;
-        let kept = |(kept_id, product_id, face): (Uuid, String, i64)| {
+        let reserved = |(reservation_id, product_id, face): (Uuid, String, i64)| {
             let sku = parse_sku(&product_id, face)?;
-            Ok(ReservedStock { reservation_id: kept_id, sku })
+            Ok(ReservedStock { reservation_id, sku })
         };
-        found.into_iter().map(kept).collect()
+        found.into_iter().map(reserved).collect()
     }
 
     /// Finds the oldest order after `after` that waits for vouchers of a SKU.
@@ -102,10 +102,10 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn release_reservation(&self, kept_id: Uuid) -> Result<(), sqlx::Error> {
+    pub async fn release_reservation(&self, reservation_id: Uuid) -> Result<(), sqlx::Error> {
         self.run(move |pool| async move {
             sqlx::query("UPDATE chunks SET purchase_id = NULL WHERE purchase_id = $1")
-                .bind(kept_id)
+                .bind(reservation_id)
                 .execute(&pool)
                 .await
                 .map(drop)

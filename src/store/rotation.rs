@@ -54,8 +54,8 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn rotate_credential(&self, rotation: RotationRequest, by: AuditActor) -> Result<RotationOutcome, sqlx::Error> {
-        self.run(move |pool| async move { rotate(&pool, rotation, &by).await })
+    pub async fn rotate_credential(&self, rotation: RotationRequest, actor: AuditActor) -> Result<RotationOutcome, sqlx::Error> {
+        self.run(move |pool| async move { rotate(&pool, rotation, &actor).await })
             .await
     }
 
@@ -83,7 +83,7 @@ impl PgStore {
     }
 }
 
-async fn rotate(pool: &PgPool, rotation: RotationRequest, by: &AuditActor) -> Result<RotationOutcome, sqlx::Error> {
+async fn rotate(pool: &PgPool, rotation: RotationRequest, actor: &AuditActor) -> Result<RotationOutcome, sqlx::Error> {
     let RotationRequest {
         credential_id: asking,
         next,
@@ -96,7 +96,7 @@ async fn rotate(pool: &PgPool, rotation: RotationRequest, by: &AuditActor) -> Re
     let Some(before) = before.filter(|before| partner.is_some() && before.is_live(now)) else {
         return Ok(RotationOutcome::NotLive);
     };
-    let taken_back = revoke_unused_successors(&mut transaction, asking, by).await?;
+    let taken_back = revoke_unused_successors(&mut transaction, asking, actor).await?;
     let end = now + overlap;
     let previous_ends_at = before.not_after.map_or(end, |set| set.min(end));
     let previous = Credential {
@@ -104,7 +104,7 @@ async fn rotate(pool: &PgPool, rotation: RotationRequest, by: &AuditActor) -> Re
         rotated_at: Some(now),
         ..before.clone()
     };
-    write_expiry(&mut transaction, &before, &previous, by).await?;
+    write_expiry(&mut transaction, &before, &previous, actor).await?;
     if credentials::count_live(&mut transaction, before.partner_id).await? >= MAX_LIVE_CREDENTIALS {
         return Ok(RotationOutcome::TooMany);
     }
@@ -113,7 +113,7 @@ async fn rotate(pool: &PgPool, rotation: RotationRequest, by: &AuditActor) -> Re
         rotated_from: Some(asking),
         ..next
     };
-    credentials::insert(&mut transaction, &next, by).await?;
+    credentials::insert(&mut transaction, &next, actor).await?;
     transaction.commit().await?;
     Ok(RotationOutcome::Rotated(Box::new(RotationResult {
         previous,
@@ -127,7 +127,7 @@ async fn rotate(pool: &PgPool, rotation: RotationRequest, by: &AuditActor) -> Re
 async fn revoke_unused_successors(
     connection: &mut PgConnection,
     asking: CredentialId,
-    by: &AuditActor,
+    actor: &AuditActor,
 ) -> Result<Vec<CredentialId>, sqlx::Error> {
     let unused: Vec<CredentialRow> = sqlx::query_as(
         "SELECT *
@@ -144,7 +144,7 @@ async fn revoke_unused_successors(
     let mut taken_back = Vec::with_capacity(unused.len());
     for row in unused {
         let credential = Credential::try_from(row)?;
-        credentials::revoke_locked(connection, &credential, by).await?;
+        credentials::revoke_locked(connection, &credential, actor).await?;
         taken_back.push(credential.credential_id);
     }
     Ok(taken_back)
@@ -154,7 +154,7 @@ async fn write_expiry(
     connection: &mut PgConnection,
     before: &Credential,
     after: &Credential,
-    by: &AuditActor,
+    actor: &AuditActor,
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
         "UPDATE credentials
@@ -168,10 +168,10 @@ async fn write_expiry(
     .execute(&mut *connection)
     .await?;
     let subject = after.credential_id.to_string();
-    let deed = AuditAction {
+    let action = AuditAction {
         name: "credential.rotate",
         subject: &subject,
     };
     let (before, after) = (CredentialSummary::from(before), CredentialSummary::from(after));
-    audit::write(connection, by, deed, Some(&before), Some(&after)).await
+    audit::write(connection, actor, action, Some(&before), Some(&after)).await
 }

@@ -144,7 +144,7 @@ impl PgStore {
     }
 
     /// Generates ids of stock rows, ascending.
-    pub(super) async fn number_stock(&self, count: usize) -> Result<Vec<StockId>, sqlx::Error> {
+    pub(super) async fn next_stock_ids(&self, count: usize) -> Result<Vec<StockId>, sqlx::Error> {
         let numbers = self
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
@@ -181,8 +181,8 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The batch may have been imported.
-    pub async fn import_stock(&self, batch: StockBatch, by: AuditActor) -> Result<ImportOutcome, sqlx::Error> {
-        self.run(move |pool| async move { import(&pool, &batch, &by).await })
+    pub async fn import_stock(&self, batch: StockBatch, actor: AuditActor) -> Result<ImportOutcome, sqlx::Error> {
+        self.run(move |pool| async move { import(&pool, &batch, &actor).await })
             .await
     }
 }
@@ -211,7 +211,7 @@ async fn next_stock_ids(connection: &mut PgConnection, count: usize) -> Result<V
         .await
 }
 
-async fn import(pool: &PgPool, batch: &StockBatch, by: &AuditActor) -> Result<ImportOutcome, sqlx::Error> {
+async fn import(pool: &PgPool, batch: &StockBatch, actor: &AuditActor) -> Result<ImportOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     if !is_current(&mut transaction, &batch.target).await? {
         return Ok(ImportOutcome::ProductChanged);
@@ -240,11 +240,11 @@ async fn import(pool: &PgPool, batch: &StockBatch, by: &AuditActor) -> Result<Im
             imported: imported.imported,
             duplicates: imported.duplicates,
         };
-        let deed = AuditAction {
+        let action = AuditAction {
             name: action,
             subject: &subject,
         };
-        audit::write(&mut transaction, by, deed, NO_STATE, Some(&entry)).await?;
+        audit::write(&mut transaction, actor, action, NO_STATE, Some(&entry)).await?;
     }
     transaction.commit().await?;
     Ok(ImportOutcome::Stored(imported))

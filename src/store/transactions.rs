@@ -50,14 +50,14 @@ impl TryFrom<TransactionRow> for Transaction {
 
     fn try_from(row: TransactionRow) -> Result<Self, sqlx::Error> {
         let transaction_id = TransactionId::from_uuid(row.transaction_id);
-        let impossible = |column: &str| {
+        let invalid = |column: &str| {
             sqlx::Error::Decode(format!("transaction {transaction_id} has an invalid {column}").into())
         };
         Ok(Self {
             transaction_id,
-            kind: LedgerKind::from_label(&row.kind).ok_or_else(|| impossible("kind"))?,
+            kind: LedgerKind::from_label(&row.kind).ok_or_else(|| invalid("kind"))?,
             amount: Amount::from_minor(row.amount),
-            currency: row.currency.parse().map_err(|_| impossible("currency"))?,
+            currency: row.currency.parse().map_err(|_| invalid("currency"))?,
             balance_after: Amount::from_minor(row.balance_after),
             sequence: row.sequence,
             order_id: row.order_id.map(OrderId::from_uuid),

@@ -89,8 +89,8 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn put_vendor(&self, terms: VendorConfig, by: AuditActor) -> Result<PutVendorOutcome, sqlx::Error> {
-        self.run(move |pool| async move { put(&pool, terms, &by).await })
+    pub async fn put_vendor(&self, terms: VendorConfig, actor: AuditActor) -> Result<PutVendorOutcome, sqlx::Error> {
+        self.run(move |pool| async move { put(&pool, terms, &actor).await })
             .await
     }
 
@@ -125,7 +125,7 @@ impl PgStore {
     }
 }
 
-async fn put(pool: &PgPool, terms: VendorConfig, by: &AuditActor) -> Result<PutVendorOutcome, sqlx::Error> {
+async fn put(pool: &PgPool, terms: VendorConfig, actor: &AuditActor) -> Result<PutVendorOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     // Without the lock, two concurrent creations of a vendor would both see none.
     sqlx::query("LOCK TABLE vendors IN SHARE ROW EXCLUSIVE MODE")
@@ -139,7 +139,7 @@ async fn put(pool: &PgPool, terms: VendorConfig, by: &AuditActor) -> Result<PutV
     }
     let vendor = write(&mut transaction, terms).await?.into_vendor()?.vendor;
     let before = before.map(|before| before.vendor);
-    let deed = AuditAction {
+    let action = AuditAction {
         name: "vendor.put",
         subject: &vendor.vendor_id,
     };
@@ -147,7 +147,7 @@ async fn put(pool: &PgPool, terms: VendorConfig, by: &AuditActor) -> Result<PutV
         vendor: &vendor,
         credentials_changed,
     };
-    audit::write(&mut transaction, by, deed, before.as_ref(), Some(&after)).await?;
+    audit::write(&mut transaction, actor, action, before.as_ref(), Some(&after)).await?;
     transaction.commit().await?;
     Ok(match before {
         Some(_) => PutVendorOutcome::Replaced(vendor),
@@ -212,7 +212,7 @@ async fn write(connection: &mut PgConnection, terms: VendorConfig) -> Result<Ven
 
 #[derive(Debug, thiserror::Error)]
 #[error("vendor {vendor_id} has an invalid {column}")]
-struct ImpossibleRow {
+struct InvalidRow {
     vendor_id: String,
     column: &'static str,
 }
@@ -220,15 +220,15 @@ struct ImpossibleRow {
 impl VendorRow {
     fn into_vendor(self) -> Result<VendorWithCredential, sqlx::Error> {
         let vendor_id = self.vendor_id.clone();
-        let impossible = |column| sqlx::Error::Decode(Box::new(ImpossibleRow { vendor_id, column }));
+        let invalid = |column| sqlx::Error::Decode(Box::new(InvalidRow { vendor_id, column }));
         let Ok(adapter) = self.adapter.parse() else {
-            return Err(impossible("adapter"));
+            return Err(invalid("adapter"));
         };
         let Ok(concurrency) = u16::try_from(self.concurrency) else {
-            return Err(impossible("concurrency"));
+            return Err(invalid("concurrency"));
         };
         let Ok(nonce) = self.nonce.map(TryInto::try_into).transpose() else {
-            return Err(impossible("nonce"));
+            return Err(invalid("nonce"));
         };
         let sealed = (self.key_id, nonce, self.ciphertext);
         let credential = match sealed {

@@ -49,20 +49,20 @@ impl BatchOp for ReadWalletsOp {
 async fn load_wallets(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<Vec<WalletRow>>, sqlx::Error> {
     // OFFSET 0 forces one index lookup per partner, whatever the planner estimates.
     let rows: Vec<(i32, String, i64, i64, i64, OffsetDateTime)> = sqlx::query_as(
-        "SELECT a.place::integer, w.currency, w.balance, w.pending_orders, w.pending_payouts, w.updated_at
-           FROM unnest($1::uuid[]) WITH ORDINALITY AS a (partner_id, place)
+        "SELECT a.position::integer, w.currency, w.balance, w.pending_orders, w.pending_payouts, w.updated_at
+           FROM unnest($1::uuid[]) WITH ORDINALITY AS a (partner_id, position)
           CROSS JOIN LATERAL (SELECT *
                                 FROM wallets AS w
                                WHERE w.partner_id = a.partner_id
                               OFFSET 0) AS w
-          ORDER BY a.place, w.currency",
+          ORDER BY a.position, w.currency",
     )
     .bind(partners.iter().map(|id| id.as_uuid()).collect::<Vec<_>>())
     .fetch_all(pool)
     .await?;
     let mut wallets: Vec<_> = partners.iter().map(|_| Vec::new()).collect();
-    for (of, currency, balance, pending_orders, pending_payouts, updated_at) in rows {
-        wallets[request_index(of)?].push(WalletRow {
+    for (position, currency, balance, pending_orders, pending_payouts, updated_at) in rows {
+        wallets[request_index(position)?].push(WalletRow {
             currency: parse_currency(&currency)?,
             balance: Amount::from_minor(balance),
             pending_orders: Amount::from_minor(pending_orders),
@@ -78,7 +78,7 @@ fn parse_currency(text: &str) -> Result<Currency, sqlx::Error> {
 }
 
 /// Loads balance and ledger sequence of each wallet of a partner.
-pub(super) async fn load_receipts(
+pub(super) async fn load_wallet_states(
     pool: &PgPool,
     partner_id: PartnerId,
 ) -> Result<Vec<(Currency, WalletState)>, sqlx::Error> {
@@ -87,7 +87,7 @@ pub(super) async fn load_receipts(
             .bind(partner_id.as_uuid())
             .fetch_all(pool)
             .await?;
-    let receipt = |(currency, sequence, balance): (String, i64, i64)| {
+    let state = |(currency, sequence, balance): (String, i64, i64)| {
         let currency = currency
             .parse()
             .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
@@ -99,5 +99,5 @@ pub(super) async fn load_receipts(
             },
         ))
     };
-    rows.into_iter().map(receipt).collect()
+    rows.into_iter().map(state).collect()
 }

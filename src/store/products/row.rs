@@ -33,7 +33,7 @@ pub(super) struct ProductRow {
 
 #[derive(Debug, thiserror::Error)]
 #[error("product {product_id} has an invalid {column}")]
-struct ImpossibleRow {
+struct InvalidRow {
     product_id: String,
     column: &'static str,
 }
@@ -42,17 +42,17 @@ impl TryFrom<ProductRow> for Product {
     type Error = sqlx::Error;
 
     fn try_from(row: ProductRow) -> Result<Self, sqlx::Error> {
-        let impossible = |column| {
+        let invalid = |column| {
             let product_id = row.product_id.clone();
-            sqlx::Error::Decode(Box::new(ImpossibleRow { product_id, column }))
+            sqlx::Error::Decode(Box::new(InvalidRow { product_id, column }))
         };
         Ok(Self {
-            product_id: row.product_id.parse().map_err(|_| impossible("product_id"))?,
-            currency: row.currency.parse().map_err(|_| impossible("currency"))?,
-            route: parse_route(&row.route).ok_or_else(|| impossible("route"))?,
-            approval: parse_approval(&row.approval).ok_or_else(|| impossible("approval"))?,
+            product_id: row.product_id.parse().map_err(|_| invalid("product_id"))?,
+            currency: row.currency.parse().map_err(|_| invalid("currency"))?,
+            route: parse_route(&row.route).ok_or_else(|| invalid("route"))?,
+            approval: parse_approval(&row.approval).ok_or_else(|| invalid("approval"))?,
             min_validity_days: u16::try_from(row.min_validity_days)
-                .map_err(|_| impossible("min_validity_days"))?,
+                .map_err(|_| invalid("min_validity_days"))?,
             denomination_range: row.range(),
             low_stock_at: row.low_stock_at.cast_unsigned(),
             denominations: row.denominations.into_iter().map(Amount::from_minor).collect(),
@@ -87,10 +87,10 @@ pub(super) const fn route_label(route: SupplyRoute) -> &'static str {
     }
 }
 
-fn parse_route(word: &str) -> Option<SupplyRoute> {
+fn parse_route(label: &str) -> Option<SupplyRoute> {
     [SupplyRoute::Stock, SupplyRoute::Vendor]
         .into_iter()
-        .find(|route| route_label(*route) == word)
+        .find(|route| route_label(*route) == label)
 }
 
 pub(super) const fn approval_label(approval: ApprovalPolicy) -> &'static str {
@@ -100,8 +100,8 @@ pub(super) const fn approval_label(approval: ApprovalPolicy) -> &'static str {
     }
 }
 
-fn parse_approval(word: &str) -> Option<ApprovalPolicy> {
+fn parse_approval(label: &str) -> Option<ApprovalPolicy> {
     [ApprovalPolicy::Rule, ApprovalPolicy::Always]
         .into_iter()
-        .find(|approval| approval_label(*approval) == word)
+        .find(|approval| approval_label(*approval) == label)
 }

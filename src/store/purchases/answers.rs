@@ -106,7 +106,7 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn record_purchase_update(&self, said: PurchaseUpdate) -> Result<(), sqlx::Error> {
+    pub async fn record_purchase_update(&self, update: PurchaseUpdate) -> Result<(), sqlx::Error> {
         self.run(move |pool| async move {
             sqlx::query(
                 "UPDATE purchases
@@ -117,11 +117,11 @@ impl PgStore {
                         quarantined = CASE WHEN $4 IS NULL THEN quarantined ELSE $5 END
                   WHERE purchase_id = $1 AND NOT ended",
             )
-            .bind(said.key.0)
-            .bind(said.answer.as_str())
-            .bind(said.last_word)
-            .bind(said.sold.map(u32::cast_signed))
-            .bind(said.quarantined)
+            .bind(update.key.0)
+            .bind(update.answer.as_str())
+            .bind(update.last_word)
+            .bind(update.sold.map(u32::cast_signed))
+            .bind(update.quarantined)
             .execute(&pool)
             .await
             .map(drop)

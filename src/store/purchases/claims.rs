@@ -90,7 +90,7 @@ impl PgStore {
             })
             .await?;
         Ok(claimed.map(
-            |(partner_id, order_id, line, requested_at, asked)| ClaimedPurchase {
+            |(partner_id, order_id, line, requested_at, was_requested)| ClaimedPurchase {
                 delivery: ReservedDelivery {
                     reservation_id: purchase_id,
                     source: FulfilmentSource::Vendor,
@@ -99,7 +99,7 @@ impl PgStore {
                     line: line.cast_unsigned(),
                 },
                 requested_at,
-                was_requested: asked,
+                was_requested,
             },
         ))
     }

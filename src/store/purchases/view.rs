@@ -164,9 +164,9 @@ impl PgStore {
         &self,
         purchase_id: Uuid,
         reason: String,
-        by: AuditActor,
+        actor: AuditActor,
     ) -> Result<EndPurchaseOutcome, sqlx::Error> {
-        self.run(move |pool| async move { end(&pool, purchase_id, &reason, &by).await })
+        self.run(move |pool| async move { end(&pool, purchase_id, &reason, &actor).await })
             .await
     }
 }
@@ -199,7 +199,7 @@ async fn list(
     found.into_iter().map(PurchaseView::try_from).collect()
 }
 
-async fn end(pool: &PgPool, purchase_id: Uuid, reason: &str, by: &AuditActor) -> Result<EndPurchaseOutcome, sqlx::Error> {
+async fn end(pool: &PgPool, purchase_id: Uuid, reason: &str, actor: &AuditActor) -> Result<EndPurchaseOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let locked: Option<bool> =
         sqlx::query_scalar("SELECT p.ended FROM purchases AS p WHERE p.purchase_id = $1 FOR UPDATE")
@@ -227,13 +227,13 @@ async fn end(pool: &PgPool, purchase_id: Uuid, reason: &str, by: &AuditActor) ->
     .await?;
     let after = find(&mut transaction, purchase_id).await?;
     let subject = purchase_id.to_string();
-    let deed = AuditAction {
+    let action = AuditAction {
         name: "purchase.end",
         subject: &subject,
     };
     let state_before = PurchaseAuditState::of(&before, None);
     let state_after = PurchaseAuditState::of(&after, Some(reason));
-    audit::write(&mut transaction, by, deed, Some(&state_before), Some(&state_after)).await?;
+    audit::write(&mut transaction, actor, action, Some(&state_before), Some(&state_after)).await?;
     transaction.commit().await?;
     Ok(EndPurchaseOutcome::Ended(Box::new(after)))
 }

@@ -154,14 +154,14 @@ async fn mark_swept(connection: &mut PgConnection, chunks: &[i64], today: Date) 
 
 async fn write_audit_entry(connection: &mut PgConnection, sku: &Sku, expired: i64) -> Result<(), sqlx::Error> {
     let subject = sku.to_string();
-    let deed = AuditAction {
+    let action = AuditAction {
         name: "stock.expire",
         subject: &subject,
     };
     audit::write(
         connection,
         &AuditActor::service(),
-        deed,
+        action,
         NO_STATE,
         Some(&ExpiryAuditState { expired }),
     )

@@ -67,13 +67,13 @@ impl PgStore {
         &self,
         target: VoidTarget,
         reason: String,
-        by: AuditActor,
+        actor: AuditActor,
     ) -> Result<VoidOutcome, sqlx::Error> {
         match target {
-            VoidTarget::Sku(sku) => self.void_sku(sku, reason, by).await,
+            VoidTarget::Sku(sku) => self.void_sku(sku, reason, actor).await,
             VoidTarget::Codes(product_id, codes) => {
                 self.run(
-                    move |pool| async move { void_codes(&pool, &product_id, &codes, &reason, &by).await },
+                    move |pool| async move { void_codes(&pool, &product_id, &codes, &reason, &actor).await },
                 )
                 .await
             }
@@ -81,19 +81,19 @@ impl PgStore {
     }
 
     /// One transaction and audit entry per group of chunks: a SKU may have thousands.
-    async fn void_sku(&self, sku: Sku, reason: String, by: AuditActor) -> Result<VoidOutcome, sqlx::Error> {
+    async fn void_sku(&self, sku: Sku, reason: String, actor: AuditActor) -> Result<VoidOutcome, sqlx::Error> {
         let of = sku.clone();
         let chunks = self
             .run(|pool| async move { list_chunks(&pool, &of).await })
             .await?;
         let mut voided = 0;
-        for some in chunks.chunks(MAX_CHUNKS) {
-            let (some, of, reason, by) = (some.to_vec(), sku.to_string(), reason.clone(), by.clone());
+        for group in chunks.chunks(MAX_CHUNKS) {
+            let (group, subject, reason, actor) = (group.to_vec(), sku.to_string(), reason.clone(), actor.clone());
             voided += self
                 .run(move |pool| async move {
                     let mut transaction = pool.begin().await?;
-                    let voided = void_chunks(&mut transaction, &some).await?;
-                    write_audit_entry(&mut transaction, &by, &of, voided, &reason).await?;
+                    let voided = void_chunks(&mut transaction, &group).await?;
+                    write_audit_entry(&mut transaction, &actor, &subject, voided, &reason).await?;
                     transaction.commit().await?;
                     Ok(voided)
                 })
@@ -124,7 +124,7 @@ async fn list_chunks(pool: &PgPool, sku: &Sku) -> Result<Vec<i64>, sqlx::Error> 
 
 /// In stock id order, the lock order of commits.
 async fn void_chunks(connection: &mut PgConnection, chunks: &[i64]) -> Result<u64, sqlx::Error> {
-    let taken = sqlx::query(
+    let voided_rows = sqlx::query(
         "INSERT INTO allocations (stock_id, taken_out)
          SELECT s.stock_id, 'void'
            FROM chunks AS c
@@ -136,7 +136,7 @@ async fn void_chunks(connection: &mut PgConnection, chunks: &[i64]) -> Result<u6
     .bind(chunks)
     .execute(connection)
     .await?;
-    Ok(taken.rows_affected())
+    Ok(voided_rows.rows_affected())
 }
 
 async fn void_codes(
@@ -144,21 +144,21 @@ async fn void_codes(
     product_id: &ProductId,
     codes: &[BlindIndex],
     reason: &str,
-    by: &AuditActor,
+    actor: &AuditActor,
 ) -> Result<VoidOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let found = find(&mut transaction, product_id, codes).await?;
-    let taken = void_rows(
+    let voided_rows = void_rows(
         &mut transaction,
         found.iter().map(|found| found.stock_id).collect(),
     )
     .await?;
     let outcome: Vec<CodeVoidOutcome> = (1..)
         .zip(codes)
-        .map(|(position, _)| code_outcome(position, &found, &taken))
+        .map(|(position, _)| code_outcome(position, &found, &voided_rows))
         .collect();
-    let voided = taken.len() as u64;
-    write_audit_entry(&mut transaction, by, product_id.as_str(), voided, reason).await?;
+    let voided = voided_rows.len() as u64;
+    write_audit_entry(&mut transaction, actor, product_id.as_str(), voided, reason).await?;
     transaction.commit().await?;
     let mut denominations: Vec<i64> = found.iter().map(|found| found.denomination).collect();
     denominations.sort_unstable();
@@ -222,10 +222,10 @@ async fn void_rows(connection: &mut PgConnection, mut stock_ids: Vec<i64>) -> Re
     .await
 }
 
-fn code_outcome(position: i64, found: &[CodeRow], taken: &[i64]) -> CodeVoidOutcome {
+fn code_outcome(position: i64, found: &[CodeRow], voided_rows: &[i64]) -> CodeVoidOutcome {
     match found.iter().find(|found| found.position == position) {
         None => CodeVoidOutcome::Unknown,
-        Some(found) if taken.contains(&found.stock_id) => CodeVoidOutcome::Voided,
+        Some(found) if voided_rows.contains(&found.stock_id) => CodeVoidOutcome::Voided,
         Some(found) if found.order_id.is_some() => CodeVoidOutcome::Sold,
         Some(_) => CodeVoidOutcome::AlreadyOut,
     }
@@ -233,7 +233,7 @@ fn code_outcome(position: i64, found: &[CodeRow], taken: &[i64]) -> CodeVoidOutc
 
 async fn write_audit_entry(
     connection: &mut PgConnection,
-    by: &AuditActor,
+    actor: &AuditActor,
     subject: &str,
     voided: u64,
     reason: &str,
@@ -241,9 +241,9 @@ async fn write_audit_entry(
     if voided == 0 {
         return Ok(());
     }
-    let deed = AuditAction {
+    let action = AuditAction {
         name: "stock.void",
         subject,
     };
-    audit::write(connection, by, deed, NO_STATE, Some(&VoidAuditState { voided, reason })).await
+    audit::write(connection, actor, action, NO_STATE, Some(&VoidAuditState { voided, reason })).await
 }
